@@ -1,0 +1,237 @@
+"""Worker processes: consumers, producers and pollers, ready before the start, stopped after it.
+
+Clients run in processes of their own so that none of them waits for another's Python. Each is a
+coroutine that connects, says it is ready, waits for the common start, works, and returns a value.
+"""
+
+import asyncio
+import ctypes
+import multiprocessing
+import os
+import resource
+import signal
+import time
+import traceback
+from collections.abc import Awaitable, Callable
+from multiprocessing.connection import Connection as Pipe
+from multiprocessing.sharedctypes import RawArray
+from types import TracebackType
+from typing import Any, Final, Self
+
+import uvloop
+
+
+WORKERS_MAX: Final = 64
+READY_S: Final = 60.0
+POLL_S: Final = 0.005
+END_S: Final = 20.0
+PR_SET_PDEATHSIG: Final = 1
+
+FORK: Final = multiprocessing.get_context("fork")
+
+
+class FleetError(Exception):
+    """A worker failed, or was not done in time."""
+
+
+class Signals:
+    """A worker's line to the parent."""
+
+    def __init__(self, pipe: Pipe, progress: Any, slot: int) -> None:
+        self._pipe = pipe
+        self._progress = progress
+        self._slot = slot
+        self._start = asyncio.Event()
+        self._start_ns = 0
+        self.stopping = asyncio.Event()
+        asyncio.get_running_loop().add_reader(pipe.fileno(), self._hear)
+
+    async def start(self) -> int:
+        """Say that this worker is ready; return at the common start, given in wall-clock ns."""
+        self._pipe.send(("ready", None))
+        await self._start.wait()
+        return self._start_ns
+
+    def count(self, more: int) -> None:
+        """Tell the parent of *more* finished messages."""
+        self._progress[self._slot] += more
+
+    async def until_stopped(self, *work: Awaitable[Any]) -> None:
+        """Run *work* until the parent says stop; an error in it ends the worker."""
+        tasks = [asyncio.ensure_future(one) for one in work]
+        stop = asyncio.ensure_future(self.stopping.wait())
+        await asyncio.wait([stop, *tasks], return_when=asyncio.FIRST_EXCEPTION)
+        while not stop.done() and any(not task.done() for task in tasks):
+            if any(task.done() and task.exception() for task in tasks):
+                break
+            await asyncio.wait([stop, *tasks], return_when=asyncio.FIRST_COMPLETED)
+        for task in (stop, *tasks):
+            task.cancel()
+        for outcome in await asyncio.gather(stop, *tasks, return_exceptions=True):
+            if isinstance(outcome, Exception):
+                raise outcome
+
+    def _hear(self) -> None:
+        try:
+            word, value = self._pipe.recv()
+        except EOFError:
+            os._exit(1)
+        if word == "start":
+            self._start_ns = value
+            self._start.set()
+        else:
+            self.stopping.set()
+
+
+Work = Callable[[Signals], Awaitable[Any]]
+
+
+class Worker:
+    """One process; `result` is what its coroutine returned."""
+
+    def __init__(self, work: Work, progress: Any, slot: int) -> None:
+        self._pipe, theirs = FORK.Pipe()
+        self._slot = slot
+        self._progress = progress
+        self._process = FORK.Process(target=_run, args=(work, theirs, progress, slot))
+        self._process.start()
+        theirs.close()
+        self._stop_sent = False
+
+    @property
+    def counted(self) -> int:
+        """How many messages it has counted so far."""
+        return int(self._progress[self._slot])
+
+    @property
+    def has_news(self) -> bool:
+        """Whether it sent something not yet received: its result, or its failure."""
+        return self._pipe.poll(0)
+
+    def await_ready(self, deadline: float) -> None:
+        """Return when it has said that it is ready."""
+        self._receive("ready", deadline)
+
+    def start(self, now_ns: int) -> None:
+        """Let it start."""
+        self._pipe.send(("start", now_ns))
+
+    def stop(self) -> None:
+        """Ask it to return what it has."""
+        if not self._stop_sent:
+            self._stop_sent = True
+            try:
+                self._pipe.send(("stop", None))
+            except BrokenPipeError:
+                pass  # it has ended; `result` tells how
+
+    def result(self, seconds: float = END_S) -> Any:
+        """Wait for it to end and return what its coroutine returned."""
+        value = self._receive("result", time.monotonic() + seconds)
+        self._process.join(END_S)
+        return value
+
+    def end(self) -> None:
+        """Kill it if it still runs."""
+        if self._process.is_alive():
+            self._process.kill()
+        self._process.join()
+        self._pipe.close()
+
+    def _receive(self, expected: str, deadline: float) -> Any:
+        if not self._pipe.poll(max(deadline - time.monotonic(), 0)):
+            raise FleetError(f"a worker did not get to its {expected} in time")
+        try:
+            word, value = self._pipe.recv()
+        except EOFError:
+            raise FleetError("a worker died") from None
+        if word != expected:
+            raise FleetError(f"a worker failed:\n{value}")
+        return value
+
+
+class Fleet:
+    """The workers of one run: add them, `start`, wait, stop; leaving the block kills the rest."""
+
+    def __init__(self) -> None:
+        self._progress = RawArray("q", WORKERS_MAX)
+        self._workers: list[Worker] = []
+
+    def add(self, work: Work) -> Worker:
+        """Start a process for *work*, which gets as far as its own `Signals.start`."""
+        worker = Worker(work, self._progress, len(self._workers))
+        self._workers.append(worker)
+        return worker
+
+    def start(self) -> int:
+        """Wait until all are ready, let them start, and return the moment in wall-clock ns."""
+        deadline = time.monotonic() + READY_S
+        for worker in self._workers:
+            worker.await_ready(deadline)
+        now_ns = time.time_ns()
+        for worker in self._workers:
+            worker.start(now_ns)
+        return now_ns
+
+    def wait_for(self, workers: list[Worker], count: int, seconds: float) -> bool:
+        """Return True when *workers* have counted *count* messages, False after *seconds*.
+
+        Raises:
+            FleetError: one of them ended early.
+        """
+        deadline = time.monotonic() + seconds
+        while sum(worker.counted for worker in workers) < count:
+            for worker in workers:
+                if worker.has_news:
+                    worker.result(0)
+                    raise FleetError("a worker ended before the work was done")
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(POLL_S)
+        return True
+
+    def stop(self, workers: list[Worker]) -> list[Any]:
+        """Stop *workers* and return their results."""
+        for worker in workers:
+            worker.stop()
+        return [worker.result() for worker in workers]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for worker in self._workers:
+            worker.end()
+
+
+def die_with_parent() -> None:
+    """Have the kernel kill this process when the thread that forked it ends.
+
+    The harness forks from its only thread, so that is when the harness ends, however it does.
+    """
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def raise_file_limit() -> None:
+    """Allow as many open files as the system lets us: a thousand streams are two thousand."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def _run(work: Work, pipe: Pipe, progress: Any, slot: int) -> None:
+    die_with_parent()
+    # Ctrl-C reaches the whole group; the parent decides what becomes of the workers.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    async def main() -> Any:
+        return await work(Signals(pipe, progress, slot))
+
+    try:
+        pipe.send(("result", uvloop.run(main())))
+    except BaseException:  # noqa: BLE001 - whatever it is, the parent must learn of it
+        pipe.send(("failed", traceback.format_exc()))

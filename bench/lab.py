@@ -1,0 +1,359 @@
+"""The laboratory: a durable server of our own, the proxy and MySQL Router before it.
+
+All of it listens on loopback, lives in one temporary folder and ends with the harness: in order
+when a block is left, by the kernel's parent-death signal or the server's guard otherwise.
+"""
+
+import contextlib
+import json
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import pymysql
+
+from bench.fleet import die_with_parent
+from bench.machine import Usage, usage
+from proxy.embedded import EmbeddedServer, Family, family_of, find_server
+
+
+if TYPE_CHECKING:
+    from pymysql.connections import Connection
+
+HOST: Final = "127.0.0.1"
+ROOT: Final = Path(__file__).parents[1]
+START_S: Final = 30.0
+STOP_S: Final = 20.0
+SETTLE_S: Final = 10.0
+HISTORY_MAX: Final = 2000
+LISTENING: Final = re.compile(r"^(?=.*\blistening\b).*\bport\W{1,4}(\d+)", re.MULTILINE)
+MYSQL9: Final = Path("/opt/mysql9")
+
+# A server somebody tuned: nothing here trades durability away.
+SERVER_OPTIONS: Final = (
+    "--max-connections=4000",
+    "--innodb-buffer-pool-size=2G",
+    "--table-open-cache=4000",
+    "--max-allowed-packet=64M",
+)
+REDO: Final = {
+    Family.MARIADB: ("--innodb-log-file-size=1G",),
+    Family.MYSQL: ("--innodb-redo-log-capacity=1G",),
+}
+DURABLE_SETTINGS: Final = (
+    "innodb_flush_log_at_trx_commit",
+    "innodb_flush_method",
+    "innodb_doublewrite",
+    "sync_binlog",
+    "log_bin",
+    "innodb_buffer_pool_size",
+)
+
+
+class LabError(Exception):
+    """Something of the laboratory did not start, or broke."""
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where clients connect, and the process behind it."""
+
+    port: int
+    pid: int
+
+    def usage(self) -> Usage:
+        """Return what the process has used."""
+        return usage(self.pid)
+
+
+@dataclass(frozen=True, slots=True)
+class Keyspace:
+    """One keyspace of a proxy: the shards' servers, all with a database of the given name."""
+
+    name: str
+    servers: tuple[EmbeddedServer, ...]
+    vschema: Mapping[str, Any] | None = None
+
+
+@dataclass(slots=True)
+class Meter:
+    """What the processes used between `start` and now."""
+
+    processes: Mapping[str, Endpoint]
+    lab: "Lab"
+    _cpu_s: dict[str, float] = field(default_factory=dict)
+    _questions: int = 0
+
+    def start(self) -> None:
+        """Begin to measure."""
+        self._questions = self.lab.questions()
+        self._cpu_s = {name: one.usage().cpu_s for name, one in self.processes.items()}
+
+    def stop(self) -> dict[str, float]:
+        """Return the CPU seconds of each process and the first server's statements."""
+        used = {
+            f"cpu_s_{name}": round(one.usage().cpu_s - self._cpu_s[name], 2)
+            for name, one in self.processes.items()
+        }
+        # The first count is among its own statements.
+        return used | {"statements": self.lab.questions() - self._questions - 1}
+
+
+class Lab:
+    """Use as a context; `server` runs for as long as the block lasts."""
+
+    def __init__(self, family: Family | None = None, *, sampled: bool = False) -> None:
+        program = find_server(family)
+        if program is None:
+            raise LabError(f"found no {family or 'MySQL or MariaDB'} server on this machine")
+        self._program = program
+        self.folder = Path(tempfile.mkdtemp(prefix="streamfrom-bench-"))
+        self._sampled = sampled
+        self._servers: list[EmbeddedServer] = []
+        self._started = 0
+        self._admins: dict[int, Connection[Any]] = {}
+        self.profiles: list[Path] = []
+
+    def __enter__(self) -> Self:
+        try:
+            self.server_number(0)
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop the servers and remove the folder."""
+        for server in self._servers:
+            server.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    @property
+    def server(self) -> EmbeddedServer:
+        """The first server."""
+        return self._servers[0]
+
+    def server_number(self, number: int) -> EmbeddedServer:
+        """Return a server, started if it is the first time that it is asked for."""
+        while len(self._servers) <= number:
+            server = EmbeddedServer(
+                self.folder / f"server-{len(self._servers) + 1}",
+                program=self._program,
+                durable=True,
+                options=(*SERVER_OPTIONS, *REDO[family_of(self._program)]),
+            )
+            self._servers.append(server)
+            server.start()
+        return self._servers[number]
+
+    @property
+    def direct(self) -> Endpoint:
+        """The first server as clients see it."""
+        assert self.server.pid is not None
+        return Endpoint(self.server.port, self.server.pid)
+
+    def execute(
+        self, sql: str, database: str | None = None, server: EmbeddedServer | None = None
+    ) -> tuple[tuple[Any, ...], ...]:
+        """Run *sql* straight on the server and return its rows."""
+        where = server or self.server
+        if where.port not in self._admins:
+            self._admins[where.port] = pymysql.connect(
+                host=HOST, port=where.port, user="root", autocommit=True
+            )
+        connection = self._admins[where.port]
+        if database is not None:
+            connection.select_db(database)
+        with connection.cursor() as cursor:
+            cursor.execute(sql)
+            return tuple(cursor.fetchall())
+
+    def questions(self) -> int:
+        """Return how many statements clients have sent to the first server."""
+        return int(self.execute("SHOW GLOBAL STATUS LIKE 'Questions'")[0][1])
+
+    def settle(self) -> None:
+        """Wait until InnoDB has purged what earlier runs left behind, for a bounded time."""
+        deadline = time.monotonic() + SETTLE_S
+        while self._history() > HISTORY_MAX and time.monotonic() < deadline:
+            time.sleep(0.1)
+
+    def durable_settings(self) -> dict[str, str]:
+        """Return the server's settings that durability and comparability hang on."""
+        names = ", ".join(f"'{name}'" for name in DURABLE_SETTINGS)
+        rows = self.execute(f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({names})")
+        return {str(name): str(value) for name, value in rows}
+
+    def meter(self, **processes: Endpoint) -> Meter:
+        """Return a meter of *processes* beside the server itself."""
+        return Meter({"server": self.direct, **processes}, self)
+
+    @contextlib.contextmanager
+    def database(self, name: str, *servers: EmbeddedServer) -> Iterator[str]:
+        """Make a fresh database on *servers* (none: the first), and drop it in the end."""
+        for server in servers or (self.server,):
+            self.execute(f"DROP DATABASE IF EXISTS {name}", server=server)
+            self.execute(f"CREATE DATABASE {name}", server=server)
+        try:
+            yield name
+        finally:
+            for server in servers or (self.server,):
+                if server.is_running:
+                    self.execute(f"DROP DATABASE {name}", server=server)
+
+    @contextlib.contextmanager
+    def proxy(self, *keyspaces: Keyspace) -> Iterator[Endpoint]:
+        """Run the proxy before *keyspaces*, in a process of its own."""
+        self._started += 1
+        config = self.folder / f"proxy-{self._started}.toml"
+        config.write_text(self._config(config, keyspaces))
+        program = [sys.executable, "-m"]
+        if self._sampled:
+            self.profiles.append(config.with_suffix(".profile"))
+            program += ["bench.profile", str(self.profiles[-1])]
+        program += ["proxy", "serve", "--config", str(config)]
+        log = config.with_suffix(".log")
+        with _process(program, log) as process:
+            yield Endpoint(_listening_port(process, log), process.pid)
+
+    @contextlib.contextmanager
+    def router(self) -> Iterator[Endpoint]:
+        """Run MySQL Router before the first server; only where `router_program` is not None."""
+        program = router_program()
+        assert program is not None
+        folder = self.folder / "router"
+        folder.mkdir(exist_ok=True)
+        port = _free_port()
+        plugins = MYSQL9 / "root/usr/lib/mysqlrouter/plugin"
+        lines = [
+            "[DEFAULT]",
+            *([f"plugin_folder={plugins}"] if plugins.is_dir() else []),
+            f"logging_folder={folder}",
+            f"runtime_folder={folder}",
+            f"data_folder={folder}",
+            *(["user=root"] if _is_root() else []),
+            "[routing:bench]",
+            f"bind_address={HOST}",
+            f"bind_port={port}",
+            f"destinations={HOST}:{self.server.port}",
+            "routing_strategy=round-robin",
+            "protocol=classic",
+            "max_connections=2000",
+            "client_ssl_mode=DISABLED",
+            "server_ssl_mode=DISABLED",
+        ]
+        config = folder / "router.conf"
+        config.write_text("\n".join(lines) + "\n")
+        log = folder / "output.log"
+        with _process([str(program), "-c", str(config)], log) as process:
+            _await_port(port, process, log)
+            yield Endpoint(port, process.pid)
+
+    def _history(self) -> int:
+        rows = self.execute(
+            "SELECT `count` FROM information_schema.innodb_metrics"
+            " WHERE name = 'trx_rseg_history_len'"
+        )
+        return int(rows[0][0]) if rows else 0
+
+    def _config(self, path: Path, keyspaces: tuple[Keyspace, ...]) -> str:
+        lines = ["[server]", f'listen = "{HOST}:0"']
+        for keyspace in keyspaces:
+            lines.append(f"[keyspaces.{keyspace.name}]")
+            if keyspace.vschema is not None:
+                vschema = path.with_suffix(f".{keyspace.name}.json")
+                vschema.write_text(json.dumps(keyspace.vschema))
+                lines.append(f'vschema = "{vschema}"')
+            names = {1: ("0",), 2: ("-80", "80-")}[len(keyspace.servers)]
+            for name, server in zip(names, keyspace.servers, strict=True):
+                lines += [
+                    f"[[keyspaces.{keyspace.name}.shards]]",
+                    f'name = "{name}"',
+                    f'primary = "mysql://root@{HOST}:{server.port}/{keyspace.name}"',
+                ]
+        return "\n".join(lines) + "\n"
+
+
+def router_program() -> Path | None:
+    """Return MySQL Router's program, None where it is not installed."""
+    found = shutil.which("mysqlrouter") or shutil.which("mysqlrouter", path=MYSQL9 / "bin")
+    return Path(found) if found else None
+
+
+def _is_root() -> bool:
+    return Path("/proc/self").stat().st_uid == 0
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return int(probe.getsockname()[1])
+
+
+@contextlib.contextmanager
+def _process(program: list[str], log: Path) -> Iterator["subprocess.Popen[bytes]"]:
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            program,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            cwd=ROOT,
+            preexec_fn=die_with_parent,  # noqa: PLW1509 - the harness has but one thread
+            start_new_session=True,
+        )
+    try:
+        yield process
+        if process.poll() is not None:
+            raise LabError(f"{program[-1]}: ended by itself ({process.returncode}):{_tail(log)}")
+    finally:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _listening_port(process: "subprocess.Popen[bytes]", log: Path) -> int:
+    deadline = time.monotonic() + START_S
+    while not (found := LISTENING.search(log.read_text(errors="replace"))):
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise LabError(f"the proxy does not listen; it said:{_tail(log)}")
+        time.sleep(0.02)
+    return int(found[1])
+
+
+def _await_port(port: int, process: "subprocess.Popen[bytes]", log: Path) -> None:
+    deadline = time.monotonic() + START_S
+    while True:
+        try:
+            pymysql.connect(host=HOST, port=port, user="root").close()
+        except pymysql.MySQLError as error:
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise LabError(f"MySQL Router does not serve: {error}{_tail(log)}") from error
+            time.sleep(0.05)
+        else:
+            return
+
+
+def _tail(log: Path) -> str:
+    return "\n" + log.read_text(errors="replace")[-3000:]

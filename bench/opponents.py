@@ -1,0 +1,102 @@
+"""The opponents: the tuned SKIP LOCKED loop that every team would write, and pollers.
+
+The loop is given its best: READ COMMITTED, the claim by the poller index, both writes by primary
+key, autocommit off so that no BEGIN costs a round trip, `UPDATE …; COMMIT` in one text, and the
+lean client in as many processes as make it fastest (`bench.workloads.drain` tries them all).
+"""
+
+import asyncio
+import time
+from typing import Final
+
+from bench import messages
+from bench.clients import Received, open_many
+from bench.connection import Connection
+from bench.fleet import Signals, Work
+
+
+LEASE_NS: Final = 120 * messages.NS_PER_S
+POLL_S: Final = 0.1
+POLL_BATCH: Final = 500
+
+
+def drain_loop(port: int, database: str, table: str, *, batch: int, workers: int) -> Work:
+    """Return *workers* loops that claim *batch* rows, ack them, and end when none is left."""
+
+    async def work(signals: Signals) -> Received:
+        received = Received()
+        pool = await _open_loops(port, database, workers)
+        await signals.start()
+
+        async def drain(connection: Connection) -> None:
+            while await _turn(connection, table, batch, received, signals):
+                pass
+
+        await asyncio.gather(*map(drain, pool))
+        _close(pool)
+        return received
+
+    return work
+
+
+def poller(port: int, database: str, table: str, *, workers: int, batch: int = POLL_BATCH) -> Work:
+    """Return *workers* loops that look every 100 ms, and work until nothing is due."""
+
+    async def work(signals: Signals) -> Received:
+        received = Received()
+        pool = await _open_loops(port, database, workers)
+        await signals.start()
+
+        async def poll(number: int, connection: Connection) -> None:
+            # Spread over the interval, as workers started at any moment would be.
+            await asyncio.sleep(POLL_S * number / workers)
+            while True:
+                while await _turn(connection, table, batch, received, signals) == batch:
+                    pass
+                await asyncio.sleep(POLL_S)
+
+        await signals.until_stopped(*(poll(*one) for one in enumerate(pool)))
+        _close(pool)
+        return received
+
+    return work
+
+
+async def _turn(
+    connection: Connection, table: str, batch: int, received: Received, signals: Signals
+) -> int:
+    """Claim, receive and acknowledge up to *batch* messages; return how many there were."""
+    now_ns = time.time_ns()
+    answer = await connection.query(
+        f"SELECT id, message FROM {table} WHERE time_acked IS NULL AND priority = 50"
+        f" AND time_next <= {now_ns} ORDER BY time_next LIMIT {batch} FOR UPDATE SKIP LOCKED"
+    )
+    if not answer.rows:
+        # Nothing is locked and READ COMMITTED keeps no snapshot, so no COMMIT is needed: a poll
+        # that finds nothing is a single statement.
+        return 0
+    ids = [int(row[0] or 0) for row in answer.rows]
+    listed = ",".join(map(str, ids))
+    await connection.query(
+        f"UPDATE {table} SET time_next = {now_ns + LEASE_NS}, epoch = epoch + 1"
+        f" WHERE id IN ({listed}); COMMIT"
+    )
+    received.add(ids, time.time_ns())
+    acked = await connection.query(messages.ack(table, ids, time.time_ns()) + "; COMMIT")
+    received.note_ack(acked.affected)
+    signals.count(acked.affected)
+    return len(ids)
+
+
+async def _open_loops(port: int, database: str, count: int) -> list[Connection]:
+    pool = await open_many(port, database, count)
+    for connection in pool:
+        await connection.query(
+            "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; SET autocommit = 0"
+        )
+    return pool
+
+
+def _close(pool: list[Connection]) -> None:
+    for connection in pool:
+        connection.close()

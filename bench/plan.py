@@ -1,0 +1,49 @@
+"""What a workload is given: the laboratory, how thorough to be, and where to report progress."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from bench.lab import Lab
+
+
+A = TypeVar("A")
+B = TypeVar("B")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How a workload is to run.
+
+    quick: one pair of runs, shorter and with fewer rows; for a look, not for a verdict.
+    say: prints a line of progress.
+    """
+
+    lab: Lab
+    quick: bool
+    say: Callable[[str], None]
+
+    @property
+    def pairs(self) -> int:
+        """How many times each side runs."""
+        return 1 if self.quick else 3
+
+    def size(self, full: int, quick: int) -> int:
+        """Return the number that fits the plan: rows, seconds."""
+        return quick if self.quick else full
+
+    def interleaved(
+        self, ours: Callable[[], A], theirs: Callable[[], B]
+    ) -> tuple[list[A], list[B]]:
+        """Run both sides in turn, so that what disturbs the machine disturbs both alike."""
+        pairs = [(ours(), theirs()) for _ in range(self.pairs)]
+        return [ours for ours, _ in pairs], [theirs for _, theirs in pairs]
+
+    def best(
+        self, name: str, candidates: Sequence[A], measure: Callable[[A], float]
+    ) -> A:
+        """Return the candidate with the highest measure, so that each side runs at its best."""
+        measured = [(measure(candidate), candidate) for candidate in candidates]
+        for value, candidate in measured:
+            self.say(f"    {name} {candidate}: {value:,.0f}/s")
+        return max(measured, key=lambda one: one[0])[1]

@@ -1,0 +1,33 @@
+"""The workloads by name, in the order of the table."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from bench.plan import Plan
+from bench.report import Figure
+from bench.workloads.bulk_insert import bulk_insert
+from bench.workloads.drain import drain_batch, drain_single
+from bench.workloads.idle import idle
+from bench.workloads.lateness import lateness
+from bench.workloads.latency import latency, streams
+from bench.workloads.memory import memory
+from bench.workloads.selects import full_select, point_select
+from bench.workloads.snapshot import snapshot
+
+
+WORKLOADS: Final[Mapping[str, Callable[[Plan], Sequence[Figure]]]] = {
+    function.__name__: function
+    for function in (
+        drain_batch,
+        drain_single,
+        latency,
+        lateness,
+        snapshot,
+        idle,
+        streams,
+        point_select,
+        full_select,
+        bulk_insert,
+        memory,
+    )
+}

@@ -1,0 +1,398 @@
+"""The keys of one shard's messages that will be due soonest, and what a poll must find out.
+
+Keys only, at most ``limit`` of them, due or not: a key in the future is a timer. Each priority
+is a `_Tier` of two lanes, *fresh* (``time_next`` 0, never sent) and *timed*, both sorted by
+(time_next, id). Of a lane everything in ``[floor, horizon]`` is here. Beyond that nothing is
+added: such a key would stand before keys that are not known, so it waits to be polled. A
+sooner key that finds the cache full evicts the latest one, which narrows that lane.
+
+Service order is priority, time_next, id. Where rows that are due had to be left out (the tier
+is *behind*), the lanes take turns, so that neither new rows nor retries starve; what was taken
+is in order again. ``newest`` turns the timed lane round and serves it before the fresh one.
+
+Keys that are taken are *in flight* until they land: a poll may still see them as due, and what
+is heard of them meanwhile is kept as news for the landing. While a poll runs, every id that
+changes is remembered, because the poll's answer may be older than the change.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Final
+
+from sortedcontainers import SortedKeyList
+
+from engine.poll import FOREVER_NS, NOTHING_NS, PollRequest
+from engine.types import MessageKey
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from engine.poll import PollResult
+
+
+# A row that a claim did not get is another proxy's, acked, or locked by a consumer that is
+# acking it. If a poll still shows it due, it is locked: another try a second later.
+LOST_PAUSE_NS: Final = 10**9
+# A lane whose known part ends is polled again this early, so that its next keys are here
+# when they are due.
+POLL_LEAD_NS: Final = 50 * 10**6
+
+
+class Gone:
+    """News of a key in flight: acked or deleted."""
+
+
+GONE: Final = Gone()
+
+
+def _rank(key: MessageKey) -> tuple[int, int, int | bytes]:
+    """Sort by time, then by id: integers as numbers, anything else as its bytes."""
+    ident = key.id
+    if ident.isdigit() or (ident[:1] == b"-" and ident[1:].isdigit()):
+        return key.time_next_ns, 0, int(ident)
+    return key.time_next_ns, 1, ident
+
+
+class _Lane:
+    """Sorted keys, complete within [floor_ns, horizon_ns]; more: rows outside are left out."""
+
+    __slots__ = ("floor_ns", "full", "horizon_ns", "keys", "more")
+
+    def __init__(self) -> None:
+        self.keys: SortedKeyList[MessageKey] = SortedKeyList(key=_rank)
+        self.floor_ns = 0
+        self.horizon_ns = FOREVER_NS
+        self.more = False
+        self.full = 0  # how many keys there were when the lane was last narrowed
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def admits(self, key: MessageKey) -> bool:
+        return self.floor_ns <= key.time_next_ns <= self.horizon_ns
+
+    def narrow(self, floor_ns: int, horizon_ns: int, *, more: bool) -> None:
+        self.floor_ns = max(self.floor_ns, floor_ns)
+        self.horizon_ns = min(self.horizon_ns, horizon_ns)
+        self.more = self.more or more
+
+    def due(self, now_ns: int) -> int:
+        """Return how many keys are due; they come first."""
+        count: int = self.keys.bisect_key_right((now_ns, 2))
+        return count
+
+    def is_low(self) -> bool:
+        """Return whether rows are left out and half of what was here is used up."""
+        return self.more and len(self.keys) <= self.full // 2
+
+
+class _Tier:
+    """The two lanes of one priority."""
+
+    __slots__ = ("fresh", "fresh_first", "timed")
+
+    def __init__(self) -> None:
+        self.fresh = _Lane()
+        self.timed = _Lane()
+        self.fresh_first = True  # whose turn it is while behind
+
+    def lane(self, key: MessageKey) -> _Lane:
+        return self.timed if key.time_next_ns > 0 else self.fresh
+
+    def is_behind(self, now_ns: int) -> bool:
+        timed = self.timed
+        left_out = timed.horizon_ns <= now_ns or timed.floor_ns > 0
+        return self.fresh.more or (timed.more and left_out)
+
+
+class ShardQueue:
+    """The cache of one shard. Pure: no clock, no I/O; times come in as arguments."""
+
+    def __init__(self, limit: int, *, newest: bool = False) -> None:
+        self._limit = limit
+        self._newest = newest
+        self._keys: dict[bytes, MessageKey] = {}
+        self._tiers: dict[int, _Tier] = {}
+        self._flying: dict[bytes, MessageKey | Gone | None] = {}
+        # id → not to be tried before; in order of that moment, and never more than the limit.
+        self._lost: OrderedDict[bytes, int] = OrderedDict()
+        self._changed: set[bytes] | None = None  # ids that changed while a poll runs
+
+    def __len__(self) -> int:
+        """Return how many keys wait; those in flight do not count."""
+        return len(self._keys)
+
+    def __contains__(self, ident: bytes) -> bool:
+        return ident in self._keys
+
+    def get(self, ident: bytes) -> MessageKey | None:
+        """Return the key that waits under *ident*."""
+        return self._keys.get(ident)
+
+    @property
+    def flying(self) -> int:
+        """Return how many keys are in flight."""
+        return len(self._flying)
+
+    # What is heard of messages
+
+    def add(self, key: MessageKey, now_ns: int) -> None:
+        """Take *key* as the latest truth about its id; one beyond the horizon is not kept."""
+        if key.id in self._flying:
+            self._flying[key.id] = key
+            return
+        self._forget(key.id)
+        self._admit(key)
+        self._shrink(now_ns)
+
+    def remove(self, ident: bytes) -> None:
+        """Forget an id that was acked or deleted; unknown ones are fine."""
+        if ident in self._flying:
+            self._flying[ident] = GONE
+        else:
+            self._forget(ident)
+
+    def clear(self) -> None:
+        """Drop all keys but those in flight; the next poll starts from nothing."""
+        self._keys.clear()
+        self._tiers.clear()
+        self._lost.clear()
+
+    def configure(self, limit: int, *, newest: bool, now_ns: int) -> None:
+        """Follow changed settings; a new order starts from nothing."""
+        self._limit = limit
+        if newest != self._newest:
+            self._newest = newest
+            self.clear()
+        self._shrink(now_ns)
+
+    # What is due
+
+    def due(self, now_ns: int, *, at_most: int) -> int:
+        """Return how many keys are due, counted up to *at_most*."""
+        count = 0
+        for tier in self._tiers.values():
+            count += len(tier.fresh) + tier.timed.due(now_ns)
+            if count >= at_most:
+                return at_most
+        return count
+
+    def first_ns(self) -> int | None:
+        """Return the moment the first key is due (0: a fresh one), or None without keys."""
+        moments = [
+            lane.keys[0].time_next_ns
+            for tier in self._tiers.values()
+            for lane in (tier.fresh, tier.timed)
+            if lane.keys
+        ]
+        return min(moments, default=None)
+
+    def take(self, rows_max: int, now_ns: int) -> list[MessageKey]:
+        """Return up to *rows_max* due keys in the order to send them; they are in flight."""
+        taken: list[MessageKey] = []
+        for priority in sorted(self._tiers):
+            room = rows_max - len(taken)
+            if room == 0:
+                break
+            taken += self._take_tier(self._tiers[priority], room, now_ns)
+        for key in taken:
+            del self._keys[key.id]
+            self._flying[key.id] = None
+        return taken
+
+    def _take_tier(self, tier: _Tier, room: int, now_ns: int) -> list[MessageKey]:
+        fresh, timed = len(tier.fresh), tier.timed.due(now_ns)
+        if fresh + timed <= room:
+            fresh_taken, timed_taken = fresh, timed
+        elif not tier.is_behind(now_ns):
+            first = min(room, timed if self._newest else fresh)
+            rest = min(room - first, fresh if self._newest else timed)
+            fresh_taken, timed_taken = (rest, first) if self._newest else (first, rest)
+        else:
+            # An odd place goes to the lane whose turn it is, so that a room of one row at a
+            # time serves both as well.
+            half = (room + tier.fresh_first) // 2
+            fresh_taken = min(fresh, max(half, room - timed))
+            timed_taken = room - fresh_taken
+            tier.fresh_first ^= bool(room % 2)
+        from_fresh = list(tier.fresh.keys[:fresh_taken])
+        del tier.fresh.keys[:fresh_taken]
+        if self._newest:
+            start = timed - timed_taken
+            from_timed = list(tier.timed.keys[start:timed])
+            del tier.timed.keys[start:timed]
+            return [*reversed(from_timed), *from_fresh]
+        from_timed = list(tier.timed.keys[:timed_taken])
+        del tier.timed.keys[:timed_taken]
+        return from_fresh + from_timed
+
+    # Keys in flight
+
+    def fly(self, ident: bytes) -> MessageKey | None:
+        """Put one id in flight, wherever it is; return its key if it was waiting."""
+        key = self._keys.get(ident)
+        self._forget(ident)
+        self._flying.setdefault(ident, None)
+        return key
+
+    def land(
+        self, ident: bytes, key: MessageKey | None, now_ns: int
+    ) -> MessageKey | Gone | None:
+        """End the flight of *ident* and wait with *key* from now on, unless there is news.
+
+        Return the news: a key that was added meanwhile (then that one waits), GONE, or None.
+        """
+        news = self._flying.pop(ident, None)
+        self._note(ident)
+        waiting = news if news is not None else key
+        if isinstance(waiting, MessageKey):
+            self.add(waiting, now_ns)
+        return news
+
+    def lose(self, ident: bytes, now_ns: int) -> None:
+        """End the flight of an id whose row was not there to be had."""
+        news = self._flying.pop(ident, None)
+        if isinstance(news, MessageKey):
+            self.add(news, now_ns)
+        elif news is None:
+            self._lost.pop(ident, None)
+            self._lost[ident] = now_ns + LOST_PAUSE_NS
+            if len(self._lost) > self._limit:
+                self._lost.popitem(last=False)
+
+    # Polls
+
+    def poll_started(self, now_ns: int) -> PollRequest:
+        """Return what to ask for; one poll at a time."""
+        self._changed = set()
+        while self._lost and next(iter(self._lost.values())) <= now_ns:
+            self._lost.popitem(last=False)
+        behind = (priority for priority, tier in self._tiers.items() if tier.is_behind(now_ns))
+        return PollRequest(
+            limit=self._limit,
+            extra=len(self._flying) + len(self._lost),
+            newest=self._newest,
+            overloaded=frozenset(behind),
+        )
+
+    def poll_failed(self) -> None:
+        """Note that the running poll brings nothing."""
+        self._changed = None
+
+    def poll_finished(self, result: PollResult, now_ns: int) -> None:
+        """Replace what was known before the poll started by what it found."""
+        changed = self._changed or set()
+        kept = [key for ident in changed if (key := self._keys.get(ident)) is not None]
+        self._changed = None
+        turns = {priority: tier.fresh_first for priority, tier in self._tiers.items()}
+        self._keys.clear()
+        self._tiers.clear()
+        for read in result.tiers:
+            tier = self._tier(read.priority)
+            tier.fresh_first = turns.get(read.priority, True)
+            tier.fresh.narrow(
+                0, NOTHING_NS if read.fresh_more else FOREVER_NS, more=read.fresh_more
+            )
+            tier.timed.narrow(read.floor_ns, read.horizon_ns, more=read.timed_more)
+            self._fill(tier.fresh, self._usable(read.fresh, changed))
+            self._fill(tier.timed, self._usable(read.timed, changed))
+        for key in kept:
+            self._admit(key)
+        self._postpone_lost(now_ns)
+        self._shrink(now_ns)
+        for tier in self._tiers.values():
+            tier.fresh.full, tier.timed.full = len(tier.fresh), len(tier.timed)
+
+    def _usable(self, keys: Iterable[MessageKey], changed: set[bytes]) -> list[MessageKey]:
+        flying, known = self._flying, self._keys
+        return [
+            key
+            for key in keys
+            if key.id not in changed and key.id not in flying and key.id not in known
+        ]
+
+    def _fill(self, lane: _Lane, keys: list[MessageKey]) -> None:
+        lane.keys.update(keys)
+        self._keys.update((key.id, key) for key in keys)
+
+    def _postpone_lost(self, now_ns: int) -> None:
+        """Turn rows that were lost a moment ago, and are still due, into timers."""
+        for ident, not_before_ns in self._lost.items():
+            key = self._keys.get(ident)
+            if key is not None and key.time_next_ns <= now_ns < not_before_ns:
+                self._forget(ident)
+                self._admit(key._replace(time_next_ns=not_before_ns))
+
+    def wants_poll(self, now_ns: int) -> bool:
+        """Return whether rows that were left out are needed now."""
+        wanted_ns = self.next_poll_ns()
+        return wanted_ns is not None and wanted_ns <= now_ns
+
+    def next_poll_ns(self) -> int | None:
+        """Return when rows that were left out will be needed (0: at once), if any are."""
+        moments = []
+        for tier in self._tiers.values():
+            if tier.fresh.is_low():
+                return 0
+            if tier.timed.is_low():
+                narrowed = tier.timed.floor_ns > 0
+                moments.append(0 if narrowed else tier.timed.horizon_ns - POLL_LEAD_NS)
+        return min(moments, default=None)
+
+    # Inside
+
+    def _tier(self, priority: int) -> _Tier:
+        tier = self._tiers.get(priority)
+        if tier is None:
+            tier = self._tiers[priority] = _Tier()
+        return tier
+
+    def _note(self, ident: bytes) -> None:
+        if self._changed is not None:
+            self._changed.add(ident)
+
+    def _admit(self, key: MessageKey) -> None:
+        self._note(key.id)
+        lane = self._tier(key.priority).lane(key)
+        if lane.admits(key):
+            lane.keys.add(key)
+            self._keys[key.id] = key
+
+    def _forget(self, ident: bytes) -> None:
+        self._note(ident)
+        key = self._keys.pop(ident, None)
+        if key is not None:
+            self._tiers[key.priority].lane(key).keys.remove(key)
+
+    def _shrink(self, now_ns: int) -> None:
+        while len(self._keys) > self._limit:
+            self._evict(now_ns)
+
+    def _evict(self, now_ns: int) -> None:
+        """Give up the key that will be needed last, and what lies beyond it."""
+        last: _Lane | None = None
+        for tier in self._tiers.values():
+            if tier.timed.keys and (
+                last is None or tier.timed.keys[-1].time_next_ns > last.keys[-1].time_next_ns
+            ):
+                last = tier.timed
+        if last is None or last.keys[-1].time_next_ns <= now_ns:
+            # All are due: the least urgent tier gives, from its longer lane.
+            tier = self._tiers[
+                max(p for p, t in self._tiers.items() if t.fresh.keys or t.timed.keys)
+            ]
+            last = max(tier.fresh, tier.timed, key=len)
+            if len(tier.fresh) == len(tier.timed) and tier.fresh_first:
+                last = tier.timed
+        if self._newest and 0 < last.keys[-1].time_next_ns <= now_ns:
+            victim = last.keys.pop(0)
+            last.narrow(victim.time_next_ns + 1, last.horizon_ns, more=True)
+        else:
+            victim = last.keys.pop()
+            # A tie at the new edge may stay; new ones may join it, and are no loss either.
+            horizon_ns = victim.time_next_ns if victim.time_next_ns > 0 else NOTHING_NS
+            last.narrow(last.floor_ns, horizon_ns, more=True)
+        last.full = len(last)
+        del self._keys[victim.id]

@@ -1,0 +1,47 @@
+"""How the engine talks to a database without doing any I/O itself.
+
+A *conversation* is a generator that yields a `Query`, is sent its `Answer`, and returns a
+result. Whoever holds a connection carries it out::
+
+    query = next(conversation)
+    while True:
+        query = conversation.send(await execute(query))     # StopIteration.value: the result
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias, TypeVar
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One statement to send.
+
+    values: how many leading columns of each row are wanted decoded; the rest stays raw.
+    about: the question as a value, for a store that answers without reading SQL.
+    """
+
+    sql: bytes
+    values: int = 0
+    about: object = None
+
+
+# The decoded leading columns as the text protocol's bytes, and the raw rest of the row's
+# payload: length-encoded strings as they came, b"" when nothing is left.
+Row: TypeAlias = tuple[tuple[bytes | None, ...], bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the server said: rows to a query, affected rows to anything else."""
+
+    rows: Sequence[Row] = ()
+    affected: int = 0
+
+
+Conversation: TypeAlias = Generator[Query, Answer, T]

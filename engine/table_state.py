@@ -1,0 +1,517 @@
+"""One message table: who waits for its messages, which are due, and what to do about it.
+
+``handle(event, now_ns)`` takes what has happened and returns what is to be done; it does
+nothing itself. All streams of the table and all its shards meet here, so that a receiver never
+gets a second batch before it has taken the first, whichever shard it comes from.
+
+**Idle.** A shard that no receiver covers is not polled and holds no keys. Its first receiver
+starts a poll.
+
+**Steady.** The queue of each shard (`engine.cache`) holds the keys due soonest. When keys are
+due and receivers are ready, one claim takes rows for all ready receivers that want the same
+columns, like a group commit; CLAIMS_IN_FLIGHT_MAX claims may run on a shard at once, and what
+becomes due meanwhile goes into the next. A receiver is reserved from the claim until its
+socket can take more. A won row is delivered, and waits in the cache as a timer for the moment
+the claim wrote; a row that was not won is another proxy's, acked, or locked.
+
+**Behind.** Not all due rows fit into the cache. The queue asks for more when half of what a
+poll brought is used up.
+
+**Failing.** A claim or poll that failed is tried again after 50 ms, doubling to 2 s. A shard
+that fails without a break for the grace period loses the streams that cover it.
+
+Claimed rows whose receiver has left go to another ready one, or are released: the claim is
+undone, and they are due again at once.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from engine.cache import GONE, ShardQueue
+from engine.errors import StreamLost, UnknownColumn
+from engine.events import (
+    Acked,
+    Attached,
+    Changed,
+    Claim,
+    Claimed,
+    ClaimFailed,
+    Deliver,
+    Detached,
+    Due,
+    End,
+    Ended,
+    Poll,
+    Polled,
+    PollFailed,
+    Ready,
+    Reconfigured,
+    Release,
+    Released,
+    ReleaseFailed,
+    ShardDown,
+    ShardUp,
+    Tick,
+)
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from engine.events import Action, Event
+    from engine.message_table import MessageTable
+    from engine.types import ClaimedRow, MessageKey, ShardName
+    from sqlparse_ext.errors import StreamfromError
+
+
+CLAIMS_IN_FLIGHT_MAX: Final = 2
+CLAIM_ROWS_MAX: Final = 500
+RETRY_FIRST_NS: Final = 50 * 10**6
+RETRY_LAST_NS: Final = 2 * 10**9
+
+
+@dataclass(slots=True)
+class _Receiver:
+    id: int
+    shards: frozenset[ShardName] | None
+    columns: tuple[str, ...]
+
+    def covers(self, shard: ShardName) -> bool:
+        return self.shards is None or shard in self.shards
+
+
+@dataclass(slots=True)
+class _Trouble:
+    """How long something has been failing, and when to try again."""
+
+    since_ns: int | None = None
+    failures: int = 0
+    retry_ns: int = 0
+    cause: str = ""
+
+    def failed(self, cause: str, now_ns: int) -> None:
+        if self.since_ns is None:
+            self.since_ns = now_ns
+        doubled_ns = RETRY_FIRST_NS << min(self.failures, RETRY_LAST_NS.bit_length())
+        self.retry_ns = now_ns + min(doubled_ns, RETRY_LAST_NS)
+        self.failures += 1
+        self.cause = cause
+
+    def over(self) -> None:
+        self.since_ns, self.failures, self.retry_ns = None, 0, 0
+
+
+@dataclass(slots=True)
+class _ClaimRun:
+    """A claim under way: the receivers reserved for it, and what it asked for."""
+
+    keys: dict[bytes, MessageKey]
+    receivers: list[int]
+    columns: tuple[str, ...]
+    rows_each: int
+
+
+@dataclass(slots=True)
+class _Shard:
+    name: ShardName
+    queue: ShardQueue
+    claims: dict[int, _ClaimRun] = field(default_factory=dict)
+    releases: dict[int, dict[bytes, MessageKey | None]] = field(default_factory=dict)
+    is_polling: bool = False
+    poll_discarded: bool = False  # the running poll began before the last receiver left
+    poll_wanted: bool = False  # something happened that only a poll can tell
+    poll_started_ns: int = 0
+    wakeup_ns: int = 0  # not before: polls for poll_wanted take half the time at most
+    next_poll_ns: int = 0
+    claiming: _Trouble = field(default_factory=_Trouble)
+    polling: _Trouble = field(default_factory=_Trouble)
+    health: _Trouble = field(default_factory=_Trouble)
+
+    def troubles(self) -> tuple[_Trouble, _Trouble, _Trouble]:
+        return self.claiming, self.polling, self.health
+
+
+class TableState:
+    """The scheduler of one message table, over all shards of its keyspace."""
+
+    def __init__(self, table: MessageTable, shards: Iterable[ShardName], grace_ns: int) -> None:
+        self._table = table
+        self._grace_ns = grace_ns
+        properties = table.properties
+        self._shards = {
+            name: _Shard(name, ShardQueue(properties.cache_size, newest=properties.newest))
+            for name in shards
+        }
+        self._receivers: dict[int, _Receiver] = {}
+        # Ready receivers, the one that has waited longest first: that is the round-robin.
+        self._ready: OrderedDict[int, _Receiver] = OrderedDict()
+        self._numbers = 0
+        self._turn = 0  # which shard is looked at first
+        self._actions: list[Action] = []
+
+    # The whole interface: handle, wake_ns, and two figures
+
+    def handle(self, event: Event, now_ns: int) -> list[Action]:
+        """Return what is to be done about *event*, in this order."""
+        self._actions = []
+        match event:
+            case Attached():
+                self._attached(event, now_ns)
+            case Detached():
+                self._detached(event.receiver, event.unsent)
+            case Ready():
+                self._is_ready(event.receiver)
+            case Due():
+                self._due(event, now_ns)
+            case Acked():
+                for ident in event.ids:
+                    self._shards[event.shard].queue.remove(ident)
+            case Changed():
+                self._shards[event.shard].poll_wanted = True
+            case Claimed():
+                self._claimed(event, now_ns)
+            case ClaimFailed():
+                self._claim_failed(event, now_ns)
+            case Polled():
+                self._polled(event, now_ns)
+            case PollFailed():
+                self._poll_failed(event, now_ns)
+            case Released() | ReleaseFailed():
+                self._released(event, now_ns)
+            case Reconfigured():
+                self._reconfigured(event, now_ns)
+            case ShardDown():
+                self._shards[event.shard].health.failed(event.reason, now_ns)
+            case ShardUp():
+                self._shard_up(self._shards[event.shard])
+            case Ended():
+                self._end(list(self._receivers.values()), event.error)
+            case Tick():
+                pass
+        self._settle(now_ns)
+        return self._actions
+
+    def wake_ns(self, now_ns: int) -> int | None:
+        """Return when the next Tick is due, or None when only an event can change anything."""
+        moments = [
+            moment
+            for shard in self._shards.values()
+            if self._is_covered(shard)
+            for moment in self._moments(shard)
+        ]
+        return max(min(moments), now_ns + 1) if moments else None
+
+    @property
+    def receivers(self) -> int:
+        """Return how many streams are open."""
+        return len(self._receivers)
+
+    @property
+    def waiting(self) -> int:
+        """Return how many keys the caches hold."""
+        return sum(len(shard.queue) for shard in self._shards.values())
+
+    # Receivers come and go
+
+    def _attached(self, event: Attached, now_ns: int) -> None:
+        receiver = _Receiver(event.receiver, event.shards, event.columns)
+        for shard in self._shards.values():
+            if receiver.covers(shard.name) and not self._is_covered(shard):
+                shard.next_poll_ns = now_ns
+                # A stream that opens while the shard is down has its whole grace before it.
+                if shard.health.since_ns is not None:
+                    shard.health.since_ns = now_ns
+        self._receivers[receiver.id] = receiver
+        self._ready[receiver.id] = receiver
+
+    def _detached(self, receiver: int, unsent: Sequence[ClaimedRow]) -> None:
+        by_shard: dict[ShardName, list[ClaimedRow]] = {}
+        for row in unsent:
+            by_shard.setdefault(row.shard, []).append(row)
+        for name, rows in by_shard.items():
+            queue = self._shards[name].queue
+            self._release(self._shards[name], {row.id: queue.fly(row.id) for row in rows}, rows)
+        self._receivers.pop(receiver, None)
+        self._ready.pop(receiver, None)
+
+    def _is_ready(self, receiver: int) -> None:
+        if receiver in self._receivers:
+            self._ready[receiver] = self._receivers[receiver]
+
+    def _end(self, receivers: Iterable[_Receiver], error: StreamfromError) -> None:
+        for receiver in receivers:
+            self._actions.append(End(receiver.id, error))
+            self._detached(receiver.id, ())
+
+    def _is_covered(self, shard: _Shard) -> bool:
+        return any(receiver.covers(shard.name) for receiver in self._receivers.values())
+
+    # What is heard of messages
+
+    def _due(self, event: Due, now_ns: int) -> None:
+        shard = self._shards[event.shard]
+        if self._is_covered(shard):
+            for key in event.keys:
+                shard.queue.add(key, now_ns)
+
+    # Claims
+
+    def _claim(self, shard: _Shard, now_ns: int) -> None:
+        """Start claims while there are due keys, ready receivers and free slots."""
+        if shard.claiming.retry_ns > now_ns:
+            return
+        while len(shard.claims) < CLAIMS_IN_FLIGHT_MAX:
+            due = shard.queue.due(now_ns, at_most=CLAIM_ROWS_MAX)
+            receivers = self._choose(shard.name, due)
+            if not receivers:
+                return
+            batch = self._table.properties.batch_size
+            rows_each = min(-(-due // len(receivers)), batch)
+            rows = min(due, rows_each * len(receivers))
+            receivers = receivers[: -(-rows // rows_each)]
+            for receiver in receivers:
+                del self._ready[receiver.id]
+            keys = shard.queue.take(rows, now_ns)
+            columns = receivers[0].columns
+            number = self._number()
+            shard.claims[number] = _ClaimRun(
+                keys={key.id: key for key in keys},
+                receivers=[receiver.id for receiver in receivers],
+                columns=columns,
+                rows_each=batch,
+            )
+            ids = tuple(key.id for key in keys)
+            self._actions.append(Claim(number, shard.name, ids, columns))
+
+    def _choose(self, shard: ShardName, at_most: int) -> list[_Receiver]:
+        """Return ready receivers for one claim: the longest waiting, and its likes."""
+        chosen: list[_Receiver] = []
+        for receiver in self._ready.values():
+            if len(chosen) == at_most:
+                break
+            if receiver.covers(shard) and (not chosen or receiver.columns == chosen[0].columns):
+                chosen.append(receiver)
+        return chosen
+
+    def _claimed(self, event: Claimed, now_ns: int) -> None:
+        shard = self._shards[event.shard]
+        run = shard.claims.pop(event.number)
+        shard.claiming.over()
+        shard.health.over()
+        shard.polling.since_ns = None  # the shard works; a poll may be slow for other reasons
+        won: list[ClaimedRow] = []
+        order = {ident: index for index, ident in enumerate(run.keys)}
+        for row in sorted(event.rows, key=lambda row: order.get(row.id, len(order))):
+            asked = run.keys.pop(row.id, None)
+            if asked is None:
+                # The database finds this id equal to one that was asked for (another case,
+                # another spelling); only a poll can tell its priority.
+                shard.poll_wanted = True
+                won.append(row)
+                continue
+            timer = asked._replace(time_next_ns=row.due_next_ns)
+            news = shard.queue.land(row.id, timer, now_ns)
+            if news is GONE:
+                continue  # acked while the claim ran: never sent again
+            if news is not None:
+                # Rescheduled while the claim ran. Which of the two came first only the
+                # database knows.
+                shard.poll_wanted = True
+            won.append(row)
+        for ident in run.keys:
+            shard.queue.lose(ident, now_ns)
+        self._deliver(shard, run, won)
+
+    def _deliver(self, shard: _Shard, run: _ClaimRun, won: list[ClaimedRow]) -> None:
+        """Share *won* out evenly; what nobody can take is released."""
+        present = [ident for ident in run.receivers if ident in self._receivers]
+        each = min(-(-len(won) // len(present)), run.rows_each) if present else 0
+        start = 0
+        idle: list[int] = []
+        for ident in present:
+            rows = won[start : start + each]
+            start += len(rows)
+            if rows:
+                self._actions.append(Deliver(ident, tuple(rows)))
+            else:
+                idle.append(ident)
+        for ident in reversed(idle):
+            self._ready[ident] = self._receivers[ident]
+            self._ready.move_to_end(ident, last=False)
+        for receiver in list(self._ready.values()):
+            if start >= len(won):
+                return
+            if receiver.covers(shard.name) and receiver.columns == run.columns:
+                del self._ready[receiver.id]
+                rows = won[start : start + run.rows_each]
+                start += len(rows)
+                self._actions.append(Deliver(receiver.id, tuple(rows)))
+        unsent = won[start:]
+        self._release(shard, {row.id: shard.queue.fly(row.id) for row in unsent}, unsent)
+
+    def _claim_failed(self, event: ClaimFailed, now_ns: int) -> None:
+        shard = self._shards[event.shard]
+        run = shard.claims.pop(event.number)
+        shard.claiming.failed(event.reason, now_ns)
+        # It may have been committed before it was lost: then a poll tells when they are due.
+        shard.poll_wanted = True
+        for key in run.keys.values():
+            shard.queue.land(key.id, key, now_ns)
+        self._deliver(shard, run, [])
+
+    # Releases
+
+    def _release(
+        self, shard: _Shard, keys: dict[bytes, MessageKey | None], rows: Sequence[ClaimedRow]
+    ) -> None:
+        """Undo the claim of *rows*, which are in flight until that is done."""
+        if not rows:
+            return
+        number = self._number()
+        shard.releases[number] = keys
+        self._actions.append(Release(number, shard.name, tuple(rows)))
+
+    def _released(self, event: Released | ReleaseFailed, now_ns: int) -> None:
+        shard = self._shards[event.shard]
+        keys = shard.releases.pop(event.number)
+        for row in event.rows:
+            key = keys[row.id]
+            if key is not None and isinstance(event, Released):
+                key = key._replace(time_next_ns=row.time_next_ns)
+            if key is None:
+                # It had left the cache: acked, or due too late to be kept.
+                shard.poll_wanted = True
+            shard.queue.land(row.id, key, now_ns)
+
+    # Polls
+
+    def _poll(self, shard: _Shard, now_ns: int) -> None:
+        if shard.is_polling or self._poll_ns(shard) > now_ns:
+            return
+        shard.is_polling = True
+        shard.poll_wanted = False
+        shard.poll_started_ns = now_ns
+        self._actions.append(Poll(shard.name, shard.queue.poll_started(now_ns)))
+
+    def _poll_ns(self, shard: _Shard) -> int:
+        """Return when the next poll is to start."""
+        moment = shard.next_poll_ns
+        left_out_ns = shard.queue.next_poll_ns()
+        if left_out_ns is not None:
+            moment = min(moment, left_out_ns)
+        if shard.poll_wanted:
+            moment = min(moment, shard.wakeup_ns)
+        return max(moment, shard.polling.retry_ns)
+
+    def _polled(self, event: Polled, now_ns: int) -> None:
+        shard = self._shards[event.shard]
+        shard.is_polling = False
+        shard.polling.over()
+        shard.health.over()
+        # A producer whose ids nobody can read from its statements must not keep a server
+        # busy with polls alone.
+        shard.wakeup_ns = now_ns + (now_ns - shard.poll_started_ns)
+        shard.next_poll_ns = shard.poll_started_ns + self._table.properties.poller_interval_ns
+        if shard.poll_discarded:
+            shard.poll_discarded = False
+            shard.next_poll_ns = now_ns
+            shard.queue.poll_failed()
+        else:
+            shard.queue.poll_finished(event.result, now_ns)
+
+    def _poll_failed(self, event: PollFailed, now_ns: int) -> None:
+        shard = self._shards[event.shard]
+        shard.is_polling = False
+        shard.poll_discarded = False
+        shard.poll_wanted = True
+        shard.polling.failed(event.reason, now_ns)
+        shard.queue.poll_failed()
+
+    # Settings and health
+
+    def _reconfigured(self, event: Reconfigured, now_ns: int) -> None:
+        self._table = event.table
+        properties = event.table.properties
+        known = set(event.table.columns)
+        for receiver in list(self._receivers.values()):
+            missing = [column for column in receiver.columns if column not in known]
+            if missing:
+                self._end([receiver], UnknownColumn(missing[0]))
+        for shard in self._shards.values():
+            shard.queue.configure(
+                properties.cache_size, newest=properties.newest, now_ns=now_ns
+            )
+            shard.poll_wanted = True
+
+    def _shard_up(self, shard: _Shard) -> None:
+        for trouble in shard.troubles():
+            trouble.over()
+        shard.poll_wanted = True
+
+    def _lost_ns(self, shard: _Shard) -> int | None:
+        """Return when the streams that cover *shard* are lost, if it goes on like this."""
+        since = [
+            trouble.since_ns for trouble in shard.troubles() if trouble.since_ns is not None
+        ]
+        return min(since) + self._grace_ns if since else None
+
+    # After every event
+
+    def _settle(self, now_ns: int) -> None:
+        """Bring every shard to rest: claim what can be claimed, poll what must be polled."""
+        names = list(self._shards)
+        self._turn = (self._turn + 1) % len(names)
+        for name in names[self._turn :] + names[: self._turn]:
+            shard = self._shards[name]
+            if not self._is_covered(shard):
+                self._rest(shard)
+                continue
+            lost_ns = self._lost_ns(shard)
+            if lost_ns is not None and lost_ns <= now_ns:
+                self._lose(shard)
+                continue
+            self._claim(shard, now_ns)
+            if shard.queue.due(now_ns, at_most=1) == 0 and not shard.claims:
+                # Nothing is left that a claim could fail on.
+                shard.claiming.over()
+            self._poll(shard, now_ns)
+
+    def _rest(self, shard: _Shard) -> None:
+        shard.queue.clear()
+        shard.poll_discarded = shard.is_polling
+        shard.poll_wanted = False
+        for trouble in (shard.claiming, shard.polling):
+            trouble.over()
+
+    def _lose(self, shard: _Shard) -> None:
+        cause = next(t.cause for t in shard.troubles() if t.since_ns is not None)
+        grace_s = self._grace_ns / 10**9
+        error = StreamLost(self._table.keyspace, shard.name, grace_s, cause)
+        covering = [r for r in self._receivers.values() if r.covers(shard.name)]
+        self._end(covering, error)
+        self._rest(shard)
+
+    def _moments(self, shard: _Shard) -> list[int]:
+        """Return the moments at which something is to be done on *shard* by itself."""
+        moments = []
+        lost_ns = self._lost_ns(shard)
+        if lost_ns is not None:
+            moments.append(lost_ns)
+        if not shard.is_polling:
+            moments.append(self._poll_ns(shard))
+        first_ns = shard.queue.first_ns()
+        # A due key without a free slot or a ready receiver waits for one, not for the clock.
+        if (
+            first_ns is not None
+            and len(shard.claims) < CLAIMS_IN_FLIGHT_MAX
+            and self._choose(shard.name, 1)
+        ):
+            moments.append(max(first_ns, shard.claiming.retry_ns))
+        return moments
+
+    def _number(self) -> int:
+        self._numbers += 1
+        return self._numbers

@@ -1,0 +1,53 @@
+"""Receives messages and acknowledges them: python examples/consumer.py, ended by Ctrl-C.
+
+Any MySQL driver will do if it can read rows one by one: STREAM is a result set that does not end.
+That connection is busy for as long as it streams, so acknowledgements go over a second one. Run
+several of these: each message goes to one of them, and what a crashed one held comes again.
+"""
+
+import json
+import os
+import time
+from typing import Any
+
+import pymysql
+from pymysql.cursors import SSCursor
+
+
+def connect(**options: Any) -> "pymysql.connections.Connection[Any]":
+    return pymysql.connect(
+        host=os.environ.get("HOST", "127.0.0.1"),
+        port=int(os.environ.get("PORT", "15306")),
+        user=os.environ.get("USER_NAME", "app"),
+        password=os.environ.get("PASSWORD", "app-password"),
+        database="commerce",
+        autocommit=True,
+        **options,
+    )
+
+
+def work(message: Any) -> None:
+    print("working on", message)
+
+
+def main() -> None:
+    stream, acks = connect(cursorclass=SSCursor), connect()
+    rows, done = stream.cursor(), acks.cursor()
+    rows.execute("STREAM id, message FROM my_message")
+    for message_id, message in rows:
+        work(json.loads(message))
+        # The same message may come twice (a lost connection, a slow worker), an ack counts once.
+        newly = done.execute(
+            "UPDATE my_message SET time_acked = %s, time_next = NULL"
+            " WHERE id IN (%s) AND time_acked IS NULL",
+            (time.time_ns(), message_id),
+        )
+        if not newly:
+            print(message_id, "was acknowledged before")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except KeyboardInterrupt:
+        print("bye")

@@ -1,0 +1,35 @@
+"""Sends messages: python examples/producer.py [how many].
+
+A message is a row, so it is sent by the transaction that writes whatever it is about: both are
+there after COMMIT, or neither.
+"""
+
+import json
+import os
+import sys
+import time
+
+import pymysql
+
+
+def main() -> None:
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 10
+    connection = pymysql.connect(
+        host=os.environ.get("HOST", "127.0.0.1"),
+        port=int(os.environ.get("PORT", "15306")),
+        user=os.environ.get("USER_NAME", "app"),
+        password=os.environ.get("PASSWORD", "app-password"),
+        database="commerce",
+    )
+    with connection, connection.cursor() as cursor:
+        first = time.time_ns()
+        cursor.executemany(
+            "INSERT INTO my_message (id, tenant_id, message) VALUES (%s, %s, %s)",
+            [(first + n, n % 3, json.dumps({"number": n})) for n in range(count)],
+        )
+        connection.commit()
+    print(f"sent {count} messages")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,266 @@
+"""The composition root: builds every part of a proxy, starts it, stops it.
+
+Start: shards are asked once (one that is down is only logged), message tables are discovered,
+then the listeners open. Stop is the same backwards: no new clients, streams end with error
+1053, statements under way get `shutdown_grace` seconds, connections close.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import ssl
+import time
+from contextlib import suppress
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import structlog
+
+from engine.clock import SystemClock
+from engine.keyspace import KeyRange, Keyspace, Shard
+from engine.registry import Registry
+from engine.vschema import parse_vschema
+from proxy import net
+from proxy.catalog import Catalog
+from proxy.charsets import Charsets
+from proxy.config import Role, Secret, User
+from proxy.errors import ServerShutdown
+from proxy.rsa import ServerKey
+from proxy.services import Services
+from proxy.session import Session
+from proxy.shard import ShardRuntime
+from proxy.store import ShardStore
+from proxy.wire.auth import Account, Authenticator, Verifier, nonce_from
+from sqlparse_ext.cache import StatementCache
+
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from proxy.config import Config, KeyspaceConfig
+    from proxy.net import Link
+
+
+log = structlog.get_logger()
+
+BACKLOG = 4096
+NONCE_BYTES = 20
+FALLBACK_VERSION = "8.0.36"
+
+
+class Application:
+    """One running proxy. Use it as an async context manager."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._servers: list[asyncio.Server] = []
+        self._background: set[asyncio.Task[None]] = set()
+        self._sessions: dict[int, Session] = {}
+        self._connection_ids = count(1)
+        self._started = time.monotonic()
+        self._stopped = False
+        self._shards: dict[tuple[str, str], ShardRuntime] = {
+            (keyspace.name, shard.name): ShardRuntime(
+                keyspace.name,
+                shard,
+                pool_timeout_s=config.server.pool_timeout_s,
+                on_change=self._shard_changed,
+            )
+            for keyspace in config.keyspaces
+            for shard in keyspace.shards
+        }
+        self._keyspaces = [make_keyspace(keyspace) for keyspace in config.keyspaces]
+        clock = SystemClock()
+        self._registry = Registry(
+            self._keyspaces,
+            ShardStore(self._shards, clock),
+            clock=clock,
+            reload_interval_s=config.server.schema_reload_s,
+            stream_grace_s=config.server.stream_grace_s,
+        )
+        self._charsets = Charsets()
+        users = {user.name: user for user in config.users}
+        if not users:
+            users = {"root": User("root", Secret(""), None, Role.READWRITE, None)}
+        tls = _tls_context(config)
+        self._services = Services(
+            config=config.server,
+            users=users,
+            loopback_only=not config.users,
+            authenticator=Authenticator(
+                {name: Account(name, _verifier(user)) for name, user in users.items()},
+                _nonce,
+                decoy_seed=os.urandom(NONCE_BYTES),
+                rsa_key=ServerKey(),
+                certificate_sha256=self._certificate_sha256(),
+            ),
+            tls=tls,
+            server_version=self._server_version,
+            catalog=Catalog(self._keyspaces, self._shards, self._registry),
+            registry=self._registry,
+            cache=StatementCache(),
+            clock=clock,
+            charset_settings=self._charsets.settings,
+            sessions=self._sessions,
+            uptime_s=lambda: time.monotonic() - self._started,
+            nonce=_nonce,
+            spawn=self._spawn,
+        )
+
+    # --- life -----------------------------------------------------------------------------
+
+    async def __aenter__(self) -> Self:
+        """Start; returns once clients can connect."""
+        try:
+            await self._start()
+        except BaseException:
+            await self.stop()
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Stop; returns once everything has ended."""
+        await self.stop()
+
+    async def _start(self) -> None:
+        server = self._config.server
+        if self._services.loopback_only:
+            log.warning(
+                "no [[users]] in the configuration: only this machine may connect,"
+                " as root with an empty password"
+            )
+        await asyncio.gather(*(shard.start() for shard in self._shards.values()))
+        await self._registry.start()
+        tcp = await net.listen_tcp(self._accept, server.host, server.port, backlog=BACKLOG)
+        self._servers.append(tcp)
+        if server.unix_socket:
+            self._servers.append(
+                await net.listen_unix(self._accept, server.unix_socket, backlog=BACKLOG)
+            )
+        log.info("listening", host=server.host, port=self.port, socket=server.unix_socket)
+
+    async def stop(self) -> None:
+        """Stop gracefully; may be called twice."""
+        if self._stopped:
+            return
+        self._stopped = True
+        for server in self._servers:
+            server.close()
+        if self._config.server.unix_socket:
+            net.remove_socket(self._config.server.unix_socket)
+        await self._registry.stop(ServerShutdown())
+        await self._drain()
+        for task in list(self._background):
+            task.cancel()
+        await asyncio.gather(*(shard.stop() for shard in self._shards.values()))
+        log.info("stopped")
+
+    async def _drain(self) -> None:
+        """Let statements under way end, for a bounded time, then close everybody."""
+        for session in list(self._sessions.values()):
+            session.shut_down(ServerShutdown())
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._config.server.shutdown_grace_s):
+                await asyncio.gather(*(s.closed.wait() for s in self._sessions.values()))
+        for session in list(self._sessions.values()):
+            session.end()
+
+    @property
+    def port(self) -> int:
+        """The TCP port, also where the configuration said 0."""
+        port: int = self._servers[0].sockets[0].getsockname()[1]
+        return port
+
+    # --- parts ----------------------------------------------------------------------------
+
+    def _accept(self, link: Link) -> Session:
+        return Session(self._services, link, next(self._connection_ids))
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._background_done)
+
+    def _background_done(self, task: asyncio.Task[None]) -> None:
+        self._background.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.warning("background work failed", reason=str(error))
+
+    def _shard_changed(self, shard: ShardRuntime) -> None:
+        if shard.trouble is None:
+            self._registry.shard_up(shard.keyspace, shard.name)
+            self._spawn(self._charsets.learn(shard.control))
+        else:
+            self._registry.shard_down(shard.keyspace, shard.name, shard.trouble)
+
+    def _server_version(self) -> str:
+        for shard in self._shards.values():
+            if shard.version:
+                return greeting_version(shard.version)
+        return FALLBACK_VERSION
+
+    def _certificate_sha256(self) -> bytes | None:
+        """Return what MariaDB clients since 11.4 check a self-signed certificate with."""
+        tls = self._config.server.tls
+        if tls is None:
+            return None
+        der = ssl.PEM_cert_to_DER_cert(_first_certificate(Path(tls.cert).read_text()))
+        return hashlib.sha256(der).digest()
+
+
+def make_keyspace(config: KeyspaceConfig) -> Keyspace:
+    """Return the engine's keyspace for a checked configuration."""
+    shards = tuple(
+        Shard(shard.name, KeyRange.parse(shard.name) if "-" in shard.name else None)
+        for shard in config.shards
+    )
+    vschema = None
+    if config.vschema_text is not None:
+        vschema = parse_vschema(config.vschema_text, config.name)
+    return Keyspace(config.name, shards, vschema)
+
+
+def greeting_version(version: str) -> str:
+    """Return how a server of *version* greets.
+
+    MariaDB before 11 prefixes 5.5.5- so that old replicas accept a two-digit major version;
+    its clients look for that prefix.
+    """
+    major = version.split(".", 1)[0]
+    if "MariaDB" in version and major.isdigit() and int(major) < 11:
+        return f"5.5.5-{version}"
+    return version
+
+
+def _verifier(user: User) -> Verifier:
+    if user.password_hash is not None:
+        return Verifier.from_hash(user.password_hash.reveal())
+    assert user.password is not None
+    return Verifier.from_password(user.password.reveal())
+
+
+def _nonce() -> bytes:
+    return nonce_from(os.urandom(NONCE_BYTES))
+
+
+def _tls_context(config: Config) -> ssl.SSLContext | None:
+    tls = config.server.tls
+    if tls is None:
+        return None
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(tls.cert, tls.key)
+    return context
+
+
+def _first_certificate(pem: str) -> str:
+    end = "-----END CERTIFICATE-----"
+    return pem[pem.index("-----BEGIN CERTIFICATE-----") : pem.index(end) + len(end)]
+
+
+async def run(config: Config, stop: asyncio.Event) -> None:
+    """Run a proxy until *stop* is set."""
+    async with Application(config):
+        await stop.wait()

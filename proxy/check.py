@@ -1,0 +1,133 @@
+"""`streamfrom check`: everything that must be right before `serve`, one line each.
+
+`ok` lines say what was found, `warning` lines what would be better, `fault` lines what will
+not work. One fault makes the exit code 1.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Final
+
+from engine.clock import SystemClock
+from engine.comment import is_message_table
+from engine.errors import EngineError, StoreError
+from engine.message_table import MessageTable, load
+from proxy.app import make_keyspace
+from proxy.errors import BackendError, BackendUnavailable
+from proxy.shard import ShardRuntime
+from proxy.store import ShardStore
+from sqlparse_ext.identifiers import quote_identifier
+
+
+if TYPE_CHECKING:
+    from engine.keyspace import Keyspace
+    from proxy.config import Config, KeyspaceConfig
+
+
+# Statements that touch no row but need every privilege that delivery needs.
+_PROBES: Final = (
+    "SELECT * FROM {table} WHERE 1 = 0 FOR UPDATE SKIP LOCKED",
+    "UPDATE {table} SET epoch = epoch WHERE 1 = 0",
+    "DELETE FROM {table} WHERE 1 = 0",
+)
+
+
+class _Report:
+    """The lines, and whether one of them is a fault."""
+
+    def __init__(self) -> None:
+        self.has_fault = False
+
+    def ok(self, subject: str, text: str) -> None:
+        self._line("ok     ", subject, text)
+
+    def warning(self, subject: str, text: str) -> None:
+        self._line("warning", subject, text)
+
+    def fault(self, subject: str, text: str) -> None:
+        self.has_fault = True
+        self._line("fault  ", subject, text)
+
+    @staticmethod
+    def _line(level: str, subject: str, text: str) -> None:
+        sys.stdout.write(f"{level}  {subject}: {text}\n")
+
+
+async def check(config: Config) -> int:
+    """Check a configuration against its servers and return the exit code, 0 or 1."""
+    report = _Report()
+    users = f"{len(config.users)} users" if config.users else "root from this machine only"
+    report.ok("config", f"{len(config.keyspaces)} keyspaces, {users}")
+    for keyspace in config.keyspaces:
+        await _check_keyspace(keyspace, report)
+    return 1 if report.has_fault else 0
+
+
+async def _check_keyspace(config: KeyspaceConfig, report: _Report) -> None:
+    try:
+        keyspace = make_keyspace(config)
+    except EngineError as error:
+        report.fault(config.name, f"vschema: {error}")
+        return
+    for shard_config in config.shards:
+        shard = ShardRuntime(
+            config.name, shard_config, pool_timeout_s=10, on_change=lambda _: None
+        )
+        try:
+            await _check_shard(keyspace, shard, report)
+        finally:
+            await shard.stop()
+
+
+async def _check_shard(keyspace: Keyspace, shard: ShardRuntime, report: _Report) -> None:
+    subject = str(shard)
+    await shard.probe()
+    if not shard.version:
+        report.fault(subject, f"{shard.dsn}: {shard.trouble}")
+        return
+    if shard.trouble is not None:
+        report.fault(subject, f"{shard.dsn}: {shard.trouble}")
+    else:
+        report.ok(subject, f"{shard.dsn}: {shard.version}")
+    store = ShardStore({(keyspace.name, shard.name): shard}, SystemClock())
+    try:
+        tables = await store.discover(keyspace.name, shard.name)
+    except StoreError as error:
+        report.fault(subject, str(error))
+        return
+    for raw in tables:
+        if is_message_table(raw.comment):
+            loaded = load(keyspace.name, raw)
+            await _check_table(keyspace, shard, raw.name, loaded, report)
+
+
+async def _check_table(
+    keyspace: Keyspace,
+    shard: ShardRuntime,
+    name: str,
+    loaded: MessageTable | EngineError,
+    report: _Report,
+) -> None:
+    subject = f"{shard}.{name}"
+    if not isinstance(loaded, MessageTable):
+        report.fault(subject, str(loaded))
+        return
+    for probe in _PROBES:
+        try:
+            await shard.control.rows(probe.format(table=quote_identifier(name)))
+        except (BackendError, BackendUnavailable) as error:
+            report.fault(subject, str(error))
+            return
+    report.ok(subject, f"message table, streams {', '.join(loaded.streamed)}")
+    for advice in loaded.advice:
+        report.warning(subject, advice)
+    if keyspace.sharded and keyspace.vschema is not None:
+        routing = keyspace.vschema.tables.get(name)
+        if routing is None:
+            report.fault(subject, f"not in the vschema of sharded keyspace {keyspace.name}")
+        elif routing.primary is None or routing.primary.columns != (loaded.id_column.lower(),):
+            report.warning(
+                subject,
+                f"its primary vindex is not on {loaded.id_column}: acks by id go to every shard",
+            )

@@ -1,0 +1,91 @@
+"""The command line: `streamfrom serve | check | demo`.
+
+Exit codes: 0 when all is well, 1 for a fault that `check` found or a failure while running,
+2 for a wrong command line or configuration.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import signal
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import uvloop
+
+from proxy import log
+from proxy.app import run
+from proxy.check import check
+from proxy.config import Config, ConfigError, load
+from proxy.demo import run_demo
+from sqlparse_ext.errors import StreamfromError
+
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+EXIT_FAULT = 1
+EXIT_USAGE = 2
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return the exit code."""
+    arguments = _parser().parse_args(argv)
+    log.configure(verbose=arguments.verbose)
+    try:
+        if arguments.command == "demo":
+            return run_demo(arguments.shards, arguments.port, arguments.data)
+        config = _load(arguments.config)
+        if arguments.command == "check":
+            return uvloop.run(check(config))
+        return uvloop.run(_serve(config))
+    except ConfigError as error:
+        return _fail(f"{arguments.config}: {error}", EXIT_USAGE)
+    except (OSError, StreamfromError) as error:
+        return _fail(str(error), EXIT_FAULT)
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="streamfrom",
+        description="Vitess-style messaging in front of MySQL and MariaDB.",
+    )
+    parser.add_argument("-v", "--verbose", action="store_true", help="log every decision")
+    commands = parser.add_subparsers(dest="command", required=True)
+    serve = commands.add_parser("serve", help="run the proxy")
+    serve.add_argument("--config", type=Path, required=True, metavar="FILE")
+    checking = commands.add_parser(
+        "check", help="check config, backends, privileges and message tables"
+    )
+    checking.add_argument("--config", type=Path, required=True, metavar="FILE")
+    showing = commands.add_parser("demo", help="run a proxy with its own database servers")
+    showing.add_argument("--shards", type=int, default=2, metavar="N")
+    showing.add_argument("--port", type=int, default=15306, metavar="P")
+    showing.add_argument("--data", type=Path, metavar="DIR", help="keep the data there")
+    return parser
+
+
+def _load(path: Path) -> Config:
+    return load(path, os.environ)
+
+
+async def _serve(config: Config) -> int:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with suppress(NotImplementedError):
+            loop.add_signal_handler(number, stop.set)
+    await run(config, stop)
+    return 0
+
+
+def _fail(sentence: str, code: int) -> int:
+    sys.stderr.write(f"streamfrom: {sentence}\n")
+    return code

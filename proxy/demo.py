@@ -1,0 +1,263 @@
+"""`streamfrom demo`: shards of our own, the proxy before them, and what to type.
+
+It starts embedded servers, one per shard, writes the configuration and the vschema an operator
+would write, creates the message table of the Vitess documentation, runs the proxy and prints a
+session to paste. Ctrl-C ends everything cleanly, a second one at once. Without `--data` all of
+it lives in a temporary folder that goes with it.
+"""
+
+import asyncio
+import contextlib
+import dataclasses
+import json
+import os
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+import uvloop
+
+from proxy.app import Application
+from proxy.config import Config, load
+from proxy.control import Control
+from proxy.embedded import EmbeddedServer, EmbeddedServerError
+
+
+SHARDS_MAX: Final = 64
+PORT_DEFAULT: Final = 15306
+PORTS_TRIED: Final = 20
+KEYSPACE: Final = "commerce"
+
+VSCHEMA: Final = {
+    "sharded": True,
+    "vindexes": {"hash": {"type": "hash"}},
+    "tables": {"my_message": {"column_vindexes": [{"column": "id", "name": "hash"}]}},
+}
+
+CREATE_DATABASE: Final = f"CREATE DATABASE IF NOT EXISTS {KEYSPACE} CHARACTER SET utf8mb4"
+
+# The table of https://vitess.io/docs/reference/features/messaging, except that a message not
+# acknowledged comes back after 10 s, while the reader is still looking.
+CREATE_TABLE: Final = f"""
+create table if not exists {KEYSPACE}.my_message(
+  # required columns
+  id bigint NOT NULL COMMENT 'often an event id, can also be auto-increment or a sequence',
+  priority tinyint NOT NULL DEFAULT '50' COMMENT 'lower number priorities process first',
+  epoch bigint NOT NULL DEFAULT '0' COMMENT 'incremented each time the message is sent, and used for incremental backoff doubling',
+  time_next bigint DEFAULT 0 COMMENT 'the earliest time the message will be sent in epoch nanoseconds. Must be null if time_acked is set',
+  time_acked bigint DEFAULT NULL COMMENT 'the time the message was acked in epoch nanoseconds. Must be null if time_next is set',
+
+  # as many more as the application likes
+  tenant_id bigint COMMENT 'offers a nice way to segment your messages',
+  message json,
+
+  # required indexes
+  primary key(id),
+  index poller_idx(time_acked, priority, time_next desc)
+) comment 'vitess_message,vt_min_backoff=10,vt_max_backoff=3600,vt_ack_wait=10,vt_purge_after=86400,vt_batch_size=10,vt_cache_size=10000,vt_poller_interval=30'
+"""
+
+SESSION: Final = """
+  {bold}streamfrom is ready{plain}: {shards} on {server}, port {port}
+
+  {dim}# A second terminal: receive. Each row arrives once it is due.{plain}
+  {client} --quick -h127.0.0.1 -P{port} -uroot {keyspace}
+  {bold}STREAM * FROM my_message\\G{plain}
+
+  {dim}# A third one: send. The first two appear in the stream at once, the last in 5 seconds.{plain}
+  {client} -h127.0.0.1 -P{port} -uroot {keyspace}
+  {bold}INSERT INTO my_message (id, message) VALUES (3, '{{"hello": "world"}}'), (4, '{{"hello": "shards"}}');
+  INSERT INTO my_message (id, message, time_next) VALUES (5, '{{"at": "its time"}}', (UNIX_TIMESTAMP() + 5) * 1000000000);{plain}
+
+  {dim}# Nobody acknowledged, so they come again: after 10 seconds, 20, 40, ...{plain}
+  {bold}UPDATE my_message SET time_acked = NOW() WHERE id IN (3, 4, 5);{plain}
+
+  {dim}# Acknowledged: never sent again, kept for a day. Each row lives where its id hashes to.{plain}
+  {bold}SELECT id, epoch, time_acked, message FROM my_message;
+  USE `{keyspace}:{shard}`;
+  SELECT id FROM my_message;{plain}
+
+  Data and logs: {folder}
+  Ctrl-C stops everything.
+"""
+
+
+class DemoError(Exception):
+    """The demo cannot run as asked; the message says what to do."""
+
+
+def run_demo(shards: int, port: int, folder: Path | None) -> int:
+    """Run until Ctrl-C and return the exit code.
+
+    port: of the proxy; if it is taken, the default one gives way to the next free one.
+    folder: keeps the data; None is a temporary folder.
+    """
+    try:
+        uvloop.run(_run(shards, port, folder))
+    except (DemoError, EmbeddedServerError) as error:
+        sys.stderr.write(f"streamfrom demo: {error}\n")
+        return 1
+    return 0
+
+
+async def _run(shards: int, port: int, folder: Path | None) -> None:
+    _check_shards(shards, folder)
+    port = _free_port(port)
+    with _data_folder(folder) as place:
+        servers = [EmbeddedServer(place / f"shard-{index}") for index in range(shards)]
+        _cancel_on_signal(servers, place if folder is None else None)
+        with contextlib.suppress(asyncio.CancelledError):
+            async with _running(servers, keep=folder is not None):
+                config = _write_config(place, servers, port)
+                await _create_table(config)
+                async with Application(config) as app:
+                    _say(_session(servers, app.port, place))
+                    await asyncio.Event().wait()  # until a signal cancels it
+    _say("stopped")
+
+
+def _check_shards(shards: int, folder: Path | None) -> None:
+    if not 1 <= shards <= SHARDS_MAX:
+        raise DemoError(f"expected 1 to {SHARDS_MAX} shards, got {shards}")
+    kept = len(list(folder.glob("shard-*"))) if folder is not None else 0
+    if kept not in (0, shards):
+        raise DemoError(f"{folder} holds {kept} shards: say --shards {kept}, or another folder")
+
+
+def _free_port(wanted: int) -> int:
+    if _is_free(wanted):
+        return wanted
+    if wanted == PORT_DEFAULT:
+        for port in range(PORT_DEFAULT + 1, PORT_DEFAULT + PORTS_TRIED):
+            if _is_free(port):
+                _say(f"port {PORT_DEFAULT} is taken, using {port}")
+                return port
+    raise DemoError(f"port {wanted} is taken; choose another with --port")
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True
+
+
+@contextlib.contextmanager
+def _data_folder(folder: Path | None) -> Iterator[Path]:
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        yield folder.absolute()
+        return
+    with tempfile.TemporaryDirectory(prefix="streamfrom-demo-") as name:
+        yield Path(name)
+
+
+def _cancel_on_signal(servers: Sequence[EmbeddedServer], temporary: Path | None) -> None:
+    """Let the first SIGINT or SIGTERM cancel this task, and the second end the process."""
+    task = asyncio.current_task()
+    assert task is not None
+    loop = asyncio.get_running_loop()
+
+    def on_signal() -> None:
+        if not task.cancelling():
+            _say("\nstopping; Ctrl-C again to force")
+            task.cancel()
+            return
+        for server in servers:
+            server.kill()
+        if temporary is not None:
+            shutil.rmtree(temporary, ignore_errors=True)
+        os._exit(130)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, on_signal)
+
+
+@contextlib.asynccontextmanager
+async def _running(servers: Sequence[EmbeddedServer], *, keep: bool) -> AsyncIterator[None]:
+    """Start all *servers* together and end them together; gently if their data is to *keep*."""
+    began = time.monotonic()
+    _say(f"starting {len(servers)} x {servers[0].program} ...")
+    try:
+        try:
+            async with asyncio.TaskGroup() as group:
+                for server in servers:
+                    group.create_task(server.start_in_thread())
+        except ExceptionGroup as errors:
+            raise errors.exceptions[0] from None
+        _say(f"  {servers[0].version} answers after {time.monotonic() - began:.1f} s")
+        yield
+    finally:
+        end = EmbeddedServer.stop if keep else EmbeddedServer.kill
+        await asyncio.gather(*(asyncio.to_thread(end, server) for server in servers))
+
+
+def _write_config(folder: Path, servers: Sequence[EmbeddedServer], port: int) -> Config:
+    """Write the files an operator would write, and read them as the proxy reads them."""
+    (folder / f"{KEYSPACE}.vschema.json").write_text(json.dumps(VSCHEMA, indent=2) + "\n")
+    lines = [
+        "[server]",
+        f'listen = "127.0.0.1:{port}"',
+        "",
+        f"[keyspaces.{KEYSPACE}]",
+        f'vschema = "{KEYSPACE}.vschema.json"',
+    ]
+    for name, server in zip(shard_names(len(servers)), servers, strict=True):
+        lines += [
+            "",
+            f"[[keyspaces.{KEYSPACE}.shards]]",
+            f'name = "{name}"',
+            f'primary = "mysql://root@127.0.0.1:{server.port}/{KEYSPACE}"',
+        ]
+    path = folder / "streamfrom.toml"
+    path.write_text("\n".join(lines) + "\n")
+    return load(path, {})
+
+
+def shard_names(count: int) -> list[str]:
+    """Return *count* key ranges of equal size: 2 are -80 and 80-."""
+    cuts = [f"{(index << 16) // count:04x}".removesuffix("00") for index in range(1, count)]
+    return [f"{low}-{high}" for low, high in zip(["", *cuts], [*cuts, ""], strict=True)]
+
+
+async def _create_table(config: Config) -> None:
+    for shard in config.keyspaces[0].shards:
+        # A database every server has: ours does not exist yet.
+        dsn = dataclasses.replace(shard.primary, database="information_schema")
+        control = Control(KEYSPACE, shard.name, dsn)
+        try:
+            await control.execute(CREATE_DATABASE)
+            await control.execute(CREATE_TABLE)
+        finally:
+            await control.close()
+
+
+def _session(servers: Sequence[EmbeddedServer], port: int, folder: Path) -> str:
+    is_terminal = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    bold, dim, plain = ("\x1b[1m", "\x1b[2m", "\x1b[0m") if is_terminal else ("", "", "")
+    return SESSION.format(
+        bold=bold,
+        dim=dim,
+        plain=plain,
+        shards="1 shard" if len(servers) == 1 else f"{len(servers)} shards",
+        server=servers[0].version,
+        port=port,
+        client="mariadb" if shutil.which("mariadb") else "mysql",
+        keyspace=KEYSPACE,
+        shard=shard_names(len(servers))[0],
+        folder=folder,
+    )
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()

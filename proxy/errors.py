@@ -1,0 +1,385 @@
+"""Everything the proxy itself can refuse, as one tree; code and SQLSTATE stand with each class.
+
+    StreamfromError
+    └── ProxyError
+        ├── WireError              1835/HY000  bad bytes: closes this connection, no other
+        │   ├── OutOfOrder         1156/08S01
+        │   └── PacketTooLarge     1153/08S01
+        ├── TooManyConnections     1040/08004
+        ├── HostNotAllowed         1130/HY000  closes
+        ├── AccessDenied           1045/28000  closes
+        ├── InsecureTransport      3159/HY000  closes
+        ├── ServerShutdown         1053/08S01  closes
+        ├── UnknownDatabase        1049/42000
+        ├── DatabaseAccessDenied   1044/42000
+        ├── NoDatabaseSelected     1046/3D000
+        ├── CommandDenied          1142/42000
+        ├── UnknownCommand         1047/08S01
+        ├── NoSuchThread           1094/HY000
+        ├── QueryInterrupted       1317/70100
+        ├── BackendError           a backend's own code, state and words
+        ├── BackendUnavailable     1105/HY000  no connection to a shard
+        ├── BackendLost            1105/HY000  the connection broke while a statement ran
+        ├── PoolTimeout            1105/HY000  all connections of a shard are taken
+        ├── NotOwner               1095/HY000  KILL of another user's connection
+        ├── EmptyQuery             1065/42000
+        ├── MissingVindexColumn    1364/HY000  an INSERT that nobody could route
+        ├── BadVindexValue         1048/23000 (NULL) or 1366/HY000
+        ├── TransactionSpansShards 1105/HY000  transaction_mode = "single" refuses it
+        ├── TransactionBroken      1105/HY000  a shard of the transaction was lost
+        ├── PartialCommit          1105/HY000  some shards committed, some did not
+        ├── SessionLost            2013/HY000  session state died with its server: closes
+        ├── NotPreparable          1295/HY000
+        └── InternalError          1105/HY000  a fault of the proxy; the log has the trace
+
+Codes are MySQL's own, with its own words where it has words for the case, so that drivers
+react as they do to a server.
+https://dev.mysql.com/doc/mysql-errors/8.4/en/server-error-reference.html
+"""
+
+from __future__ import annotations
+
+from sqlparse_ext.errors import StreamfromError
+
+
+class ProxyError(StreamfromError):
+    """A refusal or failure of the proxy."""
+
+
+class WireError(ProxyError):
+    """The peer broke the protocol; nothing after these bytes can be trusted."""
+
+    mysql_code = 1835  # ER_MALFORMED_PACKET
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(f"Malformed communication packet: {detail}")
+        self.detail = detail
+
+
+class OutOfOrder(WireError):
+    """A packet carries another sequence number than its turn."""
+
+    mysql_code = 1156  # ER_NET_PACKETS_OUT_OF_ORDER
+    sqlstate = "08S01"
+
+    def __init__(self, got: int, expected: int) -> None:
+        super().__init__(f"sequence {got} where {expected} was due")
+        self.args = ("Got packets out of order",)
+        self.got = got
+        self.expected = expected
+
+
+class PacketTooLarge(WireError):
+    """A packet is announced that is larger than this proxy accepts."""
+
+    mysql_code = 1153  # ER_NET_PACKET_TOO_LARGE
+    sqlstate = "08S01"
+
+    def __init__(self, bytes_max: int) -> None:
+        super().__init__(f"more than {bytes_max} bytes")
+        self.args = ("Got a packet bigger than 'max_allowed_packet' bytes",)
+        self.bytes_max = bytes_max
+
+
+class TooManyConnections(ProxyError):
+    """The connection limit is reached; told instead of a greeting."""
+
+    mysql_code = 1040  # ER_CON_COUNT_ERROR
+    sqlstate = "08004"
+
+    def __init__(self) -> None:
+        super().__init__("Too many connections")
+
+
+class HostNotAllowed(ProxyError):
+    """A client from another machine, where the configuration names no users."""
+
+    mysql_code = 1130  # ER_HOST_NOT_PRIVILEGED
+
+    def __init__(self, host: str) -> None:
+        super().__init__(
+            f"Host '{host}' is not allowed to connect to this server: without [[users]] in its"
+            " configuration it serves its own machine only"
+        )
+        self.host = host
+
+
+class AccessDenied(ProxyError):
+    """The login is refused. Unknown user and wrong password read alike."""
+
+    mysql_code = 1045  # ER_ACCESS_DENIED_ERROR
+    sqlstate = "28000"
+
+    def __init__(self, user: str, host: str, *, has_password: bool) -> None:
+        using = "YES" if has_password else "NO"
+        super().__init__(f"Access denied for user '{user}'@'{host}' (using password: {using})")
+        self.user = user
+        self.host = host
+
+
+class InsecureTransport(ProxyError):
+    """A login without TLS where TLS is required."""
+
+    mysql_code = 3159  # ER_SECURE_TRANSPORT_REQUIRED
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Connections using insecure transport are prohibited "
+            "while --require_secure_transport=ON."
+        )
+
+
+class ServerShutdown(ProxyError):
+    """The proxy is closing down."""
+
+    mysql_code = 1053  # ER_SERVER_SHUTDOWN
+    sqlstate = "08S01"
+
+    def __init__(self) -> None:
+        super().__init__("Server shutdown in progress")
+
+
+class UnknownDatabase(ProxyError):
+    """No keyspace has this name."""
+
+    mysql_code = 1049  # ER_BAD_DB_ERROR
+    sqlstate = "42000"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"Unknown database '{name}'")
+        self.name = name
+
+
+class DatabaseAccessDenied(ProxyError):
+    """The keyspace exists, but not for this user."""
+
+    mysql_code = 1044  # ER_DBACCESS_DENIED_ERROR
+    sqlstate = "42000"
+
+    def __init__(self, user: str, host: str, database: str) -> None:
+        super().__init__(f"Access denied for user '{user}'@'{host}' to database '{database}'")
+        self.user = user
+        self.database = database
+
+
+class NoDatabaseSelected(ProxyError):
+    """The statement names no keyspace, and the session has none."""
+
+    mysql_code = 1046  # ER_NO_DB_ERROR
+    sqlstate = "3D000"
+
+    def __init__(self) -> None:
+        super().__init__("No database selected")
+
+
+class CommandDenied(ProxyError):
+    """The user's role does not allow this statement."""
+
+    mysql_code = 1142  # ER_TABLEACCESS_DENIED_ERROR
+    sqlstate = "42000"
+
+    def __init__(self, command: str, user: str, host: str, table: str) -> None:
+        super().__init__(
+            f"{command} command denied to user '{user}'@'{host}' for table '{table}'"
+        )
+        self.command = command
+        self.user = user
+        self.table = table
+
+
+class UnknownCommand(ProxyError):
+    """A command byte that the proxy does not serve."""
+
+    mysql_code = 1047  # ER_UNKNOWN_COM_ERROR
+    sqlstate = "08S01"
+
+    def __init__(self) -> None:
+        super().__init__("Unknown command")
+
+
+class NoSuchThread(ProxyError):
+    """KILL names a connection that does not exist."""
+
+    mysql_code = 1094  # ER_NO_SUCH_THREAD
+
+    def __init__(self, connection_id: int) -> None:
+        super().__init__(f"Unknown thread id: {connection_id}")
+        self.connection_id = connection_id
+
+
+class QueryInterrupted(ProxyError):
+    """KILL QUERY ended the statement."""
+
+    mysql_code = 1317  # ER_QUERY_INTERRUPTED
+    sqlstate = "70100"
+
+    def __init__(self) -> None:
+        super().__init__("Query execution was interrupted")
+
+
+class BackendError(ProxyError):
+    """A backend's own refusal, passed on with its own code and words."""
+
+    def __init__(self, code: int, state: str, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+        self.state = state
+
+    def wire_code(self) -> tuple[int, str]:
+        """Return the backend's code and SQLSTATE."""
+        return self.code, self.state
+
+
+class BackendUnavailable(ProxyError):
+    """No connection to a shard can be had. Nothing was sent: the statement may be repeated."""
+
+    def __init__(self, keyspace: str, shard: str, reason: str) -> None:
+        super().__init__(
+            f"shard {shard!r} of keyspace {keyspace!r} is not available ({reason}); "
+            "nothing was executed there: try again once the shard is back"
+        )
+        self.keyspace = keyspace
+        self.shard = shard
+        self.reason = reason
+
+
+class BackendLost(ProxyError):
+    """The connection to a shard broke after a statement had been sent."""
+
+    def __init__(self, keyspace: str, shard: str) -> None:
+        super().__init__(
+            f"lost the connection to shard {shard!r} of keyspace {keyspace!r} during the "
+            "statement; whether it took effect is unknown: check before you repeat it"
+        )
+        self.keyspace = keyspace
+        self.shard = shard
+
+
+class PoolTimeout(ProxyError):
+    """Every connection to a shard stayed taken for the whole wait."""
+
+    def __init__(self, keyspace: str, shard: str, waited_s: float) -> None:
+        super().__init__(
+            f"no free connection to shard {shard!r} of keyspace {keyspace!r} within "
+            f"{waited_s:g} s; nothing was executed there: try again, or raise pool_size"
+        )
+        self.keyspace = keyspace
+        self.shard = shard
+        self.waited_s = waited_s
+
+
+class NotOwner(ProxyError):
+    """KILL names a connection of another user."""
+
+    mysql_code = 1095  # ER_KILL_DENIED_ERROR
+
+    def __init__(self, connection_id: int) -> None:
+        super().__init__(f"You are not owner of thread {connection_id}")
+        self.connection_id = connection_id
+
+
+class EmptyQuery(ProxyError):
+    """A statement holds nothing but blanks and comments."""
+
+    mysql_code = 1065  # ER_EMPTY_QUERY
+    sqlstate = "42000"
+
+    def __init__(self) -> None:
+        super().__init__("Query was empty")
+
+
+class MissingVindexColumn(ProxyError):
+    """An INSERT into a sharded table does not name the column that decides the shard."""
+
+    mysql_code = 1364  # ER_NO_DEFAULT_FOR_FIELD
+
+    def __init__(self, table: str, column: str) -> None:
+        super().__init__(
+            f"Field '{column}' doesn't have a default value: table '{table}' is sharded by it,"
+            " so every INSERT must give it"
+        )
+        self.table = table
+        self.column = column
+
+
+class BadVindexValue(ProxyError):
+    """The value of a vindex column is NULL or nothing that the vindex can map."""
+
+    mysql_code = 1366  # ER_TRUNCATED_WRONG_VALUE_FOR_FIELD
+
+    def __init__(self, table: str, column: str, value: object) -> None:
+        super().__init__(
+            f"Column '{column}' cannot be null: table '{table}' is sharded by it"
+            if value is None
+            else f"Incorrect value for column '{column}', by which table '{table}' is sharded"
+        )
+        self.table = table
+        self.column = column
+        self.is_null = value is None
+
+    def wire_code(self) -> tuple[int, str]:
+        """Return what MySQL answers for NULL in a NOT NULL column, else its 1366."""
+        return (1048, "23000") if self.is_null else (self.mysql_code, self.sqlstate)
+
+
+class TransactionSpansShards(ProxyError):
+    """A second shard in one transaction where the configuration forbids it."""
+
+    def __init__(self, first: str, second: str) -> None:
+        super().__init__(
+            f"this transaction already uses shard '{first}' and may not use '{second}':"
+            ' transaction_mode is "single"; roll back, or keep to one shard'
+        )
+
+
+class PartialCommit(ProxyError):
+    """A commit over several shards took effect on some of them only."""
+
+    def __init__(self, committed: list[str], failed: list[str], reason: str) -> None:
+        super().__init__(
+            f"partial commit: committed on {', '.join(committed)};"
+            f" not on {', '.join(failed)} ({reason})"
+        )
+        self.committed = committed
+        self.failed = failed
+
+
+class TransactionBroken(ProxyError):
+    """A shard of the transaction was lost, so the transaction is rolled back everywhere."""
+
+    def __init__(self, reason: str, *, ended: bool = False) -> None:
+        cure = "nothing was committed" if ended else "send ROLLBACK, then begin again"
+        super().__init__(f"the transaction was rolled back because {reason}; {cure}")
+
+
+class SessionLost(ProxyError):
+    """The backend connection with a session's own state (temporary tables, locks) is gone."""
+
+    mysql_code = 2013
+
+    def __init__(self, keyspace: str, shard: str) -> None:
+        super().__init__(
+            f"lost the connection to shard {shard!r} of keyspace {keyspace!r}, which held state"
+            " of this session (variables, temporary tables or locks): connect again"
+        )
+
+
+class NotPreparable(ProxyError):
+    """A statement was to be prepared."""
+
+    mysql_code = 1295  # ER_UNSUPPORTED_PS
+
+    def __init__(self) -> None:
+        super().__init__(
+            "This command is not supported in the prepared statement protocol yet;"
+            " let the driver send text (emulate prepared statements on the client)"
+        )
+
+
+class InternalError(ProxyError):
+    """Something unexpected; logged with its trace under the connection id."""
+
+    def __init__(self, connection_id: int) -> None:
+        super().__init__(
+            f"internal error (connection {connection_id}; the proxy's log says more)"
+        )

@@ -1,0 +1,313 @@
+"""One session's statements on its shards: what runs them, stays together, is tried again.
+
+An executor owns the backend connections that its session holds. It takes one for a statement,
+relays the answer, and then either keeps the connection (a transaction is open, or the session
+left state there that nothing else can rebuild) or gives it back.
+
+Three rules decide about trouble:
+
+* nothing was sent, or the server refused because it is read-only: outside a transaction the
+  statement waits for the shard and is tried again;
+* a read broke off before the client had seen any of its answer: likewise;
+* anything else that broke off is an error. A write whose bytes have left is never sent twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from proxy.errors import BackendLost, BackendUnavailable
+from proxy.relay import Relay
+from proxy.session_state import leaves_residue, must_stay, traits
+from proxy.wire.constants import Status
+from proxy.wire.response import Answer
+from sqlparse_ext.statements import Kind, Uses
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Sequence
+    from typing import Any
+
+    from proxy.backend import Backend
+    from proxy.net import Link
+    from proxy.reply import Reply
+    from proxy.session_state import SessionState
+    from proxy.shard import ShardRuntime
+    from proxy.transaction import Branches
+    from proxy.wire.response import Relay as RelayScanner, Resequencer
+    from proxy.wire.resultset import Ok, Tracker
+    from sqlparse_ext.statements import Shape
+
+
+# The server is alive and did nothing, because it is read-only or on its way down.
+_REFUSED_UNDONE: Final = frozenset({1053, 1836, 3032})
+_OPTION_PREVENTS: Final = 1290
+_RETRY_PAUSE_S: Final = 0.05
+_IN_TRANS: Final = int(Status.IN_TRANS)
+
+
+class Executor:
+    """The statements of one session.
+
+    Attributes:
+        branches: the connections that must stay with the session.
+        relay: the answer that is being relayed to the client, if any.
+    """
+
+    def __init__(
+        self,
+        state: SessionState,
+        link: Link,
+        branches: Branches,
+        *,
+        failover_buffer_s: float,
+        spawn: Callable[[Coroutine[Any, Any, None]], None],
+    ) -> None:
+        self.branches = branches
+        self.relay: Relay | None = None
+        self._state = state
+        self._link = link
+        self._failover_buffer_s = failover_buffer_s
+        self._spawn = spawn
+        # The connection of each shard this session used last: idle in the pool, and still its
+        # own until somebody else needs it.
+        self._homes: dict[ShardRuntime, Backend] = {}
+        self._active: dict[Backend, ShardRuntime] = {}
+
+    # --- one statement on one shard -------------------------------------------------------
+
+    def send_now(
+        self,
+        shard: ShardRuntime,
+        database: str | None,
+        packet: bytes,
+        reply: Reply,
+        on_done: Callable[[Relay], None],
+    ) -> bool:
+        """Send a statement if a fitting connection is at hand; nothing is awaited.
+
+        Return False when there is none, or when something must be set up first. This is the
+        path of nearly every statement: no task, no future, no copy of the answer.
+        """
+        state = self._state
+        backend = self.branches.held.get(shard)
+        if backend is not None:
+            if (
+                backend.is_closed
+                or backend.settings is not state.settings
+                or backend.database != database
+                or (state.transaction is not None and not backend.in_transaction)
+            ):
+                return False
+        else:
+            if state.transaction is not None:
+                return False
+            backend = self._homes.get(shard)
+            if backend is None or not shard.pool.take_own(backend, state, database):
+                return False
+        self.relay = Relay(reply.scanner(), backend, self._link, on_done)
+        self._active[backend] = shard
+        backend.send(packet, self.relay)
+        return True
+
+    async def relay_on(
+        self,
+        shard: ShardRuntime,
+        database: str | None,
+        packet: bytes,
+        shape: Shape,
+        reply: Reply,
+        *,
+        columns: bool = True,
+        final: bool = True,
+        answer: Answer = Answer.RESULT,
+    ) -> RelayScanner | Resequencer:
+        """Run a command on one shard and relay its answer, riding out a failover.
+
+        Returns what the answer was; an error that the server answered is relayed, not raised.
+
+        Raises:
+            BackendUnavailable, PoolTimeout: nothing was sent.
+            BackendLost: the answer broke off.
+            BackendError: the connection could not be set up for this session.
+        """
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._failover_buffer_s
+        while True:
+            may_wait = not self.branches.in_transaction
+            try:
+                backend = await self.take(shard, database, shape)
+            except (BackendUnavailable, BackendLost):
+                if not may_wait or not await shard.wait_available(deadline):
+                    raise
+                continue
+            done: asyncio.Future[Relay] = loop.create_future()
+            reading = reply.scanner(columns=columns, final=final, answer=answer)
+            relay = Relay(reading, backend, self._link, done.set_result)
+            self.relay = relay
+            self._active[backend] = shard
+            backend.send(packet, relay)
+            await done
+            self.settle(shard, shape, relay)
+            scanner = relay.scanner
+            untouched = may_wait and not scanner.forwarded
+            if relay.failure is not None:
+                if untouched and is_repeatable(shape) and await shard.wait_available(deadline):
+                    continue
+                reply.sequence = scanner.next_sequence
+                raise relay.failure
+            if untouched and was_refused_undone(scanner) and loop.time() < deadline:
+                await asyncio.sleep(_RETRY_PAUSE_S)
+                if await shard.wait_available(deadline):
+                    continue
+            self._link.write(relay.held)
+            reply.sequence = scanner.next_sequence
+            return scanner
+
+    async def take(self, shard: ShardRuntime, database: str | None, shape: Shape) -> Backend:
+        """Return a connection to *shard* that is ready for a statement of this session.
+
+        It has the session's variables and database, and takes part in its transaction.
+        """
+        backend = self.branches.held.get(shard)
+        if backend is not None and backend.is_closed:
+            self._lost(shard, backend)
+            raise BackendLost(shard.keyspace, shard.name)
+        if backend is None:
+            backend = await shard.pool.take(self._state, database)
+            self._homes[shard] = backend
+        else:
+            await backend.adopt(self._state, self._state.settings, database)
+        try:
+            await self.branches.join(shard, backend)
+            if shape.uses & Uses.LAST_INSERT_ID:
+                # The value belongs to the session, and the last INSERT may have run elsewhere.
+                await backend.run(b"SET last_insert_id = %d" % self._state.last_insert_id)
+                backend.has_residue = True
+        except BaseException:
+            if shard not in self.branches.held:
+                shard.pool.give(backend)
+            raise
+        return backend
+
+    def settle(self, shard: ShardRuntime, shape: Shape, relay: Relay) -> None:
+        """Follow what an answer means, and keep its connection or give it back."""
+        backend = relay.backend
+        scanner = relay.scanner
+        self.relay = None
+        del self._active[backend]
+        if relay.failure is not None:
+            self._lost(shard, backend)
+            return
+        if scanner.error is not None:
+            self._settle_error(shard, backend)
+            return
+        if (
+            scanner.is_plain
+            and not scanner.status & _IN_TRANS
+            and shard not in self.branches.held
+            and traits(shape).is_traceless
+            and not traits(shape).is_sticky
+        ):
+            # Nearly every statement: nothing happened that anybody must remember.
+            shard.pool.give(backend)
+            return
+        ok = scanner.ok
+        assert ok is not None
+        self.follow(shard, backend, shape, ok, scanner.trackers)
+
+    def follow(
+        self,
+        shard: ShardRuntime,
+        backend: Backend,
+        shape: Shape,
+        ok: Ok,
+        trackers: Sequence[Tracker],
+    ) -> None:
+        """Follow a successful answer: its flags, its trackers, what must stay together now."""
+        was_in_transaction = backend.in_transaction
+        backend.in_transaction = bool(ok.status & _IN_TRANS)
+        if trackers:
+            backend.note(trackers)
+            self._state.note(trackers)
+        if ok.last_insert_id:
+            self._state.last_insert_id = ok.last_insert_id
+        backend.has_residue = backend.has_residue or leaves_residue(shape, ok)
+        if must_stay(shape, trackers):
+            self.branches.stick(shard, backend)
+        elif backend.in_transaction:
+            self.branches.held[shard] = backend
+        elif not self.branches.is_sticky(shard):
+            self.branches.held.pop(shard, None)
+            shard.pool.give(backend)
+        if was_in_transaction and not backend.in_transaction:
+            self.branches.left(rolled_back=shape.kind is Kind.ROLLBACK)
+
+    def _settle_error(self, shard: ShardRuntime, backend: Backend) -> None:
+        # An error packet says nothing of the transaction. Without autocommit a statement that
+        # failed may still have opened one.
+        backend.has_residue = True
+        if not self._state.settings.autocommit:
+            backend.in_transaction = True
+            self.branches.held[shard] = backend
+        if shard not in self.branches.held:
+            shard.pool.give(backend)
+
+    def _lost(self, shard: ShardRuntime, backend: Backend) -> None:
+        shard.suspect()
+        shard.pool.discard(backend)
+        self._homes.pop(shard, None)
+        self.branches.lost(shard, backend)
+
+    def give_back(self, shard: ShardRuntime, backend: Backend) -> None:
+        """Return a connection from `take` that answered a statement of the proxy's own."""
+        if shard not in self.branches.held:
+            shard.pool.give(backend)
+
+    # --- other ends -----------------------------------------------------------------------
+
+    def client_writable(self) -> None:
+        """Let the answer under way go on."""
+        if self.relay is not None:
+            self.relay.client_writable()
+
+    def interrupt(self) -> None:
+        """Stop what is running; the server's own error ends the answer."""
+        for backend, shard in self._active.items():
+            self._spawn(shard.control.kill_query(backend.thread_id))
+
+    def forget(self) -> None:
+        """Give up every connection: the session is reset or gone."""
+        for backend, shard in self._active.items():
+            # The server would run the statement to its end for nobody.
+            self._spawn(shard.control.kill(backend.thread_id))
+            shard.pool.discard(backend)
+        self.branches.forget(self._spawn)
+        for shard, backend in self._homes.items():
+            shard.pool.forget_owner(self._state, backend)
+        self._active.clear()
+        self._homes.clear()
+
+
+def was_refused_undone(scanner: RelayScanner | Resequencer) -> bool:
+    """True when the server did nothing because it is read-only or shutting down."""
+    error = scanner.error
+    if error is None:
+        return False
+    if error.code == _OPTION_PREVENTS:
+        # 1290 names the option: --read-only, --super-read-only, but also --secure-file-priv.
+        return b"read-only" in error.message or b"read_only" in error.message
+    return error.code in _REFUSED_UNDONE
+
+
+def is_repeatable(shape: Shape) -> bool:
+    """True for statements that change nothing, not even by a function we know of."""
+    return shape.kind in {Kind.SELECT, Kind.SHOW, Kind.EXPLAIN} and not shape.uses & (
+        Uses.UNPARSED
+        | Uses.USER_VARIABLE
+        | Uses.ADVISORY_LOCK
+        | Uses.SETS_LAST_INSERT_ID
+        | Uses.LOCKING_READ
+        | Uses.INTO
+    )

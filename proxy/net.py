@@ -1,0 +1,299 @@
+"""The only module that touches sockets: one `Link` is one byte stream, TLS or not.
+
+A link hands received bytes to its owner and takes bytes to send; nothing here knows MySQL.
+Both sides of the proxy use it: clients are accepted links, backends are connected ones.
+
+TLS is done by hand over `ssl.MemoryBIO` rather than by `loop.start_tls`: in the MySQL
+protocol TLS begins in the middle of a conversation, a client may send its ClientHello in the
+same segment as the request for TLS, and `start_tls` loses those bytes on CPython before 3.13
+and on uvloop. Feeding them to the BIO loses nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+import ssl
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, cast
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+# What may wait in user space before the owner is told to stop producing: large enough that a
+# burst of rows leaves in one system call, small enough that 10,000 slow clients fit in memory.
+WRITE_HIGH_WATER_BYTES = 256 << 10
+
+_TLS_READ_BYTES = 256 << 10
+
+
+class Owner(Protocol):
+    """Who a link reports to. Every call comes from the event loop."""
+
+    def connected(self) -> None:
+        """Learn that bytes can be sent."""
+
+    def received(self, data: bytes) -> None:
+        """Take bytes that arrived (already decrypted)."""
+
+    def lost(self, error: Exception | None) -> None:
+        """Learn that the link is gone; None for an orderly close. Called exactly once."""
+
+    def writable(self) -> None:
+        """Learn that a blocked link took what was waiting."""
+
+
+class Link(asyncio.Protocol):
+    """One byte stream with flow control.
+
+    `blocked` is True while more bytes wait in user space than the high-water mark allows.
+    Writing is still allowed then, but a well-behaved owner stops until `writable`.
+    """
+
+    __slots__ = ("_owner", "_receive", "_tls", "_transport", "blocked", "closed")
+
+    def __init__(self, owner_of: Callable[[Link], Owner]) -> None:
+        self.blocked = False
+        self.closed = False
+        self._tls: _Tls | None = None
+        self._transport: asyncio.Transport | None = None
+        self._owner = owner_of(self)
+        self._receive = self._owner.received
+
+    # --- what the owner calls -------------------------------------------------------------
+
+    def write(self, data: bytes) -> None:
+        """Send *data* in order; bytes written to a closed link vanish."""
+        if self.closed or self._transport is None:
+            return
+        if self._tls is not None:
+            data = self._tls.encrypt(data)
+        self._transport.write(data)
+
+    def unsent_bytes(self) -> int:
+        """Return how many bytes the socket has not taken yet."""
+        return 0 if self._transport is None else self._transport.get_write_buffer_size()
+
+    def set_high_water(self, limit_bytes: int) -> None:
+        """Change how many bytes may wait before `blocked`; 0 means any."""
+        if self._transport is not None:
+            self._transport.set_write_buffer_limits(high=limit_bytes)
+
+    def pause_reading(self) -> None:
+        """Stop taking bytes from the peer, which then stops sending. May be repeated."""
+        if self._transport is not None and not self.closed:
+            self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        """Take bytes again. May be repeated."""
+        if self._transport is not None and not self.closed:
+            self._transport.resume_reading()
+
+    def start_tls(
+        self, context: ssl.SSLContext, *, server_side: bool, hostname: str | None, early: bytes
+    ) -> None:
+        """Speak TLS from here on; *early* is what the peer has already sent of it.
+
+        Bytes written before the handshake ends are sent once it has.
+        """
+        self._tls = _Tls(context, server_side=server_side, hostname=hostname)
+        self._receive = self._receive_tls
+        self._receive_tls(early)
+
+    def close(self) -> None:
+        """Send what waits, then close."""
+        if self._transport is not None and not self.closed:
+            self.closed = True
+            self._transport.close()
+
+    def abort(self) -> None:
+        """Close now and forget what waits."""
+        if self._transport is not None:
+            self.closed = True
+            self._transport.abort()
+
+    def peer_certificate_der(self) -> bytes | None:
+        """Return the peer's certificate, None without TLS."""
+        return self._tls.peer_certificate_der() if self._tls is not None else None
+
+    @property
+    def peer(self) -> str:
+        """The peer's host, `localhost` for a Unix socket: what a login error names."""
+        name = None if self._transport is None else self._transport.get_extra_info("peername")
+        return name[0] if isinstance(name, tuple) else "localhost"
+
+    @property
+    def is_unix(self) -> bool:
+        """True when the peer came through a Unix socket."""
+        sock = None if self._transport is None else self._transport.get_extra_info("socket")
+        return sock is not None and sock.family == socket.AF_UNIX
+
+    @property
+    def is_loopback(self) -> bool:
+        """True when the peer is on this machine."""
+        return self.is_unix or ipaddress.ip_address(self.peer).is_loopback
+
+    # --- what asyncio calls ---------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Adopt the transport."""
+        self._transport = cast("asyncio.Transport", transport)
+        self._transport.set_write_buffer_limits(high=WRITE_HIGH_WATER_BYTES)
+        sock = transport.get_extra_info("socket")
+        if sock is not None and sock.family != socket.AF_UNIX:
+            # A stream may be silent for hours: only keep-alive notices a peer that lost power.
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._owner.connected()
+
+    def data_received(self, data: bytes) -> None:
+        """Pass bytes on."""
+        self._receive(data)
+
+    def pause_writing(self) -> None:
+        """Note that the peer is slower than we are."""
+        self.blocked = True
+
+    def resume_writing(self) -> None:
+        """Note that the peer caught up."""
+        self.blocked = False
+        self._owner.writable()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Report the end once."""
+        self.closed = True
+        self._owner.lost(exc)
+
+    # --- TLS ------------------------------------------------------------------------------
+
+    def _receive_tls(self, data: bytes) -> None:
+        assert self._tls is not None
+        assert self._transport is not None
+        try:
+            plain = self._tls.decrypt(data)
+        except ssl.SSLError as error:
+            # The alert that explains the refusal to the peer is in the outgoing BIO.
+            self._transport.write(self._tls.pending())
+            self.close()
+            self._owner_failed(error)
+            return
+        answer = self._tls.pending()
+        if answer:
+            self._transport.write(answer)
+        if plain:
+            self._owner.received(plain)
+        if self._tls.ended:
+            self.close()
+
+    def _owner_failed(self, error: ssl.SSLError) -> None:
+        """Let nothing that still arrives reach the owner after a TLS failure."""
+        self._receive = _discard
+
+
+def _discard(data: bytes) -> None:
+    """Drop bytes that came after the conversation was given up."""
+
+
+class _Tls:
+    """The two BIOs of one TLS conversation."""
+
+    __slots__ = ("_incoming", "_object", "_outgoing", "_ready", "_waiting", "ended")
+
+    def __init__(
+        self, context: ssl.SSLContext, *, server_side: bool, hostname: str | None
+    ) -> None:
+        self._incoming = ssl.MemoryBIO()
+        self._outgoing = ssl.MemoryBIO()
+        self._object = context.wrap_bio(
+            self._incoming, self._outgoing, server_side=server_side, server_hostname=hostname
+        )
+        self._ready = False
+        self._waiting = bytearray()
+        self.ended = False
+
+    def decrypt(self, data: bytes) -> bytes:
+        """Return the plain bytes that *data* completes. Raises ssl.SSLError."""
+        self._incoming.write(data)
+        if not self._ready:
+            try:
+                self._object.do_handshake()
+            except ssl.SSLWantReadError:
+                return b""
+            self._ready = True
+            if self._waiting:
+                self._object.write(self._waiting)
+                self._waiting.clear()
+        pieces = []
+        while True:
+            try:
+                piece = self._object.read(_TLS_READ_BYTES)
+            except ssl.SSLWantReadError:
+                break
+            if not piece:
+                self.ended = True
+                break
+            pieces.append(piece)
+        return b"".join(pieces)
+
+    def encrypt(self, data: bytes) -> bytes:
+        """Return what to send for *data*; before the handshake ends it is kept back."""
+        if not self._ready:
+            self._waiting += data
+            return b""
+        self._object.write(data)
+        return self._outgoing.read()
+
+    def pending(self) -> bytes:
+        """Return what TLS itself wants to send."""
+        return self._outgoing.read()
+
+    def peer_certificate_der(self) -> bytes | None:
+        return self._object.getpeercert(binary_form=True)
+
+
+async def connect(
+    owner_of: Callable[[Link], Owner],
+    *,
+    host: str,
+    port: int,
+    unix_socket: str | None,
+    timeout_s: float,
+) -> Link:
+    """Open a link to a server.
+
+    Raises:
+        OSError: nobody listens there, or (TimeoutError) not within *timeout_s* seconds.
+    """
+    loop = asyncio.get_running_loop()
+    async with asyncio.timeout(timeout_s):
+        if unix_socket:
+            _, link = await loop.create_unix_connection(lambda: Link(owner_of), unix_socket)
+        else:
+            _, link = await loop.create_connection(lambda: Link(owner_of), host, port)
+    return link
+
+
+async def listen_tcp(
+    accept: Callable[[Link], Owner], host: str, port: int, *, backlog: int
+) -> asyncio.Server:
+    """Listen on a TCP address; port 0 takes a free one."""
+    loop = asyncio.get_running_loop()
+    return await loop.create_server(
+        lambda: Link(accept), host, port, backlog=backlog, reuse_address=True
+    )
+
+
+async def listen_unix(
+    accept: Callable[[Link], Owner], path: str, *, backlog: int
+) -> asyncio.Server:
+    """Listen on a Unix socket."""
+    loop = asyncio.get_running_loop()
+    return await loop.create_unix_server(lambda: Link(accept), path, backlog=backlog)
+
+
+def remove_socket(path: str) -> None:
+    """Remove the file of a Unix socket that nobody listens on any more."""
+    Path(path).unlink(missing_ok=True)

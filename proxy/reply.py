@@ -1,0 +1,130 @@
+"""Answers that the proxy itself gives, numbered after what the client has already received.
+
+One `Reply` is the answer to one command. A command with several statements has several
+answers in it: every one but the last says that more follow, and the sequence numbers run on.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from proxy.wire.constants import Capability, Status
+from proxy.wire.framing import frame
+from proxy.wire.response import Answer, Resequencer, relay_for
+from proxy.wire.resultset import (
+    end_of_rows,
+    error_packet,
+    ok_packet,
+    resultset_head,
+    text_resultset,
+)
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from proxy.net import Link
+    from proxy.session_state import SessionState
+    from proxy.wire.response import Relay as RelayScanner
+    from proxy.wire.resultset import Column
+    from sqlparse_ext.errors import StreamfromError
+
+
+class Reply:
+    """The answer to one command.
+
+    Attributes:
+        sequence: the number of the next packet.
+        more: True while another statement's answer follows this one.
+    """
+
+    __slots__ = ("_link", "_state", "more", "sequence")
+
+    def __init__(self, link: Link, state: SessionState, sequence: int) -> None:
+        self._link = link
+        self._state = state
+        self.sequence = sequence
+        self.more = False
+
+    @property
+    def _status(self) -> int:
+        return self._state.status | (Status.MORE_RESULTS_EXISTS if self.more else 0)
+
+    def ok(
+        self,
+        *,
+        affected_rows: int = 0,
+        last_insert_id: int = 0,
+        warnings: int = 0,
+        info: bytes = b"",
+    ) -> None:
+        """Answer OK."""
+        self._send(
+            ok_packet(
+                affected_rows,
+                last_insert_id,
+                status=self._status,
+                warnings=warnings,
+                info=info,
+                capabilities=self._state.capabilities,
+            )
+        )
+
+    def error(self, error: StreamfromError) -> None:
+        """Answer with an error, which ends the command."""
+        self._send(error_packet(error, self._state.capabilities))
+
+    def end_of_rows(self) -> None:
+        """Answer with the packet that ends rows, which some commands want instead of OK."""
+        self._send(end_of_rows(self._state.capabilities, status=self._status))
+
+    def text(self, payload: bytes) -> None:
+        """Answer with a bare text."""
+        self._send(payload)
+
+    def rows(self, columns: Sequence[Column], rows: Iterable[Sequence[bytes | None]]) -> None:
+        """Answer with a result set the proxy made."""
+        columns = tuple(columns)
+        rows = list(rows)
+        self._link.write(
+            text_resultset(
+                columns,
+                rows,
+                capabilities=self._state.capabilities,
+                status=self._status,
+                sequence=self.sequence,
+            )
+        )
+        # Head, definitions, rows, and one or two terminators; the next answer of the same
+        # command counts on. DEPRECATE_EOF drops the terminator between definitions and rows.
+        terminators = 1 if self._state.capabilities & Capability.DEPRECATE_EOF else 2
+        self.sequence += 1 + len(columns) + len(rows) + terminators
+
+    def head(self, columns: Sequence[bytes]) -> None:
+        """Begin an endless result set: column definitions, as the server gave them."""
+        framed, self.sequence = resultset_head(
+            columns,
+            capabilities=self._state.capabilities,
+            status=self._status,
+            sequence=self.sequence,
+        )
+        self._link.write(framed)
+
+    def scanner(
+        self, *, columns: bool = True, final: bool = True, answer: Answer = Answer.RESULT
+    ) -> RelayScanner | Resequencer:
+        """Return what reads a backend's answer so that it continues this one."""
+        if columns and final and self.sequence == 1 and not self.more:
+            return relay_for(self._state.capabilities, answer=answer)
+        return Resequencer(
+            self._state.capabilities,
+            answer=answer,
+            sequence=self.sequence,
+            columns=columns,
+            final=final,
+            more_results=self.more,
+        )
+
+    def _send(self, payload: bytes) -> None:
+        self._link.write(frame(payload, self.sequence))
+        self.sequence += 1

@@ -1,0 +1,317 @@
+"""Which shards a statement goes to. Pure: statement and keyspace in, route out.
+
+A statement is routed in two steps, because the first is the same for every text of one shape
+and is kept: `Plan` says how its shards are found (always this one, by the values of the vindex
+column, all of them, or not at all and why), and `Plan.route` puts the values in.
+
+Nothing is guessed. What would need rows of several shards to be put in order, counted or
+joined is refused with `unsupported: …` rather than answered wrongly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from proxy.errors import BadVindexValue, MissingVindexColumn
+from sqlparse_ext.errors import Unsupported
+from sqlparse_ext.rows import insert_rows
+from sqlparse_ext.statements import OPAQUE, InsertSource, Kind, Number, Uses
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from engine.keyspace import Keyspace, Shard
+    from engine.vindex import Vindex
+    from sqlparse_ext.statements import Opaque, Operand, Shape, Statement, Value
+
+
+# Schemas that every server has and that describe only itself.
+SYSTEM_SCHEMAS: Final = frozenset({"information_schema", "mysql", "performance_schema", "sys"})
+
+_NEEDS_MERGE: Final = (
+    (Uses.AGGREGATE, "an aggregate over several shards"),
+    (Uses.GROUP, "GROUP BY over several shards"),
+    (Uses.DISTINCT, "DISTINCT over several shards"),
+    (Uses.ORDER, "ORDER BY over several shards"),
+    (Uses.LIMIT, "LIMIT over several shards"),
+    (Uses.WINDOW, "a window function over several shards"),
+    (Uses.INTO, "SELECT … INTO over several shards"),
+)
+_SEVERAL_TABLES: Final = (
+    (Uses.SETOP, "UNION, INTERSECT or EXCEPT in a sharded keyspace"),
+    (Uses.JOIN, "a join in a sharded keyspace"),
+    (Uses.SUBQUERY, "a subquery in a sharded keyspace"),
+    (Uses.CTE, "WITH in a sharded keyspace"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OneShard:
+    """The statement goes to one shard, whose answer is the client's."""
+
+    shard: Shard
+
+
+@dataclass(frozen=True, slots=True)
+class Concatenate:
+    """A SELECT whose answer is the rows of all *shards*, in any order."""
+
+    shards: tuple[Shard, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WriteParts:
+    """A write to several shards that succeeds or fails as one.
+
+    Each part has its own text; None is the statement as the client wrote it.
+    """
+
+    parts: tuple[tuple[Shard, bytes | None], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Everywhere:
+    """A DDL statement for all *shards*, one after another."""
+
+    shards: tuple[Shard, ...]
+
+
+Route = OneShard | Concatenate | WriteParts | Everywhere
+
+
+class Plan:
+    """How to find the shards of every statement of one shape.
+
+    Attributes:
+        always: the route when it does not depend on the values, else None.
+    """
+
+    __slots__ = ("_find", "always")
+
+    def __init__(
+        self, always: Route | None = None, find: Callable[[Statement], Route] | None = None
+    ) -> None:
+        self.always = always
+        self._find = find
+
+    def route(self, statement: Statement) -> Route:
+        """Return where *statement* goes. Raises Unsupported and the errors of bad values."""
+        if self.always is not None:
+            return self.always
+        assert self._find is not None
+        return self._find(statement)
+
+
+class Planner:
+    """Plans for one keyspace, or for some of its shards.
+
+    Args:
+        keyspace: where the statements go.
+        shards: the shards in reach: all of them, or those that a target such as `ks:-80` names.
+        columns_of: the columns of a table in order, None when they are not known.
+    """
+
+    _PLANS_MAX: Final = 8192
+
+    def __init__(
+        self,
+        keyspace: Keyspace,
+        shards: tuple[Shard, ...],
+        columns_of: Callable[[str], tuple[str, ...] | None],
+    ) -> None:
+        self._keyspace = keyspace
+        self._shards = shards
+        self._columns_of = columns_of
+        self._plans: dict[Shape, Plan] = {}
+
+    def plan(self, shape: Shape) -> Plan:
+        """Return the plan of *shape*. Raises Unsupported."""
+        plan = self._plans.get(shape)
+        if plan is None:
+            plan = self._make(shape)
+            if len(self._plans) >= self._PLANS_MAX:
+                self._plans.clear()
+            self._plans[shape] = plan
+        return plan
+
+    def _make(self, shape: Shape) -> Plan:
+        here = OneShard(self._shards[0])
+        if len(self._shards) == 1:
+            return Plan(here)
+        match shape.kind:
+            case Kind.SELECT | Kind.UPDATE | Kind.DELETE:
+                return self._make_table_statement(shape, here)
+            case Kind.INSERT | Kind.REPLACE:
+                return self._make_insert(shape)
+            case Kind.DDL:
+                return Plan(Everywhere(self._shards))
+            case Kind.SHOW | Kind.EXPLAIN | Kind.SET | Kind.PREPARE | Kind.SAVEPOINT:
+                return Plan(here)
+            case Kind.OTHER if shape.verb in {"DO", "GET", "HELP"} and not shape.tables:
+                return Plan(here)
+            case _:
+                raise Unsupported(f"{shape.verb} in a sharded keyspace; USE one shard for it")
+
+    # --- SELECT, UPDATE, DELETE -----------------------------------------------------------
+
+    def _make_table_statement(self, shape: Shape, here: OneShard) -> Plan:
+        tables = [
+            table
+            for table in shape.tables
+            if table.schema is None or table.schema.lower() not in SYSTEM_SCHEMAS
+        ]
+        if shape.uses & Uses.UNPARSED:
+            raise Unsupported(
+                f"this {shape.verb} could not be analysed, which a sharded keyspace needs"
+            )
+        if not tables:
+            return Plan(here)
+        if len(tables) > 1:
+            _refuse(shape, _SEVERAL_TABLES)
+            raise Unsupported("several tables in a sharded keyspace")
+        _refuse(shape, _SEVERAL_TABLES)
+        column, vindex = self._routing(tables[0].name)
+        if shape.kind is Kind.UPDATE and column in shape.assignments:
+            raise Unsupported(f"changing the vindex column '{column}'")
+        operands = shape.conditions.get(column)
+        if operands is None:
+            return Plan(self._scattered(shape, self._shards))
+
+        def find(statement: Statement) -> Route:
+            shards = self._shards_of(vindex, statement.values(operands))
+            if shards is None:
+                return self._scattered(shape, self._shards)
+            if not shards:
+                # `id = NULL` and the like: no row matches, and any shard can say so.
+                return here
+            if len(shards) == 1:
+                return OneShard(shards[0])
+            return self._scattered(shape, shards)
+
+        return Plan(find=find)
+
+    def _scattered(self, shape: Shape, shards: tuple[Shard, ...]) -> Route:
+        if shape.kind is Kind.SELECT:
+            _refuse(shape, _NEEDS_MERGE)
+            return Concatenate(shards)
+        if shape.uses & (Uses.LIMIT | Uses.ORDER):
+            raise Unsupported(f"{shape.verb} with LIMIT or ORDER BY over several shards")
+        if shape.uses & Uses.RETURNING:
+            raise Unsupported(f"{shape.verb} … RETURNING over several shards")
+        return WriteParts(tuple((shard, None) for shard in shards))
+
+    def _shards_of(
+        self, vindex: Vindex, values: list[Value] | None
+    ) -> tuple[Shard, ...] | None:
+        """Return the shards that own *values*; None when only all of them are sure."""
+        if values is None:
+            return None
+        found = set()
+        for value in values:
+            if value is None:
+                continue
+            keyspace_id = None if isinstance(value, Number) else vindex.map(value)
+            if keyspace_id is None:
+                # '5abc' = 5 is true for MySQL, and no vindex knows that.
+                return None
+            found.add(self._keyspace.shard_of(keyspace_id))
+        return tuple(shard for shard in self._shards if shard in found)
+
+    def _routing(self, table: str) -> tuple[str, Vindex]:
+        """Return the column that decides the shard of a row of *table*, and how."""
+        vschema = self._keyspace.vschema
+        assert vschema is not None
+        routing = vschema.tables.get(table)
+        if routing is None:
+            raise Unsupported(
+                f"table '{table}' is not in the vschema of keyspace '{self._keyspace.name}',"
+                " which is sharded"
+            )
+        if routing.type or routing.pinned is not None:
+            raise Unsupported(f"{routing.type or 'pinned'} table '{table}'")
+        primary = routing.primary
+        if primary is None or len(primary.columns) > 1:
+            raise Unsupported(f"table '{table}', whose primary vindex has several columns")
+        return primary.columns[0], primary.vindex.vindex
+
+    # --- INSERT, REPLACE ------------------------------------------------------------------
+
+    def _make_insert(self, shape: Shape) -> Plan:
+        if shape.uses & Uses.UNPARSED or shape.insert is None:
+            raise Unsupported(
+                f"this {shape.verb} could not be analysed, which a sharded keyspace needs"
+            )
+        if shape.insert.source is InsertSource.SELECT:
+            raise Unsupported(f"{shape.verb} … SELECT in a sharded keyspace")
+        table = shape.tables[0].name
+        column, _ = self._routing(table)
+        if column in shape.assignments:
+            raise Unsupported(f"changing the vindex column '{column}'")
+        if shape.insert.source is InsertSource.SET:
+            if column not in shape.insert.set:
+                raise MissingVindexColumn(table, column)
+            operand = shape.insert.set[column]
+            return Plan(find=lambda statement: self._insert_set(statement, table, operand))
+        columns = shape.insert.columns or self._columns_of(table)
+        if columns is None:
+            raise Unsupported(
+                f"{shape.verb} without a column list into sharded table '{table}'"
+            )
+        if column not in columns:
+            raise MissingVindexColumn(table, column)
+        position = columns.index(column)
+        return Plan(find=lambda statement: self._insert_values(statement, table, position))
+
+    def _insert_set(self, statement: Statement, table: str, operand: Operand) -> Route:
+        values = statement.values((operand,))
+        value: Value | Opaque = OPAQUE if values is None else values[0]
+        return OneShard(self._owner(table, value))
+
+    def _insert_values(self, statement: Statement, table: str, position: int) -> Route:
+        rows = insert_rows(statement)
+        if rows is None:
+            raise Unsupported(f"this form of {statement.shape.verb} in a sharded keyspace")
+        by_shard: dict[Shard, list[int]] = {}
+        for index, value in enumerate(rows.position(position)):
+            by_shard.setdefault(self._owner(table, value), []).append(index)
+        if len(by_shard) == 1:
+            return OneShard(next(iter(by_shard)))
+        if statement.shape.uses & Uses.RETURNING:
+            raise Unsupported(f"{statement.shape.verb} … RETURNING over several shards")
+        return WriteParts(
+            tuple(
+                (shard, rows.select_rows(by_shard[shard]))
+                for shard in self._shards
+                if shard in by_shard
+            )
+        )
+
+    def _owner(self, table: str, value: Value | Opaque) -> Shard:
+        column, vindex = self._routing(table)
+        if value is OPAQUE:
+            raise Unsupported(
+                f"an expression for the vindex column '{column}' of table '{table}';"
+                " give its value"
+            )
+        usable = value is not None and not isinstance(value, Number)
+        keyspace_id = vindex.map(value) if usable else None
+        if keyspace_id is None:
+            raise BadVindexValue(table, column, value)
+        return self._keyspace.shard_of(keyspace_id)
+
+
+def _refuse(shape: Shape, reasons: Iterable[tuple[Uses, str]]) -> None:
+    for use, construct in reasons:
+        if shape.uses & use:
+            raise Unsupported(construct)
+
+
+def qualifiers(shape: Shape) -> set[str]:
+    """Return the schema names that qualify the statement's tables, system schemas apart."""
+    return {
+        table.schema
+        for table in shape.tables
+        if table.schema is not None and table.schema.lower() not in SYSTEM_SCHEMAS
+    }

@@ -1,0 +1,177 @@
+"""What a session is, beyond its sockets: variables, target, transaction. Pure.
+
+The question this module answers is *what must stay on the same backend connection*. The
+server's status flags and trackers say most of it; the text of a statement is asked only for
+what no tracker shows: user variables assigned in a SELECT, advisory locks, `LOCK TABLES`,
+one-shot `SET TRANSACTION`, HANDLER, SQL_CALC_FOUND_ROWS.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+from proxy.settings import TRACKED, Settings
+from proxy.wire.constants import Capability, Status, TrackerKind
+from sqlparse_ext.statements import Kind, SetKind, SetScope, SqlMode, Uses
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from proxy.wire.resultset import Ok, Tracker
+    from sqlparse_ext.statements import Shape
+
+
+# State that lives in the connection, that no tracker shows and that a SET cannot rebuild.
+_STICKY: Final = (
+    Uses.USER_VARIABLE
+    | Uses.SETS_LAST_INSERT_ID
+    | Uses.ADVISORY_LOCK
+    | Uses.TEMPORARY_TABLE
+    | Uses.HANDLER
+    | Uses.TRACKER_SETTING
+    | Uses.CALC_FOUND_ROWS
+)
+_STICKY_KINDS: Final = frozenset({Kind.LOCK, Kind.PREPARE, Kind.XA})
+
+# Statements that leave nothing for another session to notice, if their answer says so too.
+_TRACELESS_KINDS: Final = frozenset(
+    {
+        Kind.SELECT,
+        Kind.INSERT,
+        Kind.REPLACE,
+        Kind.UPDATE,
+        Kind.DELETE,
+        Kind.BEGIN,
+        Kind.COMMIT,
+        Kind.ROLLBACK,
+        Kind.SAVEPOINT,
+        Kind.SHOW,
+        Kind.EXPLAIN,
+        Kind.DDL,
+        Kind.SET,
+    }
+)
+
+
+class Traits:
+    """What the text of a statement says about the connection that runs it.
+
+    Attributes:
+        is_sticky: it leaves state that only this connection has.
+        is_traceless: it leaves nothing that another session could notice, unless its answer
+            says otherwise.
+    """
+
+    __slots__ = ("is_sticky", "is_traceless")
+
+    def __init__(self, shape: Shape) -> None:
+        self.is_sticky = bool(shape.uses & _STICKY) or shape.kind in _STICKY_KINDS
+        self.is_traceless = shape.kind in _TRACELESS_KINDS and not shape.uses & Uses.UNPARSED
+
+
+# Flags of an enumeration cost 1 µs to test; a shape's are tested once.
+traits = lru_cache(maxsize=8192)(Traits)
+
+
+def must_stay(shape: Shape, trackers: Sequence[Tracker]) -> bool:
+    """True when a statement left its session's state in the connection that ran it."""
+    return traits(shape).is_sticky or (bool(trackers) and _changed_untracked(shape, trackers))
+
+
+def leaves_residue(shape: Shape, ok: Ok) -> bool:
+    """True when another session could notice that this statement ran on the connection."""
+    return not traits(shape).is_traceless or ok.warnings > 0 or ok.last_insert_id != 0
+
+
+def _changed_untracked(shape: Shape, trackers: Sequence[Tracker]) -> bool:
+    kinds = {tracker.kind for tracker in trackers}
+    if TrackerKind.STATE not in kinds:
+        return False
+    if shape.kind is Kind.SET:
+        return any(not _is_followed(item.kind, item.scope, item.name) for item in shape.set)
+    # A change that no variable and no database explains: a temporary table, a prepared
+    # statement, a user variable set by a routine.
+    return not kinds & {TrackerKind.SYSVAR, TrackerKind.SCHEMA}
+
+
+def _is_followed(kind: SetKind, scope: SetScope, name: str) -> bool:
+    if scope in {SetScope.GLOBAL, SetScope.PERSIST, SetScope.PERSIST_ONLY}:
+        return True
+    match kind:
+        case SetKind.SYSTEM:
+            return scope is SetScope.SESSION and name in TRACKED
+        case SetKind.NAMES | SetKind.CHARACTER_SET:
+            return True
+        case SetKind.TRANSACTION:
+            return scope is SetScope.SESSION
+        case SetKind.USER | SetKind.OTHER:
+            return False
+
+
+@dataclass(slots=True)
+class Transaction:
+    """A transaction the client opened, which may span several shards.
+
+    Attributes:
+        begin: the statement that opened it, sent to each shard when it is first touched.
+        savepoints: the savepoint statements so far, to be repeated on a shard that joins late.
+        broken: why nothing but ROLLBACK is possible any more, empty while all is well.
+    """
+
+    begin: bytes
+    savepoints: list[bytes] = field(default_factory=list)
+    broken: str = ""
+
+
+class SessionState:
+    """One client's session, apart from its sockets and backend connections."""
+
+    __slots__ = (
+        "_settings",
+        "capabilities",
+        "initial_settings",
+        "last_insert_id",
+        "mode",
+        "multi_statements",
+        "transaction",
+        "variant",
+    )
+
+    def __init__(self, capabilities: int, initial_settings: Settings) -> None:
+        self.capabilities = capabilities
+        # Capability bits that change what a statement means on the backend connection.
+        self.variant = capabilities & int(Capability.FOUND_ROWS | Capability.IGNORE_SPACE)
+        self.initial_settings = initial_settings
+        self.reset()
+
+    def reset(self) -> None:
+        """Return to what a fresh login has, as COM_RESET_CONNECTION does."""
+        self.settings = self.initial_settings
+        self.multi_statements = bool(self.capabilities & Capability.MULTI_STATEMENTS)
+        self.last_insert_id = 0
+        self.transaction: Transaction | None = None
+
+    @property
+    def settings(self) -> Settings:
+        """The variables every backend connection of this session must have."""
+        return self._settings
+
+    @settings.setter
+    def settings(self, value: Settings) -> None:
+        self._settings = value
+        self.mode = SqlMode.parse(value.sql_mode)
+
+    @property
+    def status(self) -> int:
+        """The status flags of an OK that the proxy itself answers."""
+        status = int(Status.AUTOCOMMIT) if self.settings.autocommit else 0
+        return status | (Status.IN_TRANS if self.transaction is not None else 0)
+
+    def note(self, trackers: Iterable[Tracker]) -> None:
+        """Follow what an answer says about the session's variables."""
+        changes = [(t.name, t.value) for t in trackers if t.kind == TrackerKind.SYSVAR]
+        if changes:
+            self.settings = self.settings.with_changes(changes)

@@ -1,0 +1,234 @@
+"""A session's transaction over one or several shards.
+
+A *branch* is the part of it that one shard runs, on one backend connection. In a sharded
+keyspace BEGIN reaches a shard only when a statement does. COMMIT goes to the branches in the
+order in which they joined; what commits on some shards and fails on others is reported as
+exactly that.
+
+A branch that is lost takes the transaction with it: the others are rolled back, and every
+statement is refused until the client says ROLLBACK. Otherwise the client's next INSERT would
+quietly run outside the transaction that it believes to be in.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from proxy.errors import (
+    BackendError,
+    BackendLost,
+    PartialCommit,
+    ProxyError,
+    SessionLost,
+    TransactionBroken,
+    TransactionSpansShards,
+)
+from proxy.wire.commands import query
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+    from typing import Any
+
+    from proxy.backend import Backend
+    from proxy.session_state import SessionState
+    from proxy.shard import ShardRuntime
+    from sqlparse_ext.messages import Effect
+
+
+class PendingEffects:
+    """What a transaction did to message tables, told to the engine when it commits."""
+
+    __slots__ = ("_pending", "_publish")
+
+    def __init__(self, publish: Callable[[ShardRuntime, str, list[Effect]], None]) -> None:
+        self._publish = publish
+        self._pending: list[tuple[ShardRuntime, str, Effect]] = []
+
+    def add(self, shard: ShardRuntime, table: str, effect: Effect) -> None:
+        """Remember that *table* on *shard* will have changed once the transaction commits."""
+        self._pending.append((shard, table, effect))
+
+    def committed(self) -> None:
+        """Tell the engine, table by table."""
+        pending, self._pending = self._pending, []
+        grouped: dict[tuple[ShardRuntime, str], list[Effect]] = {}
+        for shard, table, effect in pending:
+            grouped.setdefault((shard, table), []).append(effect)
+        for (shard, table), effects in grouped.items():
+            self._publish(shard, table, effects)
+
+    def rolled_back(self) -> None:
+        """Forget: a rollback reaches nobody."""
+        self._pending.clear()
+
+
+class Branches:
+    """The connections that must stay with a session, and the transaction on them.
+
+    Attributes:
+        held: by shard, in the order in which they were first kept.
+    """
+
+    def __init__(
+        self, state: SessionState, effects: PendingEffects, *, may_span_shards: bool
+    ) -> None:
+        self.held: dict[ShardRuntime, Backend] = {}
+        self._state = state
+        self._effects = effects
+        self._may_span_shards = may_span_shards
+        # Shards whose connection holds session state that cannot be rebuilt elsewhere.
+        self._sticky: set[ShardRuntime] = set()
+
+    @property
+    def in_transaction(self) -> bool:
+        """True while a transaction is open, on any shard or on none yet."""
+        return self._state.transaction is not None or any(
+            backend.in_transaction for backend in self.held.values()
+        )
+
+    @property
+    def open(self) -> list[tuple[ShardRuntime, Backend]]:
+        """The branches of the transaction, in the order in which they joined."""
+        return [(s, b) for s, b in self.held.items() if b.in_transaction]
+
+    def is_sticky(self, shard: ShardRuntime) -> bool:
+        """True when *shard*'s connection stays with the session whatever happens."""
+        return shard in self._sticky
+
+    def stick(self, shard: ShardRuntime, backend: Backend) -> None:
+        """Keep *backend* until the session ends or is reset."""
+        self._sticky.add(shard)
+        self.held[shard] = backend
+
+    async def join(self, shard: ShardRuntime, backend: Backend) -> None:
+        """Open the session's transaction on *backend*, if there is one and it lacks it.
+
+        Raises:
+            TransactionBroken: a branch was lost; only ROLLBACK leads out.
+            TransactionSpansShards: the configuration allows one shard only.
+        """
+        transaction = self._state.transaction
+        if transaction is None:
+            return
+        if transaction.broken:
+            raise TransactionBroken(transaction.broken)
+        if backend.in_transaction:
+            return
+        others = self.open
+        if others and not self._may_span_shards:
+            raise TransactionSpansShards(str(others[0][0]), str(shard))
+        await backend.pipeline(
+            [query(sql) for sql in (transaction.begin, *transaction.savepoints)]
+        )
+        backend.in_transaction = True
+        self.held[shard] = backend
+
+    def left(self, *, rolled_back: bool) -> None:
+        """Learn that a branch is no longer in a transaction: by COMMIT, ROLLBACK or implicitly."""
+        if self.open:
+            return
+        self._state.transaction = None
+        if rolled_back:
+            self._effects.rolled_back()
+        else:
+            # A deadlock's rollback looks the same from here. The engine claims what it is
+            # told of before it sends it, so a needless hint costs a lookup and no more.
+            self._effects.committed()
+
+    def lost(self, shard: ShardRuntime, backend: Backend) -> None:
+        """Learn that the connection of a branch is gone.
+
+        Raises:
+            SessionLost: it held state of the session itself, which nothing can rebuild.
+        """
+        if self.held.get(shard) is not backend:
+            return
+        del self.held[shard]
+        was_in_transaction = backend.in_transaction
+        if shard in self._sticky:
+            self._sticky.discard(shard)
+            raise SessionLost(shard.keyspace, shard.name)
+        if was_in_transaction:
+            self._break(f"shard '{shard}' lost its connection")
+
+    def _break(self, reason: str) -> None:
+        transaction = self._state.transaction
+        if transaction is not None:
+            transaction.broken = reason
+        self._effects.rolled_back()
+        for shard, backend in self.open:
+            # Closing is the surest rollback, and nothing waits for it.
+            del self.held[shard]
+            shard.pool.discard(backend)
+
+    # --- COMMIT, ROLLBACK, SAVEPOINT over several shards -----------------------------------
+
+    async def commit(self) -> None:
+        """Commit every branch in turn.
+
+        Raises:
+            PartialCommit: some branches committed before one failed; the rest is rolled back.
+            BackendError, BackendLost: the first one failed; everything is rolled back.
+            TransactionBroken: a branch had been lost before; everything is rolled back.
+        """
+        transaction, self._state.transaction = self._state.transaction, None
+        if transaction is not None and transaction.broken:
+            raise TransactionBroken(transaction.broken, ended=True)
+        branches = self.open
+        committed: list[str] = []
+        for index, (shard, backend) in enumerate(branches):
+            try:
+                await backend.run(b"COMMIT")
+            except (BackendError, BackendLost) as error:
+                await self._end(branches[index:])
+                if not committed:
+                    self._effects.rolled_back()
+                    raise
+                self._effects.committed()
+                failed = [str(shard) for shard, _ in branches[index:]]
+                raise PartialCommit(committed, failed, str(error)) from error
+            self._ended(shard, backend)
+            committed.append(str(shard))
+        self._effects.committed()
+
+    async def rollback(self) -> None:
+        """Roll back every branch; a branch that cannot be told is closed, which does the same."""
+        self._state.transaction = None
+        self._effects.rolled_back()
+        await self._end(self.open)
+
+    async def _end(self, branches: list[tuple[ShardRuntime, Backend]]) -> None:
+        for shard, backend in branches:
+            try:
+                await backend.run(b"ROLLBACK")
+            except ProxyError:
+                self.held.pop(shard, None)
+                shard.pool.discard(backend)
+            else:
+                self._ended(shard, backend)
+
+    def _ended(self, shard: ShardRuntime, backend: Backend) -> None:
+        backend.in_transaction = False
+        if shard not in self._sticky:
+            self.held.pop(shard, None)
+            shard.pool.give(backend)
+
+    async def savepoint(self, sql: bytes) -> None:
+        """Run SAVEPOINT, ROLLBACK TO or RELEASE on every branch; late branches repeat it."""
+        if self._state.transaction is not None:
+            self._state.transaction.savepoints.append(sql)
+        for _, backend in self.open:
+            await backend.run(sql)
+
+    # --- the end --------------------------------------------------------------------------
+
+    def forget(self, spawn: Callable[[Coroutine[Any, Any, None]], None]) -> None:
+        """Give every connection back, rolled back and reset, without waiting for it."""
+        self._state.transaction = None
+        self._effects.rolled_back()
+        for shard, backend in self.held.items():
+            if not backend.is_busy:
+                spawn(shard.pool.recycle(backend))
+        self.held.clear()
+        self._sticky.clear()

@@ -1,0 +1,394 @@
+"""Who may come in: the server's side of a login, as a small state machine per attempt.
+
+    begin ──┬─ proof fits the account's plugin ───────────┬─ right ──────────────► Accepted
+            │                                             ├─ wrong ──────────────► AccessDenied
+            └─ other plugin, or COM_CHANGE_USER           └─ only a crypt hash known:
+                 └─ AuthSwitch with a fresh nonce ─ proof ─┘    "full authentication": the
+                                                              password itself, over TLS or RSA
+
+A step returns what to send, and ``Accepted`` once, at the end; every refusal raises, so there is
+no way on that forgets to look. An unknown user walks the same steps with a decoy that looks
+like one of the accounts, does the same work, and reads the same words.
+
+https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_connection_phase.html
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from dataclasses import dataclass, field
+from hashlib import sha1, sha256
+from hmac import compare_digest
+from typing import TYPE_CHECKING, Final, Protocol
+
+from proxy.errors import AccessDenied
+from proxy.wire.constants import CACHING_SHA2, NATIVE_PASSWORD, NONCE_BYTES
+from proxy.wire.handshake import encode_auth_more_data, encode_auth_switch
+from proxy.wire.scramble import (
+    certificate_signature,
+    is_native_proof,
+    is_sha2_proof,
+    stored_native,
+    stored_sha2,
+    unmasked_password,
+)
+from proxy.wire.sha256_crypt import sha256_crypt
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from proxy.wire.handshake import LoginRequest
+
+
+# MySQL's own limit. Without one, a stranger could have 64 KiB hashed 5,000 times.
+PASSWORD_BYTES_MAX: Final = 256
+
+_FAST_OK: Final = encode_auth_more_data(b"\x03")
+_FULL_NEEDED: Final = encode_auth_more_data(b"\x04")
+_WANTS_PUBLIC_KEY: Final = b"\x02"
+
+_CRYPT_SALT_BYTES: Final = 20
+_CRYPT_DIGEST_BYTES: Final = 43
+_CRYPT_FORM: Final = re.compile(
+    rb"\$A\$(?P<thousands>[0-9A-F]{3})\$(?P<salt>.{20})(?P<digest>[./0-9A-Za-z]{43})", re.DOTALL
+)
+
+
+def nonce_from(dice: bytes) -> bytes:
+    """Turn 20 random bytes into a nonce: no byte is zero or above 0x7f.
+
+    Connector/J and the mysql command line read nonces as text; 139 of 140 bits remain.
+    """
+    if len(dice) != NONCE_BYTES:
+        raise ValueError(f"a nonce is made of {NONCE_BYTES} bytes, not {len(dice)}")
+    return bytes(byte % 127 + 1 for byte in dice)
+
+
+class RsaKey(Protocol):
+    """The key pair for passwords sent without TLS."""
+
+    def public_pem(self) -> bytes:
+        """Return the public half as PEM (SubjectPublicKeyInfo)."""
+
+    def decrypt(self, data: bytes) -> bytes:
+        """Undo RSA OAEP with SHA-1 and MGF1-SHA-1; ValueError if that fails."""
+
+
+@dataclass(slots=True)
+class FastCache:
+    """What a full authentication learns about an account known by its crypt hash only."""
+
+    stored_sha2: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CryptHash:
+    """The parts of ``$A$<rounds/1000>$<salt><digest>``."""
+
+    rounds: int
+    salt: bytes
+    digest: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Verifier:
+    """What is known of a password, enough to recognise it.
+
+    native: SHA1(SHA1(password)), for mysql_native_password.
+    sha2: SHA256(SHA256(password)), for caching_sha2_password without its slow path.
+    crypt: the hash a server stores for caching_sha2_password; needs one slow login.
+    """
+
+    native: bytes | None = None
+    sha2: bytes | None = None
+    crypt: CryptHash | None = None
+    is_empty: bool = False
+    cache: FastCache = field(default_factory=FastCache, compare=False)
+
+    @classmethod
+    def from_password(cls, password: str) -> Verifier:
+        """Make one from clear text, which is not kept. Serves both plugins, always fast."""
+        raw = password.encode()
+        return cls(stored_native(raw), stored_sha2(raw), is_empty=not raw)
+
+    @classmethod
+    def from_hash(cls, text: str) -> Verifier:
+        """Make one from ``*HEX``, ``$A$005$…`` or the latter as ``0x24…``; else ValueError."""
+        if text.startswith("*"):
+            return cls(native=_native_hash(text))
+        raw = text.encode()
+        if text.startswith(("0x", "0X")):
+            try:
+                raw = bytes.fromhex(text[2:])
+            except ValueError:
+                raise ValueError("expected hexadecimal digits behind 0x") from None
+        return cls(crypt=_crypt_hash(raw))
+
+    def plugin_for(self, asked: str) -> str:
+        """Return *asked* if this account can be checked by it, else the plugin it can."""
+        if self.native is None:
+            return CACHING_SHA2
+        if self.sha2 is None:
+            return NATIVE_PASSWORD
+        return asked if asked in (NATIVE_PASSWORD, CACHING_SHA2) else CACHING_SHA2
+
+    def is_password(self, password: bytes) -> bool:
+        """Check clear text against whatever is known. Takes 2 ms for a crypt hash."""
+        if self.crypt is not None:
+            crypt = self.crypt
+            digest = sha256_crypt(password, crypt.salt, crypt.rounds)
+            return compare_digest(digest, crypt.digest)
+        if self.sha2 is not None:
+            return compare_digest(stored_sha2(password), self.sha2)
+        return self.native is not None and compare_digest(stored_native(password), self.native)
+
+
+def _native_hash(text: str) -> bytes:
+    try:
+        stored = bytes.fromhex(text[1:])
+    except ValueError:
+        stored = b""
+    if len(stored) != 20:
+        raise ValueError("expected '*' and 40 hexadecimal digits")
+    return stored
+
+
+def _crypt_hash(raw: bytes) -> CryptHash:
+    form = _CRYPT_FORM.fullmatch(raw)
+    if form is None:
+        raise ValueError(
+            "expected '*' and 40 hexadecimal digits, or '$A$005$' and the 63 characters "
+            "that MySQL stores for caching_sha2_password"
+        )
+    # MySQL writes the thousands in hexadecimal: the most it allows is 0xFFF.
+    return CryptHash(int(form["thousands"], 16) * 1000, form["salt"], form["digest"])
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Someone who may log in."""
+
+    name: str
+    verifier: Verifier
+
+    @classmethod
+    def from_password(cls, name: str, password: str) -> Account:
+        """Make an account with a clear-text password; an empty one means no password."""
+        return cls(name, Verifier.from_password(password))
+
+
+@dataclass(frozen=True, slots=True)
+class Authenticated:
+    """The proof of a login. Only a finished ``ServerAuth`` makes one."""
+
+    user: str
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Send this payload and wait for the client's next packet."""
+
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The login is proven. *info* is the text of the OK packet that will say so."""
+
+    proof: Authenticated
+    info: bytes
+
+
+class Authenticator:
+    """What all logins of one listener share.
+
+    accounts: by user name; names are compared byte for byte, as servers do.
+    nonces: draws a fresh nonce, see ``nonce_from``.
+    decoy_seed: any secret bytes; makes the decoys' hashes.
+    rsa_key: for full authentication without TLS; without it that is refused.
+    certificate_sha256: SHA-256 of the TLS certificate in DER, where the greeting announces
+        MariaDB 11.4 or newer, whose clients expect the signature. Else None.
+    """
+
+    def __init__(
+        self,
+        accounts: Mapping[str, Account],
+        nonces: Callable[[], bytes],
+        decoy_seed: bytes,
+        *,
+        rsa_key: RsaKey | None = None,
+        certificate_sha256: bytes | None = None,
+    ) -> None:
+        self.nonces = nonces
+        self.rsa_key = rsa_key
+        self.certificate_sha256 = certificate_sha256
+        self._accounts = accounts
+        self._decoys = [
+            _decoy_like(account.verifier, decoy_seed) for account in accounts.values()
+        ] or [_decoy_like(Verifier.from_password(""), decoy_seed)]
+
+    def verifier_of(self, user: str) -> tuple[Verifier, bool]:
+        """Return the account's verifier and True, or a decoy and False.
+
+        The decoy depends on the name only, so asking twice tells no more than asking once.
+        """
+        account = self._accounts.get(user)
+        if account is not None:
+            return account.verifier, True
+        return self._decoys[zlib.crc32(user.encode()) % len(self._decoys)], False
+
+
+def _decoy_like(verifier: Verifier, seed: bytes) -> Verifier:
+    if verifier.crypt is not None:
+        digest = sha256(seed).hexdigest().encode()
+        salt = digest[:_CRYPT_SALT_BYTES]
+        return Verifier(
+            crypt=CryptHash(verifier.crypt.rounds, salt, digest[:_CRYPT_DIGEST_BYTES])
+        )
+    if verifier.sha2 is None:
+        return Verifier(native=sha1(seed).digest())  # noqa: S324
+    return Verifier(native=sha1(seed).digest(), sha2=sha256(seed).digest())  # noqa: S324
+
+
+class ServerAuth:
+    """One login attempt.
+
+    ``begin`` once with the client's request, then ``receive`` every further packet until an
+    ``Accepted`` comes back. Both raise AccessDenied, after which the connection must close.
+
+    nonce: what the greeting carried.
+    greeted_plugin: what the greeting named.
+    is_secure: nobody can listen (TLS or a unix socket), so clear text is fine.
+    is_tls: TLS is on, so the certificate may need its signature.
+    """
+
+    def __init__(
+        self,
+        authenticator: Authenticator,
+        login: LoginRequest,
+        *,
+        host: str,
+        nonce: bytes,
+        greeted_plugin: str = CACHING_SHA2,
+        is_secure: bool = False,
+        is_tls: bool = False,
+    ) -> None:
+        self._authenticator = authenticator
+        self._login = login
+        self._host = host
+        self._nonce = nonce
+        self._greeted_plugin = greeted_plugin
+        self._is_secure = is_secure
+        self._is_tls = is_tls
+        self._verifier, self._is_known = authenticator.verifier_of(login.user)
+        self._has_password = not _is_nothing(login.response)
+        self._next: Callable[[bytes], list[Send | Accepted]] = self._over
+
+    @property
+    def nonce(self) -> bytes:
+        """The nonce in force: the greeting's, or that of the last switch."""
+        return self._nonce
+
+    def begin(self, *, is_change: bool = False) -> list[Send | Accepted]:
+        """Judge the first proof. *is_change*: it came with COM_CHANGE_USER."""
+        login = self._login
+        if login.plugin is None:
+            # Without PLUGIN_AUTH a client speaks native and cannot be told to switch.
+            return self._native(login.response)
+        plugin = self._verifier.plugin_for(login.plugin)
+        if is_change or plugin != login.plugin:
+            # The proof of a change was made with a nonce that has been used before.
+            return self._switch(plugin)
+        if plugin != self._greeted_plugin and not login.response:
+            # libmysql sends nothing when the greeting names another plugin than its own, and
+            # waits to be asked again.
+            return self._switch(plugin)
+        return self._step_of(plugin)(login.response)
+
+    def receive(self, payload: bytes) -> list[Send | Accepted]:
+        """Judge the client's next packet."""
+        step, self._next = self._next, self._over
+        return step(payload)
+
+    def _switch(self, plugin: str) -> list[Send | Accepted]:
+        self._nonce = self._authenticator.nonces()
+        self._next = self._step_of(plugin)
+        return [Send(encode_auth_switch(plugin, self._nonce))]
+
+    def _step_of(self, plugin: str) -> Callable[[bytes], list[Send | Accepted]]:
+        return self._native if plugin == NATIVE_PASSWORD else self._sha2
+
+    def _native(self, proof: bytes) -> list[Send | Accepted]:
+        self._has_password = not _is_nothing(proof)
+        stored = self._verifier.native
+        # A client without plugins may name an account that has no native hash.
+        matches = (
+            is_native_proof(proof, self._nonce, stored or bytes(20)) and stored is not None
+        )
+        if self._verifier.is_empty:
+            matches = _is_nothing(proof)
+        return self._decide(matches=matches, info=self._signature())
+
+    def _sha2(self, proof: bytes) -> list[Send | Accepted]:
+        self._has_password = not _is_nothing(proof)
+        if _is_nothing(proof):
+            return self._decide(matches=self._verifier.is_empty)
+        stored = self._verifier.sha2 or self._verifier.cache.stored_sha2
+        matches = is_sha2_proof(proof, self._nonce, stored or bytes(32)) and stored is not None
+        if matches and not self._verifier.is_empty:
+            return [Send(_FAST_OK), *self._decide(matches=True)]
+        if self._verifier.crypt is None or not (self._is_secure or self._authenticator.rsa_key):
+            return self._decide(matches=False)
+        # Also after a wrong proof for a cached account: a decoy never gets into the cache,
+        # and this must not tell the two apart.
+        self._next = self._full
+        return [Send(_FULL_NEEDED)]
+
+    def _full(self, payload: bytes) -> list[Send | Accepted]:
+        key = self._authenticator.rsa_key
+        if not self._is_secure and key is not None and payload == _WANTS_PUBLIC_KEY:
+            self._next = self._full_password
+            return [Send(encode_auth_more_data(key.public_pem()))]
+        return self._full_password(payload)
+
+    def _full_password(self, payload: bytes) -> list[Send | Accepted]:
+        password = self._clear_text(payload)
+        if not password.endswith(b"\0") or len(password) > PASSWORD_BYTES_MAX + 1:
+            return self._decide(matches=False)
+        password = password[:-1]
+        matches = self._verifier.is_password(password)
+        if matches and self._is_known:
+            self._verifier.cache.stored_sha2 = stored_sha2(password)
+        return self._decide(matches=matches)
+
+    def _clear_text(self, payload: bytes) -> bytes:
+        key = self._authenticator.rsa_key
+        if self._is_secure or key is None:
+            return payload
+        try:
+            return unmasked_password(key.decrypt(payload), self._nonce)
+        except ValueError:
+            return b""
+
+    def _decide(self, *, matches: bool, info: bytes = b"") -> list[Send | Accepted]:
+        if not (matches and self._is_known):
+            raise AccessDenied(self._login.user, self._host, has_password=self._has_password)
+        return [Accepted(Authenticated(self._login.user), info)]
+
+    def _signature(self) -> bytes:
+        """Return the certificate's signature, where this client looks for one."""
+        certificate = self._authenticator.certificate_sha256
+        stored = self._verifier.native
+        if not self._is_tls or certificate is None or stored is None or self._verifier.is_empty:
+            return b""
+        return certificate_signature(stored, self._nonce, certificate)
+
+    def _over(self, _payload: bytes) -> list[Send | Accepted]:
+        raise AssertionError("a login that has ended is not asked again")
+
+
+def _is_nothing(proof: bytes) -> bool:
+    # Some clients send a lone NUL for "no password".
+    return proof in (b"", b"\0")

@@ -1,0 +1,224 @@
+"""One backend, seen from its client: the login, up to the moment when commands may be sent.
+
+    GREETING ─ greeting ─► TLS ─ tls_started ─► AUTHENTICATING ─ OK ─► READY
+    GREETING ─ greeting ──────────────────────► AUTHENTICATING
+    any ────── refusal, bad bytes ────────────► CLOSED, by exception
+
+From READY on the bytes of answers go to a reader of ``response``; nothing here sees them. The
+flags in force on this leg always include ``BACKEND_NEEDS``, whatever the clients speak.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Final
+
+from proxy.errors import BackendError, ProxyError, WireError
+from proxy.wire.client_auth import ClientAuth
+from proxy.wire.constants import (
+    BACKEND_NEEDS,
+    BACKEND_WISHES,
+    ERR_HEADER,
+    OK_HEADER,
+    UTF8MB4_CHARSET,
+    Capability,
+)
+from proxy.wire.framing import Framer, frame
+from proxy.wire.handshake import (
+    LoginRequest,
+    decode_greeting,
+    encode_login,
+    encode_tls_request,
+)
+from proxy.wire.resultset import parse_err, parse_ok
+
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from proxy.wire.handshake import Greeting
+
+
+_SSL: Final = int(Capability.SSL)
+_CONNECT_WITH_DB: Final = int(Capability.CONNECT_WITH_DB)
+
+# No server sends more before its first OK.
+_LOGIN_BYTES_MAX: Final = 64 << 10
+# What we say we accept; servers use it for nothing but their own checks.
+_PACKET_BYTES_MAX: Final = 1 << 30
+
+# Error codes of the client library, for what the client itself finds.
+_CR_SSL_CONNECTION_ERROR: Final = 2026
+_CR_VERSION_ERROR: Final = 2007
+
+
+@dataclass(frozen=True, slots=True)
+class StartTls:
+    """Write ``data_to_send``, do the TLS handshake, then call ``tls_started``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """The login is accepted: send commands."""
+
+
+class Phase(Enum):
+    """Where a connection stands."""
+
+    GREETING = auto()
+    TLS = auto()
+    AUTHENTICATING = auto()
+    READY = auto()
+    CLOSED = auto()
+
+
+class ClientConnection:
+    """The login at one backend.
+
+    options: flags that sessions differ in, of FOUND_ROWS, IGNORE_SPACE, LOCAL_FILES, INTERACTIVE.
+    attributes: connection attributes, seen in performance_schema.
+    wants_tls: use TLS if the server offers it. requires_tls: refuse a server that does not.
+    is_secure: nobody can listen even without TLS (a unix socket).
+
+    ``capabilities``: flags in force, 0 before.
+    ``status``: the server's state at the end of the login.
+    """
+
+    def __init__(
+        self,
+        user: str,
+        password: str,
+        *,
+        database: str | None = None,
+        options: int = 0,
+        charset: int = UTF8MB4_CHARSET,
+        attributes: Mapping[str, str] | None = None,
+        wants_tls: bool = False,
+        requires_tls: bool = False,
+        is_secure: bool = False,
+    ) -> None:
+        self.phase = Phase.GREETING
+        self.capabilities = 0
+        self.status = 0
+        self.is_tls = False
+        self._user = user
+        self._password = password
+        self._database = database
+        self._options = options
+        self._charset = charset
+        self._attributes = attributes or {}
+        self._wants_tls = wants_tls or requires_tls
+        self._requires_tls = requires_tls
+        self._is_secure = is_secure
+        self._greeting: Greeting | None = None
+        self._auth: ClientAuth | None = None
+        self._framer = Framer(_LOGIN_BYTES_MAX)
+        self._out: list[bytes] = []
+
+    @property
+    def greeting(self) -> Greeting:
+        """What the server said of itself. Not to be asked before it did."""
+        assert self._greeting is not None, "the server has not spoken yet"
+        return self._greeting
+
+    def data_to_send(self) -> bytes:
+        """Return and forget what this object wants written."""
+        data = b"".join(self._out)
+        self._out.clear()
+        return data
+
+    def receive(self, data: bytes) -> list[StartTls | Ready]:
+        """Accept bytes in pieces of any size; return what they lead to.
+
+        Raises BackendError with the server's own words if it refuses, WireError if its bytes
+        make no sense; the connection is of no use then. Not to be called once READY.
+        """
+        assert self.phase in (Phase.GREETING, Phase.AUTHENTICATING), "nothing is expected"
+        events: list[StartTls | Ready] = []
+        try:
+            self._framer.feed(data)
+            while not events:
+                payload = self._framer.next_packet()
+                if payload is None:
+                    break
+                self._packet(payload, events)
+            if events and self._framer.take_rest():
+                raise WireError("the server speaks out of turn")
+        except ProxyError:
+            self.phase = Phase.CLOSED
+            raise
+        return events
+
+    def tls_started(self) -> None:
+        """Go on: what is received from now on came through TLS."""
+        assert self.phase is Phase.TLS
+        self.is_tls = True
+        self._log_in()
+
+    def _packet(self, payload: bytes, events: list[StartTls | Ready]) -> None:
+        if not payload:
+            raise WireError("empty packet during the login at a backend")
+        if payload[0] == ERR_HEADER:
+            error = parse_err(payload)
+            raise BackendError(
+                error.code, error.sqlstate, error.message.decode("utf-8", "replace")
+            )
+        if self.phase is Phase.GREETING:
+            self._greeted(payload, events)
+        elif payload[0] == OK_HEADER:
+            self.status = parse_ok(payload).status
+            self.phase = Phase.READY
+            events.append(Ready())
+        else:
+            assert self._auth is not None
+            answer = self._auth.receive(payload)
+            if answer is not None:
+                self._send(answer)
+
+    def _greeted(self, payload: bytes, events: list[StartTls | Ready]) -> None:
+        greeting = self._greeting = decode_greeting(payload)
+        missing = BACKEND_NEEDS & ~greeting.capabilities
+        if missing:
+            raise BackendError(
+                _CR_VERSION_ERROR,
+                "HY000",
+                f"server {greeting.server_version} lacks {Capability(missing).name}; "
+                "MySQL 5.7.5 or MariaDB 10.2 is the oldest that serves",
+            )
+        self.capabilities = (BACKEND_WISHES | self._options) & greeting.capabilities
+        if self._database is not None:
+            self.capabilities |= _CONNECT_WITH_DB
+        if not self._wants_tls or not greeting.capabilities & _SSL:
+            if self._requires_tls:
+                raise BackendError(
+                    _CR_SSL_CONNECTION_ERROR, "HY000", "TLS is required but the server has none"
+                )
+            self._log_in()
+            return
+        self.capabilities |= _SSL
+        self._send(encode_tls_request(self._login("", b"")))
+        self.phase = Phase.TLS
+        events.append(StartTls())
+
+    def _log_in(self) -> None:
+        self.phase = Phase.AUTHENTICATING
+        self._auth = ClientAuth(self._password, is_secure=self._is_secure or self.is_tls)
+        plugin, proof = self._auth.begin(self.greeting.plugin, self.greeting.nonce)
+        self._send(encode_login(self._login(plugin, proof)))
+
+    def _login(self, plugin: str, proof: bytes) -> LoginRequest:
+        return LoginRequest(
+            self._user,
+            proof,
+            self._database,
+            self.capabilities,
+            self._charset,
+            _PACKET_BYTES_MAX,
+            plugin,
+            self._attributes,
+        )
+
+    def _send(self, payload: bytes) -> None:
+        self._out.append(frame(payload, self._framer.next_sequence))
+        self._framer.next_sequence = self._framer.next_sequence + 1 & 0xFF

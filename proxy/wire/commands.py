@@ -1,0 +1,256 @@
+"""Commands: what a client's packet asks for, and the packets we send to backends.
+
+https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_command_phase.html
+
+Statement text stays bytes: its character set is the session's business. The session looks at
+``payload[0]`` itself for COM_QUERY, the one command that comes thousands of times a second.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from proxy.errors import WireError
+from proxy.wire.codec import Cursor
+from proxy.wire.constants import Command
+from proxy.wire.framing import frame
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """COM_QUERY: one or, if the client may, several statements."""
+
+    sql: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Quit:
+    """COM_QUIT: the client leaves and expects no answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class InitDb:
+    """COM_INIT_DB: like USE."""
+
+    name: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class FieldList:
+    """COM_FIELD_LIST: the columns of *table* whose names match *wildcard* (empty: all)."""
+
+    table: bytes
+    wildcard: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """COM_STATISTICS: answered by one packet of bare text."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessKill:
+    """COM_PROCESS_KILL: like KILL CONNECTION."""
+
+    connection_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Debug:
+    """COM_DEBUG: asks a server to write to its log."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ping:
+    """COM_PING."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeUser:
+    """COM_CHANGE_USER, unread: its layout depends on flags, see ``handshake``."""
+
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ResetConnection:
+    """COM_RESET_CONNECTION: a fresh session without a new login."""
+
+
+@dataclass(frozen=True, slots=True)
+class SetOption:
+    """COM_SET_OPTION: whether COM_QUERY may hold several statements."""
+
+    multi_statements: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StmtPrepare:
+    """COM_STMT_PREPARE."""
+
+    sql: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class StmtExecute:
+    """COM_STMT_EXECUTE. *body* is what follows the iteration count: parameters, undecoded."""
+
+    statement_id: int
+    flags: int
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class StmtSendLongData:
+    """COM_STMT_SEND_LONG_DATA: a piece of one parameter. Never answered."""
+
+    statement_id: int
+    parameter: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class StmtClose:
+    """COM_STMT_CLOSE. Never answered."""
+
+    statement_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class StmtReset:
+    """COM_STMT_RESET: forget long data and close the cursor."""
+
+    statement_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class StmtFetch:
+    """COM_STMT_FETCH: *rows* more rows of an open cursor."""
+
+    statement_id: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A command byte that nothing here serves."""
+
+    code: int
+
+
+ClientCommand = (
+    Query
+    | Quit
+    | InitDb
+    | FieldList
+    | Statistics
+    | ProcessKill
+    | Debug
+    | Ping
+    | ChangeUser
+    | ResetConnection
+    | SetOption
+    | StmtPrepare
+    | StmtExecute
+    | StmtSendLongData
+    | StmtClose
+    | StmtReset
+    | StmtFetch
+    | Unknown
+)
+
+
+def parse_command(payload: bytes) -> ClientCommand:
+    """Read a command packet. WireError if it is empty or cut; a strange code is Unknown."""
+    if not payload:
+        raise WireError("empty command packet")
+    parse = _PARSERS.get(payload[0])
+    if parse is None:
+        return Unknown(payload[0])
+    return parse(Cursor(payload, pos=1))
+
+
+def _field_list(cursor: Cursor) -> FieldList:
+    return FieldList(cursor.until_nul(), cursor.rest())
+
+
+def _set_option(cursor: Cursor) -> SetOption:
+    option = cursor.uint(2)
+    if option > 1:
+        raise WireError(f"unknown option {option}")
+    return SetOption(multi_statements=option == 0)
+
+
+def _stmt_execute(cursor: Cursor) -> StmtExecute:
+    statement_id = cursor.uint(4)
+    flags = cursor.uint(1)
+    cursor.take(4)  # the iteration count, always 1
+    return StmtExecute(statement_id, flags, cursor.rest())
+
+
+_PARSERS: dict[int, Callable[[Cursor], ClientCommand]] = {
+    Command.QUERY: lambda cursor: Query(cursor.rest()),
+    Command.QUIT: lambda _: Quit(),
+    Command.INIT_DB: lambda cursor: InitDb(cursor.rest()),
+    Command.FIELD_LIST: _field_list,
+    Command.STATISTICS: lambda _: Statistics(),
+    Command.PROCESS_KILL: lambda cursor: ProcessKill(cursor.uint(4)),
+    Command.DEBUG: lambda _: Debug(),
+    Command.PING: lambda _: Ping(),
+    Command.CHANGE_USER: lambda cursor: ChangeUser(b"\x11" + cursor.rest()),
+    Command.RESET_CONNECTION: lambda _: ResetConnection(),
+    Command.SET_OPTION: _set_option,
+    Command.STMT_PREPARE: lambda cursor: StmtPrepare(cursor.rest()),
+    Command.STMT_EXECUTE: _stmt_execute,
+    Command.STMT_SEND_LONG_DATA: lambda cursor: StmtSendLongData(
+        cursor.uint(4), cursor.uint(2), cursor.rest()
+    ),
+    Command.STMT_CLOSE: lambda cursor: StmtClose(cursor.uint(4)),
+    Command.STMT_RESET: lambda cursor: StmtReset(cursor.uint(4)),
+    Command.STMT_FETCH: lambda cursor: StmtFetch(cursor.uint(4), cursor.uint(4)),
+}
+
+
+def query(sql: bytes) -> bytes:
+    """Return a COM_QUERY as it goes on the wire."""
+    return frame(b"\x03" + sql, 0)
+
+
+def init_db(name: bytes) -> bytes:
+    """Return a COM_INIT_DB as it goes on the wire."""
+    return frame(b"\x02" + name, 0)
+
+
+def field_list(table: bytes, wildcard: bytes = b"") -> bytes:
+    """Return a COM_FIELD_LIST as it goes on the wire."""
+    return frame(b"\x04" + table + b"\0" + wildcard, 0)
+
+
+def ping() -> bytes:
+    """Return a COM_PING as it goes on the wire."""
+    return frame(b"\x0e", 0)
+
+
+def quit_() -> bytes:
+    """Return a COM_QUIT as it goes on the wire; the server closes without an answer."""
+    return frame(b"\x01", 0)
+
+
+def statistics() -> bytes:
+    """Return a COM_STATISTICS as it goes on the wire."""
+    return frame(b"\x09", 0)
+
+
+def reset_connection() -> bytes:
+    """Return a COM_RESET_CONNECTION as it goes on the wire."""
+    return frame(b"\x1f", 0)
+
+
+def set_option(*, multi_statements: bool) -> bytes:
+    """Return a COM_SET_OPTION as it goes on the wire."""
+    return frame(b"\x1b\x00\x00" if multi_statements else b"\x1b\x01\x00", 0)

@@ -1,0 +1,276 @@
+"""The protocol's numbers, under the manual's names.
+
+Flags: https://dev.mysql.com/doc/dev/mysql-server/latest/group__group__cs__capabilities__flags.html
+Commands: https://dev.mysql.com/doc/dev/mysql-server/latest/my__command_8h.html
+MariaDB's own: https://mariadb.com/kb/en/connection/#capabilities
+
+The loops that see every row use plain integers made from these: an operation on an
+``IntFlag`` costs some 0.4 µs, one on an ``int`` 0.02 µs.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum, IntFlag
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Capability(IntFlag):
+    """What a peer can do; in force is what both sides announced."""
+
+    LONG_PASSWORD = 1  # cleared by MariaDB clients: "I speak the MariaDB extensions"
+    FOUND_ROWS = 1 << 1
+    LONG_FLAG = 1 << 2
+    CONNECT_WITH_DB = 1 << 3
+    NO_SCHEMA = 1 << 4
+    COMPRESS = 1 << 5
+    ODBC = 1 << 6
+    LOCAL_FILES = 1 << 7
+    IGNORE_SPACE = 1 << 8
+    PROTOCOL_41 = 1 << 9
+    INTERACTIVE = 1 << 10
+    SSL = 1 << 11
+    IGNORE_SIGPIPE = 1 << 12
+    TRANSACTIONS = 1 << 13
+    RESERVED = 1 << 14
+    SECURE_CONNECTION = 1 << 15
+    MULTI_STATEMENTS = 1 << 16
+    MULTI_RESULTS = 1 << 17
+    PS_MULTI_RESULTS = 1 << 18
+    PLUGIN_AUTH = 1 << 19
+    CONNECT_ATTRS = 1 << 20
+    PLUGIN_AUTH_LENENC = 1 << 21
+    CAN_HANDLE_EXPIRED_PASSWORDS = 1 << 22
+    SESSION_TRACK = 1 << 23
+    DEPRECATE_EOF = 1 << 24
+    OPTIONAL_RESULTSET_METADATA = 1 << 25
+    ZSTD_COMPRESSION = 1 << 26
+    QUERY_ATTRIBUTES = 1 << 27
+    MULTI_FACTOR_AUTHENTICATION = 1 << 28
+    CAPABILITY_EXTENSION = 1 << 29
+    SSL_VERIFY_SERVER_CERT = 1 << 30
+    REMEMBER_OPTIONS = 1 << 31
+
+
+class Status(IntFlag):
+    """The server's state, at the end of every answer."""
+
+    IN_TRANS = 0x0001
+    AUTOCOMMIT = 0x0002
+    MORE_RESULTS_EXISTS = 0x0008
+    NO_GOOD_INDEX_USED = 0x0010
+    NO_INDEX_USED = 0x0020
+    CURSOR_EXISTS = 0x0040
+    LAST_ROW_SENT = 0x0080
+    DB_DROPPED = 0x0100
+    NO_BACKSLASH_ESCAPES = 0x0200
+    METADATA_CHANGED = 0x0400
+    QUERY_WAS_SLOW = 0x0800
+    PS_OUT_PARAMS = 0x1000
+    IN_TRANS_READONLY = 0x2000
+    SESSION_STATE_CHANGED = 0x4000
+    ANSI_QUOTES = 0x8000  # MariaDB only
+
+
+class Command(IntEnum):
+    """The first byte of a command packet."""
+
+    SLEEP = 0x00
+    QUIT = 0x01
+    INIT_DB = 0x02
+    QUERY = 0x03
+    FIELD_LIST = 0x04
+    CREATE_DB = 0x05
+    DROP_DB = 0x06
+    REFRESH = 0x07
+    SHUTDOWN = 0x08
+    STATISTICS = 0x09
+    PROCESS_INFO = 0x0A
+    CONNECT = 0x0B
+    PROCESS_KILL = 0x0C
+    DEBUG = 0x0D
+    PING = 0x0E
+    TIME = 0x0F
+    DELAYED_INSERT = 0x10
+    CHANGE_USER = 0x11
+    BINLOG_DUMP = 0x12
+    TABLE_DUMP = 0x13
+    CONNECT_OUT = 0x14
+    REGISTER_SLAVE = 0x15
+    STMT_PREPARE = 0x16
+    STMT_EXECUTE = 0x17
+    STMT_SEND_LONG_DATA = 0x18
+    STMT_CLOSE = 0x19
+    STMT_RESET = 0x1A
+    SET_OPTION = 0x1B
+    STMT_FETCH = 0x1C
+    DAEMON = 0x1D
+    BINLOG_DUMP_GTID = 0x1E
+    RESET_CONNECTION = 0x1F
+
+
+class FieldType(IntEnum):
+    """Column types in a column definition."""
+
+    DECIMAL = 0
+    TINY = 1
+    SHORT = 2
+    LONG = 3
+    FLOAT = 4
+    DOUBLE = 5
+    NULL = 6
+    TIMESTAMP = 7
+    LONGLONG = 8
+    INT24 = 9
+    DATE = 10
+    TIME = 11
+    DATETIME = 12
+    YEAR = 13
+    VARCHAR = 15
+    BIT = 16
+    VECTOR = 242
+    JSON = 245
+    NEWDECIMAL = 246
+    ENUM = 247
+    SET = 248
+    TINY_BLOB = 249
+    MEDIUM_BLOB = 250
+    LONG_BLOB = 251
+    BLOB = 252
+    VAR_STRING = 253
+    STRING = 254
+    GEOMETRY = 255
+
+
+class FieldFlag(IntFlag):
+    """Properties of a column in a column definition."""
+
+    NOT_NULL = 1
+    PRI_KEY = 2
+    UNIQUE_KEY = 4
+    MULTIPLE_KEY = 8
+    BLOB = 16
+    UNSIGNED = 32
+    ZEROFILL = 64
+    BINARY = 128
+    ENUM = 256
+    AUTO_INCREMENT = 512
+    TIMESTAMP = 1024
+    SET = 2048
+    NO_DEFAULT_VALUE = 4096
+    ON_UPDATE_NOW = 8192
+    NUM = 32768
+
+
+class TrackerKind(IntEnum):
+    """Kinds of session state in an OK packet."""
+
+    SYSVAR = 0
+    SCHEMA = 1
+    STATE = 2  # "something changed", not what
+    GTIDS = 3
+    TXCHAR = 4  # the statements that would start this transaction again
+    TXSTATE = 5
+
+
+# The first byte of a packet, where it decides what the packet is.
+OK_HEADER: Final = 0x00
+AUTH_MORE_DATA: Final = 0x01
+LOCAL_INFILE: Final = 0xFB
+EOF_HEADER: Final = 0xFE  # also AuthSwitchRequest while logging in
+ERR_HEADER: Final = 0xFF
+
+FRAME_BYTES_MAX: Final = 0xFFFFFF  # a frame of this size is followed by another
+HEADER_BYTES: Final = 4
+
+NATIVE_PASSWORD: Final = "mysql_native_password"  # noqa: S105 - a plugin's name
+CACHING_SHA2: Final = "caching_sha2_password"
+NONCE_BYTES: Final = 20
+
+# What the proxy announces to clients. SSL is added where a certificate is configured.
+# Withheld on purpose: COMPRESS, QUERY_ATTRIBUTES and the MariaDB extensions; a client that
+# sets them nevertheless (mysql2 does) is not believed.
+PROXY_OFFER: Final = int(
+    Capability.LONG_PASSWORD
+    | Capability.FOUND_ROWS
+    | Capability.LONG_FLAG
+    | Capability.CONNECT_WITH_DB
+    | Capability.LOCAL_FILES
+    | Capability.IGNORE_SPACE
+    | Capability.PROTOCOL_41
+    | Capability.INTERACTIVE
+    | Capability.TRANSACTIONS
+    | Capability.SECURE_CONNECTION
+    | Capability.MULTI_STATEMENTS
+    | Capability.MULTI_RESULTS
+    | Capability.PS_MULTI_RESULTS
+    | Capability.PLUGIN_AUTH
+    | Capability.CONNECT_ATTRS
+    | Capability.PLUGIN_AUTH_LENENC
+    | Capability.CAN_HANDLE_EXPIRED_PASSWORDS
+    | Capability.SESSION_TRACK
+    | Capability.DEPRECATE_EOF
+)
+
+# What every backend must offer: `response` relies on these being in force on that leg.
+BACKEND_NEEDS: Final = int(
+    Capability.PROTOCOL_41
+    | Capability.SECURE_CONNECTION
+    | Capability.TRANSACTIONS
+    | Capability.PLUGIN_AUTH
+    | Capability.SESSION_TRACK
+    | Capability.DEPRECATE_EOF
+)
+
+# What is asked of a backend if it offers it. Never MULTI_STATEMENTS (the proxy splits, so an
+# injected second statement has no way in) and never QUERY_ATTRIBUTES (a prefix to COM_QUERY).
+BACKEND_WISHES: Final = BACKEND_NEEDS | int(
+    Capability.LONG_PASSWORD
+    | Capability.LONG_FLAG
+    | Capability.MULTI_RESULTS
+    | Capability.PS_MULTI_RESULTS
+    | Capability.PLUGIN_AUTH_LENENC
+    | Capability.CONNECT_ATTRS
+)
+
+BINARY_CHARSET: Final = 63
+UTF8MB4_CHARSET: Final = 45  # utf8mb4_general_ci: the one utf8mb4 collation all servers know
+
+# Collation ids a client may name in its login → (character set, collation). Only sets in
+# which no byte below 0x80 is ever part of another character: the statement lexers read bytes,
+# so gbk, sjis, big5 and the utf16 family are missing on purpose.
+CHARSETS: Final[Mapping[int, tuple[str, str]]] = MappingProxyType(
+    {
+        5: ("latin1", "latin1_german1_ci"),
+        8: ("latin1", "latin1_swedish_ci"),
+        9: ("latin2", "latin2_general_ci"),
+        11: ("ascii", "ascii_general_ci"),
+        26: ("cp1250", "cp1250_general_ci"),
+        31: ("latin1", "latin1_german2_ci"),
+        33: ("utf8mb3", "utf8mb3_general_ci"),
+        45: ("utf8mb4", "utf8mb4_general_ci"),
+        46: ("utf8mb4", "utf8mb4_bin"),
+        47: ("latin1", "latin1_bin"),
+        48: ("latin1", "latin1_general_ci"),
+        49: ("latin1", "latin1_general_cs"),
+        51: ("cp1251", "cp1251_general_ci"),
+        57: ("cp1256", "cp1256_general_ci"),
+        59: ("cp1257", "cp1257_general_ci"),
+        63: ("binary", "binary"),
+        65: ("ascii", "ascii_bin"),
+        76: ("utf8mb3", "utf8mb3_tolower_ci"),
+        83: ("utf8mb3", "utf8mb3_bin"),
+        192: ("utf8mb3", "utf8mb3_unicode_ci"),
+        224: ("utf8mb4", "utf8mb4_unicode_ci"),
+        246: ("utf8mb4", "utf8mb4_unicode_520_ci"),
+        255: ("utf8mb4", "utf8mb4_0900_ai_ci"),
+        278: ("utf8mb4", "utf8mb4_0900_as_cs"),
+        305: ("utf8mb4", "utf8mb4_0900_as_ci"),
+        309: ("utf8mb4", "utf8mb4_0900_bin"),
+        2304: ("utf8mb4", "utf8mb4_uca1400_ai_ci"),
+    }
+)

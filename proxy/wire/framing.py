@@ -1,0 +1,138 @@
+"""The stream as packets: three bytes of length, one of sequence, then the payload.
+
+A payload of 16 MiB - 1 or more travels in several frames; the last is shorter than the
+maximum, if need be empty. Sequence numbers count frames and wrap at 256.
+https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_basic_packets.html
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from proxy.errors import OutOfOrder, PacketTooLarge
+from proxy.wire.constants import FRAME_BYTES_MAX, HEADER_BYTES
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+def frame(payload: bytes, sequence: int) -> bytes:
+    """Return *payload* as it goes on the wire, its first frame numbered *sequence* mod 256."""
+    size = len(payload)
+    if size < FRAME_BYTES_MAX:
+        return (size | (sequence & 0xFF) << 24).to_bytes(4, "little") + payload
+    pieces = []
+    for start in range(0, size + 1, FRAME_BYTES_MAX):
+        piece = payload[start : start + FRAME_BYTES_MAX]
+        pieces.append((len(piece) | (sequence & 0xFF) << 24).to_bytes(4, "little"))
+        pieces.append(piece)
+        sequence += 1
+    return b"".join(pieces)
+
+
+def frames_used(payload_bytes: int) -> int:
+    """Return how many frames, and so sequence numbers, a payload of this size takes."""
+    return payload_bytes // FRAME_BYTES_MAX + 1
+
+
+def frames(payloads: Iterable[bytes], sequence: int) -> tuple[bytes, int]:
+    """Return the payloads as one piece of wire, and the sequence number that follows it."""
+    pieces = []
+    for payload in payloads:
+        size = len(payload)
+        if size < FRAME_BYTES_MAX:
+            pieces.append((size | sequence << 24).to_bytes(4, "little"))
+            pieces.append(payload)
+            sequence = sequence + 1 & 0xFF
+        else:
+            pieces.append(frame(payload, sequence))
+            sequence = sequence + frames_used(size) & 0xFF
+    return b"".join(pieces), sequence
+
+
+class Framer:
+    """Turns received bytes into payloads, strict about sequence numbers and size.
+
+    ``feed`` bytes as they come, then call ``next_packet`` until it returns None. One packet is
+    taken at a time because the owner may have to change something between two of them: the
+    sequence restarts with every command, and what follows a request for TLS is no packet.
+
+    packet_bytes_max: the largest payload, counted over all its frames; may be changed any time.
+    next_sequence: the number that the next frame must carry.
+    """
+
+    __slots__ = ("_at", "_buffer", "_joined", "next_sequence", "packet_bytes_max")
+
+    def __init__(self, packet_bytes_max: int) -> None:
+        self.packet_bytes_max = packet_bytes_max
+        self.next_sequence = 0
+        self._buffer: bytes | bytearray = b""
+        self._at = 0  # where the next frame starts in the buffer
+        self._joined = bytearray()  # the full-size frames of a payload that is not complete
+
+    @property
+    def is_mid_packet(self) -> bool:
+        """True while a packet has begun and is not complete."""
+        return len(self._buffer) > self._at or bool(self._joined)
+
+    def feed(self, data: bytes) -> None:
+        """Accept bytes in pieces of any size."""
+        if self._at == len(self._buffer):
+            # The usual case: nothing waits. The piece itself becomes the buffer, uncopied.
+            self._buffer = data
+            self._at = 0
+            return
+        if isinstance(self._buffer, bytes):
+            self._buffer = bytearray(self._buffer[self._at :])
+            self._at = 0
+        self._buffer += data
+
+    def next_packet(self) -> bytes | None:
+        """Return the next whole payload, or None if more bytes are needed.
+
+        Raises OutOfOrder, and PacketTooLarge as soon as a header announces too much, so at
+        most one chunk of a refused packet is ever held.
+        """
+        while True:
+            buffer = self._buffer
+            start = self._at + HEADER_BYTES
+            if start > len(buffer):
+                return None
+            header = int.from_bytes(buffer[start - HEADER_BYTES : start], "little")
+            size = header & 0xFFFFFF
+            if header >> 24 != self.next_sequence:
+                raise OutOfOrder(header >> 24, self.next_sequence)
+            if size + len(self._joined) > self.packet_bytes_max:
+                raise PacketTooLarge(self.packet_bytes_max)
+            end = start + size
+            if end > len(buffer):
+                return None
+            piece = bytes(buffer[start:end])
+            self.next_sequence = self.next_sequence + 1 & 0xFF
+            if end == len(buffer):
+                self._buffer = b""
+                self._at = 0
+            elif isinstance(buffer, bytearray):
+                del buffer[:end]
+            else:
+                self._at = end
+            if size == FRAME_BYTES_MAX:
+                self._joined += piece
+            elif self._joined:
+                payload = bytes(self._joined) + piece
+                self._joined = bytearray()
+                return payload
+            else:
+                return piece
+
+    def reset_sequence(self) -> None:
+        """Expect number 0 next: a new command begins."""
+        self.next_sequence = 0
+
+    def take_rest(self) -> bytes:
+        """Return and forget all bytes that no packet has claimed."""
+        rest = bytes(self._buffer[self._at :])
+        self._buffer = b""
+        self._at = 0
+        return rest

@@ -1,0 +1,292 @@
+"""The packets before the first command: greeting, TLS request, login, plugin switches.
+
+https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_connection_phase.html
+
+Flags decide the layout of a login. It is read by the flags the client itself sends, because
+it wrote it by those, and only afterwards are the flags cut to what the greeting offered.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from proxy.errors import WireError
+from proxy.wire.codec import Cursor, lenenc_bytes
+from proxy.wire.constants import (
+    AUTH_MORE_DATA,
+    CACHING_SHA2,
+    EOF_HEADER,
+    NATIVE_PASSWORD,
+    NONCE_BYTES,
+    UTF8MB4_CHARSET,
+    Capability,
+    Command,
+    Status,
+)
+
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+_PROTOCOL_VERSION = 10
+_FILLER = bytes(23)
+_TLS_REQUEST_BYTES = 32
+
+# Plain integers: see `constants`.
+_CONNECT_WITH_DB = int(Capability.CONNECT_WITH_DB)
+_PROTOCOL_41 = int(Capability.PROTOCOL_41)
+_SSL = int(Capability.SSL)
+_SECURE_CONNECTION = int(Capability.SECURE_CONNECTION)
+_PLUGIN_AUTH = int(Capability.PLUGIN_AUTH)
+_CONNECT_ATTRS = int(Capability.CONNECT_ATTRS)
+_LENENC = int(Capability.PLUGIN_AUTH_LENENC)
+
+
+def name_from(raw: bytes) -> str:
+    """Return a user, database or attribute name as text; bytes that are not UTF-8 become �."""
+    return raw.decode("utf-8", "replace")
+
+
+@dataclass(frozen=True, slots=True)
+class Greeting:
+    """The server's first packet (HandshakeV10).
+
+    nonce: 20 bytes, none of them zero or above 0x7f (Connector/J reads it as text).
+    """
+
+    server_version: str
+    connection_id: int
+    nonce: bytes
+    capabilities: int
+    charset: int = UTF8MB4_CHARSET
+    status: int = Status.AUTOCOMMIT
+    plugin: str = CACHING_SHA2
+
+    def encode(self) -> bytes:
+        """Return the packet's payload."""
+        return b"".join(
+            (
+                bytes((_PROTOCOL_VERSION,)),
+                self.server_version.encode() + b"\0",
+                self.connection_id.to_bytes(4, "little"),
+                self.nonce[:8] + b"\0",
+                (self.capabilities & 0xFFFF).to_bytes(2, "little"),
+                bytes((self.charset & 0xFF,)),
+                self.status.to_bytes(2, "little"),
+                (self.capabilities >> 16).to_bytes(2, "little"),
+                bytes((NONCE_BYTES + 1,)),
+                bytes(10),
+                self.nonce[8:] + b"\0",
+                self.plugin.encode() + b"\0",
+            )
+        )
+
+
+def decode_greeting(payload: bytes) -> Greeting:
+    """Read a server's first packet. Servers before 4.1 are refused with WireError."""
+    cursor = Cursor(payload)
+    if cursor.uint(1) != _PROTOCOL_VERSION:
+        raise WireError("the server does not speak protocol version 10")
+    version = name_from(cursor.until_nul())
+    connection_id = cursor.uint(4)
+    nonce = cursor.take(8)
+    cursor.take(1)
+    capabilities = cursor.uint(2)
+    if not cursor.remaining:
+        raise WireError("the server is older than MySQL 4.1")
+    charset = cursor.uint(1)
+    status = cursor.uint(2)
+    capabilities |= cursor.uint(2) << 16
+    nonce_bytes = cursor.uint(1)
+    cursor.take(10)
+    # "max(13, length of auth-plugin-data - 8)" bytes, of which the last is a NUL.
+    nonce += cursor.take(max(13, nonce_bytes - 8))[: NONCE_BYTES - 8]
+    plugin = NATIVE_PASSWORD
+    if capabilities & _PLUGIN_AUTH:
+        # Some old servers forget the final NUL (MySQL bug #59453).
+        plugin = name_from(cursor.rest().split(b"\0", 1)[0])
+    return Greeting(version, connection_id, nonce, capabilities, charset, status, plugin)
+
+
+@dataclass(frozen=True, slots=True)
+class LoginRequest:
+    """What a client asks for: HandshakeResponse41, or COM_CHANGE_USER.
+
+    response: the proof made for *plugin*; empty means no password.
+    plugin: None where the client knows no plugins, and then speaks mysql_native_password.
+    """
+
+    user: str
+    response: bytes
+    database: str | None
+    capabilities: int
+    charset: int
+    packet_bytes_max: int = 1 << 24
+    plugin: str | None = None
+    attributes: Mapping[str, str] = field(default_factory=dict)
+
+
+def is_tls_request(payload: bytes) -> bool:
+    """Tell whether a client's first packet asks for TLS instead of logging in."""
+    return len(payload) == _TLS_REQUEST_BYTES and bool(
+        int.from_bytes(payload[:4], "little") & _SSL
+    )
+
+
+def decode_login(payload: bytes) -> LoginRequest:
+    """Read a HandshakeResponse41. Clients without PROTOCOL_41 are refused with WireError."""
+    cursor = Cursor(payload)
+    capabilities = cursor.uint(2)
+    if not capabilities & _PROTOCOL_41:
+        raise WireError("the client is older than MySQL 4.1")
+    capabilities |= cursor.uint(2) << 16
+    packet_bytes_max = cursor.uint(4)
+    charset = cursor.uint(1)
+    cursor.take(len(_FILLER))
+    user = name_from(cursor.until_nul())
+    if capabilities & _LENENC:
+        response = cursor.lenenc_bytes()
+    elif capabilities & _SECURE_CONNECTION:
+        response = cursor.take(cursor.uint(1))
+    else:
+        response = cursor.until_nul()
+    database = None
+    # A client may set the flag and still end its packet here (libmysql without a database).
+    if capabilities & _CONNECT_WITH_DB and cursor.remaining:
+        database = name_from(cursor.until_nul()) or None
+    plugin = None
+    if capabilities & _PLUGIN_AUTH and cursor.remaining:
+        plugin = name_from(cursor.until_nul())
+    return LoginRequest(
+        user,
+        response,
+        database,
+        capabilities,
+        charset,
+        packet_bytes_max,
+        plugin,
+        _attributes(cursor) if capabilities & _CONNECT_ATTRS else {},
+    )
+
+
+def encode_login(login: LoginRequest) -> bytes:
+    """Return the payload of a HandshakeResponse41, laid out by ``login.capabilities``."""
+    flags = login.capabilities
+    pieces = [_login_head(flags, login), login.user.encode() + b"\0"]
+    if flags & _LENENC:
+        pieces.append(lenenc_bytes(login.response))
+    elif flags & _SECURE_CONNECTION:
+        pieces.append(bytes((len(login.response),)) + login.response)
+    else:
+        pieces.append(login.response + b"\0")
+    if flags & _CONNECT_WITH_DB:
+        pieces.append((login.database or "").encode() + b"\0")
+    if flags & _PLUGIN_AUTH:
+        pieces.append(_plugin_of(login).encode() + b"\0")
+    if flags & _CONNECT_ATTRS:
+        pieces.append(_encode_attributes(login.attributes))
+    return b"".join(pieces)
+
+
+def encode_tls_request(login: LoginRequest) -> bytes:
+    """Return the payload that asks for TLS: the head of the login that will follow inside."""
+    return _login_head(login.capabilities | _SSL, login)
+
+
+def decode_change_user(payload: bytes, capabilities: int) -> LoginRequest:
+    """Read a COM_CHANGE_USER packet of a client whose effective flags are *capabilities*."""
+    cursor = Cursor(payload, pos=1)
+    user = name_from(cursor.until_nul())
+    if capabilities & _SECURE_CONNECTION:
+        response = cursor.take(cursor.uint(1))
+    else:
+        response = cursor.until_nul()
+    database = name_from(cursor.until_nul()) or None
+    charset = UTF8MB4_CHARSET
+    plugin = None
+    attributes: Mapping[str, str] = {}
+    if cursor.remaining >= 2:
+        charset = cursor.uint(2)
+        if capabilities & _PLUGIN_AUTH and cursor.remaining:
+            plugin = name_from(cursor.until_nul())
+        if capabilities & _CONNECT_ATTRS:
+            attributes = _attributes(cursor)
+    return LoginRequest(
+        user,
+        response,
+        database,
+        capabilities,
+        charset,
+        plugin=plugin,
+        attributes=attributes,
+    )
+
+
+def encode_change_user(login: LoginRequest) -> bytes:
+    """Return the payload of a COM_CHANGE_USER, laid out by ``login.capabilities``."""
+    pieces = [
+        bytes((Command.CHANGE_USER,)),
+        login.user.encode() + b"\0",
+        bytes((len(login.response),)) + login.response,
+        (login.database or "").encode() + b"\0",
+        login.charset.to_bytes(2, "little"),
+    ]
+    if login.capabilities & _PLUGIN_AUTH:
+        pieces.append(_plugin_of(login).encode() + b"\0")
+    if login.capabilities & _CONNECT_ATTRS:
+        pieces.append(_encode_attributes(login.attributes))
+    return b"".join(pieces)
+
+
+def encode_auth_switch(plugin: str, nonce: bytes) -> bytes:
+    """Return the payload of an AuthSwitchRequest; the nonce gets its final NUL here."""
+    return bytes((EOF_HEADER,)) + plugin.encode() + b"\0" + nonce + b"\0"
+
+
+def decode_auth_switch(payload: bytes) -> tuple[str, bytes]:
+    """Return the plugin and the nonce (without its final NUL) of an AuthSwitchRequest."""
+    if len(payload) == 1:
+        raise WireError("the server asks for the password hash of MySQL before 4.1")
+    cursor = Cursor(payload, pos=1)
+    plugin = name_from(cursor.until_nul())
+    return plugin, cursor.rest()[:NONCE_BYTES]
+
+
+def encode_auth_more_data(data: bytes) -> bytes:
+    """Return the payload of an AuthMoreData packet."""
+    return bytes((AUTH_MORE_DATA,)) + data
+
+
+def _login_head(flags: int, login: LoginRequest) -> bytes:
+    return (
+        flags.to_bytes(4, "little")
+        + login.packet_bytes_max.to_bytes(4, "little")
+        + bytes((login.charset & 0xFF,))
+        + _FILLER
+    )
+
+
+def _plugin_of(login: LoginRequest) -> str:
+    return NATIVE_PASSWORD if login.plugin is None else login.plugin
+
+
+def _attributes(cursor: Cursor) -> dict[str, str]:
+    """Read connection attributes; a packet that ends before them has none."""
+    if not cursor.remaining:
+        return {}
+    pairs = Cursor(cursor.lenenc_bytes())
+    attributes = {}
+    while pairs.remaining:
+        name = name_from(pairs.lenenc_bytes())
+        attributes[name] = name_from(pairs.lenenc_bytes())
+    return attributes
+
+
+def _encode_attributes(attributes: Mapping[str, str]) -> bytes:
+    pairs = b"".join(
+        lenenc_bytes(name.encode()) + lenenc_bytes(value.encode())
+        for name, value in attributes.items()
+    )
+    return lenenc_bytes(pairs)

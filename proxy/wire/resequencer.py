@@ -1,0 +1,218 @@
+"""Path (b): the packets of one or several backends, renumbered for one client."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from proxy.errors import WireError
+from proxy.wire.answer import (
+    COLUMNS,
+    DEPRECATE_EOF,
+    DONE,
+    FIRST,
+    INFILE,
+    ROWS,
+    Answer,
+    Forwarder,
+    head,
+    whole,
+)
+from proxy.wire.constants import EOF_HEADER, FRAME_BYTES_MAX, HEADER_BYTES, Status
+from proxy.wire.framing import frame
+from proxy.wire.resultset import eof_packet
+
+
+_CURSOR_EXISTS: Final = int(Status.CURSOR_EXISTS)
+
+
+class Resequencer(Forwarder):
+    """Path (b): renumbers what the backend sends, and makes several answers one.
+
+    capabilities: the client's. Without DEPRECATE_EOF it gets its EOF packets back.
+    sequence: the number of the first packet.
+    columns: False where an earlier shard has already sent them.
+    final: False where a later shard follows: the last OK is kept, an ERR is not.
+    status: flags for the EOF behind the columns, which no backend sends.
+    Everything else as in ``Relay``.
+
+    ``next_sequence``: what follows the last packet handed out, at any time.
+
+    Measured on CPython 3.11: 0.11 µs a row, 4.5 µs for a whole small answer in one chunk.
+    """
+
+    __slots__ = (
+        "_columns",
+        "_eof_due",
+        "_final",
+        "_infile_shift",
+        "_server_status",
+        "next_sequence",
+    )
+
+    def __init__(
+        self,
+        capabilities: int,
+        *,
+        answer: Answer = Answer.RESULT,
+        sequence: int = 1,
+        columns: bool = True,
+        final: bool = True,
+        more_results: bool = False,
+        forward_trackers: bool = False,
+        allows_local_infile: bool = False,
+        status: int = Status.AUTOCOMMIT,
+    ) -> None:
+        super().__init__(
+            capabilities,
+            answer,
+            forward_trackers=forward_trackers,
+            more_results=more_results,
+            allows_local_infile=allows_local_infile,
+        )
+        self.next_sequence = sequence & 0xFF
+        self._columns = columns
+        self._final = final
+        self._server_status = int(status)
+        # The EOF behind the columns waits for the packet that follows it: if that is the OK of
+        # a cursor, which has no rows, the one takes the place of the other.
+        self._eof_due = False
+        # By how much the client's numbers are ahead of the backend's, while a file is sent.
+        self._infile_shift: int | None = None
+
+    def feed(self, chunk: bytes) -> bytes:
+        """Accept bytes in pieces of any size; return what goes to the client now.
+
+        When ``wants_local_infile`` is set, the client's data goes to the backend before the
+        next call.
+        """
+        if self._state == DONE:
+            raise WireError("the server speaks out of turn")
+        self.wants_local_infile = None
+        if self._held:
+            chunk = self._held + chunk
+            self._held = b""
+        if self._infile_shift is not None and len(chunk) >= HEADER_BYTES:
+            # The packets of the file have moved both counts on.
+            self.next_sequence = chunk[3] + self._infile_shift & 0xFF
+            self._infile_shift = None
+        out = bytearray(chunk)
+        pieces: list[bytes | bytearray] = []
+        start = 0  # what lies before is in `pieces`, or dropped
+        pos = self._skip
+        end = len(chunk)
+        last = end - HEADER_BYTES
+        state = self._state
+        left = self._left
+        rows = self.rows
+        sequence = self.next_sequence
+        while True:
+            if state == COLUMNS and self._columns:
+                while left and pos < last:
+                    word, first = head(chunk, pos)
+                    if first >= EOF_HEADER:
+                        break
+                    out[pos + 3] = sequence
+                    sequence = sequence + 1 & 0xFF
+                    pos += (word & 0xFFFFFF) + HEADER_BYTES
+                    left -= 1
+                if not left:
+                    state = ROWS
+                    self._eof_due = not self._capabilities & DEPRECATE_EOF
+            if state == ROWS and not self._continues and not self._eof_due:
+                while pos < last:
+                    word, first = head(chunk, pos)
+                    size = word & 0xFFFFFF
+                    if first >= EOF_HEADER or size == FRAME_BYTES_MAX:
+                        break
+                    out[pos + 3] = sequence
+                    sequence = sequence + 1 & 0xFF
+                    pos += size + HEADER_BYTES
+                    rows += 1
+            if pos + HEADER_BYTES > end:
+                break
+            size = int.from_bytes(chunk[pos : pos + 3], "little")
+            if self._continues:
+                self._continues = size == FRAME_BYTES_MAX
+                out[pos + 3] = sequence
+                sequence = sequence + 1 & 0xFF
+                pos += size + HEADER_BYTES
+                continue
+            if pos >= last:
+                break
+            first = chunk[pos + HEADER_BYTES]
+            stop = pos + HEADER_BYTES + size
+            if state == ROWS and (
+                first < EOF_HEADER or (first == EOF_HEADER and size == FRAME_BYTES_MAX)
+            ):
+                if self._eof_due:
+                    self._eof_due = False
+                    pieces += (out[start:pos], frame(eof_packet(self._server_status), sequence))
+                    sequence = sequence + 1 & 0xFF
+                    start = pos
+                rows += 1
+                self._continues = size == FRAME_BYTES_MAX
+                out[pos + 3] = sequence
+                sequence = sequence + 1 & 0xFF
+                pos = stop
+                continue
+            whole(size)
+            if stop > end:
+                break
+            payload = chunk[pos + HEADER_BYTES : stop]
+            pieces.append(out[start:pos])
+            start = stop
+            if state == COLUMNS and first < EOF_HEADER:
+                # A definition that an earlier shard has sent.
+                left -= 1
+                if not left:
+                    state = ROWS
+                    self._columns = True
+            else:
+                self._state = state
+                state = self._special(payload)
+                left = self._left
+                for packet in self._for_client(payload, state):
+                    pieces.append(frame(packet, sequence))
+                    sequence = sequence + 1 & 0xFF
+                if state == INFILE:
+                    if stop != end:
+                        raise WireError("the server speaks out of turn")
+                    self.infile_sequence = chunk[pos + 3] + 1 & 0xFF
+                    self._infile_shift = sequence - self.infile_sequence
+                    state = FIRST
+            pos = stop
+            if state == DONE:
+                self.done = True
+                self.rest = chunk[stop:]
+                end = stop
+                break
+        self._state = state
+        self._left = left
+        self.rows = rows
+        self.next_sequence = sequence
+        if pos < end:
+            self._held = chunk[pos:]
+            self._skip = 0
+            end = pos
+        else:
+            self._skip = pos - end
+        pieces.append(out[start:end])
+        piece = b"".join(pieces)
+        if piece:
+            self.forwarded = True
+        return piece
+
+    def _for_client(self, payload: bytes, state: int) -> list[bytes]:
+        """Return what the client gets for a packet that is no row and no definition."""
+        if state == COLUMNS:
+            return [payload] if self._columns else []
+        packets = []
+        if self._eof_due:
+            self._eof_due = False
+            if not self.status & _CURSOR_EXISTS:
+                packets.append(eof_packet(self._server_status))
+        if self._ok_payload is not payload:
+            packets.append(payload)
+        elif self._final or state != DONE:
+            packets.append(self._terminator(payload, state))
+        return packets

@@ -1,0 +1,409 @@
+"""OK, ERR, EOF, column definitions and text rows: written for clients, read from backends.
+
+https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_basic_response_packets.html
+
+Two facts here are the servers', not the manual's:
+
+* the text of an OK packet ("Rows matched: 1 …") has its length in front for every client,
+  also for one without SESSION_TRACK, for whom the manual says "up to the end"; and it is left
+  out altogether when it is empty and no session state follows;
+* so an OK packet reads the same with and without SESSION_TRACK unless the flag
+  SESSION_STATE_CHANGED is set in it. ``response`` forwards most answers untouched because of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from proxy.errors import WireError
+from proxy.wire.codec import Cursor, lenenc_bytes, lenenc_int
+from proxy.wire.constants import (
+    EOF_HEADER,
+    ERR_HEADER,
+    OK_HEADER,
+    UTF8MB4_CHARSET,
+    Capability,
+    FieldType,
+    Status,
+    TrackerKind,
+)
+from proxy.wire.framing import frames
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from sqlparse_ext.errors import StreamfromError
+
+
+_PROTOCOL_41: Final = int(Capability.PROTOCOL_41)
+_SESSION_TRACK: Final = int(Capability.SESSION_TRACK)
+_DEPRECATE_EOF: Final = int(Capability.DEPRECATE_EOF)
+_STATE_CHANGED: Final = int(Status.SESSION_STATE_CHANGED)
+
+
+@dataclass(frozen=True, slots=True)
+class Tracker:
+    """One change of session state. *name* is set for system variables only."""
+
+    kind: int
+    name: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ok:
+    """An OK packet, or the EOF packet that old clients get in its place."""
+
+    affected_rows: int
+    last_insert_id: int
+    status: int
+    warnings: int
+    info: bytes
+    session_state: bytes = b""
+
+    @property
+    def trackers(self) -> tuple[Tracker, ...]:
+        """What changed in the session, in the server's order; WireError if it is malformed."""
+        return parse_trackers(self.session_state) if self.session_state else ()
+
+
+@dataclass(frozen=True, slots=True)
+class Err:
+    """An ERR packet. The message is in the connection's character set."""
+
+    code: int
+    sqlstate: str
+    message: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column definition. *length* is the display width in bytes."""
+
+    name: str
+    table: str = ""
+    schema: str = ""
+    org_table: str = ""
+    org_name: str = ""
+    charset: int = UTF8MB4_CHARSET
+    length: int = 1024
+    type: int = FieldType.VAR_STRING
+    flags: int = 0
+    decimals: int = 0
+
+
+# --- written for clients ---------------------------------------------------------------
+
+
+def ok_packet(
+    affected_rows: int = 0,
+    last_insert_id: int = 0,
+    *,
+    status: int,
+    warnings: int = 0,
+    info: bytes = b"",
+    capabilities: int,
+    session_state: bytes = b"",
+    header: int = OK_HEADER,
+) -> bytes:
+    """Return an OK packet. Session state goes only to clients with SESSION_TRACK."""
+    if session_state and capabilities & _SESSION_TRACK:
+        tail = lenenc_bytes(info) + lenenc_bytes(session_state)
+        status |= _STATE_CHANGED
+    else:
+        tail = lenenc_bytes(info) if info else b""
+        status &= ~_STATE_CHANGED
+    return b"".join(
+        (
+            bytes((header,)),
+            lenenc_int(affected_rows),
+            lenenc_int(last_insert_id),
+            status.to_bytes(2, "little"),
+            _warnings(warnings),
+            tail,
+        )
+    )
+
+
+def eof_packet(status: int, warnings: int = 0) -> bytes:
+    """Return an EOF packet, for clients without DEPRECATE_EOF."""
+    status &= ~_STATE_CHANGED
+    return bytes((EOF_HEADER,)) + _warnings(warnings) + status.to_bytes(2, "little")
+
+
+def end_of_rows(
+    capabilities: int, *, status: int, warnings: int = 0, info: bytes = b""
+) -> bytes:
+    """Return what ends rows for this client: EOF, or an OK that begins like one."""
+    if not capabilities & _DEPRECATE_EOF:
+        return eof_packet(status, warnings)
+    return ok_packet(
+        status=status,
+        warnings=warnings,
+        info=info,
+        capabilities=capabilities,
+        header=EOF_HEADER,
+    )
+
+
+def terminator(
+    ok: Ok, capabilities: int, *, is_eof: bool, forward_trackers: bool = False
+) -> bytes:
+    """Write a backend's OK anew for a client with other flags.
+
+    is_eof: the packet ends rows (it began with 0xFE), so old clients get an EOF packet.
+    """
+    if is_eof and not capabilities & _DEPRECATE_EOF:
+        return eof_packet(ok.status, ok.warnings)
+    return ok_packet(
+        ok.affected_rows,
+        ok.last_insert_id,
+        status=ok.status,
+        warnings=ok.warnings,
+        info=ok.info,
+        capabilities=capabilities,
+        session_state=ok.session_state if forward_trackers else b"",
+        header=EOF_HEADER if is_eof else OK_HEADER,
+    )
+
+
+def err_packet(code: int, sqlstate: str, message: str, capabilities: int) -> bytes:
+    """Return an ERR packet; without PROTOCOL_41 (no login read yet) it has no SQLSTATE."""
+    state = b"#" + sqlstate.encode() if capabilities & _PROTOCOL_41 else b""
+    text = message.encode("utf-8", "replace")
+    return bytes((ERR_HEADER,)) + code.to_bytes(2, "little") + state + text
+
+
+def error_packet(error: StreamfromError, capabilities: int) -> bytes:
+    """Return the ERR packet that tells a client this error."""
+    code, sqlstate = error.wire_code()
+    return err_packet(code, sqlstate, str(error), capabilities)
+
+
+def column_count(count: int) -> bytes:
+    """Return the packet that begins a result set."""
+    return lenenc_int(count)
+
+
+def column_definition(column: Column) -> bytes:
+    """Return a column definition (ColumnDefinition41)."""
+    return b"".join(
+        (
+            b"\x03def",
+            lenenc_bytes(column.schema.encode()),
+            lenenc_bytes(column.table.encode()),
+            lenenc_bytes(column.org_table.encode()),
+            lenenc_bytes(column.name.encode()),
+            lenenc_bytes(column.org_name.encode()),
+            b"\x0c",  # the fixed fields below take 12 bytes
+            column.charset.to_bytes(2, "little"),
+            column.length.to_bytes(4, "little"),
+            bytes((column.type,)),
+            column.flags.to_bytes(2, "little"),
+            bytes((column.decimals, 0, 0)),
+        )
+    )
+
+
+def text_row(values: Sequence[bytes | None]) -> bytes:
+    """Return a row of the text protocol; None is NULL."""
+    pieces = []
+    for value in values:
+        if value is None:
+            pieces.append(b"\xfb")
+        else:
+            size = len(value)
+            pieces.append(bytes((size,)) if size < 0xFB else lenenc_int(size))
+            pieces.append(value)
+    return b"".join(pieces)
+
+
+def resultset_head(
+    definitions: Sequence[bytes], *, capabilities: int, status: int, sequence: int = 1
+) -> tuple[bytes, int]:
+    """Return everything before the first row, framed, and the sequence number that follows."""
+    payloads = [column_count(len(definitions)), *definitions]
+    if not capabilities & _DEPRECATE_EOF:
+        payloads.append(eof_packet(status))
+    return frames(payloads, sequence)
+
+
+def text_resultset(
+    columns: Sequence[Column],
+    rows: Iterable[Sequence[bytes | None]],
+    *,
+    capabilities: int,
+    status: int,
+    sequence: int = 1,
+    warnings: int = 0,
+) -> bytes:
+    """Return a whole answer, framed, in the form this client reads."""
+    head, sequence = resultset_head(
+        [column_definition(column) for column in columns],
+        capabilities=capabilities,
+        status=status,
+        sequence=sequence,
+    )
+    body = [text_row(values) for values in rows]
+    body.append(end_of_rows(capabilities, status=status, warnings=warnings))
+    return head + frames(body, sequence)[0]
+
+
+# --- read from backends ----------------------------------------------------------------
+
+
+def parse_ok(payload: bytes) -> Ok:
+    """Read an OK packet, with either header, as a server writes it."""
+    cursor = Cursor(payload, pos=1)
+    affected_rows = cursor.lenenc_int()
+    last_insert_id = cursor.lenenc_int()
+    status = cursor.uint(2)
+    warnings = cursor.uint(2)
+    info = cursor.lenenc_bytes() if cursor.remaining else b""
+    session_state = b""
+    if status & _STATE_CHANGED and cursor.remaining:
+        session_state = cursor.lenenc_bytes()
+    return Ok(affected_rows, last_insert_id, status, warnings, info, session_state)
+
+
+def parse_err(payload: bytes) -> Err:
+    """Read an ERR packet; a server that does not know our flags yet leaves SQLSTATE out."""
+    cursor = Cursor(payload, pos=1)
+    code = cursor.uint(2)
+    if payload[3:4] == b"#" and cursor.remaining >= 6:
+        state = cursor.take(6)[1:].decode("ascii", "replace")
+        return Err(code, state, cursor.rest())
+    return Err(code, "HY000", cursor.rest())
+
+
+def parse_trackers(session_state: bytes) -> tuple[Tracker, ...]:
+    """Read the session state of an OK packet."""
+    trackers = []
+    outer = Cursor(session_state)
+    while outer.remaining:
+        kind = outer.uint(1)
+        inner = Cursor(outer.lenenc_bytes())
+        if kind == TrackerKind.SYSVAR:
+            # MariaDB puts several variables into one entry, MySQL one.
+            while inner.remaining:
+                name = _text(inner.lenenc_bytes())
+                trackers.append(Tracker(kind, name, _text(inner.lenenc_bytes())))
+        elif kind == TrackerKind.GTIDS:
+            inner.take(1)  # the encoding, always 0
+            trackers.append(Tracker(kind, "", _text(inner.lenenc_bytes())))
+        elif kind == TrackerKind.STATE:
+            # A bare "1" from MariaDB 10.11 and MySQL 9.7; the manual has a length before it.
+            trackers.append(Tracker(kind, "", _text(inner.rest()[-1:])))
+        elif kind in _TEXT_TRACKERS:
+            trackers.append(Tracker(kind, "", _text(inner.lenenc_bytes())))
+        else:
+            # A kind of a newer server: its layout is unknown, its presence is not an error.
+            trackers.append(Tracker(kind, "", _text(inner.rest())))
+    return tuple(trackers)
+
+
+_TEXT_TRACKERS = frozenset(
+    (
+        TrackerKind.SCHEMA,
+        TrackerKind.TXCHAR,
+        TrackerKind.TXSTATE,
+    )
+)
+
+
+def encode_trackers(trackers: Iterable[Tracker]) -> bytes:
+    """Return the session state of an OK packet for these changes."""
+    pieces = []
+    for tracker in trackers:
+        value = tracker.value.encode()
+        if tracker.kind == TrackerKind.SYSVAR:
+            value = lenenc_bytes(tracker.name.encode()) + lenenc_bytes(value)
+        elif tracker.kind == TrackerKind.GTIDS:
+            value = b"\0" + lenenc_bytes(value)
+        elif tracker.kind in _TEXT_TRACKERS:
+            value = lenenc_bytes(value)
+        pieces.append(bytes((tracker.kind,)) + lenenc_bytes(value))
+    return b"".join(pieces)
+
+
+def parse_column_definition(payload: bytes) -> Column:
+    """Read a column definition (ColumnDefinition41)."""
+    cursor = Cursor(payload)
+    cursor.lenenc_bytes()  # the catalog, always "def"
+    schema = _text(cursor.lenenc_bytes())
+    table = _text(cursor.lenenc_bytes())
+    org_table = _text(cursor.lenenc_bytes())
+    name = _text(cursor.lenenc_bytes())
+    org_name = _text(cursor.lenenc_bytes())
+    cursor.lenenc_int()  # the size of the fixed fields
+    charset = cursor.uint(2)
+    length = cursor.uint(4)
+    kind = cursor.uint(1)
+    flags = cursor.uint(2)
+    decimals = cursor.uint(1)
+    return Column(
+        name, table, schema, org_table, org_name, charset, length, kind, flags, decimals
+    )
+
+
+def renamed_definition(payload: bytes, *, schema: str) -> bytes:
+    """Return a column definition with another schema name and everything else as it was."""
+    start = skip_lenenc(payload, 0, 1)
+    end = skip_lenenc(payload, start, 1)
+    return payload[:start] + lenenc_bytes(schema.encode()) + payload[end:]
+
+
+def parse_text_row(payload: bytes, columns: int | None = None) -> list[bytes | None]:
+    """Return the values of a text row; WireError if it is cut or has not *columns* values."""
+    values: list[bytes | None] = []
+    pos = 0
+    end = len(payload)
+    # The usual value is shorter than 251 bytes; this loop costs 0.1 µs a column.
+    while pos < end:
+        size = payload[pos]
+        pos += 1
+        if size >= 0xFB:
+            if size == 0xFB:
+                values.append(None)
+                continue
+            size, pos = _long_size(payload, pos - 1)
+        stop = pos + size
+        values.append(payload[pos:stop])
+        pos = stop
+    if pos != end or (columns is not None and len(values) != columns):
+        raise WireError("text row is cut short or has another number of columns")
+    return values
+
+
+def skip_lenenc(payload: bytes, pos: int, count: int) -> int:
+    """Return the position behind *count* values of a text row that start at *pos*."""
+    for _ in range(count):
+        if pos >= len(payload):
+            raise WireError("text row is cut short")
+        size = payload[pos]
+        if size < 0xFB:
+            pos += 1 + size
+        elif size == 0xFB:
+            pos += 1
+        else:
+            size, pos = _long_size(payload, pos)
+            pos += size
+    if pos > len(payload):
+        raise WireError("text row is cut short")
+    return pos
+
+
+def _long_size(payload: bytes, pos: int) -> tuple[int, int]:
+    cursor = Cursor(payload, pos)
+    return cursor.lenenc_int(), cursor.pos
+
+
+def _warnings(count: int) -> bytes:
+    # Two bytes on the wire; servers cap their own count the same way.
+    return min(count, 0xFFFF).to_bytes(2, "little")
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode("utf-8", "replace")

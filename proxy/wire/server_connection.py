@@ -1,0 +1,332 @@
+"""One client, seen from the server: bytes in, events out, and the bytes of the login back.
+
+The shell writes ``data_to_send``, feeds ``receive`` and acts on the events; it writes answers to
+commands itself. The phases and every allowed move between them are the table ``_NEXT``:
+
+    GREETED ─ request for TLS ──► TLS ─ tls_started ─► GREETED
+    GREETED ─ login ────────────► AUTHENTICATING ─ proof ─► DECIDING ─ accept ─► COMMAND
+    COMMAND ─ COM_CHANGE_USER ──► AUTHENTICATING
+    COMMAND ─ expect_infile ────► INFILE ─ empty packet ─► COMMAND
+    any ───── refuse, bad bytes, wrong password ─────────► CLOSED
+
+CLOSED is final: not one byte that arrives then is looked at. Commands are read in COMMAND only,
+and the one way there leads through an ``Authenticated``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from proxy.errors import InsecureTransport, ProxyError, WireError
+from proxy.wire.auth import Authenticated as Authenticated, Send, ServerAuth
+from proxy.wire.constants import Capability, Command, Status
+from proxy.wire.framing import Framer, frame
+from proxy.wire.handshake import decode_change_user, decode_login, is_tls_request
+from proxy.wire.resultset import error_packet, ok_packet
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from proxy.wire.auth import Accepted, Authenticator
+    from proxy.wire.handshake import Greeting, LoginRequest
+    from sqlparse_ext.errors import StreamfromError
+
+
+_SSL: Final = int(Capability.SSL)
+_CHANGE_USER: Final = int(Command.CHANGE_USER)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one client may send.
+
+    packet_bytes_max: the largest command. Default 64 MiB, as MySQL's own max_allowed_packet.
+    login_bytes_max: the largest packet before the login is accepted. Default 64 KiB.
+    """
+
+    packet_bytes_max: int = 64 << 20
+    login_bytes_max: int = 64 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class TlsRequested:
+    """The client wants TLS. *leftover* came behind the request and belongs to the TLS layer."""
+
+    leftover: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class LoginAttempt:
+    """A login was read; its outcome is open. *is_change*: by COM_CHANGE_USER."""
+
+    request: LoginRequest
+    is_change: bool
+
+
+class CommandReceived(NamedTuple):
+    """A command. The answer's first packet carries *sequence*.
+
+    A tuple because one is made for every statement: a third of the cost of a frozen dataclass.
+    """
+
+    payload: bytes
+    sequence: int
+
+
+@dataclass(frozen=True, slots=True)
+class InfileData:
+    """A piece of the file of LOAD DATA LOCAL; an empty one ends it."""
+
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """The connection is over. What the client is told is in ``data_to_send``."""
+
+    error: StreamfromError
+
+
+Event = TlsRequested | LoginAttempt | Authenticated | CommandReceived | InfileData | Closed
+
+
+class Phase(Enum):
+    """Where a connection stands."""
+
+    GREETED = auto()
+    TLS = auto()
+    AUTHENTICATING = auto()
+    DECIDING = auto()
+    COMMAND = auto()
+    INFILE = auto()
+    CLOSED = auto()
+
+
+class _Move(Enum):
+    """What may happen to a connection."""
+
+    ASKED_FOR_TLS = auto()
+    TLS_STARTED = auto()
+    LOGIN = auto()
+    PROVEN = auto()
+    ACCEPTED = auto()
+    CHANGE_USER = auto()
+    INFILE = auto()
+    INFILE_END = auto()
+
+
+_NEXT: Final[dict[tuple[Phase, _Move], Phase]] = {
+    (Phase.GREETED, _Move.ASKED_FOR_TLS): Phase.TLS,
+    (Phase.TLS, _Move.TLS_STARTED): Phase.GREETED,
+    (Phase.GREETED, _Move.LOGIN): Phase.AUTHENTICATING,
+    (Phase.AUTHENTICATING, _Move.PROVEN): Phase.DECIDING,
+    (Phase.DECIDING, _Move.ACCEPTED): Phase.COMMAND,
+    (Phase.COMMAND, _Move.CHANGE_USER): Phase.AUTHENTICATING,
+    (Phase.COMMAND, _Move.INFILE): Phase.INFILE,
+    (Phase.INFILE, _Move.INFILE_END): Phase.COMMAND,
+}
+
+
+class ServerConnection:
+    """The protocol of one client connection.
+
+    host: where the client comes from, for the words of a refusal.
+    is_secure: nobody can listen even without TLS (a unix socket).
+    requires_tls: refuse logins in the clear.
+
+    ``capabilities``: flags in force, 0 before a login was read.
+    ``login``: the last login read, or None.
+    ``user``: who is logged in, or None.
+    """
+
+    def __init__(
+        self,
+        greeting: Greeting,
+        authenticator: Authenticator,
+        *,
+        host: str,
+        limits: Limits | None = None,
+        is_secure: bool = False,
+        requires_tls: bool = False,
+    ) -> None:
+        self.phase = Phase.GREETED
+        self.capabilities = 0
+        self.login: LoginRequest | None = None
+        self.user: str | None = None
+        self.is_tls = False
+        self._greeting = greeting
+        self._authenticator = authenticator
+        self._host = host
+        self._limits = limits or Limits()
+        self._is_secure = is_secure
+        self._requires_tls = requires_tls
+        self._nonce = greeting.nonce
+        self._auth: ServerAuth | None = None
+        self._login_info = b""
+        self._framer = Framer(self._limits.login_bytes_max)
+        self._framer.next_sequence = 1
+        self._out = [frame(greeting.encode(), 0)]
+
+    @property
+    def is_secure(self) -> bool:
+        """True if nobody can listen."""
+        return self._is_secure or self.is_tls
+
+    @property
+    def is_mid_packet(self) -> bool:
+        """True while a packet has begun and its rest is missing."""
+        return self._framer.is_mid_packet
+
+    def data_to_send(self) -> bytes:
+        """Return and forget what this object wants written."""
+        data = b"".join(self._out)
+        self._out.clear()
+        return data
+
+    def receive(self, data: bytes) -> list[Event]:
+        """Accept bytes in pieces of any size; return what they complete, in order.
+
+        Never raises for what the client sent: the last event is then ``Closed``. Call it with
+        ``b""`` after ``accept`` to get commands that came together with the login.
+        """
+        if self.phase is Phase.CLOSED:
+            return []
+        events: list[Event] = []
+        framer = self._framer
+        try:
+            framer.feed(data)
+            while self.phase not in _PAUSED:
+                payload = framer.next_packet()
+                if payload is None:
+                    break
+                if self.phase is Phase.COMMAND:
+                    self._command(payload, events)
+                else:
+                    _HANDLERS[self.phase](self, payload, events)
+        except ProxyError as error:
+            self.refuse(error)
+            events.append(Closed(error))
+        return events
+
+    def tls_started(self) -> None:
+        """Go on: what is received from now on came through TLS."""
+        self._move(_Move.TLS_STARTED)
+        self.is_tls = True
+
+    def accept(self, *, status: int = Status.AUTOCOMMIT, session_state: bytes = b"") -> None:
+        """Tell the client that its login succeeded, and begin to read commands."""
+        assert self._auth is not None
+        self._move(_Move.ACCEPTED)
+        ok = ok_packet(
+            status=status,
+            info=self._login_info,
+            capabilities=self.capabilities,
+            session_state=session_state,
+        )
+        self._send(ok)
+        self._nonce = self._auth.nonce
+        self._auth = None
+        self._login_info = b""
+        self._framer.packet_bytes_max = self._limits.packet_bytes_max
+        self._framer.reset_sequence()
+
+    def refuse(self, error: StreamfromError) -> None:
+        """Tell the client why, and close: nothing it sends is read any more."""
+        if self.phase is Phase.CLOSED:
+            return
+        self._send(error_packet(error, self.capabilities))
+        self.phase = Phase.CLOSED
+        self._framer.take_rest()
+
+    def expect_infile(self, sequence: int) -> None:
+        """Read file data next, its first packet numbered *sequence*."""
+        self._move(_Move.INFILE)
+        self._framer.next_sequence = sequence
+
+    def _move(self, move: _Move) -> None:
+        # A missing entry is a mistake of ours, not of the client.
+        self.phase = _NEXT[self.phase, move]
+
+    def _send(self, payload: bytes) -> None:
+        self._out.append(frame(payload, self._framer.next_sequence))
+        self._framer.next_sequence = self._framer.next_sequence + 1 & 0xFF
+
+    def _greeted(self, payload: bytes, events: list[Event]) -> None:
+        if is_tls_request(payload) and not self.is_tls:
+            if not self._greeting.capabilities & _SSL:
+                raise WireError("TLS was not offered")
+            self._move(_Move.ASKED_FOR_TLS)
+            events.append(TlsRequested(self._framer.take_rest()))
+            return
+        # Only what this packet says counts: what came before TLS may be forged.
+        login = decode_login(payload)
+        self.capabilities = login.capabilities & self._greeting.capabilities
+        if self._requires_tls and not self.is_secure:
+            raise InsecureTransport
+        self._begin(login, events, is_change=False)
+
+    def _authenticating(self, payload: bytes, events: list[Event]) -> None:
+        assert self._auth is not None
+        self._act(self._auth.receive(payload), events)
+
+    def _command(self, payload: bytes, events: list[Event]) -> None:
+        if not payload:
+            raise WireError("empty command packet")
+        if payload[0] == _CHANGE_USER:
+            login = decode_change_user(payload, self.capabilities)
+            self._framer.packet_bytes_max = self._limits.login_bytes_max
+            self._begin(login, events, is_change=True)
+            return
+        events.append(CommandReceived(payload, self._framer.next_sequence))
+        self._framer.next_sequence = 0
+
+    def _infile(self, payload: bytes, events: list[Event]) -> None:
+        if not payload:
+            self._move(_Move.INFILE_END)
+            self._framer.reset_sequence()
+        events.append(InfileData(payload))
+
+    def _begin(self, login: LoginRequest, events: list[Event], *, is_change: bool) -> None:
+        self.login = login
+        self.user = None
+        self._move(_Move.CHANGE_USER if is_change else _Move.LOGIN)
+        events.append(LoginAttempt(login, is_change))
+        self._auth = ServerAuth(
+            self._authenticator,
+            login,
+            host=self._host,
+            nonce=self._nonce,
+            greeted_plugin=self._greeting.plugin,
+            is_secure=self.is_secure,
+            is_tls=self.is_tls,
+        )
+        self._act(self._auth.begin(is_change=is_change), events)
+
+    def _act(self, actions: Sequence[Send | Accepted], events: list[Event]) -> None:
+        for action in actions:
+            if isinstance(action, Send):
+                self._send(action.payload)
+            else:
+                self._move(_Move.PROVEN)
+                self.user = action.proof.user
+                self._login_info = action.info
+                events.append(action.proof)
+
+
+# The client is not to be read: bytes wait until the shell has moved on.
+_PAUSED: Final = frozenset((Phase.TLS, Phase.DECIDING, Phase.CLOSED))
+
+_HANDLERS: Final[dict[Phase, Callable[[ServerConnection, bytes, list[Event]], None]]] = {
+    Phase.GREETED: ServerConnection._greeted,
+    Phase.AUTHENTICATING: ServerConnection._authenticating,
+    Phase.COMMAND: ServerConnection._command,
+    Phase.INFILE: ServerConnection._infile,
+}
+
+
+def refusal(error: StreamfromError) -> bytes:
+    """Return what is sent instead of a greeting, framed; the connection closes behind it."""
+    return frame(error_packet(error, 0), 0)

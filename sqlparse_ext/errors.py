@@ -1,0 +1,45 @@
+"""The root of every error that streamfrom tells a client, and the two of the SQL layer.
+
+    StreamfromError                     1105/HY000
+    ├── SqlError                        1064/42000  our own statements, written wrongly
+    ├── Unsupported                     1235/42000  correct SQL that could not be answered exactly
+    ├── engine.errors.EngineError       …
+    └── proxy.errors.ProxyError         …
+
+The lowest package owns the root so that all three may raise it. ``str(error)`` is the
+sentence the client reads; ``wire_code()`` gives the code and SQLSTATE beside it. Only the
+session turns an error into a packet.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class StreamfromError(Exception):
+    """Something a client is told. The message is a sentence that says what to do."""
+
+    mysql_code: ClassVar[int] = 1105  # ER_UNKNOWN_ERROR
+    sqlstate: ClassVar[str] = "HY000"
+
+    def wire_code(self) -> tuple[int, str]:
+        """Return the MySQL error code and the five characters of SQLSTATE."""
+        return self.mysql_code, self.sqlstate
+
+
+class SqlError(StreamfromError):
+    """A statement of our own grammar (STREAM, the SHOW commands) is written wrongly."""
+
+    mysql_code = 1064  # ER_PARSE_ERROR
+    sqlstate = "42000"
+
+
+class Unsupported(StreamfromError):
+    """Correct SQL whose exact answer this proxy cannot give, so it gives none."""
+
+    mysql_code = 1235  # ER_NOT_SUPPORTED_YET
+    sqlstate = "42000"
+
+    def __init__(self, construct: str) -> None:
+        super().__init__(f"unsupported: {construct}")
+        self.construct = construct

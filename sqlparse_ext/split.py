@@ -1,0 +1,73 @@
+"""Cuts the text of a multi-statement query into its statements.
+
+The bodies of stored programs (CREATE PROCEDURE, FUNCTION, TRIGGER, EVENT) and of BEGIN NOT ATOMIC
+hold statements of their own and stay whole. DELIMITER is the client's and never comes here.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlparse_ext.commands import holds_statements
+from sqlparse_ext.lexer import fingerprint, locate
+from sqlparse_ext.statements import DEFAULT_MODE, SqlMode
+from sqlparse_ext.tokens import Cursor, Token, tokenise
+
+
+_BLANKS: Final = b" \t\n\r\f\v"
+# Words that open a block when a statement begins with them, and what stands before a statement.
+_BLOCKS: Final = frozenset({"IF", "LOOP", "REPEAT", "WHILE"})
+_STATEMENT_FOLLOWS: Final = frozenset(
+    {";", "THEN", "ELSE", "DO", "BEGIN", "LOOP", "REPEAT", ":", "ROW", ")"}
+)
+
+
+def split_statements(sql: bytes, mode: SqlMode = DEFAULT_MODE) -> list[bytes]:
+    """Return the statements of *sql* in order, without blanks and `;` around them.
+
+    Empty statements are dropped; comments stay with the statement that follows them, and a text
+    of comments alone counts as empty. A text without a `;` inside comes back as it is.
+    """
+    if b";" not in sql.rstrip(b"; \t\n\r\f\v"):
+        whole = sql.strip(b"; \t\n\r\f\v")
+        return [whole] if whole else []
+    template = fingerprint(sql, mode).template
+    tokens = tokenise(template).tokens
+    # The border before each statement, and each but the last `;`: where a text ends and the
+    # next one begins. Between two `;` without a token there is nothing, or a comment.
+    cuts: list[Token] = []
+    empty: list[bool] = []
+    start = 0
+    while start <= len(tokens):
+        end = _end(tokens, start, template)
+        empty.append(end == start)
+        if end < len(tokens):
+            cuts.append(tokens[end])
+        start = end + 1
+    places = locate(sql, mode, [place for cut in cuts for place in (cut.start, cut.end)])
+    starts = [0, *places[1::2]]
+    ends = [*places[::2], len(sql)]
+    return [
+        sql[start:end].strip(_BLANKS)
+        for start, end, nothing in zip(starts, ends, empty, strict=True)
+        if not nothing
+    ]
+
+
+def _end(tokens: list[Token], start: int, template: bytes) -> int:
+    """Return the index of the `;` that ends the statement at *start*, or the end."""
+    has_body = holds_statements(Cursor(tokens, template, start))
+    depth = 0
+    for place in range(start, len(tokens)):
+        key = tokens[place].key
+        before = tokens[place - 1].key if place > start else ""
+        if key == ";" and not depth:
+            return place
+        if has_body:
+            if key in ("BEGIN", "CASE"):
+                depth += before != "END"
+            elif key in _BLOCKS:
+                depth += before in _STATEMENT_FOLLOWS
+            elif key == "END" and depth:
+                depth -= 1
+    return len(tokens)

@@ -1,0 +1,425 @@
+"""What is known about a statement: frozen facts, shared by all texts of one shape.
+
+A *shape* is what remains of a text when its literals, comments and layout are taken out; parsing
+happens once per shape. A `Statement` is one concrete text: its shape and its own literals, which
+are decoded only when somebody asks. `parser` makes shapes, `cache` makes statements.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from enum import Enum, IntFlag, StrEnum
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+
+class SqlMode(IntFlag):
+    """The bits of `@@sql_mode` that change how a text is cut into tokens or read."""
+
+    ANSI_QUOTES = 1
+    NO_BACKSLASH_ESCAPES = 2
+    PIPES_AS_CONCAT = 4
+
+    @classmethod
+    def parse(cls, text: str) -> SqlMode:
+        """Return the bits named in *text*, the value of `@@sql_mode`. Other modes are ignored."""
+        names = {name.strip().upper() for name in text.split(",")}
+        mode = DEFAULT_MODE
+        for bit in cls:
+            if bit.name in names:
+                mode |= bit
+        return mode
+
+
+DEFAULT_MODE: Final = SqlMode(0)
+
+
+class Kind(StrEnum):
+    """What a statement does, by its first keywords."""
+
+    SELECT = "SELECT"  # also WITH … SELECT, (SELECT …), TABLE t, VALUES ROW(…)
+    INSERT = "INSERT"
+    REPLACE = "REPLACE"
+    UPDATE = "UPDATE"
+    DELETE = "DELETE"
+    STREAM = "STREAM"
+    BEGIN = "BEGIN"  # also START TRANSACTION
+    COMMIT = "COMMIT"
+    ROLLBACK = "ROLLBACK"
+    SAVEPOINT = "SAVEPOINT"  # also ROLLBACK TO and RELEASE SAVEPOINT: see Shape.verb
+    SET = "SET"
+    USE = "USE"
+    SHOW = "SHOW"
+    EXPLAIN = "EXPLAIN"  # also DESC, DESCRIBE, VEXPLAIN, ANALYZE <statement>
+    KILL = "KILL"
+    DDL = "DDL"  # CREATE, ALTER, DROP, RENAME, TRUNCATE
+    CALL = "CALL"
+    LOCK = "LOCK"  # also UNLOCK, FLUSH … WITH READ LOCK
+    PREPARE = "PREPARE"  # also EXECUTE, DEALLOCATE PREPARE, DROP PREPARE
+    LOAD = "LOAD"
+    XA = "XA"
+    OTHER = "OTHER"
+    EMPTY = "EMPTY"
+
+
+class Uses(IntFlag):
+    """What no tracker of the server shows, and what routing must know.
+
+    Found by tokens, anywhere in the statement, so a flag may be set where a closer reading would
+    not set it (an ORDER BY inside a subquery sets ORDER); it is never missing.
+    """
+
+    USER_VARIABLE = 1 << 0
+    LAST_INSERT_ID = 1 << 1  # reads it: LAST_INSERT_ID(), @@identity, @@last_insert_id
+    SETS_LAST_INSERT_ID = 1 << 2  # LAST_INSERT_ID(expression)
+    FOUND_ROWS = 1 << 3
+    CALC_FOUND_ROWS = 1 << 4
+    ROW_COUNT = 1 << 5
+    ADVISORY_LOCK = 1 << 6
+    DIAGNOSTICS = 1 << 7  # SHOW WARNINGS, GET DIAGNOSTICS, @@warning_count
+    TEMPORARY_TABLE = 1 << 8
+    HANDLER = 1 << 9
+    LOCKING_READ = 1 << 10
+    SUBQUERY = 1 << 11
+    JOIN = 1 << 12
+    AGGREGATE = 1 << 13
+    GROUP = 1 << 14  # GROUP BY or HAVING
+    DISTINCT = 1 << 15
+    ORDER = 1 << 16
+    LIMIT = 1 << 17
+    SETOP = 1 << 18
+    WINDOW = 1 << 19
+    INTO = 1 << 20  # SELECT … INTO a variable or a file
+    TRACKER_SETTING = 1 << 21  # SET session_track_…
+    GLOBAL_SCOPE = 1 << 22  # SET GLOBAL, PERSIST
+    LOCAL_INFILE = 1 << 23
+    CTE = 1 << 24
+    IMPLICIT_COMMIT = 1 << 25
+    RETURNING = 1 << 26
+    MULTIPLE = 1 << 27  # more text after a `;`
+    UNPARSED = 1 << 28  # the structure is not known: trust no field but kind, verb and uses
+
+
+@dataclass(frozen=True, slots=True)
+class TableRef:
+    """A table as the statement names it, quotes off."""
+
+    schema: str | None
+    name: str
+    alias: str | None = None
+
+
+class Slot(int):
+    """A literal of the text, by its place among the literals of the shape."""
+
+    __slots__ = ()
+
+
+class ListSlot(int):
+    """All literals of one IN list."""
+
+    __slots__ = ()
+
+
+class Opaque(Enum):
+    """The type of OPAQUE: an expression that is not a literal."""
+
+    OPAQUE = "OPAQUE"
+
+
+OPAQUE: Final = Opaque.OPAQUE
+
+Operand = Slot | ListSlot | Opaque | None  # None is NULL
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A decimal or floating-point literal, as written."""
+
+    text: str
+
+
+Value = int | bytes | Number | None
+
+
+class InsertSource(StrEnum):
+    """Where an INSERT takes its rows from."""
+
+    VALUES = "VALUES"
+    SELECT = "SELECT"
+    SET = "SET"
+
+
+_NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
+
+
+def _nothing() -> Mapping[str, Any]:
+    return _NOTHING
+
+
+@dataclass(frozen=True, slots=True)
+class InsertShape:
+    """The form of an INSERT or REPLACE.
+
+    columns: the column list in lower case; None where the statement has none.
+    set: the assignments of the SET form; those of ON DUPLICATE KEY UPDATE are in
+        `Shape.assignments`.
+    """
+
+    columns: tuple[str, ...] | None
+    source: InsertSource
+    set: Mapping[str, Operand] = field(default_factory=_nothing)
+    on_duplicate: bool = False
+    ignore: bool = False
+    row_alias: str | None = None
+
+
+class SetKind(StrEnum):
+    """What one item of SET assigns."""
+
+    SYSTEM = "SYSTEM"
+    USER = "USER"
+    NAMES = "NAMES"
+    CHARACTER_SET = "CHARACTER SET"
+    TRANSACTION = "TRANSACTION"
+    OTHER = "OTHER"  # SET PASSWORD, ROLE, STATEMENT …
+
+
+class SetScope(StrEnum):
+    """How far one item of SET reaches."""
+
+    SESSION = "SESSION"
+    GLOBAL = "GLOBAL"
+    PERSIST = "PERSIST"
+    PERSIST_ONLY = "PERSIST_ONLY"
+    NEXT = "NEXT"  # the next transaction only: SET TRANSACTION, SET @@transaction_isolation
+
+
+@dataclass(frozen=True, slots=True)
+class SetItem:
+    """One assignment of a SET.
+
+    name: lower case, without `@`s and scope. For TRANSACTION "isolation level" or "access mode".
+    value: a Slot, a bare word as written (OFF, utf8mb4, DEFAULT), None for NULL, OPAQUE for any
+        other expression. For TRANSACTION the words: "READ COMMITTED", "READ ONLY".
+    collation: what COLLATE says after SET NAMES.
+    """
+
+    kind: SetKind
+    scope: SetScope
+    name: str
+    value: Slot | str | Opaque | None
+    collation: Slot | str | None = None
+
+
+class KillScope(StrEnum):
+    """What KILL ends."""
+
+    CONNECTION = "CONNECTION"
+    QUERY = "QUERY"
+
+
+class KillBy(StrEnum):
+    """How KILL names its victim."""
+
+    ID = "ID"
+    QUERY_ID = "QUERY_ID"
+    USER = "USER"
+
+
+@dataclass(frozen=True, slots=True)
+class KillTarget:
+    """Whom KILL means. *operand* is a Slot, a user's name as written, or OPAQUE."""
+
+    scope: KillScope
+    by: KillBy
+    operand: Slot | str | Opaque
+    hard: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class StreamShape:
+    """STREAM's own parts; columns None means `*`."""
+
+    columns: tuple[str, ...] | None
+    table: TableRef
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class Shape:
+    """The facts shared by all texts that differ only in literals, comments and blanks.
+
+    Compared by identity, so it is a cheap key for whatever a caller derives from it.
+
+    template: the text the facts were read from, see `lexer`.
+    verb: the first keyword in upper case; "" for EMPTY.
+    words: up to six bare words after the verb, in upper case.
+    options: of BEGIN, COMMIT, ROLLBACK ("READ ONLY", "CHAIN", …) and DDL ("IF EXISTS", …).
+    tables: the target first, then all others, those of subqueries too; names of CTEs and DUAL
+        are left out. Best effort with Uses.UNPARSED.
+    conditions: of a single-table SELECT, UPDATE or DELETE: the top-level AND-ed `col = literal`
+        and `col IN (literals)`, by lower-case column without qualifier. Where a column comes
+        twice the first counts: each alone already bounds the rows.
+    condition_only: the WHERE is nothing but *conditions* and *guards*.
+    guards: lower-case columns with a top-level `col IS NULL`.
+    assignments: UPDATE's SET, or ON DUPLICATE KEY UPDATE, by lower-case column.
+    target: the name in USE, SAVEPOINT, PREPARE, CALL, CREATE DATABASE, SHOW … FROM <database>.
+    directives: `/*vt+ K=V K2 */`, keys in lower case, a missing value is "true".
+    """
+
+    kind: Kind
+    uses: Uses
+    template: bytes
+    verb: str = ""
+    words: tuple[str, ...] = ()
+    options: frozenset[str] = frozenset()
+    tables: tuple[TableRef, ...] = ()
+    conditions: Mapping[str, tuple[Operand, ...]] = field(default_factory=_nothing)
+    condition_only: bool = False
+    guards: frozenset[str] = frozenset()
+    assignments: Mapping[str, Operand] = field(default_factory=_nothing)
+    insert: InsertShape | None = None
+    set: tuple[SetItem, ...] = ()
+    target: str | None = None
+    kill: KillTarget | None = None
+    directives: Mapping[str, str] = field(default_factory=_nothing)
+    stream: StreamShape | None = None
+
+
+@dataclass(slots=True)
+class Statement:
+    """One concrete text: its shape and its own literals. Shared and never changed.
+
+    literals: the literals outside of VALUES rows, raw, in order; IN lists are flat.
+    runs: for each IN list, (slot, how many literals).
+    """
+
+    sql: bytes
+    mode: SqlMode
+    shape: Shape
+    literals: tuple[bytes, ...] = ()
+    runs: tuple[tuple[int, int], ...] = ()
+
+    def raw(self, slot: int) -> tuple[bytes, ...]:
+        """Return the literal or, for a list's slot, the literals, as written."""
+        first = slot
+        for place, count in self.runs:
+            if place == slot:
+                return self.literals[first : first + count]
+            if place > slot:
+                break
+            first += count - 1
+        return self.literals[first : first + 1]
+
+    def value(self, operand: Operand) -> Value:
+        """Return the value of a Slot or of NULL.
+
+        Raises:
+            TypeError: for a list or OPAQUE, which have no single value.
+        """
+        if operand is None:
+            return None
+        if not isinstance(operand, Slot):
+            raise TypeError(f"no single value: {operand!r}")
+        return decode_literal(self.raw(operand)[0], self.mode)
+
+    def values(self, operands: Iterable[Operand]) -> list[Value] | None:
+        """Return all values, those of lists included; None if any is OPAQUE."""
+        found: list[Value] = []
+        for operand in operands:
+            if operand is OPAQUE:
+                return None
+            if operand is None:
+                found.append(None)
+            else:
+                found.extend(decode_literal(raw, self.mode) for raw in self.raw(operand))
+        return found
+
+    def text(self, value: Slot | str | Opaque | None) -> str | None:
+        """Return a `SetItem.value` as text; None for NULL and for expressions."""
+        if isinstance(value, Slot):
+            decoded = self.value(value)
+            if isinstance(decoded, bytes):
+                return decoded.decode("utf-8", "surrogateescape")
+            return decoded.text if isinstance(decoded, Number) else str(decoded)
+        return value if isinstance(value, str) else None
+
+
+_INT_MIN: Final = -(1 << 63)
+_UINT_MAX: Final = (1 << 64) - 1
+_INT_DIGITS_MAX: Final = 20  # of 2**64; a longer literal is a DECIMAL to the server
+
+_INTEGER = re.compile(rb"-?[0-9]+\Z")
+_INTRODUCER = re.compile(rb"_[A-Za-z0-9]+[ \t\n\r\f\v]*")
+_ESCAPE = re.compile(rb"\\(.)", re.DOTALL)
+# https://dev.mysql.com/doc/refman/8.4/en/string-literals.html; \% and \_ keep their backslash.
+_ESCAPED: Final = {
+    b"0": b"\0",
+    b"b": b"\b",
+    b"n": b"\n",
+    b"r": b"\r",
+    b"t": b"\t",
+    b"Z": b"\x1a",
+    b"%": b"\\%",
+    b"_": b"\\_",
+}
+
+
+def decode_literal(raw: bytes, mode: SqlMode) -> int | bytes | Number:
+    """Return the value of one literal as the lexer cut it out."""
+    if raw.isdigit() and len(raw) < _INT_DIGITS_MAX - 1:
+        return int(raw)
+    first = raw[:1]
+    if first == b"_":
+        raw = _INTRODUCER.sub(b"", raw, count=1)
+        first = raw[:1]
+    if first in (b"'", b'"'):
+        return _decode_string(raw, mode)
+    if first in (b"N", b"n"):
+        return _decode_string(raw[1:], mode)
+    if first in (b"x", b"X"):
+        return _decode_hex(raw[2:-1])
+    if first in (b"b", b"B"):
+        return _decode_bits(raw[2:-1])
+    if raw[:2] == b"0x":
+        return _decode_hex(raw[2:])
+    if raw[:2] == b"0b":
+        return _decode_bits(raw[2:])
+    if raw[:3] in (b"-0x", b"-0b"):
+        return -int(raw[1:], 0)
+    if _INTEGER.match(raw):
+        digits = raw.lstrip(b"-").lstrip(b"0")
+        if len(digits) <= _INT_DIGITS_MAX and _INT_MIN <= (number := int(raw)) <= _UINT_MAX:
+            return number
+    return Number(raw.decode("ascii"))
+
+
+def _decode_string(raw: bytes, mode: SqlMode) -> bytes:
+    quote = raw[:1]
+    text = raw[1:-1]
+    if b"\\" not in text or SqlMode.NO_BACKSLASH_ESCAPES in mode:
+        return text.replace(quote * 2, quote)
+    # A doubled quote is undone between escapes only: \'' is an escaped quote and then a quote.
+    parts = _ESCAPE.split(text)
+    parts[::2] = [part.replace(quote * 2, quote) for part in parts[::2]]
+    parts[1::2] = [_ESCAPED.get(part, part) for part in parts[1::2]]
+    return b"".join(parts)
+
+
+def _decode_hex(digits: bytes) -> bytes:
+    try:
+        return bytes.fromhex(("0" if len(digits) % 2 else "") + digits.decode("ascii"))
+    except ValueError:  # x'zz' is the server's to refuse
+        return b""
+
+
+def _decode_bits(digits: bytes) -> bytes:
+    try:
+        return int(digits or b"0", 2).to_bytes((len(digits) + 7) // 8, "big")
+    except ValueError:
+        return b""

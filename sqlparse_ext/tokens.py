@@ -1,0 +1,236 @@
+"""A template's tokens, and a cursor over them.
+
+Literals are single markers here (see `lexer`), so every other byte is code: words, quoted names,
+variables and operators. Words compare by `key`, their upper-case form; everything else by its
+text. Version comments (`/*! … */`) vanish and leave what is inside.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from sqlparse_ext.statements import ListSlot, Slot, TableRef
+
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+
+class Token(NamedTuple):
+    """One token of a template.
+
+    key: a word in upper case; of all others the text itself, so that a quoted name (which keeps
+        its quotes) never equals a keyword. A word behind a dot counts as quoted.
+    """
+
+    key: str
+    start: int
+    end: int
+    slot: Slot | ListSlot | None = None
+
+    @property
+    def is_word(self) -> bool:
+        """A bare name or keyword."""
+        return self.key[:1] in _WORD_FIRST or self.key[:1] >= "\x80"
+
+    @property
+    def is_name(self) -> bool:
+        """A word or a quoted name."""
+        return self.is_word or self.key[:1] in _QUOTES
+
+    @property
+    def is_variable(self) -> bool:
+        """A user variable or a system variable."""
+        return self.key[:1] == "@"
+
+
+_WORD_FIRST: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ_$0123456789")
+_QUOTES: Final = frozenset('`"')
+
+# The oldest server still met is younger than this version, so the comment is code for everyone.
+_VERSION_CERTAIN: Final = 50600
+
+_TOKEN = re.compile(
+    rb"([\w$\x80-\xff]++)"  # 1: a word
+    rb"|([\x00\x01\x04])"  # 2: a slot
+    rb"|/\*(M?)!([0-9]*+)"  # 3, 4: a version comment opens
+    rb"|(\*/)"  # 5: one closes, or an operator and a slash
+    rb"|(/\*(?:vt)?\+.*?\*/)"  # 6: a hint
+    rb"|`(?:[^`]|``)*+`|\"(?:[^\"]|\"\")*+\""
+    rb"|@(?:`(?:[^`]|``)*+`|'[^']*+'|\"[^\"]*+\"|[@\w$.\x80-\xff]*+)"
+    rb"|<=>|:=|<>|!=|<=|>=|&&|\|\||->>|->|<<|>>|[^\s]",
+    re.DOTALL,
+)
+_WORD, _SLOT, _MARIADB, _VERSION, _CLOSE, _HINT = range(1, 7)
+
+
+class Tokens(NamedTuple):
+    """The tokens of one template.
+
+    hints: `/*+ … */` and `/*vt+ … */`, as written.
+    uncertain: part of the text is in a comment that only some servers execute.
+    whole: all of the text is inside one version comment.
+    """
+
+    tokens: list[Token]
+    hints: list[bytes]
+    uncertain: bool
+    whole: bool
+
+
+def tokenise(template: bytes) -> Tokens:
+    """Cut *template* into its tokens."""
+    tokens: list[Token] = []
+    hints: list[bytes] = []
+    depth = slot = 0
+    opened_first = uncertain = outside = False
+    for match in _TOKEN.finditer(template):
+        start, end = match.span()
+        group = match.lastindex
+        if group == _WORD:
+            # Upper case in ASCII only: a word must not become a keyword by Unicode's rules.
+            key = match[0].upper().decode("utf-8", "surrogateescape")
+            if tokens and tokens[-1].key == ".":
+                key = "`" + key  # t.order, t.end: behind a dot every word is a name
+            tokens.append(Token(key, start, end))
+        elif group == _SLOT:
+            kind = ListSlot if match[0] == b"\4" else Slot
+            tokens.append(Token(match[0].decode("ascii"), start, end, kind(slot)))
+            slot += 1
+        elif group == _VERSION:
+            depth += 1
+            opened_first = opened_first or not tokens
+            uncertain |= (
+                bool(match[_MARIADB]) or int(match[_VERSION][:9] or b"0") > _VERSION_CERTAIN
+            )
+            continue
+        elif group == _HINT:
+            hints.append(match[0])
+            continue
+        elif group == _CLOSE:
+            if depth:
+                depth -= 1
+                continue
+            tokens += (Token("*", start, start + 1), Token("/", start + 1, end))
+        else:
+            tokens.append(Token(match[0].decode("utf-8", "surrogateescape"), start, end))
+        outside |= not depth and tokens[-1].key != ";"
+    return Tokens(tokens, hints, uncertain, opened_first and not outside)
+
+
+def unquote(token: Token, template: bytes) -> str:
+    """Return the name that *token* (a word, quoted name or user variable) stands for."""
+    text = template[token.start : token.end].decode("utf-8", "surrogateescape").lstrip("@")
+    quote = text[:1]
+    if quote in ("`", '"', "'") and len(text) > 1:
+        return text[1:-1].replace(quote * 2, quote)
+    return text
+
+
+END: Final = Token("", -1, -1)
+
+
+def stand_in(key: str) -> Token:
+    """Return a token that is not in the template, to be read by its key."""
+    return Token(key, 0, 0)
+
+
+class Cursor:
+    """A place among a template's tokens. Past the end stands END, whose key is empty."""
+
+    def __init__(self, tokens: list[Token], template: bytes, at: int = 0) -> None:
+        self.tokens = tokens
+        self.template = template
+        self.at = at
+
+    def peek(self, ahead: int = 0) -> Token:
+        """Return the token *ahead* of here without moving."""
+        place = self.at + ahead
+        return self.tokens[place] if place < len(self.tokens) else END
+
+    @property
+    def key(self) -> str:
+        """The key of the token here."""
+        return self.peek().key
+
+    def take(self) -> Token:
+        """Return the token here and move on."""
+        token = self.peek()
+        self.at += 1
+        return token
+
+    def accept(self, *keys: str) -> bool:
+        """Move past these tokens if they stand here, all of them and in this order."""
+        if any(self.peek(ahead).key != key for ahead, key in enumerate(keys)):
+            return False
+        self.at += len(keys)
+        return True
+
+    def accept_any(self, keys: Collection[str]) -> str:
+        """Move past one token of *keys* and return its key; else return ""."""
+        if self.key in keys:
+            return self.take().key
+        return ""
+
+    def skip_all(self, keys: Collection[str]) -> frozenset[str]:
+        """Move past all tokens of *keys* and return which there were."""
+        seen = set()
+        while key := self.accept_any(keys):
+            seen.add(key)
+        return frozenset(seen)
+
+    def skip_parens(self) -> bool:
+        """At a parenthesis, move behind the one that closes it. False when there is none."""
+        if self.key != "(":
+            return False
+        depth = 0
+        while self.at < len(self.tokens):
+            key = self.take().key
+            depth += (key == "(") - (key == ")")
+            if not depth:
+                return True
+        return False
+
+    def name(self) -> str | None:
+        """Move past a name and return it without quotes; None when there is none."""
+        return unquote(self.take(), self.template) if self.peek().is_name else None
+
+    def table(self) -> TableRef | None:
+        """Move past `name` or `schema.name`; None when there is none."""
+        first = self.name()
+        if first is None:
+            return None
+        if self.accept("."):
+            second = self.name()
+            return None if second is None else TableRef(first, second)
+        return TableRef(None, first)
+
+    def find(self, keys: Collection[str]) -> int:
+        """Return the index of the next token of *keys* outside of parentheses, or the end."""
+        depth = 0
+        for place in range(self.at, len(self.tokens)):
+            key = self.tokens[place].key
+            if key == "(":
+                depth += 1
+            elif key == ")":
+                depth -= 1
+                if depth < 0:
+                    return place
+            elif not depth and key in keys:
+                return place
+        return len(self.tokens)
+
+
+def split_commas(tokens: list[Token], start: int, end: int) -> list[tuple[int, int]]:
+    """Return the ranges between the commas outside of parentheses in tokens[start:end]."""
+    ranges = []
+    depth = 0
+    for place in range(start, end):
+        key = tokens[place].key
+        depth += (key == "(") - (key == ")")
+        if key == "," and not depth:
+            ranges.append((start, place))
+            start = place + 1
+    ranges.append((start, end))
+    return ranges

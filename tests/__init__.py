@@ -1,0 +1,1 @@
+"""The suite; tests/README.md says how to run each tier."""

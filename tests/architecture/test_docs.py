@@ -1,0 +1,110 @@
+"""The documents speak of what exists: modules, their names, files and `./dev` commands."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("proxy", "engine", "sqlparse_ext", "spark")
+DOCUMENTS = sorted(
+    path
+    for pattern in ("*.md", "docs/**/*.md", ".github/*.md", "tests/README.md")
+    for path in ROOT.glob(pattern)
+)
+ROOTS = "|".join((*PACKAGES, "tests", "docs", "bench", "examples"))
+
+DOTTED = re.compile(rf"`((?:{'|'.join(PACKAGES)})(?:\.[A-Za-z_][A-Za-z0-9_]*)+)(?:\(\))?`")
+PATH = re.compile(rf"`((?:{ROOTS})/[A-Za-z0-9_./-]*)`")
+LINK = re.compile(r"\]\(([^)#\s]+)[^)]*\)")
+DEV = re.compile(r"\./dev ([a-z]+)")
+
+
+def mentions(pattern: re.Pattern[str]) -> Iterator[tuple[str, str]]:
+    """Yield the document, from the root, and what it mentions."""
+    for document in DOCUMENTS:
+        for match in pattern.finditer(document.read_text()):
+            yield str(document.relative_to(ROOT)), match[1]
+
+
+def defines(path: Path, names: list[str]) -> bool:
+    """Say whether the module at *path* has the name, or the class the member, *names* leads to."""
+    body: list[ast.stmt] = ast.parse(path.read_text()).body
+    for name in names:
+        found = [node for node in body if name in bound(node)]
+        if not found:
+            return False
+        body = found[-1].body if isinstance(found[-1], ast.ClassDef) else []
+    return True
+
+
+def bound(node: ast.stmt) -> set[str]:
+    """Return the names that *node* gives its module or class, attributes set on self included."""
+    match node:
+        case ast.ClassDef(name=name):
+            return {name}
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+            own = {name} | {
+                target.attr
+                for inner in ast.walk(node)
+                for target in targets(inner)
+                if isinstance(target, ast.Attribute)
+            }
+            return own if name == "__init__" else {name}
+        case ast.ImportFrom(names=names) | ast.Import(names=names):
+            return {alias.asname or alias.name for alias in names}
+        case _:
+            return {target.id for target in targets(node) if isinstance(target, ast.Name)}
+
+
+def targets(node: ast.AST) -> list[ast.expr]:
+    match node:
+        case ast.Assign(targets=targets):
+            return targets
+        case ast.AnnAssign(target=target):
+            return [target]
+        case _:
+            return []
+
+
+def exists(name: str) -> bool:
+    """Say whether *name* is a module or a name in one."""
+    parts = name.split(".")
+    for length in range(len(parts), 0, -1):
+        path = ROOT.joinpath(*parts[:length])
+        if path.with_suffix(".py").exists():
+            return defines(path.with_suffix(".py"), parts[length:])
+        if path.is_dir():
+            return length == len(parts) or defines(path / "__init__.py", parts[length:])
+    return False
+
+
+def test_every_module_and_name_mentioned_exists():
+    assert not [(doc, name) for doc, name in mentions(DOTTED) if not exists(name)]
+
+
+def test_every_path_mentioned_exists():
+    assert not [(doc, path) for doc, path in mentions(PATH) if not (ROOT / path).exists()]
+
+
+def test_every_link_to_a_file_leads_to_one():
+    assert not [
+        (doc, target)
+        for doc, target in mentions(LINK)
+        if "://" not in target and not (ROOT / doc).parent.joinpath(target).exists()
+    ]
+
+
+def test_every_dev_command_mentioned_is_one():
+    commands = re.findall(r"^  ([a-z]+)\)$", (ROOT / "dev").read_text(), re.MULTILINE)
+    assert not [(doc, name) for doc, name in mentions(DEV) if name not in commands]
+
+
+def test_the_check_knows_a_name_that_is_not_there():
+    assert exists("proxy.config.load")
+    assert exists("proxy.config.Server.host")
+    assert exists("proxy.embedded.EmbeddedServer.log_path")
+    assert not exists("proxy.config.nothing")
+    assert not exists("proxy.config.Server.nothing")
+    assert not exists("proxy.nothing")

@@ -1,0 +1,121 @@
+"""The proxy that most tests of this tier share: one a family, with two keyspaces.
+
+`plain` is unsharded, `commerce` has the shards -80 and 80- and is sharded by the hash of id (the
+tables of VSCHEMA). Both keyspaces have databases of another name, so that whoever mixes them up
+is found out. A test's tables are dropped behind it, and a test during which the proxy logged an
+internal error fails, whatever else it says.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from proxy.embedded import Family
+from tests.fixtures.fix_proxy import RunningProxy, keyspace_toml, proxies_of, write_vschema
+from tests.fixtures.fix_servers import DatabaseServer, Farm, execute, names
+from tests.fixtures.fix_streams import message_table, run
+
+
+VSCHEMA = {
+    "sharded": True,
+    "vindexes": {"hash": {"type": "hash"}, "binary_md5": {"type": "binary_md5"}},
+    "tables": {
+        "my_message": {"column_vindexes": [{"column": "id", "name": "hash"}]},
+        "other_message": {"column_vindexes": [{"column": "id", "name": "hash"}]},
+        "named": {"column_vindexes": [{"column": "id", "name": "binary_md5"}]},
+        "customer": {"column_vindexes": [{"column": "id", "name": "hash"}]},
+        "purchase": {"column_vindexes": [{"column": "customer_id", "name": "hash"}]},
+    },
+}
+SETTINGS = """[server]
+listen = "127.0.0.1:0"
+schema_reload = 1
+connect_timeout = 2
+failover_buffer = 5
+"""
+# What the hash vindex says of small numbers.
+LOW_IDS = (1, 2, 3, 5, 9)  # shard -80
+HIGH_IDS = (4, 6, 7, 8, 10)  # shard 80-
+FAULTS = ("internal error", "Traceback", "Exception in callback", "was never ")
+
+CreateTable = Callable[..., str]
+
+
+@dataclass(frozen=True)
+class House:
+    """The shared proxy and what stands behind it."""
+
+    proxy: RunningProxy
+    servers: tuple[DatabaseServer, DatabaseServer]
+    databases: dict[str, str]
+
+    def servers_of(self, keyspace: str) -> tuple[DatabaseServer, ...]:
+        """Return the servers that hold the shards of *keyspace*, in order."""
+        return self.servers[:1] if keyspace == "plain" else self.servers
+
+    def direct(
+        self, sql: str, *, keyspace: str = "plain", shard: int = 0
+    ) -> tuple[tuple[Any, ...], ...]:
+        """Run a statement on a shard's server itself, past the proxy."""
+        server = self.servers_of(keyspace)[shard]
+        return execute(server, sql, database=self.databases[keyspace])
+
+
+@pytest.fixture(scope="session")
+def shared_house(
+    farm: Farm, family: Family, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[House]:
+    servers = farm.server(family, 0), farm.server(family, 1)
+    prefix = next(names)
+    databases = {keyspace: f"{prefix}_{keyspace}" for keyspace in ("plain", "commerce")}
+    for keyspace, database in databases.items():
+        for server in servers[:1] if keyspace == "plain" else servers:
+            execute(server, f"CREATE DATABASE {database} CHARACTER SET utf8mb4")
+    folder = tmp_path_factory.mktemp("house")
+    vschema = write_vschema(folder, VSCHEMA)
+    config = folder / "proxy.toml"
+    config.write_text(
+        SETTINGS
+        + keyspace_toml("plain", servers[:1], databases["plain"])
+        + keyspace_toml("commerce", servers, databases["commerce"], vschema)
+    )
+    proxy = RunningProxy(config, {})
+    yield House(proxy, servers, databases)
+    proxy.close()
+
+
+@pytest.fixture
+def house(shared_house: House, request: pytest.FixtureRequest) -> Iterator[House]:
+    """The shared proxy, for one test: its connections, tables and faults end with it."""
+    proxy = shared_house.proxy
+    assert proxy.process.poll() is None, f"the shared proxy ended:\n{proxy.log()[-5000:]}"
+    request.node.stash[proxies_of] = [proxy]
+    logged = len(proxy.log())
+    yield shared_house
+    proxy.disconnect()
+    for keyspace, database in shared_house.databases.items():
+        for server in shared_house.servers_of(keyspace):
+            for (table,) in execute(server, f"SHOW TABLES FROM {database}"):
+                execute(server, f"DROP TABLE {database}.{table}")
+    news = proxy.log()[logged:]
+    assert not any(fault in news for fault in FAULTS), news
+
+
+@pytest.fixture(params=["plain", "commerce"], ids=["unsharded", "sharded"])
+def keyspace(request: pytest.FixtureRequest) -> str:
+    """Both keyspaces in turn, for what is the same with one shard and with two."""
+    return str(request.param)
+
+
+@pytest.fixture
+def create(house: House) -> CreateTable:
+    """A function that creates a message table through the proxy and returns its name."""
+
+    def create(keyspace: str, name: str = "my_message", **options: Any) -> str:
+        connection = house.proxy.connect(database=keyspace, autocommit=True)
+        run(connection, message_table(name, **options))
+        return name
+
+    return create

@@ -1,0 +1,76 @@
+import pytest
+from hypothesis import given, strategies as st
+
+from proxy.errors import WireError
+from proxy.wire.codec import Cursor, lenenc_bytes, lenenc_int, read_lenenc_int
+
+
+@given(value=st.integers(0, (1 << 64) - 1))
+def test_integers_come_back(value):
+    encoded = lenenc_int(value)
+    assert read_lenenc_int(b"??" + encoded + b"!", 2) == (value, 2 + len(encoded))
+
+
+@pytest.mark.parametrize(
+    ("value", "encoded"),
+    [
+        (0, b"\x00"),
+        (250, b"\xfa"),
+        (251, b"\xfc\xfb\x00"),
+        (0xFFFF, b"\xfc\xff\xff"),
+        (0x10000, b"\xfd\x00\x00\x01"),
+        (0xFFFFFF, b"\xfd\xff\xff\xff"),
+        (0x1000000, b"\xfe\x00\x00\x00\x01\x00\x00\x00\x00"),
+    ],
+)
+def test_integers_take_the_form_of_the_manual(value, encoded):
+    assert lenenc_int(value) == encoded
+
+
+@given(value=st.binary(max_size=300))
+def test_strings_come_back(value):
+    cursor = Cursor(lenenc_bytes(value) + b"!")
+    assert cursor.lenenc_bytes() == value
+    assert cursor.rest() == b"!"
+
+
+@pytest.mark.parametrize("payload", [b"", b"\xfb", b"\xff", b"\xfc\x00", b"\xfe1234567"])
+def test_an_integer_that_is_cut_or_null_is_refused(payload):
+    with pytest.raises(WireError):
+        read_lenenc_int(payload, 0)
+
+
+def test_a_cursor_reads_in_order():
+    cursor = Cursor(b"x\x02\x01name\0\x03abcrest", pos=1)
+    assert cursor.uint(2) == 0x0102
+    assert cursor.until_nul() == b"name"
+    assert cursor.lenenc_bytes() == b"abc"
+    assert cursor.remaining == 4
+    assert cursor.rest() == b"rest"
+    assert cursor.remaining == 0
+
+
+_STEPS = [
+    lambda cursor: cursor.take(5),
+    lambda cursor: cursor.uint(4),
+    lambda cursor: cursor.until_nul(),
+    lambda cursor: cursor.lenenc_int(),
+    lambda cursor: cursor.lenenc_bytes(),
+    lambda cursor: cursor.rest(),
+]
+
+
+@given(payload=st.binary(max_size=40), steps=st.lists(st.sampled_from(_STEPS), max_size=10))
+def test_a_cursor_never_leaves_its_packet(payload, steps):
+    cursor = Cursor(payload)
+    try:
+        for step in steps:
+            step(cursor)
+    except WireError:
+        pass
+    assert 0 <= cursor.pos <= len(payload)
+
+
+def test_a_string_without_its_nul_is_refused():
+    with pytest.raises(WireError):
+        Cursor(b"root").until_nul()

@@ -1,0 +1,72 @@
+import contextlib
+
+import pytest
+from hypothesis import given, strategies as st
+
+from proxy.errors import WireError
+from proxy.wire import commands
+from proxy.wire.commands import parse_command
+
+
+@pytest.mark.parametrize(
+    ("payload", "command"),
+    [
+        (b"\x01", commands.Quit()),
+        (b"\x02shop", commands.InitDb(b"shop")),
+        (b"\x03select 1", commands.Query(b"select 1")),
+        (b"\x04t\0%a", commands.FieldList(b"t", b"%a")),
+        (b"\x09", commands.Statistics()),
+        (b"\x0c\x07\0\0\0", commands.ProcessKill(7)),
+        (b"\x0d", commands.Debug()),
+        (b"\x0e", commands.Ping()),
+        (b"\x11root\0", commands.ChangeUser(b"\x11root\0")),
+        (b"\x16select ?", commands.StmtPrepare(b"select ?")),
+        (b"\x17\1\0\0\0\1\1\0\0\0rest", commands.StmtExecute(1, 1, b"rest")),
+        (b"\x18\1\0\0\0\2\0data", commands.StmtSendLongData(1, 2, b"data")),
+        (b"\x19\1\0\0\0", commands.StmtClose(1)),
+        (b"\x1a\1\0\0\0", commands.StmtReset(1)),
+        (b"\x1b\0\0", commands.SetOption(multi_statements=True)),
+        (b"\x1b\1\0", commands.SetOption(multi_statements=False)),
+        (b"\x1c\1\0\0\0\x0a\0\0\0", commands.StmtFetch(1, 10)),
+        (b"\x1f", commands.ResetConnection()),
+        (b"\x12anything", commands.Unknown(0x12)),
+        (b"\xfa", commands.Unknown(0xFA)),
+    ],
+)
+def test_commands_are_read(payload, command):
+    assert parse_command(payload) == command
+
+
+@pytest.mark.parametrize("payload", [b"", b"\x04t", b"\x0c\1", b"\x17\1\0\0\0", b"\x1b\2\0"])
+def test_broken_commands_are_refused(payload):
+    with pytest.raises(WireError):
+        parse_command(payload)
+
+
+@given(payload=st.binary(max_size=40))
+def test_noise_raises_nothing_but_wire_errors(payload):
+    with contextlib.suppress(WireError):
+        parse_command(payload)
+
+
+@pytest.mark.parametrize(
+    ("packet", "command"),
+    [
+        (commands.query(b"select 1"), commands.Query(b"select 1")),
+        (commands.init_db(b"shop"), commands.InitDb(b"shop")),
+        (commands.field_list(b"t", b"%"), commands.FieldList(b"t", b"%")),
+        (commands.ping(), commands.Ping()),
+        (commands.quit_(), commands.Quit()),
+        (commands.statistics(), commands.Statistics()),
+        (commands.reset_connection(), commands.ResetConnection()),
+        (commands.set_option(multi_statements=True), commands.SetOption(multi_statements=True)),
+        (
+            commands.set_option(multi_statements=False),
+            commands.SetOption(multi_statements=False),
+        ),
+    ],
+)
+def test_what_is_sent_to_backends_reads_as_what_it_means(packet, command):
+    assert int.from_bytes(packet[:3], "little") == len(packet) - 4
+    assert packet[3] == 0
+    assert parse_command(packet[4:]) == command

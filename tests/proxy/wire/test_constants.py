@@ -1,0 +1,45 @@
+from proxy.wire.constants import (
+    BACKEND_NEEDS,
+    BACKEND_WISHES,
+    CHARSETS,
+    PROXY_OFFER,
+    UTF8MB4_CHARSET,
+    Capability,
+    Command,
+    Status,
+)
+
+
+def test_the_offer_holds_nothing_that_is_not_served():
+    for withheld in (
+        Capability.COMPRESS,
+        Capability.ZSTD_COMPRESSION,
+        Capability.QUERY_ATTRIBUTES,
+        Capability.OPTIONAL_RESULTSET_METADATA,
+        Capability.MULTI_FACTOR_AUTHENTICATION,
+        Capability.NO_SCHEMA,
+        Capability.SSL,
+    ):
+        assert not PROXY_OFFER & withheld
+
+
+def test_a_backend_never_gets_several_statements_at_once():
+    assert not BACKEND_WISHES & Capability.MULTI_STATEMENTS
+    assert not BACKEND_WISHES & Capability.QUERY_ATTRIBUTES
+    assert BACKEND_WISHES & BACKEND_NEEDS == BACKEND_NEEDS
+
+
+def test_well_known_numbers():
+    assert int(Capability.DEPRECATE_EOF) == 0x01000000
+    assert int(Capability.SESSION_TRACK) == 0x00800000
+    assert int(Status.MORE_RESULTS_EXISTS) == 8
+    assert int(Command.STMT_PREPARE) == 0x16
+
+
+def test_no_character_set_hides_ascii_inside_other_characters():
+    assert not {charset for charset, _ in CHARSETS.values()} & {
+        "gbk", "gb18030", "sjis", "cp932", "big5", "ucs2", "utf16", "utf16le", "utf32",
+    }  # fmt: skip
+    assert CHARSETS[UTF8MB4_CHARSET] == ("utf8mb4", "utf8mb4_general_ci")
+    for charset, collation in CHARSETS.values():
+        assert collation.startswith(charset)

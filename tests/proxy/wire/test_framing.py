@@ -1,0 +1,115 @@
+import contextlib
+
+import pytest
+from hypothesis import given, strategies as st
+
+from proxy.errors import OutOfOrder, PacketTooLarge
+from proxy.wire.constants import FRAME_BYTES_MAX
+from proxy.wire.framing import Framer, frame, frames, frames_used
+from tests.proxy.wire.streams import cut, places, small_frames
+
+
+def read(framer, pieces):
+    payloads = []
+    for piece in pieces:
+        framer.feed(piece)
+        while (payload := framer.next_packet()) is not None:
+            payloads.append(payload)
+    return payloads
+
+
+@given(payloads=st.lists(st.binary(max_size=40)), places=places)
+def test_any_cut_of_the_stream_gives_the_same_packets(payloads, places):
+    stream, following = frames(payloads, 0)
+    framer = Framer(1 << 20)
+    assert read(framer, cut(stream, places)) == payloads
+    assert framer.next_sequence == following == len(payloads) % 256
+    assert not framer.is_mid_packet
+
+
+@given(payloads=st.lists(st.binary(max_size=60), max_size=6), places=places)
+def test_long_payloads_are_joined_from_their_frames(payloads, places):
+    with small_frames(16):
+        stream, following = frames(payloads, 7)
+        framer = Framer(1 << 20)
+        framer.next_sequence = 7
+        assert read(framer, cut(stream, places)) == payloads
+        assert framer.next_sequence == following
+        assert following == (7 + sum(frames_used(len(each)) for each in payloads)) % 256
+
+
+@pytest.mark.parametrize("extra", [-1, 0, 1])
+def test_around_sixteen_mib(extra):
+    payload = b"x" * (FRAME_BYTES_MAX + extra)
+    stream = frame(payload, 255)
+    framer = Framer(1 << 25)
+    framer.next_sequence = 255
+    assert read(framer, [stream]) == [payload]
+    assert len(stream) == len(payload) + 4 * frames_used(len(payload))
+
+
+def test_a_whole_packet_in_one_chunk_is_one_slice():
+    framer = Framer(100)
+    framer.feed(frame(b"\x03select 1", 0))
+    assert framer.next_packet() == b"\x03select 1"
+    assert framer.next_packet() is None
+
+
+def test_a_wrong_number_is_refused():
+    framer = Framer(100)
+    framer.feed(frame(b"x", 1))
+    with pytest.raises(OutOfOrder):
+        framer.next_packet()
+
+
+def test_the_owner_may_restart_the_numbers_between_two_packets():
+    framer = Framer(100)
+    framer.feed(frame(b"a", 0) + frame(b"b", 0))
+    assert framer.next_packet() == b"a"
+    framer.reset_sequence()
+    assert framer.next_packet() == b"b"
+
+
+def test_size_is_judged_by_the_header_alone():
+    framer = Framer(100)
+    framer.feed(frame(b"x" * 101, 0)[:4])
+    with pytest.raises(PacketTooLarge):
+        framer.next_packet()
+    framer = Framer(100)
+    framer.feed(frame(b"x" * 100, 0))
+    assert framer.next_packet() == b"x" * 100
+
+
+def test_size_is_counted_over_all_frames_of_a_payload():
+    with small_frames(16):
+        framer = Framer(40)
+        framer.feed(frame(b"x" * 41, 0)[: 20 + 20 + 4])
+        with pytest.raises(PacketTooLarge):
+            framer.next_packet()
+
+
+def test_half_a_packet_is_noticed():
+    framer = Framer(100)
+    before = framer.is_mid_packet
+    framer.feed(b"\x05")
+    assert (before, framer.is_mid_packet) == (False, True)
+    with small_frames(4):
+        framer = Framer(100)
+        framer.feed(frame(b"abcd", 0)[:8])
+        assert framer.next_packet() is None
+        assert framer.is_mid_packet, "a full frame is always followed by another"
+
+
+def test_what_is_no_packet_can_be_taken_back():
+    framer = Framer(100)
+    framer.feed(frame(b"ask for TLS", 0) + b"\x16\x03\x01client hello")
+    assert framer.next_packet() == b"ask for TLS"
+    assert framer.take_rest() == b"\x16\x03\x01client hello"
+    assert framer.take_rest() == b""
+
+
+@given(data=st.binary(max_size=60), places=places)
+def test_noise_gives_packets_or_wire_errors(data, places):
+    framer = Framer(32)
+    with contextlib.suppress(OutOfOrder, PacketTooLarge):
+        read(framer, cut(data, places))

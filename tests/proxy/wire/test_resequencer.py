@@ -1,0 +1,179 @@
+import contextlib
+
+import pytest
+from hypothesis import given, strategies as st
+
+from proxy.errors import WireError
+from proxy.wire.constants import Status
+from proxy.wire.framing import frame, frames
+from proxy.wire.resequencer import Resequencer
+from proxy.wire.response import Answer
+from proxy.wire.resultset import (
+    Column,
+    Tracker,
+    column_count,
+    column_definition,
+    eof_packet,
+    ok_packet,
+    text_row,
+)
+from tests.proxy.wire.streams import (
+    BACKEND,
+    MODERN,
+    MODERN_WITHOUT_TRACK,
+    OLD,
+    OLD_WITH_TRACK,
+    Done,
+    Failed,
+    Rows,
+    answers,
+    backend_stream,
+    client_payloads,
+    cut,
+    dones,
+    ok_of,
+    places,
+    result_sets,
+    small_frames,
+)
+
+
+CLIENTS = [MODERN, MODERN_WITHOUT_TRACK, OLD, OLD_WITH_TRACK]
+DEFINITION = column_definition(Column("id"))
+ONE = Rows((DEFINITION,), (text_row([b"1"]),), Done())
+
+
+@given(
+    parts=answers(),
+    places=places,
+    capabilities=st.sampled_from(CLIENTS),
+    sequence=st.integers(0, 255),
+    keeps=st.booleans(),
+    more=st.booleans(),
+)
+def test_any_cut_of_the_stream_gives_the_client_the_same_packets(
+    parts, places, capabilities, sequence, keeps, more
+):
+    expected = client_payloads(parts, capabilities, keeps_state=keeps, more_results=more)
+    reader = Resequencer(
+        capabilities, sequence=sequence, forward_trackers=keeps, more_results=more
+    )
+    out = b"".join(reader.feed(piece) for piece in cut(backend_stream(parts), places))
+    assert (out, reader.next_sequence) == frames(expected, sequence)
+    assert reader.done
+    assert reader.rows == sum(len(part.rows) for part in parts if isinstance(part, Rows))
+
+
+@given(
+    shards=st.lists(result_sets(end=dones), min_size=1, max_size=4),
+    places=places,
+    capabilities=st.sampled_from(CLIENTS),
+)
+def test_the_answers_of_several_shards_become_one(shards, places, capabilities):
+    out = b""
+    sequence = 1
+    for index, shard in enumerate(shards):
+        is_last = index == len(shards) - 1
+        reader = Resequencer(capabilities, sequence=sequence, columns=not index, final=is_last)
+        out += b"".join(reader.feed(piece) for piece in cut(backend_stream([shard]), places))
+        assert reader.done
+        sequence = reader.next_sequence
+    whole = Rows(
+        shards[0].definitions,
+        tuple(row for shard in shards for row in shard.rows),
+        shards[-1].end,
+    )
+    assert (out, sequence) == frames(client_payloads([whole], capabilities), 1)
+
+
+@given(rows=st.lists(st.binary(min_size=1, max_size=400), max_size=5), places=places)
+def test_every_frame_of_a_long_row_gets_its_number(rows, places):
+    with small_frames(64):
+        packets = [text_row([row]) for row in rows]
+        end = ok_packet(status=2, capabilities=BACKEND, header=0xFE)
+        stream = frames([column_count(1), DEFINITION, *packets, end], 1)[0]
+        reader = Resequencer(OLD)
+        out = b"".join(reader.feed(piece) for piece in cut(stream, places))
+        eof = eof_packet(Status.AUTOCOMMIT)
+        expected = [column_count(1), DEFINITION, eof, *packets, eof]
+        assert (out, reader.next_sequence) == frames(expected, 1)
+        assert reader.rows == len(rows)
+
+
+def test_an_error_is_never_swallowed():
+    reader = Resequencer(MODERN, sequence=9, columns=False, final=False)
+    assert reader.feed(backend_stream([Failed()])) == frame(Failed().packet(), 9)
+    assert reader.done
+    broken = Rows((DEFINITION,), (text_row([b"1"]),), Failed())
+    reader = Resequencer(OLD, final=False)
+    assert reader.feed(backend_stream([broken])) == frames(client_payloads([broken], OLD), 1)[0]
+
+
+def test_the_ok_of_an_earlier_shard_is_kept_but_not_sent():
+    reader = Resequencer(MODERN, final=False)
+    assert reader.feed(backend_stream([Done(affected_rows=4, last_insert_id=9)])) == b""
+    assert not reader.forwarded
+    assert (ok_of(reader).affected_rows, ok_of(reader).last_insert_id) == (4, 9)
+    assert reader.next_sequence == 1
+
+
+def test_an_empty_first_shard_still_ends_its_columns_for_an_old_client():
+    empty = Rows((DEFINITION,), (), Done())
+    reader = Resequencer(OLD, final=False)
+    out = reader.feed(backend_stream([empty]))
+    assert out == frames([column_count(1), DEFINITION, eof_packet(2)], 1)[0]
+
+
+def test_a_cursor_has_one_eof_for_an_old_client():
+    # COM_STMT_EXECUTE with a cursor: columns, and nothing until COM_STMT_FETCH.
+    status = int(Status.CURSOR_EXISTS | Status.AUTOCOMMIT)
+    opened = Rows((DEFINITION,), (), Done(status=status))
+    out = Resequencer(OLD).feed(backend_stream([opened]))
+    assert out == frames([column_count(1), DEFINITION, eof_packet(status)], 1)[0]
+
+
+def test_a_list_of_fields_ends_as_the_client_expects():
+    end = ok_packet(status=2, capabilities=BACKEND, header=0xFE)
+    stream = frames([DEFINITION, DEFINITION, end], 1)[0]
+    out = Resequencer(OLD, answer=Answer.ROWS).feed(stream)
+    assert out == frames([DEFINITION, DEFINITION, eof_packet(2)], 1)[0]
+
+
+def test_a_lone_ok_reaches_an_old_client_without_session_state():
+    done = Done(affected_rows=1, trackers=(Tracker(0, "autocommit", "OFF"),))
+    reader = Resequencer(OLD, forward_trackers=True)
+    assert reader.feed(backend_stream([done])) == frame(
+        ok_packet(1, status=2, capabilities=OLD), 1
+    )
+    assert reader.trackers == done.trackers
+
+
+def test_a_file_request_gets_the_clients_number():
+    reader = Resequencer(OLD, sequence=7, allows_local_infile=True)
+    assert reader.feed(frame(b"\xfbf.csv", 1)) == frame(b"\xfbf.csv", 7)
+    assert reader.wants_local_infile == b"f.csv"
+    assert reader.next_sequence == 8
+    assert reader.infile_sequence == 2
+    # Three packets of data, 8 to 10 from the client, went on as 2 to 4.
+    ok = ok_packet(5, status=2, capabilities=BACKEND)
+    pieces = cut(frame(ok, 5), [1, 2, 6])
+    assert b"".join(reader.feed(piece) for piece in pieces) == frame(ok, 11)
+    assert reader.next_sequence == 12
+    with pytest.raises(WireError):
+        Resequencer(OLD).feed(frame(b"\xfbf.csv", 1))
+    with pytest.raises(WireError):
+        Resequencer(OLD, allows_local_infile=True).feed(frames([b"\xfbf.csv", b"\x00"], 1)[0])
+
+
+def test_what_follows_the_answer_is_left_alone():
+    reader = Resequencer(OLD)
+    reader.feed(backend_stream([ONE]) + b"more")
+    assert reader.rest == b"more"
+    with pytest.raises(WireError):
+        reader.feed(b"more")
+
+
+@given(data=st.binary(max_size=120), capabilities=st.sampled_from(CLIENTS))
+def test_noise_raises_nothing_but_wire_errors(data, capabilities):
+    with contextlib.suppress(WireError):
+        Resequencer(capabilities, allows_local_infile=True).feed(data)

@@ -1,0 +1,255 @@
+import contextlib
+
+import pytest
+from hypothesis import given, strategies as st
+
+from proxy.errors import UnknownDatabase, WireError
+from proxy.wire.constants import Capability, FieldFlag, FieldType, Status
+from proxy.wire.framing import frames
+from proxy.wire.resultset import (
+    Column,
+    Err,
+    Ok,
+    Tracker,
+    column_count,
+    column_definition,
+    encode_trackers,
+    end_of_rows,
+    eof_packet,
+    err_packet,
+    error_packet,
+    ok_packet,
+    parse_column_definition,
+    parse_err,
+    parse_ok,
+    parse_text_row,
+    parse_trackers,
+    renamed_definition,
+    resultset_head,
+    skip_lenenc,
+    terminator,
+    text_resultset,
+    text_row,
+)
+from tests.proxy.wire.streams import MODERN, MODERN_WITHOUT_TRACK, OLD, dones, result_sets
+
+
+STATE = encode_trackers([Tracker(0, "autocommit", "OFF"), Tracker(1, "", "shop")])
+
+
+@given(done=dones, is_eof=st.booleans())
+def test_an_ok_comes_back(done, is_eof):
+    ok = parse_ok(done.packet(is_eof=is_eof))
+    assert (ok.affected_rows, ok.last_insert_id) == (done.affected_rows, done.last_insert_id)
+    assert ok.status & ~Status.SESSION_STATE_CHANGED == done.status
+    assert (ok.warnings, ok.info, ok.trackers) == (done.warnings, done.info, done.trackers)
+
+
+# As MariaDB 10.11 and MySQL 9.7 send them, byte for byte; the second flag is SESSION_TRACK.
+SERVER_OKS = [
+    (b"\x00\x01\x00\x02\x00\x00\x00", False, Ok(1, 0, 2, 0, b"")),
+    (
+        b"\x00\x02\x00\x22\x00\x00\x00(Rows matched: 2  Changed: 2  Warnings: 0",
+        False,
+        Ok(2, 0, 0x22, 0, b"Rows matched: 2  Changed: 2  Warnings: 0"),
+    ),
+    (
+        b"\x00\x02\x00\x22\x00\x00\x00(Rows matched: 2  Changed: 2  Warnings: 0",
+        True,
+        Ok(2, 0, 0x22, 0, b"Rows matched: 2  Changed: 2  Warnings: 0"),
+    ),
+    (
+        b"\x00\x00\x00\x02\x40\x00\x00\x00\x04\x01\x02\x01p",
+        True,
+        Ok(0, 0, 0x4002, 0, b"", b"\x01\x02\x01p"),
+    ),
+]
+
+
+@pytest.mark.parametrize(("payload", "track", "ok"), SERVER_OKS)
+def test_an_ok_is_written_as_servers_write_it(payload, track, ok):
+    assert parse_ok(payload) == ok
+    capabilities = MODERN if track else MODERN_WITHOUT_TRACK
+    assert (
+        ok_packet(
+            ok.affected_rows,
+            ok.last_insert_id,
+            status=ok.status,
+            warnings=ok.warnings,
+            info=ok.info,
+            capabilities=capabilities,
+            session_state=ok.session_state,
+        )
+        == payload
+    )
+
+
+def test_trackers_of_both_servers_are_read():
+    mysql = b"\x00\x0f\nautocommit\x03OFF\x00\n\x08sql_mode\x00"
+    expected = (Tracker(0, "autocommit", "OFF"), Tracker(0, "sql_mode", ""))
+    assert parse_trackers(mysql) == expected
+    # SET autocommit=0 with every tracker on: STATE alone has no inner length.
+    assert parse_trackers(b"\x00\x0f\nautocommit\x03OFF\x02\x011\x05\x09\x08________") == (
+        Tracker(0, "autocommit", "OFF"),
+        Tracker(2, "", "1"),
+        Tracker(5, "", "________"),
+    )
+    assert parse_trackers(b"\x02\x02\x011") == (Tracker(2, "", "1"),), "the manual's form"
+    both_in_one = b"\x00\x19\nautocommit\x03OFF\x08sql_mode\x00"
+    assert parse_trackers(both_in_one) == expected
+
+
+@given(
+    trackers=st.lists(
+        st.builds(Tracker, st.just(0), st.text(max_size=9), st.text(max_size=300))
+        | st.builds(
+            Tracker, st.sampled_from([1, 3, 4, 5, 42]), st.just(""), st.text(max_size=300)
+        )
+        | st.just(Tracker(2, "", "1"))
+    )
+)
+def test_trackers_come_back(trackers):
+    assert parse_trackers(encode_trackers(trackers)) == tuple(trackers)
+
+
+def test_a_tracker_of_the_future_is_no_fault():
+    assert parse_trackers(b"\x2a\x03new") == (Tracker(42, "", "new"),)
+
+
+def test_session_state_goes_only_to_those_who_asked():
+    shown = ok_packet(status=2, capabilities=MODERN, session_state=STATE)
+    assert parse_ok(shown).session_state == STATE
+    hidden = ok_packet(
+        status=2 | Status.SESSION_STATE_CHANGED,
+        capabilities=MODERN_WITHOUT_TRACK,
+        session_state=STATE,
+    )
+    assert hidden == b"\x00\x00\x00\x02\x00\x00\x00"
+
+
+def test_more_warnings_than_fit_are_capped():
+    assert (
+        parse_ok(ok_packet(status=2, warnings=1 << 20, capabilities=MODERN)).warnings == 65535
+    )
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "packet"),
+    [
+        (MODERN, b"\xfe\x00\x00\x02\x00\x03\x00"),
+        (OLD, b"\xfe\x03\x00\x02\x00"),
+    ],
+)
+def test_rows_end_in_the_form_the_client_reads(capabilities, packet):
+    assert end_of_rows(capabilities, status=2, warnings=3) == packet
+    ok = Ok(0, 0, 2 | Status.SESSION_STATE_CHANGED, 3, b"", STATE)
+    assert terminator(ok, capabilities, is_eof=True) == packet
+    assert terminator(ok, capabilities, is_eof=False)[0] == 0
+
+
+def test_trackers_are_forwarded_on_request():
+    ok = Ok(0, 0, 2 | Status.SESSION_STATE_CHANGED, 3, b"info", STATE)
+    assert parse_ok(terminator(ok, MODERN, is_eof=True, forward_trackers=True)) == ok
+    hidden = parse_ok(terminator(ok, MODERN_WITHOUT_TRACK, is_eof=True, forward_trackers=True))
+    assert hidden == Ok(0, 0, 2, 3, b"info")
+
+
+def test_an_eof_is_written_as_servers_write_it():
+    assert eof_packet(0x22, 5) == b"\xfe\x05\x00\x22\x00"
+
+
+def test_an_error_comes_back():
+    packet = err_packet(1049, "42000", "Unknown database 'x'", MODERN)
+    assert parse_err(packet) == Err(1049, "42000", b"Unknown database 'x'")
+    assert error_packet(UnknownDatabase("x"), MODERN) == packet
+
+
+def test_an_error_before_the_login_has_no_sqlstate():
+    packet = err_packet(1040, "08004", "Too many connections", 0)
+    assert packet == b"\xff\x10\x04Too many connections"
+    assert parse_err(packet) == Err(1040, "HY000", b"Too many connections")
+
+
+columns = st.builds(
+    Column,
+    *[st.text(max_size=12)] * 5,
+    st.integers(0, 0xFFFF),
+    st.integers(0, 0xFFFFFFFF),
+    st.sampled_from([int(kind) for kind in FieldType]),
+    st.integers(0, 0xFFFF),
+    st.integers(0, 255),
+)
+
+
+@given(column=columns)
+def test_a_column_comes_back(column):
+    assert parse_column_definition(column_definition(column)) == column
+
+
+def test_a_column_is_written_as_servers_write_it():
+    column = Column(
+        "id", "t", "p", "t", "id", 63, 11, FieldType.LONG, FieldFlag.NOT_NULL | FieldFlag.NUM
+    )
+    assert column_definition(column) == (
+        b"\x03def\x01p\x01t\x01t\x02id\x02id\x0c\x3f\x00\x0b\x00\x00\x00\x03\x01\x80\x00\x00\x00"
+    )
+
+
+@given(column=columns, schema=st.text(max_size=300))
+def test_only_the_schema_of_a_column_is_renamed(column, schema):
+    renamed = parse_column_definition(
+        renamed_definition(column_definition(column), schema=schema)
+    )
+    assert renamed.schema == schema
+    assert renamed.name == column.name
+    assert renamed.org_table == column.org_table
+
+
+values = st.lists(
+    st.one_of(st.none(), st.binary(max_size=300), st.just(b"x" * 70_000)), max_size=5
+)
+
+
+@given(row=values)
+def test_a_row_comes_back(row):
+    payload = text_row(row)
+    assert parse_text_row(payload) == row
+    assert parse_text_row(payload, len(row)) == row
+    assert skip_lenenc(payload, 0, len(row)) == len(payload)
+    with pytest.raises(WireError):
+        parse_text_row(payload, len(row) + 1)
+    with pytest.raises(WireError):
+        skip_lenenc(payload, 0, len(row) + 1)
+
+
+@given(part=result_sets())
+def test_a_result_set_is_framed_as_the_client_reads_it(part):
+    rows = [parse_text_row(row) for row in part.rows]
+    shapes = [parse_column_definition(definition) for definition in part.definitions]
+    for capabilities in (MODERN, OLD):
+        eof = [] if capabilities & Capability.DEPRECATE_EOF else [eof_packet(2)]
+        head = [column_count(len(shapes)), *part.definitions, *eof]
+        end = end_of_rows(capabilities, status=2, warnings=1)
+        assert (
+            text_resultset(shapes, rows, capabilities=capabilities, status=2, warnings=1)
+            == frames([*head, *part.rows, end], 1)[0]
+        )
+        assert resultset_head(
+            part.definitions, capabilities=capabilities, status=2, sequence=5
+        ) == frames(head, 5)
+
+
+@given(payload=st.binary(max_size=60))
+def test_noise_raises_nothing_but_wire_errors(payload):
+    for read in (
+        lambda data: parse_ok(data).trackers,
+        lambda data: parse_ok(b"\0\0\0\0\x40\0\0" + data).trackers,
+        parse_err,
+        parse_column_definition,
+        parse_text_row,
+        parse_trackers,
+        lambda data: skip_lenenc(data, 0, 3),
+        lambda data: renamed_definition(data, schema="x"),
+    ):
+        with contextlib.suppress(WireError):
+            read(payload)

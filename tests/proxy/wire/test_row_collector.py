@@ -1,0 +1,88 @@
+import contextlib
+
+import pytest
+from hypothesis import given, strategies as st
+
+from proxy.errors import WireError
+from proxy.wire.framing import frames
+from proxy.wire.resultset import Column, column_count, column_definition, ok_packet, text_row
+from proxy.wire.row_collector import RowCollector
+from tests.proxy.wire.streams import (
+    BACKEND,
+    Done,
+    Failed,
+    Rows,
+    backend_stream,
+    cut,
+    error_of,
+    ok_of,
+    places,
+    result_sets,
+    small_frames,
+)
+
+
+DEFINITION = column_definition(Column("id"))
+ONE = Rows((DEFINITION,), (text_row([b"1"]),), Done())
+
+
+@given(part=result_sets(), places=places)
+def test_any_cut_of_the_stream_gives_the_same_rows(part, places):
+    reader = RowCollector()
+    rows = [row for piece in cut(backend_stream([part]), places) for row in reader.feed(piece)]
+    assert tuple(rows) == part.rows
+    assert tuple(reader.columns) == part.definitions
+    assert reader.done
+    assert reader.rows == len(rows)
+    if isinstance(part.end, Failed):
+        assert error_of(reader).code == part.end.code
+    else:
+        assert ok_of(reader).warnings == part.end.warnings
+        assert reader.trackers == part.end.trackers
+
+
+@given(rows=st.lists(st.binary(min_size=1, max_size=400), max_size=5), places=places)
+def test_long_rows_are_joined(rows, places):
+    with small_frames(64):
+        packets = [text_row([row]) for row in rows]
+        end = ok_packet(status=2, capabilities=BACKEND, header=0xFE)
+        stream = frames([column_count(1), DEFINITION, *packets, end], 1)[0]
+        reader = RowCollector()
+        assert [row for piece in cut(stream, places) for row in reader.feed(piece)] == packets
+        assert reader.done
+
+
+def test_rows_come_as_soon_as_they_are_whole():
+    stream = backend_stream([Rows((DEFINITION,), (text_row([b"1"]), text_row([b"2"])), Done())])
+    reader = RowCollector()
+    head = frames([column_count(1), DEFINITION], 1)[0]
+    assert reader.feed(head) == []
+    assert reader.head_complete
+    one = len(head) + 6
+    assert reader.feed(stream[len(head) : one]) == [text_row([b"1"])]
+    assert not reader.done
+
+
+def test_an_answer_without_rows_has_an_ok():
+    reader = RowCollector()
+    assert reader.feed(backend_stream([Done(affected_rows=2)]) + b"rest") == []
+    assert ok_of(reader).affected_rows == 2
+    assert reader.rest == b"rest"
+
+
+def test_a_second_result_set_is_refused():
+    with pytest.raises(WireError):
+        RowCollector().feed(backend_stream([ONE, ONE]))
+
+
+def test_nothing_may_follow_the_end():
+    reader = RowCollector()
+    reader.feed(backend_stream([ONE]))
+    with pytest.raises(WireError):
+        reader.feed(b"x")
+
+
+@given(data=st.binary(max_size=120))
+def test_noise_raises_nothing_but_wire_errors(data):
+    with contextlib.suppress(WireError):
+        RowCollector().feed(data)

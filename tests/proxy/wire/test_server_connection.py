@@ -1,0 +1,357 @@
+import pytest
+from hypothesis import given, strategies as st
+
+from proxy.errors import (
+    AccessDenied,
+    InsecureTransport,
+    OutOfOrder,
+    PacketTooLarge,
+    ServerShutdown,
+    TooManyConnections,
+    UnknownDatabase,
+    WireError,
+)
+from proxy.wire import commands
+from proxy.wire.auth import Authenticated
+from proxy.wire.client_connection import ClientConnection, Ready, StartTls
+from proxy.wire.constants import NATIVE_PASSWORD, PROXY_OFFER, Capability, Status
+from proxy.wire.framing import Framer, frame
+from proxy.wire.handshake import (
+    Greeting,
+    LoginRequest,
+    decode_greeting,
+    encode_change_user,
+    encode_login,
+    encode_tls_request,
+)
+from proxy.wire.resultset import Tracker, encode_trackers, parse_err, parse_ok
+from proxy.wire.scramble import native_proof, sha2_proof
+from proxy.wire.server_connection import (
+    Closed,
+    CommandReceived,
+    Event,
+    InfileData,
+    Limits,
+    LoginAttempt,
+    Phase,
+    ServerConnection,
+    TlsRequested,
+    refusal,
+)
+from tests.proxy.wire.accounts import KEY, NONCE, PASSWORD, authenticator
+from tests.proxy.wire.streams import cut, places
+
+
+def connection(*, tls=False, kinds=("empty", "clear", "crypt", "native"), **options):
+    offer = PROXY_OFFER | (Capability.SSL if tls else 0)
+    greeting = Greeting("8.0.36", 7, NONCE, int(offer))
+    server = ServerConnection(greeting, authenticator(*kinds, rsa_key=KEY), host="h", **options)
+    assert decode_greeting(server.data_to_send()[4:]) == greeting
+    return server
+
+
+def login(user="empty", password="", flags=PROXY_OFFER, database=None, plugin=None):
+    proof = sha2_proof(password.encode(), NONCE)
+    return LoginRequest(
+        user, proof, database, int(flags), 45, plugin=plugin or "caching_sha2_password"
+    )
+
+
+def logged_in(**options):
+    server = connection(**options)
+    *_, proof = server.receive(frame(encode_login(login()), 1))
+    assert proof == Authenticated("empty")
+    server.accept()
+    assert server.phase is Phase.COMMAND
+    server.data_to_send()
+    return server
+
+
+def payloads(data, sequence):
+    framer = Framer(1 << 24)
+    framer.next_sequence = sequence
+    framer.feed(data)
+    found = []
+    while (payload := framer.next_packet()) is not None:
+        found.append(payload)
+    return found
+
+
+def test_a_login_is_reported_proven_and_answered():
+    server = connection()
+    request = login(database="shop")
+    events = server.receive(frame(encode_login(request), 1))
+    assert events == [LoginAttempt(request, is_change=False), Authenticated("empty")]
+    phase = server.phase
+    assert phase is Phase.DECIDING
+    assert (server.user, server.login) == ("empty", request)
+    server.accept(
+        status=Status.AUTOCOMMIT, session_state=encode_trackers([Tracker(1, "", "shop")])
+    )
+    (ok,) = payloads(server.data_to_send(), 2)
+    assert parse_ok(ok).trackers == (Tracker(1, "", "shop"),)
+    assert server.phase is Phase.COMMAND
+
+
+def test_a_login_may_be_proven_and_still_refused():
+    server = connection()
+    server.receive(frame(encode_login(login(database="nowhere")), 1))
+    server.refuse(UnknownDatabase("nowhere"))
+    (error,) = payloads(server.data_to_send(), 2)
+    assert parse_err(error).code == 1049
+    assert server.receive(commands.query(b"select 1")) == []
+
+
+def test_flags_in_force_are_those_of_both_sides():
+    server = connection()
+    server.receive(
+        frame(encode_login(login(flags=PROXY_OFFER | Capability.QUERY_ATTRIBUTES)), 1)
+    )
+    assert server.capabilities == PROXY_OFFER
+
+
+@given(data=st.binary(max_size=200), places=places)
+def test_no_command_is_read_after_a_refused_login(data, places):
+    server = connection()
+    events = server.receive(frame(encode_login(login("clear", "wrong")), 1))
+    assert isinstance(events[-1], Closed)
+    assert isinstance(events[-1].error, AccessDenied)
+    (error,) = payloads(server.data_to_send(), 2)
+    assert parse_err(error).sqlstate == "28000"
+    for piece in cut(commands.query(b"select 1") + data, places):
+        assert server.receive(piece) == []
+    assert server.data_to_send() == b""
+    assert server.user is None
+
+
+def test_a_command_sent_along_with_a_wrong_password_is_not_read():
+    server = connection()
+    stream = frame(encode_login(login("clear", "wrong")), 1) + commands.query(b"drop table t")
+    events = server.receive(stream)
+    assert [type(event) for event in events] == [LoginAttempt, Closed]
+
+
+def test_a_command_sent_along_with_the_login_waits_for_the_decision():
+    server = connection()
+    events = server.receive(frame(encode_login(login()), 1) + commands.query(b"select 1"))
+    assert [type(event) for event in events] == [LoginAttempt, Authenticated]
+    assert server.receive(b"") == []
+    server.accept()
+    assert server.receive(b"") == [CommandReceived(b"\x03select 1", 1)]
+
+
+@given(
+    sqls=st.lists(st.binary(max_size=40), max_size=5),
+    places=places,
+)
+def test_any_cut_of_the_stream_gives_the_same_events(sqls, places):
+    stream = frame(encode_login(login()), 1)
+    server = connection()
+    events = [event for piece in cut(stream, places) for event in server.receive(piece)]
+    assert events == [LoginAttempt(login(), is_change=False), Authenticated("empty")]
+    server.accept()
+    stream = b"".join(commands.query(sql) for sql in sqls)
+    events = [event for piece in cut(stream, places) for event in server.receive(piece)]
+    assert events == [CommandReceived(b"\x03" + sql, 1) for sql in sqls]
+
+
+def test_a_command_of_several_frames_moves_its_answers_number():
+    server = logged_in()
+    payload = b"\x03" + b"x" * (1 << 24)
+    assert server.receive(frame(payload, 0)) == [CommandReceived(payload, 2)]
+    assert server.receive(commands.ping()) == [CommandReceived(b"\x0e", 1)]
+
+
+def play(server, client, *, tls=False):
+    """Let a ServerConnection and our own ClientConnection log in with each other."""
+    events: list[Event] = []
+    data = b""
+    if client.phase.name == "GREETING":
+        data = frame(Greeting("8.0.36", 7, NONCE, server_offer(tls)).encode(), 0)
+    for _ in range(20):
+        if data:
+            for event in client.receive(data):
+                if isinstance(event, Ready):
+                    return events
+                assert isinstance(event, StartTls)
+                asked = server.receive(client.data_to_send())
+                assert asked == [TlsRequested(b"")]
+                server.tls_started()
+                client.tls_started()
+        for event in server.receive(client.data_to_send()):
+            events.append(event)
+            if isinstance(event, Authenticated):
+                server.accept()
+        data = server.data_to_send()
+    raise AssertionError("the login does not end")
+
+
+def server_offer(tls):
+    return int(PROXY_OFFER | (Capability.SSL if tls else 0))
+
+
+@pytest.mark.parametrize("kind", ["clear", "native", "crypt"])
+@pytest.mark.parametrize("tls", [True, False])
+def test_our_own_client_logs_in(kind, tls):
+    server = connection(tls=tls)
+    client = ClientConnection(
+        kind, PASSWORD, database="shop", wants_tls=tls, attributes={"program_name": "test"}
+    )
+    attempt, proof = play(server, client, tls=tls)
+    assert attempt.request.database == "shop"
+    assert attempt.request.attributes == {"program_name": "test"}
+    assert proof == Authenticated(kind)
+    assert server.is_tls == client.is_tls == tls
+    assert server.receive(commands.ping()) == [CommandReceived(b"\x0e", 1)]
+
+
+def test_what_follows_a_request_for_tls_goes_to_the_tls_layer():
+    server = connection(tls=True)
+    stream = frame(encode_tls_request(login()), 1) + b"\x16\x03\x01"
+    assert server.receive(stream) == [TlsRequested(b"\x16\x03\x01")]
+    assert server.phase is Phase.TLS
+    assert server.receive(frame(encode_login(login()), 2)) == [], "plain text is not read now"
+
+
+def test_only_the_login_inside_tls_counts():
+    server = connection(tls=True)
+    forged = login(flags=PROXY_OFFER | Capability.FOUND_ROWS)
+    server.receive(frame(encode_tls_request(forged), 1))
+    server.tls_started()
+    flags = PROXY_OFFER & ~Capability.FOUND_ROWS | Capability.SSL
+    server.receive(frame(encode_login(login(flags=flags)), 2))
+    assert not server.capabilities & Capability.FOUND_ROWS
+
+
+def test_tls_that_was_not_offered_is_refused():
+    server = connection()
+    (closed,) = server.receive(frame(encode_tls_request(login()), 1))
+    assert isinstance(closed.error, WireError)
+
+
+def test_a_login_in_the_clear_is_refused_where_tls_is_required():
+    server = connection(tls=True, requires_tls=True)
+    (closed,) = server.receive(frame(encode_login(login()), 1))
+    assert isinstance(closed.error, InsecureTransport)
+    (error,) = payloads(server.data_to_send(), 2)
+    assert parse_err(error).code == 3159
+    on_a_socket = connection(tls=True, requires_tls=True, is_secure=True)
+    assert on_a_socket.receive(frame(encode_login(login()), 1))[-1] == Authenticated("empty")
+
+
+def test_a_change_of_user_starts_a_new_login_on_the_same_connection():
+    server = logged_in()
+    change = LoginRequest(
+        "clear", b"stale", "shop", PROXY_OFFER, 45, plugin=NATIVE_PASSWORD, attributes={}
+    )
+    (attempt,) = server.receive(frame(encode_change_user(change), 0))
+    assert attempt.is_change
+    assert server.user is None
+    (switch,) = payloads(server.data_to_send(), 1)
+    nonce = switch.split(b"\0", 1)[1][:20]
+    proof = native_proof(PASSWORD.encode(), nonce)
+    assert server.receive(frame(proof, 2)) == [Authenticated("clear")]
+    server.accept()
+    assert payloads(server.data_to_send(), 3)[0][0] == 0
+    assert server.receive(commands.ping()) == [CommandReceived(b"\x0e", 1)]
+
+
+def test_a_refused_change_of_user_closes():
+    server = logged_in()
+    change = LoginRequest("clear", b"", None, PROXY_OFFER, 45, plugin=NATIVE_PASSWORD)
+    server.receive(frame(encode_change_user(change), 0))
+    (closed,) = server.receive(frame(b"x" * 20, 2) + commands.query(b"select 1"))
+    assert isinstance(closed.error, AccessDenied)
+    assert server.phase is Phase.CLOSED
+
+
+def test_a_client_without_plugins_changes_user_natively():
+    flags = PROXY_OFFER & ~(Capability.PLUGIN_AUTH | Capability.PLUGIN_AUTH_LENENC)
+    server = connection()
+    request = LoginRequest(
+        "clear", native_proof(PASSWORD.encode(), NONCE), None, int(flags), 45, plugin=None
+    )
+    assert server.receive(frame(encode_login(request), 1))[-1] == Authenticated("clear")
+    server.accept()
+    change = frame(encode_change_user(request), 0)
+    assert server.receive(change)[-1] == Authenticated("clear")
+
+
+def test_file_data_is_read_where_it_is_expected_and_nowhere_else():
+    server = logged_in()
+    server.expect_infile(2)
+    events = server.receive(frame(b"a,b\n", 2) + frame(b"", 3) + commands.ping())
+    assert events == [InfileData(b"a,b\n"), InfileData(b""), CommandReceived(b"\x0e", 1)]
+
+
+def test_the_size_limits_of_login_and_commands():
+    server = connection(limits=Limits(packet_bytes_max=100, login_bytes_max=200))
+    (closed,) = server.receive(b"\xc9\x00\x00\x01")
+    assert isinstance(closed.error, PacketTooLarge)
+    server = logged_in(limits=Limits(packet_bytes_max=100, login_bytes_max=300))
+    (closed,) = server.receive(commands.query(b"x" * 100))
+    assert isinstance(closed.error, PacketTooLarge)
+    (error,) = payloads(server.data_to_send(), 0)
+    assert parse_err(error).code == 1153
+
+
+def test_bad_bytes_close_with_an_error():
+    for data, error in (
+        (b"\x01\x00\x00\x05x", OutOfOrder),
+        (frame(b"", 0), WireError),
+    ):
+        server = logged_in()
+        (closed,) = server.receive(data)
+        assert isinstance(closed.error, error)
+        assert parse_err(server.data_to_send()[4:]).code == closed.error.mysql_code
+
+
+def test_half_a_packet_is_noticed():
+    server = logged_in()
+    before = server.is_mid_packet
+    server.receive(commands.ping()[:3])
+    assert (before, server.is_mid_packet) == (False, True)
+
+
+def test_a_shutdown_is_told_once():
+    server = logged_in()
+    server.refuse(ServerShutdown())
+    server.refuse(ServerShutdown())
+    (error,) = payloads(server.data_to_send(), 0)
+    assert parse_err(error).code == 1053
+
+
+def test_a_refusal_instead_of_a_greeting():
+    assert refusal(TooManyConnections()) == b"\x17\x00\x00\x00\xff\x10\x04Too many connections"
+
+
+@given(data=st.lists(st.binary(max_size=80), max_size=4), framed=st.booleans())
+def test_noise_closes_and_never_raises(data, framed):
+    server = connection(tls=True)
+    stream = b"".join(frame(piece, 1) if framed else piece for piece in data)
+    for event in server.receive(stream):
+        if isinstance(event, Closed):
+            assert server.phase is Phase.CLOSED
+
+
+@given(data=st.data(), kind=st.sampled_from(["clear", "native", "crypt", "nobody"]))
+def test_noise_during_a_login_never_logs_in(data, kind):
+    server = connection(is_secure=data.draw(st.booleans()))
+    plugin = data.draw(st.sampled_from([None, NATIVE_PASSWORD, "x"]))
+    server.receive(frame(encode_login(login(kind, "wrong", plugin=plugin)), 1))
+    for answer in data.draw(st.lists(st.binary(max_size=64), max_size=3)):
+        sequence = server._framer.next_sequence
+        for event in server.receive(frame(answer, sequence)):
+            assert isinstance(event, Closed)
+    assert server.user is None
+    assert server.phase in (Phase.AUTHENTICATING, Phase.CLOSED)
+
+
+@given(data=st.binary(max_size=80))
+def test_noise_among_commands_never_raises(data):
+    server = logged_in()
+    server.receive(data)
+    server = logged_in()
+    server.receive(frame(data, 0))
+    server = logged_in()
+    server.receive(frame(b"\x11" + data, 0))

@@ -1,0 +1,26 @@
+"""Every promise of `tests.sim.world`, on many histories. SIM_SEEDS=5000 runs that many."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from tests.sim.world import World
+from tests.virtual_loop import run_virtual
+
+
+SEEDS = int(os.environ.get("SIM_SEEDS", "60"))
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_every_promise_is_kept_whatever_happens(seed, caplog):
+    run_virtual(World(seed).run())
+    faults = [record for record in caplog.records if record.levelname == "ERROR"]
+    assert not faults, "a fault of our own was caught and logged"
+
+
+def test_a_seed_is_one_history():
+    first, second = World(7), World(7)
+    assert run_virtual(first.run()) == run_virtual(second.run())
+    assert first.store.calls == second.store.calls

@@ -1,0 +1,379 @@
+"""A small world around the engine, and the promises it must keep whatever happens in it.
+
+Proxies are registries on one `MemoryStore`; consumers are receivers that ack, forget to ack, dawdle,
+and leave; producers insert, now and then past every proxy; the database is slow, and calls
+fail before or after they took effect. Everything is drawn from one seed and runs on virtual
+time, so a failing seed fails every time.
+
+The promises, checked as things happen or at the end:
+
+* nothing is lost: when the trouble is over, every message is delivered and acked;
+* no attempt (id, epoch) is delivered twice;
+* nothing is sent that was acked before it was claimed, or acked through the same proxy;
+* nothing is sent before it is due, and nothing is claimed without being sent or released;
+* a receiver gets one batch at a time, of at most vt_batch_size, from shards it covers, in the
+  order of priority and time;
+* the database is left in peace: no storm of polls, and nothing at all when nobody listens;
+* the cache never holds more than vt_cache_size keys of a shard.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from dataclasses import dataclass, field
+
+from engine.errors import StoreError
+from engine.keyspace import Keyspace, Shard
+from engine.registry import Registry
+from engine.testing import MemoryStore, StoredRow, raw_table
+from sqlparse_ext.messages import Effect, EffectKind
+from tests.virtual_loop import VirtualClock
+
+
+KEYSPACE, TABLE = "ks", "msg"
+SECOND_NS = 10**9
+
+
+@dataclass
+class Settings:
+    """What a seed draws for its world."""
+
+    proxies: int
+    shards: tuple[str, ...]
+    messages: int
+    consumers: int
+    ack_wait_s: float
+    batch: int
+    cache: int
+    poll_s: float
+    newest: bool
+    failing: float  # the share of calls to the database that fail
+    lost_acks: float  # the share of deliveries that nobody acks
+    chaos_s: float  # how long trouble lasts
+
+    @classmethod
+    def drawn(cls, dice: random.Random) -> Settings:
+        shards = dice.choice([("0",), ("-80", "80-"), ("-40", "40-80", "80-")])
+        return cls(
+            proxies=dice.choice([1, 1, 2, 3]),
+            shards=shards,
+            messages=dice.randint(20, 120),
+            consumers=dice.randint(1, 6),
+            ack_wait_s=dice.choice([1, 3, 10]),
+            batch=dice.choice([1, 2, 5, 20]),
+            cache=dice.choice([1, 2, 5, 20, 1000]),
+            poll_s=dice.choice([1, 5, 20]),
+            newest=dice.random() < 0.25,
+            failing=dice.choice([0, 0, 0.05, 0.3]),
+            lost_acks=dice.choice([0, 0.2, 0.5]),
+            chaos_s=60,
+        )
+
+    @property
+    def comment(self) -> str:
+        return (
+            f"vitess_message,vt_ack_wait={self.ack_wait_s},vt_purge_after=100000,"
+            f"vt_batch_size={self.batch},vt_cache_size={self.cache},"
+            f"vt_poller_interval={self.poll_s},vt_max_backoff={4 * self.ack_wait_s}"
+            + (",vt_order=newest" if self.newest else "")
+        )
+
+
+@dataclass(eq=False)
+class Consumer:
+    """A receiver that behaves as people do."""
+
+    world: World
+    proxy: int
+    id: int
+    shards: frozenset[str] | None
+    columns: tuple[str, ...]
+    polite: bool = False  # takes everything and acks it: who is there when the trouble is over
+    unsent: tuple = ()
+    is_busy: bool = False
+    has_left: bool = False
+    ended: Exception | None = None
+
+    def deliver(self, rows):
+        world = self.world
+        world.check_delivery(self, rows)
+        if not self.polite and world.dice.random() < 0.3:
+            # The socket is full: a moment later it takes them, unless the consumer leaves.
+            self.unsent, self.is_busy = tuple(rows), True
+            world.spawn(self._take_later())
+            return False
+        world.sent(self, rows)
+        return True
+
+    def end(self, error):
+        self.ended = error
+        self.unsent = ()
+
+    async def _take_later(self):
+        await asyncio.sleep(self.world.dice.uniform(0, 3))
+        if not self.has_left and self.ended is None:
+            rows, self.unsent, self.is_busy = self.unsent, (), False
+            self.world.sent(self, rows)
+            self.world.registries[self.proxy].ready(self)
+
+    def leave(self):
+        if not self.has_left:
+            self.has_left = True
+            self.world.given_back(self.unsent)
+            self.world.registries[self.proxy].detach(self, self.unsent)
+
+
+@dataclass(eq=False)
+class World:
+    """One history."""
+
+    seed: int
+    settings: Settings | None = None
+    dice: random.Random = field(init=False)
+    store: MemoryStore = field(init=False)
+    registries: list[Registry] = field(default_factory=list)
+    consumers: list[Consumer] = field(default_factory=list)
+    attempts: set = field(default_factory=set)
+    delivered: Counter = field(default_factory=Counter)
+    given_back_count: Counter = field(default_factory=Counter)
+    acked_in_flight: set = field(default_factory=set)
+    acked_via: dict = field(default_factory=dict)  # id → proxies that were told of its ack
+    ids: int = 0
+    receiver_ids: int = 0
+    is_chaos: bool = True
+    tasks: set = field(default_factory=set)
+
+    def __post_init__(self):
+        self.dice = random.Random(self.seed)
+        self.settings = self.settings or Settings.drawn(self.dice)
+
+    async def run(self) -> Counter:
+        """Live through one history; AssertionError when a promise is broken."""
+        settings = self.settings
+        self.store = MemoryStore(VirtualClock(), pause=self._pause)
+        self.store.create(KEYSPACE, raw_table(TABLE, settings.comment))
+        keyspace = Keyspace(KEYSPACE, tuple(Shard.named(name) for name in settings.shards))
+        self.is_chaos = False  # begin in peace, so that every proxy knows the table
+        for _ in range(settings.proxies):
+            registry = Registry(
+                [keyspace],
+                self.store,
+                clock=VirtualClock(),
+                dice=random.Random(self.dice.random()),
+                stream_grace_s=1000,
+            )
+            await registry.start()
+            self.registries.append(registry)
+        self.is_chaos = True
+        for _ in range(settings.consumers):
+            self._join()
+        async with asyncio.timeout(settings.chaos_s):
+            await self._live()
+        self.is_chaos = False
+        seconds = asyncio.get_running_loop().time() * len(settings.shards) * settings.proxies
+        polls = sum(call == "poll" for call, _ in self.store.calls)
+        assert polls < 50 * seconds, "polls without a pause"
+        for consumer in list(self.consumers):
+            if self.dice.random() < 0.5:
+                consumer.leave()
+        for proxy in range(settings.proxies):
+            if proxy == 0 or self.dice.random() < 0.5:
+                self._join(proxy=proxy, polite=True)
+        await self._until_all_acked()
+        await self._all_leave()
+        if not settings.failing:
+            self._check_claims()
+        for registry in self.registries:
+            await registry.stop(StoreError("shutdown"))
+        for task in self.tasks:
+            task.cancel()
+        return self.delivered
+
+    # What happens
+
+    async def _live(self):
+        """Insert the messages while consumers come and go and messages are rescheduled."""
+        step_s = self.settings.chaos_s / (self.settings.messages * 3)
+        while self.ids < self.settings.messages:
+            await asyncio.sleep(self.dice.expovariate(1 / step_s))
+            match self.dice.randrange(12):
+                case 0:
+                    self._join()
+                case 1 if self.consumers:
+                    self.dice.choice(self.consumers).leave()
+                case 2:
+                    self._reschedule()
+                case _:
+                    self._insert(self.dice.choice([1, 1, 1, 2, 5]))
+
+    def _join(self, proxy=None, *, polite=False):
+        self.receiver_ids += 1
+        shards = None
+        if not polite and self.dice.random() < 0.2:
+            shards = frozenset(self.dice.sample(self.settings.shards, 1))
+        consumer = Consumer(
+            self,
+            proxy=self.dice.randrange(self.settings.proxies) if proxy is None else proxy,
+            id=self.receiver_ids,
+            shards=shards,
+            columns=self.dice.choice([("id", "message"), ("message",)]),
+            polite=polite,
+        )
+        self.consumers.append(consumer)
+        self.registries[consumer.proxy].attach(consumer, KEYSPACE, TABLE)
+
+    def _insert(self, count):
+        shard = self.dice.choice(self.settings.shards)
+        now_ns = self.store.clock.time_ns()
+        rows = []
+        for _ in range(count):
+            self.ids += 1
+            time_next_ns = self.dice.choice(
+                [0, 0, 0, None, now_ns - 5, now_ns + self.dice.randrange(20 * SECOND_NS)]
+            )
+            priority = self.dice.choice([1, 5, 5, 5, 9])
+            rows.append(StoredRow(b"%d" % self.ids, priority, time_next_ns=time_next_ns))
+        keys = self.store.insert(KEYSPACE, shard, TABLE, *rows)
+        effect = Effect(
+            EffectKind.NEW,
+            tuple(int(key.id) for key in keys),
+            tuple((int(key.id), key.priority, key.time_next_ns) for key in keys),
+        )
+        self._tell(shard, effect)
+
+    def _reschedule(self):
+        shard = self.dice.choice(self.settings.shards)
+        rows = self.store.table(KEYSPACE, shard, TABLE)
+        waiting = [row for row in rows.values() if row.time_acked_ns is None]
+        if waiting:
+            row = self.dice.choice(waiting)
+            now_ns = self.store.clock.time_ns()
+            row.time_next_ns = now_ns + self.dice.randrange(-SECOND_NS, 5 * SECOND_NS)
+            row.priority = self.dice.choice([1, 5, 9])
+            ident = int(row.id)
+            keys = ((ident, row.priority, row.time_next_ns),)
+            self._tell(shard, Effect(EffectKind.RESCHEDULE, (ident,), keys))
+
+    def _tell(self, shard, effect):
+        """Commit through a proxy, with or without readable ids, or past all of them."""
+        way = self.dice.random()
+        proxy = self.dice.randrange(self.settings.proxies)
+        if way < 0.6:
+            self.registries[proxy].committed(KEYSPACE, shard, TABLE, [effect])
+        elif way < 0.8:
+            unknown = Effect(EffectKind.UNKNOWN, None)
+            self.registries[proxy].committed(KEYSPACE, shard, TABLE, [unknown])
+
+    def _ack(self, shard, ids):
+        acked = self.store.ack(KEYSPACE, shard, TABLE, ids)
+        proxies = (
+            [self.dice.randrange(self.settings.proxies)] if self.dice.random() < 0.8 else []
+        )
+        for ident in acked:
+            epoch = self.store.table(KEYSPACE, shard, TABLE)[ident].epoch
+            if epoch and (ident, epoch - 1) not in self.attempts:
+                self.acked_in_flight.add(ident)
+            self.acked_via[ident] = (self.store.clock.time_ns(), tuple(proxies))
+        for proxy in proxies:
+            effect = Effect(EffectKind.ACK, tuple(int(ident) for ident in ids))
+            self.registries[proxy].committed(KEYSPACE, shard, TABLE, [effect])
+
+    async def _pause(self, _call, shard):
+        await asyncio.sleep(self.dice.choice([0, 0.001, 0.001, 0.05, 0.3]))
+        if self.is_chaos and self.dice.random() < self.settings.failing:
+            raise StoreError(f"the backend of {shard} is gone")
+
+    def spawn(self, work):
+        task = asyncio.get_running_loop().create_task(work)
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+
+    # What is promised
+
+    def check_delivery(self, consumer, rows):
+        settings, now_ns = self.settings, self.store.clock.time_ns()
+        assert not consumer.is_busy, "a second batch before the first was taken"
+        assert not consumer.has_left
+        assert consumer.ended is None
+        assert 1 <= len(rows) <= settings.batch
+        shard = rows[0].shard
+        assert all(row.shard == shard for row in rows)
+        assert consumer.shards is None or shard in consumer.shards
+        table = self.store.table(KEYSPACE, shard, TABLE)
+        for row in rows:
+            assert row.time_next_ns <= now_ns, "sent before it was due"
+            attempt = row.id, row.epoch
+            assert attempt not in self.attempts, f"attempt {attempt} delivered twice"
+            self.attempts.add(attempt)
+            self.delivered[row.id] += 1
+            if table[row.id].time_acked_ns is not None:
+                acked_ns, told = self.acked_via[row.id]
+                assert row.due_next_ns - acked_ns > 0, "claimed after it was acked"
+                assert consumer.proxy not in told, "sent after its ack went through this proxy"
+        for state in self._states():
+            assert state.waiting <= settings.cache * len(settings.shards)
+
+    def sent(self, consumer, rows):
+        """The consumer has the rows: it acks them, most of the time, some time later."""
+        lost = 0 if consumer.polite else self.settings.lost_acks
+        acked = [row for row in rows if self.dice.random() >= lost]
+        for row in acked:
+            self.spawn(self._ack_later(row))
+
+    async def _ack_later(self, row):
+        # Mostly at once; now and then just when the row is due again.
+        late = self.dice.random() < 0.3 and self.settings.ack_wait_s * self.dice.uniform(
+            0.9, 1.4
+        )
+        await asyncio.sleep(late or self.dice.expovariate(1 / 0.5))
+        self._ack(row.shard, [row.id])
+
+    def given_back(self, rows):
+        for row in rows:
+            self.attempts.discard((row.id, row.epoch))
+            self.given_back_count[row.id] += 1
+
+    def _check_claims(self):
+        """Every claim that was committed was sent or undone, if the database did not fail."""
+        sent = Counter(ident for ident, _ in self.attempts)
+        for name in self.settings.shards:
+            for row in self.store.table(KEYSPACE, name, TABLE).values():
+                # Not sent: given back too late, when it was due again; or acked while claimed.
+                excused = self.given_back_count[row.id] + (row.id in self.acked_in_flight)
+                assert 0 <= row.epoch - sent[row.id] <= excused, (
+                    f"neither sent nor released: {row}"
+                )
+
+    def _states(self):
+        for registry in self.registries:
+            for tables in registry._keyspaces.values():
+                for runner, _ in tables.runners.values():
+                    yield runner._state
+
+    async def _until_all_acked(self):
+        # Long enough for a proxy that is alone, takes one row at a time, and must poll for it.
+        backlog_s = 30 + 1.5 * self.settings.messages
+        late_s = backlog_s + 2 * self.settings.poll_s
+        await asyncio.sleep(late_s)
+        while left := self._unacked():
+            late_ns = self.store.clock.time_ns() - round(late_s * SECOND_NS)
+            forgotten = [row for row in left if (row.time_next_ns or 0) < late_ns]
+            assert not forgotten, f"due, and nobody cares: {forgotten}"
+            await asyncio.sleep(5)
+        assert len(self.delivered) == self.ids
+
+    def _unacked(self):
+        tables = [self.store.table(KEYSPACE, name, TABLE) for name in self.settings.shards]
+        return [row for rows in tables for row in rows.values() if row.time_acked_ns is None]
+
+    async def _all_leave(self):
+        """With nobody there, the database is left in peace."""
+        for consumer in self.consumers:
+            consumer.leave()
+        await asyncio.sleep(10)
+        before = len(self.store.calls)
+        await asyncio.sleep(3 * self.settings.poll_s)
+        idle = [call for call, _ in self.store.calls[before:] if call in ("poll", "claim")]
+        assert not idle, "work without anybody to work for"

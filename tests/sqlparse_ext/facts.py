@@ -1,0 +1,35 @@
+"""Short ways to ask for the facts of a text."""
+
+from sqlparse_ext.cache import StatementCache
+from sqlparse_ext.statements import DEFAULT_MODE, Shape, SqlMode, Statement, Uses
+
+
+def statement(sql: str | bytes, mode: SqlMode = DEFAULT_MODE) -> Statement:
+    return StatementCache().get(sql.encode() if isinstance(sql, str) else sql, mode)
+
+
+def shape(sql: str | bytes, mode: SqlMode = DEFAULT_MODE) -> Shape:
+    return statement(sql, mode).shape
+
+
+def tables(sql: str) -> list[str]:
+    """Return the tables as `schema.name alias`."""
+    return [
+        (f"{table.schema}." if table.schema else "")
+        + table.name
+        + (f" {table.alias}" if table.alias else "")
+        for table in shape(sql).tables
+    ]
+
+
+def conditions(sql: str, mode: SqlMode = DEFAULT_MODE) -> dict[str, list]:
+    """Return the values that bound each column."""
+    found = statement(sql, mode)
+    return {
+        column: found.values(operands) for column, operands in found.shape.conditions.items()
+    }
+
+
+def uses(sql: str) -> set[str]:
+    flags = shape(sql).uses
+    return {flag.name for flag in Uses if flag in flags}

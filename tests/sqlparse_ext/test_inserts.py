@@ -1,0 +1,88 @@
+"""INSERT and REPLACE: target, lists and forms."""
+
+import pytest
+
+from sqlparse_ext.statements import OPAQUE, InsertSource, Kind
+from tests.sqlparse_ext.facts import shape, statement, tables, uses
+
+
+@pytest.mark.parametrize(
+    ("sql", "table", "columns", "source"),
+    [
+        ("INSERT INTO t VALUES (1, 2)", "t", None, "VALUES"),
+        ("INSERT t VALUE (1)", "t", None, "VALUES"),
+        (
+            "INSERT INTO ks.t (A, `B`) VALUES (1, NOW()), (2, f(3))",
+            "ks.t",
+            ("a", "b"),
+            "VALUES",
+        ),
+        ("INSERT INTO t () VALUES ()", "t", (), "VALUES"),
+        ("INSERT INTO t(a)VALUES(1)", "t", ("a",), "VALUES"),
+        ("INSERT INTO t (t.a) VALUES (1)", "t", ("a",), "VALUES"),
+        ("INSERT INTO t VALUES ROW(1, 2), ROW(3, 4)", "t", None, "VALUES"),
+        ("INSERT INTO t PARTITION (p0) (a) VALUES (1)", "t", ("a",), "VALUES"),
+        ("INSERT INTO t (a) SELECT b FROM u", "t", ("a",), "SELECT"),
+        ("INSERT INTO t (SELECT b FROM u)", "t", None, "SELECT"),
+        ("INSERT INTO t WITH c AS (SELECT 1) SELECT * FROM c", "t", None, "SELECT"),
+        ("INSERT INTO t TABLE u", "t", None, "SELECT"),
+        ("INSERT INTO t SET a = 1", "t", None, "SET"),
+        ("REPLACE DELAYED INTO t (a) VALUES (1)", "t", ("a",), "VALUES"),
+    ],
+)
+def test_forms(sql, table, columns, source):
+    found = shape(sql)
+    assert found.kind is (Kind.REPLACE if sql.startswith("REPLACE") else Kind.INSERT)
+    assert found.insert.columns == columns
+    assert found.insert.source is InsertSource(source)
+    assert tables(sql)[0] == table
+    assert "UNPARSED" not in uses(sql)
+
+
+def test_what_follows_the_rows():
+    found = statement(
+        "INSERT IGNORE INTO t (a, b) VALUES (1, 'x;)'), (2, NULL) AS new "
+        "ON DUPLICATE KEY UPDATE a = 5, b = new.b, c = NULL"
+    )
+    insert = found.shape.insert
+    assert (insert.ignore, insert.on_duplicate, insert.row_alias) == (True, True, "new")
+    assert found.value(found.shape.assignments["a"]) == 5
+    assert found.shape.assignments["b"] is OPAQUE
+    assert found.shape.assignments["c"] is None
+
+
+def test_assignments_behind_rows_with_functions_keep_their_values():
+    found = statement("INSERT INTO t VALUES (1, f(2)), (3, f(4)) ON DUPLICATE KEY UPDATE a = 5")
+    assert found.value(found.shape.assignments["a"]) == 5
+
+
+def test_the_set_form():
+    found = statement("INSERT INTO t SET a = 1, b = NOW() AS n ON DUPLICATE KEY UPDATE a = 2")
+    assert found.value(found.shape.insert.set["a"]) == 1
+    assert found.shape.insert.set["b"] is OPAQUE
+    assert found.value(found.shape.assignments["a"]) == 2
+    assert found.shape.insert.row_alias == "n"
+
+
+def test_on_duplicate_is_not_mistaken_for_a_join():
+    found = shape(
+        "INSERT INTO t SELECT * FROM u JOIN v ON u.a = v.a ON DUPLICATE KEY UPDATE b = 1"
+    )
+    assert found.insert.on_duplicate
+    assert found.assignments.keys() == {"b"}
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "INSERT INTO t",
+        "INSERT INTO t VALUES (1",
+        "INSERT INTO t VALUES (1) WHERE x",
+        "INSERT INTO t VALUES (1), 2",
+        "INSERT INTO t VALUES (1); DELETE FROM t",
+        "INSERT",
+    ],
+)
+def test_leftovers_are_unparsed(sql):
+    assert "UNPARSED" in uses(sql)
+    assert shape(sql).insert is None

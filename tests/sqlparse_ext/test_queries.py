@@ -1,0 +1,69 @@
+"""SELECT, UPDATE and DELETE of one table."""
+
+import pytest
+
+from sqlparse_ext.statements import OPAQUE, Kind
+from tests.sqlparse_ext.facts import conditions, shape, statement, tables, uses
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("SELECT 1", []),
+        ("SELECT $$", []),
+        ("SELECT @@a, @@b AS x, VERSION()", []),
+        ("SELECT 1 FROM DUAL WHERE 1", []),
+        ("SELECT * FROM t", ["t"]),
+        ("SELECT * FROM `a b`.`c d`", ["a b.c d"]),
+        ("SELECT * FROM t x", ["t x"]),
+        ("SELECT * FROM t AS `x y`", ["t x y"]),
+        ("SELECT * FROM t PARTITION (p0, p1) AS x WHERE id = 5", ["t x"]),
+        ("SELECT * FROM t USE INDEX (a) IGNORE INDEX FOR ORDER BY (b, c) WHERE id = 5", ["t"]),
+        ("SELECT EXTRACT(YEAR FROM d) FROM t", ["t"]),
+        ("SELECT * FROM t FOR UPDATE", ["t"]),
+        ("SELECT a INTO @x FROM t WHERE id = 5", ["t"]),
+        ("SELECT stream FROM stream", ["stream"]),
+        ("UPDATE LOW_PRIORITY IGNORE ks.t AS x SET a = 1", ["ks.t x"]),
+        ("DELETE LOW_PRIORITY QUICK IGNORE FROM t WHERE id = 5 ORDER BY a LIMIT 3", ["t"]),
+        ("DELETE FROM t AS x WHERE x.id = 5", ["t x"]),
+    ],
+)
+def test_a_plain_table_needs_no_parser(sql, expected):
+    assert tables(sql) == expected
+    assert "UNPARSED" not in uses(sql)
+
+
+def test_modifiers_and_hints_do_not_hide_the_condition():
+    assert conditions("UPDATE LOW_PRIORITY IGNORE t SET a = 1 WHERE id = 5") == {"id": [5]}
+    assert conditions("SELECT * FROM t FORCE INDEX (a) WHERE id = 5") == {"id": [5]}
+    assert conditions("DELETE FROM t AS x WHERE x.id = 5") == {"id": [5]}
+    assert conditions("UPDATE t SET a = (SELECT 1 UNION SELECT 2) WHERE id = 5") == {"id": [5]}
+
+
+def test_assignments_give_literals_null_and_opaque():
+    found = statement(
+        "UPDATE t x SET x.a = 5, `B` = NULL, c = b + 1, d = 'q', a = -6 WHERE id = 7"
+    )
+    assigned = found.shape.assignments
+    assert assigned.keys() == {"a", "b", "c", "d"}
+    assert found.value(assigned["a"]) == -6  # the last one counts
+    assert found.value(assigned["b"]) is None
+    assert assigned["c"] is OPAQUE
+    assert found.value(assigned["d"]) == b"q"
+
+
+@pytest.mark.parametrize(
+    ("sql", "kind"),
+    [
+        ("(SELECT 1)", Kind.SELECT),
+        ("TABLE t", Kind.SELECT),
+        ("VALUES ROW(1)", Kind.SELECT),
+        ("WITH c AS (SELECT 1) SELECT 1", Kind.SELECT),
+        ("WITH c AS (SELECT 1) DELETE FROM t", Kind.DELETE),
+        ("WITH c AS (SELECT 1) UPDATE t SET a = 1", Kind.UPDATE),
+        ("/*!50001 SELECT 1 */", Kind.SELECT),
+        ("/*! UPDATE t SET a = 1 */;", Kind.UPDATE),
+    ],
+)
+def test_kinds_by_the_statement_proper(sql, kind):
+    assert shape(sql).kind is kind

@@ -1,0 +1,81 @@
+"""STREAM: what it takes, and the words with which it refuses the rest."""
+
+import pytest
+
+from sqlparse_ext.errors import SqlError
+from sqlparse_ext.statements import DEFAULT_MODE, Kind, SqlMode, TableRef
+from tests.sqlparse_ext.facts import conditions, shape
+
+
+@pytest.mark.parametrize(
+    ("sql", "columns", "table"),
+    [
+        ("STREAM * FROM my_message", None, TableRef(None, "my_message")),
+        ("stream\n*\tfrom ks.t;", None, TableRef("ks", "t")),
+        ("stream * from `ks:-80`.`t`", None, TableRef("ks:-80", "t")),
+        ("STREAM id, `message`,x FROM t -- bye", ("id", "message", "x"), TableRef(None, "t")),
+        ("STREAM `from` FROM `from`", ("from",), TableRef(None, "from")),
+        (
+            "/* c */ STREAM /*vt+ QUERY_TIMEOUT_MS=5 X */ * /* d */ FROM t",
+            None,
+            TableRef(None, "t"),
+        ),
+        ("STREAM stream FROM stream", ("stream",), TableRef(None, "stream")),
+    ],
+)
+def test_what_it_takes(sql, columns, table):
+    found = shape(sql)
+    assert found.kind is Kind.STREAM
+    assert (found.stream.columns, found.stream.table) == (columns, table)
+    assert found.tables == (table,)
+
+
+def test_directives_are_read():
+    sql = "STREAM /*vt+ QUERY_TIMEOUT_MS=5000 Allow_Scatter */ * FROM t"
+    assert shape(sql).directives == {"query_timeout_ms": "5000", "allow_scatter": "true"}
+
+
+def test_double_quotes_name_things_under_ansi_quotes():
+    assert shape('STREAM "a" FROM "t"', SqlMode.ANSI_QUOTES).stream.columns == ("a",)
+
+
+@pytest.mark.parametrize(
+    ("sql", "near"),
+    [
+        ("STREAM * FROM t WHERE id = 5", "WHERE id = 5"),
+        ("STREAM * FROM t LIMIT 1;", "LIMIT 1;"),
+        ("STREAM * FROM t AS x", "AS x"),
+        ("STREAM * FROM t x", "x"),
+        ("STREAM * FROM t, u", ", u"),
+        ("STREAM * FROM a.b.c", ".c"),
+        ("STREAM *, id FROM t", ", id FROM t"),
+        ("STREAM id x FROM t", "x FROM t"),
+        ("STREAM t.id FROM t", ".id FROM t"),
+        ("STREAM 5 FROM t", "5 FROM t"),
+        ("STREAM 'id' FROM t", "'id' FROM t"),
+        ("STREAM id, FROM t", "FROM t"),
+        ("STREAM FROM t", "FROM t"),
+        ("STREAM * FROM 'it''s'", "'it''s'"),
+        ("STREAM * FROM (SELECT 1)", "(SELECT 1)"),
+        ("STREAM", ""),
+        ("STREAM *", ""),
+        ("STREAM * FROM", ""),
+    ],
+)
+def test_what_it_refuses_and_where(sql, near):
+    with pytest.raises(SqlError) as caught:
+        shape(sql)
+    assert caught.value.wire_code() == (1064, "42000")
+    assert str(caught.value).startswith("You have an error in your SQL syntax; ")
+    assert str(caught.value).endswith(f"near '{near}' at line 1")
+
+
+def test_the_line_of_the_error_is_told():
+    with pytest.raises(SqlError, match="at line 3"):
+        shape("STREAM *\nFROM t\nWHERE 1")
+
+
+def test_stream_stays_a_name_elsewhere():
+    assert conditions("SELECT stream FROM stream WHERE stream = 5") == {"stream": [5]}
+    assert shape("VSTREAM * FROM t", DEFAULT_MODE).kind is Kind.OTHER
+    assert shape("`STREAM` * FROM t").kind is Kind.OTHER
