@@ -6,11 +6,8 @@ RUN ["python", "-m", "venv", "/opt/streamfrom"]
 COPY requirements.lock pyproject.toml ./
 RUN python -c "import tomllib; print('\n'.join(tomllib.load(open('pyproject.toml', 'rb'))['project']['dependencies']))" > dependencies.txt \
  && /opt/streamfrom/bin/pip install --no-cache-dir --constraint requirements.lock --requirement dependencies.txt
-COPY README.md LICENSE ./
-COPY sqlparse_ext sqlparse_ext
-COPY engine engine
-COPY proxy proxy
-COPY spark spark
+# .dockerignore lets nothing through but the packages and what describes them.
+COPY . ./
 RUN ["/opt/streamfrom/bin/pip", "install", "--no-cache-dir", "--no-deps", "."]
 
 FROM python:3.12-slim

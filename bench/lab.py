@@ -75,6 +75,13 @@ class Endpoint:
         """Return what the process has used."""
         return usage(self.pid)
 
+    def execute(self, sql: str, database: str) -> None:
+        """Run *sql* on a connection of its own."""
+        with pymysql.connect(
+            host=HOST, port=self.port, user="root", database=database, autocommit=True
+        ) as connection:
+            connection.cursor().execute(sql)
+
 
 @dataclass(frozen=True, slots=True)
 class Keyspace:
@@ -122,6 +129,7 @@ class Lab:
         self._servers: list[EmbeddedServer] = []
         self._started = 0
         self._admins: dict[int, Connection[Any]] = {}
+        self._tables = 0
         self.profiles: list[Path] = []
 
     def __enter__(self) -> Self:
@@ -185,6 +193,11 @@ class Lab:
         with connection.cursor() as cursor:
             cursor.execute(sql)
             return tuple(cursor.fetchall())
+
+    def fresh_name(self) -> str:
+        """Return a table's name that no run had before."""
+        self._tables += 1
+        return f"queue_{self._tables}"
 
     def questions(self) -> int:
         """Return how many statements clients have sent to the first server."""

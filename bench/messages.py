@@ -3,11 +3,12 @@
 The opponents' table is the same one without the comment, so the proxy leaves it alone.
 """
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from bench.audit import Audit, audit
-from bench.lab import Lab
+from bench.lab import Endpoint, Lab
 from proxy.embedded import EmbeddedServer, Family
 
 
@@ -38,6 +39,26 @@ def create_table(
         " INDEX poller_idx (time_acked, priority, time_next DESC))"
         + (f" COMMENT '{text}'" if comment else "")
     )
+
+
+@contextlib.contextmanager
+def fresh_table(
+    lab: Lab,
+    target: Endpoint,
+    database: str,
+    *,
+    batch_size: int = 100,
+) -> Iterator[str]:
+    """Make an empty table, and drop it in the end; the proxy's is a message table.
+
+    target: where CREATE TABLE goes: through the proxy, which so knows its table at once, or
+        straight to the server.
+    """
+    name = lab.fresh_name()
+    comment = target != lab.direct
+    target.execute(create_table(name, comment=comment, batch_size=batch_size), database)
+    yield name
+    target.execute(f"DROP TABLE {name}", database)
 
 
 def body(number: int, text_bytes: int = TEXT_BYTES) -> str:

@@ -1,6 +1,6 @@
 """What a workload is given: the laboratory, how thorough to be, and where to report progress."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -38,12 +38,3 @@ class Plan:
         """Run both sides in turn, so that what disturbs the machine disturbs both alike."""
         pairs = [(ours(), theirs()) for _ in range(self.pairs)]
         return [ours for ours, _ in pairs], [theirs for _, theirs in pairs]
-
-    def best(
-        self, name: str, candidates: Sequence[A], measure: Callable[[A], float]
-    ) -> A:
-        """Return the candidate with the highest measure, so that each side runs at its best."""
-        measured = [(measure(candidate), candidate) for candidate in candidates]
-        for value, candidate in measured:
-            self.say(f"    {name} {candidate}: {value:,.0f}/s")
-        return max(measured, key=lambda one: one[0])[1]

@@ -7,11 +7,15 @@ several of these: each message goes to one of them, and what a crashed one held 
 
 import json
 import os
+import signal
 import time
 from typing import Any
 
 import pymysql
 from pymysql.cursors import SSCursor
+
+
+QUERY_INTERRUPTED = 1317  # ER_QUERY_INTERRUPTED
 
 
 def connect(**options: Any) -> "pymysql.connections.Connection[Any]":
@@ -33,21 +37,30 @@ def work(message: Any) -> None:
 def main() -> None:
     stream, acks = connect(cursorclass=SSCursor), connect()
     rows, done = stream.cursor(), acks.cursor()
+
+    def stop(*_: object) -> None:
+        # From a third connection: Ctrl-C may come while either of the others is in use.
+        with connect() as connection, connection.cursor() as cursor:
+            cursor.execute(f"KILL QUERY {stream.thread_id()}")
+
+    signal.signal(signal.SIGINT, stop)
     rows.execute("STREAM id, message FROM my_message")
-    for message_id, message in rows:
-        work(json.loads(message))
-        # The same message may come twice (a lost connection, a slow worker), an ack counts once.
-        newly = done.execute(
-            "UPDATE my_message SET time_acked = %s, time_next = NULL"
-            " WHERE id IN (%s) AND time_acked IS NULL",
-            (time.time_ns(), message_id),
-        )
-        if not newly:
-            print(message_id, "was acknowledged before")
+    try:
+        for message_id, message in rows:
+            work(json.loads(message))
+            # The same message may come twice (a lost connection, a slow worker): an ack counts once.
+            newly = done.execute(
+                "UPDATE my_message SET time_acked = %s, time_next = NULL"
+                " WHERE id IN (%s) AND time_acked IS NULL",
+                (time.time_ns(), message_id),
+            )
+            if not newly:
+                print(message_id, "was acknowledged before")
+    except pymysql.MySQLError as error:
+        if error.args[0] != QUERY_INTERRUPTED:
+            raise
+        print("bye")
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except KeyboardInterrupt:
-        print("bye")
+    main()

@@ -23,7 +23,7 @@ from engine.clock import SystemClock
 from engine.keyspace import KeyRange, Keyspace, Shard
 from engine.registry import Registry
 from engine.vschema import parse_vschema
-from proxy import net
+from proxy import net, process
 from proxy.catalog import Catalog
 from proxy.charsets import Charsets
 from proxy.config import Role, Secret, User
@@ -263,4 +263,5 @@ def _first_certificate(pem: str) -> str:
 async def run(config: Config, stop: asyncio.Event) -> None:
     """Run a proxy until *stop* is set."""
     async with Application(config):
+        process.prepare(config)
         await stop.wait()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from engine.keyspace import parse_target
 from engine.message_table import MessageTable
-from proxy.errors import UnknownDatabase
+from proxy.errors import NoDatabaseSelected, UnknownDatabase
 from proxy.routing import Planner
 from sqlparse_ext.errors import Unsupported
 
@@ -122,10 +122,13 @@ class Catalog:
         self._registry = registry
         self._views: dict[tuple[str, tuple[Shard, ...]], View] = {}
 
-    @property
-    def keyspaces(self) -> Sequence[str]:
-        """The names of all keyspaces, sorted."""
-        return sorted(self._keyspaces)
+    def visible(self, allowed: frozenset[str] | None) -> Sequence[Keyspace]:
+        """Return the keyspaces that a user may use, by name; *allowed* None is all."""
+        return [
+            self._keyspaces[name]
+            for name in sorted(self._keyspaces)
+            if allowed is None or name in allowed
+        ]
 
     def view(self, text: str) -> View:
         """Return what a target text means.
@@ -159,7 +162,6 @@ class Catalog:
 
     def anywhere(self, allowed: frozenset[str] | None) -> View:
         """Return a view for statements without a database: the first keyspace one may use."""
-        for name in self.keyspaces:
-            if allowed is None or name in allowed:
-                return self.view(name)
-        raise UnknownDatabase("")
+        for keyspace in self.visible(allowed):
+            return self.view(keyspace.name)
+        raise NoDatabaseSelected

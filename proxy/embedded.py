@@ -36,7 +36,7 @@ START_S: Final = 90.0  # crash recovery on a busy machine included
 STOP_S: Final = 20
 POLL_S: Final = 0.02
 PORT_ATTEMPTS: Final = 5  # a free port may be taken by somebody else before the server binds it
-LOG_TAIL_LINES: Final = 15
+LOG_TAIL_LINES: Final = 40  # the advice of mariadb-install-db alone is 25 lines
 PROGRAM_FOLDERS: Final = ("/usr/sbin", "/usr/local/sbin", "/usr/libexec", "/opt/mysql9/bin")
 
 GUARD: Final = r"""
@@ -107,7 +107,7 @@ def family_of(program: Path) -> Family:
 class EmbeddedServer:
     """One server with its own data folder. Start and stop may be repeated; data and port stay.
 
-    folder: made if missing; holds data/, server.log, server.pid and the socket.
+    folder: made if missing; holds data/, tmp/, files/, server.log, server.pid and the socket.
     port: 0 picks a free one at the first start.
     program: the server to run; None is `find_server()`.
     options: more options of the server, such as "--max-connections=2000".
@@ -392,6 +392,8 @@ class EmbeddedServer:
 
     def _spawn(self, arguments: Sequence[str | Path], lock: int) -> "subprocess.Popen[str]":
         """Run *arguments* under a guard, in a session of its own so that Ctrl-C is ours alone."""
+        temporary = self.folder / "tmp"
+        temporary.mkdir(mode=0o700, exist_ok=True)
         with self.log_path.open("ab") as log:
             self._guard = subprocess.Popen(  # noqa: S603
                 ["/bin/sh", "-c", GUARD, "guard", *arguments],
@@ -401,6 +403,9 @@ class EmbeddedServer:
                 text=True,
                 env={
                     **os.environ,
+                    # A starting MariaDB deletes the temporary tables it finds in its folder,
+                    # those of another server in /tmp included.
+                    "TMPDIR": str(temporary),
                     "GUARD_STOP_S": str(STOP_S),
                     "GUARD_SOCKET_FOLDER": str(self._socket_folder or ""),
                 },

@@ -15,6 +15,7 @@ Three rules decide about trouble:
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from proxy.errors import BackendLost, BackendUnavailable
@@ -144,7 +145,7 @@ class Executor:
                 continue
             done: asyncio.Future[Relay] = loop.create_future()
             reading = reply.scanner(columns=columns, final=final, answer=answer)
-            relay = Relay(reading, backend, self._link, done.set_result)
+            relay = Relay(reading, backend, self._link, partial(_resolve, done))
             self.relay = relay
             self._active[backend] = shard
             backend.send(packet, relay)
@@ -196,7 +197,7 @@ class Executor:
         backend = relay.backend
         scanner = relay.scanner
         self.relay = None
-        del self._active[backend]
+        self._active.pop(backend, None)
         if relay.failure is not None:
             self._lost(shard, backend)
             return
@@ -288,6 +289,12 @@ class Executor:
             shard.pool.forget_owner(self._state, backend)
         self._active.clear()
         self._homes.clear()
+
+
+def _resolve(done: asyncio.Future[Relay], relay: Relay) -> None:
+    # Cancelled when the client has left meanwhile.
+    if not done.done():
+        done.set_result(relay)
 
 
 def was_refused_undone(scanner: RelayScanner | Resequencer) -> bool:

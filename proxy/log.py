@@ -1,10 +1,10 @@
-"""Logging: one line an event, JSON when piped, coloured on a terminal.
+"""Logging: one line an event on standard error, JSON when piped, coloured on a terminal.
 
-Every module takes its logger from `structlog.get_logger()` and binds who is concerned
-(`connection`, `shard`, `table`). Levels mean: *debug* every packet decision, *info* a session
-or a table came or went, *warning* something failed and will be tried again, *error* a fault of
-ours. No secret is ever handed to a logger: passwords live in `config.Secret`, which prints as
-asterisks.
+The shell logs through structlog and binds who is concerned (`connection`, `shard`, `table`);
+the engine uses the standard library's loggers. Both end up in the same handler and look the
+same. Levels mean: *debug* every decision, *info* a session or a shard came or went, *warning*
+something failed and will be tried again, *error* a fault of ours. No secret is ever handed to
+a logger: passwords live in `config.Secret`, which prints as asterisks.
 """
 
 from __future__ import annotations
@@ -16,25 +16,35 @@ import structlog
 
 
 def configure(*, verbose: bool = False) -> None:
-    """Send log lines to standard error: readable on a terminal, JSON lines when piped."""
+    """Send every log line to standard error."""
     on_terminal = sys.stderr.isatty()
-    processors: list[structlog.typing.Processor] = [
-        structlog.contextvars.merge_contextvars,
-        structlog.processors.add_log_level,
+    shared: list[structlog.typing.Processor] = [
+        structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
-    if on_terminal:
-        processors.append(structlog.dev.ConsoleRenderer())
-    else:
-        processors += [
-            structlog.processors.format_exc_info,
-            structlog.processors.JSONRenderer(),
-        ]
+    last: list[structlog.typing.Processor] = (
+        [structlog.dev.ConsoleRenderer()]
+        if on_terminal
+        else [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
+    )
+    level = logging.DEBUG if verbose else logging.INFO
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=shared,
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *last],
+        )
+    )
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(level)
+    # sqlglot warns about every statement it takes for a command; that is an ordinary outcome.
+    logging.getLogger("sqlglot").setLevel(logging.ERROR)
+    # asyncmy logs what it also raises.
+    logging.getLogger("asyncmy").setLevel(logging.CRITICAL)
     structlog.configure(
-        processors=processors,
-        wrapper_class=structlog.make_filtering_bound_logger(
-            logging.DEBUG if verbose else logging.INFO
-        ),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.stdlib.LoggerFactory(),
         cache_logger_on_first_use=True,
     )

@@ -53,11 +53,12 @@ class Link(asyncio.Protocol):
     Writing is still allowed then, but a well-behaved owner stops until `writable`.
     """
 
-    __slots__ = ("_owner", "_receive", "_tls", "_transport", "blocked", "closed")
+    __slots__ = ("_lost_bytes", "_owner", "_receive", "_tls", "_transport", "blocked", "closed")
 
     def __init__(self, owner_of: Callable[[Link], Owner]) -> None:
         self.blocked = False
         self.closed = False
+        self._lost_bytes: int | None = None  # what the socket had not taken when it was lost
         self._tls: _Tls | None = None
         self._transport: asyncio.Transport | None = None
         self._owner = owner_of(self)
@@ -74,12 +75,14 @@ class Link(asyncio.Protocol):
         self._transport.write(data)
 
     def unsent_bytes(self) -> int:
-        """Return how many bytes the socket has not taken yet."""
+        """Return how many bytes the socket has not taken: yet, or ever once it is lost."""
+        if self._lost_bytes is not None:
+            return self._lost_bytes
         return 0 if self._transport is None else self._transport.get_write_buffer_size()
 
     def set_high_water(self, limit_bytes: int) -> None:
         """Change how many bytes may wait before `blocked`; 0 means any."""
-        if self._transport is not None:
+        if self._transport is not None and self._lost_bytes is None:
             self._transport.set_write_buffer_limits(high=limit_bytes)
 
     def pause_reading(self) -> None:
@@ -164,6 +167,8 @@ class Link(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Report the end once."""
+        # Asked now: a transport of uvloop forgets it, and refuses all calls, right after this.
+        self._lost_bytes = self.unsent_bytes()
         self.closed = True
         self._owner.lost(exc)
 

@@ -281,6 +281,8 @@ class Session:
 
     def _direct_done(self, relay: Relay, shard: ShardRuntime, step: Step) -> None:
         """End of a statement on the hot path; called from the backend's link."""
+        if self._is_over:
+            return
         try:
             again = not self._statements.finish_direct(relay, shard, step, self._reply)
         except Exception as error:  # noqa: BLE001 - the one place that turns errors into packets

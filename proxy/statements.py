@@ -35,10 +35,10 @@ from proxy.routing import (
 from proxy.scatter import run_everywhere, write_parts
 from proxy.session_state import Transaction
 from proxy.streaming import Stream
+from proxy.virtual import answer, is_virtual
 from proxy.wire.commands import query
 from proxy.wire.framing import frame
 from proxy.wire.response import Answer
-from proxy.wire.resultset import Column
 from sqlparse_ext.errors import StreamfromError, Unsupported
 from sqlparse_ext.identifiers import requalify
 from sqlparse_ext.messages import complete, effect
@@ -242,7 +242,7 @@ class Statements:
             shape.kind not in _DIRECT_KINDS
             or shape.uses & _INDIRECT_USES
             or qualifiers(shape)
-            or _is_virtual(shape)
+            or is_virtual(shape)
         ):
             return None
         tables = (self._registry.table(view.keyspace.name, t.name) for t in shape.tables)
@@ -509,12 +509,10 @@ class Statements:
         return value if isinstance(value, int) else None
 
     async def _show(self, statement: Statement, reply: Reply) -> bool:
-        if not _is_virtual(statement.shape):
+        if not is_virtual(statement.shape):
             return await self._on_rows(statement, reply)
-        allowed = self._user.keyspaces
-        names = [n for n in self._catalog.keyspaces if allowed is None or n in allowed]
-        rows = [(name.encode(),) for name in sorted({*names, "information_schema"})]
-        reply.rows((Column("Database", table="SCHEMATA"),), rows)
+        column, values = answer(statement.shape, self._catalog.visible(self._user.keyspaces))
+        reply.rows((column,), [(value.encode(),) for value in values])
         return True
 
     async def field_list(self, payload: bytes, reply: Reply) -> None:
@@ -570,10 +568,9 @@ class Statements:
         """Return the keyspace that alone has message table *table*: STREAM without a database."""
         allowed = self._user.keyspaces
         found = [
-            name
-            for name in self._catalog.keyspaces
-            if (allowed is None or name in allowed)
-            and self._registry.table(name, table) is not None
+            keyspace.name
+            for keyspace in self._catalog.visible(allowed)
+            if self._registry.table(keyspace.name, table) is not None
         ]
         if len(found) != 1:
             raise NoDatabaseSelected
@@ -597,11 +594,6 @@ class Statements:
             return answer.columns
         assert failure is not None
         raise failure
-
-
-def _is_virtual(shape: Shape) -> bool:
-    """True for the SHOW that the proxy answers itself: a backend knows databases, not keyspaces."""
-    return shape.kind is Kind.SHOW and shape.words in {("DATABASES",), ("SCHEMAS",)}
 
 
 _Handler = Callable[[Statements, Statement, Reply], Awaitable[bool]]

@@ -297,7 +297,10 @@ def _prepare(draft: Draft, cursor: Cursor) -> None:
 
 
 def _load(draft: Draft, cursor: Cursor) -> None:
-    draft.kind = Kind.LOAD if cursor.key in ("DATA", "XML") else Kind.OTHER
+    if cursor.key not in ("DATA", "XML"):
+        draft.uses |= Uses.IMPLICIT_COMMIT  # LOAD INDEX INTO CACHE
+        return
+    draft.kind = Kind.LOAD
     if "LOCAL" in draft.words:
         draft.uses |= Uses.LOCAL_INFILE
     cursor.at = cursor.find({"INTO"}) + 1

@@ -18,7 +18,7 @@ from sqlparse_ext.queries import read_assignments, update_parts
 from sqlparse_ext.rows import insert_rows
 from sqlparse_ext.statements import InsertSource, Kind, Uses
 from sqlparse_ext.times import moment_ns, read_moment
-from sqlparse_ext.tokens import Cursor, tokenise
+from sqlparse_ext.tokens import Cursor, statement_tokens
 
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def _moment_edits(
 @lru_cache(maxsize=1024)
 def _update_plan(shape: Shape, first_layout: bool) -> _Plan:  # noqa: FBT001 - part of a cache key
     """Return what to change in the UPDATEs of *shape*: once per shape, not per statement."""
-    cursor = Cursor(tokenise(shape.template).tokens, shape.template)
+    cursor = Cursor(statement_tokens(shape.template), shape.template)
     cursor.at = cursor.find({"UPDATE"}) + 1
     parts = update_parts(cursor)
     if parts is None or shape.uses & Uses.CTE:
@@ -216,7 +216,7 @@ class _InsertPlan(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def _insert_plan(shape: Shape, first_layout: bool) -> _InsertPlan:  # noqa: FBT001 - a cache key
-    cursor = Cursor(tokenise(shape.template).tokens, shape.template)
+    cursor = Cursor(statement_tokens(shape.template), shape.template)
     cursor.at = cursor.find({"INSERT", "REPLACE"}) + 1
     parts = insert_parts(cursor)
     if parts is None:

@@ -163,9 +163,14 @@ def _row(element: bytes) -> bytes:
 
 def _rows(element: bytes) -> bytes:
     row = _row(element)
-    return (
-        rb"(" + row + rb"(?:" + _BLANKS + rb"," + _BLANKS + row + rb")*+)(?!" + _BLANKS + rb",)"
-    )
+    more = rb"(?:" + _BLANK + rb"|" + _COMMENT + rb")*+,"
+    return rb"(" + row + rb"(?:" + _BLANKS + rb"," + _BLANKS + row + rb")*+)(?!" + more + rb")"
+
+
+# What may stand between two rows, beside the comma.
+BETWEEN_ROWS: Final = re.compile(
+    rb"(?:" + _BLANK + rb"|" + _COMMENT + rb"|/\*M?![0-9]*+|\*/)*+", re.DOTALL
+)
 
 
 _LEXES: Final = tuple(

@@ -15,7 +15,7 @@ from sqlparse_ext.lexer import BAD, locate
 from sqlparse_ext.queries import QUERY_STARTS, read_delete, read_query, read_update
 from sqlparse_ext.statements import Kind, Shape, Statement, Uses
 from sqlparse_ext.stream import read_stream
-from sqlparse_ext.tokens import Cursor, Token, tokenise
+from sqlparse_ext.tokens import Cursor, Token, statement_tokens, tokenise, trim
 from sqlparse_ext.uses import sweep
 
 
@@ -34,7 +34,7 @@ def parse(template: bytes) -> Shape:
         stream.StreamSyntaxError: a STREAM is written wrongly.
     """
     lexed = tokenise(template)
-    tokens = _trim(lexed.tokens)
+    tokens = trim(lexed.tokens)
     draft = Draft(template, sweep(tokens))
     if not tokens:
         draft.kind = Kind.EMPTY
@@ -88,16 +88,6 @@ def _read(draft: Draft, cursor: Cursor) -> None:
                 reader(draft, cursor)
 
 
-def _trim(tokens: list[Token]) -> list[Token]:
-    """Drop the `;` before and after the statement."""
-    start, end = 0, len(tokens)
-    while start < end and tokens[start].key == ";":
-        start += 1
-    while end > start and tokens[end - 1].key == ";":
-        end -= 1
-    return tokens[start:end]
-
-
 def _words(tokens: list[Token]) -> tuple[str, ...]:
     words = []
     for token in tokens[1:]:
@@ -125,7 +115,7 @@ def explained_text(statement: Statement) -> bytes | None:
     """Return the statement inside an EXPLAIN, VEXPLAIN or ANALYZE; None where there is none."""
     if statement.shape.kind is not Kind.EXPLAIN:
         return None
-    tokens = _trim(tokenise(statement.shape.template).tokens)
+    tokens = statement_tokens(statement.shape.template)
     place = explained_at(Cursor(tokens, statement.shape.template, 1))
     if place >= len(tokens):
         return None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sqlparse_ext.lexer import CALL_ROWS, ROWS, Lexis, lexis, locate
+from sqlparse_ext.lexer import BETWEEN_ROWS, CALL_ROWS, ROWS, Lexis, lexis, locate
 from sqlparse_ext.statements import OPAQUE, InsertSource, decode_literal
 from sqlparse_ext.tokens import Cursor, tokenise
 
@@ -140,14 +140,15 @@ def _scan(sql: bytes, start: int, lex: Lexis) -> list[tuple[int, int]]:
     """Return the spans of the rows from *start* on: parentheses with only commas between."""
     spans: list[tuple[int, int]] = []
     depth = opened = 0
+    done = start
     after_comma = True
     for match in lex.skeleton.finditer(sql, start):
         mark = match[1]
         if mark == b"(":
             if not depth:
-                # Something other than a comma came before: ROW(…), ON DUPLICATE KEY UPDATE f(…).
-                if not after_comma or (word := sql[match.start() : match.end() - 1].strip()):
-                    return [] if not spans and word else spans
+                # ROW(…), ON DUPLICATE KEY UPDATE f(…), AS n(…)
+                if not after_comma or not BETWEEN_ROWS.fullmatch(sql, done, match.start(1)):
+                    return spans
                 opened = match.start(1)
             depth += 1
         elif mark == b")":
@@ -155,10 +156,12 @@ def _scan(sql: bytes, start: int, lex: Lexis) -> list[tuple[int, int]]:
             if not depth:
                 spans.append((opened, match.end()))
                 after_comma = False
+                done = match.end()
             elif depth < 0:
                 break
         elif not depth:
             after_comma = True
+            done = match.end()
     return spans
 
 

@@ -31,7 +31,7 @@ _STAND_INS: Final = {
     STRING.decode(): "'s'",
     ROWS.decode(): "(1)",
     CALL_ROWS.decode(): "(1)",
-    ROW_LITERAL.decode(): "1",
+    ROW_LITERAL.decode(): "'s'",
 }
 # FROM inside these is no clause: EXTRACT(YEAR FROM d), TRIM(LEADING 'x' FROM s).
 _FROM_FUNCTIONS: Final = frozenset({"EXTRACT", "TRIM", "SUBSTRING", "SUBSTR", "MID", "OVERLAY"})

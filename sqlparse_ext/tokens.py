@@ -119,6 +119,21 @@ def tokenise(template: bytes) -> Tokens:
     return Tokens(tokens, hints, uncertain, opened_first and not outside)
 
 
+def statement_tokens(template: bytes) -> list[Token]:
+    """Return the tokens of the one statement in *template*, without `;` before and after it."""
+    return trim(tokenise(template).tokens)
+
+
+def trim(tokens: list[Token]) -> list[Token]:
+    """Drop the `;` before and after a statement."""
+    start, end = 0, len(tokens)
+    while start < end and tokens[start].key == ";":
+        start += 1
+    while end > start and tokens[end - 1].key == ";":
+        end -= 1
+    return tokens[start:end]
+
+
 def unquote(token: Token, template: bytes) -> str:
     """Return the name that *token* (a word, quoted name or user variable) stands for."""
     text = template[token.start : token.end].decode("utf-8", "surrogateescape").lstrip("@")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from bench import messages
 from bench.clients import Received, consumers
 from bench.fleet import Fleet, FleetError, Work
-from bench.lab import Endpoint, Keyspace
+from bench.lab import Endpoint, Keyspace, Lab
 from bench.opponents import drain_loop
 from bench.plan import Plan
 from bench.report import Figure, Goal, Series, Target
@@ -77,31 +77,23 @@ def drain_single(plan: Plan) -> list[Figure]:
 
 
 def drain(
-    plan: Plan,
+    lab: Lab,
     target: Endpoint,
     work: Callable[[str, int], Work],
     *,
     workers: Workers,
     count: int,
-    comment: bool,
 ) -> Drained:
     """Load *count* messages into a fresh table and measure how fast they are drained.
 
-    target: where CREATE TABLE goes, so that a proxy knows its table at once.
+    target: the proxy, or the server itself.
     work: makes the worker process of so many workers on the named table.
-    comment: whether it is a message table.
     """
-    lab = plan.lab
-    table = "queue"
-    with lab.database(DATABASE + "_run") as scratch:
-        # Nothing but a name to hang the old table on: dropping it is not part of the next run.
-        del scratch
-    _recreate(plan, target, table, comment=comment)
-    messages.load(lab, DATABASE, table, count)
-    lab.settle()
     processes = {} if target == lab.direct else {"proxy": target}
     meter = lab.meter(**processes)
-    with Fleet() as fleet:
+    with messages.fresh_table(lab, target, DATABASE) as table, Fleet() as fleet:
+        messages.load(lab, DATABASE, table, count)
+        lab.settle()
         members = [fleet.add(work(table, workers.each)) for _ in range(workers.processes)]
         meter.start()
         start_ns = fleet.start()
@@ -110,8 +102,64 @@ def drain(
             raise FleetError(f"only {done} of {count} messages were drained in {DRAIN_S:.0f} s")
         facts = meter.stop()
         results: list[Received] = fleet.stop(members)
-    received = [id_ for result in results for id_ in result.ids]
-    outcome = messages.audited(lab, DATABASE, table, range(1, count + 1), received)
+        received = [id_ for result in results for id_ in result.ids]
+        outcome = messages.audited(lab, DATABASE, table, range(1, count + 1), received)
     elapsed_s = (max(result.last_ack_ns for result in results) - start_ns) / 1e9
     facts |= {"elapsed_s": round(elapsed_s, 3), "duplicates": outcome.duplicates}
     return Drained(count / elapsed_s, facts)
+
+
+def _compare(
+    plan: Plan,
+    name: str,
+    *,
+    count: int,
+    batch: int,
+    candidates: Sequence[Workers],
+    target: Target,
+) -> list[Figure]:
+    lab = plan.lab
+    with (
+        lab.database(DATABASE),
+        lab.proxy(Keyspace(DATABASE, (lab.server,))) as proxy,
+    ):
+
+        def ours(workers: Workers, count: int = count) -> Drained:
+            def work(table: str, each: int) -> Work:
+                return consumers(proxy.port, DATABASE, table, count=each, ack_batch=batch)
+
+            outcome = drain(lab, proxy, work, workers=workers, count=count)
+            plan.say(f"  streamfrom, {workers}: {outcome.per_second:,.0f}/s {outcome.facts}")
+            return outcome
+
+        def theirs(workers: Workers, count: int = count) -> Drained:
+            def work(table: str, each: int) -> Work:
+                return drain_loop(lab.server.port, DATABASE, table, batch=batch, workers=each)
+
+            outcome = drain(lab, lab.direct, work, workers=workers, count=count)
+            plan.say(f"  the loop, {workers}: {outcome.per_second:,.0f}/s {outcome.facts}")
+            return outcome
+
+        trial = count // 4
+        our_best = max(candidates, key=lambda one: ours(one, trial).per_second)
+        their_best = max(candidates, key=lambda one: theirs(one, trial).per_second)
+        our_runs, their_runs = plan.interleaved(
+            lambda: ours(our_best), lambda: theirs(their_best)
+        )
+    return [
+        Figure(
+            name,
+            "msg/s",
+            Series.of(run.per_second for run in our_runs),
+            f"SKIP LOCKED loop, same batch, {their_best} workers",
+            Series.of(run.per_second for run in their_runs),
+            target,
+            {
+                "messages": count,
+                "our_workers": str(our_best),
+                "their_workers": str(their_best),
+                "our_runs": [run.facts for run in our_runs],
+                "their_runs": [run.facts for run in their_runs],
+            },
+        )
+    ]

@@ -36,8 +36,8 @@ connect_timeout = 2
 failover_buffer = 5
 """
 # What the hash vindex says of small numbers.
-LOW_IDS = (1, 2, 3, 5, 9)  # shard -80
-HIGH_IDS = (4, 6, 7, 8, 10)  # shard 80-
+LOW_IDS = (1, 2, 3, 5)  # shard -80
+HIGH_IDS = (4, 6, 7, 8)  # shard 80-
 FAULTS = ("internal error", "Traceback", "Exception in callback", "was never ")
 
 CreateTable = Callable[..., str]

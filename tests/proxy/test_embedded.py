@@ -100,6 +100,12 @@ def test_root_cannot_write_files_outside_the_folder(server, tmp_path):
 
 
 @pytest.mark.db
+def test_temporary_tables_are_its_own_for_other_servers_delete_what_they_find(server):
+    ((folder,),) = query(server, "SELECT @@tmpdir")
+    assert Path(folder) == server.folder / "tmp"
+
+
+@pytest.mark.db
 def test_port_and_data_survive_a_restart_and_a_crash(server):
     query(server, "CREATE DATABASE shop")
     query(server, "CREATE TABLE shop.t (id INT PRIMARY KEY)")

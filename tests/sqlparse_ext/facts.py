@@ -1,7 +1,7 @@
 """Short ways to ask for the facts of a text."""
 
 from sqlparse_ext.cache import StatementCache
-from sqlparse_ext.statements import DEFAULT_MODE, Shape, SqlMode, Statement, Uses
+from sqlparse_ext.statements import DEFAULT_MODE, Shape, SqlMode, Statement, Uses, Value
 
 
 def statement(sql: str | bytes, mode: SqlMode = DEFAULT_MODE) -> Statement:
@@ -22,7 +22,7 @@ def tables(sql: str) -> list[str]:
     ]
 
 
-def conditions(sql: str, mode: SqlMode = DEFAULT_MODE) -> dict[str, list]:
+def conditions(sql: str, mode: SqlMode = DEFAULT_MODE) -> dict[str, list[Value] | None]:
     """Return the values that bound each column."""
     found = statement(sql, mode)
     return {
@@ -32,4 +32,4 @@ def conditions(sql: str, mode: SqlMode = DEFAULT_MODE) -> dict[str, list]:
 
 def uses(sql: str) -> set[str]:
     flags = shape(sql).uses
-    return {flag.name for flag in Uses if flag in flags}
+    return {str(flag.name) for flag in Uses if flag in flags}

@@ -33,6 +33,7 @@ from tests.sqlparse_ext.facts import shape, statement, tables, uses
 def test_forms(sql, table, columns, source):
     found = shape(sql)
     assert found.kind is (Kind.REPLACE if sql.startswith("REPLACE") else Kind.INSERT)
+    assert found.insert is not None
     assert found.insert.columns == columns
     assert found.insert.source is InsertSource(source)
     assert tables(sql)[0] == table
@@ -45,6 +46,7 @@ def test_what_follows_the_rows():
         "ON DUPLICATE KEY UPDATE a = 5, b = new.b, c = NULL"
     )
     insert = found.shape.insert
+    assert insert is not None
     assert (insert.ignore, insert.on_duplicate, insert.row_alias) == (True, True, "new")
     assert found.value(found.shape.assignments["a"]) == 5
     assert found.shape.assignments["b"] is OPAQUE
@@ -58,16 +60,19 @@ def test_assignments_behind_rows_with_functions_keep_their_values():
 
 def test_the_set_form():
     found = statement("INSERT INTO t SET a = 1, b = NOW() AS n ON DUPLICATE KEY UPDATE a = 2")
-    assert found.value(found.shape.insert.set["a"]) == 1
-    assert found.shape.insert.set["b"] is OPAQUE
+    insert = found.shape.insert
+    assert insert is not None
+    assert found.value(insert.set["a"]) == 1
+    assert insert.set["b"] is OPAQUE
+    assert insert.row_alias == "n"
     assert found.value(found.shape.assignments["a"]) == 2
-    assert found.shape.insert.row_alias == "n"
 
 
 def test_on_duplicate_is_not_mistaken_for_a_join():
     found = shape(
         "INSERT INTO t SELECT * FROM u JOIN v ON u.a = v.a ON DUPLICATE KEY UPDATE b = 1"
     )
+    assert found.insert is not None
     assert found.insert.on_duplicate
     assert found.assignments.keys() == {"b"}
 

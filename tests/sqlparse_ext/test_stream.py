@@ -26,6 +26,7 @@ from tests.sqlparse_ext.facts import conditions, shape
 def test_what_it_takes(sql, columns, table):
     found = shape(sql)
     assert found.kind is Kind.STREAM
+    assert found.stream is not None
     assert (found.stream.columns, found.stream.table) == (columns, table)
     assert found.tables == (table,)
 
@@ -36,7 +37,9 @@ def test_directives_are_read():
 
 
 def test_double_quotes_name_things_under_ansi_quotes():
-    assert shape('STREAM "a" FROM "t"', SqlMode.ANSI_QUOTES).stream.columns == ("a",)
+    found = shape('STREAM "a" FROM "t"', SqlMode.ANSI_QUOTES).stream
+    assert found is not None
+    assert found.columns == ("a",)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,133 @@
+"""How exactly future messages fire, while a million others are parked far in the future."""
+
+import random
+import time
+from array import array
+
+from bench import messages
+from bench.clients import Received, consumers, open_many
+from bench.fleet import Fleet, FleetError, Signals, Work
+from bench.lab import Endpoint, Keyspace, Lab
+from bench.plan import Plan
+from bench.report import Figure, Goal, Series, Target, percentile
+
+
+DATABASE = "lateness"
+PARKED = (1_000_000, 100_000)
+DUE_PER_SECOND = 500
+HEAD_START_S = 3.0
+DUE_S = (20.0, 8.0)
+REST_S = 30.0
+ROWS_PER_INSERT = 100
+CONSUMERS = 4
+SEED = 20_260_801
+
+
+def lateness(plan: Plan) -> list[Figure]:
+    """Messages due at random moments: how late, and none early."""
+    lab = plan.lab
+    parked = int(plan.size(*PARKED))
+    due_s = plan.size(*DUE_S)
+    count = int(due_s * DUE_PER_SECOND)
+    late_ms: list[list[float]] = []
+    with (
+        lab.database(DATABASE),
+        lab.proxy(Keyspace(DATABASE, (lab.server,))) as proxy,
+        messages.fresh_table(lab, proxy, DATABASE) as table,
+    ):
+        plan.say(f"  parking {parked:,} messages")
+        park(lab, DATABASE, table, parked)
+        received: list[int] = []
+        for run in range(plan.pairs):
+            first_id = run * count + 1
+            result, due_ns = _round(proxy, table, first_id, count, due_s)
+            received += result.ids
+            late_ms.append(
+                sorted(
+                    (arrived - due_ns[id_ - first_id]) / 1e6
+                    for id_, arrived in zip(result.ids, result.arrived_ns, strict=True)
+                )
+            )
+            plan.say(
+                f"  {count:,} due: p50 {percentile(late_ms[-1], 50):.2f} ms,"
+                f" p99 {percentile(late_ms[-1], 99):.2f} ms, max {late_ms[-1][-1]:.2f} ms"
+            )
+        rss_mb = proxy.usage().rss_bytes_max / 1e6
+        messages.audited(lab, DATABASE, table, range(1, plan.pairs * count + 1), received)
+    early = [sum(late < 0 for late in one) for one in late_ms]
+    name = f"lateness, {parked:,} parked"
+    return [
+        Figure(f"{name}, p50", "ms", Series.of(percentile(one, 50) for one in late_ms)),
+        Figure(
+            f"{name}, p99",
+            "ms",
+            Series.of(percentile(one, 99) for one in late_ms),
+            target=Target(Goal.AT_MOST, 20, of_ratio=False),
+        ),
+        Figure(f"{name}, max", "ms", Series.of(one[-1] for one in late_ms)),
+        Figure(
+            f"{name}, delivered early",
+            "msg",
+            Series.of(early),
+            target=Target(Goal.AT_MOST, 0, of_ratio=False),
+        ),
+        Figure(f"{name}, proxy memory", "MB", Series.of([rss_mb])),
+    ]
+
+
+def park(lab: Lab, database: str, table: str, count: int) -> None:
+    """Write *count* messages with ids below 0 that are due in a month and later."""
+    far_ns = time.time_ns() + 60 * 86_400 * messages.NS_PER_S
+    messages.fill(
+        lab.server,
+        lab,
+        database,
+        table,
+        "id, time_next, message",
+        f"-n, {far_ns} - n * 1000000, CONCAT('{{\"number\": ', n, '}}')",
+        count,
+    )
+
+
+def _round(
+    proxy: Endpoint, table: str, first_id: int, count: int, due_s: float
+) -> tuple[Received, "array[int]"]:
+    """Send *count* messages, due at random in *due_s* from soon on, and receive them all."""
+    with Fleet() as fleet:
+        reader = fleet.add(
+            consumers(
+                proxy.port,
+                DATABASE,
+                table,
+                count=CONSUMERS,
+                ack_batch=100,
+                stream_first=True,
+            )
+        )
+        source = fleet.add(_scheduler(proxy.port, table, first_id, count, due_s))
+        fleet.start()
+        due_ns: array[int] = source.result(HEAD_START_S + REST_S)
+        if not fleet.wait_for([reader], count, HEAD_START_S + due_s + REST_S):
+            raise FleetError(f"only {reader.counted} of {count} messages fired")
+        (received,) = fleet.stop([reader])
+    return received, due_ns
+
+
+def _scheduler(port: int, table: str, first_id: int, count: int, due_s: float) -> Work:
+    dice = random.Random(SEED + first_id)
+
+    async def work(signals: Signals) -> "array[int]":
+        (connection,) = await open_many(port, DATABASE, 1)
+        start_ns = await signals.start() + int(HEAD_START_S * messages.NS_PER_S)
+        span_ns = int(due_s * messages.NS_PER_S)
+        due_ns = array("q", (start_ns + dice.randrange(span_ns) for _ in range(count)))
+        for first in range(0, count, ROWS_PER_INSERT):
+            some = due_ns[first : first + ROWS_PER_INSERT]
+            ids = range(first_id + first, first_id + first + len(some))
+            await connection.query(messages.insert_timed(table, ids, some))
+        if time.time_ns() > start_ns:
+            raise FleetError(f"{count} messages could not be sent in {HEAD_START_S} s")
+        connection.close()
+        return due_ns
+
+    return work

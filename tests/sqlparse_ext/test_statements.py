@@ -1,0 +1,85 @@
+"""Values of literals, and what a statement gives for its operands."""
+
+import pytest
+
+from sqlparse_ext.statements import (
+    DEFAULT_MODE,
+    OPAQUE,
+    Number,
+    SqlMode,
+    decode_literal,
+)
+from tests.sqlparse_ext.facts import shape, statement
+
+
+@pytest.mark.parametrize(
+    ("raw", "value"),
+    [
+        (b"42", 42),
+        (b"-42", -42),
+        (b"0042", 42),
+        (b"18446744073709551615", 18446744073709551615),
+        (b"18446744073709551616", Number("18446744073709551616")),
+        (b"-9223372036854775809", Number("-9223372036854775809")),
+        (b"9" * 5000, Number("9" * 5000)),
+        (b"1.50", Number("1.50")),
+        (b"-.5", Number("-.5")),
+        (b"1e5", Number("1e5")),
+        (b"'abc'", b"abc"),
+        (b'"abc"', b"abc"),
+        (b"''", b""),
+        (b"'it''s'", b"it's"),
+        (b'"a""b\'\'c"', b"a\"b''c"),
+        (rb"'it\'s \"x\" \\ \n\r\t\b\0\Z \% \_ \q'", b'it\'s "x" \\ \n\r\t\b\0\x1a \\% \\_ q'),
+        (rb"'a\\''b'", b"a\\'b"),
+        (b"'\xff\xfe'", b"\xff\xfe"),
+        (b"N'abc'", b"abc"),
+        (b"_binary'abc'", b"abc"),
+        (b"_utf8mb4 'abc'", b"abc"),
+        (b"_binary x'00ff'", b"\x00\xff"),
+        (b"x'00FF'", b"\x00\xff"),
+        (b"X''", b""),
+        (b"x'0'", b"\0"),
+        (b"x'zz'", b""),
+        (b"0x0aF", b"\x00\xaf"),
+        (b"b'101010101'", b"\x01\x55"),
+        (b"0b11", b"\x03"),
+        (b"b'2'", b""),
+        (b"-0x1F", -31),
+    ],
+)
+def test_literals(raw, value):
+    assert decode_literal(raw, DEFAULT_MODE) == value
+
+
+def test_without_escapes_a_backslash_stays():
+    assert decode_literal(rb"'a\n''b'", SqlMode.NO_BACKSLASH_ESCAPES) == rb"a\n'b"
+
+
+def test_modes_are_read_from_the_variable():
+    assert SqlMode.parse("") is DEFAULT_MODE
+    assert SqlMode.parse("STRICT_TRANS_TABLES,ANSI_QUOTES, pipes_as_concat") == (
+        SqlMode.ANSI_QUOTES | SqlMode.PIPES_AS_CONCAT
+    )
+
+
+def test_slots_behind_lists_find_their_literals():
+    found = statement("SELECT * FROM t WHERE a IN (1,2,3) AND b = 4 AND c IN (5) AND d = 'x'")
+    values = {key: found.values(each) for key, each in found.shape.conditions.items()}
+    assert values == {"a": [1, 2, 3], "b": [4], "c": [5], "d": [b"x"]}
+
+
+def test_a_list_and_an_expression_have_no_single_value():
+    found = statement("UPDATE t SET a = f(1) WHERE b IN (1,2)")
+    with pytest.raises(TypeError):
+        found.value(found.shape.conditions["b"][0])
+    with pytest.raises(TypeError):
+        found.value(found.shape.assignments["a"])
+    assert found.values([None, OPAQUE]) is None
+    assert found.values([None]) == [None]
+
+
+def test_shapes_are_keys_by_identity():
+    one, other = shape("SELECT 1"), shape("SELECT 1")
+    assert one != other
+    assert {one: 1, other: 2}[one] == 1
