@@ -179,9 +179,7 @@ def writer(
 
         await signals.start()
         start = time.perf_counter()
-        await asyncio.gather(
-            *(write(one, own) for one, own in zip(pool, texts, strict=True))
-        )
+        await asyncio.gather(*(write(one, own) for one, own in zip(pool, texts, strict=True)))
         elapsed = time.perf_counter() - start
         for connection in pool:
             connection.close()
@@ -195,9 +193,7 @@ async def open_many(port: int, database: str, count: int) -> list[Connection]:
     opened: list[Connection] = []
     while len(opened) < count:
         some = min(OPENING_AT_ONCE, count - len(opened))
-        opened += await asyncio.gather(
-            *(Connection.open(port, database) for _ in range(some))
-        )
+        opened += await asyncio.gather(*(Connection.open(port, database) for _ in range(some)))
     return opened
 
 

@@ -9,10 +9,12 @@ does not end.
 import asyncio
 import struct
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final, Self, cast
+from typing import TYPE_CHECKING, Final, Self, cast
 
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 HOST: Final = "127.0.0.1"
 Row = tuple[bytes | None, ...]

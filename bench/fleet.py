@@ -5,6 +5,7 @@ coroutine that connects, says it is ready, waits for the common start, works, an
 """
 
 import asyncio
+import contextlib
 import ctypes
 import multiprocessing
 import os
@@ -97,6 +98,8 @@ class Worker:
         self._process.start()
         theirs.close()
         self._stop_sent = False
+        self._ended = False
+        self._result: Any = None
 
     @property
     def counted(self) -> int:
@@ -104,9 +107,15 @@ class Worker:
         return int(self._progress[self._slot])
 
     @property
-    def has_news(self) -> bool:
-        """Whether it sent something not yet received: its result, or its failure."""
-        return self._pipe.poll(0)
+    def has_ended(self) -> bool:
+        """Whether it has returned; a failure is raised.
+
+        Raises:
+            FleetError: it failed.
+        """
+        if not self._ended and self._pipe.poll(0):
+            self.result(0)
+        return self._ended
 
     def await_ready(self, deadline: float) -> None:
         """Return when it has said that it is ready."""
@@ -120,16 +129,15 @@ class Worker:
         """Ask it to return what it has."""
         if not self._stop_sent:
             self._stop_sent = True
-            try:
+            with contextlib.suppress(BrokenPipeError):  # it has ended; `result` tells how
                 self._pipe.send(("stop", None))
-            except BrokenPipeError:
-                pass  # it has ended; `result` tells how
 
     def result(self, seconds: float = END_S) -> Any:
         """Wait for it to end and return what its coroutine returned."""
-        value = self._receive("result", time.monotonic() + seconds)
-        self._process.join(END_S)
-        return value
+        if not self._ended:
+            self._result = self._receive("result", time.monotonic() + seconds)
+            self._ended = True
+        return self._result
 
     def end(self) -> None:
         """Kill it if it still runs."""
@@ -174,19 +182,19 @@ class Fleet:
         return now_ns
 
     def wait_for(self, workers: list[Worker], count: int, seconds: float) -> bool:
-        """Return True when *workers* have counted *count* messages, False after *seconds*.
+        """Return True when *workers* have counted *count* messages.
+
+        False: *seconds* are over, or all have ended before that.
 
         Raises:
-            FleetError: one of them ended early.
+            FleetError: one of them failed.
         """
         deadline = time.monotonic() + seconds
         while sum(worker.counted for worker in workers) < count:
-            for worker in workers:
-                if worker.has_news:
-                    worker.result(0)
-                    raise FleetError("a worker ended before the work was done")
-            if time.monotonic() > deadline:
-                return False
+            # All are asked, for each may have failed; the last may have counted since the sum.
+            ended = all([worker.has_ended for worker in workers])
+            if time.monotonic() > deadline or ended:
+                return sum(worker.counted for worker in workers) >= count
             time.sleep(POLL_S)
         return True
 
@@ -232,6 +240,8 @@ def _run(work: Work, pipe: Pipe, progress: Any, slot: int) -> None:
         return await work(Signals(pipe, progress, slot))
 
     try:
-        pipe.send(("result", uvloop.run(main())))
+        result = uvloop.run(main())
+        os.set_blocking(pipe.fileno(), True)  # the loop's reader had turned that off
+        pipe.send(("result", result))
     except BaseException:  # noqa: BLE001 - whatever it is, the parent must learn of it
         pipe.send(("failed", traceback.format_exc()))

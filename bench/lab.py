@@ -336,7 +336,9 @@ def _process(program: list[str], log: Path) -> Iterator["subprocess.Popen[bytes]
     try:
         yield process
         if process.poll() is not None:
-            raise LabError(f"{program[-1]}: ended by itself ({process.returncode}):{_tail(log)}")
+            raise LabError(
+                f"{program[-1]}: ended by itself ({process.returncode}):{_tail(log)}"
+            )
     finally:
         process.send_signal(signal.SIGTERM)
         try:

@@ -39,7 +39,9 @@ def drain_loop(port: int, database: str, table: str, *, batch: int, workers: int
     return work
 
 
-def poller(port: int, database: str, table: str, *, workers: int, batch: int = POLL_BATCH) -> Work:
+def poller(
+    port: int, database: str, table: str, *, workers: int, batch: int = POLL_BATCH
+) -> Work:
     """Return *workers* loops that look every 100 ms, and work until nothing is due."""
 
     async def work(signals: Signals) -> Received:

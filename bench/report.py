@@ -35,7 +35,7 @@ class Target:
             return f"{self.goal} {number(self.limit)} {unit}"
         if self.goal is Goal.AT_MOST and self.limit < 1:
             return f"{self.goal} 1/{1 / self.limit:.0f}"
-        return f"{self.goal} {number(self.limit)} ×"
+        return f"{self.goal} {number(self.limit)} x"
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,15 @@ class Figure:
         }
 
 
-HEADER = ("figure", "streamfrom", "opponent", "measured against", "ratio (spread)", "goal", "met")
+HEADER = (
+    "figure",
+    "streamfrom",
+    "opponent",
+    "measured against",
+    "ratio (spread)",
+    "goal",
+    "met",
+)
 
 
 def table(figures: Sequence[Figure]) -> str:

@@ -219,12 +219,12 @@ class Runner:
 
     def _set_timer(self) -> None:
         now_ns = self._clock.time_ns()
-        wake_ns = self._state.wake_ns(now_ns)
+        wake_ns = self._state.wake_ns()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         if wake_ns is not None:
-            delay_s = min((wake_ns - now_ns) / 10**9, SLEEP_MAX_S)
+            delay_s = min(max(wake_ns - now_ns, 1) / 10**9, SLEEP_MAX_S)
             self._timer = self._loop.call_later(delay_s, self._tick)
 
     def _tick(self) -> None:

@@ -56,6 +56,7 @@ from engine.events import (
     ShardUp,
     Tick,
 )
+from engine.poll import FOREVER_NS
 
 
 if TYPE_CHECKING:
@@ -118,6 +119,7 @@ class _ClaimRun:
 class _Shard:
     name: ShardName
     queue: ShardQueue
+    receivers: int = 0  # how many cover the shard
     claims: dict[int, _ClaimRun] = field(default_factory=dict)
     releases: dict[int, dict[bytes, MessageKey | None]] = field(default_factory=dict)
     is_polling: bool = False
@@ -129,6 +131,9 @@ class _Shard:
     claiming: _Trouble = field(default_factory=_Trouble)
     polling: _Trouble = field(default_factory=_Trouble)
     health: _Trouble = field(default_factory=_Trouble)
+    # When the shard is to be looked at again: by itself, and if a receiver is ready.
+    wake_ns: int = FOREVER_NS
+    wake_ready_ns: int = FOREVER_NS
 
     def troubles(self) -> tuple[_Trouble, _Trouble, _Trouble]:
         return self.claiming, self.polling, self.health
@@ -149,7 +154,8 @@ class TableState:
         # Ready receivers, the one that has waited longest first: that is the round-robin.
         self._ready: OrderedDict[int, _Receiver] = OrderedDict()
         self._numbers = 0
-        self._turn = 0  # which shard is looked at first
+        self._is_freed = False  # a receiver became ready while this event was handled
+        self._turn = 0  # which shard is served first
         self._actions: list[Action] = []
 
     # The whole interface: handle, wake_ns, and two figures
@@ -157,6 +163,7 @@ class TableState:
     def handle(self, event: Event, now_ns: int) -> list[Action]:
         """Return what is to be done about *event*, in this order."""
         self._actions = []
+        self._is_freed = False
         match event:
             case Attached():
                 self._attached(event, now_ns)
@@ -191,18 +198,16 @@ class TableState:
                 self._end(list(self._receivers.values()), event.error)
             case Tick():
                 pass
-        self._settle(now_ns)
+        self._settle_after(event, now_ns)
         return self._actions
 
-    def wake_ns(self, now_ns: int) -> int | None:
+    def wake_ns(self) -> int | None:
         """Return when the next Tick is due, or None when only an event can change anything."""
-        moments = [
-            moment
-            for shard in self._shards.values()
-            if self._is_covered(shard)
-            for moment in self._moments(shard)
-        ]
-        return max(min(moments), now_ns + 1) if moments else None
+        wake_ns = min(shard.wake_ns for shard in self._shards.values())
+        if self._ready:
+            # Without a ready receiver a due key waits for one, not for the clock.
+            wake_ns = min(wake_ns, *(shard.wake_ready_ns for shard in self._shards.values()))
+        return wake_ns if wake_ns < FOREVER_NS else None
 
     @property
     def receivers(self) -> int:
@@ -219,7 +224,10 @@ class TableState:
     def _attached(self, event: Attached, now_ns: int) -> None:
         receiver = _Receiver(event.receiver, event.shards, event.columns)
         for shard in self._shards.values():
-            if receiver.covers(shard.name) and not self._is_covered(shard):
+            if not receiver.covers(shard.name):
+                continue
+            shard.receivers += 1
+            if shard.receivers == 1:
                 shard.next_poll_ns = now_ns
                 # A stream that opens while the shard is down has its whole grace before it.
                 if shard.health.since_ns is not None:
@@ -234,26 +242,29 @@ class TableState:
         for name, rows in by_shard.items():
             queue = self._shards[name].queue
             self._release(self._shards[name], {row.id: queue.fly(row.id) for row in rows}, rows)
-        self._receivers.pop(receiver, None)
         self._ready.pop(receiver, None)
+        gone = self._receivers.pop(receiver, None)
+        for shard in self._shards.values():
+            if gone is not None and gone.covers(shard.name):
+                shard.receivers -= 1
+                if shard.receivers == 0:
+                    self._rest(shard)
 
     def _is_ready(self, receiver: int) -> None:
         if receiver in self._receivers:
             self._ready[receiver] = self._receivers[receiver]
+            self._is_freed = True
 
     def _end(self, receivers: Iterable[_Receiver], error: StreamfromError) -> None:
         for receiver in receivers:
             self._actions.append(End(receiver.id, error))
             self._detached(receiver.id, ())
 
-    def _is_covered(self, shard: _Shard) -> bool:
-        return any(receiver.covers(shard.name) for receiver in self._receivers.values())
-
     # What is heard of messages
 
     def _due(self, event: Due, now_ns: int) -> None:
         shard = self._shards[event.shard]
-        if self._is_covered(shard):
+        if shard.receivers:
             for key in event.keys:
                 shard.queue.add(key, now_ns)
 
@@ -341,6 +352,7 @@ class TableState:
         for ident in reversed(idle):
             self._ready[ident] = self._receivers[ident]
             self._ready.move_to_end(ident, last=False)
+            self._is_freed = True
         for receiver in list(self._ready.values()):
             if start >= len(won):
                 return
@@ -451,40 +463,74 @@ class TableState:
             trouble.over()
         shard.poll_wanted = True
 
-    def _lost_ns(self, shard: _Shard) -> int | None:
+    def _lost_ns(self, shard: _Shard) -> int:
         """Return when the streams that cover *shard* are lost, if it goes on like this."""
-        since = [
-            trouble.since_ns for trouble in shard.troubles() if trouble.since_ns is not None
-        ]
-        return min(since) + self._grace_ns if since else None
+        since_ns = FOREVER_NS
+        for trouble in shard.troubles():
+            if trouble.since_ns is not None:
+                since_ns = min(since_ns, trouble.since_ns)
+        return min(since_ns + self._grace_ns, FOREVER_NS)
 
     # After every event
 
-    def _settle(self, now_ns: int) -> None:
-        """Bring every shard to rest: claim what can be claimed, poll what must be polled."""
-        names = list(self._shards)
-        self._turn = (self._turn + 1) % len(names)
-        for name in names[self._turn :] + names[: self._turn]:
-            shard = self._shards[name]
-            if not self._is_covered(shard):
-                self._rest(shard)
-                continue
-            lost_ns = self._lost_ns(shard)
-            if lost_ns is not None and lost_ns <= now_ns:
-                self._lose(shard)
-                continue
-            self._claim(shard, now_ns)
-            if shard.queue.due(now_ns, at_most=1) == 0 and not shard.claims:
-                # Nothing is left that a claim could fail on.
-                shard.claiming.over()
-            self._poll(shard, now_ns)
+    def _settle_after(self, event: Event, now_ns: int) -> None:
+        """Bring to rest the shards that *event* can have concerned."""
+        match event:
+            case Ready():
+                self._serve(now_ns)
+            case Tick():
+                for shard in self._shards.values():
+                    if min(shard.wake_ns, shard.wake_ready_ns) <= now_ns:
+                        self._settle(shard, now_ns)
+            case Attached() | Detached() | Reconfigured() | Ended():
+                for shard in self._shards.values():
+                    self._settle(shard, now_ns)
+            case _:
+                self._settle(self._shards[event.shard], now_ns)
+                if self._is_freed:
+                    self._serve(now_ns)
+
+    def _serve(self, now_ns: int) -> None:
+        """Let the shards that have due keys use the receivers that are ready, in turn."""
+        shards = list(self._shards.values())
+        self._turn = (self._turn + 1) % len(shards)
+        for shard in shards[self._turn :] + shards[: self._turn]:
+            if not self._ready:
+                return
+            first_ns = shard.queue.first_ns()
+            if first_ns is not None and first_ns <= now_ns:
+                self._settle(shard, now_ns)
+
+    def _settle(self, shard: _Shard, now_ns: int) -> None:
+        """Claim what can be claimed, poll what must be polled, and note when to look again."""
+        if not shard.receivers:
+            self._rest(shard)
+            return
+        lost_ns = self._lost_ns(shard)
+        if lost_ns <= now_ns:
+            self._lose(shard)
+            return
+        self._claim(shard, now_ns)
+        self._poll(shard, now_ns)
+        first_ns = shard.queue.first_ns()
+        is_due = first_ns is not None and first_ns <= now_ns
+        if not is_due and not shard.claims:
+            # Nothing is left that a claim could fail on.
+            shard.claiming.over()
+        shard.wake_ns = lost_ns if shard.is_polling else min(lost_ns, self._poll_ns(shard))
+        shard.wake_ready_ns = FOREVER_NS
+        # What is due but not claimed waits for a slot or a receiver, unless a claim failed.
+        if first_ns is not None and not (is_due and shard.claiming.retry_ns <= now_ns):
+            shard.wake_ready_ns = max(first_ns, shard.claiming.retry_ns)
 
     def _rest(self, shard: _Shard) -> None:
+        """Without receivers: forget the keys, and do nothing."""
         shard.queue.clear()
         shard.poll_discarded = shard.is_polling
         shard.poll_wanted = False
-        for trouble in (shard.claiming, shard.polling):
-            trouble.over()
+        shard.claiming.over()
+        shard.polling.over()
+        shard.wake_ns = shard.wake_ready_ns = FOREVER_NS
 
     def _lose(self, shard: _Shard) -> None:
         cause = next(t.cause for t in shard.troubles() if t.since_ns is not None)
@@ -492,25 +538,6 @@ class TableState:
         error = StreamLost(self._table.keyspace, shard.name, grace_s, cause)
         covering = [r for r in self._receivers.values() if r.covers(shard.name)]
         self._end(covering, error)
-        self._rest(shard)
-
-    def _moments(self, shard: _Shard) -> list[int]:
-        """Return the moments at which something is to be done on *shard* by itself."""
-        moments = []
-        lost_ns = self._lost_ns(shard)
-        if lost_ns is not None:
-            moments.append(lost_ns)
-        if not shard.is_polling:
-            moments.append(self._poll_ns(shard))
-        first_ns = shard.queue.first_ns()
-        # A due key without a free slot or a ready receiver waits for one, not for the clock.
-        if (
-            first_ns is not None
-            and len(shard.claims) < CLAIMS_IN_FLIGHT_MAX
-            and self._choose(shard.name, 1)
-        ):
-            moments.append(max(first_ns, shard.claiming.retry_ns))
-        return moments
 
     def _number(self) -> int:
         self._numbers += 1

@@ -247,6 +247,11 @@ class Backend:
             # Nobody will read the rest: the connection cannot be used again.
             self.abort()
             raise
+        # All are looked at before one is raised: a failure that nobody retrieves is logged.
+        failures = [reader.finished.exception() for reader in readers]
+        for failure in failures:
+            if failure is not None:
+                raise failure
         answers = [reader.finished.result() for reader in readers]
         for answer in answers:
             if answer.error is not None:

@@ -14,7 +14,6 @@ from a worker thread dies with that thread.)
 import asyncio
 import contextlib
 import fcntl
-import functools
 import os
 import shutil
 import signal
@@ -22,13 +21,16 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from enum import StrEnum
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
 from proxy.dsn import UNIX_SOCKET_BYTES_MAX
+from proxy.server_program import Family, family_of, find_server, install_program, no_defaults
+
+
+__all__ = ["EmbeddedServer", "EmbeddedServerError", "Family", "family_of", "find_server"]
 
 
 HOST: Final = "127.0.0.1"
@@ -37,7 +39,7 @@ STOP_S: Final = 20
 POLL_S: Final = 0.02
 PORT_ATTEMPTS: Final = 5  # a free port may be taken by somebody else before the server binds it
 LOG_TAIL_LINES: Final = 40  # the advice of mariadb-install-db alone is 25 lines
-PROGRAM_FOLDERS: Final = ("/usr/sbin", "/usr/local/sbin", "/usr/libexec", "/opt/mysql9/bin")
+
 
 GUARD: Final = r"""
 exec 9<&0
@@ -62,46 +64,8 @@ exit "$code"
 """  # fd 9 is the pipe; the last kill ends the second job, be it reading or sleeping.
 
 
-class Family(StrEnum):
-    """The two kinds of server; they differ in initialisation and in some options."""
-
-    MARIADB = "mariadb"
-    MYSQL = "mysql"
-
-
 class EmbeddedServerError(Exception):
     """An embedded server could not be found or did not start; the message ends with its log."""
-
-
-def find_server(
-    family: Family | None = None, environ: Mapping[str, str] = os.environ
-) -> Path | None:
-    """Return the server program to use, MariaDB before MySQL, or None.
-
-    The environment variables MARIADBD and MYSQLD, in this order, come before what is installed. A
-    *family* skips programs of the other one: `mysqld` is MariaDB on some systems.
-    """
-    named = [environ[name] for name in ("MARIADBD", "MYSQLD") if environ.get(name)]
-    folders = [*environ.get("PATH", "").split(os.pathsep), *PROGRAM_FOLDERS]
-    installed = (
-        os.path.join(folder, name)
-        for name in ("mariadbd", "mysqld")
-        for folder in folders
-        if folder
-    )
-    for program in (*named, *installed):
-        if os.access(program, os.X_OK) and family in (None, family_of(Path(program))):
-            return Path(program)
-    return None
-
-
-@functools.cache
-def family_of(program: Path) -> Family:
-    """Return which kind of server *program* is, as its --version says."""
-    answer = subprocess.run(  # noqa: S603 - the caller's choice of program is the point
-        [program, "--no-defaults", "--version"], capture_output=True, text=True, check=False
-    )
-    return Family.MARIADB if "MariaDB" in answer.stdout else Family.MYSQL
 
 
 class EmbeddedServer:
@@ -296,8 +260,11 @@ class EmbeddedServer:
         shutil.rmtree(fresh, ignore_errors=True)
         fresh.mkdir(mode=0o700)
         if self.family is Family.MARIADB:
+            script = install_program(self.program)
+            if script is None:
+                raise EmbeddedServerError(f"found no mariadb-install-db for {self.program}")
             arguments: list[str | Path] = [
-                self._install_program(),
+                script,
                 "--no-defaults",
                 "--auth-root-authentication-method=normal",
                 "--skip-test-db",
@@ -307,7 +274,7 @@ class EmbeddedServer:
         else:
             arguments = [
                 self.program,
-                *_no_defaults(self.program),
+                *no_defaults(self.program),
                 "--initialize-insecure",
                 f"--datadir={fresh}",
                 "--secure-file-priv=",
@@ -322,17 +289,6 @@ class EmbeddedServer:
         if code != 0:
             raise self._failure("could not be initialised")
         fresh.rename(self.folder / "data")
-
-    def _install_program(self) -> str:
-        beside = [
-            str(self.program.resolve().parent / folder)
-            for folder in ("", "../bin", "../scripts")
-        ]
-        path = os.pathsep.join([*beside, os.environ.get("PATH", os.defpath), "/usr/bin"])
-        for name in ("mariadb-install-db", "mysql_install_db"):
-            if found := shutil.which(name, path=path):
-                return found
-        raise EmbeddedServerError(f"found no mariadb-install-db for {self.program}")
 
     def _place_socket(self) -> None:
         self._socket = self.folder / "mysqld.sock"
@@ -370,7 +326,7 @@ class EmbeddedServer:
         files.mkdir(mode=0o700, exist_ok=True)
         arguments: list[str | Path] = [
             self.program,
-            *_no_defaults(self.program),
+            *no_defaults(self.program),
             f"--datadir={self.folder / 'data'}",
             f"--port={self.port}",
             f"--bind-address={HOST}",
@@ -450,10 +406,3 @@ class EmbeddedServer:
 def _user() -> list[str]:
     # Run by root the server wants to be told that this is meant.
     return ["--user=root"] if os.geteuid() == 0 else []
-
-
-def _no_defaults(program: Path) -> list[str]:
-    # A script around the server may say it already, and the server knows it only as the first.
-    with program.open("rb") as file:
-        head = file.read(4096)
-    return [] if head.startswith(b"#!") and b"--no-defaults" in head else ["--no-defaults"]

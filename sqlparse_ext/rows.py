@@ -1,8 +1,8 @@
 """The rows of INSERT … VALUES: where they stand, what is in them, the statement with some of them.
 
 Only somebody who must look into rows comes here: a message table, or a table whose rows go to
-several shards. Measured (CPython 3.11): 1,000 rows in 100 KB take 2.5 ms, one column's values
-included.
+several shards. Measured (CPython 3.11), for 1,000 rows in 100 KB: one column's values take 1.1 ms,
+the spans 0.9 ms more, both where the rows are literals and harmless calls; others take ten times that.
 """
 
 from __future__ import annotations
@@ -159,6 +159,8 @@ def _scan(sql: bytes, start: int, lex: Lexis) -> list[tuple[int, int]]:
                 done = match.end()
             elif depth < 0:
                 break
+        elif not mark:
+            break
         elif not depth:
             after_comma = True
             done = match.end()

@@ -8,8 +8,8 @@ from bench.report import Figure
 from bench.workloads.bulk_insert import bulk_insert
 from bench.workloads.drain import drain_batch, drain_single
 from bench.workloads.idle import idle
-from bench.workloads.lateness import lateness
 from bench.workloads.latency import latency, streams
+from bench.workloads.lateness import lateness
 from bench.workloads.memory import memory
 from bench.workloads.selects import full_select, point_select
 from bench.workloads.snapshot import snapshot

@@ -33,7 +33,7 @@ class Workers:
     each: int
 
     def __str__(self) -> str:
-        return f"{self.processes} × {self.each}"
+        return f"{self.processes} x {self.each}"
 
 
 BATCH_WORKERS = (Workers(1, 1), Workers(2, 1), Workers(4, 1), Workers(1, 2), Workers(1, 4))

@@ -16,7 +16,7 @@ DATABASE = "lateness"
 PARKED = (1_000_000, 100_000)
 DUE_PER_SECOND = 500
 HEAD_START_S = 3.0
-DUE_S = (20.0, 8.0)
+DUE_S = (20, 8)
 REST_S = 30.0
 ROWS_PER_INSERT = 100
 CONSUMERS = 4
@@ -26,9 +26,9 @@ SEED = 20_260_801
 def lateness(plan: Plan) -> list[Figure]:
     """Messages due at random moments: how late, and none early."""
     lab = plan.lab
-    parked = int(plan.size(*PARKED))
+    parked = plan.size(*PARKED)
     due_s = plan.size(*DUE_S)
-    count = int(due_s * DUE_PER_SECOND)
+    count = due_s * DUE_PER_SECOND
     late_ms: list[list[float]] = []
     with (
         lab.database(DATABASE),

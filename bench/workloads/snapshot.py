@@ -42,9 +42,7 @@ def snapshot(plan: Plan) -> list[Figure]:
             )
 
         def polling(table: str) -> Work:
-            return poller(
-                lab.server.port, DATABASE, table, workers=CONSUMERS, batch=LOOP_BATCH
-            )
+            return poller(lab.server.port, DATABASE, table, workers=CONSUMERS, batch=LOOP_BATCH)
 
         held, free = plan.interleaved(
             lambda: _run(plan, "streamfrom, snapshot", proxy, streaming, held=True),

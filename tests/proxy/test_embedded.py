@@ -11,7 +11,7 @@ from pathlib import Path
 import pymysql
 import pytest
 
-from proxy.embedded import EmbeddedServer, EmbeddedServerError, Family, family_of, find_server
+from proxy.embedded import EmbeddedServer, EmbeddedServerError, Family, find_server
 
 
 HERE = Path(__file__).parents[2]
@@ -288,23 +288,6 @@ def test_a_parent_killed_while_it_initialises_leaves_no_process(any_program, tmp
     ) and any(is_alive(pid) for pid in left):
         assert time.monotonic() < deadline, left
         time.sleep(0.05)
-
-
-def test_a_named_program_comes_before_what_is_installed(tmp_path):
-    program = tmp_path / "mine"
-    program.write_text("#!/bin/sh\necho 'mine Ver 9.9 for Linux'\n")
-    program.chmod(0o755)
-    assert find_server(environ={"MYSQLD": str(program)}) == program
-    assert find_server(Family.MYSQL, {"MYSQLD": str(program)}) == program
-    assert family_of(program) is Family.MYSQL
-
-
-def test_a_program_of_the_other_family_is_skipped(tmp_path):
-    program = tmp_path / "mysqld"
-    program.write_text("#!/bin/sh\necho 'mysqld Ver 10.11.2-MariaDB for debian'\n")
-    program.chmod(0o755)
-    assert family_of(program) is Family.MARIADB
-    assert find_server(Family.MYSQL, {"PATH": str(tmp_path)}) != program
 
 
 def test_without_any_server_the_error_says_what_to_install(tmp_path, monkeypatch):

@@ -24,6 +24,7 @@ HEADS = [
     b"INSERT INTO t (id, b) VALUES ",
     b"insert into `t`(`id`,`b`)values",
     b"REPLACE /* ( */ INTO ks.t (id, b) VALUE\n",
+    b"-- x\n INSERT /*vt+ A=1 */ INTO t (id, b) /* c */ VALUES",
     b"INSERT IGNORE t (id, b) /*! VALUES */ ",
 ]
 TAILS = [

@@ -1,0 +1,113 @@
+"""`python -m bench [name …]`: run workloads, print one table, exit 1 if something failed.
+
+A goal that is missed on a noisy machine is shown, and is no failure; a failed audit is one.
+"""
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pymysql
+
+from bench.audit import AuditError
+from bench.connection import QueryError
+from bench.fleet import FleetError, raise_file_limit
+from bench.lab import Lab, LabError
+from bench.machine import facts
+from bench.plan import Plan
+from bench.profile import show
+from bench.report import Figure, table
+from bench.workloads import WORKLOADS
+from proxy.embedded import EmbeddedServerError, Family
+
+
+FAILURES = (
+    AuditError,
+    EmbeddedServerError,
+    FleetError,
+    LabError,
+    OSError,
+    QueryError,
+    pymysql.MySQLError,
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run what the command line asks for; return the exit code."""
+    options = _options(arguments)
+    raise_file_limit()
+    figures: list[Figure] = []
+    failed: dict[str, str] = {}
+    family = Family(options.server) if options.server else None
+    try:
+        with Lab(family, sampled=options.profile) as lab:
+            about = facts(lab.folder) | {
+                "server": f"{lab.server.family} {lab.server.version}",
+                "durable_settings": lab.durable_settings(),
+                "quick": options.quick,
+            }
+            _say(f"{about['server']}, {about['cores']} cores, Python {about['python']}")
+            plan = Plan(lab, options.quick, _say)
+            for name in options.names or WORKLOADS:
+                start = time.monotonic()
+                _say(f"{name} ...")
+                try:
+                    figures += WORKLOADS[name](plan)
+                except FAILURES as error:
+                    failed[name] = f"{type(error).__name__}: {error}"
+                    _say(f"  {failed[name]}")
+                _say(f"  {time.monotonic() - start:.0f} s")
+            for profile in lab.profiles:
+                if profile.exists():
+                    print(show(profile), end="\n\n")
+    except (LabError, EmbeddedServerError) as error:
+        _say(f"bench: {error}")
+        return 1
+    if figures:
+        print(table(figures))
+    for name, problem in failed.items():
+        print(f"{name} failed: {problem.splitlines()[0]}")
+    if options.json:
+        _write(options.json, about, figures, failed)
+    return 1 if failed else 0
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="bench", description="Measure streamfrom's promises.")
+    parser.add_argument(
+        "names", nargs="*", metavar="name", help=f"which: {', '.join(WORKLOADS)}; none: all"
+    )
+    parser.add_argument("--quick", action="store_true", help="shorter, one pair of runs")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures there")
+    parser.add_argument("--server", choices=[family.value for family in Family])
+    parser.add_argument(
+        "--profile", action="store_true", help="sample the proxy and print its costs"
+    )
+    options = parser.parse_args(arguments)
+    unknown = [name for name in options.names if name not in WORKLOADS]
+    if unknown:
+        parser.error(f"no workload {', '.join(unknown)}; there are {', '.join(WORKLOADS)}")
+    return options
+
+
+def _write(
+    path: Path, about: dict[str, Any], figures: Sequence[Figure], failed: dict[str, str]
+) -> None:
+    report = {
+        "machine": about,
+        "figures": [figure.as_json() for figure in figures],
+        "failed": failed,
+    }
+    path.write_text(json.dumps(report, indent=2, ensure_ascii=False) + "\n")
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
