@@ -13,7 +13,7 @@ import resource
 import signal
 import time
 import traceback
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from multiprocessing.connection import Connection as Pipe
 from multiprocessing.sharedctypes import RawArray
 from types import TracebackType
@@ -57,20 +57,18 @@ class Signals:
         """Tell the parent of *more* finished messages."""
         self._progress[self._slot] += more
 
-    async def until_stopped(self, *work: Awaitable[Any]) -> None:
+    async def until_stopped(self, *work: Coroutine[Any, Any, None]) -> None:
         """Run *work* until the parent says stop; an error in it ends the worker."""
-        tasks = [asyncio.ensure_future(one) for one in work]
         stop = asyncio.ensure_future(self.stopping.wait())
-        await asyncio.wait([stop, *tasks], return_when=asyncio.FIRST_EXCEPTION)
-        while not stop.done() and any(not task.done() for task in tasks):
-            if any(task.done() and task.exception() for task in tasks):
-                break
-            await asyncio.wait([stop, *tasks], return_when=asyncio.FIRST_COMPLETED)
-        for task in (stop, *tasks):
-            task.cancel()
-        for outcome in await asyncio.gather(stop, *tasks, return_exceptions=True):
-            if isinstance(outcome, Exception):
-                raise outcome
+        working: asyncio.Future[Any] = asyncio.gather(
+            *work
+        )  # done when all are, or when one fails
+        await asyncio.wait([stop, working], return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            working.result()
+        stop.cancel()
+        working.cancel()
+        await asyncio.gather(stop, working, return_exceptions=True)
 
     def _hear(self) -> None:
         try:
@@ -192,7 +190,7 @@ class Fleet:
         deadline = time.monotonic() + seconds
         while sum(worker.counted for worker in workers) < count:
             # All are asked, for each may have failed; the last may have counted since the sum.
-            ended = all([worker.has_ended for worker in workers])
+            ended = sum(worker.has_ended for worker in workers) == len(workers)
             if time.monotonic() > deadline or ended:
                 return sum(worker.counted for worker in workers) >= count
             time.sleep(POLL_S)

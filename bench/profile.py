@@ -2,15 +2,18 @@
 
     python -m bench.profile OUTPUT module arguments …        run and sample
 
-A timer of processor time interrupts the process 500 times a second and the handler notes the
-stack. Unlike a tracing profiler that adds nothing to each call, so the many small calls of a
-proxy keep their true share. Waiting is not sampled.
+A timer of processor time interrupts the process 500 times a second, and the handler books the
+time used since the last interrupt to the stack it finds. Unlike a tracing profiler that adds
+nothing to each call, so the many small calls of a proxy keep their true share; and a long call
+into C, during which no handler can run, is booked whole to its caller. Neither waiting nor
+importing modules is counted.
 """
 
 import json
 import runpy
 import signal
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 from types import FrameType
@@ -23,16 +26,18 @@ ROOT: Final = Path(__file__).parents[1]
 
 
 class Sampler:
-    """Counts, by function, the samples in it (own) and in it or what it called (total)."""
+    """Nanoseconds by function: in it (own), in it or what it called (total), and by line."""
 
     def __init__(self) -> None:
-        self.samples = 0
+        self._last_ns = 0
+        self.all_ns = 0
         self.own: Counter[str] = Counter()
         self.total: Counter[str] = Counter()
         self.lines: Counter[str] = Counter()
 
     def start(self) -> None:
         """Begin to sample this process's main thread."""
+        self._last_ns = time.process_time_ns()
         signal.signal(signal.SIGPROF, self._sample)
         signal.setitimer(signal.ITIMER_PROF, INTERVAL_S, INTERVAL_S)
 
@@ -45,7 +50,7 @@ class Sampler:
         path.write_text(
             json.dumps(
                 {
-                    "samples": self.samples,
+                    "all_ns": self.all_ns,
                     "own": self.own,
                     "total": self.total,
                     "lines": self.lines,
@@ -54,24 +59,26 @@ class Sampler:
         )
 
     def _sample(self, _signal: int, frame: FrameType | None) -> None:
-        if frame is None:
+        now_ns = time.process_time_ns()
+        used_ns, self._last_ns = now_ns - self._last_ns, now_ns
+        stack: list[FrameType] = []
+        while frame is not None:
+            stack.append(frame)
+            frame = frame.f_back
+        if not stack or any("importlib" in one.f_code.co_filename for one in stack):
             return
-        self.samples += 1
-        self.own[_name(frame)] += 1
-        self.lines[f"{_file(frame)}:{frame.f_lineno}"] += 1
-        seen = set()
-        caller: FrameType | None = frame
-        while caller is not None:
-            seen.add(_name(caller))
-            caller = caller.f_back
-        self.total.update(seen)
+        self.all_ns += used_ns
+        self.own[_name(stack[0])] += used_ns
+        self.lines[f"{_file(stack[0])}:{stack[0].f_lineno}"] += used_ns
+        for name in {_name(one) for one in stack}:
+            self.total[name] += used_ns
 
 
 def show(path: Path) -> str:
     """Return a saved profile as text: the functions and the lines that cost most."""
     counts = json.loads(path.read_text())
-    samples = counts["samples"] or 1
-    parts = [f"{samples * INTERVAL_S:.1f} s of processor time in {path.stem}"]
+    all_ns = counts["all_ns"] or 1
+    parts = [f"{all_ns / 1e9:.1f} s of processor time in {path.stem}"]
     for title, key in (
         ("in the function itself", "own"),
         ("with all it calls", "total"),
@@ -79,8 +86,8 @@ def show(path: Path) -> str:
     ):
         parts.append(f"\n  share  {title}")
         parts += [
-            f"  {count * 100 / samples:5.1f}  {name}"
-            for name, count in Counter(counts[key]).most_common(LINES)
+            f"  {used_ns * 100 / all_ns:5.1f}  {name}"
+            for name, used_ns in Counter(counts[key]).most_common(LINES)
         ]
     return "\n".join(parts)
 

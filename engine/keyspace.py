@@ -139,19 +139,19 @@ def check_partition(shards: Sequence[Shard]) -> tuple[Shard, ...]:
     opaque = [shard.name for shard in shards if shard.key_range is None]
     if opaque:
         raise KeyspaceError(f"shard '{opaque[0]}' is no key range, so it must be the only one")
-    ranges = {shard: shard.key_range for shard in shards if shard.key_range is not None}
-    ordered = sorted(ranges, key=lambda shard: _trimmed(ranges[shard].start))
+    owned = [(shard.key_range or EVERYTHING, shard) for shard in shards]
+    owned.sort(key=lambda pair: _trimmed(pair[0].start))
     at, previous = b"", ""
-    for index, shard in enumerate(ordered):
-        start = _trimmed(ranges[shard].start)
-        if index and (not at or start < at):
+    for key_range, shard in owned:
+        start = _trimmed(key_range.start)
+        if previous and (not at or start < at):
             raise KeyspaceError(f"shards '{previous}' and '{shard.name}' overlap")
         if start != at:
             raise KeyspaceError(f"no shard owns the keyspace ids {at.hex()}-{start.hex()}")
-        at, previous = _trimmed(ranges[shard].end), shard.name
+        at, previous = _trimmed(key_range.end), shard.name
     if at:
         raise KeyspaceError(f"no shard owns the keyspace ids {at.hex()}-")
-    return tuple(ordered)
+    return tuple(shard for _, shard in owned)
 
 
 @dataclass(frozen=True, slots=True)

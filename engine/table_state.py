@@ -72,6 +72,7 @@ CLAIMS_IN_FLIGHT_MAX: Final = 2
 CLAIM_ROWS_MAX: Final = 500
 RETRY_FIRST_NS: Final = 50 * 10**6
 RETRY_LAST_NS: Final = 2 * 10**9
+LAST_CHANCE_NS: Final = 500 * 10**6
 
 
 @dataclass(slots=True)
@@ -93,11 +94,15 @@ class _Trouble:
     retry_ns: int = 0
     cause: str = ""
 
-    def failed(self, cause: str, now_ns: int) -> None:
+    def failed(self, cause: str, now_ns: int, grace_ns: int) -> None:
         if self.since_ns is None:
             self.since_ns = now_ns
         doubled_ns = RETRY_FIRST_NS << min(self.failures, RETRY_LAST_NS.bit_length())
         self.retry_ns = now_ns + min(doubled_ns, RETRY_LAST_NS)
+        # A shard that comes back shortly before the grace ends must not be missed.
+        last_chance_ns = self.since_ns + grace_ns - LAST_CHANCE_NS
+        if now_ns < last_chance_ns < self.retry_ns:
+            self.retry_ns = last_chance_ns
         self.failures += 1
         self.cause = cause
 
@@ -191,7 +196,7 @@ class TableState:
             case Reconfigured():
                 self._reconfigured(event, now_ns)
             case ShardDown():
-                self._shards[event.shard].health.failed(event.reason, now_ns)
+                self._shards[event.shard].health.failed(event.reason, now_ns, self._grace_ns)
             case ShardUp():
                 self._shard_up(self._shards[event.shard])
             case Ended():
@@ -367,7 +372,7 @@ class TableState:
     def _claim_failed(self, event: ClaimFailed, now_ns: int) -> None:
         shard = self._shards[event.shard]
         run = shard.claims.pop(event.number)
-        shard.claiming.failed(event.reason, now_ns)
+        shard.claiming.failed(event.reason, now_ns, self._grace_ns)
         # It may have been committed before it was lost: then a poll tells when they are due.
         shard.poll_wanted = True
         for key in run.keys.values():
@@ -439,7 +444,7 @@ class TableState:
         shard.is_polling = False
         shard.poll_discarded = False
         shard.poll_wanted = True
-        shard.polling.failed(event.reason, now_ns)
+        shard.polling.failed(event.reason, now_ns, self._grace_ns)
         shard.queue.poll_failed()
 
     # Settings and health

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from engine.backoff import spread, window
 from engine.conversation import Answer
-from engine.message_table import RawColumn, RawIndex, RawTable
+from engine.message_table import MessageTable, RawColumn, RawIndex, RawTable, load
 from engine.poll import NextPriority, Part, Select, poll
 from engine.store import PURGE_ROWS_MAX
 from engine.types import ClaimedRow, MessageKey
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from engine.clock import Clock
     from engine.conversation import Row
-    from engine.message_table import MessageTable
     from engine.poll import PollRequest, PollResult
     from engine.store import ClaimRequest
     from engine.types import ShardName
@@ -60,6 +59,13 @@ def raw_table(
             ),
         ),
     )
+
+
+def loaded(raw: RawTable, keyspace: str = "ks") -> MessageTable:
+    """Return the table that *raw* defines; a definition with a fault is an AssertionError."""
+    table = load(keyspace, raw)
+    assert isinstance(table, MessageTable), table
+    return table
 
 
 @dataclass(slots=True)

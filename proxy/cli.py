@@ -36,7 +36,8 @@ EXIT_USAGE = 2
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code."""
     arguments = _parser().parse_args(argv)
-    log.configure(verbose=arguments.verbose)
+    # The report of `check` says it all; the log would say it again in between.
+    log.configure(verbose=arguments.verbose, quiet=arguments.command == "check")
     try:
         if arguments.command == "demo":
             return run_demo(arguments.shards, arguments.port, arguments.data)

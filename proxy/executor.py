@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final
 from proxy.errors import BackendLost, BackendUnavailable
 from proxy.relay import Relay
 from proxy.session_state import leaves_residue, must_stay, traits
+from proxy.transaction import ROLLS_BACK
 from proxy.wire.constants import Status
 from proxy.wire.response import Answer
 from sqlparse_ext.statements import Kind, Uses
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from proxy.shard import ShardRuntime
     from proxy.transaction import Branches
     from proxy.wire.response import Relay as RelayScanner, Resequencer
-    from proxy.wire.resultset import Ok, Tracker
+    from proxy.wire.resultset import Err, Ok, Tracker
     from sqlparse_ext.statements import Shape
 
 
@@ -152,19 +153,35 @@ class Executor:
             await done
             self.settle(shard, shape, relay)
             scanner = relay.scanner
-            untouched = may_wait and not scanner.forwarded
+            untouched = may_wait and not relay.has_written
             if relay.failure is not None:
                 if untouched and is_repeatable(shape) and await shard.wait_available(deadline):
                     continue
                 reply.sequence = scanner.next_sequence
                 raise relay.failure
-            if untouched and was_refused_undone(scanner) and loop.time() < deadline:
+            if untouched and was_refused_undone(scanner.error) and loop.time() < deadline:
                 await asyncio.sleep(_RETRY_PAUSE_S)
                 if await shard.wait_available(deadline):
                     continue
             self._link.write(relay.held)
             reply.sequence = scanner.next_sequence
             return scanner
+
+    async def take_patiently(
+        self, shard: ShardRuntime, database: str | None, shape: Shape
+    ) -> Backend:
+        """Return what `take` does, outside a transaction waiting for a shard that is away.
+
+        Raises as `take`, once `failover_buffer` is over.
+        """
+        deadline = asyncio.get_running_loop().time() + self._failover_buffer_s
+        while True:
+            may_wait = not self.branches.open
+            try:
+                return await self.take(shard, database, shape)
+            except (BackendUnavailable, BackendLost):
+                if not may_wait or not await shard.wait_available(deadline):
+                    raise
 
     async def take(self, shard: ShardRuntime, database: str | None, shape: Shape) -> Backend:
         """Return a connection to *shard* that is ready for a statement of this session.
@@ -174,6 +191,8 @@ class Executor:
         backend = self.branches.held.get(shard)
         if backend is not None and backend.is_closed:
             self._lost(shard, backend)
+            # Only now is it known, but nothing was sent: say what became of the transaction.
+            self.branches.check()
             raise BackendLost(shard.keyspace, shard.name)
         if backend is None:
             backend = await shard.pool.take(self._state, database)
@@ -202,7 +221,7 @@ class Executor:
             self._lost(shard, backend)
             return
         if scanner.error is not None:
-            self._settle_error(shard, backend)
+            self._settle_error(shard, backend, scanner.error.code)
             return
         if (
             scanner.is_plain
@@ -239,19 +258,23 @@ class Executor:
             self.branches.stick(shard, backend)
         elif backend.in_transaction:
             self.branches.held[shard] = backend
+            self.branches.entered()
         elif not self.branches.is_sticky(shard):
             self.branches.held.pop(shard, None)
             shard.pool.give(backend)
         if was_in_transaction and not backend.in_transaction:
             self.branches.left(rolled_back=shape.kind is Kind.ROLLBACK)
 
-    def _settle_error(self, shard: ShardRuntime, backend: Backend) -> None:
+    def _settle_error(self, shard: ShardRuntime, backend: Backend, code: int) -> None:
         # An error packet says nothing of the transaction. Without autocommit a statement that
         # failed may still have opened one.
         backend.has_residue = True
-        if not self._state.settings.autocommit:
+        if code in ROLLS_BACK:
+            self.branches.undone(shard, backend)
+        elif not self._state.settings.autocommit:
             backend.in_transaction = True
             self.branches.held[shard] = backend
+            self.branches.entered()
         if shard not in self.branches.held:
             shard.pool.give(backend)
 
@@ -297,9 +320,8 @@ def _resolve(done: asyncio.Future[Relay], relay: Relay) -> None:
         done.set_result(relay)
 
 
-def was_refused_undone(scanner: RelayScanner | Resequencer) -> bool:
+def was_refused_undone(error: Err | None) -> bool:
     """True when the server did nothing because it is read-only or shutting down."""
-    error = scanner.error
     if error is None:
         return False
     if error.code == _OPTION_PREVENTS:

@@ -15,8 +15,8 @@ import sys
 import structlog
 
 
-def configure(*, verbose: bool = False) -> None:
-    """Send every log line to standard error."""
+def configure(*, verbose: bool = False, quiet: bool = False) -> None:
+    """Send log lines to standard error: from info on, all of them, or errors only."""
     on_terminal = sys.stderr.isatty()
     shared: list[structlog.typing.Processor] = [
         structlog.stdlib.add_log_level,
@@ -27,7 +27,7 @@ def configure(*, verbose: bool = False) -> None:
         if on_terminal
         else [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
     )
-    level = logging.DEBUG if verbose else logging.INFO
+    level = logging.DEBUG if verbose else logging.ERROR if quiet else logging.INFO
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(

@@ -61,6 +61,8 @@ class Pool:
         self._idle: dict[Backend, None] = {}
         self._lent: set[Backend] = set()
         self._opening = 0
+        # Whoever waits stays here until its task runs, also when its turn has been called:
+        # so nobody who comes later, or gives back and takes again, gets in before it.
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._closed = False
 
@@ -81,6 +83,7 @@ class Pool:
         if (
             backend is None
             or backend not in self._idle
+            or self._waiting
             or backend.owner is not tenant
             or backend.settings is not tenant.settings
             or backend.database != database
@@ -160,7 +163,7 @@ class Pool:
         self.close_idle()
         for backend in list(self._lent):
             backend.close()
-        while self._waiting:
+        for _ in range(len(self._waiting)):
             self._wake_one()
 
     # --- deciding -------------------------------------------------------------------------
@@ -197,6 +200,8 @@ class Pool:
 
     async def _acquire(self, tenant: Tenant, database: str | None) -> Backend:
         deadline = asyncio.get_running_loop().time() + self._timeout_s
+        if self._waiting:
+            await self._wait_until(deadline)
         while True:
             if self._closed:
                 raise BackendUnavailable(
@@ -206,6 +211,7 @@ class Pool:
             if isinstance(choice, Backend):
                 del self._idle[choice]
                 self._lent.add(choice)
+                self._call_next()
                 return choice
             if choice is _Choice.OPEN:
                 return await self._open(tenant, database)
@@ -213,6 +219,7 @@ class Pool:
 
     async def _open(self, tenant: Tenant, database: str | None) -> Backend:
         self._opening += 1
+        self._call_next()
         try:
             backend = await self._open_backend(database, tenant.variant)
         except BaseException:
@@ -230,18 +237,29 @@ class Pool:
         try:
             async with asyncio.timeout_at(deadline):
                 await turn
-        except TimeoutError:
-            raise PoolTimeout(self._keyspace, self._shard, self._timeout_s) from None
-        finally:
-            if turn in self._waiting:
-                self._waiting.remove(turn)
+        except BaseException as error:
+            self._waiting.remove(turn)
+            if turn.done() and not turn.cancelled():
+                # Called, and gone in the same moment: the turn is the next one's.
+                self._wake_one()
+            if isinstance(error, TimeoutError):
+                raise PoolTimeout(self._keyspace, self._shard, self._timeout_s) from None
+            raise
+        self._waiting.remove(turn)
 
     def _wake_one(self) -> None:
-        while self._waiting:
-            turn = self._waiting.popleft()
+        for turn in self._waiting:
             if not turn.done():
                 turn.set_result(None)
                 return
+
+    def _call_next(self) -> None:
+        """Call one more in, if there is something left for it.
+
+        What came back between the call of a turn and its taking has called nobody.
+        """
+        if self._idle or self.connections < self._size:
+            self._wake_one()
 
     def _lost(self, backend: Backend) -> None:
         self._idle.pop(backend, None)

@@ -28,9 +28,19 @@ class Relay:
         scanner: what the answer was so far: status, rows, OK or error.
         held: the last piece, not written yet; the session writes it, or drops it to try again.
         failure: set when the backend went away before the answer's end.
+        has_written: the client has been sent some of the answer.
     """
 
-    __slots__ = ("_backend", "_client", "_on_done", "_throttled", "failure", "held", "scanner")
+    __slots__ = (
+        "_backend",
+        "_client",
+        "_on_done",
+        "_throttled",
+        "failure",
+        "has_written",
+        "held",
+        "scanner",
+    )
 
     def __init__(
         self,
@@ -41,6 +51,7 @@ class Relay:
     ) -> None:
         self.scanner = scanner
         self.held = b""
+        self.has_written = False
         self.failure: BackendLost | None = None
         self._backend = backend
         self._client = client
@@ -60,6 +71,7 @@ class Relay:
             self.held = out
             return scanner.rest
         if out:
+            self.has_written = True
             self._client.write(out)
             if self._client.blocked:
                 self._throttled = True

@@ -45,6 +45,11 @@ _SEVERAL_TABLES: Final = (
     (Uses.SUBQUERY, "a subquery in a sharded keyspace"),
     (Uses.CTE, "WITH in a sharded keyspace"),
 )
+# What a server knows of the statement before, which another shard may have run.
+_OF_THE_STATEMENT_BEFORE: Final = (
+    (Uses.FOUND_ROWS, "FOUND_ROWS() in a sharded keyspace"),
+    (Uses.ROW_COUNT, "ROW_COUNT() in a sharded keyspace"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +152,11 @@ class Planner:
                 return self._make_insert(shape)
             case Kind.DDL:
                 return Plan(Everywhere(self._shards))
-            case Kind.SHOW | Kind.EXPLAIN | Kind.SET | Kind.PREPARE | Kind.SAVEPOINT:
+            case Kind.SHOW | Kind.SAVEPOINT:
+                return Plan(here)
+            case Kind.EXPLAIN if shape.verb != "ANALYZE":
+                return Plan(here)
+            case Kind.SET if not shape.uses & Uses.UNPARSED:
                 return Plan(here)
             case Kind.OTHER if shape.verb in {"DO", "GET", "HELP"} and not shape.tables:
                 return Plan(here)
@@ -166,12 +175,12 @@ class Planner:
             raise Unsupported(
                 f"this {shape.verb} could not be analysed, which a sharded keyspace needs"
             )
+        _refuse(shape, _OF_THE_STATEMENT_BEFORE)
         if not tables:
             return Plan(here)
-        if len(tables) > 1:
-            _refuse(shape, _SEVERAL_TABLES)
-            raise Unsupported("several tables in a sharded keyspace")
         _refuse(shape, _SEVERAL_TABLES)
+        if len(tables) > 1:
+            raise Unsupported("several tables in a sharded keyspace")
         column, vindex = self._routing(tables[0].name)
         if shape.kind is Kind.UPDATE and column in shape.assignments:
             raise Unsupported(f"changing the vindex column '{column}'")
@@ -299,7 +308,10 @@ class Planner:
         keyspace_id = vindex.map(value) if usable else None
         if keyspace_id is None:
             raise BadVindexValue(table, column, value)
-        return self._keyspace.shard_of(keyspace_id)
+        shard = self._keyspace.shard_of(keyspace_id)
+        if shard not in self._shards:
+            raise Unsupported(f"a row of shard '{shard.name}', which is not in the target")
+        return shard
 
 
 def _refuse(shape: Shape, reasons: Iterable[tuple[Uses, str]]) -> None:

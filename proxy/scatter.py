@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from proxy.errors import ProxyError
-from proxy.session_state import Transaction
+from proxy.errors import BackendError, BackendLost, ProxyError
+from proxy.transaction import ROLLS_BACK
 from proxy.wire.commands import query
 
 
@@ -83,15 +84,17 @@ async def write_parts(
     """
     branches = executor.branches
     own_transaction = not branches.in_transaction and state.settings.autocommit
-    if own_transaction:
-        state.transaction = Transaction(b"START TRANSACTION")
+    # Inside one too: without autocommit this statement may be the one that opens it.
+    branches.entered()
     try:
         # In the order of the shards, always: two sessions that each hold a connection the
         # other one waits for would otherwise be possible.
-        taken = [(await executor.take(shard, database, shape), sql) for shard, sql in parts]
+        taken = [
+            (await executor.take_patiently(shard, database, shape), sql) for shard, sql in parts
+        ]
         answers = await _run_parts(taken, undo=not own_transaction)
-    except BaseException:
-        if own_transaction:
+    except BaseException as error:
+        if own_transaction or _undid_everything(error):
             await branches.rollback()
         raise
     for (shard, _), (backend, _) in zip(parts, taken, strict=True):
@@ -112,11 +115,18 @@ async def _run_parts(parts: Sequence[tuple[Backend, bytes]], *, undo: bool) -> M
     )
     failure = next((r for r in results if isinstance(r, BaseException)), None)
     if failure is not None:
-        if undo:
+        if undo and not _undid_everything(failure):
             for backend, _ in parts:
-                await backend.command(_ROLLBACK_TO)
+                # One that is gone has undone its part, and with it the whole transaction.
+                with suppress(BackendLost):
+                    await backend.command(_ROLLBACK_TO)
         raise failure
     return Merged(tuple(_oks(results)))
+
+
+def _undid_everything(error: BaseException) -> bool:
+    """True when a server has rolled back the transaction rather than the statement."""
+    return isinstance(error, BackendError) and error.code in ROLLS_BACK
 
 
 def _oks(answers: Iterable[object]) -> Iterable[Ok]:
@@ -141,7 +151,7 @@ async def run_everywhere(
     """
     oks = []
     for shard in shards:
-        backend = await executor.take(shard, database, statement.shape)
+        backend = await executor.take_patiently(shard, database, statement.shape)
         try:
             answer = await backend.run(statement.sql)
             assert answer.ok is not None

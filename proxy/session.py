@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
+from proxy.direct import DirectPath
 from proxy.errors import (
     HostNotAllowed,
     InternalError,
@@ -28,6 +29,8 @@ from proxy.errors import (
     WireError,
 )
 from proxy.executor import Executor
+from proxy.guard import Guard
+from proxy.preparation import Preparation
 from proxy.reply import Reply
 from proxy.session_state import SessionState
 from proxy.statements import Statements
@@ -51,10 +54,10 @@ from sqlparse_ext.errors import StreamfromError
 if TYPE_CHECKING:
     from proxy.config import User
     from proxy.net import Link
+    from proxy.preparation import Step
     from proxy.relay import Relay
     from proxy.services import Services
     from proxy.shard import ShardRuntime
-    from proxy.statements import Step
     from proxy.wire.server_connection import Event
     from sqlparse_ext.messages import Effect
 
@@ -87,6 +90,9 @@ class Session:
         self._state: SessionState
         self._executor: Executor
         self._statements: Statements
+        self._preparation: Preparation
+        self._direct: DirectPath
+        self._takes_hot_path = False
         self._reply: Reply
         self._is_busy = False
         self._is_over = False
@@ -211,22 +217,25 @@ class Session:
             failover_buffer_s=services.config.failover_buffer_s,
             spawn=services.spawn,
         )
+        guard = Guard(user, self._link.peer)
+        preparation = Preparation(
+            state, guard, services.catalog, services.registry, services.cache, services.clock
+        )
+        direct = DirectPath(preparation, executor, services.registry, self._link)
         statements = Statements(
-            user=user,
-            host=self._link.peer,
+            connection_id=self.connection_id,
+            guard=guard,
             link=self._link,
             state=state,
             executor=executor,
-            effects=effects,
+            preparation=preparation,
             catalog=services.catalog,
             registry=services.registry,
-            cache=services.cache,
-            clock=services.clock,
             kill=self._kill,
         )
         if login.database:
             try:
-                statements.use(login.database)
+                preparation.use(login.database)
             except StreamfromError as error:
                 self._wire.refuse(error)
                 self._link.write(self._wire.data_to_send())
@@ -234,6 +243,8 @@ class Session:
                 return
         self.user = user
         self._state, self._executor, self._statements = state, executor, statements
+        self._preparation, self._direct = preparation, direct
+        self._takes_hot_path = not guard.reads_only
         self._cancel_login_deadline()
         self._log.info("session opened", user=name, host=self._link.peer)
         self._wire.accept(status=state.status)
@@ -272,7 +283,7 @@ class Session:
         reply = self._reply = Reply(self._link, self._state, sequence)
         if payload and payload[0] == _QUERY and sequence == 1:
             sql = payload[1:]
-            if self._statements.try_direct(sql, reply, self._direct_done):
+            if self._takes_hot_path and self._direct.send(sql, reply, self._direct_done):
                 return
         self._start(command)
 
@@ -284,7 +295,7 @@ class Session:
         if self._is_over:
             return
         try:
-            again = not self._statements.finish_direct(relay, shard, step, self._reply)
+            again = not self._direct.finish(relay, shard, step, self._reply)
         except Exception as error:  # noqa: BLE001 - the one place that turns errors into packets
             self._answer_error(error)
             again = False
@@ -331,7 +342,7 @@ class Session:
             case commands.Ping():
                 reply.ok()
             case commands.InitDb(name):
-                self._statements.use(name.decode("utf-8", "replace"))
+                self._preparation.use(name.decode("utf-8", "replace"))
                 reply.ok()
             case commands.ResetConnection():
                 self._executor.forget()

@@ -65,13 +65,15 @@ class Settings:
     Equal contents are the same object, so settings compare with `is`.
     """
 
-    __slots__ = ("_changes", "values")
+    __slots__ = ("values",)
 
     values: Mapping[str, str]
-    _changes: dict[tuple[tuple[str, str], ...], Settings]
 
     _interned: Final[dict[tuple[tuple[str, str], ...], Settings]] = {}
-    _INTERNED_MAX: Final = 4096
+    # What `with_changes` has answered. Kept here and not with each object: a chain of objects
+    # that hold one another would never be let go.
+    _changed: Final[dict[tuple[Settings, tuple[tuple[str, str], ...]], Settings]] = {}
+    _KEPT_MAX: Final = 4096
 
     def __new__(cls, values: Iterable[tuple[str, str]] = ()) -> Settings:
         """Return the one object with these contents."""
@@ -80,21 +82,21 @@ class Settings:
         if found is None:
             # A client that sets a different value each time must not fill the memory; what is
             # dropped here only loses the identity shortcut, never a value.
-            if len(cls._interned) >= cls._INTERNED_MAX:
+            if len(cls._interned) >= cls._KEPT_MAX:
                 cls._interned.clear()
             found = super().__new__(cls)
             found.values = dict(key)
-            found._changes = {}
             cls._interned[key] = found
         return found
 
     def with_changes(self, changes: Iterable[tuple[str, str]]) -> Settings:
         """Return these settings with *changes* applied."""
-        key = tuple(changes)
-        found = self._changes.get(key)
+        key = self, tuple(changes)
+        found = self._changed.get(key)
         if found is None:
-            found = Settings([*self.values.items(), *key])
-            self._changes[key] = found
+            if len(self._changed) >= self._KEPT_MAX:
+                self._changed.clear()
+            found = self._changed[key] = Settings([*self.values.items(), *key[1]])
         return found
 
     @property

@@ -34,6 +34,7 @@ CHECK_INTERVAL_S = 2.0
 RETRY_FIRST_S = 0.05
 RETRY_LAST_S = 1.0
 
+_NOT_REACHED = "not reached yet"
 _HEALTH = "SELECT @@global.read_only OR @@global.innodb_read_only, VERSION()"
 
 
@@ -62,7 +63,7 @@ class ShardRuntime:
         self.dsn = config.primary
         self.database = config.primary.database
         self.version = ""
-        self.trouble: str | None = "not reached yet"
+        self.trouble: str | None = _NOT_REACHED
         self.control = Control(keyspace, config.name, config.primary)
         self.pool = Pool(
             keyspace,
@@ -110,10 +111,8 @@ class ShardRuntime:
 
     async def wait_available(self, deadline: float) -> bool:
         """Wait until the shard works again; False when *deadline* (loop time) came first."""
-        if self.trouble is None:
-            # What the caller met may be newer than the last check.
-            self._available.clear()
-            self.trouble = "being checked"
+        # What the caller met may be newer than the last check.
+        self._available.clear()
         self.suspect()
         try:
             async with asyncio.timeout_at(deadline):
@@ -142,7 +141,10 @@ class ShardRuntime:
         """Ask the server now; `trouble` and `version` say what came of it."""
         try:
             ((read_only, version),) = await self.control.rows(_HEALTH)
-        except (BackendUnavailable, BackendError) as error:
+        except BackendUnavailable as error:
+            self._set(error.reason)
+            return
+        except BackendError as error:
             self._set(str(error))
             return
         self.version = str(version)
@@ -154,7 +156,7 @@ class ShardRuntime:
             self._available.set()
         else:
             self._available.clear()
-        if (before is None) == (trouble is None):
+        if (before is None) == (trouble is None) and before != _NOT_REACHED:
             return
         if trouble is None:
             self._log.info("shard available", version=self.version)

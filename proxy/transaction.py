@@ -12,7 +12,7 @@ quietly run outside the transaction that it believes to be in.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from proxy.errors import (
     BackendError,
@@ -23,7 +23,9 @@ from proxy.errors import (
     TransactionBroken,
     TransactionSpansShards,
 )
+from proxy.session_state import Transaction
 from proxy.wire.commands import query
+from sqlparse_ext.messages import Effect, EffectKind
 
 
 if TYPE_CHECKING:
@@ -33,7 +35,10 @@ if TYPE_CHECKING:
     from proxy.backend import Backend
     from proxy.session_state import SessionState
     from proxy.shard import ShardRuntime
-    from sqlparse_ext.messages import Effect
+
+
+# InnoDB undoes the whole transaction then, not just the statement: a full lock table, a deadlock.
+ROLLS_BACK: Final = frozenset({1206, 1213})
 
 
 class PendingEffects:
@@ -61,6 +66,11 @@ class PendingEffects:
     def rolled_back(self) -> None:
         """Forget: a rollback reaches nobody."""
         self._pending.clear()
+
+    def partly_rolled_back(self) -> None:
+        """Keep only that these tables may have changed: which effects are left is not known."""
+        tables = dict.fromkeys((shard, table) for shard, table, _ in self._pending)
+        self._pending = [(s, t, Effect(EffectKind.UNKNOWN, None)) for s, t in tables]
 
 
 class Branches:
@@ -101,6 +111,21 @@ class Branches:
         self._sticky.add(shard)
         self.held[shard] = backend
 
+    def entered(self) -> None:
+        """Learn that a branch is in a transaction, which no BEGIN may have announced.
+
+        Without autocommit any statement opens one. The next shard must join it like any other:
+        with its savepoints, within `transaction_mode`, and with all the rest if it breaks.
+        """
+        if self._state.transaction is None:
+            self._state.transaction = Transaction(b"START TRANSACTION")
+
+    def check(self) -> None:
+        """Raise TransactionBroken if the transaction has lost a branch: only ROLLBACK leads out."""
+        transaction = self._state.transaction
+        if transaction is not None and transaction.broken:
+            raise TransactionBroken(transaction.broken)
+
     async def join(self, shard: ShardRuntime, backend: Backend) -> None:
         """Open the session's transaction on *backend*, if there is one and it lacks it.
 
@@ -108,12 +133,9 @@ class Branches:
             TransactionBroken: a branch was lost; only ROLLBACK leads out.
             TransactionSpansShards: the configuration allows one shard only.
         """
+        self.check()
         transaction = self._state.transaction
-        if transaction is None:
-            return
-        if transaction.broken:
-            raise TransactionBroken(transaction.broken)
-        if backend.in_transaction:
+        if transaction is None or backend.in_transaction:
             return
         others = self.open
         if others and not self._may_span_shards:
@@ -124,6 +146,16 @@ class Branches:
         backend.in_transaction = True
         self.held[shard] = backend
 
+    def happened(self, shard: ShardRuntime, table: str, effect: Effect) -> None:
+        """Note what a statement did; outside a transaction it is committed already."""
+        self._effects.add(shard, table, effect)
+        if not self.in_transaction:
+            self._effects.committed()
+
+    def partly_rolled_back(self) -> None:
+        """Learn that the client goes back to a savepoint: which effects are left is not known."""
+        self._effects.partly_rolled_back()
+
     def left(self, *, rolled_back: bool) -> None:
         """Learn that a branch is no longer in a transaction: by COMMIT, ROLLBACK or implicitly."""
         if self.open:
@@ -132,9 +164,18 @@ class Branches:
         if rolled_back:
             self._effects.rolled_back()
         else:
-            # A deadlock's rollback looks the same from here. The engine claims what it is
-            # told of before it sends it, so a needless hint costs a lookup and no more.
             self._effects.committed()
+
+    def undone(self, shard: ShardRuntime, backend: Backend) -> None:
+        """Learn that the server has rolled back a branch by itself, as after a deadlock.
+
+        The others go with it: one server would have rolled back everything.
+        """
+        backend.in_transaction = False
+        if shard not in self._sticky:
+            self.held.pop(shard, None)
+        self._close_open()
+        self._state.transaction = None
 
     def lost(self, shard: ShardRuntime, backend: Backend) -> None:
         """Learn that the connection of a branch is gone.
@@ -156,6 +197,9 @@ class Branches:
         transaction = self._state.transaction
         if transaction is not None:
             transaction.broken = reason
+        self._close_open()
+
+    def _close_open(self) -> None:
         self._effects.rolled_back()
         for shard, backend in self.open:
             # Closing is the surest rollback, and nothing waits for it.
@@ -176,6 +220,11 @@ class Branches:
         if transaction is not None and transaction.broken:
             raise TransactionBroken(transaction.broken, ended=True)
         branches = self.open
+        lost = next((shard for shard, backend in branches if backend.is_closed), None)
+        if lost is not None:
+            self._effects.rolled_back()
+            await self._end(branches)
+            raise TransactionBroken(f"shard '{lost.name}' lost its connection", ended=True)
         committed: list[str] = []
         for index, (shard, backend) in enumerate(branches):
             try:
@@ -215,11 +264,20 @@ class Branches:
             shard.pool.give(backend)
 
     async def savepoint(self, sql: bytes) -> None:
-        """Run SAVEPOINT, ROLLBACK TO or RELEASE on every branch; late branches repeat it."""
-        if self._state.transaction is not None:
-            self._state.transaction.savepoints.append(sql)
+        """Run SAVEPOINT, ROLLBACK TO or RELEASE on every branch; late branches repeat it.
+
+        Raises:
+            TransactionBroken: a branch was lost; only ROLLBACK leads out.
+            BackendError, BackendLost: a branch could not do it.
+        """
+        if not self._state.settings.autocommit:
+            self.entered()
+        self.check()
         for _, backend in self.open:
             await backend.run(sql)
+        transaction = self._state.transaction
+        if transaction is not None:
+            transaction.savepoints.append(sql)
 
     # --- the end --------------------------------------------------------------------------
 

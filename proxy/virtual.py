@@ -1,13 +1,16 @@
-"""Statements that the proxy answers itself, because no backend knows the answer.
+"""Statements that the proxy answers itself, because a backend would answer something else.
 
-A backend knows its databases, not the keyspaces; `SHOW VITESS_SHARDS` is Vitess's own. Pure:
-names in, columns and rows out.
+A backend knows its databases and not the keyspaces, its own connection ids and not those that
+KILL takes here, and the proxy's account on it rather than the client's. Pure: what there is to
+tell goes in, a column and its values come out.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from proxy.config import Role
+from proxy.wire.constants import FieldType
 from proxy.wire.resultset import Column
 from sqlparse_ext.statements import Kind
 
@@ -16,22 +19,43 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from engine.keyspace import Keyspace
+    from proxy.config import User
     from sqlparse_ext.statements import Shape
 
 
 _DATABASES: Final = frozenset({("DATABASES",), ("SCHEMAS",)})
-_SHARDS: Final = frozenset({("VITESS_SHARDS",)})
+_SHARDS: Final = ("VITESS_SHARDS",)
+_GRANTS: Final = "GRANTS"
+_CONNECTION_ID: Final = b"SELECT CONNECTION_ID()"
 
 
 def is_virtual(shape: Shape) -> bool:
     """True when `answer` answers statements of this shape."""
-    return shape.kind is Kind.SHOW and shape.words in _DATABASES | _SHARDS
+    if shape.kind is Kind.SHOW:
+        words = shape.words
+        return words in _DATABASES or words == _SHARDS or words[:1] == (_GRANTS,)
+    return shape.template.upper() == _CONNECTION_ID
 
 
-def answer(shape: Shape, keyspaces: Iterable[Keyspace]) -> tuple[Column, list[str]]:
-    """Return the one column and its values for a shape that `is_virtual`, of the keyspaces in sight."""
+def answer(
+    shape: Shape, keyspaces: Iterable[Keyspace], user: User, connection_id: int
+) -> tuple[Column, list[str]]:
+    """Return the one column and its values for a shape that `is_virtual`.
+
+    *keyspaces* are those that *user* may use.
+    """
+    if shape.kind is Kind.SELECT:
+        column = Column("CONNECTION_ID()", type=FieldType.LONGLONG, length=20)
+        return column, [str(connection_id)]
+    ordered = sorted(keyspaces, key=lambda keyspace: keyspace.name)
     if shape.words in _DATABASES:
-        names = sorted({*(keyspace.name for keyspace in keyspaces), "information_schema"})
+        names = sorted({*(keyspace.name for keyspace in ordered), "information_schema"})
         return Column("Database", table="SCHEMATA"), names
-    keyspaces = sorted(keyspaces, key=lambda keyspace: keyspace.name)
-    return Column("Shards"), [f"{k.name}/{shard.name}" for k in keyspaces for shard in k.shards]
+    if shape.words == _SHARDS:
+        return Column("Shards"), [
+            f"{k.name}/{shard.name}" for k in ordered for shard in k.shards
+        ]
+    privileges = "SELECT" if user.role is Role.READONLY else "ALL PRIVILEGES"
+    account = f"`{user.name}`@`%`"
+    grants = [f"GRANT {privileges} ON `{k.name}`.* TO {account}" for k in ordered]
+    return Column(f"Grants for {user.name}@%"), [f"GRANT USAGE ON *.* TO {account}", *grants]

@@ -7,10 +7,12 @@ import re
 import pytest
 
 from engine.conversation import Answer
-from engine.message_table import MessageTable, load
+from engine.message_table import MessageTable
 from engine.poll import PollRequest, poll
 from engine.store import ClaimRequest, claim, columns_query, discover, purge, release
+from engine.testing import loaded
 from engine.types import MessageKey
+from sqlparse_ext.identifiers import literal
 
 
 pytestmark = pytest.mark.db
@@ -88,9 +90,7 @@ def other(connect, server, database):
 def create(client, database, sql=CURRENT, id_type="bigint", comment=COMMENT) -> MessageTable:
     client.execute(sql.format(id_type=id_type, comment=comment).encode())
     (raw,) = client.run(discover(database))
-    table = load("ks", raw)
-    assert isinstance(table, MessageTable)
-    return table
+    return loaded(raw)
 
 
 def insert(client, *rows):
@@ -151,7 +151,7 @@ def test_a_null_priority_is_0(client, database):
     create(client, database)
     client.execute(b"ALTER TABLE msg MODIFY priority tinyint NULL")
     (raw,) = client.run(discover(database))
-    table = load("ks", raw)
+    table = loaded(raw)
     client.execute(b"INSERT INTO msg (id, priority) VALUES (1, NULL), (2, 0)")
     tiers = client.run(poll(table, PollRequest(100), NOW_NS)).tiers
     assert [(tier.priority, *tier.fresh) for tier in tiers if tier.fresh] == [
@@ -254,7 +254,7 @@ def test_many_ids_lock_no_row_but_their_own(client, claimer, other, database):
 @pytest.mark.parametrize(
     ("id_type", "ids"),
     [
-        ("varchar(40)", [b"'a'", b"'it\\'s'", "'ö'".encode(), b"'\\\\'"]),
+        ("varchar(40)", [literal(text.encode()) for text in ("a", "it's", "ö", "\\")]),
         ("varbinary(40)", [b"'a'", b"x'00ff'"]),
         ("binary(2)", [b"x'00ff'", b"x'8001'"]),
         ("decimal(20,2)", [b"1.50", b"-7.25"]),

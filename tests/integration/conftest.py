@@ -95,10 +95,19 @@ def house(shared_house: House, request: pytest.FixtureRequest) -> Iterator[House
     logged = len(proxy.log())
     yield shared_house
     proxy.disconnect()
-    for keyspace, database in shared_house.databases.items():
-        for server in shared_house.servers_of(keyspace):
-            for (table,) in execute(server, f"SHOW TABLES FROM {database}"):
-                execute(server, f"DROP TABLE {database}.{table}")
+    for keyspace in shared_house.databases:
+        connection = proxy.connect(
+            database=keyspace, autocommit=True, init_command="SET lock_wait_timeout = 10"
+        )
+        tables = {
+            table
+            for shard in range(len(shared_house.servers_of(keyspace)))
+            for (table,) in shared_house.direct("SHOW TABLES", keyspace=keyspace, shard=shard)
+        }
+        for table in tables:
+            # Who still holds a lock on it is a client that is gone, and that was forgotten.
+            run(connection, f"DROP TABLE IF EXISTS `{table}`")
+    proxy.disconnect()
     news = proxy.log()[logged:]
     assert not any(fault in news for fault in FAULTS), news
 

@@ -28,7 +28,7 @@ from engine.errors import StoreError
 from engine.keyspace import Keyspace, Shard
 from engine.registry import Registry
 from engine.testing import MemoryStore, StoredRow, raw_table
-from sqlparse_ext.messages import Effect, EffectKind
+from sqlparse_ext.messages import Effect, EffectKind, Key
 from tests.virtual_loop import VirtualClock
 
 
@@ -130,7 +130,7 @@ class World:
     """One history."""
 
     seed: int
-    settings: Settings | None = None
+    settings: Settings = field(init=False)
     dice: random.Random = field(init=False)
     store: MemoryStore = field(init=False)
     registries: list[Registry] = field(default_factory=list)
@@ -147,7 +147,7 @@ class World:
 
     def __post_init__(self):
         self.dice = random.Random(self.seed)
-        self.settings = self.settings or Settings.drawn(self.dice)
+        self.settings = Settings.drawn(self.dice)
 
     async def run(self) -> Counter:
         """Live through one history; AssertionError when a promise is broken."""
@@ -239,7 +239,7 @@ class World:
         effect = Effect(
             EffectKind.NEW,
             tuple(int(key.id) for key in keys),
-            tuple((int(key.id), key.priority, key.time_next_ns) for key in keys),
+            tuple(Key(int(key.id), key.priority, key.time_next_ns) for key in keys),
         )
         self._tell(shard, effect)
 
@@ -253,7 +253,7 @@ class World:
             row.time_next_ns = now_ns + self.dice.randrange(-SECOND_NS, 5 * SECOND_NS)
             row.priority = self.dice.choice([1, 5, 9])
             ident = int(row.id)
-            keys = ((ident, row.priority, row.time_next_ns),)
+            keys = (Key(ident, row.priority, row.time_next_ns),)
             self._tell(shard, Effect(EffectKind.RESCHEDULE, (ident,), keys))
 
     def _tell(self, shard, effect):

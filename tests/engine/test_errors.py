@@ -1,0 +1,37 @@
+import inspect
+
+import engine.errors
+from engine.errors import EngineError, ReceiverGone, StreamLost, TableDropped, TableNotFound
+
+
+def tree():
+    return [
+        one
+        for _, one in inspect.getmembers(engine.errors, inspect.isclass)
+        if issubclass(one, EngineError)
+    ]
+
+
+def test_the_tree_in_the_docstring_is_complete():
+    for error in tree():
+        line = next(
+            line
+            for line in (engine.errors.__doc__ or "").splitlines()
+            if error.__name__ in line
+        )
+        assert f"{error.mysql_code}/{error.sqlstate}" in line
+
+
+def test_a_lost_stream_names_its_shard_and_the_cause():
+    assert str(StreamLost("ks", "-80", 30.0, "no route")) == (
+        "message stream from ks/-80 has repeatedly failed for longer than 30s: no route"
+    )
+
+
+def test_sentences_name_what_they_are_about():
+    assert str(TableNotFound("ks", "t")) == "message table 't' not found in keyspace 'ks'"
+    assert str(TableDropped("t")) == "message table 't' was dropped; its streams end"
+
+
+def test_a_receiver_that_is_gone_is_no_error_of_a_client():
+    assert not issubclass(ReceiverGone, EngineError)

@@ -1,0 +1,262 @@
+"""A client by hand: every packet checked for its number, every answer taken apart."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from proxy.wire.constants import CACHING_SHA2, PROXY_OFFER, Capability, Status
+from proxy.wire.framing import Framer, frame
+from proxy.wire.handshake import (
+    LoginRequest,
+    decode_auth_switch,
+    decode_greeting,
+    encode_change_user,
+    encode_login,
+)
+from proxy.wire.resultset import (
+    Err,
+    Ok,
+    parse_err,
+    parse_ok,
+    parse_text_row,
+)
+from proxy.wire.scramble import sha2_proof
+
+
+if TYPE_CHECKING:
+    from proxy.wire.handshake import Greeting
+
+
+MODERN = PROXY_OFFER
+OLD = PROXY_OFFER & ~int(Capability.DEPRECATE_EOF | Capability.SESSION_TRACK)
+
+
+class Refused(Exception):
+    """The server answered ERR where nothing else would do."""
+
+    def __init__(self, error: Err) -> None:
+        super().__init__(f"{error.code} {error.message.decode()}")
+        self.error = error
+
+
+@dataclass(slots=True)
+class Result:
+    """One result: rows, or an OK, or an ERR; *status* are the flags of its end."""
+
+    columns: int = 0
+    rows: list[tuple[bytes | None, ...]] = field(default_factory=list)
+    ok: Ok | None = None
+    error: Err | None = None
+    status: int = 0
+
+    @property
+    def values(self) -> list[bytes | None]:
+        """The first column."""
+        return [row[0] for row in self.rows]
+
+    @property
+    def message(self) -> str:
+        """What the error says."""
+        assert self.error is not None
+        return self.error.message.decode()
+
+    @property
+    def code(self) -> int:
+        """The error's code, 0 without one."""
+        return 0 if self.error is None else self.error.code
+
+
+class Client:
+    """One connection to the proxy."""
+
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, capabilities: int
+    ) -> None:
+        self.capabilities = capabilities
+        self.greeting: Greeting
+        self._reader = reader
+        self._writer = writer
+        self._framer = Framer(1 << 30)
+
+    @classmethod
+    async def connect(
+        cls,
+        port: int,
+        *,
+        user: str = "root",
+        password: str = "",
+        database: str | None = None,
+        capabilities: int = MODERN,
+        charset: int = 45,
+    ) -> Client:
+        """Connect and log in. Raises Refused."""
+        client = await cls.greeted(port, capabilities=capabilities)
+        await client.log_in(user, password, database, charset=charset)
+        return client
+
+    @classmethod
+    async def greeted(cls, port: int, *, capabilities: int = MODERN) -> Client:
+        """Connect and read the greeting. Raises Refused."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 16)
+        client = cls(reader, writer, capabilities)
+        payload = await client.packet()
+        client.greeting = decode_greeting(payload)
+        return client
+
+    async def log_in(
+        self, user: str, password: str = "", database: str | None = None, *, charset: int = 45
+    ) -> None:
+        """Log in. Raises Refused."""
+        self.write(frame(encode_login(self.login(user, password, database, charset)), 1))
+        self._framer.next_sequence = 2
+        await self._finish_login(password)
+
+    def login(
+        self, user: str, password: str, database: str | None, charset: int = 45
+    ) -> LoginRequest:
+        """Return what a login asks for."""
+        flags = self.capabilities
+        if database is None:
+            flags &= ~int(Capability.CONNECT_WITH_DB)
+        return LoginRequest(
+            user,
+            sha2_proof(password.encode(), self.greeting.nonce),
+            database,
+            int(flags),
+            charset,
+            plugin=CACHING_SHA2,
+        )
+
+    async def change_user(
+        self, user: str, password: str = "", database: str | None = None
+    ) -> None:
+        """Log in anew on the same connection. Raises Refused."""
+        request = self.login(user, password, database)
+        self.write(frame(encode_change_user(request), 0))
+        self._framer.next_sequence = 1
+        await self._finish_login(password)
+
+    async def _finish_login(self, password: str) -> None:
+        while True:
+            payload = await self.packet()
+            if payload[0] == 0xFE:
+                _, nonce = decode_auth_switch(payload)
+                sequence = self._framer.next_sequence
+                self.write(frame(sha2_proof(password.encode(), nonce), sequence))
+                self._framer.next_sequence = sequence + 1
+            elif payload[0] == 0:
+                return
+
+    # --- commands -------------------------------------------------------------------------
+
+    def write(self, data: bytes) -> None:
+        """Send bytes."""
+        self._writer.write(data)
+
+    def send(self, sql: str | bytes) -> None:
+        """Send a statement and do not wait."""
+        self.write(frame(b"\x03" + (sql.encode() if isinstance(sql, str) else sql), 0))
+
+    async def query(self, sql: str | bytes) -> Result:
+        """Run a statement and return its last result."""
+        self.send(sql)
+        return (await self.answer())[-1]
+
+    async def command(self, payload: bytes) -> Result:
+        """Run another command."""
+        self.write(frame(payload, 0))
+        return (await self.answer())[-1]
+
+    async def answer(self) -> list[Result]:
+        """Return all results of the answer to one command."""
+        self._framer.next_sequence = 1
+        results = []
+        while True:
+            result = await self._result()
+            results.append(result)
+            if not result.status & Status.MORE_RESULTS_EXISTS:
+                return results
+
+    async def head(self) -> int:
+        """Read the beginning of an endless answer; return how many columns it has."""
+        self._framer.next_sequence = 1
+        return await self._columns(await self.packet())
+
+    async def row(self) -> tuple[bytes | None, ...]:
+        """Return the next row of an endless answer. Raises Refused where it ends."""
+        return tuple(parse_text_row(await self.packet()))
+
+    async def _result(self) -> Result:
+        result = Result()
+        try:
+            first = await self.packet()
+            if first[0] in (0, 0xFE):
+                result.ok = parse_ok(first)
+                result.status = result.ok.status
+                return result
+            result.columns = await self._columns(first)
+            while True:
+                payload = await self.packet()
+                if payload[0] == 0xFE and len(payload) < 0xFFFFFF:
+                    if self.capabilities & Capability.DEPRECATE_EOF:
+                        result.status = parse_ok(payload).status
+                    else:
+                        assert len(payload) == 5
+                        result.status = int.from_bytes(payload[3:5], "little")
+                    return result
+                result.rows.append(tuple(parse_text_row(payload)))
+        except Refused as refused:
+            result.error = refused.error
+            return result
+
+    async def _columns(self, first: bytes) -> int:
+        columns = first[0]
+        for _ in range(columns):
+            await self.packet()
+        if not self.capabilities & Capability.DEPRECATE_EOF:
+            assert (await self.packet())[0] == 0xFE
+        return columns
+
+    async def packet(self) -> bytes:
+        """Return the next payload. Raises Refused for an ERR, EOFError at the end."""
+        async with asyncio.timeout(5):
+            while (payload := self._framer.next_packet()) is None:
+                data = await self._reader.read(1 << 16)
+                if not data:
+                    raise EOFError("the proxy closed the connection")
+                self._framer.feed(data)
+        if payload[:1] == b"\xff":
+            raise Refused(parse_err(payload))
+        return payload
+
+    # --- the end --------------------------------------------------------------------------
+
+    async def is_closed(self) -> bool:
+        """Wait for the other side to close; False if it says something instead."""
+        async with asyncio.timeout(5):
+            try:
+                return not await self._reader.read(1)
+            except ConnectionError:
+                return True
+
+    def vanish(self) -> None:
+        """Break the connection without a word."""
+        self._writer.transport.abort()
+
+    def stop_reading(self) -> None:
+        """Take nothing more from the socket."""
+        transport = self._writer.transport
+        assert isinstance(transport, asyncio.Transport)
+        transport.pause_reading()
+
+    def read_on(self) -> None:
+        """Take bytes again."""
+        transport = self._writer.transport
+        assert isinstance(transport, asyncio.Transport)
+        transport.resume_reading()
+
+    async def close(self) -> None:
+        """Hang up."""
+        self._writer.close()

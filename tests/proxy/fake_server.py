@@ -1,0 +1,587 @@
+"""A database server by script: a real listener that speaks the protocol and knows a few tricks.
+
+`FakeServer` logs clients in through `proxy.wire`, remembers what it was sent, and answers what
+the test told it to (`on`, `once`) or what a server would: it follows SET, USE, transactions,
+COM_RESET_CONNECTION and KILL, and reports changes through the session tracker when asked to.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import deque
+from dataclasses import dataclass
+from itertools import count
+from typing import TYPE_CHECKING
+
+from proxy.config_values import Secret
+from proxy.dsn import Dsn, SslMode
+from proxy.wire.auth import Account, Authenticated, Authenticator, nonce_from
+from proxy.wire.constants import (
+    CHARSETS,
+    PROXY_OFFER,
+    Capability,
+    Command,
+    FieldType,
+    Status,
+    TrackerKind,
+)
+from proxy.wire.framing import frame, frames
+from proxy.wire.handshake import Greeting
+from proxy.wire.resultset import (
+    Column,
+    Tracker,
+    column_definition,
+    encode_trackers,
+    end_of_rows,
+    err_packet,
+    ok_packet,
+    resultset_head,
+    text_row,
+)
+from proxy.wire.server_connection import (
+    CommandReceived,
+    ServerConnection,
+    TlsRequested,
+)
+
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Callable
+
+
+MYSQL = "8.4.3"
+MARIADB = "10.11.6-MariaDB"
+PASSWORD = "sesame-of-the-backend"
+
+NONCE = nonce_from(bytes(range(20)))
+
+
+@dataclass(frozen=True, slots=True)
+class Ok:
+    """Success, with what an OK packet says."""
+
+    affected_rows: int = 0
+    last_insert_id: int = 0
+    warnings: int = 0
+    info: bytes = b""
+    trackers: tuple[Tracker, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Error:
+    """A refusal."""
+
+    code: int
+    message: str = "no"
+    sqlstate: str = "HY000"
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """A result set; *then* ends it in the middle."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[bytes | None, ...], ...] = ()
+    then: Error | None = None
+    warnings: int = 0
+    types: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Several:
+    """Several results of one statement, as a procedure gives them."""
+
+    parts: tuple[Ok | Rows | Error, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """Nothing, until the statement is killed or *gate* opens; then *answer*."""
+
+    gate: asyncio.Event | None = None
+    answer: Ok | Error | Rows = Ok()
+
+
+@dataclass(frozen=True, slots=True)
+class HangUp:
+    """The connection breaks, behind the first *after_bytes* of *answer*."""
+
+    answer: Ok | Rows = Ok()
+    after_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Bytes:
+    """These bytes as they are."""
+
+    data: bytes
+
+
+Answer = Ok | Error | Rows | Several | Silence | HangUp | Bytes
+
+
+def rows_of(*values: object, column: str = "id") -> Rows:
+    """One column with these values."""
+    return Rows((column,), tuple((str(value).encode(),) for value in values))
+
+
+async def until(fact: Callable[[], object], timeout_s: float = 5.0) -> None:
+    """Let everything else run until *fact* is true."""
+    async with asyncio.timeout(timeout_s):
+        while not fact():
+            await asyncio.sleep(0)
+
+
+class FakeServer:
+    """The server; start it with `async with`.
+
+    Attributes:
+        heard: every command of a relay connection, in order, as text: SQL, or RESET, QUIT,
+            INIT_DB <name>, PING.
+        controlled: the same of the driver's connections.
+        connections: the open ones, by id.
+        logins: how many relay connections have logged in so far.
+        read_only: what the health check is told.
+        refusal: answered to logins instead of OK.
+    """
+
+    def __init__(self, version: str = MYSQL, *, tls: ssl.SSLContext | None = None) -> None:
+        self.version = version
+        self.tls = tls
+        self.heard: list[str] = []
+        self.controlled: list[str] = []
+        self.connections: dict[int, Connection] = {}
+        self.logins = 0
+        self.read_only = False
+        self.refusal: Error | None = None
+        self.greets = True
+        self.port = 0
+        self.authenticator = Authenticator(
+            {
+                "root": Account.from_password("root", ""),
+                "app": Account.from_password("app", PASSWORD),
+            },
+            lambda: NONCE,
+            b"decoy",
+        )
+        self.ids = count(1)
+        self._once: list[tuple[str, deque[Answer]]] = []
+        self._always: list[tuple[str, Answer]] = []
+        self._listener: asyncio.Server | None = None
+
+    async def __aenter__(self) -> FakeServer:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.stop()
+
+    async def start(self) -> None:
+        """Listen, on the same port as before if there was one."""
+        loop = asyncio.get_running_loop()
+        self._listener = await loop.create_server(
+            lambda: Connection(self), "127.0.0.1", self.port, reuse_address=True
+        )
+        self.port = self._listener.sockets[0].getsockname()[1]
+
+    def stop(self) -> None:
+        """Crash: nobody listens, and every connection breaks."""
+        if self._listener is not None:
+            self._listener.close()
+            self._listener = None
+        self.break_connections()
+
+    def break_connections(self) -> None:
+        """Break every connection and go on."""
+        for connection in list(self.connections.values()):
+            connection.abort()
+
+    # --- the script -----------------------------------------------------------------------
+
+    def on(self, text: str, answer: Answer) -> None:
+        """Answer every statement that contains *text* so; the latest rule goes first."""
+        self._always.insert(0, (text, answer))
+
+    def once(self, text: str, *answers: Answer) -> None:
+        """Answer the next statements that contain *text* so, before any `on`."""
+        self._once.append((text, deque(answers)))
+
+    def answer_to(self, sql: str) -> Answer | None:
+        for text, answers in self._once:
+            if text in sql and answers:
+                return answers.popleft()
+        return next((answer for text, answer in self._always if text in sql), None)
+
+    # --- what was said --------------------------------------------------------------------
+
+    @property
+    def relays(self) -> list[Connection]:
+        """The open relay connections, oldest first."""
+        return [c for c in self.connections.values() if not c.is_control]
+
+    def dsn(self, database: str = "db", user: str = "root", **options: object) -> Dsn:
+        """Return where this server is."""
+        fields: dict[str, object] = {
+            "host": "127.0.0.1",
+            "port": self.port,
+            "unix_socket": None,
+            "user": user,
+            "password": Secret(PASSWORD if user == "app" else ""),
+            "database": database,
+            "ssl_mode": SslMode.DISABLED,
+            "ssl_ca": None,
+        }
+        return Dsn(**(fields | options))  # type: ignore[arg-type]
+
+
+_ASSIGNMENT = re.compile(
+    r"(?:@@(?:session\.)?|@|SESSION )?(\w+)\s*:?=\s*('(?:[^']|'')*'|[^,\s]+)", re.IGNORECASE
+)
+_NAMES = re.compile(r"SET NAMES '?(\w+)'?(?: COLLATE '?(\w+)'?)?", re.IGNORECASE)
+_KILL = re.compile(r"KILL (QUERY )?(\d+)")
+_OPENS_TRANSACTION = ("SELECT", "INSERT", "UPDATE", "DELETE", "REPLACE")
+
+
+class Connection(asyncio.Protocol):
+    """One client of the server.
+
+    Attributes:
+        heard: what this connection was sent, as in `FakeServer`.
+        variables: session variables that were set since the login or the last reset.
+        user_variables: names of user variables likewise.
+    """
+
+    def __init__(self, server: FakeServer) -> None:
+        self.id = next(server.ids)
+        self.heard: list[str] = []
+        self.is_control = False
+        self.is_stalled = False
+        self.database: str | None = None
+        self.variables: dict[str, str] = {}
+        self.user_variables: set[str] = set()
+        self.in_transaction = False
+        self.was_killed = asyncio.Event()
+        self._server = server
+        self._commands: asyncio.Queue[CommandReceived] = asyncio.Queue()
+        self._worker: asyncio.Task[None] | None = None
+        self._transport: asyncio.Transport
+
+    @property
+    def waiting_bytes(self) -> int:
+        """What the client has not taken yet."""
+        return self._transport.get_write_buffer_size()
+
+    def abort(self) -> None:
+        self._transport.abort()
+
+    def say(self, data: bytes) -> None:
+        """Send bytes nobody asked for."""
+        self._transport.write(data)
+
+    # --- asyncio ----------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        server = self._server
+        server.connections[self.id] = self
+        offer = PROXY_OFFER | (Capability.SSL if server.tls else 0)
+        self._wire = ServerConnection(
+            Greeting(server.version, self.id, NONCE, int(offer)),
+            server.authenticator,
+            host="client",
+        )
+        greeting = self._wire.data_to_send()
+        if server.greets:
+            transport.write(greeting)
+
+    def data_received(self, data: bytes) -> None:
+        for event in self._wire.receive(data):
+            match event:
+                case Authenticated():
+                    self._logged_in()
+                case CommandReceived():
+                    self._commands.put_nowait(event)
+                case TlsRequested():
+                    raise AssertionError("this server has no TLS")
+                case _:
+                    pass
+        self._transport.write(self._wire.data_to_send())
+
+    def pause_writing(self) -> None:
+        self.is_stalled = True
+
+    def resume_writing(self) -> None:
+        self.is_stalled = False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._server.connections.pop(self.id, None)
+        if self._worker is not None:
+            self._worker.cancel()
+
+    def _logged_in(self) -> None:
+        server = self._server
+        login = self._wire.login
+        assert login is not None
+        self.is_control = bool(login.attributes)
+        self.database = login.database
+        charset, collation = CHARSETS[login.charset]
+        self.login_charset = charset, collation
+        if server.refusal is not None:
+            refusal = server.refusal
+            packet = err_packet(
+                refusal.code, refusal.sqlstate, refusal.message, self._wire.capabilities
+            )
+            self._transport.write(frame(packet, 2))
+            self._transport.close()
+            return
+        if not self.is_control:
+            server.logins += 1
+        self._wire.accept()
+        self._worker = asyncio.ensure_future(self._work())
+        self.data_received(b"")
+
+    # --- commands -------------------------------------------------------------------------
+
+    async def _work(self) -> None:
+        while True:
+            payload, sequence = await self._commands.get()
+            await self._command(payload, sequence)
+
+    async def _command(self, payload: bytes, sequence: int) -> None:
+        rest = payload[1:].decode("utf-8", "surrogateescape")
+        match payload[0]:
+            case Command.QUERY:
+                self._note(rest)
+                await self._answer(self._server.answer_to(rest) or self._own(rest), rest)
+            case Command.INIT_DB:
+                self._note(f"INIT_DB {rest}")
+                answer = self._server.answer_to(f"INIT_DB {rest}")
+                if answer is None:
+                    self.database = rest
+                    answer = Ok(trackers=self._schema())
+                await self._answer(answer, "")
+            case Command.RESET_CONNECTION:
+                self._note("RESET")
+                self.variables.clear()
+                self.user_variables.clear()
+                self.in_transaction = False
+                await self._answer(self._server.answer_to("RESET") or Ok(), "")
+            case Command.FIELD_LIST:
+                self._note("FIELD_LIST " + rest.rstrip("\0"))
+                end = end_of_rows(self._wire.capabilities, status=self._status)
+                body = [column_definition(Column("id")), end]
+                self._transport.write(frames(body, sequence)[0])
+            case Command.QUIT:
+                self._note("QUIT")
+                self._transport.close()
+            case Command.PING:
+                self._note("PING")
+                await self._answer(Ok(), "")
+            case other:
+                self._note(f"COMMAND {other}")
+                await self._answer(Error(1047, "Unknown command", "08S01"), "")
+
+    def _note(self, text: str) -> None:
+        self.heard.append(text)
+        (self._server.controlled if self.is_control else self._server.heard).append(text)
+
+    @property
+    def autocommit(self) -> bool:
+        return self.variables.get("autocommit", "ON") == "ON"
+
+    @property
+    def _status(self) -> int:
+        return (Status.AUTOCOMMIT if self.autocommit else 0) | (
+            Status.IN_TRANS if self.in_transaction else 0
+        )
+
+    @property
+    def _tracked(self) -> list[str]:
+        return self.variables.get("session_track_system_variables", "").split(",")
+
+    def _schema(self) -> tuple[Tracker, ...]:
+        if self.variables.get("session_track_schema") != "1":
+            return ()
+        return (Tracker(TrackerKind.SCHEMA, "", self.database or ""),)
+
+    def _own(self, sql: str) -> Answer:
+        """Answer as a server would."""
+        verb = sql.split(None, 1)[0].upper() if sql.strip() else ""
+        match verb:
+            case "SET":
+                return self._set(sql)
+            case "USE":
+                self.database = sql.split()[1].strip("`")
+                return Ok(trackers=self._schema())
+            case "BEGIN" | "START":
+                self.in_transaction = True
+            case "COMMIT" | "CREATE" | "DROP" | "ALTER" | "TRUNCATE":
+                self.in_transaction = False
+            case "ROLLBACK" if " TO " not in sql:
+                self.in_transaction = False
+            case "KILL":
+                return self._kill(sql)
+            case "SELECT":
+                return self._select(sql)
+            case "SHOW":
+                return Rows(("Show",))
+            case "INSERT" | "UPDATE" | "DELETE" | "REPLACE":
+                return Ok(affected_rows=1)
+            case _:
+                pass
+        return Ok()
+
+    def _select(self, sql: str) -> Answer:
+        if "@@global.read_only" in sql:
+            read_only = b"1" if self._server.read_only else b"0"
+            version = self._server.version.encode()
+            return Rows(
+                ("0", "VERSION()"),
+                ((read_only, version),),
+                types=(FieldType.LONGLONG, FieldType.VAR_STRING),
+            )
+        if "information_schema.COLLATIONS" in sql:
+            names = sorted(
+                collation
+                for _, collation in CHARSETS.values()
+                if "MariaDB" not in self._server.version or "0900" not in collation
+            )
+            return Rows(("COLLATION_NAME",), tuple((name.encode(),) for name in names))
+        if "information_schema.tables" in sql:
+            return Rows(("table_name", "table_comment"))
+        return rows_of(1)
+
+    def _set(self, sql: str) -> Answer:
+        changed: dict[str, str] = {}
+        if names := _NAMES.match(sql):
+            charset = names[1]
+            for part in ("client", "connection", "results"):
+                changed[f"character_set_{part}"] = charset
+            changed["collation_connection"] = names[2] or f"{charset}_general_ci"
+        else:
+            for found in _ASSIGNMENT.finditer(sql):
+                name, value = found[1].lower(), found[2].strip("'").replace("''", "'")
+                if found[0].startswith("@") and not found[0].startswith("@@"):
+                    self.user_variables.add(name)
+                    continue
+                if name == "autocommit":
+                    value = "ON" if value.upper() in {"1", "ON", "TRUE"} else "OFF"
+                    if value == "ON":
+                        self.in_transaction = False
+                if name.startswith("session_track_"):
+                    self.variables[name] = value
+                else:
+                    changed[name] = value
+        self.variables |= changed
+        tracked = set(self._tracked)
+        trackers = [
+            Tracker(TrackerKind.SYSVAR, name, value)
+            for name, value in changed.items()
+            if name in tracked
+        ]
+        if self.variables.get("session_track_state_change") == "1":
+            trackers.append(Tracker(TrackerKind.STATE, "", "1"))
+        return Ok(trackers=tuple(trackers))
+
+    def _kill(self, sql: str) -> Answer:
+        found = _KILL.match(sql)
+        assert found is not None
+        victim = self._server.connections.get(int(found[2]))
+        if victim is None:
+            return Error(1094, f"Unknown thread id: {found[2]}")
+        if found[1]:
+            victim.was_killed.set()
+        else:
+            victim.abort()
+        return Ok()
+
+    # --- answers --------------------------------------------------------------------------
+
+    async def _answer(self, answer: Answer, sql: str) -> None:
+        if sql.upper().startswith(_OPENS_TRANSACTION) and not self.autocommit:
+            self.in_transaction = True
+        match answer:
+            case Silence(gate, then):
+                then = await self._silence(gate, then)
+                self._transport.write(self._encoded(then))
+            case HangUp(cut, after_bytes):
+                self._transport.write(self._encoded(cut)[:after_bytes])
+                # What was written goes out first: abort would forget it.
+                self._transport.close()
+            case Bytes(data):
+                self._transport.write(data)
+            case _:
+                self._transport.write(self._encoded(answer))
+
+    async def _silence(
+        self, gate: asyncio.Event | None, answer: Ok | Error | Rows
+    ) -> Ok | Error | Rows:
+        self.was_killed.clear()
+        killed = asyncio.ensure_future(self.was_killed.wait())
+        opened = asyncio.ensure_future((gate or asyncio.Event()).wait())
+        try:
+            await asyncio.wait({killed, opened}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            was_killed = killed.done()
+            killed.cancel()
+            opened.cancel()
+        return Error(1317, "Query execution was interrupted", "70100") if was_killed else answer
+
+    def _encoded(self, answer: Ok | Error | Rows | Several) -> bytes:
+        parts = answer.parts if isinstance(answer, Several) else (answer,)
+        pieces: list[bytes] = []
+        sequence = 1
+        for index, part in enumerate(parts):
+            status = self._status
+            if index < len(parts) - 1:
+                status |= Status.MORE_RESULTS_EXISTS
+            payloads = self._payloads(part, int(status))
+            framed, sequence = frames(payloads, sequence)
+            pieces.append(framed)
+        return b"".join(pieces)
+
+    def _payloads(self, part: Ok | Error | Rows, status: int) -> list[bytes]:
+        flags = self._wire.capabilities
+        match part:
+            case Ok():
+                return [
+                    ok_packet(
+                        part.affected_rows,
+                        part.last_insert_id,
+                        status=status,
+                        warnings=part.warnings,
+                        info=part.info,
+                        capabilities=flags,
+                        session_state=encode_trackers(part.trackers),
+                    )
+                ]
+            case Error():
+                return [err_packet(part.code, part.sqlstate, part.message, flags)]
+            case Rows():
+                types = part.types or [FieldType.VAR_STRING] * len(part.columns)
+                definitions = [
+                    column_definition(Column(name, type=kind))
+                    for name, kind in zip(part.columns, types, strict=True)
+                ]
+                head, _ = resultset_head(definitions, capabilities=flags, status=status)
+                payloads = _unframed(head)
+                payloads += [text_row(values) for values in part.rows]
+                if part.then is not None:
+                    return payloads + self._payloads(part.then, status)
+                return [
+                    *payloads,
+                    end_of_rows(flags, status=status, warnings=part.warnings),
+                ]
+
+
+def _unframed(data: bytes) -> list[bytes]:
+    payloads = []
+    at = 0
+    while at < len(data):
+        size = int.from_bytes(data[at : at + 3], "little")
+        payloads.append(data[at + 4 : at + 4 + size])
+        at += 4 + size
+    return payloads

@@ -1,0 +1,231 @@
+"""Parts of a proxy before fake servers: a recorded link, one shard, a whole application."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from proxy.app import Application
+from proxy.config import Config, KeyspaceConfig, Server, ShardConfig, TransactionMode
+from proxy.shard import ShardRuntime
+from proxy.wire.constants import FieldType
+from tests.proxy.fake_client import Client
+from tests.proxy.fake_server import Rows
+from tests.proxy.keyspaces import VSCHEMA
+
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import AsyncIterator, Coroutine
+
+    from proxy.net import Link
+    from tests.proxy.fake_server import FakeServer
+
+
+class RecordingLink:
+    """A client's link that keeps what is written to it."""
+
+    def __init__(self) -> None:
+        self.written = bytearray()
+        self.blocked = False
+        self.closed = False
+        self.peer = "127.0.0.1"
+        self.unsent = 0
+        self.high_water_bytes: int | None = None
+        self.is_reading = True
+
+    @property
+    def link(self) -> Link:
+        return self  # type: ignore[return-value]
+
+    def write(self, data: bytes) -> None:
+        if not self.closed:
+            self.written += data
+
+    def close(self) -> None:
+        self.closed = True
+
+    abort = close
+
+    def unsent_bytes(self) -> int:
+        return self.unsent
+
+    def set_high_water(self, limit_bytes: int) -> None:
+        self.high_water_bytes = limit_bytes
+
+    def pause_reading(self) -> None:
+        self.is_reading = False
+
+    def resume_reading(self) -> None:
+        self.is_reading = True
+
+
+class Background:
+    """What `spawn` was given, as tasks."""
+
+    def __init__(self) -> None:
+        self.tasks: list[asyncio.Task[None]] = []
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        import asyncio
+
+        self.tasks.append(asyncio.ensure_future(work))
+
+    async def done(self) -> None:
+        """Wait for all of it; its failures are the test's."""
+        for task in self.tasks:
+            await task
+
+
+SERVER = Server(
+    host="127.0.0.1",
+    port=0,
+    unix_socket=None,
+    max_connections=100,
+    connect_timeout_s=5.0,
+    max_allowed_packet_bytes=64 << 20,
+    tls=None,
+    failover_buffer_s=2.0,
+    stream_grace_s=5.0,
+    shutdown_grace_s=1.0,
+    schema_reload_s=60.0,
+    pool_timeout_s=2.0,
+    transaction_mode=TransactionMode.MULTI,
+)
+
+
+def shard_config(
+    server: FakeServer, name: str = "-", *, pool_size: int = 4, **dsn: object
+) -> ShardConfig:
+    """Return the configuration of a shard on *server*."""
+    return ShardConfig(name, server.dsn(**dsn), (), pool_size)
+
+
+@asynccontextmanager
+async def running_shard(
+    server: FakeServer,
+    name: str = "-",
+    *,
+    keyspace: str = "plain",
+    pool_size: int = 4,
+    pool_timeout_s: float = 1.0,
+) -> AsyncIterator[ShardRuntime]:
+    """Run the live side of one shard."""
+    runtime = ShardRuntime(
+        keyspace,
+        shard_config(server, name, pool_size=pool_size),
+        pool_timeout_s=pool_timeout_s,
+        on_change=lambda _: None,
+    )
+    await runtime.start()
+    try:
+        yield runtime
+    finally:
+        await runtime.stop()
+
+
+def config_of(
+    *servers: FakeServer,
+    users: tuple[Any, ...] = (),
+    pool_size: int = 4,
+    **settings: Any,
+) -> Config:
+    """Return a configuration: `plain` on the first server and, with two, `commerce` on both."""
+    keyspaces = [
+        KeyspaceConfig("plain", None, (shard_config(servers[0], pool_size=pool_size),))
+    ]
+    if len(servers) == 2:
+        halves = tuple(
+            shard_config(server, name, pool_size=pool_size, database="shop")
+            for server, name in zip(servers, ("-80", "80-"), strict=True)
+        )
+        keyspaces.append(KeyspaceConfig("commerce", VSCHEMA, halves))
+    return Config(replace(SERVER, **settings), users, tuple(keyspaces))
+
+
+class House:
+    """A running proxy and the clients of a test."""
+
+    def __init__(self, app: Application) -> None:
+        self.app = app
+        self._clients: list[Client] = []
+
+    @property
+    def port(self) -> int:
+        return self.app.port
+
+    async def client(self, database: str | None = "plain", **options: Any) -> Client:
+        """Return a client that is logged in; it leaves with the test."""
+        client = await Client.connect(self.port, database=database, **options)
+        self._clients.append(client)
+        return client
+
+    async def greeted(self, **options: Any) -> Client:
+        """Return a client that has read the greeting."""
+        client = await Client.greeted(self.port, **options)
+        self._clients.append(client)
+        return client
+
+    async def close(self) -> None:
+        for client in self._clients:
+            await client.close()
+
+
+@asynccontextmanager
+async def running_proxy(
+    *servers: FakeServer, users: tuple[Any, ...] = (), pool_size: int = 4, **settings: Any
+) -> AsyncIterator[House]:
+    """Run a proxy before *servers*, as `config_of` says."""
+    config = config_of(*servers, users=users, pool_size=pool_size, **settings)
+    async with Application(config) as app:
+        house = House(app)
+        try:
+            yield house
+        finally:
+            await house.close()
+
+
+def add_message_table(
+    server: FakeServer,
+    name: str = "msg",
+    comment: str = "vitess_message,vt_ack_wait=30,vt_purge_after=3600,"
+    "vt_batch_size=10,vt_cache_size=100,vt_poller_interval=30",
+) -> None:
+    """Have *server* say that it has a message table."""
+    table = name.encode()
+    text = (FieldType.VAR_STRING,)
+    server.on(
+        "information_schema.tables",
+        Rows(("table_name", "table_comment"), ((table, comment.encode()),), types=text * 2),
+    )
+    columns = (
+        (b"id", b"bigint", None, b"NO", b""),
+        (b"priority", b"tinyint", b"50", b"NO", b""),
+        (b"epoch", b"bigint", b"0", b"NO", b""),
+        (b"time_next", b"bigint", b"0", b"YES", b""),
+        (b"time_acked", b"bigint", None, b"YES", b""),
+        (b"message", b"varchar", None, b"YES", b""),
+    )
+    server.on(
+        "information_schema.columns",
+        Rows(tuple("abcdef"), tuple((table, *column) for column in columns), types=text * 6),
+    )
+    indexes = (
+        (b"PRIMARY", b"0", b"id"),
+        (b"poller_idx", b"1", b"time_acked"),
+        (b"poller_idx", b"1", b"priority"),
+        (b"poller_idx", b"1", b"time_next"),
+    )
+    server.on(
+        "information_schema.statistics",
+        Rows(tuple("abcd"), tuple((table, *index) for index in indexes), types=text * 4),
+    )
+    server.on("SELECT MIN(priority)", Rows(("least",), ((None,),)))
+    server.on("FOR UPDATE SKIP LOCKED", Rows(("epoch", "time_next", "id", "id", "message")))
+    server.on(" WHERE 1 = 0", Rows(("id", "message")))
+
+
+def claimed(ident: int, message: bytes) -> tuple[bytes, ...]:
+    """Return a row as a claim reads it: epoch, time_next, id, and the streamed columns."""
+    return b"0", b"0", b"%d" % ident, b"%d" % ident, message
