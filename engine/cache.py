@@ -1,14 +1,10 @@
 """The keys of one shard's messages that will be due soonest, and what a poll must find out.
 
-Keys only, at most ``limit`` of them, due or not: a key in the future is a timer. Each priority
-is a `_Tier` of two lanes, *fresh* (``time_next`` 0, never sent) and *timed*, both sorted by
-(time_next, id). Of a lane everything in ``[floor, horizon]`` is here. Beyond that nothing is
-added: such a key would stand before keys that are not known, so it waits to be polled. A
-sooner key that finds the cache full evicts the latest one, which narrows that lane.
-
-Service order is priority, time_next, id. Where rows that are due had to be left out (the tier
-is *behind*), the lanes take turns, so that neither new rows nor retries starve; what was taken
-is in order again. ``newest`` turns the timed lane round and serves it before the fresh one.
+Keys only, at most ``limit`` of them, due or not: a key in the future is a timer. They lie in
+the lanes of their priority (`engine.lanes`), of which everything in ``[floor, horizon]`` is
+here. Beyond that nothing is added: such a key would stand before keys that are not known, so
+it waits to be polled. A sooner key that finds the cache full evicts the latest one, which
+narrows that lane.
 
 Keys that are taken are *in flight* until they land: a poll may still see them as due, and what
 is heard of them meanwhile is kept as news for the landing. While a poll runs, every id that
@@ -20,8 +16,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
 
-from sortedcontainers import SortedKeyList
-
+from engine.lanes import Lane, Tier
 from engine.poll import FOREVER_NS, NOTHING_NS, PollRequest
 from engine.types import MessageKey
 
@@ -47,66 +42,6 @@ class Gone:
 GONE: Final = Gone()
 
 
-def _rank(key: MessageKey) -> tuple[int, int, int | bytes]:
-    """Sort by time, then by id: integers as numbers, anything else as its bytes."""
-    ident = key.id
-    if ident.isdigit() or (ident[:1] == b"-" and ident[1:].isdigit()):
-        return key.time_next_ns, 0, int(ident)
-    return key.time_next_ns, 1, ident
-
-
-class _Lane:
-    """Sorted keys, complete within [floor_ns, horizon_ns]; more: rows outside are left out."""
-
-    __slots__ = ("floor_ns", "full", "horizon_ns", "keys", "more")
-
-    def __init__(self) -> None:
-        self.keys: SortedKeyList[MessageKey] = SortedKeyList(key=_rank)
-        self.floor_ns = 0
-        self.horizon_ns = FOREVER_NS
-        self.more = False
-        self.full = 0  # how many keys there were when the lane was last narrowed
-
-    def __len__(self) -> int:
-        return len(self.keys)
-
-    def admits(self, key: MessageKey) -> bool:
-        return self.floor_ns <= key.time_next_ns <= self.horizon_ns
-
-    def narrow(self, floor_ns: int, horizon_ns: int, *, more: bool) -> None:
-        self.floor_ns = max(self.floor_ns, floor_ns)
-        self.horizon_ns = min(self.horizon_ns, horizon_ns)
-        self.more = self.more or more
-
-    def due(self, now_ns: int) -> int:
-        """Return how many keys are due; they come first."""
-        count: int = self.keys.bisect_key_right((now_ns, 2))
-        return count
-
-    def is_low(self) -> bool:
-        """Return whether rows are left out and half of what was here is used up."""
-        return self.more and len(self.keys) <= self.full // 2
-
-
-class _Tier:
-    """The two lanes of one priority."""
-
-    __slots__ = ("fresh", "fresh_first", "timed")
-
-    def __init__(self) -> None:
-        self.fresh = _Lane()
-        self.timed = _Lane()
-        self.fresh_first = True  # whose turn it is while behind
-
-    def lane(self, key: MessageKey) -> _Lane:
-        return self.timed if key.time_next_ns > 0 else self.fresh
-
-    def is_behind(self, now_ns: int) -> bool:
-        timed = self.timed
-        left_out = timed.horizon_ns <= now_ns or timed.floor_ns > 0
-        return self.fresh.more or (timed.more and left_out)
-
-
 class ShardQueue:
     """The cache of one shard. Pure: no clock, no I/O; times come in as arguments."""
 
@@ -114,7 +49,7 @@ class ShardQueue:
         self._limit = limit
         self._newest = newest
         self._keys: dict[bytes, MessageKey] = {}
-        self._tiers: dict[int, _Tier] = {}
+        self._tiers: dict[int, Tier] = {}
         self._flying: dict[bytes, MessageKey | Gone | None] = {}
         # id → not to be tried before; in order of that moment, and never more than the limit.
         self._lost: OrderedDict[bytes, int] = OrderedDict()
@@ -196,37 +131,11 @@ class ShardQueue:
             room = rows_max - len(taken)
             if room == 0:
                 break
-            taken += self._take_tier(self._tiers[priority], room, now_ns)
+            taken += self._tiers[priority].take(room, now_ns, newest=self._newest)
         for key in taken:
             del self._keys[key.id]
             self._flying[key.id] = None
         return taken
-
-    def _take_tier(self, tier: _Tier, room: int, now_ns: int) -> list[MessageKey]:
-        fresh, timed = len(tier.fresh), tier.timed.due(now_ns)
-        if fresh + timed <= room:
-            fresh_taken, timed_taken = fresh, timed
-        elif not tier.is_behind(now_ns):
-            first = min(room, timed if self._newest else fresh)
-            rest = min(room - first, fresh if self._newest else timed)
-            fresh_taken, timed_taken = (rest, first) if self._newest else (first, rest)
-        else:
-            # An odd place goes to the lane whose turn it is, so that a room of one row at a
-            # time serves both as well.
-            half = (room + tier.fresh_first) // 2
-            fresh_taken = min(fresh, max(half, room - timed))
-            timed_taken = room - fresh_taken
-            tier.fresh_first ^= bool(room % 2)
-        from_fresh = list(tier.fresh.keys[:fresh_taken])
-        del tier.fresh.keys[:fresh_taken]
-        if self._newest:
-            start = timed - timed_taken
-            from_timed = list(tier.timed.keys[start:timed])
-            del tier.timed.keys[start:timed]
-            return [*reversed(from_timed), *from_fresh]
-        from_timed = list(tier.timed.keys[:timed_taken])
-        del tier.timed.keys[:timed_taken]
-        return from_fresh + from_timed
 
     # Keys in flight
 
@@ -313,7 +222,7 @@ class ShardQueue:
             if key.id not in changed and key.id not in flying and key.id not in known
         ]
 
-    def _fill(self, lane: _Lane, keys: list[MessageKey]) -> None:
+    def _fill(self, lane: Lane, keys: list[MessageKey]) -> None:
         lane.keys.update(keys)
         self._keys.update((key.id, key) for key in keys)
 
@@ -343,10 +252,10 @@ class ShardQueue:
 
     # Inside
 
-    def _tier(self, priority: int) -> _Tier:
+    def _tier(self, priority: int) -> Tier:
         tier = self._tiers.get(priority)
         if tier is None:
-            tier = self._tiers[priority] = _Tier()
+            tier = self._tiers[priority] = Tier()
         return tier
 
     def _note(self, ident: bytes) -> None:
@@ -372,7 +281,7 @@ class ShardQueue:
 
     def _evict(self, now_ns: int) -> None:
         """Give up the key that will be needed last, and what lies beyond it."""
-        last: _Lane | None = None
+        last: Lane | None = None
         for tier in self._tiers.values():
             if tier.timed.keys and (
                 last is None or tier.timed.keys[-1].time_next_ns > last.keys[-1].time_next_ns

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from engine.conversation import Query
 from engine.types import MessageKey
@@ -58,7 +58,8 @@ class PollRequest:
     overloaded: frozenset[int] = frozenset()
 
 
-class TierRead(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class TierRead:
     """What a poll found of one priority.
 
     fresh_more and timed_more: rows of the lane were left out. Of the timed lane all keys in

@@ -27,7 +27,7 @@ undone, and they are due again at once.
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from engine.cache import GONE, ShardQueue
@@ -57,6 +57,7 @@ from engine.events import (
     Tick,
 )
 from engine.poll import FOREVER_NS
+from engine.shard_state import ClaimRun, ShardState
 
 
 if TYPE_CHECKING:
@@ -70,9 +71,6 @@ if TYPE_CHECKING:
 
 CLAIMS_IN_FLIGHT_MAX: Final = 2
 CLAIM_ROWS_MAX: Final = 500
-RETRY_FIRST_NS: Final = 50 * 10**6
-RETRY_LAST_NS: Final = 2 * 10**9
-LAST_CHANCE_NS: Final = 500 * 10**6
 
 
 @dataclass(slots=True)
@@ -85,65 +83,6 @@ class _Receiver:
         return self.shards is None or shard in self.shards
 
 
-@dataclass(slots=True)
-class _Trouble:
-    """How long something has been failing, and when to try again."""
-
-    since_ns: int | None = None
-    failures: int = 0
-    retry_ns: int = 0
-    cause: str = ""
-
-    def failed(self, cause: str, now_ns: int, grace_ns: int) -> None:
-        if self.since_ns is None:
-            self.since_ns = now_ns
-        doubled_ns = RETRY_FIRST_NS << min(self.failures, RETRY_LAST_NS.bit_length())
-        self.retry_ns = now_ns + min(doubled_ns, RETRY_LAST_NS)
-        # A shard that comes back shortly before the grace ends must not be missed.
-        last_chance_ns = self.since_ns + grace_ns - LAST_CHANCE_NS
-        if now_ns < last_chance_ns < self.retry_ns:
-            self.retry_ns = last_chance_ns
-        self.failures += 1
-        self.cause = cause
-
-    def over(self) -> None:
-        self.since_ns, self.failures, self.retry_ns = None, 0, 0
-
-
-@dataclass(slots=True)
-class _ClaimRun:
-    """A claim under way: the receivers reserved for it, and what it asked for."""
-
-    keys: dict[bytes, MessageKey]
-    receivers: list[int]
-    columns: tuple[str, ...]
-    rows_each: int
-
-
-@dataclass(slots=True)
-class _Shard:
-    name: ShardName
-    queue: ShardQueue
-    receivers: int = 0  # how many cover the shard
-    claims: dict[int, _ClaimRun] = field(default_factory=dict)
-    releases: dict[int, dict[bytes, MessageKey | None]] = field(default_factory=dict)
-    is_polling: bool = False
-    poll_discarded: bool = False  # the running poll began before the last receiver left
-    poll_wanted: bool = False  # something happened that only a poll can tell
-    poll_started_ns: int = 0
-    wakeup_ns: int = 0  # not before: polls for poll_wanted take half the time at most
-    next_poll_ns: int = 0
-    claiming: _Trouble = field(default_factory=_Trouble)
-    polling: _Trouble = field(default_factory=_Trouble)
-    health: _Trouble = field(default_factory=_Trouble)
-    # When the shard is to be looked at again: by itself, and if a receiver is ready.
-    wake_ns: int = FOREVER_NS
-    wake_ready_ns: int = FOREVER_NS
-
-    def troubles(self) -> tuple[_Trouble, _Trouble, _Trouble]:
-        return self.claiming, self.polling, self.health
-
-
 class TableState:
     """The scheduler of one message table, over all shards of its keyspace."""
 
@@ -152,7 +91,7 @@ class TableState:
         self._grace_ns = grace_ns
         properties = table.properties
         self._shards = {
-            name: _Shard(name, ShardQueue(properties.cache_size, newest=properties.newest))
+            name: ShardState(name, ShardQueue(properties.cache_size, newest=properties.newest))
             for name in shards
         }
         self._receivers: dict[int, _Receiver] = {}
@@ -188,9 +127,11 @@ class TableState:
             case ClaimFailed():
                 self._claim_failed(event, now_ns)
             case Polled():
-                self._polled(event, now_ns)
+                interval_ns = self._table.properties.poller_interval_ns
+                self._shards[event.shard].polled(event.result, now_ns, interval_ns)
             case PollFailed():
-                self._poll_failed(event, now_ns)
+                shard = self._shards[event.shard]
+                shard.poll_failed(event.reason, now_ns, self._grace_ns)
             case Released() | ReleaseFailed():
                 self._released(event, now_ns)
             case Reconfigured():
@@ -229,14 +170,8 @@ class TableState:
     def _attached(self, event: Attached, now_ns: int) -> None:
         receiver = _Receiver(event.receiver, event.shards, event.columns)
         for shard in self._shards.values():
-            if not receiver.covers(shard.name):
-                continue
-            shard.receivers += 1
-            if shard.receivers == 1:
-                shard.next_poll_ns = now_ns
-                # A stream that opens while the shard is down has its whole grace before it.
-                if shard.health.since_ns is not None:
-                    shard.health.since_ns = now_ns
+            if receiver.covers(shard.name):
+                shard.join(now_ns)
         self._receivers[receiver.id] = receiver
         self._ready[receiver.id] = receiver
 
@@ -251,9 +186,7 @@ class TableState:
         gone = self._receivers.pop(receiver, None)
         for shard in self._shards.values():
             if gone is not None and gone.covers(shard.name):
-                shard.receivers -= 1
-                if shard.receivers == 0:
-                    self._rest(shard)
+                shard.leave()
 
     def _is_ready(self, receiver: int) -> None:
         if receiver in self._receivers:
@@ -275,7 +208,7 @@ class TableState:
 
     # Claims
 
-    def _claim(self, shard: _Shard, now_ns: int) -> None:
+    def _claim(self, shard: ShardState, now_ns: int) -> None:
         """Start claims while there are due keys, ready receivers and free slots."""
         if shard.claiming.retry_ns > now_ns:
             return
@@ -293,7 +226,7 @@ class TableState:
             keys = shard.queue.take(rows, now_ns)
             columns = receivers[0].columns
             number = self._number()
-            shard.claims[number] = _ClaimRun(
+            shard.claims[number] = ClaimRun(
                 keys={key.id: key for key in keys},
                 receivers=[receiver.id for receiver in receivers],
                 columns=columns,
@@ -341,7 +274,7 @@ class TableState:
             shard.queue.lose(ident, now_ns)
         self._deliver(shard, run, won)
 
-    def _deliver(self, shard: _Shard, run: _ClaimRun, won: list[ClaimedRow]) -> None:
+    def _deliver(self, shard: ShardState, run: ClaimRun, won: list[ClaimedRow]) -> None:
         """Share *won* out evenly; what nobody can take is released."""
         present = [ident for ident in run.receivers if ident in self._receivers]
         each = min(-(-len(won) // len(present)), run.rows_each) if present else 0
@@ -382,7 +315,10 @@ class TableState:
     # Releases
 
     def _release(
-        self, shard: _Shard, keys: dict[bytes, MessageKey | None], rows: Sequence[ClaimedRow]
+        self,
+        shard: ShardState,
+        keys: dict[bytes, MessageKey | None],
+        rows: Sequence[ClaimedRow],
     ) -> None:
         """Undo the claim of *rows*, which are in flight until that is done."""
         if not rows:
@@ -403,50 +339,6 @@ class TableState:
                 shard.poll_wanted = True
             shard.queue.land(row.id, key, now_ns)
 
-    # Polls
-
-    def _poll(self, shard: _Shard, now_ns: int) -> None:
-        if shard.is_polling or self._poll_ns(shard) > now_ns:
-            return
-        shard.is_polling = True
-        shard.poll_wanted = False
-        shard.poll_started_ns = now_ns
-        self._actions.append(Poll(shard.name, shard.queue.poll_started(now_ns)))
-
-    def _poll_ns(self, shard: _Shard) -> int:
-        """Return when the next poll is to start."""
-        moment = shard.next_poll_ns
-        left_out_ns = shard.queue.next_poll_ns()
-        if left_out_ns is not None:
-            moment = min(moment, left_out_ns)
-        if shard.poll_wanted:
-            moment = min(moment, shard.wakeup_ns)
-        return max(moment, shard.polling.retry_ns)
-
-    def _polled(self, event: Polled, now_ns: int) -> None:
-        shard = self._shards[event.shard]
-        shard.is_polling = False
-        shard.polling.over()
-        shard.health.over()
-        # A producer whose ids nobody can read from its statements must not keep a server
-        # busy with polls alone.
-        shard.wakeup_ns = now_ns + (now_ns - shard.poll_started_ns)
-        shard.next_poll_ns = shard.poll_started_ns + self._table.properties.poller_interval_ns
-        if shard.poll_discarded:
-            shard.poll_discarded = False
-            shard.next_poll_ns = now_ns
-            shard.queue.poll_failed()
-        else:
-            shard.queue.poll_finished(event.result, now_ns)
-
-    def _poll_failed(self, event: PollFailed, now_ns: int) -> None:
-        shard = self._shards[event.shard]
-        shard.is_polling = False
-        shard.poll_discarded = False
-        shard.poll_wanted = True
-        shard.polling.failed(event.reason, now_ns, self._grace_ns)
-        shard.queue.poll_failed()
-
     # Settings and health
 
     def _reconfigured(self, event: Reconfigured, now_ns: int) -> None:
@@ -463,18 +355,10 @@ class TableState:
             )
             shard.poll_wanted = True
 
-    def _shard_up(self, shard: _Shard) -> None:
+    def _shard_up(self, shard: ShardState) -> None:
         for trouble in shard.troubles():
             trouble.over()
         shard.poll_wanted = True
-
-    def _lost_ns(self, shard: _Shard) -> int:
-        """Return when the streams that cover *shard* are lost, if it goes on like this."""
-        since_ns = FOREVER_NS
-        for trouble in shard.troubles():
-            if trouble.since_ns is not None:
-                since_ns = min(since_ns, trouble.since_ns)
-        return min(since_ns + self._grace_ns, FOREVER_NS)
 
     # After every event
 
@@ -506,38 +390,22 @@ class TableState:
             if first_ns is not None and first_ns <= now_ns:
                 self._settle(shard, now_ns)
 
-    def _settle(self, shard: _Shard, now_ns: int) -> None:
+    def _settle(self, shard: ShardState, now_ns: int) -> None:
         """Claim what can be claimed, poll what must be polled, and note when to look again."""
         if not shard.receivers:
-            self._rest(shard)
+            shard.rest()
             return
-        lost_ns = self._lost_ns(shard)
+        lost_ns = shard.lost_ns(self._grace_ns)
         if lost_ns <= now_ns:
             self._lose(shard)
             return
         self._claim(shard, now_ns)
-        self._poll(shard, now_ns)
-        first_ns = shard.queue.first_ns()
-        is_due = first_ns is not None and first_ns <= now_ns
-        if not is_due and not shard.claims:
-            # Nothing is left that a claim could fail on.
-            shard.claiming.over()
-        shard.wake_ns = lost_ns if shard.is_polling else min(lost_ns, self._poll_ns(shard))
-        shard.wake_ready_ns = FOREVER_NS
-        # What is due but not claimed waits for a slot or a receiver, unless a claim failed.
-        if first_ns is not None and not (is_due and shard.claiming.retry_ns <= now_ns):
-            shard.wake_ready_ns = max(first_ns, shard.claiming.retry_ns)
+        request = shard.start_poll(now_ns)
+        if request is not None:
+            self._actions.append(Poll(shard.name, request))
+        shard.settled(now_ns, lost_ns)
 
-    def _rest(self, shard: _Shard) -> None:
-        """Without receivers: forget the keys, and do nothing."""
-        shard.queue.clear()
-        shard.poll_discarded = shard.is_polling
-        shard.poll_wanted = False
-        shard.claiming.over()
-        shard.polling.over()
-        shard.wake_ns = shard.wake_ready_ns = FOREVER_NS
-
-    def _lose(self, shard: _Shard) -> None:
+    def _lose(self, shard: ShardState) -> None:
         cause = next(t.cause for t in shard.troubles() if t.since_ns is not None)
         grace_s = self._grace_ns / 10**9
         error = StreamLost(self._table.keyspace, shard.name, grace_s, cause)

@@ -145,7 +145,7 @@ class MemoryStore:
             await self.pause("poll", shard)
             waiting = [row for row in rows.values() if row.time_acked_ns is None]
             try:
-                query = conversation.send(Answer(_answer(query.about, waiting)))
+                query = conversation.send(Answer(answer(query.about, waiting)))
             except StopIteration as stop:
                 result: PollResult = stop.value
                 await self.pause("poll", shard)
@@ -226,8 +226,8 @@ def _by_id(row: StoredRow) -> tuple[int, bytes]:
     return len(row.id), row.id  # the numeric order of the non-negative ids of tests
 
 
-def _answer(about: object, rows: list[StoredRow]) -> list[Row]:
-    """Answer one of the poll's questions as the database would."""
+def answer(about: object, rows: list[StoredRow]) -> list[Row]:
+    """Answer one of the poll's questions about unacked *rows* as the database would."""
     if isinstance(about, NextPriority):
         above = [
             row.priority for row in rows if about.after is None or row.priority > about.after

@@ -24,6 +24,7 @@ from proxy.wire.client_connection import ClientConnection, Ready, StartTls
 from proxy.wire.commands import init_db, query, quit_, reset_connection
 from proxy.wire.constants import TrackerKind
 from proxy.wire.response import RowCollector
+from proxy.wire.resultset import parse_text_row
 
 
 if TYPE_CHECKING:
@@ -34,6 +35,16 @@ if TYPE_CHECKING:
 
 
 CONNECT_TIMEOUT_S = 5.0
+
+
+class Tenant(Protocol):
+    """Who uses a connection for a while: a client's session, or the engine."""
+
+    settings: Settings
+    variant: int
+
+    def evicted(self, backend: Backend, last_insert_id: int) -> None:
+        """Learn that *backend* goes to somebody else, and what LAST_INSERT_ID() was on it."""
 
 
 class Reader(Protocol):
@@ -57,9 +68,10 @@ class Backend:
         variant: the capability bits it was opened with that change what statements mean.
         settings: the session variables it is known to have.
         database: its current database.
-        owner: the session that used it last (any object, compared by identity).
+        owner: the session that used it last.
         has_residue: the owner may have left something that another session could notice.
         in_transaction: as the last answer said.
+        awaits_kill: a KILL QUERY is on its way, which must not meet another session's statement.
     """
 
     __slots__ = (
@@ -70,6 +82,7 @@ class Backend:
         "_shard",
         "_tracking",
         "_wire",
+        "awaits_kill",
         "database",
         "has_residue",
         "in_transaction",
@@ -93,9 +106,10 @@ class Backend:
         self.variant = variant
         self.settings = Settings()
         self.database: str | None = None
-        self.owner: object | None = None
+        self.owner: Tenant | None = None
         self.has_residue = False
         self.in_transaction = False
+        self.awaits_kill = False
 
     @property
     def is_closed(self) -> bool:
@@ -154,45 +168,48 @@ class Backend:
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
                 await login.finished
+                greeting = backend._wire.greeting
+                backend.thread_id = greeting.connection_id
+                backend.database = database
+                backend._tracking = tracking(greeting.server_version)
+                await backend.run(backend._tracking)
         except TimeoutError:
             link.abort()
             raise BackendUnavailable(keyspace, shard, f"{dsn}: login timed out") from None
         except BackendLost:
             raise BackendUnavailable(keyspace, shard, f"{dsn}: gone in the login") from None
+        except (WireError, OSError) as error:
+            link.abort()
+            raise BackendUnavailable(keyspace, shard, f"{dsn}: {error}") from None
         except BaseException:
             link.abort()
             raise
-        greeting = backend._wire.greeting
-        assert greeting is not None
-        backend.thread_id = greeting.connection_id
-        backend.database = database
-        backend._tracking = tracking(greeting.server_version)
-        await backend.run(backend._tracking)
         return backend
 
     def _log_in(self, login: _Login, data: bytes) -> None:
         wire = self._wire
         try:
             events = wire.receive(data)
-        except (WireError, BackendError) as error:
+            answer = wire.data_to_send()
+            if answer:
+                self.link.write(answer)
+            for event in events:
+                match event:
+                    case StartTls():
+                        self._start_tls()
+                    case Ready():
+                        login.succeed()
+        except (WireError, BackendError, OSError) as error:
             login.fail(error)
-            return
-        answer = wire.data_to_send()
-        if answer:
-            self.link.write(answer)
-        for event in events:
-            match event:
-                case StartTls():
-                    context = tls_context(self._dsn)
-                    assert context is not None
-                    hostname = self._dsn.host if context.check_hostname else None
-                    self.link.start_tls(
-                        context, server_side=False, hostname=hostname, early=b""
-                    )
-                    wire.tls_started()
-                    self.link.write(wire.data_to_send())
-                case Ready():
-                    login.succeed()
+
+    def _start_tls(self) -> None:
+        """Go on in TLS. Raises OSError if the authorities to trust cannot be read."""
+        context = tls_context(self._dsn)
+        assert context is not None
+        hostname = self._dsn.host if context.check_hostname else None
+        self.link.start_tls(context, server_side=False, hostname=hostname, early=b"")
+        self._wire.tls_started()
+        self.link.write(self._wire.data_to_send())
 
     def on_lost(self, call: Callable[[Backend], None]) -> None:
         """Have *call* made once when the connection goes away by itself or by `close`."""
@@ -212,6 +229,11 @@ class Backend:
 
     def send(self, packet: bytes, reader: Reader) -> None:
         """Send a framed command; *reader* gets its answer."""
+        if self.link.closed:
+            # Maybe everybody has been told that it is lost: this one would wait for ever.
+            failure = BackendLost(self._keyspace, self._shard)
+            asyncio.get_running_loop().call_soon(reader.lost, failure)
+            return
         self._readers.append(reader)
         self.link.write(packet)
 
@@ -259,7 +281,7 @@ class Backend:
                 raise BackendError(answer.error.code, answer.error.sqlstate, message)
         return answers
 
-    def fits(self, owner: object, settings: Settings, database: str | None) -> bool:
+    def fits(self, owner: Tenant, settings: Settings, database: str | None) -> bool:
         """True when `adopt` would have nothing to do."""
         return (
             self.settings is settings
@@ -267,7 +289,7 @@ class Backend:
             and (self.owner is owner or not self.has_residue)
         )
 
-    async def adopt(self, owner: object, settings: Settings, database: str | None) -> None:
+    async def adopt(self, owner: Tenant, settings: Settings, database: str | None) -> None:
         """Make this the connection of *owner*: reset, variables, database as needed.
 
         Raises:
@@ -281,10 +303,13 @@ class Backend:
         packets = []
         foreign = self.owner is not owner
         if (foreign and self.has_residue) or not settings.fits(self.settings):
+            if foreign and self.owner is not None:
+                self.owner.evicted(self, await self.last_insert_id())
             # A reset forgets the tracking too, and takes the server's default character set
             # rather than the one of the login, so everything is said again.
             packets += [reset_connection(), query(self._tracking)]
             self.settings = Settings()
+            self.has_residue = False
         change = settings.statement_from(self.settings)
         if change is not None:
             packets.append(query(change))
@@ -299,7 +324,15 @@ class Backend:
         self.owner = owner
         self.settings = settings
         self.database = database
-        self.has_residue = False
+
+    async def last_insert_id(self) -> int:
+        """Return LAST_INSERT_ID() of this connection. Raises as `run`.
+
+        The OK of an INSERT does not tell it: for a row that names its own id it tells that one.
+        """
+        answer = await self.run(b"SELECT LAST_INSERT_ID()")
+        (value,) = parse_text_row(answer.rows[0])
+        return int(value or 0)
 
     def note(self, trackers: Iterable[Tracker]) -> None:
         """Follow what an answer says about the session: database and variables."""

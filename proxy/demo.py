@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import dataclasses
 import json
+import logging
 import os
 import shutil
 import signal
@@ -66,24 +67,23 @@ create table if not exists {KEYSPACE}.my_message(
 SESSION: Final = """
   {bold}streamfrom is ready{plain}: {shards} on {server}, port {port}
 
-  {dim}# A second terminal: receive. Each row arrives once it is due.{plain}
-  {client} --quick -h127.0.0.1 -P{port} -uroot {keyspace}
-  {bold}STREAM * FROM my_message\\G{plain}
+  {dim}# A second terminal receives. It stays open: each row arrives once it is due.{plain}
+  {bold}{client} --vertical --quick -h127.0.0.1 -P{port} -uroot {keyspace} -e 'STREAM * FROM my_message'{plain}
 
-  {dim}# A third one: send. The first two appear in the stream at once, the last in 5 seconds.{plain}
-  {client} -h127.0.0.1 -P{port} -uroot {keyspace}
-  {bold}INSERT INTO my_message (id, message) VALUES (3, '{{"hello": "world"}}'), (4, '{{"hello": "shards"}}');
-  INSERT INTO my_message (id, message, time_next) VALUES (5, '{{"at": "its time"}}', (UNIX_TIMESTAMP() + 5) * 1000000000);{plain}
+  {dim}# A third one sends. Two rows appear in the stream at once, one in 5 seconds.{plain}
+  {bold}{client} -h127.0.0.1 -P{port} -uroot {keyspace}
+  INSERT INTO my_message (id, message) VALUES (3, '{{"hello": "world"}}'), (4, '{{"hello": "shards"}}');
+  INSERT INTO my_message (id, message, time_next) VALUES (5, '{{"at": "its time"}}', NOW() + INTERVAL 5 SECOND);{plain}
 
-  {dim}# Nobody acknowledged, so they come again: after 10 seconds, 20, 40, ...{plain}
+  {dim}# Nobody acknowledged, so they come again: after 10 seconds, then 20, 40, ... This ends it:{plain}
   {bold}UPDATE my_message SET time_acked = NOW() WHERE id IN (3, 4, 5);{plain}
 
-  {dim}# Acknowledged: never sent again, kept for a day. Each row lives where its id hashes to.{plain}
+  {dim}# Acknowledged rows stay for a day. Each lives on the shard that its id hashes to.{plain}
   {bold}SELECT id, epoch, time_acked, message FROM my_message;
   USE `{keyspace}:{shard}`;
   SELECT id FROM my_message;{plain}
 
-  Data and logs: {folder}
+  streamfrom.toml, the shards' data and their logs: {folder}
   Ctrl-C stops everything.
 """
 
@@ -108,6 +108,7 @@ def run_demo(shards: int, port: int, folder: Path | None) -> int:
 
 async def _run(shards: int, port: int, folder: Path | None) -> None:
     _check_shards(shards, folder)
+    _quieten()
     port = _free_port(port)
     with _data_folder(folder) as place:
         servers = [EmbeddedServer(place / f"shard-{index}") for index in range(shards)]
@@ -128,6 +129,13 @@ def _check_shards(shards: int, folder: Path | None) -> None:
     kept = len(list(folder.glob("shard-*"))) if folder is not None else 0
     if kept not in (0, shards):
         raise DemoError(f"{folder} holds {kept} shards: say --shards {kept}, or another folder")
+
+
+def _quieten() -> None:
+    """Leave the terminal to the session to paste: only --verbose logs who comes and goes."""
+    root = logging.getLogger()
+    if root.level > logging.DEBUG:
+        root.setLevel(logging.WARNING)
 
 
 def _free_port(wanted: int) -> int:
@@ -207,6 +215,10 @@ def _write_config(folder: Path, servers: Sequence[EmbeddedServer], port: int) ->
     lines = [
         "[server]",
         f'listen = "127.0.0.1:{port}"',
+        "",
+        "[[users]]",
+        'name = "root"',
+        'password = ""',
         "",
         f"[keyspaces.{KEYSPACE}]",
         f'vschema = "{KEYSPACE}.vschema.json"',

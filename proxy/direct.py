@@ -98,15 +98,17 @@ class DirectPath:
         if relay.failure is None and scanner.error is None:
             executor.settle(shard, shape, relay)
             if step.effect is not None:
-                executor.branches.happened(shard, step.table, step.effect)
+                insert_id = scanner.ok.last_insert_id if scanner.ok else 0
+                executor.branches.happened(shard, step.table, step.effect, insert_id)
             self._link.write(relay.held)
             return True
         may_repeat = not executor.branches.in_transaction and not relay.has_written
+        if relay.failure is not None:
+            reply.broke_off(scanner)
         executor.settle(shard, shape, relay)
         if relay.failure is not None:
             if may_repeat and is_repeatable(shape):
                 return False
-            reply.sequence = scanner.next_sequence
             raise relay.failure
         if may_repeat and was_refused_undone(scanner.error):
             return False

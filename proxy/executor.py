@@ -151,13 +151,14 @@ class Executor:
             self._active[backend] = shard
             backend.send(packet, relay)
             await done
-            self.settle(shard, shape, relay)
             scanner = relay.scanner
+            if relay.failure is not None:
+                reply.broke_off(scanner)
+            self.settle(shard, shape, relay)
             untouched = may_wait and not relay.has_written
             if relay.failure is not None:
                 if untouched and is_repeatable(shape) and await shard.wait_available(deadline):
                     continue
-                reply.sequence = scanner.next_sequence
                 raise relay.failure
             if untouched and was_refused_undone(scanner.error) and loop.time() < deadline:
                 await asyncio.sleep(_RETRY_PAUSE_S)
@@ -202,14 +203,24 @@ class Executor:
         try:
             await self.branches.join(shard, backend)
             if shape.uses & Uses.LAST_INSERT_ID:
-                # The value belongs to the session, and the last INSERT may have run elsewhere.
-                await backend.run(b"SET last_insert_id = %d" % self._state.last_insert_id)
-                backend.has_residue = True
+                await self._bring_insert_id(backend)
         except BaseException:
             if shard not in self.branches.held:
                 shard.pool.give(backend)
             raise
         return backend
+
+    async def _bring_insert_id(self, backend: Backend) -> None:
+        """Have LAST_INSERT_ID() on *backend* be that of the session's last INSERT."""
+        state = self._state
+        source = state.insert_id_at
+        if source is backend:
+            return
+        if source is not None and not source.is_closed:
+            state.last_insert_id = await source.last_insert_id()
+        await backend.run(b"SET last_insert_id = %d" % state.last_insert_id)
+        state.insert_id_at = backend
+        backend.has_residue = True
 
     def settle(self, shard: ShardRuntime, shape: Shape, relay: Relay) -> None:
         """Follow what an answer means, and keep its connection or give it back."""
@@ -252,7 +263,7 @@ class Executor:
             backend.note(trackers)
             self._state.note(trackers)
         if ok.last_insert_id:
-            self._state.last_insert_id = ok.last_insert_id
+            self._state.insert_id_at = backend
         backend.has_residue = backend.has_residue or leaves_residue(shape, ok)
         if must_stay(shape, trackers):
             self.branches.stick(shard, backend)
@@ -299,6 +310,7 @@ class Executor:
     def interrupt(self) -> None:
         """Stop what is running; the server's own error ends the answer."""
         for backend, shard in self._active.items():
+            backend.awaits_kill = True
             self._spawn(shard.control.kill_query(backend.thread_id))
 
     def forget(self) -> None:

@@ -13,9 +13,9 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from enum import Enum
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from proxy.backend import Backend
+from proxy.backend import Backend, Tenant
 from proxy.errors import BackendUnavailable, PoolTimeout, ProxyError
 from proxy.settings import Settings
 from proxy.wire.commands import reset_connection
@@ -23,13 +23,6 @@ from proxy.wire.commands import reset_connection
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
-
-
-class Tenant(Protocol):
-    """What a pool must know of a session to find it a connection."""
-
-    settings: Settings
-    variant: int
 
 
 class _Choice(Enum):
@@ -111,11 +104,11 @@ class Pool:
         return backend
 
     def give(self, backend: Backend) -> None:
-        """Put a connection back; a closed or busy one is thrown away."""
+        """Put a connection back; one that nobody else may have is thrown away."""
         self._lent.discard(backend)
         if backend.is_closed or self._closed:
             backend.close()
-        elif backend.is_busy or backend.in_transaction:
+        elif backend.is_busy or backend.in_transaction or backend.awaits_kill:
             # Somebody left in the middle. A reset would do, but not while an answer is due.
             backend.abort()
         else:

@@ -125,6 +125,16 @@ class Reply:
             more_results=self.more,
         )
 
+    def broke_off(self, scanner: RelayScanner | Resequencer) -> None:
+        """Go on behind an answer that will not end; an error may follow.
+
+        If it breaks off inside a packet, whatever followed would be read as the rest of it:
+        then the connection closes, as a server's would.
+        """
+        self.sequence = scanner.next_sequence
+        if scanner.is_mid_packet:
+            self._link.close()
+
     def _send(self, payload: bytes) -> None:
         self._link.write(frame(payload, self.sequence))
         self.sequence += 1

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from proxy.errors import BackendError, BackendLost, ProxyError
+from proxy.session_state import leaves_residue
 from proxy.transaction import ROLLS_BACK
 from proxy.wire.commands import query
 
@@ -97,9 +98,12 @@ async def write_parts(
         if own_transaction or _undid_everything(error):
             await branches.rollback()
         raise
-    for (shard, _), (backend, _) in zip(parts, taken, strict=True):
+    for (shard, _), (backend, _), ok in zip(parts, taken, answers.answers, strict=True):
         backend.in_transaction = True
+        backend.has_residue = backend.has_residue or leaves_residue(shape, ok)
         branches.held[shard] = backend
+    if answers.last_insert_id:
+        state.last_insert_id = answers.last_insert_id
     if own_transaction:
         await branches.commit()
     return answers

@@ -44,6 +44,7 @@ from proxy.wire.server_connection import (
     Closed,
     CommandReceived,
     Limits,
+    LoginAttempt,
     ServerConnection,
     TlsRequested,
     refusal as wire_refusal,
@@ -145,6 +146,8 @@ class Session:
         if self._is_over:
             return
         for event in self._wire.receive(data):
+            if self._link.closed:
+                return
             if type(event) is CommandReceived:
                 self._command(event)
             else:
@@ -186,10 +189,15 @@ class Session:
                 self._link.start_tls(
                     self._services.tls, server_side=True, hostname=None, early=leftover
                 )
+            case LoginAttempt(_, is_change=True) if self._is_busy:
+                # It would be answered in the middle of what is running.
+                self._log.info("connection closed", reason="COM_CHANGE_USER sent ahead")
+                self._link.abort()
             case Authenticated(name):
                 self._logged_in(name)
             case Closed(error):
-                self._log.info("connection refused", host=self._link.peer, reason=str(error))
+                what = "connection refused" if self.user is None else "connection closed"
+                self._log.info(what, host=self._link.peer, reason=str(error))
                 self._link.write(self._wire.data_to_send())
                 self._link.close()
             case _:

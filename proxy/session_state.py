@@ -20,6 +20,7 @@ from sqlparse_ext.statements import Kind, SetKind, SetScope, SqlMode, Uses
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from proxy.backend import Backend
     from proxy.wire.resultset import Ok, Tracker
     from sqlparse_ext.statements import Shape
 
@@ -133,6 +134,7 @@ class SessionState:
         "_settings",
         "capabilities",
         "initial_settings",
+        "insert_id_at",
         "last_insert_id",
         "mode",
         "multi_statements",
@@ -151,6 +153,9 @@ class SessionState:
         """Return to what a fresh login has, as COM_RESET_CONNECTION does."""
         self.settings = self.initial_settings
         self.multi_statements = bool(self.capabilities & Capability.MULTI_STATEMENTS)
+        # LAST_INSERT_ID() belongs to the session, but the connection of the last INSERT knows
+        # it; the value moves here when that connection goes to somebody else.
+        self.insert_id_at: Backend | None = None
         self.last_insert_id = 0
         self.transaction: Transaction | None = None
 
@@ -169,6 +174,12 @@ class SessionState:
         """The status flags of an OK that the proxy itself answers."""
         status = int(Status.AUTOCOMMIT) if self.settings.autocommit else 0
         return status | (Status.IN_TRANS if self.transaction is not None else 0)
+
+    def evicted(self, backend: Backend, last_insert_id: int) -> None:
+        """Learn that *backend* goes to somebody else, and what LAST_INSERT_ID() was on it."""
+        if self.insert_id_at is backend:
+            self.insert_id_at = None
+            self.last_insert_id = last_insert_id
 
     def note(self, trackers: Iterable[Tracker]) -> None:
         """Follow what an answer says about the session's variables."""

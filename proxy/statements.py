@@ -141,7 +141,8 @@ class Statements:
         if scanner.error is not None:
             return False
         if step.effect is not None:
-            self._executor.branches.happened(shard, step.table, step.effect)
+            insert_id = scanner.ok.last_insert_id if scanner.ok else 0
+            self._branches.happened(shard, step.table, step.effect, insert_id)
         return True
 
     async def _concatenate(
@@ -210,7 +211,11 @@ class Statements:
 
     async def _begin(self, statement: Statement, reply: Reply) -> bool:
         view = self._preparation.here()
-        if len(self._branches.open) > 1 or view.is_sharded:
+        transaction = self._state.transaction
+        is_broken = transaction is not None and transaction.broken
+        is_elsewhere = any(shard is not view.runtimes[0] for shard, _ in self._branches.open)
+        if view.is_sharded or is_elsewhere or is_broken:
+            # On the one server that the client sees, BEGIN commits what came before.
             await self._branches.commit()
         self._state.transaction = None
         if not view.is_sharded:
@@ -255,8 +260,7 @@ class Statements:
     async def _savepoint(self, statement: Statement, reply: Reply) -> bool:
         if statement.shape.verb == "ROLLBACK":
             self._branches.partly_rolled_back()
-        view = self._preparation.here()
-        if not view.is_sharded:
+        if self._state.transaction is None and not self._preparation.here().is_sharded:
             return await self._on_rows(statement, reply)
         await self._branches.savepoint(statement.sql)
         reply.ok()

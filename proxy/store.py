@@ -48,6 +48,9 @@ class _Engine:
             [("autocommit", "OFF"), (isolation_variable, "READ-COMMITTED")]
         )
 
+    def evicted(self, backend: Backend, last_insert_id: int) -> None:
+        """Lose nothing: a claim keeps its connection until it is over."""
+
 
 # MariaDB knew only the old name before 11.1 and keeps it; MySQL dropped it in 8.0.
 _ON_MARIADB: Final = _Engine("tx_isolation")

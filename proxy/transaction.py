@@ -146,9 +146,14 @@ class Branches:
         backend.in_transaction = True
         self.held[shard] = backend
 
-    def happened(self, shard: ShardRuntime, table: str, effect: Effect) -> None:
-        """Note what a statement did; outside a transaction it is committed already."""
-        self._effects.add(shard, table, effect)
+    def happened(
+        self, shard: ShardRuntime, table: str, effect: Effect, insert_id: int = 0
+    ) -> None:
+        """Note what a statement did; outside a transaction it is committed already.
+
+        *insert_id* is the id that the server generated for it, if it did.
+        """
+        self._effects.add(shard, table, effect.with_insert_id(insert_id))
         if not self.in_transaction:
             self._effects.committed()
 
@@ -174,8 +179,9 @@ class Branches:
         backend.in_transaction = False
         if shard not in self._sticky:
             self.held.pop(shard, None)
-        self._close_open()
-        self._state.transaction = None
+        self._break(f"shard '{shard}' rolled it back")
+        if not self.open:
+            self._state.transaction = None
 
     def lost(self, shard: ShardRuntime, backend: Backend) -> None:
         """Learn that the connection of a branch is gone.
@@ -197,14 +203,13 @@ class Branches:
         transaction = self._state.transaction
         if transaction is not None:
             transaction.broken = reason
-        self._close_open()
-
-    def _close_open(self) -> None:
         self._effects.rolled_back()
         for shard, backend in self.open:
-            # Closing is the surest rollback, and nothing waits for it.
-            del self.held[shard]
-            shard.pool.discard(backend)
+            # Closing is the surest rollback, and nothing waits for it. Only a connection that
+            # holds state of the session itself must live on; ROLLBACK reaches it.
+            if shard not in self._sticky:
+                del self.held[shard]
+                shard.pool.discard(backend)
 
     # --- COMMIT, ROLLBACK, SAVEPOINT over several shards -----------------------------------
 
@@ -217,14 +222,15 @@ class Branches:
             TransactionBroken: a branch had been lost before; everything is rolled back.
         """
         transaction, self._state.transaction = self._state.transaction, None
-        if transaction is not None and transaction.broken:
-            raise TransactionBroken(transaction.broken, ended=True)
+        broken = "" if transaction is None else transaction.broken
         branches = self.open
-        lost = next((shard for shard, backend in branches if backend.is_closed), None)
-        if lost is not None:
+        for shard, backend in branches:
+            if backend.is_closed:
+                broken = f"shard '{shard}' lost its connection"
+        if broken:
             self._effects.rolled_back()
             await self._end(branches)
-            raise TransactionBroken(f"shard '{lost.name}' lost its connection", ended=True)
+            raise TransactionBroken(broken, ended=True)
         committed: list[str] = []
         for index, (shard, backend) in enumerate(branches):
             try:

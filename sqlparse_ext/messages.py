@@ -54,11 +54,19 @@ class Effect:
     ids: exactly those of ACK, REMOVE and NEW, at least those of RESCHEDULE; None when the text
         does not tell, and the table has to be read.
     keys: the rows of a NEW whose ids are known.
+    generated: the one row of a NEW whose id the server generates, with id None.
     """
 
     kind: EffectKind
     ids: tuple[Value, ...] | None
     keys: tuple[Key, ...] = ()
+    generated: Key | None = None
+
+    def with_insert_id(self, insert_id: int) -> Effect:
+        """Return the effect with the id that the server's OK named; 0 names none."""
+        if self.generated is None or not insert_id:
+            return self
+        return Effect(self.kind, (insert_id,), (self.generated._replace(id=insert_id),))
 
 
 def effect(statement: Statement, facts: TableFacts) -> Effect | None:
@@ -137,6 +145,7 @@ def _insert_effect(statement: Statement, facts: TableFacts) -> Effect | None:
     columns: dict[str, list[Value | Opaque]]
     names = (id_column, "priority", "time_next", "time_acked")
     if insert.source is InsertSource.SET:
+        count = 1
         columns = {
             name: [_operand_value(statement, insert.set[name])]
             for name in names
@@ -146,13 +155,15 @@ def _insert_effect(statement: Statement, facts: TableFacts) -> Effect | None:
         rows = insert_rows(statement) if insert.columns else None
         if rows is None or len(rows) > _KEYS_MAX:
             return unknown
+        count = len(rows)
         found = ((name, rows.column(name)) for name in names)
         columns = {name: values for name, values in found if values is not None}
-    if id_column not in columns:
-        return unknown
+    columns.setdefault(id_column, [None] * count)
     keys = _keys(columns, id_column, facts)
     if keys is None:
         return unknown
+    if keys and keys[0].id is None:
+        return Effect(EffectKind.NEW, None, generated=keys[0])
     return Effect(EffectKind.NEW, tuple(key.id for key in keys), keys) if keys else None
 
 
@@ -163,7 +174,10 @@ def _operand_value(statement: Statement, operand: Operand) -> Value | Opaque:
 def _keys(
     columns: Mapping[str, list[Value | Opaque]], id_column: str, facts: TableFacts
 ) -> tuple[Key, ...] | None:
-    """Return the keys of the rows that wait to be sent; None when one of them is not literal."""
+    """Return the keys of the rows that wait to be sent; None when one of them is not literal.
+
+    The id of a single row may be None: the server generates it.
+    """
     ids = columns[id_column]
     count = len(ids)
     default_ns = facts.default_time_next_ns or 0
@@ -177,9 +191,13 @@ def _keys(
             if isinstance(acked[row], Opaque):
                 return None
             continue
-        is_generated = id_ is None or (id_ == 0 and facts.id_auto_increment)
-        if isinstance(id_, Opaque) or is_generated or priority is None or time_ns is None:
+        if isinstance(id_, Opaque) or priority is None or time_ns is None:
             return None
+        if id_ is None or (id_ == 0 and facts.id_auto_increment):
+            # Of several ids the server tells the first, and the step to the next is its own.
+            if count > 1 or not facts.id_auto_increment:
+                return None
+            id_ = None
         keys.append(Key(id_, priority, time_ns))
     return tuple(keys)
 

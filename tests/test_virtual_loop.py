@@ -8,7 +8,7 @@ from tests.virtual_loop import START_NS, Deadlock, VirtualClock, run_virtual
 
 def test_an_hour_takes_a_moment_and_timers_keep_their_order():
     async def main():
-        heard = []
+        heard: list[str] = []
         loop = asyncio.get_running_loop()
         loop.call_later(3600, heard.append, "late")
         loop.call_later(5, heard.append, "early")

@@ -20,8 +20,8 @@ from bench.report import Figure, Goal, Series, Target
 DRAIN_S = 180.0
 DATABASE = "drain"
 BATCH = 100
-BATCH_MESSAGES = (100_000, 20_000)
-SINGLE_MESSAGES = (10_000, 2_000)
+BATCH_MESSAGES = (100_000, 40_000)
+SINGLE_MESSAGES = (20_000, 4_000)
 SINGLE_WORKERS = 16
 
 
@@ -36,7 +36,14 @@ class Workers:
         return f"{self.processes} x {self.each}"
 
 
-BATCH_WORKERS = (Workers(1, 1), Workers(2, 1), Workers(4, 1), Workers(1, 2), Workers(1, 4))
+BATCH_WORKERS = (
+    Workers(1, 1),
+    Workers(2, 1),
+    Workers(4, 1),
+    Workers(1, 2),
+    Workers(1, 4),
+    Workers(1, 8),
+)
 SINGLE_SPLITS = (
     Workers(1, SINGLE_WORKERS),
     Workers(2, SINGLE_WORKERS // 2),
@@ -140,7 +147,7 @@ def _compare(
             plan.say(f"  the loop, {workers}: {outcome.per_second:,.0f}/s {outcome.facts}")
             return outcome
 
-        trial = count // 4
+        trial = count // 2
         our_best = max(candidates, key=lambda one: ours(one, trial).per_second)
         their_best = max(candidates, key=lambda one: theirs(one, trial).per_second)
         our_runs, their_runs = plan.interleaved(

@@ -202,6 +202,11 @@ class Forwarder(Reader):
         self._more_results = more_results
         self._skip = 0  # bytes of a forwarded packet that are still to come
 
+    @property
+    def is_mid_packet(self) -> bool:
+        """True while the last packet handed out lacks its end."""
+        return self._skip > 0 or self._continues
+
     def _terminator(self, payload: bytes, state: int) -> bytes:
         """Return a backend's OK as this client reads it, the same object if nothing changes."""
         status = self.status

@@ -27,12 +27,12 @@ class Relay(Forwarder):
     more_results: answers of further statements follow, so the last OK must say so.
     allows_local_infile: the statement is a LOAD DATA LOCAL.
 
-    ``next_sequence``: what follows the last packet, once ``done`` or ``wants_local_infile``.
+    ``next_sequence``: what follows the last packet handed out, at any time.
 
     Measured on CPython 3.11: 0.08 µs a row, 2 µs for a whole small answer in one chunk.
     """
 
-    __slots__ = ("next_sequence",)
+    __slots__ = ("_sequence", "_sequence_left", "_sequence_rows")
 
     def __init__(
         self,
@@ -51,7 +51,17 @@ class Relay(Forwarder):
             allows_local_infile=allows_local_infile,
         )
         assert self._capabilities & DEPRECATE_EOF, "older clients need a Resequencer"
-        self.next_sequence = 1
+        # What the number was behind the last packet that was read whole, and the columns left
+        # and rows seen by then: the loops count those anyway, and no numbers.
+        self._sequence = 1
+        self._sequence_left = 0
+        self._sequence_rows = 0
+
+    @property
+    def next_sequence(self) -> int:
+        """The number of the packet that follows, mod 256."""
+        columns = self._sequence_left - self._left
+        return self._sequence + columns + self.rows - self._sequence_rows & 0xFF
 
     def feed(self, chunk: bytes) -> bytes:
         """Accept bytes in pieces of any size; return what goes to the client now.
@@ -98,6 +108,7 @@ class Relay(Forwarder):
             size = int.from_bytes(chunk[pos : pos + 3], "little")
             if self._continues:
                 self._continues = size == FRAME_BYTES_MAX
+                self._sequence += 1
                 pos += size + HEADER_BYTES
                 continue
             if pos >= last:
@@ -113,10 +124,12 @@ class Relay(Forwarder):
                 break
             payload = chunk[pos + HEADER_BYTES : stop]
             sequence = chunk[pos + 3]
-            self.next_sequence = sequence + 1 & 0xFF
             self._state = state
             state = self._special(payload)
             left = self._left
+            self._sequence = sequence + 1
+            self._sequence_left = left
+            self._sequence_rows = rows
             if self._ok_payload is payload:
                 changed = self._terminator(payload, state)
                 if changed is not payload:
@@ -125,7 +138,7 @@ class Relay(Forwarder):
             elif state == INFILE:
                 if stop != end:
                     raise WireError("the server speaks out of turn")
-                self.infile_sequence = self.next_sequence
+                self.infile_sequence = sequence + 1 & 0xFF
                 state = FIRST
             pos = stop
             if state == DONE:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from engine.cache import GONE, LOST_PAUSE_NS, POLL_LEAD_NS, ShardQueue
+from engine.cache import GONE, LOST_PAUSE_NS, POLL_LEAD_NS, Gone, ShardQueue
 from engine.poll import FOREVER_NS, PollResult, TierRead
 from engine.types import MessageKey
 
@@ -353,8 +353,8 @@ class Model:
     """What the queue promises when nothing has been left out."""
 
     newest: bool
-    keys: dict = field(default_factory=dict)
-    flying: dict = field(default_factory=dict)
+    keys: dict[bytes, MessageKey] = field(default_factory=dict)
+    flying: dict[bytes, MessageKey | Gone | None] = field(default_factory=dict)
 
     def add(self, one):
         (self.flying if one.id in self.flying else self.keys)[one.id] = one
@@ -379,7 +379,7 @@ class Model:
 
     def land(self, ident, one):
         news = self.flying.pop(ident, None)
-        if news is not GONE:
+        if not isinstance(news, Gone):
             self.keys[ident] = news or one
 
 
@@ -421,7 +421,7 @@ def test_the_queue_behaves_like_the_naive_model(steps, newest):
                 if value.id in model.flying:
                     made.land(value.id, value, now_ns)
                     model.land(value.id, value)
-            case "wait":
+            case _:
                 now_ns += value
         assert len(made) == len(model.keys)
         assert made.flying == len(model.flying)

@@ -4,7 +4,7 @@ import pytest
 
 from engine.conversation import Answer
 from engine.poll import FOREVER_NS, NextPriority, Part, PollRequest, Select, poll
-from engine.testing import StoredRow, _answer, loaded, raw_table
+from engine.testing import StoredRow, answer, loaded, raw_table
 from tests.engine.test_message_table import FIRST
 
 
@@ -22,7 +22,7 @@ def run(rows, request=TEN, table=TABLE):
         query = next(conversation)
         while True:
             asked.append(query)
-            query = conversation.send(Answer(_answer(query.about, list(rows))))
+            query = conversation.send(Answer(answer(query.about, list(rows))))
     except StopIteration as stop:
         return stop.value.tiers, asked
 

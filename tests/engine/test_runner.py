@@ -9,6 +9,7 @@ from engine.errors import ReceiverGone, StoreError
 from engine.events import Acked, Changed, Due
 from engine.runner import SLEEP_MAX_S, Runner
 from engine.testing import MemoryStore, StoredRow, loaded, raw_table
+from engine.types import ClaimedRow
 from tests.virtual_loop import START_NS, VirtualClock, run_virtual
 
 
@@ -28,9 +29,9 @@ class Receiver:
     shards: frozenset[str] | None = None
     columns: tuple[str, ...] = ("id", "message")
     room: int = 1000  # batches
-    rows: list = field(default_factory=list)
-    times_s: list = field(default_factory=list)
-    ended: list = field(default_factory=list)
+    rows: list[ClaimedRow] = field(default_factory=list)
+    times_s: list[float] = field(default_factory=list)
+    ended: list[Exception] = field(default_factory=list)
     is_gone: bool = False
 
     def deliver(self, rows):

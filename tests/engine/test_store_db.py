@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import random
 import re
+from dataclasses import replace
 
 import pytest
 
 from engine.conversation import Answer
-from engine.message_table import MessageTable
 from engine.poll import PollRequest, poll
 from engine.store import ClaimRequest, claim, columns_query, discover, purge, release
-from engine.testing import loaded
+from engine.testing import StoredRow, answer, loaded
 from engine.types import MessageKey
 from sqlparse_ext.identifiers import literal
 
@@ -87,7 +88,7 @@ def other(connect, server, database):
     connection.close()
 
 
-def create(client, database, sql=CURRENT, id_type="bigint", comment=COMMENT) -> MessageTable:
+def create(client, database, sql=CURRENT, id_type="bigint", comment=COMMENT):
     client.execute(sql.format(id_type=id_type, comment=comment).encode())
     (raw,) = client.run(discover(database))
     return loaded(raw)
@@ -325,3 +326,37 @@ def test_the_columns_of_a_stream_come_without_rows(client, database):
     insert(client, (b"1", 50, 0))
     answer = client.execute(columns_query(table, table.project(["MESSAGE", "id"])))
     assert answer.rows == []
+
+
+@pytest.mark.parametrize("newest", [False, True])
+@pytest.mark.parametrize("limit", [1, 5, 12, 100])
+def test_the_store_in_memory_answers_as_the_server_does(client, database, limit, newest):
+    table = create(client, database)
+    dice = random.Random(limit)
+    rows = [
+        StoredRow(
+            b"%d" % ident,
+            priority=dice.choice([1, 5, 5]),
+            # No two moments are alike, because the order of a tie is the server's own.
+            time_next_ns=dice.choice([0, None, NOW_NS - 1000 + ident, NOW_NS + ident]),
+        )
+        for ident in range(1, 60)
+    ]
+    insert(client, *((row.id, row.priority, row.time_next_ns) for row in rows))
+
+    def in_memory(conversation):
+        query = next(conversation)
+        try:
+            while True:
+                query = conversation.send(Answer(answer(query.about, rows)))
+        except StopIteration as stop:
+            return stop.value
+
+    request = PollRequest(limit, extra=limit % 3, newest=newest)
+    for now_ns in (NOW_NS, NOW_NS + 1000):
+        (by_server, by_memory) = (
+            run(poll(table, request, now_ns)).tiers for run in (client.run, in_memory)
+        )
+        for ours, theirs in zip(by_memory, by_server, strict=True):
+            assert set(ours.fresh) == set(theirs.fresh)
+            assert replace(ours, fresh=()) == replace(theirs, fresh=())

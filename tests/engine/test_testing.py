@@ -27,7 +27,7 @@ def request(*ids):
 
 def test_it_is_a_store():
     store: Store = rig()
-    assert store
+    assert isinstance(store, MemoryStore)
 
 
 def test_a_claim_takes_due_rows_only_and_once():

@@ -43,7 +43,7 @@ def test_hash_is_the_same_however_often_it_is_used():
 def test_hash_spreads_over_two_shards_as_in_vitess():
     lower = KeyRange.parse("-80")
     vindex = make_vindex("hash", {})
-    assert [value for value in (1, 2, 3, 4, 5, 6, 0, -1) if lower.contains(vindex.map(value))] == [
+    assert [value for value in (1, 2, 3, 4, 5, 6, 0, -1) if lower.contains(vindex.map(value) or b"")] == [
         1, 2, 3, 5, -1,
     ]  # fmt: skip
 

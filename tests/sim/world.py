@@ -28,6 +28,7 @@ from engine.errors import StoreError
 from engine.keyspace import Keyspace, Shard
 from engine.registry import Registry
 from engine.testing import MemoryStore, StoredRow, raw_table
+from engine.types import ClaimedRow
 from sqlparse_ext.messages import Effect, EffectKind, Key
 from tests.virtual_loop import VirtualClock
 
@@ -91,7 +92,7 @@ class Consumer:
     shards: frozenset[str] | None
     columns: tuple[str, ...]
     polite: bool = False  # takes everything and acks it: who is there when the trouble is over
-    unsent: tuple = ()
+    unsent: tuple[ClaimedRow, ...] = ()
     is_busy: bool = False
     has_left: bool = False
     ended: Exception | None = None
@@ -135,21 +136,23 @@ class World:
     store: MemoryStore = field(init=False)
     registries: list[Registry] = field(default_factory=list)
     consumers: list[Consumer] = field(default_factory=list)
-    attempts: set = field(default_factory=set)
-    delivered: Counter = field(default_factory=Counter)
-    given_back_count: Counter = field(default_factory=Counter)
-    acked_in_flight: set = field(default_factory=set)
-    acked_via: dict = field(default_factory=dict)  # id → proxies that were told of its ack
+    attempts: set[tuple[bytes, int]] = field(default_factory=set)
+    delivered: Counter[bytes] = field(default_factory=Counter)
+    given_back_count: Counter[bytes] = field(default_factory=Counter)
+    acked_in_flight: set[bytes] = field(default_factory=set)
+    acked_via: dict[bytes, tuple[int, tuple[int, ...]]] = field(
+        default_factory=dict
+    )  # id → proxies that were told of its ack
     ids: int = 0
     receiver_ids: int = 0
     is_chaos: bool = True
-    tasks: set = field(default_factory=set)
+    tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
     def __post_init__(self):
         self.dice = random.Random(self.seed)
         self.settings = Settings.drawn(self.dice)
 
-    async def run(self) -> Counter:
+    async def run(self) -> Counter[bytes]:
         """Live through one history; AssertionError when a promise is broken."""
         settings = self.settings
         self.store = MemoryStore(VirtualClock(), pause=self._pause)

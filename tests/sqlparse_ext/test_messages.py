@@ -93,10 +93,32 @@ def test_literal_rows_give_their_keys(sql, keys):
     assert effect(statement(sql), CURRENT) == Effect(NEW, ids, expected)
 
 
-def test_a_generated_id_is_not_known():
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "INSERT INTO m (id, time_next) VALUES (0, 7)",
+        "INSERT INTO m (id, time_next) VALUES (NULL, 7)",
+        "INSERT INTO m (time_next) VALUES (7)",
+        "INSERT INTO m SET time_next = 7",
+    ],
+)
+def test_the_id_that_the_server_generates_comes_from_its_answer(sql):
+    change = effect(statement(sql), replace(CURRENT, id_auto_increment=True))
+    assert change == Effect(NEW, None, generated=Key(None, 50, 7))
+    assert change.with_insert_id(42) == Effect(NEW, (42,), (Key(42, 50, 7),))
+    assert change.with_insert_id(0) == change
+
+
+def test_of_several_generated_ids_none_is_known():
     facts = replace(CURRENT, id_auto_increment=True)
-    assert effect(statement("INSERT INTO m (id) VALUES (0)"), facts) == Effect(NEW, None)
-    assert effect(statement("INSERT INTO m (id) VALUES (5)"), facts) is not None
+    assert effect(statement("INSERT INTO m (body) VALUES ('a'), ('b')"), facts) == Effect(
+        NEW, None
+    )
+    assert effect(statement("INSERT INTO m (id) VALUES (5), (0)"), facts) == Effect(NEW, None)
+
+
+def test_an_id_that_nobody_generates_is_not_known():
+    assert effect(statement("INSERT INTO m (body) VALUES ('a')"), CURRENT) == Effect(NEW, None)
 
 
 def test_a_completed_insert_gives_its_completed_times():

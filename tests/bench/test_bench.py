@@ -1,0 +1,162 @@
+"""The harness itself: its audit, its arithmetic, and one tiny drain from end to end."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given, strategies as st
+
+from bench.audit import AuditError, audit
+from bench.report import Figure, Goal, Series, Target, number, percentile, table
+from bench.workloads import WORKLOADS
+
+
+ROOT = Path(__file__).parents[2]
+IDS = st.lists(st.integers(1, 50))
+
+
+def test_a_complete_run_passes_the_audit():
+    outcome = audit([1, 2, 3], [3, 1, 2], [1, 2, 3])
+    outcome.check()
+    assert (outcome.sent, outcome.received, outcome.duplicates) == (3, 3, 0)
+
+
+def test_duplicates_are_counted_and_forgiven():
+    outcome = audit([1, 2], [1, 2, 2, 2], [1, 2])
+    outcome.check()
+    assert outcome.duplicates == 2
+
+
+@pytest.mark.parametrize(
+    ("received", "acked", "says"),
+    [
+        ([1], [1, 2], r"1 lost \(2, …\)"),
+        ([1, 2], [1], r"1 not acknowledged \(2, …\)"),
+        ([1, 2, 3], [1, 2], r"1 never sent \(3, …\)"),
+        ([1, 2], [1, 2, 4], r"1 never sent \(4, …\)"),
+    ],
+)
+def test_a_message_lost_or_made_up_fails_the_audit(received, acked, says):
+    with pytest.raises(AuditError, match=says):
+        audit([1, 2], received, acked).check()
+
+
+@given(IDS, IDS, IDS)
+def test_the_audit_passes_exactly_when_the_three_sets_are_equal(sent, received, acked):
+    outcome = audit(sent, received, acked)
+    faultless = not (outcome.lost or outcome.unacked or outcome.unknown)
+    assert faultless == (set(sent) == set(received) == set(acked))
+
+
+@pytest.mark.parametrize(
+    ("percent", "value"),
+    [(0, 10), (50, 20), (51, 30), (75, 30), (76, 40), (99.9, 40), (100, 40)],
+)
+def test_a_percentile_is_a_value_by_nearest_rank(percent, value):
+    assert percentile([10, 20, 30, 40], percent) == value
+
+
+def test_no_values_have_no_percentile():
+    with pytest.raises(ValueError, match="no values"):
+        percentile([], 50)
+
+
+@given(st.lists(st.floats(0, 1e6), min_size=1), st.floats(0.1, 100))
+def test_a_percentile_leaves_enough_values_at_or_below(values, percent):
+    ordered = sorted(values)
+    found = percentile(ordered, percent)
+    share = sum(value <= found for value in ordered) / len(ordered) * 100
+    assert share >= percent - 1e-9
+    assert found in ordered
+
+
+def figure(ours, theirs, target):
+    return Figure(
+        "f", "ms", Series.of(ours), "it", Series.of(theirs) if theirs else None, target
+    )
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "target", "met"),
+    [
+        ([30, 32], [10, 8], Target(Goal.AT_LEAST, 3), True),
+        ([29], [10], Target(Goal.AT_LEAST, 3), False),
+        ([10], [100], Target(Goal.AT_MOST, 0.1), True),
+        ([11], [100], Target(Goal.AT_MOST, 0.1), False),
+        ([19.9], None, Target(Goal.AT_MOST, 20, of_ratio=False), True),
+        ([20.1], None, Target(Goal.AT_MOST, 20, of_ratio=False), False),
+        ([1], [1], None, None),
+    ],
+)
+def test_a_goal_is_judged_by_the_ratio_or_by_the_figure(ours, theirs, target, met):
+    assert figure(ours, theirs, target).is_met is met
+
+
+def test_a_ratio_is_the_median_of_the_pairs():
+    one = figure([10, 40, 90], [10, 20, 30], None)
+    assert one.ratio is not None
+    assert (one.ratio.median, one.ratio.spread) == (2, (1, 3))
+
+
+def test_sides_with_other_numbers_of_runs_compare_their_medians():
+    one = figure([10, 20, 30], [5], None)
+    assert one.ratio is not None
+    assert one.ratio.values == (4,)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0, "0"), (0.588, "0.588"), (103.3, "103"), (3, "3"), (12_345, "12.3k"), (1.5e6, "1.50M")],
+)
+def test_numbers_are_short(value, text):
+    assert number(value) == text
+
+
+def test_the_table_says_what_was_promised_and_whether_it_was_kept():
+    text = table([figure([5], [100], Target(Goal.AT_MOST, 0.1))])
+    assert text.splitlines()[-1].split() == [
+        "f",
+        "5",
+        "ms",
+        "100",
+        "ms",
+        "it",
+        "1/20",
+        "≤",
+        "1/10",
+        "yes",
+    ]
+
+
+def test_an_unknown_workload_is_named():
+    done = bench("nonsense")
+    assert done.returncode == 2
+    assert "no workload nonsense" in done.stderr
+    assert all(name in done.stderr for name in WORKLOADS)
+
+
+@pytest.mark.db
+@pytest.mark.slow
+def test_a_quick_drain_ends_with_its_ratio(tmp_path):
+    from proxy.embedded import find_server
+
+    if find_server() is None:
+        pytest.skip("no server on this machine")
+    done = bench("drain_single", "--quick", "--json", str(tmp_path / "figures.json"))
+    assert done.returncode == 0, done.stderr
+    assert "drain, an ack per message" in done.stdout
+    assert '"sync_binlog": "1"' in (tmp_path / "figures.json").read_text()
+
+
+def bench(*arguments):
+    return subprocess.run(
+        [sys.executable, "-m", "bench", *arguments],
+        cwd=ROOT,
+        env=dict(os.environ),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
