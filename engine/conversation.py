@@ -24,11 +24,14 @@ class Query:
 
     values: how many leading columns of each row are wanted decoded; the rest stays raw.
     about: the question as a value, for a store that answers without reading SQL.
+    commits: a COMMIT follows in the same write. If the statement is refused, the COMMIT ends
+        a transaction that has changed nothing.
     """
 
     sql: bytes
     values: int = 0
     about: object = None
+    commits: bool = False
 
 
 # The decoded leading columns as the text protocol's bytes, and the raw rest of the row's

@@ -171,21 +171,23 @@ def claim(
         due_next_ns = now_ns + spread(windows[epoch], request.draw())
         ident = table.id_literal(raw or b"")
         won.append(ClaimedRow(ident, shard, epoch, int(time_next or 0), due_next_ns, payload))
-    if won:
-        yield Query(
-            b"UPDATE %b SET time_next = CASE %b%b ELSE %d END, epoch = IFNULL(epoch, 0) + 1"
-            b" WHERE %b IN (%b)"
-            % (
-                _by_id(table),
-                _name(table.id_column),
-                b"".join(b" WHEN %b THEN %d" % (row.id, row.due_next_ns) for row in won),
-                # For an id whose text does not compare equal to itself, such as a FLOAT.
-                max(row.due_next_ns for row in won),
-                _name(table.id_column),
-                b", ".join(row.id for row in won),
-            )
-        )
-    yield Query(b"COMMIT")
+    if not won:
+        yield Query(b"COMMIT")
+        return ()
+    yield Query(
+        b"UPDATE %b SET time_next = CASE %b%b ELSE %d END, epoch = IFNULL(epoch, 0) + 1"
+        b" WHERE %b IN (%b)"
+        % (
+            _by_id(table),
+            _name(table.id_column),
+            b"".join(b" WHEN %b THEN %d" % (row.id, row.due_next_ns) for row in won),
+            # For an id whose text does not compare equal to itself, such as a FLOAT.
+            max(row.due_next_ns for row in won),
+            _name(table.id_column),
+            b", ".join(row.id for row in won),
+        ),
+        commits=True,
+    )
     return tuple(won)
 
 
@@ -204,9 +206,9 @@ def release(table: MessageTable, rows: Sequence[ClaimedRow]) -> Conversation[Non
                 % (ident, row.id, row.epoch + 1, row.due_next_ns)
                 for row in rows
             ),
-        )
+        ),
+        commits=True,
     )
-    yield Query(b"COMMIT")
 
 
 def purge(table: MessageTable, cutoff_ns: int) -> Conversation[int]:

@@ -29,7 +29,7 @@ from proxy.charsets import Charsets
 from proxy.config import Role, Secret, User
 from proxy.errors import ServerShutdown
 from proxy.rsa import ServerKey
-from proxy.services import Services
+from proxy.services import Peer, Services
 from proxy.session import Session
 from proxy.shard import ShardRuntime
 from proxy.store import ShardStore
@@ -58,7 +58,7 @@ class Application:
         self._config = config
         self._servers: list[asyncio.Server] = []
         self._background: set[asyncio.Task[None]] = set()
-        self._sessions: dict[int, Session] = {}
+        self._sessions: dict[int, Peer] = {}
         self._connection_ids = count(1)
         self._started = time.monotonic()
         self._stopped = False

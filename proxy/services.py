@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 
 if TYPE_CHECKING:
+    import asyncio
     import ssl
     from collections.abc import Callable, Coroutine, Mapping
     from typing import Any
@@ -15,10 +16,26 @@ if TYPE_CHECKING:
     from engine.registry import Registry
     from proxy.catalog import Catalog
     from proxy.config import Server, User
-    from proxy.session import Session
     from proxy.settings import Settings
     from proxy.wire.auth import Authenticator
     from sqlparse_ext.cache import StatementCache
+    from sqlparse_ext.errors import StreamfromError
+
+
+class Peer(Protocol):
+    """A session, as others see it: KILL, and the shutdown."""
+
+    user: User | None
+    closed: asyncio.Event
+
+    def interrupt(self, error: StreamfromError) -> None:
+        """Stop what it is running."""
+
+    def shut_down(self, error: StreamfromError) -> None:
+        """End it soon: a stream with *error*, a statement when it is done, else now."""
+
+    def end(self) -> None:
+        """End it now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +68,7 @@ class Services:
     cache: StatementCache
     clock: Clock
     charset_settings: Callable[[int], Settings]
-    sessions: dict[int, Session]
+    sessions: dict[int, Peer]
     uptime_s: Callable[[], float]
     nonce: Callable[[], bytes]
     spawn: Callable[[Coroutine[Any, Any, None]], None]

@@ -15,6 +15,7 @@ from engine.conversation import Answer
 from engine.errors import StoreError
 from proxy.errors import ProxyError
 from proxy.settings import names
+from proxy.wire import commands
 from proxy.wire.resultset import parse_text_row, skip_lenenc
 
 
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 STATEMENT_TIMEOUT_S: Final = 10.0
+
+_COMMIT: Final = commands.query(b"COMMIT")
 
 
 class _Engine:
@@ -148,7 +151,10 @@ async def _converse(backend: Backend, conversation: Conversation[T]) -> T:
     try:
         query = next(conversation)
         while True:
-            answer = await backend.run(query.sql)
+            packets = [commands.query(query.sql)]
+            if query.commits:
+                packets.append(_COMMIT)
+            answer, *_ = await backend.pipeline(packets)
             if answer.columns:
                 rows = [_split(row, query.values) for row in answer.rows]
                 query = conversation.send(Answer(rows=rows))

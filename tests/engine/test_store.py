@@ -22,6 +22,8 @@ def run(conversation, *answers):
         query = next(conversation)
         while True:
             sent.append(query.sql)
+            if query.commits:
+                sent.append(b"COMMIT")
             query = conversation.send(next(given, Answer()))
     except StopIteration as stop:
         return stop.value, sent

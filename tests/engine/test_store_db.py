@@ -55,7 +55,10 @@ class Client:
         query = next(conversation)
         try:
             while True:
-                query = conversation.send(self.execute(query.sql, query.values))
+                answer = self.execute(query.sql, query.values)
+                if query.commits:
+                    self.execute(b"COMMIT")
+                query = conversation.send(answer)
         except StopIteration as stop:
             return stop.value
 
