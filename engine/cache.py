@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 # acking it. If a poll still shows it due, it is locked: another try a second later.
 LOST_PAUSE_NS: Final = 10**9
 # A lane whose known part ends is polled again this early, so that its next keys are here
-# when they are due.
-POLL_LEAD_NS: Final = 50 * 10**6
+# when they are due, however slow the poll.
+POLL_LEAD_NS: Final = 10**9
 
 
 class Gone:

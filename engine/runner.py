@@ -80,6 +80,7 @@ class Runner:
         self._events: deque[Event] = deque()
         self._is_handling = False
         self._timer: asyncio.TimerHandle | None = None
+        self._timer_ns: int | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._failing: set[ShardName] = set()
 
@@ -218,12 +219,15 @@ class Runner:
             log.info("%s on %s/%s works again", self._table.name, self._table.keyspace, shard)
 
     def _set_timer(self) -> None:
-        now_ns = self._clock.time_ns()
         wake_ns = self._state.wake_ns()
         if self._timer is not None:
+            if wake_ns == self._timer_ns:
+                return
             self._timer.cancel()
             self._timer = None
+        self._timer_ns = wake_ns
         if wake_ns is not None:
+            now_ns = self._clock.time_ns()
             delay_s = min(max(wake_ns - now_ns, 1) / 10**9, SLEEP_MAX_S)
             self._timer = self._loop.call_later(delay_s, self._tick)
 

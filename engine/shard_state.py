@@ -67,6 +67,7 @@ class ShardState:
     receivers: how many streams cover the shard.
     releases: keys that are being released, by the number of the release.
     poll_wanted: something has happened that only a poll can tell.
+    is_in_doubt: a claim failed, and none has worked since: it may have been committed.
     next_poll_ns: when the interval is over.
     wake_ns, wake_ready_ns: when to look again, by itself and if a receiver is ready.
     """
@@ -77,6 +78,7 @@ class ShardState:
     claims: dict[int, ClaimRun] = field(default_factory=dict)
     releases: dict[int, dict[bytes, MessageKey | None]] = field(default_factory=dict)
     poll_wanted: bool = False
+    is_in_doubt: bool = False
     next_poll_ns: int = 0
     claiming: Trouble = field(default_factory=Trouble)
     polling: Trouble = field(default_factory=Trouble)
@@ -153,7 +155,7 @@ class ShardState:
         """Without receivers: forget the keys, and do nothing."""
         self.queue.clear()
         self._poll_discarded = self._is_polling
-        self.poll_wanted = False
+        self.poll_wanted = self.is_in_doubt = False
         self.claiming.over()
         self.polling.over()
         self.wake_ns = self.wake_ready_ns = FOREVER_NS

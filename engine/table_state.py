@@ -71,6 +71,10 @@ if TYPE_CHECKING:
 
 CLAIMS_IN_FLIGHT_MAX: Final = 2
 CLAIM_ROWS_MAX: Final = 500
+# A claim's rows are in memory until their sockets have taken them. How long a body is shows
+# only when it is there, so the first claim is a small one.
+CLAIM_BYTES_MAX: Final = 16 << 20
+ROW_BYTES_ASSUMED: Final = 256 << 10
 
 
 @dataclass(slots=True)
@@ -78,6 +82,7 @@ class _Receiver:
     id: int
     shards: frozenset[ShardName] | None
     columns: tuple[str, ...]
+    has_batch: bool = False  # delivered, and its socket has not taken it yet
 
     def covers(self, shard: ShardName) -> bool:
         return self.shards is None or shard in self.shards
@@ -97,6 +102,7 @@ class TableState:
         self._receivers: dict[int, _Receiver] = {}
         # Ready receivers, the one that has waited longest first: that is the round-robin.
         self._ready: OrderedDict[int, _Receiver] = OrderedDict()
+        self._row_bytes = 0  # of the longest rows seen lately
         self._numbers = 0
         self._is_freed = False  # a receiver became ready while this event was handled
         self._turn = 0  # which shard is served first
@@ -189,8 +195,11 @@ class TableState:
                 shard.leave()
 
     def _is_ready(self, receiver: int) -> None:
-        if receiver in self._receivers:
-            self._ready[receiver] = self._receivers[receiver]
+        found = self._receivers.get(receiver)
+        # A socket may report twice; one that is reserved for a claim is not free.
+        if found is not None and found.has_batch:
+            found.has_batch = False
+            self._ready[receiver] = found
             self._is_freed = True
 
     def _end(self, receivers: Iterable[_Receiver], error: StreamfromError) -> None:
@@ -213,7 +222,7 @@ class TableState:
         if shard.claiming.retry_ns > now_ns:
             return
         while len(shard.claims) < CLAIMS_IN_FLIGHT_MAX:
-            due = shard.queue.due(now_ns, at_most=CLAIM_ROWS_MAX)
+            due = shard.queue.due(now_ns, at_most=self._claim_rows_max())
             receivers = self._choose(shard.name, due)
             if not receivers:
                 return
@@ -235,6 +244,18 @@ class TableState:
             ids = tuple(key.id for key in keys)
             self._actions.append(Claim(number, shard.name, ids, columns))
 
+    def _claim_rows_max(self) -> int:
+        """Return how many rows of the size seen lately one claim may take."""
+        row_bytes = self._row_bytes or ROW_BYTES_ASSUMED
+        return max(1, min(CLAIM_BYTES_MAX // row_bytes, CLAIM_ROWS_MAX))
+
+    def _note_size(self, rows: Sequence[ClaimedRow]) -> None:
+        if rows:
+            # The largest of a claim, not the mean: one long body among short ones counts.
+            # It is forgotten by halves, so that a single one does not slow the queue for ever.
+            largest = max(len(row.payload) for row in rows)
+            self._row_bytes = max(largest, self._row_bytes // 2, 1)
+
     def _choose(self, shard: ShardName, at_most: int) -> list[_Receiver]:
         """Return ready receivers for one claim: the longest waiting, and its likes."""
         chosen: list[_Receiver] = []
@@ -248,6 +269,7 @@ class TableState:
     def _claimed(self, event: Claimed, now_ns: int) -> None:
         shard = self._shards[event.shard]
         run = shard.claims.pop(event.number)
+        self._note_size(event.rows)
         shard.claiming.over()
         shard.health.over()
         shard.polling.since_ns = None  # the shard works; a poll may be slow for other reasons
@@ -272,6 +294,10 @@ class TableState:
             won.append(row)
         for ident in run.keys:
             shard.queue.lose(ident, now_ns)
+        if run.keys and shard.is_in_doubt:
+            # Perhaps won by the claim that failed, and in flight again when the poll looked.
+            shard.poll_wanted = True
+        shard.is_in_doubt = False
         self._deliver(shard, run, won)
 
     def _deliver(self, shard: ShardState, run: ClaimRun, won: list[ClaimedRow]) -> None:
@@ -284,7 +310,7 @@ class TableState:
             rows = won[start : start + each]
             start += len(rows)
             if rows:
-                self._actions.append(Deliver(ident, tuple(rows)))
+                self._give(self._receivers[ident], rows)
             else:
                 idle.append(ident)
         for ident in reversed(idle):
@@ -298,16 +324,20 @@ class TableState:
                 del self._ready[receiver.id]
                 rows = won[start : start + run.rows_each]
                 start += len(rows)
-                self._actions.append(Deliver(receiver.id, tuple(rows)))
+                self._give(receiver, rows)
         unsent = won[start:]
         self._release(shard, {row.id: shard.queue.fly(row.id) for row in unsent}, unsent)
+
+    def _give(self, receiver: _Receiver, rows: Sequence[ClaimedRow]) -> None:
+        receiver.has_batch = True
+        self._actions.append(Deliver(receiver.id, tuple(rows)))
 
     def _claim_failed(self, event: ClaimFailed, now_ns: int) -> None:
         shard = self._shards[event.shard]
         run = shard.claims.pop(event.number)
         shard.claiming.failed(event.reason, now_ns, self._grace_ns)
         # It may have been committed before it was lost: then a poll tells when they are due.
-        shard.poll_wanted = True
+        shard.poll_wanted = shard.is_in_doubt = True
         for key in run.keys.values():
             shard.queue.land(key.id, key, now_ns)
         self._deliver(shard, run, [])

@@ -32,7 +32,13 @@ from engine.events import (
 )
 from engine.message_table import load
 from engine.poll import PollResult
-from engine.table_state import CLAIM_ROWS_MAX, CLAIMS_IN_FLIGHT_MAX, TableState
+from engine.table_state import (
+    CLAIM_BYTES_MAX,
+    CLAIM_ROWS_MAX,
+    CLAIMS_IN_FLIGHT_MAX,
+    ROW_BYTES_ASSUMED,
+    TableState,
+)
 from engine.testing import raw_table
 from engine.types import ClaimedRow
 from tests.engine.test_cache import key, tier
@@ -85,10 +91,10 @@ class Bench:
             b"%d" % ident, shard or self.shard, epoch, 0, self.now_ns + WAIT_NS, b"x"
         )
 
-    def won(self, claim, *ids):
+    def won(self, claim, *ids, payload=b"x"):
         """All of a claim was won, or only *ids*."""
         wanted = ids or [int(ident) for ident in claim.ids]
-        rows = tuple(self.row(one, claim.shard) for one in wanted)
+        rows = tuple(self.row(one, claim.shard)._replace(payload=payload) for one in wanted)
         return self.post(Claimed(claim.number, claim.shard, rows))
 
     def later(self, seconds):
@@ -222,9 +228,25 @@ def test_rows_are_shared_evenly_over_the_ready_receivers():
 
 
 def test_a_claim_has_a_bound_on_rows():
-    bench = Bench(batch=10_000, cache=10_000).attach(1, 2)
-    (claim,) = bench.due(*range(2000))
+    bench = Bench(batch=10_000, cache=10_000).attach(1)
+    bench.won(only(bench.due(0), Claim))
+    bench.due(*range(1, 2000))
+    (claim,) = (a for a in bench.post(Ready(1)) if isinstance(a, Claim))
     assert len(claim.ids) == CLAIM_ROWS_MAX
+
+
+def test_a_claim_of_long_bodies_takes_few_rows_until_they_are_short_again():
+    bench = Bench(batch=10_000, cache=10_000).attach(1)
+    first = only(bench.due(*range(2000)), Claim)
+    assert len(first.ids) == CLAIM_BYTES_MAX // ROW_BYTES_ASSUMED
+    sizes = []
+    claim, size = first, 1 << 20
+    for _ in range(6):
+        bench.won(claim, payload=b"x" * size)
+        (claim,) = (a for a in bench.post(Ready(1)) if isinstance(a, Claim))
+        sizes.append(len(claim.ids))
+        size = 10
+    assert sizes == [16, 32, 64, 128, 256, 500]
 
 
 def test_a_receiver_has_one_batch_over_all_shards():
@@ -378,6 +400,27 @@ def test_after_a_failed_claim_a_poll_tells_whether_it_was_committed():
     only(bench.post(ClaimFailed(claim.number, "0", "gone")), Poll)
     bench.post(Polled("0", PollResult((tier(timed=[START_NS + WAIT_NS]),))))
     assert bench.wake_s() == 30
+
+
+def test_rows_lost_after_a_failed_claim_are_looked_up_again():
+    """Its retry took them before the poll came back, so the poll's answer was not used."""
+    bench = Bench().attach(1)
+    claim = only(bench.due(1), Claim)
+    poll = only(bench.post(ClaimFailed(claim.number, "0", "gone")), Poll)
+    retry = only(bench.later(0.05), Claim)
+    bench.post(Polled(poll.shard, PollResult((tier(timed=[START_NS + WAIT_NS]),))))
+    bench.post(Claimed(retry.number, "0", ()))
+    only(bench.later(0.05), Poll)
+
+
+def test_a_socket_that_reports_twice_gets_one_batch():
+    bench = Bench().attach(1)
+    bench.won(only(bench.due(1), Claim))
+    bench.post(Ready(1))
+    claim = only(bench.due(2), Claim)
+    assert bench.post(Ready(1)) == []
+    assert bench.due(3) == []
+    assert delivered(bench.won(claim)) == {1: [2]}
 
 
 # Polls
