@@ -1,4 +1,4 @@
-# The proxy alone: docker run -v $PWD/etc:/etc/streamfrom:ro -p 15306:15306 streamfrom
+# The proxy alone: docker build -t streamfrom . && docker run -v $PWD/etc:/etc/streamfrom:ro -p 15306:15306 streamfrom
 FROM python:3.12-slim AS build
 WORKDIR /src
 RUN ["python", "-m", "venv", "/opt/streamfrom"]

@@ -59,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                     figures += WORKLOADS[name](plan)
                 except FAILURES as error:
                     failed[name] = f"{type(error).__name__}: {error}"
-                    _say(f"  {failed[name]}")
+                    _say(f"  {failed[name]}\n  the proxy's log ends with:\n{lab.proxy_log()}")
                 _say(f"  {time.monotonic() - start:.0f} s")
             for profile in lab.profiles:
                 if profile.exists():

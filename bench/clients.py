@@ -117,10 +117,10 @@ def producer(
     *,
     per_second: int,
     seconds: float,
+    rows: int = 1,
     connections: int = 8,
-    first_id: int = 1,
 ) -> Work:
-    """Return an open-loop producer of single-row autocommitted INSERTs.
+    """Return an open-loop producer of autocommitted INSERTs of *rows* messages each, ids from 1.
 
     A message that cannot be sent in time is sent late, and its intended moment tells: that is
     what keeps a stall from being left out of the percentiles (coordinated omission).
@@ -129,25 +129,26 @@ def producer(
     async def work(signals: Signals) -> Sent:
         sent = Sent()
         pool = await open_many(port, database, connections)
-        waiting: asyncio.Queue[tuple[int, int] | None] = asyncio.Queue()
+        waiting: asyncio.Queue[tuple[range, int] | None] = asyncio.Queue()
 
         async def send(connection: Connection) -> None:
             while (job := await waiting.get()) is not None:
-                id_, intended_ns = job
-                await connection.query(messages.insert(table, (id_,)))
-                sent.ids.append(id_)
-                sent.intended_ns.append(intended_ns)
-                sent.committed_ns.append(time.time_ns())
+                ids, intended_ns = job
+                await connection.query(messages.insert(table, ids))
+                sent.ids.extend(ids)
+                sent.intended_ns.extend([intended_ns] * rows)
+                sent.committed_ns.extend([time.time_ns()] * rows)
 
         start_ns = await signals.start()
-        interval_ns = messages.NS_PER_S // per_second
-        total = int(seconds * per_second)
+        interval_ns = messages.NS_PER_S * rows // per_second
+        inserts = int(seconds * per_second) // rows
         senders = [asyncio.ensure_future(send(connection)) for connection in pool]
         number = 0
-        while number < total and not signals.stopping.is_set():
+        while number < inserts and not signals.stopping.is_set():
             now_ns = time.time_ns()
-            while number < total and start_ns + number * interval_ns <= now_ns:
-                waiting.put_nowait((first_id + number, start_ns + number * interval_ns))
+            while number < inserts and start_ns + number * interval_ns <= now_ns:
+                ids = range(number * rows + 1, (number + 1) * rows + 1)
+                waiting.put_nowait((ids, start_ns + number * interval_ns))
                 number += 1
             await asyncio.sleep(interval_ns / messages.NS_PER_S)
         for _ in pool:

@@ -247,6 +247,11 @@ class Lab:
         with _process(program, log) as process:
             yield Endpoint(_listening_port(process, log), process.pid)
 
+    def proxy_log(self) -> str:
+        """Return the end of what the last proxy logged."""
+        log = self.folder / f"proxy-{self._started}.log"
+        return _tail(log).strip() if log.exists() else ""
+
     @contextlib.contextmanager
     def router(self) -> Iterator[Endpoint]:
         """Run MySQL Router before the first server; only where `router_program` is not None."""

@@ -9,8 +9,9 @@ Read in this order:
 * ``types``, ``comment``, ``message_table``: a message's key, a table and its settings;
 * ``backoff``: how long an unacked message waits;
 * ``poll``, ``store``: every SQL statement, as conversations without I/O;
-* ``cache``: the keys due soonest of one shard;
-* ``events``, ``table_state``: the scheduler of a table, ``handle(event, now) -> actions``;
+* ``lanes``, ``cache``: the keys due soonest of one shard;
+* ``events``, ``shard_state``, ``table_state``: the scheduler of a table,
+  ``handle(event, now) -> actions``;
 * ``runner``, ``purger``, ``registry``: the thin shell that carries the actions out;
 * ``keyspace``, ``vindex``, ``vschema``: which shard a value lives on;
 * ``testing``: a store in memory.

@@ -98,7 +98,7 @@ class VschemaError(EngineError):
 
 
 class StoreError(EngineError):
-    """A backend call that failed, in the in-memory store."""
+    """A call of the Store that failed: whatever the backend, or the way to it, did."""
 
 
 class ReceiverGone(Exception):

@@ -6,7 +6,7 @@ packets, so several may be under way at once (pipelining).
 
 The connection remembers what it is: which session variables it has, which database it is in,
 whose session used it last and whether that session left anything behind. `adopt` turns it into
-a connection of another session and is the only place where one is reset.
+a connection of another session, resetting it where that session could notice the last one.
 """
 
 from __future__ import annotations
@@ -267,6 +267,8 @@ class Backend:
             await asyncio.wait([reader.finished for reader in readers])
         except BaseException:
             # Nobody will read the rest: the connection cannot be used again.
+            for reader in readers:
+                reader.finished.cancel()
             self.abort()
             raise
         # All are looked at before one is raised: a failure that nobody retrieves is logged.

@@ -84,7 +84,7 @@ async def _check_shard(keyspace: Keyspace, shard: ShardRuntime, report: _Report)
     subject = str(shard)
     await shard.probe()
     if not shard.version:
-        report.fault(subject, f"{shard.dsn}: {shard.trouble}")
+        report.fault(subject, shard.trouble or "not reached")
         return
     if shard.trouble is not None:
         report.fault(subject, f"{shard.dsn}: {shard.trouble}")

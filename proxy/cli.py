@@ -58,15 +58,18 @@ def _parser() -> argparse.ArgumentParser:
         prog="streamfrom",
         description="Vitess-style messaging in front of MySQL and MariaDB.",
     )
-    parser.add_argument("-v", "--verbose", action="store_true", help="log every decision")
+    common = argparse.ArgumentParser(add_help=False)
+    common.add_argument("-v", "--verbose", action="store_true", help="log every decision")
     commands = parser.add_subparsers(dest="command", required=True)
-    serve = commands.add_parser("serve", help="run the proxy")
+    serve = commands.add_parser("serve", parents=[common], help="run the proxy")
     serve.add_argument("--config", type=Path, required=True, metavar="FILE")
     checking = commands.add_parser(
-        "check", help="check config, backends, privileges and message tables"
+        "check", parents=[common], help="check config, backends, privileges and message tables"
     )
     checking.add_argument("--config", type=Path, required=True, metavar="FILE")
-    showing = commands.add_parser("demo", help="run a proxy with its own database servers")
+    showing = commands.add_parser(
+        "demo", parents=[common], help="run a proxy with its own database servers"
+    )
     showing.add_argument("--shards", type=int, default=2, metavar="N")
     showing.add_argument("--port", type=int, default=15306, metavar="P")
     showing.add_argument("--data", type=Path, metavar="DIR", help="keep the data there")

@@ -51,8 +51,6 @@ class TransactionMode(StrEnum):
     """Commits shard by shard; a partial commit is reported as such."""
     SINGLE = "single"
     """Is refused."""
-    TWOPC = "twopc"
-    """Commits by XA."""
 
 
 class Role(StrEnum):

@@ -97,18 +97,29 @@ class Control:
                 async with asyncio.timeout(STATEMENT_TIMEOUT_S):
                     yield connection
             except DriverError as error:
+                failure = self._translate(error)
+                if isinstance(failure, BackendUnavailable):
+                    connection.close()
+                    # The server has restarted: what else lies here is as dead.
+                    self._drop_idle()
+                else:
+                    self._put_back(connection)
+                raise failure from error
+            except TimeoutError:
                 connection.close()
-                # The server has restarted: what else lies here is as dead.
-                self._drop_idle()
-                raise self._translate(error) from error
+                reason = f"{self._dsn}: no answer within {STATEMENT_TIMEOUT_S:g} s"
+                raise BackendUnavailable(self._keyspace, self._shard, reason) from None
             except BaseException:
                 # Cancelled or broken half way: the answer that is under way belongs to nobody.
                 connection.close()
                 raise
-            if self._closed:
-                connection.close()
-            else:
-                self._idle.append(connection)
+            self._put_back(connection)
+
+    def _put_back(self, connection: Any) -> None:
+        if self._closed:
+            connection.close()
+        else:
+            self._idle.append(connection)
 
     async def _connect(self) -> Any:
         if self._closed:

@@ -168,6 +168,15 @@ class Executor:
             reply.sequence = scanner.next_sequence
             return scanner
 
+    def deadline(self) -> float:
+        """Return until when (loop time) a statement that begins now may wait for a shard."""
+        return asyncio.get_running_loop().time() + self._failover_buffer_s
+
+    async def ride_out(self, shard: ShardRuntime, deadline: float) -> bool:
+        """Wait for *shard*, which refused a statement; False when *deadline* came first."""
+        await asyncio.sleep(_RETRY_PAUSE_S)
+        return await shard.wait_available(deadline)
+
     async def take_patiently(
         self, shard: ShardRuntime, database: str | None, shape: Shape
     ) -> Backend:
@@ -175,7 +184,7 @@ class Executor:
 
         Raises as `take`, once `failover_buffer` is over.
         """
-        deadline = asyncio.get_running_loop().time() + self._failover_buffer_s
+        deadline = self.deadline()
         while True:
             may_wait = not self.branches.open
             try:

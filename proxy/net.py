@@ -53,12 +53,12 @@ class Link(asyncio.Protocol):
     Writing is still allowed then, but a well-behaved owner stops until `writable`.
     """
 
-    __slots__ = ("_lost_bytes", "_owner", "_receive", "_tls", "_transport", "blocked", "closed")
+    __slots__ = ("_is_lost", "_owner", "_receive", "_tls", "_transport", "blocked", "closed")
 
     def __init__(self, owner_of: Callable[[Link], Owner]) -> None:
         self.blocked = False
         self.closed = False
-        self._lost_bytes: int | None = None  # what the socket had not taken when it was lost
+        self._is_lost = False
         self._tls: _Tls | None = None
         self._transport: asyncio.Transport | None = None
         self._owner = owner_of(self)
@@ -74,15 +74,10 @@ class Link(asyncio.Protocol):
             data = self._tls.encrypt(data)
         self._transport.write(data)
 
-    def unsent_bytes(self) -> int:
-        """Return how many bytes the socket has not taken: yet, or ever once it is lost."""
-        if self._lost_bytes is not None:
-            return self._lost_bytes
-        return 0 if self._transport is None else self._transport.get_write_buffer_size()
-
     def set_high_water(self, limit_bytes: int) -> None:
         """Change how many bytes may wait before `blocked`; 0 means any."""
-        if self._transport is not None and self._lost_bytes is None:
+        # A transport of uvloop refuses every call once it is lost.
+        if self._transport is not None and not self._is_lost:
             self._transport.set_write_buffer_limits(high=limit_bytes)
 
     def pause_reading(self) -> None:
@@ -118,15 +113,10 @@ class Link(asyncio.Protocol):
             self.closed = True
             self._transport.abort()
 
-    def peer_certificate_der(self) -> bytes | None:
-        """Return the peer's certificate, None without TLS."""
-        return self._tls.peer_certificate_der() if self._tls is not None else None
-
     @property
     def peer(self) -> str:
         """The peer's host, `localhost` for a Unix socket: what a login error names."""
-        name = None if self._transport is None else self._transport.get_extra_info("peername")
-        return name[0] if isinstance(name, tuple) else "localhost"
+        return self._address or "localhost"
 
     @property
     def is_unix(self) -> bool:
@@ -137,7 +127,16 @@ class Link(asyncio.Protocol):
     @property
     def is_loopback(self) -> bool:
         """True when the peer is on this machine."""
-        return self.is_unix or ipaddress.ip_address(self.peer).is_loopback
+        address = self._address
+        return self.is_unix or (
+            # None: it was gone before it could be asked.
+            address is not None and ipaddress.ip_address(address).is_loopback
+        )
+
+    @property
+    def _address(self) -> str | None:
+        name = None if self._transport is None else self._transport.get_extra_info("peername")
+        return name[0] if isinstance(name, tuple) else None
 
     # --- what asyncio calls ---------------------------------------------------------------
 
@@ -167,9 +166,8 @@ class Link(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Report the end once."""
-        # Asked now: a transport of uvloop forgets it, and refuses all calls, right after this.
-        self._lost_bytes = self.unsent_bytes()
         self.closed = True
+        self._is_lost = True
         self._owner.lost(exc)
 
     # --- TLS ------------------------------------------------------------------------------
@@ -179,11 +177,11 @@ class Link(asyncio.Protocol):
         assert self._transport is not None
         try:
             plain = self._tls.decrypt(data)
-        except ssl.SSLError as error:
+        except ssl.SSLError:
             # The alert that explains the refusal to the peer is in the outgoing BIO.
             self._transport.write(self._tls.pending())
             self.close()
-            self._owner_failed(error)
+            self._receive = _discard
             return
         answer = self._tls.pending()
         if answer:
@@ -192,10 +190,6 @@ class Link(asyncio.Protocol):
             self._owner.received(plain)
         if self._tls.ended:
             self.close()
-
-    def _owner_failed(self, error: ssl.SSLError) -> None:
-        """Let nothing that still arrives reach the owner after a TLS failure."""
-        self._receive = _discard
 
 
 def _discard(data: bytes) -> None:
@@ -254,9 +248,6 @@ class _Tls:
     def pending(self) -> bytes:
         """Return what TLS itself wants to send."""
         return self._outgoing.read()
-
-    def peer_certificate_der(self) -> bytes | None:
-        return self._object.getpeercert(binary_form=True)
 
 
 async def connect(

@@ -34,6 +34,7 @@ class Pool:
     """At most *size* connections to one server.
 
     Every connection is in one of three places: idle here, lent to a session, or being opened.
+    *on_lost* is called whenever one of them goes away by itself: the server may have.
     """
 
     def __init__(
@@ -44,12 +45,14 @@ class Pool:
         size: int,
         timeout_s: float,
         open_backend: Callable[[str | None, int], Awaitable[Backend]],
+        on_lost: Callable[[], None],
     ) -> None:
         self._keyspace = keyspace
         self._shard = shard
         self._size = size
         self._timeout_s = timeout_s
         self._open_backend = open_backend
+        self._on_lost = on_lost
         # Least recently used first: a dict keeps the order and removes in O(1).
         self._idle: dict[Backend, None] = {}
         self._lent: set[Backend] = set()
@@ -261,3 +264,5 @@ class Pool:
             # counting, so that a server that restarted can be connected to again at once.
             self._lent.discard(backend)
         self._wake_one()
+        if not self._closed:
+            self._on_lost()

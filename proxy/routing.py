@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Final
 
 from proxy.errors import BadVindexValue, MissingVindexColumn
 from sqlparse_ext.errors import Unsupported
+from sqlparse_ext.lists import share_list
 from sqlparse_ext.rows import insert_rows
-from sqlparse_ext.statements import OPAQUE, InsertSource, Kind, Number, Uses
+from sqlparse_ext.statements import OPAQUE, InsertSource, Kind, ListSlot, Number, Uses
 
 
 if TYPE_CHECKING:
@@ -189,15 +190,20 @@ class Planner:
             return Plan(self._scattered(shape, self._shards))
 
         def find(statement: Statement) -> Route:
-            shards = self._shards_of(vindex, statement.values(operands))
-            if shards is None:
+            shares = self._shares_of(vindex, statement.values(operands))
+            if shares is None:
                 return self._scattered(shape, self._shards)
-            if not shards:
+            if not shares:
                 # `id = NULL` and the like: no row matches, and any shard can say so.
                 return here
+            shards = tuple(shares)
             if len(shards) == 1:
                 return OneShard(shards[0])
-            return self._scattered(shape, shards)
+            route = self._scattered(shape, shards)
+            if isinstance(route, WriteParts) and isinstance(operands[0], ListSlot):
+                texts = share_list(statement, operands[0], shares.values())
+                return WriteParts(tuple(zip(shards, texts, strict=True)))
+            return route
 
         return Plan(find=find)
 
@@ -211,22 +217,22 @@ class Planner:
             raise Unsupported(f"{shape.verb} … RETURNING over several shards")
         return WriteParts(tuple((shard, None) for shard in shards))
 
-    def _shards_of(
+    def _shares_of(
         self, vindex: Vindex, values: list[Value] | None
-    ) -> tuple[Shard, ...] | None:
-        """Return the shards that own *values*; None when only all of them are sure."""
+    ) -> dict[Shard, list[int]] | None:
+        """Return which of *values* each shard owns; None when only all shards are sure."""
         if values is None:
             return None
-        found = set()
-        for value in values:
+        found: dict[Shard, list[int]] = {}
+        for index, value in enumerate(values):
             if value is None:
                 continue
             keyspace_id = None if isinstance(value, Number) else vindex.map(value)
             if keyspace_id is None:
                 # '5abc' = 5 is true for MySQL, and no vindex knows that.
                 return None
-            found.add(self._keyspace.shard_of(keyspace_id))
-        return tuple(shard for shard in self._shards if shard in found)
+            found.setdefault(self._keyspace.shard_of(keyspace_id), []).append(index)
+        return {shard: found[shard] for shard in self._shards if shard in found}
 
     def _routing(self, table: str) -> tuple[str, Vindex]:
         """Return the column that decides the shard of a row of *table*, and how."""

@@ -7,16 +7,17 @@ savepoint on each shard undoes the parts that had succeeded when another failed.
 
 from __future__ import annotations
 
-import asyncio
 import re
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from proxy.errors import BackendError, BackendLost, ProxyError
+from proxy.errors import BackendError, BackendLost, BackendUnavailable, ProxyError
+from proxy.executor import was_refused_undone
 from proxy.session_state import leaves_residue
 from proxy.transaction import ROLLS_BACK
 from proxy.wire.commands import query
+from proxy.wire.resultset import Err
 
 
 if TYPE_CHECKING:
@@ -76,56 +77,88 @@ async def write_parts(
     parts: Sequence[tuple[ShardRuntime, bytes]],
     shape: Shape,
 ) -> Merged:
-    """Run a write's parts side by side; all of them take effect, or none.
+    """Run a write's parts; all of them take effect, or none, outside a transaction patiently.
 
     Raises:
         BackendError: a part was refused; the other parts are undone.
         BackendUnavailable, BackendLost, PoolTimeout: as for any statement.
         PartialCommit: outside a transaction only, and then as it says.
     """
+    if executor.branches.in_transaction or not state.settings.autocommit:
+        return await _write_parts(executor, state, database, parts, shape, own=False)
+    deadline = executor.deadline()
+    while True:
+        try:
+            return await _write_parts(executor, state, database, parts, shape, own=True)
+        except (BackendUnavailable, BackendError) as error:
+            # It has taken effect nowhere: no COMMIT was sent, or the first one was refused.
+            if not _may_try_again(error):
+                raise
+            for shard, _ in parts:
+                if not await executor.ride_out(shard, deadline):
+                    raise
+
+
+def _may_try_again(error: BackendUnavailable | BackendError) -> bool:
+    if isinstance(error, BackendUnavailable):
+        return True
+    return was_refused_undone(Err(error.code, error.state, str(error).encode()))
+
+
+async def _write_parts(
+    executor: Executor,
+    state: SessionState,
+    database: str | None,
+    parts: Sequence[tuple[ShardRuntime, bytes]],
+    shape: Shape,
+    *,
+    own: bool,
+) -> Merged:
     branches = executor.branches
-    own_transaction = not branches.in_transaction and state.settings.autocommit
     # Inside one too: without autocommit this statement may be the one that opens it.
     branches.entered()
     try:
         # In the order of the shards, always: two sessions that each hold a connection the
         # other one waits for would otherwise be possible.
-        taken = [
-            (await executor.take_patiently(shard, database, shape), sql) for shard, sql in parts
-        ]
-        answers = await _run_parts(taken, undo=not own_transaction)
+        taken = [(await executor.take(shard, database, shape), sql) for shard, sql in parts]
+        answers = await _run_parts(taken, undo=not own)
     except BaseException as error:
-        if own_transaction or _undid_everything(error):
+        if own or _undid_everything(error):
             await branches.rollback()
         raise
     for (shard, _), (backend, _), ok in zip(parts, taken, answers.answers, strict=True):
         backend.in_transaction = True
         backend.has_residue = backend.has_residue or leaves_residue(shape, ok)
         branches.held[shard] = backend
-    if answers.last_insert_id:
-        state.last_insert_id = answers.last_insert_id
-    if own_transaction:
+    state.insert_id_at = next(
+        (
+            backend
+            for (backend, _), ok in zip(taken, answers.answers, strict=True)
+            if ok.last_insert_id
+        ),
+        state.insert_id_at,
+    )
+    if own:
         await branches.commit()
     return answers
 
 
 async def _run_parts(parts: Sequence[tuple[Backend, bytes]], *, undo: bool) -> Merged:
-    async def run(backend: Backend, sql: bytes) -> Answer:
-        packets = [_SAVEPOINT, query(sql)] if undo else [query(sql)]
-        return (await backend.pipeline(packets))[-1]
-
-    results = await asyncio.gather(
-        *(run(backend, sql) for backend, sql in parts), return_exceptions=True
-    )
-    failure = next((r for r in results if isinstance(r, BaseException)), None)
-    if failure is not None:
-        if undo and not _undid_everything(failure):
-            for backend, _ in parts:
+    # One after another, always in the order of the shards: side by side, two writes of the same
+    # rows could each hold one that the other waits for, and no server sees such a deadlock.
+    answers: list[Answer] = []
+    try:
+        for backend, sql in parts:
+            packets = [_SAVEPOINT, query(sql)] if undo else [query(sql)]
+            answers.append((await backend.pipeline(packets))[-1])
+    except (BackendError, BackendLost) as error:
+        if undo and not _undid_everything(error):
+            for backend, _ in parts[: len(answers) + 1]:
                 # One that is gone has undone its part, and with it the whole transaction.
                 with suppress(BackendLost):
                     await backend.command(_ROLLBACK_TO)
-        raise failure
-    return Merged(tuple(_oks(results)))
+        raise
+    return Merged(tuple(_oks(answers)))
 
 
 def _undid_everything(error: BaseException) -> bool:
@@ -162,6 +195,7 @@ async def run_everywhere(
             oks.append(answer.ok)
             executor.follow(shard, backend, statement.shape, answer.ok, answer.ok.trackers)
         except ProxyError as error:
+            backend.has_residue = True
             executor.give_back(shard, backend)
             if oks:
                 done = ", ".join(str(s) for s in shards[: len(oks)])

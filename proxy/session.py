@@ -162,7 +162,7 @@ class Session:
             return
         self._executor.client_writable()
         stream = self._statements.stream
-        if stream is not None:
+        if stream is not None and stream.resume():
             self._services.registry.ready(stream)
 
     def lost(self, error: Exception | None) -> None:

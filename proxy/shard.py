@@ -31,6 +31,7 @@ log = structlog.get_logger()
 # How often a healthy server is asked. Statements that fail ask at once, so this only bounds
 # how long a server that nobody uses may be read-only unnoticed.
 CHECK_INTERVAL_S = 2.0
+CHECK_TIMEOUT_S = 10.0
 RETRY_FIRST_S = 0.05
 RETRY_LAST_S = 1.0
 
@@ -71,6 +72,7 @@ class ShardRuntime:
             size=config.pool_size,
             timeout_s=pool_timeout_s,
             open_backend=self.open_backend,
+            on_lost=self.suspect,
         )
         self._on_change = on_change
         self._check_now = asyncio.Event()
@@ -140,7 +142,11 @@ class ShardRuntime:
     async def probe(self) -> None:
         """Ask the server now; `trouble` and `version` say what came of it."""
         try:
-            ((read_only, version),) = await self.control.rows(_HEALTH)
+            async with asyncio.timeout(CHECK_TIMEOUT_S):
+                ((read_only, version),) = await self.control.rows(_HEALTH)
+        except TimeoutError:
+            self._set(f"{self.dsn}: no answer within {CHECK_TIMEOUT_S:g} s")
+            return
         except BackendUnavailable as error:
             self._set(error.reason)
             return

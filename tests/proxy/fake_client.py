@@ -68,6 +68,30 @@ class Result:
         return 0 if self.error is None else self.error.code
 
 
+def read_result(data: bytes, capabilities: int) -> Result:
+    """Take the answer to one command apart, every packet numbered from 1."""
+    framer = Framer(1 << 30)
+    framer.next_sequence = 1
+    framer.feed(data)
+    packets = []
+    while (payload := framer.next_packet()) is not None:
+        packets.append(payload)
+    assert not framer.is_mid_packet
+    result = Result()
+    keeps_eof = not capabilities & Capability.DEPRECATE_EOF
+    if packets[0][0] in (0x00, 0xFE, 0xFF):
+        assert len(packets) == 1
+    else:
+        result.columns = packets[0][0]
+        rows = packets[1 + result.columns + keeps_eof : -1]
+        result.rows = [tuple(parse_text_row(row)) for row in rows]
+    if packets[-1][0] == 0xFF:
+        result.error = parse_err(packets[-1])
+    elif packets[-1][0] == 0x00:
+        result.ok = parse_ok(packets[-1])
+    return result
+
+
 class Client:
     """One connection to the proxy."""
 

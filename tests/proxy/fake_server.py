@@ -262,6 +262,7 @@ class Connection(asyncio.Protocol):
         self.variables: dict[str, str] = {}
         self.user_variables: set[str] = set()
         self.in_transaction = False
+        self.last_insert_id = 0
         self.was_killed = asyncio.Event()
         self._server = server
         self._commands: asyncio.Queue[CommandReceived] = asyncio.Queue()
@@ -368,6 +369,7 @@ class Connection(asyncio.Protocol):
                 self.variables.clear()
                 self.user_variables.clear()
                 self.in_transaction = False
+                self.last_insert_id = 0
                 await self._answer(self._server.answer_to("RESET") or Ok(), "")
             case Command.FIELD_LIST:
                 self._note("FIELD_LIST " + rest.rstrip("\0"))
@@ -450,6 +452,8 @@ class Connection(asyncio.Protocol):
                 if "MariaDB" not in self._server.version or "0900" not in collation
             )
             return Rows(("COLLATION_NAME",), tuple((name.encode(),) for name in names))
+        if "LAST_INSERT_ID()" in sql:
+            return rows_of(self.last_insert_id)
         if "information_schema.tables" in sql:
             return Rows(("table_name", "table_comment"))
         return rows_of(1)
@@ -466,6 +470,9 @@ class Connection(asyncio.Protocol):
                 name, value = found[1].lower(), found[2].strip("'").replace("''", "'")
                 if found[0].startswith("@") and not found[0].startswith("@@"):
                     self.user_variables.add(name)
+                    continue
+                if name == "last_insert_id":
+                    self.last_insert_id = int(value)
                     continue
                 if name == "autocommit":
                     value = "ON" if value.upper() in {"1", "ON", "TRUE"} else "OFF"
@@ -547,6 +554,7 @@ class Connection(asyncio.Protocol):
         flags = self._wire.capabilities
         match part:
             case Ok():
+                self.last_insert_id = part.last_insert_id or self.last_insert_id
                 return [
                     ok_packet(
                         part.affected_rows,

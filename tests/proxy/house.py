@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from proxy.app import Application
 from proxy.config import Config, KeyspaceConfig, Server, ShardConfig, TransactionMode
+from proxy.executor import Executor
+from proxy.reply import Reply
+from proxy.session_state import SessionState, Transaction
+from proxy.settings import names
 from proxy.shard import ShardRuntime
+from proxy.transaction import Branches, PendingEffects
+from proxy.wire.commands import query
 from proxy.wire.constants import FieldType
-from tests.proxy.fake_client import Client
+from tests.proxy.fake_client import MODERN, Client, read_result
 from tests.proxy.fake_server import Rows
 from tests.proxy.keyspaces import VSCHEMA
+from tests.sqlparse_ext.facts import statement
 
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import AsyncIterator, Coroutine
 
     from proxy.net import Link
+    from sqlparse_ext.messages import Effect
+    from tests.proxy.fake_client import Result
     from tests.proxy.fake_server import FakeServer
 
 
@@ -29,9 +38,9 @@ class RecordingLink:
     def __init__(self) -> None:
         self.written = bytearray()
         self.blocked = False
+        self.room_bytes = 1 << 40
         self.closed = False
         self.peer = "127.0.0.1"
-        self.unsent = 0
         self.high_water_bytes: int | None = None
         self.is_reading = True
 
@@ -42,14 +51,13 @@ class RecordingLink:
     def write(self, data: bytes) -> None:
         if not self.closed:
             self.written += data
+            self.room_bytes -= len(data)
+            self.blocked = self.blocked or self.room_bytes < 0
 
     def close(self) -> None:
         self.closed = True
 
     abort = close
-
-    def unsent_bytes(self) -> int:
-        return self.unsent
 
     def set_high_water(self, limit_bytes: int) -> None:
         self.high_water_bytes = limit_bytes
@@ -61,21 +69,58 @@ class RecordingLink:
         self.is_reading = True
 
 
-class Background:
-    """What `spawn` was given, as tasks."""
+class Desk:
+    """The shell of one session without its sockets: an executor before real shards.
 
-    def __init__(self) -> None:
-        self.tasks: list[asyncio.Task[None]] = []
+    Attributes:
+        published: (shard, table, effects) as the engine was told them.
+    """
 
-    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        import asyncio
+    def __init__(
+        self,
+        *shards: ShardRuntime,
+        may_span_shards: bool = True,
+        failover_buffer_s: float = 1.0,
+        capabilities: int = MODERN,
+    ) -> None:
+        self.shards = shards
+        self.link = RecordingLink()
+        self.state = SessionState(int(capabilities), names("utf8mb4", "utf8mb4_general_ci"))
+        self.published: list[tuple[str, str, list[Effect]]] = []
+        self.effects = PendingEffects(
+            lambda shard, table, effects: self.published.append((shard.name, table, effects))
+        )
+        self.branches = Branches(self.state, self.effects, may_span_shards=may_span_shards)
+        self.spawned: list[asyncio.Task[None]] = []
+        self.executor = Executor(
+            self.state,
+            self.link.link,
+            self.branches,
+            failover_buffer_s=failover_buffer_s,
+            spawn=self._spawn,
+        )
 
-        self.tasks.append(asyncio.ensure_future(work))
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        self.spawned.append(asyncio.ensure_future(work))
 
-    async def done(self) -> None:
-        """Wait for all of it; its failures are the test's."""
-        for task in self.tasks:
-            await task
+    async def run(self, sql: str, shard: int = 0, database: str | None = "db") -> Result:
+        """Run a statement on a shard as a session would; return what the client reads."""
+        at = len(self.link.written)
+        reply = Reply(self.link.link, self.state, 1)
+        found = statement(sql)
+        await self.executor.relay_on(
+            self.shards[shard], database, query(found.sql), found.shape, reply
+        )
+        return read_result(bytes(self.link.written[at:]), self.state.capabilities)
+
+    async def begin(self, sql: str = "BEGIN") -> None:
+        """Open a transaction that reaches each shard when a statement does."""
+        self.state.transaction = Transaction(sql.encode())
+
+    async def leave(self) -> None:
+        """End the session, and wait for what that sets off."""
+        self.executor.forget()
+        await asyncio.gather(*self.spawned)
 
 
 SERVER = Server(
@@ -96,7 +141,7 @@ SERVER = Server(
 
 
 def shard_config(
-    server: FakeServer, name: str = "-", *, pool_size: int = 4, **dsn: object
+    server: FakeServer, name: str = "-", *, pool_size: int = 4, **dsn: Any
 ) -> ShardConfig:
     """Return the configuration of a shard on *server*."""
     return ShardConfig(name, server.dsn(**dsn), (), pool_size)

@@ -88,7 +88,7 @@ def test_every_server_key_is_taken(read, folder):
         shutdown_grace = 2
         schema_reload = 3
         pool_timeout = 4
-        transaction_mode = "twopc"
+        transaction_mode = "single"
         [server.tls]
         cert = "server.pem"
         key = "server.key"
@@ -102,7 +102,7 @@ def test_every_server_key_is_taken(read, folder):
     assert (server.connect_timeout_s, server.failover_buffer_s) == (1.5, 0)
     assert (server.stream_grace_s, server.shutdown_grace_s) == (1, 2)
     assert (server.schema_reload_s, server.pool_timeout_s) == (3, 4)
-    assert server.transaction_mode is TransactionMode.TWOPC
+    assert server.transaction_mode is TransactionMode.SINGLE
     assert server.tls is not None
     assert server.tls.cert == str(folder / "server.pem")
     assert server.tls.key == str(folder / "server.key")
@@ -236,7 +236,7 @@ FAULTS = [
     ),
     (
         server('transaction_mode = "2pc"'),
-        'server.transaction_mode: expected "multi" or "single" or "twopc", got "2pc"',
+        'server.transaction_mode: expected "multi" or "single", got "2pc"',
     ),
     (server("tls = true"), "server.tls: expected a table, got true"),
     (server("[server.tls]"), "server.tls.cert: missing; expected a path"),
@@ -279,7 +279,7 @@ FAULTS = [
     ),
     (
         user('name = "a"\npassword_hash = "hunter2"'),
-        'users[0].password_hash: expected ',
+        "users[0].password_hash: expected ",
     ),
     (user(f'name = "a"\npassword_hash = "{NATIVE[:-1]}"'), "users[0].password_hash: expected"),
     (user(f'name = "a"\npassword_hash = "{NATIVE[:-1]}x"'), "users[0].password_hash: expected"),

@@ -29,7 +29,12 @@ def route(sql, **options):
 
 @pytest.mark.parametrize(
     "sql",
-    ["SELECT COUNT(*) FROM a JOIN b", "XA START 'x'", "LOAD DATA INFILE 'x' INTO TABLE t", "gibberish"],
+    [
+        "SELECT COUNT(*) FROM a JOIN b",
+        "XA START 'x'",
+        "LOAD DATA INFILE 'x' INTO TABLE t",
+        "gibberish",
+    ],
 )
 def test_everything_goes_to_the_only_shard(sql):
     assert route(sql, keyspace=PLAIN) == OneShard(PLAIN.shards[0])
@@ -45,7 +50,10 @@ def test_a_target_of_one_shard_takes_everything_too():
         ("SELECT * FROM t WHERE id = 5", LOW_SHARD),
         (f"SELECT * FROM t WHERE id = {HIGH}", HIGH_SHARD),
         (f"SELECT * FROM t WHERE x = 1 AND T.ID = '{HIGH}'", HIGH_SHARD),
-        (f"SELECT COUNT(*), MAX(a) FROM t WHERE id IN ({HIGH}, {HIGH + 1}) LIMIT 2", HIGH_SHARD),
+        (
+            f"SELECT COUNT(*), MAX(a) FROM t WHERE id IN ({HIGH}, {HIGH + 1}) LIMIT 2",
+            HIGH_SHARD,
+        ),
         (f"SELECT * FROM t WHERE id IN ({HIGH}, NULL)", HIGH_SHARD),
         ("SELECT * FROM t WHERE id = NULL", LOW_SHARD),
         (f"UPDATE t SET a = 1 WHERE id = {HIGH} LIMIT 1", HIGH_SHARD),
@@ -93,10 +101,24 @@ def test_a_select_that_names_no_shard_concatenates_all(sql):
 
 @pytest.mark.parametrize(
     "sql",
-    ["UPDATE t SET a = 1", "DELETE FROM t WHERE a = 1", f"DELETE FROM t WHERE id IN (1, {HIGH})"],
+    [
+        "UPDATE t SET a = 1",
+        "DELETE FROM t WHERE a = 1",
+        f"DELETE FROM t WHERE id IN (1, NULL, {HIGH})",
+    ],
 )
 def test_a_write_that_names_no_shard_runs_on_all_as_it_is(sql):
     assert route(sql) == WriteParts(tuple((shard, None) for shard in BOTH))
+
+
+def test_a_write_by_ids_names_to_each_shard_its_own():
+    sql = f"UPDATE t SET a = 1 WHERE id IN ({HIGH}, 1, 2) AND b = 3"
+    assert route(sql) == WriteParts(
+        (
+            (BOTH[0], b"UPDATE t SET a = 1 WHERE id IN (1, 2) AND b = 3"),
+            (BOTH[1], b"UPDATE t SET a = 1 WHERE id IN (%d) AND b = 3" % HIGH),
+        )
+    )
 
 
 @pytest.mark.parametrize("sql", ["CREATE TABLE x (id INT)", "DROP TABLE t", "TRUNCATE t"])
@@ -226,10 +248,14 @@ def test_a_value_that_no_shard_owns_is_an_error_as_on_a_server(value, code):
         assert refused.value.wire_code()[0] == code
 
 
-@pytest.mark.parametrize("rows", [f"({HIGH})", f"(1), ({HIGH})", f"(1), ({HIGH // 2}), ({HIGH})"])
+@pytest.mark.parametrize(
+    "rows", [f"({HIGH})", f"(1), ({HIGH})", f"(1), ({HIGH // 2}), ({HIGH})"]
+)
 def test_a_row_outside_of_a_narrowed_target_is_refused_and_not_dropped(rows):
     with pytest.raises(Unsupported, match="a row of shard '80-c0', which is not in the target"):
-        route(f"INSERT INTO t (id) VALUES {rows}", keyspace=QUARTERS, shards=QUARTERS.shards[:2])
+        route(
+            f"INSERT INTO t (id) VALUES {rows}", keyspace=QUARTERS, shards=QUARTERS.shards[:2]
+        )
 
 
 def test_a_narrowed_target_shows_its_own_rows_only():
@@ -259,5 +285,7 @@ def test_plans_are_dropped_before_they_fill_the_memory(monkeypatch):
 
 
 def test_qualifiers_are_the_schemas_that_may_be_keyspaces():
-    found = qualifiers(shape("SELECT * FROM a.t JOIN b.t JOIN u JOIN INFORMATION_SCHEMA.tables"))
+    found = qualifiers(
+        shape("SELECT * FROM a.t JOIN b.t JOIN u JOIN INFORMATION_SCHEMA.tables")
+    )
     assert found == {"a", "b"}

@@ -23,7 +23,12 @@ def sysvar(name, value):
 
 
 def ok(**fields):
-    return Ok(**({"affected_rows": 0, "last_insert_id": 0, "status": 2, "warnings": 0, "info": b""} | fields))
+    return Ok(
+        **(
+            {"affected_rows": 0, "last_insert_id": 0, "status": 2, "warnings": 0, "info": b""}
+            | fields
+        )
+    )
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,8 @@ def test_what_was_forgotten_still_compares_by_its_contents():
 
 
 @pytest.mark.parametrize(
-    ("value", "expected"), [("ON", True), ("1", True), ("on", True), ("OFF", False), ("0", False)]
+    ("value", "expected"),
+    [("ON", True), ("1", True), ("on", True), ("OFF", False), ("0", False)],
 )
 def test_autocommit_is_read_as_the_tracker_spells_it(value, expected):
     assert Settings([("autocommit", value)]).autocommit is expected
@@ -104,7 +105,9 @@ def test_the_collation_is_set_behind_the_character_sets_that_would_reset_it():
 
 @given(values, values)
 def test_a_connection_fits_unless_it_has_a_variable_the_session_lacks(known, wanted):
-    assert Settings(wanted.items()).fits(Settings(known.items())) == (known.keys() <= wanted.keys())
+    assert Settings(wanted.items()).fits(Settings(known.items())) == (
+        known.keys() <= wanted.keys()
+    )
 
 
 @given(values, values)

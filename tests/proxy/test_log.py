@@ -1,0 +1,115 @@
+import io
+import json
+import logging
+import sys
+from contextlib import contextmanager
+from unittest import mock
+
+import structlog
+
+from proxy import log
+from proxy.config import Secret
+
+
+class Stderr(io.StringIO):
+    """A terminal or a pipe."""
+
+    def __init__(self, *, is_terminal):
+        super().__init__()
+        self._is_terminal = is_terminal
+
+    def isatty(self):
+        return self._is_terminal
+
+    @property
+    def lines(self):
+        return self.getvalue().splitlines()
+
+
+@contextmanager
+def configured(*, is_terminal=False, **options):
+    """Standard error while logging goes there; afterwards everything is as it was."""
+    stderr = Stderr(is_terminal=is_terminal)
+    loggers = [logging.getLogger(name) for name in (None, "sqlglot", "asyncmy")]
+    before = [(logger, logger.level) for logger in loggers]
+    handlers = loggers[0].handlers[:]
+    with mock.patch.object(sys, "stderr", stderr):
+        log.configure(**options)
+        try:
+            yield stderr
+        finally:
+            structlog.reset_defaults()
+            loggers[0].handlers[:] = handlers
+            for logger, level in before:
+                logger.setLevel(level)
+
+
+def test_a_piped_line_is_json_with_time_level_and_who_is_concerned():
+    with configured() as stderr:
+        structlog.get_logger().bind(connection=7).warning("login refused", user="app")
+    (line,) = map(json.loads, stderr.lines)
+    assert line.pop("timestamp").endswith("Z")
+    assert line == {
+        "event": "login refused",
+        "level": "warning",
+        "connection": 7,
+        "user": "app",
+    }
+
+
+def test_the_engines_lines_look_the_same():
+    with configured() as stderr:
+        logging.getLogger("engine.registry").warning("%s: %s", "shop", "gone")
+    (line,) = map(json.loads, stderr.lines)
+    assert (line["event"], line["level"]) == ("shop: gone", "warning")
+    assert "timestamp" in line
+
+
+def test_a_trace_is_one_line_too():
+    with configured() as stderr:
+        try:
+            raise ValueError("boom")
+        except ValueError as error:
+            structlog.get_logger().exception("internal error", exc_info=error)
+            logging.getLogger("engine.runner").error("failed", exc_info=error)
+    for line in map(json.loads, stderr.lines):
+        assert "ValueError: boom" in line["exception"]
+    assert len(stderr.lines) == 2
+
+
+def levels_logged(**options):
+    with configured(**options) as stderr:
+        for logger in (structlog.get_logger(), logging.getLogger("engine")):
+            for level in ("debug", "info", "warning", "error"):
+                getattr(logger, level)("x")
+    return [json.loads(line)["level"] for line in stderr.lines]
+
+
+def test_decisions_are_logged_if_asked_for_and_a_quiet_proxy_tells_faults_only():
+    everything = ["debug", "info", "warning", "error"]
+    assert levels_logged() == everything[1:] * 2
+    assert levels_logged(verbose=True) == everything * 2
+    assert levels_logged(quiet=True) == everything[3:] * 2
+
+
+def test_a_terminal_gets_lines_for_people():
+    with configured(is_terminal=True) as stderr:
+        structlog.get_logger().info("listening", port=5)
+    (line,) = stderr.lines
+    assert "listening" in line
+    assert not line.startswith("{")
+
+
+def test_a_secret_that_reaches_a_logger_stays_one():
+    with configured() as stderr:
+        structlog.get_logger().info(
+            "x", password=Secret("sesame"), nested={"p": Secret("sesame")}
+        )
+    assert "sesame" not in stderr.getvalue()
+
+
+def test_libraries_that_tell_what_they_also_raise_are_quiet():
+    with configured() as stderr:
+        logging.getLogger("sqlglot").warning("contains unsupported syntax")
+        logging.getLogger("asyncmy").error("Cannot connect")
+    assert stderr.lines == []

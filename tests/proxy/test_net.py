@@ -1,0 +1,267 @@
+import asyncio
+import ssl
+from contextlib import asynccontextmanager
+
+import pytest
+
+from proxy import net
+from proxy.net import Link
+from tests.proxy.certificates import write_certificate
+from tests.proxy.fake_server import until
+
+
+pytestmark = pytest.mark.usefixtures("calm")
+
+
+class Owner:
+    """Keeps what its link tells it."""
+
+    def __init__(self, link):
+        self.link = link
+        self.got = bytearray()
+        self.told = []
+
+    def connected(self):
+        self.told.append("connected")
+
+    def received(self, data):
+        self.got += data
+
+    def lost(self, error):
+        self.told.append("lost")
+
+    def writable(self):
+        self.told.append("writable")
+
+
+@asynccontextmanager
+async def pair():
+    """An accepted link and the one that connected to it, as owners."""
+    accepted = []
+
+    def accept(link):
+        accepted.append(Owner(link))
+        return accepted[-1]
+
+    listener = await net.listen_tcp(accept, "127.0.0.1", 0, backlog=1)
+    port = listener.sockets[0].getsockname()[1]
+    connected = []
+
+    def owner_of(link):
+        connected.append(Owner(link))
+        return connected[-1]
+
+    await net.connect(owner_of, host="127.0.0.1", port=port, unix_socket=None, timeout_s=5)
+    await until(lambda: accepted and accepted[0].told)
+    try:
+        yield accepted[0], connected[0]
+    finally:
+        accepted[0].link.abort()
+        connected[0].link.abort()
+        listener.close()
+        await until(lambda: "lost" in accepted[0].told and "lost" in connected[0].told)
+
+
+@pytest.fixture
+def contexts(tmp_path):
+    """The two sides of TLS."""
+    certificate, key = write_certificate(tmp_path)
+    serving = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    serving.load_cert_chain(certificate, key)
+    asking = ssl.create_default_context(cafile=certificate)
+    return serving, asking
+
+
+async def test_bytes_go_both_ways_and_the_end_is_told_once():
+    async with pair() as (server, client):
+        client.link.write(b"question")
+        await until(lambda: server.got == b"question")
+        server.link.write(b"answer")
+        server.link.close()
+        await until(lambda: "lost" in client.told)
+        assert client.got == b"answer"
+    assert server.told == client.told == ["connected", "lost"]
+
+
+async def test_what_is_written_to_a_closed_link_vanishes():
+    async with pair() as (server, client):
+        client.link.close()
+        client.link.write(b"late")
+        client.link.close()
+        client.link.pause_reading()
+        client.link.resume_reading()
+        await until(lambda: "lost" in server.told)
+        assert server.got == b""
+        client.link.set_high_water(0)
+
+
+async def test_a_peer_that_does_not_read_blocks_the_link_until_it_does():
+    async with pair() as (server, client):
+        client.link.pause_reading()
+        client.link.pause_reading()
+        while not server.link.blocked:
+            server.link.write(bytes(1 << 16))
+        client.link.resume_reading()
+        client.link.resume_reading()
+        await until(lambda: "writable" in server.told)
+        assert not server.link.blocked
+
+
+async def test_a_high_water_mark_of_nothing_blocks_at_once():
+    async with pair() as (server, client):
+        server.link.set_high_water(0)
+        client.link.pause_reading()
+        written = 0
+        while not server.link.blocked:
+            server.link.write(bytes(1 << 16))
+            written += 1 << 16
+        # Had any byte waited before the last write, it would have been blocked then.
+        assert written > 1 << 16
+        client.link.resume_reading()
+        await until(lambda: not server.link.blocked)
+
+
+async def test_the_peer_is_named_and_known_to_be_near():
+    async with pair() as (server, _):
+        assert server.link.peer == "127.0.0.1"
+        assert server.link.is_loopback
+        assert not server.link.is_unix
+
+
+class Transport(asyncio.Transport):
+    """One whose peer is whatever the test says."""
+
+    def __init__(self, peername):
+        super().__init__({"peername": peername})
+
+    def set_write_buffer_limits(self, high=None, low=None):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("peername", "peer", "is_near"),
+    [
+        (("127.0.0.1", 5), "127.0.0.1", True),
+        (("::1", 5, 0, 0), "::1", True),
+        (("192.0.2.7", 5), "192.0.2.7", False),
+        (("fe80::1%eth0", 5, 0, 3), "fe80::1%eth0", False),
+        # It hung up before it could be asked who it is.
+        (None, "localhost", False),
+    ],
+)
+def test_only_this_machines_addresses_are_loopback(peername, peer, is_near):
+    link = Link(Owner)
+    link.connection_made(Transport(peername))
+    assert (link.peer, link.is_loopback) == (peer, is_near)
+
+
+async def test_a_unix_socket_is_this_machine(tmp_path):
+    path = str(tmp_path / "s.sock")
+    accepted, connected = [], []
+
+    def owner_of(owners):
+        def make(link):
+            owners.append(Owner(link))
+            return owners[-1]
+
+        return make
+
+    listener = await net.listen_unix(owner_of(accepted), path, backlog=1)
+    await net.connect(owner_of(connected), host="", port=0, unix_socket=path, timeout_s=5)
+    await until(lambda: accepted and accepted[0].told)
+    assert accepted[0].link.is_unix
+    assert accepted[0].link.is_loopback
+    assert accepted[0].link.peer == "localhost"
+    connected[0].link.abort()
+    await until(lambda: "lost" in accepted[0].told)
+    listener.close()
+    net.remove_socket(path)
+    net.remove_socket(path)
+
+
+async def test_nobody_listening_is_an_error_of_the_system(tmp_path):
+    with pytest.raises(OSError, match="Connect call failed"):
+        await net.connect(Owner, host="127.0.0.1", port=1, unix_socket=None, timeout_s=5)
+    with pytest.raises(FileNotFoundError):
+        await net.connect(
+            Owner, host="", port=0, unix_socket=str(tmp_path / "none"), timeout_s=5
+        )
+
+
+# --- TLS -------------------------------------------------------------------------------
+
+
+async def begin_tls(server, client, contexts):
+    serving, asking = contexts
+    server.link.start_tls(serving, server_side=True, hostname=None, early=b"")
+    client.link.start_tls(asking, server_side=False, hostname="localhost", early=b"")
+
+
+async def test_tls_begins_in_the_middle_and_what_was_written_waits_for_it(contexts):
+    async with pair() as (server, client):
+        client.link.write(b"plain.")
+        await until(lambda: server.got == b"plain.")
+        await begin_tls(server, client, contexts)
+        client.link.write(b"first.")
+        server.link.write(b"greeting.")
+        client.link.write(b"second.")
+        await until(lambda: server.got == b"plain.first.second.")
+        await until(lambda: client.got == b"greeting.")
+        client.link.write(b"")
+        client.link.write(bytes(1 << 20))
+        await until(lambda: len(server.got) > 1 << 20)
+
+
+async def test_a_hello_that_came_with_the_request_for_tls_is_not_lost(contexts):
+    serving, asking = contexts
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    hello = asking.wrap_bio(incoming, outgoing, server_hostname="localhost")
+    with pytest.raises(ssl.SSLWantReadError):
+        hello.do_handshake()
+    async with pair() as (server, client):
+        server.link.start_tls(serving, server_side=True, hostname=None, early=outgoing.read())
+        await until(lambda: client.got)
+        incoming.write(bytes(client.got))
+        hello.do_handshake()
+        hello.write(b"secret")
+        client.link.write(outgoing.read())
+        await until(lambda: server.got == b"secret")
+
+
+async def test_noise_instead_of_tls_closes_and_never_reaches_the_owner(contexts):
+    async with pair() as (server, client):
+        server.link.start_tls(contexts[0], server_side=True, hostname=None, early=b"")
+        client.link.write(b"\x03SELECT 1 in the clear")
+        client.link.write(b"and more")
+        await until(lambda: "lost" in server.told)
+        assert server.got == b""
+
+
+async def test_a_certificate_of_another_host_is_refused(contexts):
+    async with pair() as (server, client):
+        serving, asking = contexts
+        server.link.start_tls(serving, server_side=True, hostname=None, early=b"")
+        client.link.start_tls(asking, server_side=False, hostname="example.com", early=b"")
+        client.link.write(b"password")
+        await until(lambda: "lost" in client.told)
+        assert server.got == b""
+
+
+async def test_the_end_of_tls_is_the_end_of_the_link(contexts):
+    serving, asking = contexts
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    peer = asking.wrap_bio(incoming, outgoing, server_hostname="localhost")
+    async with pair() as (server, client):
+        server.link.start_tls(serving, server_side=True, hostname=None, early=b"")
+        with pytest.raises(ssl.SSLWantReadError):
+            peer.do_handshake()
+        client.link.write(outgoing.read())
+        await until(lambda: client.got)
+        incoming.write(bytes(client.got))
+        peer.do_handshake()
+        peer.write(b"bye")
+        with pytest.raises(ssl.SSLWantReadError):
+            peer.unwrap()
+        client.link.write(outgoing.read())
+        await until(lambda: "lost" in server.told)
+        assert server.got == b"bye"
