@@ -5,6 +5,7 @@ A goal that is missed on a noisy machine is shown, and is no failure; a failed a
 
 import argparse
 import json
+import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -16,15 +17,17 @@ import pymysql
 from bench.audit import AuditError
 from bench.connection import QueryError
 from bench.fleet import FleetError, raise_file_limit
-from bench.lab import Lab, LabError
-from bench.machine import facts
+from bench.lab import Lab
+from bench.machine import Disturbance, facts
 from bench.plan import Plan
+from bench.processes import LabError
 from bench.profile import show
 from bench.report import Figure, table
 from bench.workloads import WORKLOADS
 from proxy.embedded import EmbeddedServerError, Family
 
 
+NOISE = 5.0  # percent of all processors' time; what is below hardly moves a ratio
 FAILURES = (
     AuditError,
     EmbeddedServerError,
@@ -40,8 +43,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run what the command line asks for; return the exit code."""
     options = _options(arguments)
     raise_file_limit()
+    # So that a plain kill, too, stops the servers and removes their folder.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     figures: list[Figure] = []
     failed: dict[str, str] = {}
+    others: dict[str, float] = {}
+    about: dict[str, Any] = {}
     family = Family(options.server) if options.server else None
     try:
         with Lab(family, sampled=options.profile) as lab:
@@ -54,24 +61,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
             plan = Plan(lab, options.quick, _say)
             for name in options.names or WORKLOADS:
                 start = time.monotonic()
+                disturbance = Disturbance(lab.server_pids)
                 _say(f"{name} ...")
                 try:
                     figures += WORKLOADS[name](plan)
                 except FAILURES as error:
                     failed[name] = f"{type(error).__name__}: {error}"
                     _say(f"  {failed[name]}\n  the proxy's log ends with:\n{lab.proxy_log()}")
+                others[name] = round(disturbance.percent(), 1)
                 _say(f"  {time.monotonic() - start:.0f} s")
             for profile in lab.profiles:
                 if profile.exists():
                     print(show(profile), end="\n\n")
+    except KeyboardInterrupt:
+        _say("bench: interrupted; this was measured:")
+        failed["the run"] = "interrupted"
     except (LabError, EmbeddedServerError) as error:
         _say(f"bench: {error}")
         return 1
     if figures:
         print(table(figures))
+    disturbed = [f"{name} {share:.0f} %" for name, share in others.items() if share >= NOISE]
+    if disturbed:
+        print(f"Other work kept the processors busy meanwhile: {', '.join(disturbed)}.")
     for name, problem in failed.items():
         print(f"{name} failed: {problem.splitlines()[0]}")
     if options.json:
+        about["other_work_percent"] = others
         _write(options.json, about, figures, failed)
     return 1 if failed else 0
 

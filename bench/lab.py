@@ -6,11 +6,8 @@ when a block is left, by the kernel's parent-death signal or the server's guard 
 
 import contextlib
 import json
-import re
+import os
 import shutil
-import signal
-import socket
-import subprocess
 import sys
 import tempfile
 import time
@@ -22,21 +19,16 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import pymysql
 
-from bench.fleet import die_with_parent
 from bench.machine import Usage, usage
+from bench.processes import HOST, LabError, await_port, free_port, logged_port, process, tail
 from proxy.embedded import EmbeddedServer, Family, family_of, find_server
 
 
 if TYPE_CHECKING:
     from pymysql.connections import Connection
 
-HOST: Final = "127.0.0.1"
-ROOT: Final = Path(__file__).parents[1]
-START_S: Final = 30.0
-STOP_S: Final = 20.0
 SETTLE_S: Final = 10.0
 HISTORY_MAX: Final = 2000
-LISTENING: Final = re.compile(r"^(?=.*\blistening\b).*\bport\W{1,4}(\d+)", re.MULTILINE)
 MYSQL9: Final = Path("/opt/mysql9")
 
 # A server somebody tuned: nothing here trades durability away.
@@ -58,10 +50,6 @@ DURABLE_SETTINGS: Final = (
     "log_bin",
     "innodb_buffer_pool_size",
 )
-
-
-class LabError(Exception):
-    """Something of the laboratory did not start, or broke."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,13 +232,17 @@ class Lab:
             program += ["bench.profile", str(self.profiles[-1])]
         program += ["proxy", "serve", "--config", str(config)]
         log = config.with_suffix(".log")
-        with _process(program, log) as process:
-            yield Endpoint(_listening_port(process, log), process.pid)
+        with process(program, log) as running:
+            yield Endpoint(logged_port(running, log), running.pid)
+
+    def server_pids(self) -> list[int]:
+        """Return the process ids of the servers that run."""
+        return [server.pid for server in self._servers if server.pid is not None]
 
     def proxy_log(self) -> str:
         """Return the end of what the last proxy logged."""
         log = self.folder / f"proxy-{self._started}.log"
-        return _tail(log).strip() if log.exists() else ""
+        return tail(log).strip() if log.exists() else ""
 
     @contextlib.contextmanager
     def router(self) -> Iterator[Endpoint]:
@@ -259,7 +251,7 @@ class Lab:
         assert program is not None
         folder = self.folder / "router"
         folder.mkdir(exist_ok=True)
-        port = _free_port()
+        port = free_port()
         plugins = MYSQL9 / "root/usr/lib/mysqlrouter/plugin"
         lines = [
             "[DEFAULT]",
@@ -267,7 +259,7 @@ class Lab:
             f"logging_folder={folder}",
             f"runtime_folder={folder}",
             f"data_folder={folder}",
-            *(["user=root"] if _is_root() else []),
+            *(["user=root"] if os.geteuid() == 0 else []),
             "[routing:bench]",
             f"bind_address={HOST}",
             f"bind_port={port}",
@@ -281,9 +273,9 @@ class Lab:
         config = folder / "router.conf"
         config.write_text("\n".join(lines) + "\n")
         log = folder / "output.log"
-        with _process([str(program), "-c", str(config)], log) as process:
-            _await_port(port, process, log)
-            yield Endpoint(port, process.pid)
+        with process([str(program), "-c", str(config)], log) as running:
+            await_port(port, running, log)
+            yield Endpoint(port, running.pid)
 
     def _history(self) -> int:
         rows = self.execute(
@@ -314,66 +306,3 @@ def router_program() -> Path | None:
     """Return MySQL Router's program, None where it is not installed."""
     found = shutil.which("mysqlrouter") or shutil.which("mysqlrouter", path=MYSQL9 / "bin")
     return Path(found) if found else None
-
-
-def _is_root() -> bool:
-    return Path("/proc/self").stat().st_uid == 0
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        return int(probe.getsockname()[1])
-
-
-@contextlib.contextmanager
-def _process(program: list[str], log: Path) -> Iterator["subprocess.Popen[bytes]"]:
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            program,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            cwd=ROOT,
-            preexec_fn=die_with_parent,  # noqa: PLW1509 - the harness has but one thread
-            start_new_session=True,
-        )
-    try:
-        yield process
-        if process.poll() is not None:
-            raise LabError(
-                f"{program[-1]}: ended by itself ({process.returncode}):{_tail(log)}"
-            )
-    finally:
-        process.send_signal(signal.SIGTERM)
-        try:
-            process.wait(STOP_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-
-
-def _listening_port(process: "subprocess.Popen[bytes]", log: Path) -> int:
-    deadline = time.monotonic() + START_S
-    while not (found := LISTENING.search(log.read_text(errors="replace"))):
-        if process.poll() is not None or time.monotonic() > deadline:
-            raise LabError(f"the proxy does not listen; it said:{_tail(log)}")
-        time.sleep(0.02)
-    return int(found[1])
-
-
-def _await_port(port: int, process: "subprocess.Popen[bytes]", log: Path) -> None:
-    deadline = time.monotonic() + START_S
-    while True:
-        try:
-            pymysql.connect(host=HOST, port=port, user="root").close()
-        except pymysql.MySQLError as error:
-            if process.poll() is not None or time.monotonic() > deadline:
-                raise LabError(f"MySQL Router does not serve: {error}{_tail(log)}") from error
-            time.sleep(0.05)
-        else:
-            return
-
-
-def _tail(log: Path) -> str:
-    return "\n" + log.read_text(errors="replace")[-3000:]

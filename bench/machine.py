@@ -3,8 +3,10 @@
 import datetime
 import os
 import platform
+import resource
 import tempfile
 import time
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -40,6 +42,37 @@ def usage(pid: int) -> Usage:
     )
 
 
+class Disturbance:
+    """How busy others keep this machine, from now until `percent` is asked for.
+
+    By then all processes started in between must have ended, except *lasting* ones.
+    """
+
+    def __init__(self, lasting: Callable[[], Iterable[int]]) -> None:
+        self._lasting = lasting
+        self._busy_s, self._all_s = _machine_s()
+        self._own_s = self._own()
+
+    def percent(self) -> float:
+        """Return the share of all processors' time that went to other work than ours."""
+        own_s = self._own() - self._own_s
+        busy_s, all_s = _machine_s()
+        other_s = busy_s - self._busy_s - own_s
+        return max(other_s / max(all_s - self._all_s, 1e-9), 0) * 100
+
+    def _own(self) -> float:
+        mine, children = (
+            resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+        )
+        return (
+            mine.ru_utime
+            + mine.ru_stime
+            + children.ru_utime
+            + children.ru_stime
+            + sum(usage(pid).cpu_s for pid in self._lasting())
+        )
+
+
 def facts(folder: Path) -> dict[str, Any]:
     """Return this machine's facts; *folder* is on the disk the servers will use."""
     return {
@@ -52,6 +85,14 @@ def facts(folder: Path) -> dict[str, Any]:
         "load_at_start": os.getloadavg()[0],
         "sync_write_ms": round(_sync_write_ms(folder), 3),
     }
+
+
+def _machine_s() -> tuple[float, float]:
+    """Return the busy seconds of all processors since the machine's start, and all seconds."""
+    with Path("/proc/stat").open() as file:
+        user, nice, system, idle, waiting, *other = map(int, file.readline().split()[1:9])
+    busy = user + nice + system + sum(other)
+    return busy / TICKS_PER_S, (busy + idle + waiting) / TICKS_PER_S
 
 
 def _processor() -> str:

@@ -325,7 +325,8 @@ class Backend:
             raise
         self.owner = owner
         self.settings = settings
-        self.database = database
+        if database is not None:
+            self.database = database
 
     async def last_insert_id(self) -> int:
         """Return LAST_INSERT_ID() of this connection. Raises as `run`.

@@ -95,8 +95,13 @@ class View:
 
     @property
     def database(self) -> str:
-        """The real database's name, the same on every shard (`Catalog` sees to it)."""
+        """The real database's name on the first shard."""
         return self._runtimes[self.shards[0]].database
+
+    @property
+    def databases(self) -> set[str]:
+        """The real databases' names: one, unless shards were given different ones."""
+        return {runtime.database for runtime in self._runtimes.values()}
 
     def runtime(self, shard: Shard) -> ShardRuntime:
         """Return the live side of a shard in reach."""

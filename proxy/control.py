@@ -126,7 +126,7 @@ class Control:
             raise BackendUnavailable(self._keyspace, self._shard, "the proxy is shutting down")
         dsn = self._dsn
         try:
-            return await asyncmy.connect(
+            connection = await asyncmy.connect(
                 host=dsn.host,
                 port=dsn.port,
                 unix_socket=dsn.unix_socket,
@@ -140,7 +140,13 @@ class Control:
                 ssl=tls_context(dsn),
             )
         except (DriverError, OSError, TimeoutError) as error:
+            if _is_cancelled():
+                raise asyncio.CancelledError from error
             raise self._translate(error) from error
+        if _is_cancelled():
+            connection.close()
+            raise asyncio.CancelledError
+        return connection
 
     def _translate(self, error: BaseException) -> BackendError | BackendUnavailable:
         args = error.args
@@ -150,6 +156,16 @@ class Control:
         if from_driver or code in _SERVER_GOING_AWAY or not isinstance(error, DriverError):
             return BackendUnavailable(self._keyspace, self._shard, f"{self._dsn}: {text}")
         return BackendError(code, "HY000", text)
+
+
+def _is_cancelled() -> bool:
+    """True when a cancellation was lost, and whoever waits for it would wait for ever.
+
+    `asyncio.wait_for`, with which the driver connects, prefers a result of the same moment
+    (https://github.com/python/cpython/issues/86296, mended in 3.12).
+    """
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 def tls_context(dsn: Dsn) -> ssl.SSLContext | None:

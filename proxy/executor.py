@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
     from typing import Any
 
-    from proxy.backend import Backend
+    from proxy.backend import Answer as Collected, Backend
     from proxy.net import Link
     from proxy.reply import Reply
     from proxy.session_state import SessionState
@@ -89,10 +89,15 @@ class Executor:
     ) -> bool:
         """Send a statement if a fitting connection is at hand; nothing is awaited.
 
+        *database* is None if unqualified names mean nothing, here as everywhere in this class;
+        otherwise the shard's own is meant, whose name may differ from shard to shard.
+
         Return False when there is none, or when something must be set up first. This is the
         path of nearly every statement: no task, no future, no copy of the answer.
         """
         state = self._state
+        if database is not None:
+            database = shard.database
         backend = self.branches.held.get(shard)
         if backend is not None:
             if (
@@ -193,11 +198,27 @@ class Executor:
                 if not may_wait or not await shard.wait_available(deadline):
                     raise
 
+    async def run(
+        self, shard: ShardRuntime, backend: Backend, packets: list[bytes]
+    ) -> list[Collected]:
+        """Run commands whose answers are not relayed; KILL and a vanishing client stop them too.
+
+        Raises:
+            BackendError, BackendLost: as `Backend.pipeline`.
+        """
+        self._active[backend] = shard
+        try:
+            return await backend.pipeline(packets)
+        finally:
+            self._active.pop(backend, None)
+
     async def take(self, shard: ShardRuntime, database: str | None, shape: Shape) -> Backend:
         """Return a connection to *shard* that is ready for a statement of this session.
 
         It has the session's variables and database, and takes part in its transaction.
         """
+        if database is not None:
+            database = shard.database
         backend = self.branches.held.get(shard)
         if backend is not None and backend.is_closed:
             self._lost(shard, backend)

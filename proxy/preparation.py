@@ -40,7 +40,7 @@ class Place(NamedTuple):
     """Where a statement runs.
 
     database: what unqualified names mean on the backend connection, None for nothing.
-    statement: the client's, with the names of real databases where those differ.
+    statement: the client's, without the qualifiers that a backend would not understand.
     """
 
     view: View
@@ -137,8 +137,10 @@ class Preparation:
         first = next(iter(views.values()))
         if any(view is not first for view in views.values()):
             raise Unsupported("tables of several keyspaces or targets in one statement")
+        # Without a qualifier the connection's own database is meant, whatever its name is on
+        # that shard; so one text serves all shards.
         mapping: dict[str, str | None] = {
-            name: view.database for name, view in views.items() if view.database != name
+            name: None for name, view in views.items() if view.databases != {name}
         }
         if mapping and statement.shape.kind is Kind.SHOW:
             raise Unsupported("SHOW … FROM a target; USE it first")

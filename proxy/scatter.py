@@ -120,20 +120,22 @@ async def _write_parts(
     try:
         # In the order of the shards, always: two sessions that each hold a connection the
         # other one waits for would otherwise be possible.
-        taken = [(await executor.take(shard, database, shape), sql) for shard, sql in parts]
-        answers = await _run_parts(taken, undo=not own)
+        taken = [
+            (shard, await executor.take(shard, database, shape), sql) for shard, sql in parts
+        ]
+        answers = await _run_parts(executor, taken, undo=not own)
     except BaseException as error:
         if own or _undid_everything(error):
             await branches.rollback()
         raise
-    for (shard, _), (backend, _), ok in zip(parts, taken, answers.answers, strict=True):
+    for (shard, backend, _), ok in zip(taken, answers.answers, strict=True):
         backend.in_transaction = True
         backend.has_residue = backend.has_residue or leaves_residue(shape, ok)
         branches.held[shard] = backend
     state.insert_id_at = next(
         (
             backend
-            for (backend, _), ok in zip(taken, answers.answers, strict=True)
+            for (_, backend, _), ok in zip(taken, answers.answers, strict=True)
             if ok.last_insert_id
         ),
         state.insert_id_at,
@@ -143,17 +145,19 @@ async def _write_parts(
     return answers
 
 
-async def _run_parts(parts: Sequence[tuple[Backend, bytes]], *, undo: bool) -> Merged:
+async def _run_parts(
+    executor: Executor, parts: Sequence[tuple[ShardRuntime, Backend, bytes]], *, undo: bool
+) -> Merged:
     # One after another, always in the order of the shards: side by side, two writes of the same
     # rows could each hold one that the other waits for, and no server sees such a deadlock.
     answers: list[Answer] = []
     try:
-        for backend, sql in parts:
+        for shard, backend, sql in parts:
             packets = [_SAVEPOINT, query(sql)] if undo else [query(sql)]
-            answers.append((await backend.pipeline(packets))[-1])
+            answers.append((await executor.run(shard, backend, packets))[-1])
     except (BackendError, BackendLost) as error:
         if undo and not _undid_everything(error):
-            for backend, _ in parts[: len(answers) + 1]:
+            for _, backend, _ in parts[: len(answers) + 1]:
                 # One that is gone has undone its part, and with it the whole transaction.
                 with suppress(BackendLost):
                     await backend.command(_ROLLBACK_TO)
@@ -190,7 +194,7 @@ async def run_everywhere(
     for shard in shards:
         backend = await executor.take_patiently(shard, database, statement.shape)
         try:
-            answer = await backend.run(statement.sql)
+            (answer,) = await executor.run(shard, backend, [query(statement.sql)])
             assert answer.ok is not None
             oks.append(answer.ok)
             executor.follow(shard, backend, statement.shape, answer.ok, answer.ok.trackers)

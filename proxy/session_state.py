@@ -69,7 +69,9 @@ class Traits:
     __slots__ = ("is_sticky", "is_traceless")
 
     def __init__(self, shape: Shape) -> None:
-        self.is_sticky = bool(shape.uses & _STICKY) or shape.kind in _STICKY_KINDS
+        self.is_sticky = (
+            bool(shape.uses & _STICKY) or shape.kind in _STICKY_KINDS or sets_untracked(shape)
+        )
         self.is_traceless = shape.kind in _TRACELESS_KINDS and not shape.uses & Uses.UNPARSED
 
 
@@ -82,6 +84,26 @@ def must_stay(shape: Shape, trackers: Sequence[Tracker]) -> bool:
     return traits(shape).is_sticky or (bool(trackers) and _changed_untracked(shape, trackers))
 
 
+def sets_untracked(shape: Shape) -> bool:
+    """True for a SET of something that no tracker reports and so cannot follow the session."""
+    return shape.kind is Kind.SET and any(
+        not _is_followed(item.kind, item.scope, item.name) for item in shape.set
+    )
+
+
+def sets_collation(shape: Shape) -> bool:
+    """True for a SET that changes a character set or a collation without a tracker saying so.
+
+    SET NAMES does not report the collation that it chooses, and setting the connection's
+    character set or its collation changes the other of the two in silence.
+    """
+    return shape.kind is Kind.SET and any(
+        item.kind in {SetKind.NAMES, SetKind.CHARACTER_SET}
+        or item.name in {"character_set_connection", "collation_connection"}
+        for item in shape.set
+    )
+
+
 def leaves_residue(shape: Shape, ok: Ok) -> bool:
     """True when another session could notice that this statement ran on the connection."""
     return not traits(shape).is_traceless or ok.warnings > 0 or ok.last_insert_id != 0
@@ -89,10 +111,8 @@ def leaves_residue(shape: Shape, ok: Ok) -> bool:
 
 def _changed_untracked(shape: Shape, trackers: Sequence[Tracker]) -> bool:
     kinds = {tracker.kind for tracker in trackers}
-    if TrackerKind.STATE not in kinds:
+    if TrackerKind.STATE not in kinds or shape.kind is Kind.SET:
         return False
-    if shape.kind is Kind.SET:
-        return any(not _is_followed(item.kind, item.scope, item.name) for item in shape.set)
     # A change that no variable and no database explains: a temporary table, a prepared
     # statement, a user variable set by a routine.
     return not kinds & {TrackerKind.SYSVAR, TrackerKind.SCHEMA}

@@ -10,12 +10,18 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from engine.store import columns_query
-from proxy.errors import BackendUnavailable, EmptyQuery, NoDatabaseSelected, NoSuchThread
+from proxy.errors import (
+    BackendUnavailable,
+    EmptyQuery,
+    NoDatabaseSelected,
+    NoSuchThread,
+    ProxyError,
+)
 from proxy.preparation import Step
 from proxy.reply import Reply
 from proxy.routing import Concatenate, Everywhere, OneShard, WriteParts
 from proxy.scatter import run_everywhere, write_parts
-from proxy.session_state import Transaction
+from proxy.session_state import Transaction, sets_collation, sets_untracked
 from proxy.streaming import Stream
 from proxy.virtual import answer, is_virtual
 from proxy.wire.commands import query
@@ -41,6 +47,12 @@ if TYPE_CHECKING:
 
 # Vitess's session variables: its users set them before a STREAM, and they mean nothing here.
 _VITESS_VARIABLES: Final = frozenset({"workload", "transaction_mode", "query_timeout"})
+
+# Changes nothing, and so has the tracker say what there is.
+_REPORT_COLLATION: Final = query(
+    b"SET @@session.character_set_connection = @@session.character_set_connection,"
+    b" @@session.collation_connection = @@session.collation_connection"
+)
 
 
 class Kill(Protocol):
@@ -201,7 +213,9 @@ class Statements:
             return True
         view = self._preparation.here()
         shards = list(view.runtimes)
-        if view.is_sharded and shape.uses & (Uses.USER_VARIABLE | Uses.GLOBAL_SCOPE):
+        if view.is_sharded and (
+            shape.uses & (Uses.USER_VARIABLE | Uses.GLOBAL_SCOPE) or sets_untracked(shape)
+        ):
             # Every shard may be asked for the variable later, and every server must have it.
             await run_everywhere(self._executor, self._preparation.database, shards, statement)
             reply.ok()
@@ -213,9 +227,30 @@ class Statements:
             await self._branches.commit()
         # Any shard will do: what it answers follows the session. One that is down would not.
         shards.sort(key=lambda s: (s not in self._branches.held, s.trouble is not None))
+        if sets_collation(shape):
+            return await self._set_collation(shards[0], statement, reply)
         return await self._on_shard(
             shards[0], self._preparation.database, Step(statement), reply
         )
+
+    async def _set_collation(
+        self, shard: ShardRuntime, statement: Statement, reply: Reply
+    ) -> bool:
+        shape = statement.shape
+        backend = await self._executor.take_patiently(shard, self._preparation.database, shape)
+        try:
+            first, second = await self._executor.run(
+                shard, backend, [query(statement.sql), _REPORT_COLLATION]
+            )
+        except ProxyError:
+            self._executor.give_back(shard, backend)
+            raise
+        assert first.ok is not None
+        assert second.ok is not None
+        trackers = (*first.ok.trackers, *second.ok.trackers)
+        self._executor.follow(shard, backend, shape, second.ok, trackers)
+        reply.ok(warnings=first.ok.warnings)
+        return True
 
     def _switches_autocommit_on(self, statement: Statement) -> bool:
         return not self._state.settings.autocommit and any(
@@ -261,10 +296,8 @@ class Statements:
         is_broken = transaction is not None and transaction.broken
         if len(branches) == 1 and not branches[0][1].is_closed and not is_broken:
             # One server, its own transaction: AND CHAIN, RELEASE and all.
-            shard, _ = branches[0]
-            return await self._on_shard(
-                shard, self._preparation.database, Step(statement), reply
-            )
+            shard, backend = branches[0]
+            return await self._on_shard(shard, backend.database, Step(statement), reply)
         if statement.shape.options & {"CHAIN", "RELEASE"}:
             raise Unsupported(
                 f"{statement.shape.verb} AND CHAIN or RELEASE over several shards"

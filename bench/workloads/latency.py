@@ -97,7 +97,7 @@ def streams(plan: Plan) -> list[Figure]:
         first = first or p99
         figures.append(
             Figure(
-                f"{count:,} open streams, commit → row p99",
+                f"open streams: {count:,}, commit → row p99",
                 "ms",
                 p99,
                 "one stream",

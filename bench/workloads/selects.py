@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Final
 
 from bench import messages
-from bench.lab import HOST, MYSQL9, Endpoint, Keyspace, LabError, router_program
+from bench.lab import MYSQL9, Endpoint, Keyspace, router_program
 from bench.plan import Plan
+from bench.processes import HOST, LabError
 from bench.report import Figure, Goal, Series, Target
 from proxy.embedded import Family
 
@@ -116,7 +117,7 @@ def _table(plan: Plan, rows: int) -> None:
     plan.lab.execute(f"CREATE TABLE {TABLE} (id INT PRIMARY KEY, c CHAR(90))", DATABASE)
     plan.lab.execute(f"ALTER TABLE {TABLE} CONVERT TO CHARACTER SET latin1", DATABASE)
     messages.fill(
-        plan.lab.server, plan.lab, DATABASE, TABLE, "id, c", "n, RPAD(MD5(n), 90, 'x')", rows
+        plan.lab.server, plan.lab, DATABASE, TABLE, "id, c", "n, RPAD(n, 90, 'x')", rows
     )
 
 

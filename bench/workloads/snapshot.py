@@ -8,9 +8,10 @@ import pymysql
 from bench import messages
 from bench.clients import consumers, producer
 from bench.fleet import Work
-from bench.lab import HOST, Endpoint, Keyspace
+from bench.lab import Endpoint, Keyspace
 from bench.opponents import poller
 from bench.plan import Plan
+from bench.processes import HOST
 from bench.report import Figure, Goal, Series, Target
 from bench.steady import Steady, steady
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -117,7 +118,11 @@ class Client:
     ) -> Client:
         """Connect and log in. Raises Refused."""
         client = await cls.greeted(port, capabilities=capabilities)
-        await client.log_in(user, password, database, charset=charset)
+        try:
+            await client.log_in(user, password, database, charset=charset)
+        except Refused:
+            await client.close()
+            raise
         return client
 
     @classmethod
@@ -125,7 +130,11 @@ class Client:
         """Connect and read the greeting. Raises Refused."""
         reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 16)
         client = cls(reader, writer, capabilities)
-        payload = await client.packet()
+        try:
+            payload = await client.packet()
+        except Refused:
+            await client.close()
+            raise
         client.greeting = decode_greeting(payload)
         return client
 
@@ -284,3 +293,5 @@ class Client:
     async def close(self) -> None:
         """Hang up."""
         self._writer.close()
+        with suppress(OSError):
+            await self._writer.wait_closed()

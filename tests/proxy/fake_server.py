@@ -471,6 +471,9 @@ class Connection(asyncio.Protocol):
                 if found[0].startswith("@") and not found[0].startswith("@@"):
                     self.user_variables.add(name)
                     continue
+                if value.startswith("@@"):
+                    of = value.rpartition(".")[2]
+                    value = self.variables.get(of, "utf8mb4_general_ci"[: 7 if "char" in of else 18])
                 if name == "last_insert_id":
                     self.last_insert_id = int(value)
                     continue

@@ -1,4 +1,5 @@
 import asyncio
+import contextlib
 
 import pytest
 
@@ -134,3 +135,34 @@ def test_tls_is_as_strict_as_the_mode_says(tmp_path):
         made = context(mode)
         assert made is not None
         assert (bool(made.verify_mode), made.check_hostname) == (verifies, names_host)
+
+
+class Connection:
+    """What the driver would return."""
+
+    closed = False
+
+    def close(self):
+        self.closed = True
+
+
+@pytest.mark.parametrize("succeeds", [False, True])
+async def test_a_cancellation_that_the_driver_loses_is_not_lost(control, monkeypatch, succeeds):
+    made = Connection()
+
+    async def connect(**_):
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        # As `asyncio.wait_for` does before Python 3.12: the cancellation arrives nowhere.
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(0)
+        if not succeeds:
+            raise OSError("refused")
+        return made
+
+    monkeypatch.setattr(module.asyncmy, "connect", connect)
+    asking = asyncio.ensure_future(control.rows("SELECT 1"))
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    assert made.closed is succeeds

@@ -67,10 +67,10 @@ async def test_the_next_statement_finds_the_same_connection(server, desk):
     assert server.logins == 1
 
 
-async def test_a_connection_has_the_sessions_variables_and_database(server, desk):
-    await desk.run("SELECT 1", database="shop")
+async def test_a_connection_has_the_sessions_variables_and_its_shards_database(server, desk):
+    await desk.run("SELECT 1", database="named otherwise on another shard")
     (connection,) = server.relays
-    assert connection.database == "shop"
+    assert connection.database == desk.shards[0].database
     assert connection.variables["collation_connection"] == "utf8mb4_general_ci"
 
 
@@ -119,7 +119,7 @@ async def test_the_hot_path_needs_a_connection_of_ones_own(server, desk):
     done = []
     assert not send_now(desk, "SELECT 1", done.append)
     await desk.run("SELECT 1")
-    assert not send_now(desk, "SELECT 1", done.append, database="shop")
+    assert not send_now(desk, "SELECT 1", done.append, database=None)
     assert send_now(desk, "SELECT 1", done.append)
     await until(lambda: done)
     desk.executor.settle(desk.shards[0], shape("SELECT 1"), done[0])

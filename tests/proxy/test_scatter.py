@@ -111,7 +111,9 @@ async def test_a_part_whose_shard_is_lost_undoes_the_others_and_is_not_repeated(
 
 async def test_a_commit_that_fails_behind_another_is_a_partial_commit(other_server, desk):
     other_server.once("COMMIT", Error(1180, "Got error 28"))
-    with pytest.raises(PartialCommit, match=r"committed on ks/-80; not on ks/80- \(Got error 28\)"):
+    with pytest.raises(
+        PartialCommit, match=r"committed on ks/-80; not on ks/80- \(Got error 28\)"
+    ):
         await write(desk)
 
 
@@ -125,7 +127,9 @@ async def test_parts_wait_for_a_shard_that_is_away(server, other_server, desk, h
     assert said(server)[-3:] == ["START TRANSACTION", LOW, "COMMIT"]
 
 
-async def test_parts_that_a_read_only_server_refused_are_tried_again(server, other_server, desk):
+async def test_parts_that_a_read_only_server_refused_are_tried_again(
+    server, other_server, desk
+):
     other_server.once(HIGH, READ_ONLY)
     assert (await write(desk)).affected_rows == 2
     assert said(server) == [
@@ -169,7 +173,9 @@ async def test_inside_a_transaction_parts_are_undone_to_a_savepoint(server, othe
     assert said(server)[-2:] == [LOW, "COMMIT"]
 
 
-async def test_without_autocommit_parts_open_the_clients_transaction(server, other_server, desk):
+async def test_without_autocommit_parts_open_the_clients_transaction(
+    server, other_server, desk
+):
     await desk.run("SET autocommit = 0", shard=0)
     await write(desk)
     assert desk.branches.in_transaction

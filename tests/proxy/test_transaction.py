@@ -259,7 +259,9 @@ async def test_nothing_is_committed_when_a_branch_was_lost_before(
     await desk.begin()
     await on_both(desk)
     await lose(desk, other_server, high)
-    with pytest.raises(TransactionBroken, match=r"shard 'ks/80-' lost .*; nothing was committed"):
+    with pytest.raises(
+        TransactionBroken, match=r"shard 'ks/80-' lost .*; nothing was committed"
+    ):
         await desk.branches.commit()
     assert transactions(server) == [["BEGIN", "ROLLBACK"]]
     assert not desk.branches.in_transaction

@@ -1,0 +1,88 @@
+"""Programs of the laboratory that are no servers of our own: they listen, and end with us."""
+
+import contextlib
+import re
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pymysql
+
+from bench.fleet import die_with_parent
+
+
+HOST: Final = "127.0.0.1"
+ROOT: Final = Path(__file__).parents[1]
+START_S: Final = 30.0
+STOP_S: Final = 20.0
+LISTENING: Final = re.compile(r"^(?=.*\blistening\b).*\bport\W{1,4}(\d+)", re.MULTILINE)
+
+
+class LabError(Exception):
+    """Something of the laboratory did not start, or broke."""
+
+
+@contextlib.contextmanager
+def process(program: list[str], log: Path) -> Iterator["subprocess.Popen[bytes]"]:
+    """Run *program* with its output in *log*; SIGTERM ends it, SIGKILL if it takes too long."""
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            program,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            cwd=ROOT,
+            preexec_fn=die_with_parent,  # noqa: PLW1509 - the harness has but one thread
+            start_new_session=True,
+        )
+    try:
+        yield process
+        if process.poll() is not None:
+            raise LabError(f"{program[-1]}: ended by itself ({process.returncode}):{tail(log)}")
+    finally:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def logged_port(process: "subprocess.Popen[bytes]", log: Path) -> int:
+    """Return the port that the program says in its log that it listens on."""
+    deadline = time.monotonic() + START_S
+    while not (found := LISTENING.search(log.read_text(errors="replace"))):
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise LabError(f"the proxy does not listen; it said:{tail(log)}")
+        time.sleep(0.02)
+    return int(found[1])
+
+
+def await_port(port: int, process: "subprocess.Popen[bytes]", log: Path) -> None:
+    """Return when a client can log in at *port*."""
+    deadline = time.monotonic() + START_S
+    while True:
+        try:
+            pymysql.connect(host=HOST, port=port, user="root").close()
+        except pymysql.MySQLError as error:
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise LabError(f"MySQL Router does not serve: {error}{tail(log)}") from error
+            time.sleep(0.05)
+        else:
+            return
+
+
+def tail(log: Path) -> str:
+    """Return the end of a log, on lines of its own."""
+    return "\n" + log.read_text(errors="replace")[-3000:]
+
+
+def free_port() -> int:
+    """Return a port that nobody listens on at the moment."""
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return int(probe.getsockname()[1])

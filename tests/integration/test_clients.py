@@ -1,0 +1,465 @@
+"""The clients people have: both command lines on a terminal, PyMySQL, asyncmy; and how they log in."""
+
+import asyncio
+import re
+import shutil
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import asyncmy
+import pymysql
+import pytest
+from asyncmy.cursors import SSCursor as AsyncSSCursor
+
+from tests.fixtures.fix_proxy import RunningProxy, StartProxy, keyspace_toml
+from tests.fixtures.fix_servers import DatabaseServer, execute
+from tests.fixtures.fix_streams import Consume, eventually, message_table, rows, run, value
+from tests.fixtures.fix_terminal import OpenTerminal, Terminal
+from tests.integration.conftest import SETTINGS, CreateTable, House
+from tests.proxy.certificates import write_certificate
+
+
+pytestmark = pytest.mark.db
+
+PROGRAMS = {"mariadb": "mariadb", "mysql": "/opt/mysql9/bin/mysql"}
+PROMPT = r"(?:MySQL|MariaDB|mysql)[^\n]*> $"
+ROWS = 100_000
+
+OpenClient = Callable[..., Terminal]
+
+
+@pytest.fixture(params=list(PROGRAMS))
+def client(request: pytest.FixtureRequest, terminal: OpenTerminal) -> OpenClient:
+    """A function that opens a command line and waits for its prompt."""
+    program = shutil.which(PROGRAMS[request.param])
+    if program is None:
+        pytest.skip(f"no {request.param} client on this machine")
+
+    def client(port: int, *options: str, **more: Any) -> Terminal:
+        opened = terminal(port, *options, program=program, **more)
+        opened.expect(PROMPT)
+        return opened
+
+    return client
+
+
+# --- the command lines -------------------------------------------------------------------------
+
+
+class TestCommandLines:
+    def test_everyday_work(self, house: House, client: OpenClient, keyspace: str) -> None:
+        shell = client(house.proxy.port, database=keyspace)
+        shell.type("CREATE TABLE customer (id BIGINT PRIMARY KEY, name VARCHAR(20));")
+        shell.expect(r"Query OK, 0 rows affected")
+        shell.type("INSERT INTO customer VALUES (1, 'ann'), (4, 'ünal');")
+        shell.expect(r"Query OK, 2 rows affected")
+        shell.expect(r"Records: 2  Duplicates: 0  Warnings: 0")
+        shell.type("SELECT name FROM customer WHERE id = 4;")
+        shell.expect(r"\| ünal")
+        shell.expect(r"1 row in set")
+        shell.type("UPDATE customer SET name = 'bob' WHERE id = 1;")
+        shell.expect(r"Rows matched: 1  Changed: 1  Warnings: 0")
+        shell.type("BEGIN;")
+        shell.expect(r"Query OK")
+        shell.type("DELETE FROM customer;")
+        shell.expect(r"2 rows affected")
+        shell.type("ROLLBACK;")
+        shell.expect(r"Query OK")
+        shell.type("SELECT id FROM customer;")
+        shell.expect(r"2 rows in set")
+        shell.type(
+            "SELECT * FROM nosuch;" if keyspace == "plain" else "SELECT COUNT(*) FROM customer;"
+        )
+        shell.expect(r"ERROR (1146 \(42S02\)|1235 \(42000\))")
+        shell.type("SELECT CAST('1x' AS SIGNED);")
+        shell.expect(r"1 row in set, 1 warning")
+        shell.type("SHOW WARNINGS;")
+        shell.expect(r"Truncated incorrect")
+        shell.type("DESCRIBE customer;")
+        shell.expect(r"bigint")
+        shell.type("\\u plain")
+        shell.expect(r"Database changed")
+        shell.type("status;")
+        shell.expect(r"Threads: \d+")
+        shell.type("DROP TABLE IF EXISTS customer;")
+        shell.expect(r"Query OK")
+        shell.type("quit")
+        shell.expect(r"Bye")
+
+    def test_a_hundred_thousand_rows(self, house: House, client: OpenClient) -> None:
+        fill(house)
+        shell = client(house.proxy.port, "--quick", database="plain")
+        shell.type("pager wc -l")
+        shell.expect(PROMPT)
+        shell.type("SELECT * FROM numbers;")
+        assert shell.expect(r"^(\d+)\s*$", 60)[1] == str(ROWS + 4)
+        shell.expect(PROMPT)
+        shell.type("nopager")
+        shell.expect(PROMPT)
+        shell.type("SELECT SUM(n) FROM numbers;")
+        shell.expect(str(ROWS * (ROWS - 1) // 2))
+
+    def test_a_stream_shows_rows_at_once_and_ctrl_c_ends_it(
+        self, house: House, create: CreateTable, client: OpenClient, keyspace: str
+    ) -> None:
+        create(keyspace)
+        producer = house.proxy.connect(database=keyspace, autocommit=True)
+        shell = client(house.proxy.port, "--quick", database=keyspace)
+        for turn in range(2):
+            shell.type("STREAM id, tenant_id FROM my_message;")
+            run(
+                producer,
+                f"INSERT INTO my_message (id, tenant_id) VALUES ({turn * 3 + 1}, 77{turn})",
+            )
+            shell.expect(rf"\| +{turn * 3 + 1} +\| +77{turn} \|", 5)
+            started = time.monotonic()
+            shell.interrupt()
+            shell.expect(r"ERROR 1317 \(70100\)|interrupted|aborted|killed", 5)
+            shell.expect(PROMPT, 5)
+            assert time.monotonic() - started < 3
+            shell.type("SELECT 40 + 2;")
+            shell.expect(r"\| +42 \|")
+            shell.expect(PROMPT)
+        # Nobody is sent anything any more.
+        run(producer, "INSERT INTO my_message (id) VALUES (9)")
+        assert value(producer, "SELECT epoch FROM my_message WHERE id = 9") == 0
+
+    def test_a_stream_of_what_is_none_is_an_error_on_the_terminal(
+        self, house: House, client: OpenClient
+    ) -> None:
+        shell = client(house.proxy.port, "--quick", database="plain")
+        shell.type("STREAM * FROM nosuch;")
+        shell.expect(r"ERROR 1146 \(42S02\).*message table 'nosuch' not found")
+        shell.type("STREAM nothing;")
+        shell.expect(r"ERROR 1064 \(42000\)")
+
+    def test_ctrl_c_ends_a_statement_and_not_the_session(
+        self, house: House, client: OpenClient
+    ) -> None:
+        shell = client(house.proxy.port, database="plain")
+        shell.type("SELECT SLEEP(30), 'interruptible';")
+        eventually(lambda: on_server(house, "'interruptible'"), "it runs")
+        shell.interrupt()
+        shell.expect(r"ERROR 1317|interrupted|aborted|\| +1 \|", 5)
+        shell.expect(PROMPT, 5)
+        shell.type("SELECT 40 + 2;")
+        shell.expect(r"\| +42 \|")
+
+
+def on_server(house: House, text: str) -> bool:
+    found = execute(house.servers[0], "SELECT info FROM information_schema.processlist")
+    return any(row[0] and text in row[0] and "processlist" not in row[0] for row in found)
+
+
+def fill(house: House) -> None:
+    """Make table numbers of ROWS rows in the unsharded keyspace."""
+    connection = house.proxy.connect(database="plain", autocommit=True)
+    run(connection, "CREATE TABLE numbers (n INT PRIMARY KEY, text VARCHAR(40))")
+    digits = "(SELECT 0 d" + "".join(f" UNION ALL SELECT {d}" for d in range(1, 10)) + ")"
+    number = " + ".join(f"{name}.d * {10**power}" for power, name in enumerate("abcde"))
+    tables = ", ".join(f"{digits} {name}" for name in "abcde")
+    sql = f"INSERT INTO numbers SELECT {number}, CONCAT('number ', {number}) FROM {tables}"
+    assert run(connection, sql) == ROWS
+
+
+# --- the drivers -------------------------------------------------------------------------------
+
+
+class TestPyMysql:
+    def test_everyday_work(self, house: House, keyspace: str) -> None:
+        with (
+            house.proxy.connect(database=keyspace) as connection,
+            connection.cursor() as cursor,
+        ):
+            cursor.execute("CREATE TABLE customer (id BIGINT PRIMARY KEY, name VARCHAR(20))")
+            many = [(ident, f"name '{ident}'") for ident in range(1, 101)]
+            assert cursor.executemany("INSERT INTO customer VALUES (%s, %s)", many) == 100
+            connection.commit()
+            cursor.execute("SELECT name FROM customer WHERE id = %s", (4,))
+            assert cursor.fetchall() == (("name '4'",),)
+            assert cursor.description[0][0] == "name"
+            assert (
+                cursor.execute("UPDATE customer SET name = %s WHERE id IN (1, 4)", ("x",)) == 2
+            )
+            connection.rollback()
+            cursor.execute("SELECT id FROM customer WHERE name = 'x'")
+            assert cursor.fetchall() == ()
+            with pytest.raises(pymysql.err.IntegrityError):
+                cursor.execute("INSERT INTO customer VALUES (1, 'again')")
+            connection.ping()
+
+    def test_a_hundred_thousand_rows_unbuffered(self, house: House) -> None:
+        fill(house)
+        connection = house.proxy.connect(
+            database="plain", autocommit=True, cursorclass=pymysql.cursors.SSCursor
+        )
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT n, text FROM numbers")
+            assert (
+                sum(n for n, text in cursor if text == f"number {n}") == ROWS * (ROWS - 1) // 2
+            )
+            cursor.execute("SELECT 1")
+            assert cursor.fetchall() == [(1,)]
+
+    def test_a_stream_by_ss_cursor_ends_by_kill(
+        self, house: House, create: CreateTable, keyspace: str
+    ) -> None:
+        create(keyspace)
+        connection = house.proxy.connect(
+            database=keyspace, autocommit=True, cursorclass=pymysql.cursors.SSCursor
+        )
+        other = house.proxy.connect(database=keyspace, autocommit=True)
+        with connection.cursor() as cursor:
+            cursor.execute("STREAM id FROM my_message")
+            run(other, "INSERT INTO my_message (id) VALUES (1), (4)")
+            assert {cursor.fetchone(), cursor.fetchone()} == {(1,), (4,)}
+            run(other, f"KILL QUERY {connection.thread_id()}")
+            with pytest.raises(pymysql.MySQLError) as caught:
+                cursor.fetchone()
+            assert caught.value.args[0] == 1317
+            cursor._result.unbuffered_active = False
+            cursor.execute("SELECT id FROM my_message WHERE id = 1")
+            assert cursor.fetchall() == [(1,)]
+
+
+class TestAsyncmy:
+    async def test_everyday_work_and_a_stream(
+        self, house: House, create: CreateTable, keyspace: str
+    ) -> None:
+        create(keyspace)
+        options = {
+            "host": "127.0.0.1",
+            "port": house.proxy.port,
+            "user": "root",
+            "db": keyspace,
+            "autocommit": True,
+        }
+        connection = await asyncmy.connect(**options)
+        stream = await asyncmy.connect(**options)
+        async with connection.cursor() as cursor, stream.cursor(AsyncSSCursor) as streaming:
+            await streaming.execute("STREAM id, tenant_id FROM my_message")
+            await connection.begin()
+            many = [(ident, ident * 2) for ident in range(1, 9)]
+            await cursor.executemany(
+                "INSERT INTO my_message (id, tenant_id) VALUES (%s, %s)", many
+            )
+            await connection.commit()
+            async with asyncio.timeout(5):
+                received = [await streaming.fetchone() for _ in many]
+            assert sorted(received) == many
+            acked = await cursor.execute(
+                "UPDATE my_message SET time_acked = NOW() WHERE id < 5"
+            )
+            assert acked == 4
+            await cursor.execute(f"KILL {stream.thread_id()}")
+            await connection.begin()
+            await cursor.execute("DELETE FROM my_message")
+            await connection.rollback()
+            await cursor.execute("SELECT id FROM my_message WHERE time_acked IS NULL")
+            assert sorted(await cursor.fetchall()) == [(5,), (6,), (7,), (8,)]
+            streaming._result = None
+        stream.close()
+        await connection.ensure_closed()
+
+    async def test_a_hundred_thousand_rows(self, house: House) -> None:
+        fill(house)
+        connection = await asyncmy.connect(
+            host="127.0.0.1", port=house.proxy.port, user="root", db="plain"
+        )
+        async with connection.cursor() as cursor:
+            await cursor.execute("SELECT n, text FROM numbers")
+            found = await cursor.fetchall()
+        assert len(found) == ROWS
+        assert all(text == f"number {n}" for n, text in found)
+        await connection.ensure_closed()
+
+
+# --- logging in --------------------------------------------------------------------------------
+
+
+USERS = """
+[server.tls]
+cert = "server.pem"
+key = "server.key"
+[[users]]
+name = "clear"
+password = "sécret"
+[[users]]
+name = "native"
+password_hash = "*14E65567ABDB5135D0CFD9A70B3032C179A49EE7"
+[[users]]
+name = "empty"
+password = ""
+"""
+# PASSWORD('secret') and how MySQL stores caching_sha2_password.
+NATIVE_PASSWORD = "secret"
+
+
+@pytest.fixture
+def guarded(start_proxy: StartProxy, house: House, tmp_path: Path) -> Iterator[RunningProxy]:
+    """A proxy with users and TLS, before the unsharded keyspace."""
+    write_certificate(tmp_path)
+    yield start_proxy(
+        SETTINGS + USERS + keyspace_toml("plain", house.servers[:1], house.databases["plain"])
+    )
+
+
+def logs_in(proxy: RunningProxy, user: str, password: str, **options: Any) -> bool:
+    try:
+        connection = proxy.connect(user=user, password=password, database="plain", **options)
+    except pymysql.err.OperationalError as error:
+        assert error.args[0] == 1045, error
+        return False
+    assert value(connection, "SELECT 1") == 1
+    return True
+
+
+class TestLogins:
+    @pytest.mark.parametrize("tls", [True, False])
+    def test_a_password_full_and_then_fast(self, guarded: RunningProxy, tls: bool) -> None:
+        options = (
+            {"ssl_disabled": False, "ssl_verify_cert": False} if tls else {"ssl_disabled": True}
+        )
+        for _ in range(2):
+            assert logs_in(guarded, "clear", "sécret", **options)
+            assert not logs_in(guarded, "clear", "wrong", **options)
+            assert logs_in(guarded, "native", NATIVE_PASSWORD, **options)
+            assert not logs_in(guarded, "native", "wrong", **options)
+            assert logs_in(guarded, "empty", "", **options)
+            assert not logs_in(guarded, "empty", "something", **options)
+            assert not logs_in(guarded, "nobody", "sécret", **options)
+
+    def test_a_caching_sha2_hash_of_a_server_is_taken_as_it_is(
+        self, start_proxy: StartProxy, house: House, mysql: DatabaseServer, tmp_path: Path
+    ) -> None:
+        write_certificate(tmp_path)
+        execute(mysql, "CREATE USER IF NOT EXISTS hashed@'%' IDENTIFIED BY 'secret'")
+        ((stored,),) = execute(
+            mysql, "SELECT HEX(authentication_string) FROM mysql.user WHERE user = 'hashed'"
+        )
+        users = USERS + f'[[users]]\nname = "hashed"\npassword_hash = "0x{stored}"\n'
+        proxy = start_proxy(
+            SETTINGS
+            + users
+            + keyspace_toml("plain", house.servers[:1], house.databases["plain"])
+        )
+        for options in (
+            {"ssl_disabled": True},
+            {"ssl_disabled": False, "ssl_verify_cert": False},
+        ):
+            assert not logs_in(proxy, "hashed", "wrong", **options)
+            assert logs_in(proxy, "hashed", "secret", **options)
+            assert logs_in(proxy, "hashed", "secret", **options)
+
+    def test_the_command_lines_log_in_with_and_without_tls(
+        self, guarded: RunningProxy, client: OpenClient, request: pytest.FixtureRequest
+    ) -> None:
+        is_mysql = "mysql]" in request.node.name or "-mysql" in request.node.name
+        without = "--ssl-mode=DISABLED" if is_mysql else "--skip-ssl"
+        with_tls = "--ssl-mode=REQUIRED" if is_mysql else "--ssl"
+        for option in (with_tls, without, with_tls):
+            options = [option, f"--password={NATIVE_PASSWORD}"]
+            if is_mysql:
+                # Its own plugin, and the password the server must be given in full at first.
+                options = [option, "--password=sécret", "--get-server-public-key"]
+            shell = client(
+                guarded.port, *options, database="plain", user="clear" if is_mysql else "native"
+            )
+            shell.type("SHOW STATUS LIKE 'Uptime';")
+            shell.expect(r"Uptime")
+            shell.type("\\s")
+            found = shell.expect(r"SSL:\s+(.*)$")[1]
+            assert ("Not in use" in found) == (option == without), found
+            shell.close()
+
+    def test_a_refusal_takes_as_long_for_a_user_who_does_not_exist(
+        self, guarded: RunningProxy
+    ) -> None:
+        assert logs_in(guarded, "clear", "sécret", ssl_disabled=True)
+        times: dict[str, list[float]] = {"clear": [], "nobody": []}
+        for _ in range(15):
+            for user, taken in times.items():
+                started = time.perf_counter()
+                assert not logs_in(guarded, user, "wrong", ssl_disabled=True)
+                taken.append(time.perf_counter() - started)
+        known, unknown = (statistics.median(taken) for taken in times.values())
+        assert 0.5 < known / unknown < 2, (known, unknown)
+
+    def test_tls_may_be_required(
+        self, start_proxy: StartProxy, house: House, tmp_path: Path
+    ) -> None:
+        write_certificate(tmp_path)
+        config = USERS.replace('key = "server.key"', 'key = "server.key"\nrequire = true')
+        proxy = start_proxy(
+            SETTINGS
+            + config
+            + keyspace_toml("plain", house.servers[:1], house.databases["plain"])
+        )
+        with pytest.raises(pymysql.MySQLError) as caught:
+            proxy.connect(user="native", password=NATIVE_PASSWORD, ssl_disabled=True)
+        assert caught.value.args[0] == 3159
+        assert logs_in(
+            proxy, "native", NATIVE_PASSWORD, ssl_disabled=False, ssl_verify_cert=False
+        )
+
+    def test_a_stream_through_tls(
+        self, guarded: RunningProxy, consume: Consume, house: House
+    ) -> None:
+        options = {
+            "user": "native",
+            "password": NATIVE_PASSWORD,
+            "database": "plain",
+            "autocommit": True,
+        }
+        producer = guarded.connect(**options)
+        run(producer, message_table(columns="message LONGTEXT"))
+        stream = guarded.connect(
+            **options,
+            ssl_disabled=False,
+            ssl_verify_cert=False,
+            cursorclass=pymysql.cursors.SSCursor,
+        )
+        with stream.cursor() as cursor:
+            cursor.execute("STREAM * FROM my_message")
+            for ident in range(1, 11):
+                sql = "INSERT INTO my_message (id, message) VALUES (%s, REPEAT('x', 300000))"
+                with producer.cursor() as insert:
+                    insert.execute(sql, (ident,))
+            for ident in range(1, 11):
+                found = cursor.fetchone()
+                assert found is not None
+                assert (found[0], len(found[1])) == (ident, 300_000)
+            cursor._result.unbuffered_active = False
+        stream._force_close()
+        assert len(rows(producer, "SELECT id FROM my_message")) == 10
+
+    def test_no_secret_reaches_the_log(self, guarded: RunningProxy) -> None:
+        logs_in(guarded, "clear", "sécret", ssl_disabled=True)
+        logs_in(guarded, "clear", "tried-this", ssl_disabled=True)
+        log = guarded.log()
+        assert not re.search("sécret|s\\\\u00e9cret|tried-this|14E65567", log)
+        assert "Access denied for user 'clear'" in log
+
+    def test_without_users_root_enters_from_this_machine_and_the_log_says_so(
+        self, house: House
+    ) -> None:
+        assert "no [[users]] in the configuration" in house.proxy.log()
+        with pytest.raises(pymysql.MySQLError, match="Access denied"):
+            house.proxy.connect(user="app")
+        with pytest.raises(pymysql.MySQLError, match="Access denied"):
+            house.proxy.connect(user="root", password="x")
+
+    def test_a_unix_socket(self, start_proxy: StartProxy, house: House, tmp_path: Path) -> None:
+        path = tmp_path / "s"
+        config = SETTINGS + f'unix_socket = "{path}"\n'
+        proxy = start_proxy(
+            config + keyspace_toml("plain", house.servers[:1], house.databases["plain"])
+        )
+        connection = pymysql.connect(unix_socket=str(path), user="root", database="plain")
+        with connection:
+            assert value(connection, "SELECT 1") == 1
+        assert proxy.stop() == 0
+        assert not path.exists()

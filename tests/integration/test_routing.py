@@ -1,0 +1,355 @@
+"""Which shard gets what, seen in the shards' own tables; and what is refused, never answered wrong."""
+
+import threading
+from typing import Any
+
+import pymysql
+import pytest
+
+from tests.fixtures.fix_streams import refused, rows, run, value
+from tests.integration.conftest import HIGH_IDS, LOW_IDS, House
+
+
+pytestmark = pytest.mark.db
+
+LOW, HIGH = LOW_IDS[0], HIGH_IDS[0]
+ALL_IDS = sorted((*LOW_IDS, *HIGH_IDS))
+
+
+@pytest.fixture
+def client(house: House) -> Any:
+    """A client of the sharded keyspace, whose table customer has a row for each of ALL_IDS."""
+    connection = house.proxy.connect(database="commerce", autocommit=True)
+    run(
+        connection,
+        "CREATE TABLE customer (id BIGINT PRIMARY KEY, name VARCHAR(20), n INT DEFAULT 0)",
+    )
+    values = ", ".join(f"({ident}, 'name {ident}', {ident % 3})" for ident in ALL_IDS)
+    assert run(connection, f"INSERT INTO customer (id, name, n) VALUES {values}") == len(
+        ALL_IDS
+    )
+    return connection
+
+
+def on_shards(
+    house: House, sql: str = "SELECT id FROM customer ORDER BY id"
+) -> list[list[Any]]:
+    """Return the first column of *sql*, run on each shard's own server."""
+    return [
+        [row[0] for row in house.direct(sql, keyspace="commerce", shard=shard)]
+        for shard in (0, 1)
+    ]
+
+
+def ids(connection: Any, condition: str = "1 = 1", table: str = "customer") -> list[int]:
+    return sorted(
+        ident for (ident,) in rows(connection, f"SELECT id FROM {table} WHERE {condition}")
+    )
+
+
+class TestInsert:
+    def test_rows_of_one_insert_go_where_their_ids_belong(
+        self, house: House, client: Any
+    ) -> None:
+        assert on_shards(house) == [sorted(LOW_IDS), sorted(HIGH_IDS)]
+
+    def test_a_large_insert_is_split(self, house: House, client: Any) -> None:
+        values = ", ".join(f"({ident}, 'it''s (a, b)')" for ident in range(1000, 4000))
+        assert run(client, f"INSERT INTO customer (id, name) VALUES {values}") == 3000
+        counts = [len(found) - 4 for found in on_shards(house)]
+        assert sum(counts) == 3000
+        assert min(counts) > 1000
+        assert value(client, "SELECT name FROM customer WHERE id = 3999") == "it's (a, b)"
+
+    @pytest.mark.parametrize(
+        "sql",
+        [
+            "INSERT INTO customer (name, id) VALUES ('a', 100), ('b', 101), ('c', 104)",
+            "INSERT INTO customer (id, name) VALUES ('100', 'a'), ('101', 'b'), ('104', 'c')",
+            "INSERT INTO customer (name, id) VALUES (CONCAT('a', 'b'), 100), ('b', 101), (NULL, 104)",
+            "REPLACE INTO customer (id) VALUES (100), (101), (104)",
+            "INSERT IGNORE INTO customer (id) VALUES (100), (101), (104), (1), (4)",
+            "INSERT INTO customer (id) VALUES (100), (101), (104) ON DUPLICATE KEY UPDATE n = 9",
+            "insert into `customer`(`id`)values(100),(101),(104)",
+            "INSERT INTO commerce.customer (id) VALUES (100), (101), (104)",
+        ],
+    )
+    def test_every_form_is_split(self, house: House, client: Any, sql: str) -> None:
+        assert run(client, sql) == 3
+        assert ids(client, "id >= 100") == [100, 101, 104]
+        both = on_shards(house, "SELECT id FROM customer WHERE id >= 100")
+        assert sorted(map(len, both)) in ([1, 2], [0, 3])
+
+    def test_on_duplicate_key_update_reaches_each_row(self, client: Any) -> None:
+        sql = f"INSERT INTO customer (id, n) VALUES ({LOW}, 0), ({HIGH}, 0), (100, 5)"
+        assert run(client, f"{sql} ON DUPLICATE KEY UPDATE n = n + 50") == 5
+        assert ids(client, "n >= 50") == [LOW, HIGH]
+
+    @pytest.mark.parametrize("autocommit", [True, False])
+    def test_a_duplicate_on_one_shard_undoes_the_other(
+        self, house: House, client: Any, autocommit: bool
+    ) -> None:
+        writer = house.proxy.connect(database="commerce", autocommit=autocommit)
+        run(writer, f"INSERT INTO customer (id) VALUES ({100})")
+        for duplicate, other in ((LOW, 11), (HIGH, 9)):
+            code, _ = refused(
+                writer, f"INSERT INTO customer (id) VALUES ({other}), ({duplicate})"
+            )
+            assert code == 1062
+            assert ids(writer, "id IN (9, 11)") == []
+        # The transaction, and what it did before, go on.
+        run(writer, "INSERT INTO customer (id) VALUES (101)")
+        writer.commit()
+        assert ids(client, "id > 8") == [100, 101]
+        assert on_shards(house, "SELECT id FROM customer WHERE id IN (9, 11)") == [[], []]
+
+    def test_many_writers_of_both_shards_do_not_hold_each_other_up(
+        self, house: House, client: Any
+    ) -> None:
+        failures: list[BaseException] = []
+
+        def work(number: int) -> None:
+            try:
+                connection = pymysql.connect(
+                    host="127.0.0.1", port=house.proxy.port, user="root", database="commerce",
+                    autocommit=True,
+                )  # fmt: skip
+                with connection:
+                    for turn in range(30):
+                        first = 1000 + number * 1000 + turn * 4
+                        batch = range(first, first + 4)
+                        run(
+                            connection,
+                            f"INSERT INTO customer (id) VALUES ({'), ('.join(map(str, batch))})",
+                        )
+                        names = ", ".join(map(str, batch))
+                        changed = f"UPDATE customer SET n = 7 WHERE id IN ({names}, 1, 4)"
+                        assert run(connection, changed) >= 4
+            except BaseException as error:
+                failures.append(error)
+
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(30)
+            assert not thread.is_alive(), "somebody waits for a lock"
+        assert not failures
+        assert len(ids(client, "n = 7")) == 6 * 30 * 4 + 2
+
+
+class TestByVindex:
+    @pytest.mark.parametrize(
+        "condition",
+        [
+            f"id = {LOW}",
+            f"{LOW} = id",
+            f"id IN ({LOW})",
+            f"id = '{LOW}'",
+            f"id = {LOW} AND name = 'name {LOW}'",
+            f"(id = {LOW})",
+            f"id = {LOW} AND n IN (0, 1, 2)",
+            f"customer.id = {LOW}",
+            f"commerce.customer.id = {LOW}",
+        ],
+    )
+    def test_equality_finds_the_row(self, client: Any, condition: str) -> None:
+        if condition.startswith("commerce."):
+            found = rows(client, f"SELECT id FROM commerce.customer WHERE {condition}")
+            assert found == ((LOW,),)
+        else:
+            assert ids(client, condition) == [LOW]
+
+    @pytest.mark.parametrize(
+        ("condition", "expected"),
+        [
+            (f"id IN ({LOW}, {HIGH})", [LOW, HIGH]),
+            (f"id IN ({LOW}, {HIGH}, 99, NULL)", [LOW, HIGH]),
+            (f"id IN ('{LOW}', {HIGH})", [LOW, HIGH]),
+            (f"id = {LOW} OR id = {HIGH}", [LOW, HIGH]),
+            (f"id IN ({LOW}, {HIGH}) AND id <> {LOW}", [HIGH]),
+            (f"NOT id = {LOW}", sorted(set(ALL_IDS) - {LOW})),
+            (f"id <> {LOW}", sorted(set(ALL_IDS) - {LOW})),
+            ("id = NULL", []),
+            ("id IN (NULL)", []),
+            ("id IS NULL", []),
+            ("id = 99", []),
+            (f"id = {LOW}.0", [LOW]),
+            (f"id = {LOW} + 0", [LOW]),
+            (f"id BETWEEN {LOW} AND {HIGH}", [n for n in ALL_IDS if LOW <= n <= HIGH]),
+            ("id > 0", ALL_IDS),
+            (f"name = 'name {HIGH}'", [HIGH]),
+            (f"id = {LOW} AND id = {HIGH}", []),
+            (f"id IN ({LOW}, {HIGH}) AND id IN ({HIGH}, 99)", [HIGH]),
+            (f"id <=> {LOW}", [LOW]),
+            (f"id = {LOW} XOR id = {HIGH}", [LOW, HIGH]),
+            (f"(id = {LOW} OR n = 99) AND 1 = 1", [LOW]),
+            (f"id = {LOW} || id = {HIGH}", [LOW, HIGH]),
+            (f"id = '{LOW}abc'", [LOW]),
+            (f"id = {LOW} IS TRUE", [LOW]),
+            (f"id IN ({LOW}) IS FALSE", sorted(set(ALL_IDS) - {LOW})),
+            (f"CASE WHEN id = {LOW} THEN 0 ELSE 1 END", sorted(set(ALL_IDS) - {LOW})),
+        ],
+    )
+    def test_select_update_and_delete_agree_with_one_server(
+        self, house: House, client: Any, condition: str, expected: list[int]
+    ) -> None:
+        # A strict server refuses to change rows by a comparison with '1abc'.
+        is_strict = "abc" in condition
+        assert ids(client, condition) == expected
+        if not is_strict:
+            assert run(client, f"UPDATE customer SET n = n + 100 WHERE {condition}") == len(
+                expected
+            )
+            assert ids(client, "n >= 100") == expected
+            assert run(client, f"DELETE FROM customer WHERE {condition}") == len(expected)
+            assert ids(client) == sorted(set(ALL_IDS) - set(expected))
+
+    def test_another_column_may_decide(self, house: House) -> None:
+        client = house.proxy.connect(database="commerce", autocommit=True)
+        run(
+            client,
+            "CREATE TABLE purchase (id INT, customer_id BIGINT, PRIMARY KEY (customer_id, id))",
+        )
+        values = ", ".join(f"({n}, {n % 8 + 1})" for n in range(80))
+        assert run(client, f"INSERT INTO purchase (id, customer_id) VALUES {values}") == 80
+        split = on_shards(house, "SELECT DISTINCT customer_id FROM purchase ORDER BY 1")
+        assert split == [sorted(LOW_IDS), sorted(HIGH_IDS)]
+        assert len(ids(client, "customer_id = 4", "purchase")) == 10
+        assert run(client, "DELETE FROM purchase WHERE customer_id IN (1, 4)") == 20
+        assert len(ids(client, table="purchase")) == 60
+
+
+class TestScatter:
+    def test_a_large_result_of_several_shards_comes_whole(self, client: Any) -> None:
+        for start in range(1000, 21_000, 2000):
+            values = ", ".join(f"({ident}, 'n{ident}')" for ident in range(start, start + 2000))
+            run(client, f"INSERT INTO customer (id, name) VALUES {values}")
+        found = dict(rows(client, "SELECT id, name FROM customer WHERE id >= 1000"))
+        assert found == {ident: f"n{ident}" for ident in range(1000, 21_000)}
+
+    def test_an_error_of_a_later_shard_ends_the_result(self, house: House, client: Any) -> None:
+        house.direct("DROP TABLE customer", keyspace="commerce", shard=1)
+        assert refused(client, "SELECT * FROM customer")[0] == 1146
+        assert value(client, "SELECT 1") == 1
+
+    def test_a_statement_without_tables_runs_once(self, client: Any) -> None:
+        assert rows(client, "SELECT 1 + 1, 'a' UNION SELECT 5, 'b'") == ((2, "a"), (5, "b"))
+        assert len(rows(client, "SHOW TABLES")) == 1
+        assert value(client, "SELECT DATABASE()") is not None
+        assert run(client, "DO 1") == 0
+
+    @pytest.mark.parametrize(
+        "sql",
+        [
+            "SELECT COUNT(*) FROM customer",
+            "SELECT MAX(id), SUM(n) FROM customer",
+            "SELECT n, COUNT(*) FROM customer GROUP BY n",
+            "SELECT DISTINCT n FROM customer",
+            "SELECT id FROM customer ORDER BY id",
+            "SELECT id FROM customer LIMIT 2",
+            "SELECT id FROM customer WHERE id IN (1, 4) LIMIT 1",
+            "SELECT id, ROW_NUMBER() OVER (ORDER BY id) FROM customer",
+            "SELECT a.id FROM customer a JOIN customer b ON a.id = b.id",
+            "SELECT a.id FROM customer a, customer b",
+            "SELECT id FROM customer UNION SELECT id FROM customer",
+            "SELECT id FROM customer WHERE id IN (SELECT id FROM customer)",
+            "SELECT (SELECT COUNT(*) FROM customer)",
+            "SELECT * FROM (SELECT id FROM customer) c",
+            "WITH c AS (SELECT id FROM customer) SELECT * FROM c",
+            "SELECT id INTO @a FROM customer",
+            "SELECT GROUP_CONCAT(id) FROM customer",
+            "SELECT STD(n) FROM customer",
+            "UPDATE customer SET n = 1 LIMIT 1",
+            "DELETE FROM customer ORDER BY id LIMIT 1",
+            "UPDATE customer a JOIN customer b ON a.id = b.id SET a.n = 1",
+            "DELETE a FROM customer a, customer b WHERE a.id = b.id",
+            "UPDATE customer SET n = (SELECT 5 FROM customer)",
+            "UPDATE customer SET id = id + 1",
+            "UPDATE customer SET id = 5 WHERE id = 1",
+            "INSERT INTO customer (id) SELECT 5",
+            "INSERT INTO customer (id) SELECT id + 100 FROM customer",
+            "INSERT INTO customer (id) VALUES (1 + 1)",
+            "INSERT INTO customer (id) VALUES (1) ON DUPLICATE KEY UPDATE id = 5",
+            "LOAD DATA LOCAL INFILE 'x' INTO TABLE customer",
+            "LOCK TABLES customer WRITE",
+            "CREATE TEMPORARY TABLE scratch (n INT)",
+            "CALL p()",
+            "HANDLER customer OPEN",
+            "SELECT * FROM nosuch",
+            "INSERT INTO nosuch (id) VALUES (1)",
+            "SELECT SQL_CALC_FOUND_ROWS id FROM customer",
+            "XA START 'x'",
+        ],
+    )
+    def test_what_needs_more_than_concatenation_is_refused(
+        self, house: House, client: Any, sql: str
+    ) -> None:
+        before = on_shards(house)
+        code, text = refused(client, sql)
+        assert code == 1235, text
+        assert text.startswith("unsupported: "), text
+        assert on_shards(house) == before
+        assert ids(client, "id = 1") == [1]
+
+    @pytest.mark.parametrize(
+        "sql",
+        [
+            "SELECT COUNT(*) FROM customer WHERE id = 1",
+            "SELECT id FROM customer WHERE id = 1 ORDER BY id LIMIT 1",
+            "SELECT DISTINCT n FROM customer WHERE id = 1",
+            "SELECT n, COUNT(*) FROM customer WHERE id = 1 GROUP BY n",
+            "SELECT id FROM customer WHERE id = 1 FOR UPDATE",
+        ],
+    )
+    def test_on_one_shard_all_of_sql_works(self, client: Any, sql: str) -> None:
+        assert len(rows(client, sql)) == 1
+
+    def test_one_shard_may_be_addressed(self, house: House, client: Any) -> None:
+        for target, expected in (("commerce:-80", LOW_IDS), ("commerce[80-]", HIGH_IDS)):
+            run(client, f"USE `{target}`")
+            assert [
+                i for (i,) in rows(client, "SELECT id FROM customer ORDER BY id")
+            ] == sorted(expected)
+            assert value(client, "SELECT COUNT(*) FROM customer") == 4
+        run(client, "USE commerce")
+        assert ids(client) == ALL_IDS
+        assert sorted(rows(client, "SELECT id FROM `commerce:-80`.customer")) == sorted(
+            (ident,) for ident in LOW_IDS
+        )
+
+
+class TestDdl:
+    def test_it_goes_everywhere(self, house: House, client: Any) -> None:
+        run(client, "ALTER TABLE customer ADD COLUMN extra INT DEFAULT 5")
+        assert on_shards(house, "SELECT MAX(extra) FROM customer") == [[5], [5]]
+        run(client, "CREATE INDEX by_name ON customer (name)")
+        run(client, "TRUNCATE TABLE customer")
+        assert on_shards(house) == [[], []]
+        run(client, "DROP TABLE customer")
+        assert on_shards(house, "SHOW TABLES") == [[], []]
+        run(client, "CREATE TABLE IF NOT EXISTS customer (id BIGINT PRIMARY KEY)")
+        run(client, "CREATE TABLE IF NOT EXISTS customer (id BIGINT PRIMARY KEY)")
+        assert on_shards(house, "SHOW TABLES") == [["customer"], ["customer"]]
+
+    def test_a_shard_that_refuses_is_named_with_those_that_did_not(
+        self, house: House, client: Any
+    ) -> None:
+        house.direct("CREATE TABLE other_message (n INT)", keyspace="commerce", shard=1)
+        code, text = refused(client, "CREATE TABLE other_message (id BIGINT)")
+        assert code == 1050
+        assert text.endswith("(shard commerce/80-; done before on commerce/-80)")
+
+    def test_ddl_in_a_transaction_commits_it_everywhere(
+        self, house: House, client: Any
+    ) -> None:
+        writer = house.proxy.connect(database="commerce")
+        run(writer, "INSERT INTO customer (id) VALUES (100), (101), (104)")
+        run(writer, "CREATE TABLE purchase (customer_id BIGINT)")
+        writer.rollback()
+        assert ids(client, "id >= 100") == [100, 101, 104]
+
+    def test_narrowed_ddl_stays_on_its_shard(self, house: House, client: Any) -> None:
+        run(client, "USE `commerce:80-`")
+        run(client, "CREATE TABLE only_here (n INT)")
+        assert on_shards(house, "SHOW TABLES") == [["customer"], ["customer", "only_here"]]

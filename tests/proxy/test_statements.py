@@ -1,0 +1,488 @@
+import asyncio
+
+import pytest
+
+from proxy.wire.constants import Status
+from tests.proxy.fake_client import MODERN, OLD, Refused
+from tests.proxy.fake_server import Error, HangUp, Ok, Rows, rows_of, until
+from tests.proxy.house import add_message_table, claimed, running_proxy
+from tests.proxy.keyspaces import HIGH
+
+
+@pytest.fixture
+async def house(server, other_server):
+    async with running_proxy(server, other_server) as made:
+        yield made
+
+
+@pytest.fixture
+async def client(house):
+    return await house.client("commerce")
+
+
+def said(server):
+    """What the server heard, without what sets a connection up."""
+    return [
+        text
+        for text in server.heard
+        if not text.startswith(("SET @@session", "INIT_DB", "RESET", "QUIT"))
+    ]
+
+
+# --- rows ------------------------------------------------------------------------------
+
+
+async def test_a_multi_row_insert_is_split_and_counted_as_one(server, other_server, client):
+    result = await client.query(f"INSERT INTO t (id, a) VALUES (1, 'x'), ({HIGH}, 'y'), (2, 'z')")
+    assert result.ok is not None
+    assert result.ok.affected_rows == 2  # one for each part, says the fake
+    assert said(server)[1] == "INSERT INTO t (id, a) VALUES (1, 'x'),(2, 'z')"
+    assert said(other_server)[1] == f"INSERT INTO t (id, a) VALUES ({HIGH}, 'y')"
+
+
+@pytest.mark.parametrize("capabilities", [MODERN, OLD])
+async def test_a_scattered_select_is_one_result(server, other_server, house, capabilities):
+    server.on("FROM t", rows_of(1, 2))
+    other_server.on("FROM t", rows_of(8, 9))
+    client = await house.client("commerce", capabilities=capabilities)
+    client.send("SELECT id FROM t; SELECT 1")
+    first, second = await client.answer()
+    assert first.values == [b"1", b"2", b"8", b"9"]
+    assert second.values == [b"1"]
+
+
+async def test_a_scattered_select_that_one_shard_refuses_ends_in_its_error(
+    server, other_server, client
+):
+    server.on("FROM t", rows_of(1))
+    other_server.on("FROM t", Error(1146, "Table 'shop.t' doesn't exist", "42S02"))
+    result = await client.query("SELECT id FROM t")
+    assert (result.values, result.code) == ([b"1"], 1146)
+    assert (await client.query("SELECT 1")).values == [b"1"]
+
+
+async def test_a_scattered_select_whose_later_shard_is_lost_is_finished_all_the_same(
+    server, other_server, client
+):
+    server.on("FROM t", rows_of(1))
+    other_server.once("FROM t", HangUp())
+    other_server.on("FROM t", rows_of(9))
+    assert (await client.query("SELECT id FROM t")).values == [b"1", b"9"]
+
+
+async def test_what_cannot_be_answered_exactly_is_refused(client):
+    result = await client.query("SELECT COUNT(*) FROM t")
+    assert (result.code, result.message) == (
+        1235,
+        "unsupported: an aggregate over several shards",
+    )
+
+
+async def test_a_narrowed_target_is_one_server(server, other_server, client):
+    assert (await client.query("USE `commerce:80-`")).error is None
+    assert (await client.query("SELECT COUNT(*) FROM t")).values == [b"1"]
+    assert said(server) == []
+    assert said(other_server) == ["SELECT COUNT(*) FROM t"]
+
+
+async def test_a_qualified_statement_runs_under_the_real_name_in_its_own_database(
+    server, house
+):
+    for database in (None, "commerce"):
+        client = await house.client(database)
+        assert (await client.query("SELECT * FROM plain.t")).values == [b"1"]
+    assert said(server) == ["SELECT * FROM `db`.t"] * 2
+    assert {connection.database for connection in server.relays} == {"db"}
+
+
+async def test_an_empty_statement_is_an_error_as_on_a_server(client):
+    assert (await client.query(" /* nothing */ ")).code == 1065
+
+
+# --- DDL -------------------------------------------------------------------------------
+
+
+async def test_ddl_runs_everywhere_and_new_message_tables_are_known_behind_it(
+    server, other_server, client
+):
+    assert (await client.query("STREAM * FROM msg")).code == 1146
+    add_message_table(server)
+    add_message_table(other_server)
+    result = await client.query("CREATE TABLE msg (id BIGINT) COMMENT 'vitess_message'")
+    assert result.error is None
+    for each in (server, other_server):
+        assert said(each)[-1].startswith("CREATE TABLE")
+    client.send("STREAM * FROM msg")
+    assert await client.head() == 2
+
+
+async def test_ddl_commits_the_transaction_on_every_shard(server, other_server, client):
+    await client.query("BEGIN")
+    await client.query(f"INSERT INTO t (id) VALUES (1), ({HIGH})")
+    await client.query("CREATE TABLE x (id INT)")
+    for each in (server, other_server):
+        assert said(each)[-2:] == ["COMMIT", "CREATE TABLE x (id INT)"]
+
+
+async def test_temporary_tables_need_one_shard(server, client):
+    sql = "CREATE TEMPORARY TABLE x (id INT)"
+    assert "temporary tables in a sharded keyspace" in (await client.query(sql)).message
+    await client.query("USE plain")
+    await client.query("BEGIN")
+    await client.query("INSERT INTO u VALUES (1)")
+    assert (await client.query(sql)).error is None
+    assert "COMMIT" not in server.heard  # as on a server
+    assert server.heard.count(sql) == 1
+
+
+# --- transactions ----------------------------------------------------------------------
+
+
+async def test_a_transaction_reaches_a_shard_when_a_statement_does(server, other_server, client):
+    begun = await client.query("START TRANSACTION READ ONLY")
+    assert begun.status & Status.IN_TRANS
+    assert said(server) == []
+    await client.query("SELECT * FROM t WHERE id = 1")
+    committed = await client.query("COMMIT")
+    assert not committed.status & Status.IN_TRANS
+    assert said(server) == [
+        "START TRANSACTION READ ONLY",
+        "SELECT * FROM t WHERE id = 1",
+        "COMMIT",
+    ]
+    assert said(other_server) == []
+
+
+async def test_begin_commits_what_came_before(server, other_server, client):
+    await client.query("BEGIN")
+    await client.query(f"INSERT INTO t (id) VALUES (1), ({HIGH})")
+    await client.query("BEGIN")
+    assert (said(server)[-1], said(other_server)[-1]) == ("COMMIT", "COMMIT")
+    await client.query("ROLLBACK")
+    assert "ROLLBACK" not in server.heard
+
+
+async def test_begin_in_another_keyspace_commits_what_came_before_elsewhere(
+    server, other_server, client
+):
+    await client.query("BEGIN")
+    await client.query(f"INSERT INTO t (id) VALUES ({HIGH})")
+    await client.query("USE plain")
+    await client.query("BEGIN")
+    assert said(other_server)[-1] == "COMMIT"
+    await client.query("INSERT INTO u VALUES (1)")
+    await client.query("ROLLBACK")
+    assert said(server)[-1] == "ROLLBACK"
+    assert "ROLLBACK" not in other_server.heard
+
+
+async def test_a_transaction_is_ended_where_it_was_opened_whatever_the_current_target(
+    server, other_server, client
+):
+    await client.query("BEGIN")
+    await client.query(f"INSERT INTO t (id) VALUES ({HIGH})")
+    await client.query("USE plain")
+    assert (await client.query("COMMIT")).error is None
+    assert other_server.heard[-1] == "COMMIT"
+    assert not any(text.startswith("INIT_DB db") for text in other_server.heard)
+
+
+async def test_the_begin_of_an_unsharded_keyspace_is_the_servers(server, client):
+    await client.query("USE plain")
+    result = await client.query("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+    assert result.error is None
+    await client.query("INSERT INTO u VALUES (1)")
+    assert (await client.query("COMMIT AND CHAIN")).error is None
+    assert said(server) == [
+        "START TRANSACTION WITH CONSISTENT SNAPSHOT",
+        "INSERT INTO u VALUES (1)",
+        "COMMIT AND CHAIN",
+    ]
+
+
+@pytest.mark.parametrize(
+    "sql", ["START TRANSACTION WITH CONSISTENT SNAPSHOT", "COMMIT AND CHAIN", "ROLLBACK RELEASE"]
+)
+async def test_what_only_one_server_can_promise_is_refused_over_several(client, sql):
+    await client.query("BEGIN")
+    await client.query(f"INSERT INTO t (id) VALUES (1), ({HIGH})")
+    assert (await client.query(sql)).code == 1235
+
+
+async def test_savepoints_reach_every_branch_and_late_ones_too(server, other_server, client):
+    await client.query("BEGIN")
+    await client.query("INSERT INTO t (id) VALUES (1)")
+    for sql in ("SAVEPOINT a", "ROLLBACK TO a", "RELEASE SAVEPOINT a"):
+        assert (await client.query(sql)).error is None
+    await client.query(f"INSERT INTO t (id) VALUES ({HIGH})")
+    expected = ["SAVEPOINT a", "ROLLBACK TO a", "RELEASE SAVEPOINT a"]
+    assert said(server)[2:] == expected
+    assert said(other_server)[1:-1] == expected
+
+
+async def test_a_savepoint_in_one_keyspace_is_repeated_in_another(server, other_server, client):
+    await client.query("USE plain")
+    await client.query("BEGIN")
+    await client.query("INSERT INTO u VALUES (1)")
+    await client.query("SAVEPOINT a")
+    await client.query("USE commerce")
+    await client.query(f"INSERT INTO t (id) VALUES ({HIGH})")
+    await client.query("ROLLBACK TO a")
+    assert said(server)[-2:] == ["SAVEPOINT a", "ROLLBACK TO a"]
+    assert said(other_server)[1:] == [
+        "SAVEPOINT a",
+        f"INSERT INTO t (id) VALUES ({HIGH})",
+        "ROLLBACK TO a",
+    ]
+
+
+async def test_a_broken_transaction_refuses_everything_until_rollback(
+    server, other_server, client
+):
+    await client.query("BEGIN")
+    await client.query(f"INSERT INTO t (id) VALUES (1), ({HIGH})")
+    other_server.once("UPDATE", HangUp())
+    assert (await client.query(f"UPDATE t SET a = 1 WHERE id = {HIGH}")).code == 1105
+    for sql in (
+        "INSERT INTO t (id) VALUES (2)",
+        "SELECT * FROM t",
+        "SAVEPOINT a",
+        f"INSERT INTO t (id) VALUES (2), ({HIGH})",
+    ):
+        assert "send ROLLBACK, then begin again" in (await client.query(sql)).message
+    assert (await client.query("ROLLBACK")).error is None
+    assert (await client.query("INSERT INTO t (id) VALUES (3)")).error is None
+    assert not any("(2)" in text for text in server.heard + other_server.heard)
+
+
+@pytest.mark.parametrize("sql", ["COMMIT", "BEGIN"])
+async def test_a_broken_transaction_that_is_to_be_committed_says_that_it_was_not(
+    server, house, sql
+):
+    client = await house.client()
+    await client.query("BEGIN")
+    server.once("INSERT", HangUp())
+    await client.query("INSERT INTO u VALUES (1)")
+    result = await client.query(sql)
+    assert "nothing was committed" in result.message
+    assert (await client.query("BEGIN")).error is None
+    assert (await client.query("INSERT INTO u VALUES (2)")).error is None
+
+
+async def test_a_partial_commit_is_told_as_such(server, other_server, client):
+    await client.query("BEGIN")
+    await client.query(f"INSERT INTO t (id) VALUES (1), ({HIGH})")
+    other_server.once("COMMIT", Error(1180, "Got error 28"))
+    result = await client.query("COMMIT")
+    assert result.code == 1105
+    assert result.message == (
+        "partial commit: committed on commerce/-80; not on commerce/80- (Got error 28)"
+    )
+    assert not (await client.query("SELECT 1")).status & Status.IN_TRANS
+
+
+async def test_switching_autocommit_on_commits_everywhere(server, other_server, client):
+    await client.query("SET autocommit = 0")
+    await client.query(f"INSERT INTO t (id) VALUES (1), ({HIGH})")
+    await client.query("SET autocommit = 1")
+    await until(lambda: "COMMIT" in server.heard and "COMMIT" in other_server.heard)
+    assert not any(c.in_transaction for c in (*server.relays, *other_server.relays))
+
+
+# --- SET -------------------------------------------------------------------------------
+
+
+async def test_a_variable_follows_the_session_from_shard_to_shard(server, other_server, client):
+    await client.query("SET time_zone = '+01:00'")
+    await client.query(f"SELECT * FROM t WHERE id = {HIGH}")
+    (connection,) = other_server.relays
+    assert connection.variables["time_zone"] == "+01:00"
+
+
+async def test_names_follow_with_their_collation(server, other_server, client):
+    assert (await client.query("SET NAMES latin1 COLLATE latin1_bin")).error is None
+    await client.query(f"SELECT * FROM t WHERE id = {HIGH}")
+    (connection,) = other_server.relays
+    assert connection.variables["character_set_client"] == "latin1"
+    assert connection.variables["collation_connection"] == "latin1_bin"
+
+
+@pytest.mark.parametrize("sql", ["SET @a = 1", "SET GLOBAL sort_buffer_size = 5"])
+async def test_what_every_shard_must_have_is_set_everywhere(server, other_server, client, sql):
+    assert (await client.query(sql)).error is None
+    assert said(server) == said(other_server) == [sql]
+
+
+@pytest.mark.parametrize("sql", ["SET workload = 'olap'", "SET @@transaction_mode = 'multi'"])
+async def test_vitesss_own_variables_mean_nothing_here(server, other_server, client, sql):
+    assert (await client.query(sql)).error is None
+    assert said(server) == said(other_server) == []
+
+
+async def test_a_shard_that_is_down_is_not_asked_to_set_a_variable(server, other_server, house):
+    server.stop()
+    shard = house.app._shards["commerce", "-80"]
+    shard.suspect()
+    await until(lambda: shard.trouble is not None)
+    client = await house.client("commerce")
+    assert (await client.query("SET time_zone = '+01:00'")).error is None
+    assert said(other_server) == ["SET time_zone = '+01:00'"]
+
+
+# --- what the proxy knows itself -------------------------------------------------------
+
+
+async def test_show_and_kill_are_answered_here(server, client):
+    shown = await client.query("SHOW VITESS_SHARDS")
+    assert shown.values == [b"commerce/-80", b"commerce/80-", b"plain/-"]
+    assert (await client.query("KILL USER root")).code == 1235
+    assert (await client.query("KILL QUERY -1")).code == 1094
+    assert (await client.query("KILL 1.5")).code == 1094
+    assert said(server) == []
+
+
+# --- messages --------------------------------------------------------------------------
+
+
+@pytest.fixture
+async def messages(server, other_server):
+    for each in (server, other_server):
+        add_message_table(each)
+    async with running_proxy(server, other_server) as made:
+        yield made
+
+
+async def test_an_ack_is_completed_on_the_hot_path_and_the_long_one(server, messages):
+    client = await messages.client("commerce")
+    for number in (1, 2, 3):
+        sql = f"UPDATE msg SET time_acked = NOW() WHERE id = {number}"
+        assert (await client.query(sql)).error is None
+        assert "time_next = NULL" in said(server)[-1]
+        assert "time_acked IS NULL" in said(server)[-1]
+
+
+async def test_an_insert_wakes_the_stream_of_its_shard_at_commit(
+    server, other_server, messages
+):
+    reader = await messages.client("commerce")
+    reader.send("STREAM * FROM msg")
+    assert await reader.head() == 2
+    writer = await messages.client("commerce")
+    await writer.query("BEGIN")
+    await writer.query(f"INSERT INTO msg (id, message) VALUES (5, 'a'), ({HIGH}, 'b')")
+    for each, number in ((server, 5), (other_server, HIGH)):
+        each.once("FOR UPDATE SKIP LOCKED", Rows(tuple("abcde"), (claimed(number, b"m"),)))
+    claims = [text for text in server.heard + other_server.heard if "SKIP LOCKED" in text]
+    assert claims == []
+    await writer.query("COMMIT")
+    got = {(await reader.row())[0], (await reader.row())[0]}
+    assert got == {b"5", str(HIGH).encode()}
+    (mine,) = [text for text in server.heard if "SKIP LOCKED" in text]
+    assert "IN (5)" in mine  # a shard hears of its own rows only
+
+
+async def test_a_rollback_wakes_nobody(server, messages):
+    reader = await messages.client("commerce")
+    reader.send("STREAM * FROM msg")
+    await reader.head()
+    writer = await messages.client("commerce")
+    for sql in ("BEGIN", "INSERT INTO msg (id, message) VALUES (5, 'a')", "ROLLBACK"):
+        await writer.query(sql)
+    await writer.query("SELECT 1")
+    assert not any("SKIP LOCKED" in text for text in server.heard)
+
+
+@pytest.mark.parametrize(
+    ("database", "sql", "code"),
+    [
+        ("commerce", "STREAM * FROM t", 1146),
+        ("commerce", "STREAM nothing FROM msg", 1054),
+        ("commerce", "STREAM * FROM", 1064),
+        ("commerce", "STREAM * FROM nowhere.msg", 1049),
+        (None, "STREAM * FROM msg", 1046),
+    ],
+)
+async def test_what_cannot_be_streamed_is_an_error_at_once(messages, database, sql, code):
+    client = await messages.client(database)
+    assert (await client.query(sql)).code == code
+    assert (await client.query("SELECT 1")).values == [b"1"]
+
+
+async def test_a_stream_leaves_no_connection_and_no_transaction_open(server, messages):
+    client = await messages.client()
+    await client.query("SET autocommit = 0")
+    client.send("STREAM id, message FROM msg")
+    assert await client.head() == 2
+    assert messages.app._shards["plain", "-"].pool.lent == 0
+    assert not any(connection.in_transaction for connection in server.relays)
+
+
+async def test_the_columns_of_a_stream_come_from_any_shard_that_answers(
+    server, other_server, messages
+):
+    server.stop()
+    client = await messages.client("commerce")
+    client.send("STREAM * FROM msg")
+    assert await client.head() == 2
+    assert any("WHERE 1 = 0" in text for text in other_server.heard)
+
+
+async def test_a_stream_whose_columns_nobody_tells_is_an_error(server, other_server, messages):
+    client = await messages.client("commerce")
+    server.on(" WHERE 1 = 0", Error(1142, "SELECT command denied", "42000"))
+    assert (await client.query("STREAM * FROM msg")).code == 1142
+    for each in (server, other_server):
+        each.stop()
+    assert "is not available" in (await client.query("STREAM * FROM msg")).message
+
+
+async def test_a_dropped_table_ends_its_streams_with_a_clear_error(server, messages):
+    reader = await messages.client()
+    reader.send("STREAM * FROM msg")
+    await reader.head()
+    server.on("information_schema.tables", Rows(("table_name", "table_comment")))
+    writer = await messages.client()
+    await writer.query("DROP TABLE msg")
+    with pytest.raises(Refused) as ended:
+        await reader.row()
+    assert ended.value.error.code == 1146
+    assert b"was dropped; its streams end" in ended.value.error.message
+
+
+async def test_a_broken_message_table_hurts_only_itself(server):
+    add_message_table(server, comment="vitess_message,vt_ack_wait=0")
+    async with running_proxy(server) as house:
+        client = await house.client()
+        for sql in ("SELECT * FROM msg", "INSERT INTO msg (id) VALUES (1)", "STREAM * FROM msg"):
+            for _ in range(2):
+                result = await client.query(sql)
+                assert result.message.startswith("message table 'msg' failed to load: ")
+        assert (await client.query("SELECT * FROM t")).values == [b"1"]
+
+
+async def test_a_stream_outlives_a_restart_of_its_server(server, messages):
+    reader = await messages.client()
+    reader.send("STREAM * FROM msg")
+    await reader.head()
+    shard = messages.app._shards["plain", "-"]
+    server.stop()
+    shard.suspect()
+    await until(lambda: shard.trouble is not None)
+    await server.start()
+    await until(lambda: shard.trouble is None)
+    server.once("FOR UPDATE SKIP LOCKED", Rows(tuple("abcde"), (claimed(5, b"m"),)))
+    writer = await messages.client()
+    await writer.query("INSERT INTO msg (id, message) VALUES (5, 'a')")
+    assert (await reader.row())[0] == b"5"
+
+
+async def test_a_generated_id_is_claimed_without_a_poll(server, messages):
+    reader = await messages.client()
+    reader.send("STREAM * FROM msg")
+    await reader.head()
+    server.once("INSERT", Ok(affected_rows=1, last_insert_id=77))
+    server.once("FOR UPDATE SKIP LOCKED", Rows(tuple("abcde"), (claimed(77, b"m"),)))
+    writer = await messages.client()
+    asking = asyncio.ensure_future(reader.row())
+    await writer.query("INSERT INTO msg (id, message) VALUES (77, 'a')")
+    assert (await asking)[0] == b"77"
