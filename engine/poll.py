@@ -250,7 +250,8 @@ class _Reader:
         read, key_of = priority or 0, self._table.id_literal
         return [
             # An id is never NULL: it is unique and found by value.
-            MessageKey(key_of(raw or b""), read, int(time_next or 0))
+            # A moment before 1970 is as good as none, and sorts with those that have none.
+            MessageKey(key_of(raw or b""), read, max(0, int(time_next or 0)))
             for (raw, time_next), _ in answer.rows
         ]
 

@@ -273,7 +273,10 @@ def _event(shard: ShardName, effect: Effect) -> Event | None:
             return None
         return Acked(shard, tuple(literal(ident) for ident in effect.ids))
     if effect.keys and effect.ids is not None and len(effect.keys) == len(effect.ids):
-        keys = (MessageKey(literal(ident), priority, ns) for ident, priority, ns in effect.keys)
+        keys = (
+            MessageKey(literal(ident), priority, max(0, ns))
+            for ident, priority, ns in effect.keys
+        )
         return Due(shard, tuple(keys))
     return Changed(shard)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from engine.cache import LOST_PAUSE_NS
 from engine.poll import FOREVER_NS
 
 
@@ -123,6 +124,13 @@ class ShardState:
         self.poll_wanted = True
         self.polling.failed(reason, now_ns, grace_ns)
         self.queue.poll_failed()
+
+    def rows_lost(self, now_ns: int) -> None:
+        """Note that a claim did not get all it asked for.
+
+        What an ack that is rolled back has kept locked is still due, and nobody else says so.
+        """
+        self.next_poll_ns = min(self.next_poll_ns, now_ns + LOST_PAUSE_NS)
 
     def _poll_ns(self) -> int:
         """Return when the next poll is to start."""

@@ -294,6 +294,8 @@ class TableState:
             won.append(row)
         for ident in run.keys:
             shard.queue.lose(ident, now_ns)
+        if run.keys:
+            shard.rows_lost(now_ns)
         if run.keys and shard.is_in_doubt:
             # Perhaps won by the claim that failed, and in flight again when the poll looked.
             shard.poll_wanted = True

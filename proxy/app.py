@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Self
 import structlog
 
 from engine.clock import SystemClock
-from engine.keyspace import KeyRange, Keyspace, Shard
+from engine.keyspace import Keyspace, Shard
 from engine.registry import Registry
 from engine.vschema import parse_vschema
 from proxy import net, process
@@ -35,6 +35,7 @@ from proxy.shard import ShardRuntime
 from proxy.store import ShardStore
 from proxy.wire.auth import Account, Authenticator, Verifier, nonce_from
 from sqlparse_ext.cache import StatementCache
+from sqlparse_ext.errors import StreamfromError
 
 
 if TYPE_CHECKING:
@@ -187,7 +188,8 @@ class Application:
     def _background_done(self, task: asyncio.Task[None]) -> None:
         self._background.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            log.warning("background work failed", reason=str(error))
+            trace = None if isinstance(error, StreamfromError) else error
+            log.warning("background work failed", reason=str(error), exc_info=trace)
 
     def _shard_changed(self, shard: ShardRuntime) -> None:
         if shard.trouble is None:
@@ -213,10 +215,7 @@ class Application:
 
 def make_keyspace(config: KeyspaceConfig) -> Keyspace:
     """Return the engine's keyspace for a checked configuration."""
-    shards = tuple(
-        Shard(shard.name, KeyRange.parse(shard.name) if "-" in shard.name else None)
-        for shard in config.shards
-    )
+    shards = tuple(Shard.named(shard.name) for shard in config.shards)
     vschema = None
     if config.vschema_text is not None:
         vschema = parse_vschema(config.vschema_text, config.name)

@@ -38,9 +38,13 @@ _NUMBER: Final = re.compile(rb"\d+")
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """The answers of several shards, and what one server would have said."""
+    """The answers of several shards, and what one server would have said.
+
+    is_insert: they answer INSERT or REPLACE.
+    """
 
     answers: tuple[Ok, ...]
+    is_insert: bool = False
 
     @property
     def affected_rows(self) -> int:
@@ -60,7 +64,7 @@ class Merged:
     @property
     def info(self) -> bytes:
         """`Records: 3  Duplicates: 0  Warnings: 0` with the numbers summed."""
-        infos = [ok.info for ok in self.answers]
+        infos = [self._info(ok) for ok in self.answers]
         if not infos or not all(infos):
             return b""
         sums = [
@@ -68,6 +72,15 @@ class Merged:
         ]
         numbers = iter(sums)
         return _NUMBER.sub(lambda _: b"%d" % next(numbers), infos[0])
+
+    def _info(self, ok: Ok) -> bytes:
+        if ok.info or not self.is_insert:
+            return ok.info
+        # A server says nothing about a row that is alone; here it is one of several.
+        return b"Records: 1  Duplicates: %d  Warnings: %d" % (
+            ok.affected_rows != 1,
+            ok.warnings,
+        )
 
 
 async def write_parts(
@@ -123,31 +136,27 @@ async def _write_parts(
         taken = [
             (shard, await executor.take(shard, database, shape), sql) for shard, sql in parts
         ]
-        answers = await _run_parts(executor, taken, undo=not own)
+        oks = await _run_parts(executor, taken, undo=not own)
     except BaseException as error:
         if own or _undid_everything(error):
             await branches.rollback()
         raise
-    for (shard, backend, _), ok in zip(taken, answers.answers, strict=True):
+    for (shard, backend, _), ok in zip(taken, oks, strict=True):
         backend.in_transaction = True
         backend.has_residue = backend.has_residue or leaves_residue(shape, ok)
         branches.held[shard] = backend
     state.insert_id_at = next(
-        (
-            backend
-            for (_, backend, _), ok in zip(taken, answers.answers, strict=True)
-            if ok.last_insert_id
-        ),
+        (backend for (_, backend, _), ok in zip(taken, oks, strict=True) if ok.last_insert_id),
         state.insert_id_at,
     )
     if own:
         await branches.commit()
-    return answers
+    return Merged(oks, is_insert=shape.insert is not None)
 
 
 async def _run_parts(
     executor: Executor, parts: Sequence[tuple[ShardRuntime, Backend, bytes]], *, undo: bool
-) -> Merged:
+) -> tuple[Ok, ...]:
     # One after another, always in the order of the shards: side by side, two writes of the same
     # rows could each hold one that the other waits for, and no server sees such a deadlock.
     answers: list[Answer] = []
@@ -162,7 +171,7 @@ async def _run_parts(
                 with suppress(BackendLost):
                     await backend.command(_ROLLBACK_TO)
         raise
-    return Merged(tuple(_oks(answers)))
+    return tuple(_oks(answers))
 
 
 def _undid_everything(error: BaseException) -> bool:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from engine.store import columns_query
 from proxy.errors import (
+    BackendLost,
     BackendUnavailable,
     EmptyQuery,
     NoDatabaseSelected,
@@ -182,11 +183,11 @@ class Statements:
     async def _ddl(self, statement: Statement, reply: Reply) -> bool:
         place = self._preparation.place(statement)
         view = place.view
-        if self._branches.in_transaction:
-            # DDL commits implicitly, on every shard of the transaction and not just its own.
-            await self._branches.commit()
         if statement.shape.uses & Uses.TEMPORARY_TABLE and view.is_sharded:
             raise Unsupported("temporary tables in a sharded keyspace; USE one shard for them")
+        if statement.shape.uses & Uses.IMPLICIT_COMMIT and self._branches.in_transaction:
+            # On every shard of the transaction, and not just those that run the statement.
+            await self._branches.commit()
         result = await run_everywhere(
             self._executor, place.database, view.runtimes, place.statement
         )
@@ -391,23 +392,23 @@ class Statements:
         self, view: View, table: MessageTable, columns: tuple[str, ...], shape: Shape
     ) -> list[bytes]:
         """Return the column definitions of a stream, from any shard that answers."""
-        failure: BackendUnavailable | None = None
+        failure: BackendUnavailable | BackendLost | None = None
         for shard in view.runtimes:
             try:
                 backend = await self._executor.take(shard, view.database, shape)
-            except BackendUnavailable as error:
+                packets = [query(columns_query(table, columns))]
+                if not backend.in_transaction:
+                    # Without autocommit even this opens a transaction, and an endless one
+                    # would stand in the way of every ALTER and of the server's own purge.
+                    packets.append(query(b"ROLLBACK"))
+                try:
+                    answer, *_ = await self._executor.run(shard, backend, packets)
+                finally:
+                    self._executor.give_back(shard, backend)
+            except (BackendUnavailable, BackendLost) as error:
                 failure = error
-                continue
-            packets = [query(columns_query(table, columns))]
-            if not backend.in_transaction:
-                # Without autocommit even this opens a transaction, and an endless one would
-                # stand in the way of every ALTER and of the server's own purge.
-                packets.append(query(b"ROLLBACK"))
-            try:
-                answer, *_ = await backend.pipeline(packets)
-            finally:
-                self._executor.give_back(shard, backend)
-            return answer.columns
+            else:
+                return answer.columns
         assert failure is not None
         raise failure
 

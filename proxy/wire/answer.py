@@ -184,7 +184,7 @@ def whole(size: int) -> None:
 class Forwarder(Reader):
     """What the two readers share that write to a client."""
 
-    __slots__ = ("_capabilities", "_forwards_state", "_more_results", "_skip", "forwarded")
+    __slots__ = ("_capabilities", "_forwards_state", "_more_results", "_skip")
 
     def __init__(
         self,
@@ -196,7 +196,6 @@ class Forwarder(Reader):
         allows_local_infile: bool,
     ) -> None:
         super().__init__(answer, allows_local_infile=allows_local_infile)
-        self.forwarded = False
         self._capabilities = int(capabilities)
         self._forwards_state = forward_trackers and bool(capabilities & _SESSION_TRACK)
         self._more_results = more_results

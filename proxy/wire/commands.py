@@ -226,31 +226,11 @@ def init_db(name: bytes) -> bytes:
     return frame(b"\x02" + name, 0)
 
 
-def field_list(table: bytes, wildcard: bytes = b"") -> bytes:
-    """Return a COM_FIELD_LIST as it goes on the wire."""
-    return frame(b"\x04" + table + b"\0" + wildcard, 0)
-
-
-def ping() -> bytes:
-    """Return a COM_PING as it goes on the wire."""
-    return frame(b"\x0e", 0)
-
-
 def quit_() -> bytes:
     """Return a COM_QUIT as it goes on the wire; the server closes without an answer."""
     return frame(b"\x01", 0)
 
 
-def statistics() -> bytes:
-    """Return a COM_STATISTICS as it goes on the wire."""
-    return frame(b"\x09", 0)
-
-
 def reset_connection() -> bytes:
     """Return a COM_RESET_CONNECTION as it goes on the wire."""
     return frame(b"\x1f", 0)
-
-
-def set_option(*, multi_statements: bool) -> bytes:
-    """Return a COM_SET_OPTION as it goes on the wire."""
-    return frame(b"\x1b\x00\x00" if multi_statements else b"\x1b\x01\x00", 0)

@@ -146,26 +146,6 @@ class FieldType(IntEnum):
     GEOMETRY = 255
 
 
-class FieldFlag(IntFlag):
-    """Properties of a column in a column definition."""
-
-    NOT_NULL = 1
-    PRI_KEY = 2
-    UNIQUE_KEY = 4
-    MULTIPLE_KEY = 8
-    BLOB = 16
-    UNSIGNED = 32
-    ZEROFILL = 64
-    BINARY = 128
-    ENUM = 256
-    AUTO_INCREMENT = 512
-    TIMESTAMP = 1024
-    SET = 2048
-    NO_DEFAULT_VALUE = 4096
-    ON_UPDATE_NOW = 8192
-    NUM = 32768
-
-
 class TrackerKind(IntEnum):
     """Kinds of session state in an OK packet."""
 
@@ -237,7 +217,6 @@ BACKEND_WISHES: Final = BACKEND_NEEDS | int(
     | Capability.CONNECT_ATTRS
 )
 
-BINARY_CHARSET: Final = 63
 UTF8MB4_CHARSET: Final = 45  # utf8mb4_general_ci: the one utf8mb4 collation all servers know
 
 # Collation ids a client may name in its login → (character set, collation). Only sets in

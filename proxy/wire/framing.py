@@ -71,11 +71,6 @@ class Framer:
         self._at = 0  # where the next frame starts in the buffer
         self._joined = bytearray()  # the full-size frames of a payload that is not complete
 
-    @property
-    def is_mid_packet(self) -> bool:
-        """True while a packet has begun and is not complete."""
-        return len(self._buffer) > self._at or bool(self._joined)
-
     def feed(self, data: bytes) -> None:
         """Accept bytes in pieces of any size."""
         if self._at == len(self._buffer):

@@ -21,7 +21,6 @@ from proxy.wire.constants import (
     NONCE_BYTES,
     UTF8MB4_CHARSET,
     Capability,
-    Command,
     Status,
 )
 
@@ -222,22 +221,6 @@ def decode_change_user(payload: bytes, capabilities: int) -> LoginRequest:
         plugin=plugin,
         attributes=attributes,
     )
-
-
-def encode_change_user(login: LoginRequest) -> bytes:
-    """Return the payload of a COM_CHANGE_USER, laid out by ``login.capabilities``."""
-    pieces = [
-        bytes((Command.CHANGE_USER,)),
-        login.user.encode() + b"\0",
-        bytes((len(login.response),)) + login.response,
-        (login.database or "").encode() + b"\0",
-        login.charset.to_bytes(2, "little"),
-    ]
-    if login.capabilities & _PLUGIN_AUTH:
-        pieces.append(_plugin_of(login).encode() + b"\0")
-    if login.capabilities & _CONNECT_ATTRS:
-        pieces.append(_encode_attributes(login.attributes))
-    return b"".join(pieces)
 
 
 def encode_auth_switch(plugin: str, nonce: bytes) -> bytes:

@@ -159,6 +159,4 @@ class Relay(Forwarder):
         if pieces:
             pieces.append(piece)
             piece = b"".join(pieces)
-        if piece:
-            self.forwarded = True
         return piece

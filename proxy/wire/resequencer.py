@@ -197,10 +197,7 @@ class Resequencer(Forwarder):
         else:
             self._skip = pos - end
         pieces.append(out[start:end])
-        piece = b"".join(pieces)
-        if piece:
-            self.forwarded = True
-        return piece
+        return b"".join(pieces)
 
     def _for_client(self, payload: bytes, state: int) -> list[bytes]:
         """Return what the client gets for a packet that is no row and no definition."""

@@ -150,27 +150,6 @@ def end_of_rows(
     )
 
 
-def terminator(
-    ok: Ok, capabilities: int, *, is_eof: bool, forward_trackers: bool = False
-) -> bytes:
-    """Write a backend's OK anew for a client with other flags.
-
-    is_eof: the packet ends rows (it began with 0xFE), so old clients get an EOF packet.
-    """
-    if is_eof and not capabilities & _DEPRECATE_EOF:
-        return eof_packet(ok.status, ok.warnings)
-    return ok_packet(
-        ok.affected_rows,
-        ok.last_insert_id,
-        status=ok.status,
-        warnings=ok.warnings,
-        info=ok.info,
-        capabilities=capabilities,
-        session_state=ok.session_state if forward_trackers else b"",
-        header=EOF_HEADER if is_eof else OK_HEADER,
-    )
-
-
 def err_packet(code: int, sqlstate: str, message: str, capabilities: int) -> bytes:
     """Return an ERR packet; without PROTOCOL_41 (no login read yet) it has no SQLSTATE."""
     state = b"#" + sqlstate.encode() if capabilities & _PROTOCOL_41 else b""
@@ -313,48 +292,6 @@ _TEXT_TRACKERS = frozenset(
         TrackerKind.TXSTATE,
     )
 )
-
-
-def encode_trackers(trackers: Iterable[Tracker]) -> bytes:
-    """Return the session state of an OK packet for these changes."""
-    pieces = []
-    for tracker in trackers:
-        value = tracker.value.encode()
-        if tracker.kind == TrackerKind.SYSVAR:
-            value = lenenc_bytes(tracker.name.encode()) + lenenc_bytes(value)
-        elif tracker.kind == TrackerKind.GTIDS:
-            value = b"\0" + lenenc_bytes(value)
-        elif tracker.kind in _TEXT_TRACKERS:
-            value = lenenc_bytes(value)
-        pieces.append(bytes((tracker.kind,)) + lenenc_bytes(value))
-    return b"".join(pieces)
-
-
-def parse_column_definition(payload: bytes) -> Column:
-    """Read a column definition (ColumnDefinition41)."""
-    cursor = Cursor(payload)
-    cursor.lenenc_bytes()  # the catalog, always "def"
-    schema = _text(cursor.lenenc_bytes())
-    table = _text(cursor.lenenc_bytes())
-    org_table = _text(cursor.lenenc_bytes())
-    name = _text(cursor.lenenc_bytes())
-    org_name = _text(cursor.lenenc_bytes())
-    cursor.lenenc_int()  # the size of the fixed fields
-    charset = cursor.uint(2)
-    length = cursor.uint(4)
-    kind = cursor.uint(1)
-    flags = cursor.uint(2)
-    decimals = cursor.uint(1)
-    return Column(
-        name, table, schema, org_table, org_name, charset, length, kind, flags, decimals
-    )
-
-
-def renamed_definition(payload: bytes, *, schema: str) -> bytes:
-    """Return a column definition with another schema name and everything else as it was."""
-    start = skip_lenenc(payload, 0, 1)
-    end = skip_lenenc(payload, start, 1)
-    return payload[:start] + lenenc_bytes(schema.encode()) + payload[end:]
 
 
 def parse_text_row(payload: bytes, columns: int | None = None) -> list[bytes | None]:

@@ -19,7 +19,7 @@ from proxy.wire.constants import EOF_HEADER, ERR_HEADER, FRAME_BYTES_MAX, HEADER
 class RowCollector(Reader):
     """Path (c): gives the rows of one result set as payloads.
 
-    ``columns``: the column definitions, as payloads. ``head_complete``: all of them are there.
+    ``columns``: the column definitions, as payloads.
 
     A second result set is refused with WireError: nothing that is merged has one.
 
@@ -34,11 +34,6 @@ class RowCollector(Reader):
         self._buffer = bytearray()
         self._needed_bytes = 0  # the buffer holds nothing whole until it has as many
         self._big = bytearray()  # the full-size frames of a row that is not complete
-
-    @property
-    def head_complete(self) -> bool:
-        """True once every column definition is in ``columns``."""
-        return self._state in (ROWS, DONE)
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """Accept bytes in pieces of any size; return the rows they complete."""

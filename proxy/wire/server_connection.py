@@ -175,11 +175,6 @@ class ServerConnection:
         """True if nobody can listen."""
         return self._is_secure or self.is_tls
 
-    @property
-    def is_mid_packet(self) -> bool:
-        """True while a packet has begun and its rest is missing."""
-        return self._framer.is_mid_packet
-
     def data_to_send(self) -> bytes:
         """Return and forget what this object wants written."""
         data = b"".join(self._out)
@@ -216,17 +211,13 @@ class ServerConnection:
         self._move(_Move.TLS_STARTED)
         self.is_tls = True
 
-    def accept(self, *, status: int = Status.AUTOCOMMIT, session_state: bytes = b"") -> None:
+    def accept(self, *, status: int = Status.AUTOCOMMIT) -> None:
         """Tell the client that its login succeeded, and begin to read commands."""
         assert self._auth is not None
         self._move(_Move.ACCEPTED)
-        ok = ok_packet(
-            status=status,
-            info=self._login_info,
-            capabilities=self.capabilities,
-            session_state=session_state,
+        self._send(
+            ok_packet(status=status, info=self._login_info, capabilities=self.capabilities)
         )
-        self._send(ok)
         self._nonce = self._auth.nonce
         self._auth = None
         self._login_info = b""

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from engine.cache import LOST_PAUSE_NS
 from engine.comment import parse_comment
 from engine.errors import StoreError, StreamLost, UnknownColumn
 from engine.events import (
@@ -355,6 +356,15 @@ def test_lost_rows_leave_the_cache_and_their_receiver_is_free():
     claim = only(bench.due(1), Claim)
     assert bench.post(Claimed(claim.number, "0", ())) == []
     assert claimed(bench.due(2)) == [[2]]
+
+
+def test_rows_that_were_lost_are_looked_up_a_second_later():
+    # An ack that is rolled back leaves them due, and nobody says so.
+    bench = Bench().attach(1)
+    claim = only(bench.due(1), Claim)
+    bench.post(Claimed(claim.number, "0", ()))
+    assert bench.wake_s() == LOST_PAUSE_NS / SECOND_NS
+    assert only(bench.later(1), Poll)
 
 
 def test_a_row_acked_while_its_claim_ran_is_not_sent():

@@ -130,7 +130,7 @@ def raw() -> Iterator[OpenRaw]:
 
 def works(house: House) -> bool:
     """Return whether the shared proxy serves a new client."""
-    return value(house.proxy.connect(database="plain"), "SELECT 1") == 1
+    return bool(value(house.proxy.connect(database="plain"), "SELECT 1") == 1)
 
 
 # --- logins ------------------------------------------------------------------------------------

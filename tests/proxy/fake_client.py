@@ -13,7 +13,6 @@ from proxy.wire.handshake import (
     LoginRequest,
     decode_auth_switch,
     decode_greeting,
-    encode_change_user,
     encode_login,
 )
 from proxy.wire.resultset import (
@@ -24,6 +23,7 @@ from proxy.wire.resultset import (
     parse_text_row,
 )
 from proxy.wire.scramble import sha2_proof
+from tests.proxy.wire.peers import encode_change_user
 
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def read_result(data: bytes, capabilities: int) -> Result:
     packets = []
     while (payload := framer.next_packet()) is not None:
         packets.append(payload)
-    assert not framer.is_mid_packet
+    assert framer.take_rest() == b""
     result = Result()
     keeps_eof = not capabilities & Capability.DEPRECATE_EOF
     if packets[0][0] in (0x00, 0xFE, 0xFF):

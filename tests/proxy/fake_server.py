@@ -20,7 +20,6 @@ from proxy.wire.auth import Account, Authenticated, Authenticator, nonce_from
 from proxy.wire.constants import (
     CHARSETS,
     PROXY_OFFER,
-    Capability,
     Command,
     FieldType,
     Status,
@@ -32,22 +31,17 @@ from proxy.wire.resultset import (
     Column,
     Tracker,
     column_definition,
-    encode_trackers,
     end_of_rows,
     err_packet,
     ok_packet,
     resultset_head,
     text_row,
 )
-from proxy.wire.server_connection import (
-    CommandReceived,
-    ServerConnection,
-    TlsRequested,
-)
+from proxy.wire.server_connection import CommandReceived, ServerConnection
+from tests.proxy.wire.peers import encode_trackers
 
 
 if TYPE_CHECKING:
-    import ssl
     from collections.abc import Callable
 
 
@@ -130,7 +124,7 @@ def rows_of(*values: object, column: str = "id") -> Rows:
 async def until(fact: Callable[[], object], timeout_s: float = 5.0) -> None:
     """Let everything else run until *fact* is true."""
     async with asyncio.timeout(timeout_s):
-        while not fact():
+        while not fact():  # noqa: ASYNC110 - facts of every kind, also such that nobody announces
             await asyncio.sleep(0)
 
 
@@ -147,9 +141,8 @@ class FakeServer:
         refusal: answered to logins instead of OK.
     """
 
-    def __init__(self, version: str = MYSQL, *, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(self, version: str = MYSQL) -> None:
         self.version = version
-        self.tls = tls
         self.heard: list[str] = []
         self.controlled: list[str] = []
         self.connections: dict[int, Connection] = {}
@@ -241,6 +234,10 @@ _ASSIGNMENT = re.compile(
 )
 _NAMES = re.compile(r"SET NAMES '?(\w+)'?(?: COLLATE '?(\w+)'?)?", re.IGNORECASE)
 _KILL = re.compile(r"KILL (QUERY )?(\d+)")
+_DEFAULTS = {
+    "character_set_connection": "utf8mb4",
+    "collation_connection": "utf8mb4_general_ci",
+}
 _OPENS_TRANSACTION = ("SELECT", "INSERT", "UPDATE", "DELETE", "REPLACE")
 
 
@@ -288,9 +285,8 @@ class Connection(asyncio.Protocol):
         self._transport = transport
         server = self._server
         server.connections[self.id] = self
-        offer = PROXY_OFFER | (Capability.SSL if server.tls else 0)
         self._wire = ServerConnection(
-            Greeting(server.version, self.id, NONCE, int(offer)),
+            Greeting(server.version, self.id, NONCE, PROXY_OFFER),
             server.authenticator,
             host="client",
         )
@@ -305,8 +301,6 @@ class Connection(asyncio.Protocol):
                     self._logged_in()
                 case CommandReceived():
                     self._commands.put_nowait(event)
-                case TlsRequested():
-                    raise AssertionError("this server has no TLS")
                 case _:
                     pass
         self._transport.write(self._wire.data_to_send())
@@ -420,7 +414,9 @@ class Connection(asyncio.Protocol):
                 return Ok(trackers=self._schema())
             case "BEGIN" | "START":
                 self.in_transaction = True
-            case "COMMIT" | "CREATE" | "DROP" | "ALTER" | "TRUNCATE":
+            case "COMMIT" | "CREATE" | "DROP" | "ALTER" | "TRUNCATE" if (
+                " TEMPORARY " not in sql
+            ):
                 self.in_transaction = False
             case "ROLLBACK" if " TO " not in sql:
                 self.in_transaction = False
@@ -473,7 +469,7 @@ class Connection(asyncio.Protocol):
                     continue
                 if value.startswith("@@"):
                     of = value.rpartition(".")[2]
-                    value = self.variables.get(of, "utf8mb4_general_ci"[: 7 if "char" in of else 18])
+                    value = self.variables.get(of, _DEFAULTS[of])
                 if name == "last_insert_id":
                     self.last_insert_id = int(value)
                     continue

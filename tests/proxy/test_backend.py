@@ -69,7 +69,7 @@ async def test_a_login_leaves_a_connection_that_reports_what_sessions_change(ser
     assert backend.thread_id == connection.id
     assert "transaction_isolation" in connection.variables["session_track_system_variables"]
     assert backend.settings is Settings()
-    assert not (backend.is_busy or backend.is_closed or backend.in_transaction)
+    assert not any((backend.is_busy, backend.is_closed, backend.in_transaction))
     backend.close()
 
 
@@ -214,7 +214,7 @@ async def test_readers_are_served_in_the_order_of_their_commands(server):
 
 async def test_everybody_who_waits_learns_that_the_connection_is_lost(server):
     backend = await opened(server)
-    gone = []
+    gone: list[Backend] = []
     backend.on_lost(gone.append)
     reader = Reader()
     server.once("SLEEP", HangUp())

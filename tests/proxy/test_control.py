@@ -50,7 +50,7 @@ async def test_no_more_than_a_handful_of_connections_are_opened(server, control)
 
 async def test_a_refusal_keeps_the_servers_code_and_words(server, control):
     server.on("FROM t", Error(1142, "SELECT command denied", "42000"))
-    with pytest.raises(BackendError, match="^SELECT command denied$") as refused:
+    with pytest.raises(BackendError, match=r"^SELECT command denied$") as refused:
         await control.rows("SELECT 1 FROM t")
     assert refused.value.wire_code()[0] == 1142
 
@@ -161,7 +161,7 @@ async def test_a_cancellation_that_the_driver_loses_is_not_lost(control, monkeyp
             raise OSError("refused")
         return made
 
-    monkeypatch.setattr(module.asyncmy, "connect", connect)
+    monkeypatch.setattr("asyncmy.connect", connect)
     asking = asyncio.ensure_future(control.rows("SELECT 1"))
     with pytest.raises(asyncio.CancelledError):
         await asking

@@ -1,4 +1,7 @@
+from __future__ import annotations
+
 import asyncio
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -20,6 +23,10 @@ from tests.proxy.fake_server import (
 )
 from tests.proxy.house import Desk, running_shard
 from tests.sqlparse_ext.facts import shape
+
+
+if TYPE_CHECKING:
+    from proxy.relay import Relay
 
 
 READ_ONLY = Error(1290, "The MySQL server is running with the --read-only option", "HY000")
@@ -116,7 +123,7 @@ def send_now(desk, sql, on_done, database="db"):
 
 
 async def test_the_hot_path_needs_a_connection_of_ones_own(server, desk):
-    done = []
+    done: list[Relay] = []
     assert not send_now(desk, "SELECT 1", done.append)
     await desk.run("SELECT 1")
     assert not send_now(desk, "SELECT 1", done.append, database=None)
@@ -131,7 +138,7 @@ async def test_the_hot_path_leaves_it_to_others_to_open_a_transaction(server, de
     await desk.begin()
     assert not send_now(desk, "SELECT 1", lambda _: None)
     await desk.run("SELECT 1")
-    done = []
+    done: list[Relay] = []
     assert send_now(desk, "SELECT 1", done.append)
     await until(lambda: done)
     desk.executor.settle(desk.shards[0], shape("SELECT 1"), done[0])

@@ -157,7 +157,8 @@ def test_only_this_machines_addresses_are_loopback(peername, peer, is_near):
 
 async def test_a_unix_socket_is_this_machine(tmp_path):
     path = str(tmp_path / "s.sock")
-    accepted, connected = [], []
+    accepted: list[Owner] = []
+    connected: list[Owner] = []
 
     def owner_of(owners):
         def make(link):

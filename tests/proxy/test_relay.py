@@ -27,7 +27,7 @@ class Scene:
     def __init__(self, capabilities=MODERN):
         self.client = RecordingLink()
         self.server = Server()
-        self.done = []
+        self.done: list[Relay] = []
         scanner = relay_for(int(capabilities))
         self.relay = Relay(scanner, self.server, self.client.link, self.done.append)  # type: ignore[arg-type]
 

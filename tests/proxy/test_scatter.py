@@ -72,6 +72,10 @@ def test_the_numbers_of_the_info_are_summed():
     second = ok(info=b"Records: 10  Duplicates: 1  Warnings: 0")
     assert Merged((first, second)).info == b"Records: 12  Duplicates: 1  Warnings: 1"
     assert Merged((first, ok())).info == b""
+    # One row alone has no info of its own.
+    assert Merged((ok(1), ok(2, warnings=1)), is_insert=True).info == (
+        b"Records: 2  Duplicates: 1  Warnings: 1"
+    )
     assert Merged(()).info == b""
 
 
@@ -241,7 +245,7 @@ async def test_ddl_that_the_first_shard_refuses_reads_as_on_one_server(
     server, other_server, desk
 ):
     server.once(DDL, Error(1060, "Duplicate column name 'b'"))
-    with pytest.raises(BackendError, match="^Duplicate column name 'b'$"):
+    with pytest.raises(BackendError, match=r"^Duplicate column name 'b'$"):
         await everywhere(desk)
     assert said(other_server) == []
 

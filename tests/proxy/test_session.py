@@ -567,6 +567,11 @@ async def test_a_command_sent_ahead_waits_for_the_streams_end(streaming):
     assert (await client.answer())[0].ok is not None
 
 
+async def sent(session, number):
+    """Wait until a stream has written so many rows behind its four packets of columns."""
+    await until(lambda: session._statements.stream.sequence == (number + 4) % 256)
+
+
 async def test_a_stream_that_has_caught_up_gets_the_next_batch(server, streaming):
     client = await stream(streaming)
     client.stop_reading()
@@ -575,7 +580,7 @@ async def test_a_stream_that_has_caught_up_gets_the_next_batch(server, streaming
     while not session._link.blocked:
         number += 1
         await insert(server, streaming, number, b"x" * 1_000_000)
-        await until(lambda: session._statements.stream.sequence == (number + 4) % 256)
+        await sent(session, number)
     await insert(server, streaming, number + 1, b"late")
     client.read_on()
     for expected in range(1, number + 2):

@@ -5,6 +5,8 @@ from proxy.session_state import (
     Transaction,
     leaves_residue,
     must_stay,
+    sets_collation,
+    sets_untracked,
     traits,
 )
 from proxy.settings import Settings, names
@@ -22,13 +24,8 @@ def sysvar(name, value):
     return Tracker(TrackerKind.SYSVAR, name, value)
 
 
-def ok(**fields):
-    return Ok(
-        **(
-            {"affected_rows": 0, "last_insert_id": 0, "status": 2, "warnings": 0, "info": b""}
-            | fields
-        )
-    )
+def ok(affected_rows=0, last_insert_id=0, warnings=0):
+    return Ok(affected_rows, last_insert_id, 2, warnings, b"")
 
 
 @pytest.mark.parametrize(
@@ -172,3 +169,23 @@ def test_settings_of_a_session_start_from_the_login():
     latin = names("latin1", "latin1_bin")
     assert state(settings=latin).settings is latin
     assert state(settings=Settings()).settings is Settings()
+
+
+@pytest.mark.parametrize(
+    ("sql", "untracked", "collation"),
+    [
+        ("SET autocommit = 0", False, False),
+        ("SET autocommit = 0, sort_buffer_size = 5", True, False),
+        ("SET TRANSACTION READ ONLY", True, False),
+        ("SET SESSION TRANSACTION READ ONLY", False, False),
+        ("SET GLOBAL sort_buffer_size = 5", False, False),
+        ("SET NAMES latin1", False, True),
+        ("SET CHARACTER SET latin1", False, True),
+        ("SET collation_connection = latin1_bin", False, True),
+        ("SET @a = 1", True, False),
+        ("SELECT 1", False, False),
+    ],
+)
+def test_what_a_tracker_does_not_tell_is_read_from_the_statement(sql, untracked, collation):
+    assert sets_untracked(shape(sql)) is untracked
+    assert sets_collation(shape(sql)) is collation

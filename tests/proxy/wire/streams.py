@@ -21,12 +21,12 @@ from proxy.wire.resultset import (
     Tracker,
     column_count,
     column_definition,
-    encode_trackers,
     eof_packet,
     err_packet,
     ok_packet,
     text_row,
 )
+from tests.proxy.wire.peers import encode_trackers
 
 
 if TYPE_CHECKING:

@@ -3,7 +3,8 @@ import pytest
 from proxy.errors import WireError
 from proxy.wire.answer import COLUMNS, DONE, FIRST, INFILE, ROWS, Answer, Reader, whole
 from proxy.wire.constants import FRAME_BYTES_MAX, PROXY_OFFER, Status
-from proxy.wire.resultset import Tracker, encode_trackers, err_packet, ok_packet
+from proxy.wire.resultset import Tracker, err_packet, ok_packet
+from tests.proxy.wire.peers import encode_trackers
 
 
 OK = ok_packet(1, 2, status=2, capabilities=PROXY_OFFER)

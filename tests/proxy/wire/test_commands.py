@@ -6,6 +6,7 @@ from hypothesis import given, strategies as st
 from proxy.errors import WireError
 from proxy.wire import commands
 from proxy.wire.commands import parse_command
+from tests.proxy.wire.peers import PING, STATISTICS, field_list, set_option
 
 
 @pytest.mark.parametrize(
@@ -54,19 +55,16 @@ def test_noise_raises_nothing_but_wire_errors(payload):
     [
         (commands.query(b"select 1"), commands.Query(b"select 1")),
         (commands.init_db(b"shop"), commands.InitDb(b"shop")),
-        (commands.field_list(b"t", b"%"), commands.FieldList(b"t", b"%")),
-        (commands.ping(), commands.Ping()),
+        (field_list(b"t", b"%"), commands.FieldList(b"t", b"%")),
+        (PING, commands.Ping()),
         (commands.quit_(), commands.Quit()),
-        (commands.statistics(), commands.Statistics()),
+        (STATISTICS, commands.Statistics()),
         (commands.reset_connection(), commands.ResetConnection()),
-        (commands.set_option(multi_statements=True), commands.SetOption(multi_statements=True)),
-        (
-            commands.set_option(multi_statements=False),
-            commands.SetOption(multi_statements=False),
-        ),
+        (set_option(0), commands.SetOption(multi_statements=True)),
+        (set_option(1), commands.SetOption(multi_statements=False)),
     ],
 )
-def test_what_is_sent_to_backends_reads_as_what_it_means(packet, command):
+def test_what_is_sent_reads_as_what_it_means(packet, command):
     assert int.from_bytes(packet[:3], "little") == len(packet) - 4
     assert packet[3] == 0
     assert parse_command(packet[4:]) == command

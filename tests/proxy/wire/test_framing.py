@@ -24,7 +24,7 @@ def test_any_cut_of_the_stream_gives_the_same_packets(payloads, places):
     framer = Framer(1 << 20)
     assert read(framer, cut(stream, places)) == payloads
     assert framer.next_sequence == following == len(payloads) % 256
-    assert not framer.is_mid_packet
+    assert framer.take_rest() == b""
 
 
 @given(payloads=st.lists(st.binary(max_size=60), max_size=6), places=places)
@@ -86,18 +86,6 @@ def test_size_is_counted_over_all_frames_of_a_payload():
         framer.feed(frame(b"x" * 41, 0)[: 20 + 20 + 4])
         with pytest.raises(PacketTooLarge):
             framer.next_packet()
-
-
-def test_half_a_packet_is_noticed():
-    framer = Framer(100)
-    before = framer.is_mid_packet
-    framer.feed(b"\x05")
-    assert (before, framer.is_mid_packet) == (False, True)
-    with small_frames(4):
-        framer = Framer(100)
-        framer.feed(frame(b"abcd", 0)[:8])
-        assert framer.next_packet() is None
-        assert framer.is_mid_packet, "a full frame is always followed by another"
 
 
 def test_what_is_no_packet_can_be_taken_back():

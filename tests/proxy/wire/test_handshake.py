@@ -14,11 +14,11 @@ from proxy.wire.handshake import (
     decode_login,
     encode_auth_more_data,
     encode_auth_switch,
-    encode_change_user,
     encode_login,
     encode_tls_request,
     is_tls_request,
 )
+from tests.proxy.wire.peers import encode_change_user
 
 
 NONCE = bytes(range(1, 21))

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from proxy.errors import UnknownDatabase, WireError
-from proxy.wire.constants import Capability, FieldFlag, FieldType, Status
+from proxy.wire.constants import Capability, FieldType, Status
 from proxy.wire.framing import frames
 from proxy.wire.resultset import (
     Column,
@@ -13,24 +13,21 @@ from proxy.wire.resultset import (
     Tracker,
     column_count,
     column_definition,
-    encode_trackers,
     end_of_rows,
     eof_packet,
     err_packet,
     error_packet,
     ok_packet,
-    parse_column_definition,
     parse_err,
     parse_ok,
     parse_text_row,
     parse_trackers,
-    renamed_definition,
     resultset_head,
     skip_lenenc,
-    terminator,
     text_resultset,
     text_row,
 )
+from tests.proxy.wire.peers import encode_trackers, parse_column_definition
 from tests.proxy.wire.streams import MODERN, MODERN_WITHOUT_TRACK, OLD, dones, result_sets
 
 
@@ -142,16 +139,6 @@ def test_more_warnings_than_fit_are_capped():
 )
 def test_rows_end_in_the_form_the_client_reads(capabilities, packet):
     assert end_of_rows(capabilities, status=2, warnings=3) == packet
-    ok = Ok(0, 0, 2 | Status.SESSION_STATE_CHANGED, 3, b"", STATE)
-    assert terminator(ok, capabilities, is_eof=True) == packet
-    assert terminator(ok, capabilities, is_eof=False)[0] == 0
-
-
-def test_trackers_are_forwarded_on_request():
-    ok = Ok(0, 0, 2 | Status.SESSION_STATE_CHANGED, 3, b"info", STATE)
-    assert parse_ok(terminator(ok, MODERN, is_eof=True, forward_trackers=True)) == ok
-    hidden = parse_ok(terminator(ok, MODERN_WITHOUT_TRACK, is_eof=True, forward_trackers=True))
-    assert hidden == Ok(0, 0, 2, 3, b"info")
 
 
 def test_an_eof_is_written_as_servers_write_it():
@@ -187,22 +174,10 @@ def test_a_column_comes_back(column):
 
 
 def test_a_column_is_written_as_servers_write_it():
-    column = Column(
-        "id", "t", "p", "t", "id", 63, 11, FieldType.LONG, FieldFlag.NOT_NULL | FieldFlag.NUM
-    )
+    column = Column("id", "t", "p", "t", "id", 63, 11, FieldType.LONG, 0x8001)
     assert column_definition(column) == (
         b"\x03def\x01p\x01t\x01t\x02id\x02id\x0c\x3f\x00\x0b\x00\x00\x00\x03\x01\x80\x00\x00\x00"
     )
-
-
-@given(column=columns, schema=st.text(max_size=300))
-def test_only_the_schema_of_a_column_is_renamed(column, schema):
-    renamed = parse_column_definition(
-        renamed_definition(column_definition(column), schema=schema)
-    )
-    assert renamed.schema == schema
-    assert renamed.name == column.name
-    assert renamed.org_table == column.org_table
 
 
 values = st.lists(
@@ -245,11 +220,9 @@ def test_noise_raises_nothing_but_wire_errors(payload):
         lambda data: parse_ok(data).trackers,
         lambda data: parse_ok(b"\0\0\0\0\x40\0\0" + data).trackers,
         parse_err,
-        parse_column_definition,
         parse_text_row,
         parse_trackers,
         lambda data: skip_lenenc(data, 0, 3),
-        lambda data: renamed_definition(data, schema="x"),
     ):
         with contextlib.suppress(WireError):
             read(payload)

@@ -57,7 +57,7 @@ def test_rows_come_as_soon_as_they_are_whole():
     reader = RowCollector()
     head = frames([column_count(1), DEFINITION], 1)[0]
     assert reader.feed(head) == []
-    assert reader.head_complete
+    assert reader.columns == [DEFINITION]
     one = len(head) + 6
     assert reader.feed(stream[len(head) : one]) == [text_row([b"1"])]
     assert not reader.done

@@ -20,11 +20,10 @@ from proxy.wire.handshake import (
     Greeting,
     LoginRequest,
     decode_greeting,
-    encode_change_user,
     encode_login,
     encode_tls_request,
 )
-from proxy.wire.resultset import Tracker, encode_trackers, parse_err, parse_ok
+from proxy.wire.resultset import parse_err, parse_ok
 from proxy.wire.scramble import native_proof, sha2_proof
 from proxy.wire.server_connection import (
     Closed,
@@ -39,6 +38,7 @@ from proxy.wire.server_connection import (
     refusal,
 )
 from tests.proxy.wire.accounts import KEY, NONCE, PASSWORD, authenticator
+from tests.proxy.wire.peers import PING, encode_change_user
 from tests.proxy.wire.streams import cut, places
 
 
@@ -85,11 +85,9 @@ def test_a_login_is_reported_proven_and_answered():
     phase = server.phase
     assert phase is Phase.DECIDING
     assert (server.user, server.login) == ("empty", request)
-    server.accept(
-        status=Status.AUTOCOMMIT, session_state=encode_trackers([Tracker(1, "", "shop")])
-    )
+    server.accept(status=Status.IN_TRANS)
     (ok,) = payloads(server.data_to_send(), 2)
-    assert parse_ok(ok).trackers == (Tracker(1, "", "shop"),)
+    assert parse_ok(ok).status == Status.IN_TRANS
     assert server.phase is Phase.COMMAND
 
 
@@ -159,7 +157,7 @@ def test_a_command_of_several_frames_moves_its_answers_number():
     server = logged_in()
     payload = b"\x03" + b"x" * (1 << 24)
     assert server.receive(frame(payload, 0)) == [CommandReceived(payload, 2)]
-    assert server.receive(commands.ping()) == [CommandReceived(b"\x0e", 1)]
+    assert server.receive(PING) == [CommandReceived(b"\x0e", 1)]
 
 
 def play(server, client, *, tls=False):
@@ -202,7 +200,7 @@ def test_our_own_client_logs_in(kind, tls):
     assert attempt.request.attributes == {"program_name": "test"}
     assert proof == Authenticated(kind)
     assert server.is_tls == client.is_tls == tls
-    assert server.receive(commands.ping()) == [CommandReceived(b"\x0e", 1)]
+    assert server.receive(PING) == [CommandReceived(b"\x0e", 1)]
 
 
 def test_what_follows_a_request_for_tls_goes_to_the_tls_layer():
@@ -253,7 +251,7 @@ def test_a_change_of_user_starts_a_new_login_on_the_same_connection():
     assert server.receive(frame(proof, 2)) == [Authenticated("clear")]
     server.accept()
     assert payloads(server.data_to_send(), 3)[0][0] == 0
-    assert server.receive(commands.ping()) == [CommandReceived(b"\x0e", 1)]
+    assert server.receive(PING) == [CommandReceived(b"\x0e", 1)]
 
 
 def test_a_refused_change_of_user_closes():
@@ -280,7 +278,7 @@ def test_a_client_without_plugins_changes_user_natively():
 def test_file_data_is_read_where_it_is_expected_and_nowhere_else():
     server = logged_in()
     server.expect_infile(2)
-    events = server.receive(frame(b"a,b\n", 2) + frame(b"", 3) + commands.ping())
+    events = server.receive(frame(b"a,b\n", 2) + frame(b"", 3) + PING)
     assert events == [InfileData(b"a,b\n"), InfileData(b""), CommandReceived(b"\x0e", 1)]
 
 
@@ -304,13 +302,6 @@ def test_bad_bytes_close_with_an_error():
         (closed,) = server.receive(data)
         assert isinstance(closed.error, error)
         assert parse_err(server.data_to_send()[4:]).code == closed.error.mysql_code
-
-
-def test_half_a_packet_is_noticed():
-    server = logged_in()
-    before = server.is_mid_packet
-    server.receive(commands.ping()[:3])
-    assert (before, server.is_mid_packet) == (False, True)
 
 
 def test_a_shutdown_is_told_once():

@@ -1,0 +1,217 @@
+import asyncio
+from dataclasses import replace
+
+import pytest
+import structlog
+
+from proxy.app import FALLBACK_VERSION, Application, greeting_version, make_keyspace, run
+from proxy.backend import Backend
+from proxy.config import KeyspaceConfig, Role, Secret, Tls, User
+from proxy.dsn import Dsn, SslMode
+from proxy.errors import BackendError, BackendUnavailable
+from tests.proxy.certificates import write_certificate
+from tests.proxy.fake_client import Client
+from tests.proxy.fake_server import MARIADB, FakeServer, Silence, until
+from tests.proxy.house import add_message_table, config_of, running_proxy, shard_config
+from tests.proxy.keyspaces import VSCHEMA
+from tests.proxy.wire.accounts import CRYPT, NATIVE, PASSWORD
+
+
+# --- parts -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("version", "greeting"),
+    [
+        ("8.4.3", "8.4.3"),
+        ("9.1.0-commercial", "9.1.0-commercial"),
+        ("10.11.6-MariaDB", "5.5.5-10.11.6-MariaDB"),
+        ("11.4.2-MariaDB-ubu2404", "11.4.2-MariaDB-ubu2404"),
+        ("5.7.44", "5.7.44"),
+    ],
+)
+def test_a_greeting_is_what_clients_of_the_family_look_for(version, greeting):
+    assert greeting_version(version) == greeting
+
+
+def test_a_keyspace_is_made_of_its_configuration():
+    server = FakeServer()
+    halves = shard_config(server, "-80"), shard_config(server, "80-")
+    sharded = make_keyspace(KeyspaceConfig("commerce", VSCHEMA, halves))
+    assert [shard.name for shard in sharded.shards] == ["-80", "80-"]
+    assert sharded.sharded
+    plain = make_keyspace(KeyspaceConfig("plain", None, (shard_config(server, "0"),)))
+    assert plain.shards[0].key_range is None
+    assert not plain.sharded
+
+
+# --- life ------------------------------------------------------------------------------
+
+
+async def test_a_proxy_starts_serves_and_stops(server):
+    stop = asyncio.Event()
+    config = config_of(server)
+    with structlog.testing.capture_logs() as logs:
+        running = asyncio.ensure_future(run(config, stop))
+        await until(lambda: any(line["event"] == "listening" for line in logs))
+        port = next(line["port"] for line in logs if line["event"] == "listening")
+        client = await Client.connect(port, database="plain")
+        assert (await client.query("SELECT 1")).values == [b"1"]
+        stop.set()
+        assert await client.is_closed()
+        await running
+        await client.close()
+    assert logs[-1]["event"] == "stopped"
+    await until(lambda: not server.connections)
+
+
+async def test_stopping_twice_is_fine(server):
+    async with running_proxy(server) as house:
+        await house.app.stop()
+        await house.app.stop()
+
+
+async def test_a_server_that_is_down_at_the_start_is_found_later(server):
+    server.stop()
+    add_message_table(server)
+    async with running_proxy(server, schema_reload_s=0.05) as house:
+        client = await house.client()
+        assert client.greeting.server_version == FALLBACK_VERSION
+        await server.start()
+        assert (await client.query("SELECT 1")).values == [b"1"]
+        await until(lambda: house.app._registry.table("plain", "msg"))
+        await until(lambda: house.app._shards["plain", "-"].version)
+        later = await house.greeted()
+        assert later.greeting.server_version == server.version
+
+
+async def test_a_port_that_is_taken_ends_the_start_and_what_had_begun(server):
+    async with running_proxy(server) as house:
+        config = config_of(server)
+        config = replace(config, server=replace(config.server, port=house.port))
+        with pytest.raises(OSError, match="address already in use"):
+            async with Application(config):
+                pass
+        assert (await (await house.client()).query("SELECT 1")).values == [b"1"]
+    await until(lambda: not server.connections)
+
+
+async def test_a_unix_socket_serves_too_and_goes_with_the_proxy(server, tmp_path):
+    path = tmp_path / "streamfrom.sock"
+    async with running_proxy(server, unix_socket=str(path)):
+        backend = await Backend.open(
+            "p", "-", dsn_of(0, unix_socket=str(path)), database="plain"
+        )
+        assert (await backend.run(b"SELECT 1")).rows
+        backend.close()
+    assert not path.exists()
+
+
+async def test_what_does_not_end_in_time_is_ended(server):
+    async with running_proxy(server, shutdown_grace_s=0.05) as house:
+        client = await house.client()
+        server.once("SLEEP", Silence())
+        client.send("SELECT SLEEP(9)")
+        await until(lambda: "SELECT SLEEP(9)" in server.heard)
+        await house.app.stop()
+        assert await client.is_closed()
+
+
+async def test_without_users_the_log_says_who_gets_in(server):
+    with structlog.testing.capture_logs() as logs:
+        async with running_proxy(server):
+            pass
+    (warning,) = [line for line in logs if line["log_level"] == "warning"]
+    assert "only this machine may connect" in warning["event"]
+
+
+async def test_background_work_that_fails_is_logged_and_a_fault_of_ours_with_its_trace(server):
+    async def fail(error):
+        raise error
+
+    async with running_proxy(server) as house:
+        with structlog.testing.capture_logs() as logs:
+            house.app._spawn(fail(BackendUnavailable("ks", "-", "down")))
+            house.app._spawn(fail(KeyError("a fault")))
+            await until(lambda: len(logs) == 2)
+    assert [line["event"] for line in logs] == ["background work failed"] * 2
+    assert logs[0]["exc_info"] is None
+    assert isinstance(logs[1]["exc_info"], KeyError)
+
+
+# --- what a login brings ---------------------------------------------------------------
+
+
+async def test_the_character_set_of_a_login_is_one_that_the_servers_know(calm):
+    async with FakeServer(MARIADB) as server, running_proxy(server) as house:
+        await until(lambda: house.app._charsets._collations)
+        for charset, collation in ((8, "latin1_swedish_ci"), (255, "utf8mb4_general_ci")):
+            client = await house.client(charset=charset)
+            await client.query("SELECT 1")
+            assert server.relays[-1].variables["collation_connection"] == collation
+            await client.close()
+
+
+def dsn_of(port, user="root", password="", **options):
+    fields = {
+        "host": "localhost",
+        "port": port,
+        "unix_socket": None,
+        "user": user,
+        "password": Secret(password),
+        "database": "plain",
+        "ssl_mode": SslMode.DISABLED,
+        "ssl_ca": None,
+    }
+    return Dsn(**(fields | options))
+
+
+async def log_in(dsn):
+    backend = await Backend.open("p", "-", dsn, database="plain")
+    rows = (await backend.run(b"SELECT 1")).rows
+    backend.close()
+    return rows
+
+
+USERS = (
+    User("clear", Secret(PASSWORD), None, Role.READWRITE, None),
+    User("crypt", None, Secret(CRYPT), Role.READWRITE, None),
+    User("native", None, Secret(NATIVE), Role.READWRITE, None),
+)
+
+
+@pytest.mark.parametrize("user", ["clear", "crypt", "native"])
+async def test_every_kind_of_password_lets_its_owner_in_without_tls(server, user):
+    async with running_proxy(server, users=USERS) as house:
+        assert await log_in(dsn_of(house.port, user, PASSWORD))
+        with pytest.raises(BackendError, match="Access denied"):
+            await log_in(dsn_of(house.port, user, "wrong"))
+
+
+async def test_tls_is_offered_with_the_configured_certificate(server, tmp_path):
+    certificate, key = write_certificate(tmp_path)
+    async with running_proxy(server, users=USERS, tls=Tls(certificate, key, False)) as house:
+        secure = {"ssl_mode": SslMode.VERIFY_IDENTITY, "ssl_ca": certificate}
+        for user in ("clear", "crypt", "native"):
+            assert await log_in(dsn_of(house.port, user, PASSWORD, **secure))
+        assert await log_in(dsn_of(house.port, "clear", PASSWORD))
+
+
+async def test_where_tls_is_required_nobody_logs_in_without(server, tmp_path):
+    certificate, key = write_certificate(tmp_path)
+    async with running_proxy(server, users=USERS, tls=Tls(certificate, key, True)) as house:
+        with pytest.raises(BackendError, match="insecure transport are prohibited") as refused:
+            await log_in(dsn_of(house.port, "clear", PASSWORD))
+        assert refused.value.wire_code()[0] == 3159
+        assert await log_in(dsn_of(house.port, "clear", PASSWORD, ssl_mode=SslMode.REQUIRED))
+
+
+async def test_a_shard_that_comes_back_is_asked_for_its_collations_again(server):
+    async with running_proxy(server) as house:
+        shard = house.app._shards["plain", "-"]
+        server.read_only = True
+        shard.suspect()
+        await until(lambda: shard.trouble is not None)
+        asked = sum("COLLATIONS" in text for text in server.controlled)
+        server.read_only = False
+        await until(lambda: sum("COLLATIONS" in t for t in server.controlled) > asked)

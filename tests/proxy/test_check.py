@@ -1,0 +1,132 @@
+import pytest
+import structlog
+
+from proxy import check as module
+from proxy.check import check
+from proxy.config import KeyspaceConfig
+from proxy.config_values import Secret
+from tests.proxy.fake_server import PASSWORD, Error, Rows
+from tests.proxy.house import add_message_table, config_of, shard_config
+
+
+@pytest.fixture
+def report(capsys):
+    """Run the check and return its exit code and its lines."""
+
+    async def report(config):
+        with structlog.testing.capture_logs():
+            code = await check(config)
+        return code, capsys.readouterr().out.splitlines()
+
+    return report
+
+
+async def test_a_sound_configuration_is_all_ok(server, other_server, report):
+    for each in (server, other_server):
+        add_message_table(each)
+    code, lines = await report(config_of(server, other_server))
+    assert code == 0
+    assert lines[0] == "ok       config: 2 keyspaces, root from this machine only"
+    assert f"ok       plain/-: mysql://root@127.0.0.1:{server.port}/db: 8.4.3" in lines
+    assert "ok       plain/-.msg: message table, streams id, message" in lines
+    assert "ok       commerce/80-.msg: message table, streams id, message" in lines
+    assert all(line.startswith("ok ") for line in lines)
+
+
+async def test_nothing_is_changed_by_looking(server, report):
+    add_message_table(server)
+    await report(config_of(server))
+    writes = [text for text in server.controlled if text.startswith(("UPDATE", "DELETE"))]
+    assert writes
+    assert all(text.endswith("WHERE 1 = 0") for text in writes)
+
+
+async def test_a_server_that_is_down_is_a_fault_and_no_secret_is_told(server, report):
+    config = config_of(server)
+    shard = shard_config(server, user="app", password=Secret(PASSWORD))
+    config = type(config)(config.server, (), (KeyspaceConfig("plain", None, (shard,)),))
+    server.stop()
+    code, lines = await report(config)
+    assert code == 1
+    assert lines[1].startswith(f"fault    plain/-: mysql://app@127.0.0.1:{server.port}/db: ")
+    assert lines[1].count("mysql://") == 1
+    assert PASSWORD not in str(lines)
+
+
+async def test_a_read_only_server_is_a_fault(server, report):
+    server.read_only = True
+    code, lines = await report(config_of(server))
+    assert code == 1
+    assert lines[1].endswith("the server is read-only")
+
+
+async def test_a_vschema_that_cannot_be_read_is_a_fault_of_its_keyspace(server, report):
+    config = config_of(server)
+    broken = KeyspaceConfig("broken", '{"sharded": 5}', config.keyspaces[0].shards)
+    config = type(config)(config.server, (), (broken, *config.keyspaces))
+    code, lines = await report(config)
+    assert code == 1
+    assert lines[1].startswith("fault    broken: vschema: ")
+    assert any(line.startswith("ok       plain/-") for line in lines)
+
+
+async def test_tables_that_cannot_be_listed_are_a_fault(server, report):
+    server.on("information_schema.tables", Error(1227, "Access denied; you need PROCESS"))
+    code, lines = await report(config_of(server))
+    assert code == 1
+    assert "you need PROCESS" in lines[-1]
+
+
+async def test_a_message_table_that_does_not_load_is_a_fault(server, report):
+    add_message_table(server, comment="vitess_message,vt_ack_wait=0")
+    code, lines = await report(config_of(server))
+    assert code == 1
+    assert lines[-1].startswith("fault    plain/-.msg: message table 'msg' failed to load: ")
+    assert "vt_ack_wait" in lines[-1]
+
+
+@pytest.mark.parametrize("probe", module._PROBES)
+async def test_a_privilege_that_delivery_needs_and_lacks_is_a_fault(server, report, probe):
+    add_message_table(server)
+    server.on(probe.format(table="`msg`"), Error(1142, "command denied to user", "42000"))
+    code, lines = await report(config_of(server))
+    assert code == 1
+    assert lines[-1] == "fault    plain/-.msg: command denied to user"
+
+
+async def test_unknown_keys_and_missing_indexes_are_warnings(server, report):
+    add_message_table(
+        server,
+        comment="vitess_message,vt_ack_wait=30,vt_purge_after=3600,vt_batch_size=10,"
+        "vt_cache_size=100,vt_poller_interval=30,vt_color=blue",
+    )
+    server.on("information_schema.statistics", Rows(tuple("abcd")))
+    code, lines = await report(config_of(server))
+    assert code == 0
+    warnings = [line for line in lines if line.startswith("warning")]
+    assert any("vt_color" in line for line in warnings)
+    assert any("ADD INDEX poller_idx" in line for line in warnings)
+
+
+async def test_a_table_that_routing_does_not_know_is_a_fault(server, other_server, report):
+    for each in (server, other_server):
+        add_message_table(each, name="unknown")
+    code, lines = await report(config_of(server, other_server))
+    assert code == 1
+    assert (
+        "fault    commerce/-80.unknown: not in the vschema of sharded keyspace commerce"
+        in lines
+    )
+
+
+async def test_a_table_sharded_by_something_else_than_its_id_is_a_warning(
+    server, other_server, report
+):
+    for each in (server, other_server):
+        add_message_table(each, name="named")
+    code, lines = await report(config_of(server, other_server))
+    assert code == 0
+    assert any(
+        line.startswith("warning  commerce/-80.named: its primary vindex is not on id")
+        for line in lines
+    )

@@ -1,0 +1,138 @@
+import os
+import signal
+import socket
+
+import pytest
+
+from proxy import cli
+from proxy.cli import EXIT_FAULT, EXIT_USAGE, main
+
+
+CONFIG = """
+[server]
+listen = "127.0.0.1:0"
+[keyspaces.shop]
+[[keyspaces.shop.shards]]
+name = "-"
+primary = "mysql://root:hunter2@127.0.0.1:{port}/shop"
+"""
+
+
+@pytest.fixture(autouse=True)
+def unconfigured(monkeypatch):
+    """Leave the logging of the test run alone; keep what `main` asked for."""
+    asked = []
+    monkeypatch.setattr("proxy.log.configure", lambda **options: asked.append(options))
+    return asked
+
+
+@pytest.fixture
+def config(tmp_path):
+    """A configuration whose server does not listen."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        path = tmp_path / "proxy.toml"
+        path.write_text(CONFIG.format(port=free.getsockname()[1]))
+        yield str(path)
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [[], ["serve"], ["check"], ["sing"], ["demo", "--shards", "many"], ["serve", "--config"]],
+)
+def test_a_wrong_command_line_is_explained(argv, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(argv)
+    assert ended.value.code == EXIT_USAGE
+    assert "usage: streamfrom" in capsys.readouterr().err
+
+
+def test_help_names_every_command(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["--help"])
+    assert ended.value.code == 0
+    out = capsys.readouterr().out
+    for command in ("serve", "check", "demo"):
+        assert command in out
+
+
+@pytest.mark.parametrize("command", ["serve", "check"])
+def test_a_wrong_configuration_names_the_file_and_the_key(command, tmp_path, capsys):
+    path = tmp_path / "proxy.toml"
+    path.write_text(
+        '[server]\nlisten = 5\n[keyspaces.shop]\nprimary = "mysql://root:hunter2@x"'
+    )
+    assert main([command, "--config", str(path)]) == EXIT_USAGE
+    err = capsys.readouterr().err
+    assert err.startswith(f"streamfrom: {path}: server.listen")
+    assert "hunter2" not in err
+
+
+def test_a_configuration_that_is_not_there_is_said_to_be_missing(tmp_path, capsys):
+    assert main(["serve", "--config", str(tmp_path / "none.toml")]) == EXIT_USAGE
+    assert "none.toml" in capsys.readouterr().err
+
+
+def test_variables_of_the_environment_reach_the_configuration(config, monkeypatch, capsys):
+    with open(config, "a") as file:
+        file.write('[[users]]\nname = "app"\npassword_env = "APP_PASSWORD"\n')
+    assert main(["check", "--config", config]) == EXIT_USAGE
+    assert "APP_PASSWORD" in capsys.readouterr().err
+    monkeypatch.setenv("APP_PASSWORD", "sesame")
+    assert main(["check", "--config", config]) == EXIT_FAULT
+    assert "1 users" in capsys.readouterr().out
+
+
+def test_a_fault_that_check_finds_is_the_exit_code_and_the_report_says_it(
+    config, capsys, unconfigured
+):
+    assert main(["check", "--config", config]) == EXIT_FAULT
+    out = capsys.readouterr().out
+    assert "fault    shop/-: mysql://root@127.0.0.1" in out
+    assert "hunter2" not in out
+    assert unconfigured == [{"verbose": False, "quiet": True}]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_serve_runs_until_it_is_told_to_stop(config, monkeypatch, unconfigured, number):
+    told = []
+
+    async def run(configuration, stop):
+        told.append([keyspace.name for keyspace in configuration.keyspaces])
+        os.kill(os.getpid(), number)
+        await stop.wait()
+
+    monkeypatch.setattr(cli, "run", run)
+    assert main(["serve", "--verbose", "--config", config]) == 0
+    assert told == [["shop"]]
+    assert unconfigured == [{"verbose": True, "quiet": False}]
+
+
+def test_a_proxy_that_cannot_listen_says_why(config, monkeypatch, capsys):
+    async def run(configuration, stop):
+        raise OSError("[Errno 98] address already in use")
+
+    monkeypatch.setattr(cli, "run", run)
+    assert main(["serve", "--config", config]) == EXIT_FAULT
+    assert capsys.readouterr().err == "streamfrom: [Errno 98] address already in use\n"
+
+
+def test_the_demo_gets_what_the_command_line_says(monkeypatch, tmp_path):
+    told = []
+
+    def run_demo(*arguments):
+        told.append(arguments)
+        return 0
+
+    monkeypatch.setattr(cli, "run_demo", run_demo)
+    assert main(["demo"]) == 0
+    assert main(["demo", "--shards", "4", "--port", "5", "--data", str(tmp_path)]) == 0
+    assert told == [(2, 15306, None), (4, 5, tmp_path)]
+
+
+def test_interrupting_what_does_not_listen_to_signals_is_an_exit_code(monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "run_demo", interrupted)
+    assert main(["demo"]) == 128 + signal.SIGINT

@@ -1,0 +1,82 @@
+"""What the proxy's peers write or read, and the proxy itself does not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from proxy.wire.codec import Cursor, lenenc_bytes
+from proxy.wire.constants import NATIVE_PASSWORD, Capability, Command, TrackerKind
+from proxy.wire.framing import frame
+from proxy.wire.resultset import Column
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from proxy.wire.handshake import LoginRequest
+    from proxy.wire.resultset import Tracker
+
+
+PING: Final = frame(bytes((Command.PING,)), 0)
+STATISTICS: Final = frame(bytes((Command.STATISTICS,)), 0)
+_WITH_LENGTH: Final = frozenset((TrackerKind.SCHEMA, TrackerKind.TXCHAR, TrackerKind.TXSTATE))
+
+
+def field_list(table: bytes, wildcard: bytes = b"") -> bytes:
+    """Return a COM_FIELD_LIST as it goes on the wire."""
+    return frame(bytes((Command.FIELD_LIST,)) + table + b"\0" + wildcard, 0)
+
+
+def set_option(option: int) -> bytes:
+    """Return a COM_SET_OPTION as it goes on the wire: 0 allows several statements, 1 does not."""
+    return frame(bytes((Command.SET_OPTION,)) + option.to_bytes(2, "little"), 0)
+
+
+def encode_change_user(login: LoginRequest) -> bytes:
+    """Return the payload of a COM_CHANGE_USER, laid out by ``login.capabilities``."""
+    pieces = [
+        bytes((Command.CHANGE_USER,)),
+        login.user.encode() + b"\0",
+        bytes((len(login.response),)) + login.response,
+        (login.database or "").encode() + b"\0",
+        login.charset.to_bytes(2, "little"),
+    ]
+    if login.capabilities & Capability.PLUGIN_AUTH:
+        plugin = NATIVE_PASSWORD if login.plugin is None else login.plugin
+        pieces.append(plugin.encode() + b"\0")
+    if login.capabilities & Capability.CONNECT_ATTRS:
+        pairs = b"".join(
+            lenenc_bytes(name.encode()) + lenenc_bytes(value.encode())
+            for name, value in login.attributes.items()
+        )
+        pieces.append(lenenc_bytes(pairs))
+    return b"".join(pieces)
+
+
+def encode_trackers(trackers: Iterable[Tracker]) -> bytes:
+    """Return the session state of an OK packet for these changes."""
+    pieces = []
+    for tracker in trackers:
+        value = tracker.value.encode()
+        if tracker.kind == TrackerKind.SYSVAR:
+            value = lenenc_bytes(tracker.name.encode()) + lenenc_bytes(value)
+        elif tracker.kind == TrackerKind.GTIDS:
+            value = b"\0" + lenenc_bytes(value)
+        elif tracker.kind in _WITH_LENGTH:
+            value = lenenc_bytes(value)
+        pieces.append(bytes((tracker.kind,)) + lenenc_bytes(value))
+    return b"".join(pieces)
+
+
+def parse_column_definition(payload: bytes) -> Column:
+    """Read a column definition (ColumnDefinition41)."""
+    cursor = Cursor(payload)
+    cursor.lenenc_bytes()  # the catalog, always "def"
+    schema, table, org_table, name, org_name = (
+        cursor.lenenc_bytes().decode() for _ in range(5)
+    )
+    cursor.lenenc_int()  # the size of the fixed fields
+    charset, length, kind, flags, decimals = (cursor.uint(size) for size in (2, 4, 1, 2, 1))
+    return Column(
+        name, table, schema, org_table, org_name, charset, length, kind, flags, decimals
+    )
