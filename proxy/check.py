@@ -57,11 +57,15 @@ class _Report:
 async def check(config: Config) -> int:
     """Check a configuration against its servers and return the exit code, 0 or 1."""
     report = _Report()
-    users = f"{len(config.users)} users" if config.users else "root from this machine only"
-    report.ok("config", f"{len(config.keyspaces)} keyspaces, {users}")
+    users = _count(len(config.users), "user") or "root from this machine only"
+    report.ok("config", f"{_count(len(config.keyspaces), 'keyspace')}, {users}")
     for keyspace in config.keyspaces:
         await _check_keyspace(keyspace, report)
     return 1 if report.has_fault else 0
+
+
+def _count(number: int, noun: str) -> str:
+    return "" if not number else f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 async def _check_keyspace(config: KeyspaceConfig, report: _Report) -> None:

@@ -177,6 +177,8 @@ class Planner:
                 f"this {shape.verb} could not be analysed, which a sharded keyspace needs"
             )
         _refuse(shape, _OF_THE_STATEMENT_BEFORE)
+        if b":=" in shape.template:
+            raise Unsupported("assigning a user variable in a query; SET reaches every shard")
         if not tables:
             return Plan(here)
         _refuse(shape, _SEVERAL_TABLES)

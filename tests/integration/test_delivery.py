@@ -253,6 +253,17 @@ class TestMoment:
         insert(producer, 6, time_next=None)
         assert stream.ids(2, LATE_S) == [2, 6]
 
+    def test_a_moment_before_1970_means_now(
+        self, house: House, create: CreateTable, consume: Consume, keyspace: str
+    ) -> None:
+        create(keyspace)
+        producer = house.proxy.connect(database=keyspace, autocommit=True)
+        run(producer, "INSERT INTO my_message (id, time_next) VALUES (1, -5), (4, 0), (2, 3)")
+        stream = consume(house.proxy, database=keyspace)
+        assert sorted(stream.ids(3, LATE_S)) == [1, 2, 4]
+        run(producer, "INSERT INTO my_message (id, time_next) VALUES (6, -9)")
+        assert stream.ids(1, LATE_S) == [6]
+
     def test_rescheduling_is_honoured_at_once(
         self, house: House, create: CreateTable, consume: Consume, keyspace: str
     ) -> None:
@@ -444,6 +455,21 @@ class TestAck:
         again = stream.ids(4, 2 + LATE_S)
         assert set(again) == {2, 4}
         consumer.commit()
+
+    def test_a_row_that_was_locked_when_it_was_due_is_sent_soon_after(
+        self, house: House, create: CreateTable, consume: Consume, keyspace: str
+    ) -> None:
+        create(keyspace, ack_wait=0.3, more=",vt_max_backoff=0.3")
+        producer = house.proxy.connect(database=keyspace, autocommit=True)
+        consumer = house.proxy.connect(database=keyspace)
+        stream = consume(house.proxy, database=keyspace)
+        insert(producer, 1)
+        stream.next(LATE_S)
+        run(consumer, "UPDATE my_message SET time_acked = NOW() WHERE id = 1")
+        stream.nothing(1.0)
+        consumer.rollback()
+        # A row that could not be had is looked for again a second later, not at the next poll.
+        assert stream.next(2 + LATE_S)[0] == 1
 
     def test_a_condition_beside_the_ids_leaves_the_others_alone(
         self, house: House, create: CreateTable, consume: Consume, keyspace: str

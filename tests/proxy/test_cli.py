@@ -80,7 +80,7 @@ def test_variables_of_the_environment_reach_the_configuration(config, monkeypatc
     assert "APP_PASSWORD" in capsys.readouterr().err
     monkeypatch.setenv("APP_PASSWORD", "sesame")
     assert main(["check", "--config", config]) == EXIT_FAULT
-    assert "1 users" in capsys.readouterr().out
+    assert "1 user\n" in capsys.readouterr().out
 
 
 def test_a_fault_that_check_finds_is_the_exit_code_and_the_report_says_it(

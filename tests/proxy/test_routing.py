@@ -176,6 +176,10 @@ def test_an_insert_over_shards_keeps_every_row_once_and_on_its_own_shard(numbers
         ("WITH x AS (SELECT 1) SELECT * FROM t", "a subquery in a sharded keyspace"),
         ("DELETE t, named FROM t, named", "a join in a sharded keyspace"),
         ("SELECT FOUND_ROWS()", "FOUND_ROWS() in a sharded keyspace"),
+        (
+            "SELECT @a := 1",
+            "assigning a user variable in a query; SET reaches every shard",
+        ),
         ("SELECT ROW_COUNT()", "ROW_COUNT() in a sharded keyspace"),
         ("UPDATE t SET id = 5 WHERE id = 4", "changing the vindex column 'id'"),
         ("UPDATE t SET a = 1 LIMIT 5", "UPDATE with LIMIT or ORDER BY over several shards"),
