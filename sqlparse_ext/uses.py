@@ -15,7 +15,7 @@ from sqlparse_ext.tokens import END
 if TYPE_CHECKING:
     from sqlparse_ext.tokens import Token
 
-_AGGREGATES: Final = (
+AGGREGATES: Final = (
     "COUNT", "SUM", "MIN", "MAX", "AVG", "GROUP_CONCAT", "BIT_AND", "BIT_OR", "BIT_XOR",
     "STD", "STDDEV", "STDDEV_POP", "STDDEV_SAMP", "VAR_POP", "VAR_SAMP", "VARIANCE",
     "JSON_ARRAYAGG", "JSON_OBJECTAGG", "ANY_VALUE", "GROUPING", "ST_COLLECT",
@@ -25,7 +25,7 @@ _LOCK_FUNCTIONS: Final = (
     "SERVICE_GET_READ_LOCKS", "SERVICE_GET_WRITE_LOCKS", "SERVICE_RELEASE_LOCKS",
 )  # fmt: skip
 _FUNCTIONS: Final[dict[str, int]] = {
-    **dict.fromkeys(_AGGREGATES, Uses.AGGREGATE.value),
+    **dict.fromkeys(AGGREGATES, Uses.AGGREGATE.value),
     **dict.fromkeys(_LOCK_FUNCTIONS, Uses.ADVISORY_LOCK.value),
     "FOUND_ROWS": Uses.FOUND_ROWS.value,
     "ROW_COUNT": Uses.ROW_COUNT.value,

@@ -1,0 +1,448 @@
+"""Takes a SELECT from one table apart: its items, groups, order and limit, as places in its template.
+
+Whoever spreads a SELECT over several servers rewrites it from these pieces, so a piece is never
+guessed: `read_select` returns None for every form that is not read with certainty, down to an
+alias that may be none. Expressions are compared by their `words`, in which names are unquoted, in
+lower case and without the table's name in front.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from sqlparse_ext.lexer import BAD
+from sqlparse_ext.queries import read_factor
+from sqlparse_ext.statements import ListSlot, Slot
+from sqlparse_ext.tokens import Cursor, split_commas, statement_tokens, unquote
+from sqlparse_ext.uses import AGGREGATES
+
+
+if TYPE_CHECKING:
+    from sqlparse_ext.statements import TableRef
+    from sqlparse_ext.tokens import Token
+
+
+Span = tuple[int, int]  # positions in a template
+
+_DISTINCT: Final = frozenset({"DISTINCT", "DISTINCTROW"})
+_OPTIONS: Final = _DISTINCT | {
+    "ALL",
+    "HIGH_PRIORITY",
+    "STRAIGHT_JOIN",
+    "SQL_SMALL_RESULT",
+    "SQL_BIG_RESULT",
+    "SQL_BUFFER_RESULT",
+    "SQL_CACHE",
+    "SQL_NO_CACHE",
+}
+_CLAUSES: Final = frozenset({"WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "FOR", "LOCK"})
+# Their meaning for a part of the rows is not that for all of them, or they are read elsewhere.
+_FOREIGN: Final = frozenset(
+    {"INTO", "PROCEDURE", "WINDOW", "OVER", "FETCH", "ROLLUP", "CUBE", "SQL_CALC_FOUND_ROWS"}
+    | {"UNION", "EXCEPT", "INTERSECT", "QUALIFY", ":="}
+)
+# Words behind which a name goes on with the expression, and words that end one themselves.
+_BEFORE_OPERAND: Final = frozenset(
+    {"AND", "OR", "XOR", "NOT", "IS", "IN", "LIKE", "REGEXP", "RLIKE", "BETWEEN", "DIV", "MOD"}
+    | {"COLLATE", "BINARY", "CASE", "WHEN", "THEN", "ELSE", "ESCAPE", "SOUNDS", "INTERVAL"}
+    | {"OF", "MEMBER", "ALL", "DISTINCT", "ROW", "EXISTS", "CHARACTER", "ARRAY"}
+)
+_NO_ALIAS: Final = _BEFORE_OPERAND | {"END", "NULL", "TRUE", "FALSE", "UNKNOWN", "DEFAULT"}
+# Bare words that are no columns.
+_NO_COLUMN: Final = (
+    _NO_ALIAS
+    | {"CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP"}
+    | {"UTC_DATE", "UTC_TIME", "UTC_TIMESTAMP", "CURRENT_USER", "AS", "SIGNED", "UNSIGNED"}
+)
+_COMPARISONS: Final = frozenset({"=", "<", ">", "<=", ">=", "<>", "!="})
+_MIRRORED: Final = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
+_LOOSER: Final = frozenset({"OR", "XOR", "||", "BETWEEN", "CASE", "NOT"})
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """One expression: where it stands and what it is.
+
+    words: its tokens in a form that compares; a literal is its slot.
+    column: the lower-case column, if it is nothing but one.
+    names: the lower-case columns (or aliases) in it.
+    calls: the functions in it, in upper case.
+    call: set when it is one call of an aggregate function and nothing else.
+    is_qualified: the table stands before a name in it, which then means no alias.
+    """
+
+    span: Span
+    words: tuple[str | Slot | ListSlot, ...]
+    column: str | None
+    names: frozenset[str]
+    calls: frozenset[str]
+    call: AggregateCall | None = None
+    is_qualified: bool = False
+
+    @property
+    def has_aggregate(self) -> bool:
+        """An aggregate function is in it somewhere."""
+        return not self.calls.isdisjoint(AGGREGATES)
+
+    @property
+    def is_constant(self) -> bool:
+        """A lone literal, NULL, TRUE or FALSE."""
+        if len(self.words) != 1:
+            return False
+        word = self.words[0]
+        return isinstance(word, Slot) or word in ("null", "true", "false")
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateCall:
+    """`function([DISTINCT] arguments)`; no arguments is `*`."""
+
+    function: str
+    distinct: bool
+    arguments: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One item of the select list. `*` and `t.*` have no expression.
+
+    span: all of it, its alias too.
+    alias: in lower case.
+    """
+
+    span: Span
+    expression: Expression | None
+    alias: str | None = None
+    is_bare_star: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OrderItem:
+    """One item of ORDER BY. *position* is the slot of a lone literal, such as the 2 of ORDER BY 2."""
+
+    expression: Expression
+    descending: bool
+    position: Slot | None
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One operand of HAVING's AND.
+
+    operator: of `left operator literal`, or "IS NULL" and "IS NOT NULL"; "" for any other form,
+        whose left is then all of it.
+    """
+
+    left: Expression
+    operator: str
+    literal: Slot | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """LIMIT's span and operands."""
+
+    span: Span
+    count: Slot
+    offset: Slot | None
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """The pieces of one SELECT.
+
+    select_end: behind the word SELECT.
+    distinct: the span of the word DISTINCT.
+    table_span: the table's name with its schema, no alias.
+    source: FROM with the table and its hints, before WHERE.
+    where: from the word WHERE to its end; empty, behind the source, without one.
+    group_span, having_span, order_span: from the first keyword on; None without the clause.
+    rows_end: behind all clauses that choose rows and their order, so where LIMIT begins or would.
+    """
+
+    select_end: int
+    distinct: Span | None
+    items: tuple[Item, ...]
+    table: TableRef
+    table_span: Span
+    source: Span
+    where: Span
+    group_span: Span | None
+    group: tuple[Expression, ...]
+    having_span: Span | None
+    having: tuple[Condition, ...]
+    order_span: Span | None
+    order: tuple[OrderItem, ...]
+    limit: Limit | None
+    rows_end: int
+
+    @property
+    def has_aggregate(self) -> bool:
+        """An aggregate function makes groups of the rows, with or without GROUP BY."""
+        expressions = [item.expression for item in self.items if item.expression is not None]
+        expressions += [condition.left for condition in self.having]
+        expressions += [order.expression for order in self.order]
+        return any(expression.has_aggregate for expression in expressions)
+
+
+def read_select(template: bytes) -> Select | None:
+    """Return the pieces of a SELECT from one table; None when it is anything else."""
+    if BAD in template or b"/*!" in template or b"/*M!" in template:
+        return None
+    tokens = statement_tokens(template)
+    if not tokens or tokens[0].key != "SELECT":
+        return None
+    if any(token.key in _FOREIGN or token.key == ";" for token in tokens):
+        return None
+    return _Reader(tokens, template).read()
+
+
+class _Reader:
+    def __init__(self, tokens: list[Token], template: bytes) -> None:
+        self.tokens = tokens
+        self.template = template
+        self.cursor = Cursor(tokens, template, 1)
+        self.qualifiers: tuple[str, ...] = ()
+
+    def span(self, start: int, end: int) -> Span:
+        return self.tokens[start].start, self.tokens[end - 1].end
+
+    def read(self) -> Select | None:
+        cursor, tokens = self.cursor, self.tokens
+        distinct = None
+        while cursor.key in _OPTIONS:
+            if cursor.key in _DISTINCT:
+                distinct = self.span(cursor.at, cursor.at + 1)
+            cursor.take()
+        items_at = cursor.at
+        cursor.at = from_at = cursor.find({"FROM"})
+        if not cursor.accept("FROM"):
+            return None
+        table_at = cursor.at
+        table = read_factor(cursor)
+        if table is None:
+            return None
+        name_end = table_at + (3 if table.schema is not None else 1)
+        self.qualifiers = ((table.alias or table.name).lower(),)
+        items = [self.item(*bounds) for bounds in split_commas(tokens, items_at, from_at)]
+        source = self.span(from_at, cursor.at)
+        where = (source[1], source[1])
+        if cursor.key == "WHERE":
+            where = self.clause()
+        group: tuple[Expression, ...] = ()
+        group_span = None
+        if cursor.accept("GROUP", "BY"):
+            start, group_span = cursor.at, self.clause(2)
+            group = tuple(
+                self.expression(*bounds) for bounds in split_commas(tokens, start, cursor.at)
+            )
+        having: tuple[Condition, ...] = ()
+        having_span = None
+        if cursor.key == "HAVING":
+            start, having_span = cursor.at + 1, self.clause()
+            having = tuple(self.conditions(start, cursor.at))
+        order: tuple[OrderItem, ...] = ()
+        order_span = None
+        if cursor.accept("ORDER", "BY"):
+            start, order_span = cursor.at, self.clause(2)
+            order = tuple(
+                self.order_item(*bounds) for bounds in split_commas(tokens, start, cursor.at)
+            )
+        rows_end = tokens[cursor.at - 1].end
+        limit = None
+        if cursor.key == "LIMIT":
+            limit = self.limit()
+            if limit is None:
+                return None
+        if cursor.key not in ("", "FOR", "LOCK"):
+            return None
+        pieces = [item for item in items if item is not None]
+        expressions = [*group, *(each.expression for each in order)]
+        expressions += [each.left for each in having]
+        if len(pieces) < len(items) or not all(each.words for each in expressions):
+            return None
+        return Select(
+            tokens[0].end,
+            distinct,
+            tuple(pieces),
+            table,
+            self.span(table_at, name_end),
+            source,
+            where,
+            group_span,
+            group,
+            having_span,
+            having,
+            order_span,
+            order,
+            limit,
+            rows_end,
+        )
+
+    def clause(self, words: int = 1) -> Span:
+        """Move behind the clause here, whose *words* keywords may be behind us already."""
+        cursor = self.cursor
+        start = cursor.at - (words if words > 1 else 0)
+        if words == 1:
+            cursor.take()
+        cursor.at = cursor.find(_CLAUSES)
+        return self.span(start, cursor.at)
+
+    def item(self, start: int, end: int) -> Item | None:
+        tokens = self.tokens
+        if end <= start:
+            return None
+        span = self.span(start, end)
+        if tokens[end - 1].key == "*" and (end - start == 1 or tokens[end - 2].key == "."):
+            return Item(span, None, is_bare_star=end - start == 1)
+        alias_at = self.alias(start, end)
+        if alias_at is None:
+            return Item(span, self.expression(start, end))
+        alias = tokens[alias_at]
+        if not alias.is_name:
+            return None
+        expression_end = alias_at - (tokens[alias_at - 1].key == "AS")
+        name = unquote(alias, self.template).lower()
+        return Item(span, self.expression(start, expression_end), name)
+
+    def alias(self, start: int, end: int) -> int | None:
+        """Return where the alias of an item stands."""
+        tokens = self.tokens
+        if end - start < 2:
+            return None
+        last, before = tokens[end - 1], tokens[end - 2]
+        if before.key == "AS":
+            return end - 1
+        if not last.is_name or last.key in _NO_ALIAS:
+            return None
+        if any(token.key == "INTERVAL" for token in tokens[start:end]):
+            return None  # the name is a unit of time, perhaps
+        ends_operand = (
+            before.slot is not None
+            or before.key == ")"
+            or (before.is_name and before.key not in _BEFORE_OPERAND)
+        )
+        return end - 1 if ends_operand else None
+
+    def expression(self, start: int, end: int) -> Expression:
+        """Read an expression; one without tokens has no words."""
+        words: list[str | Slot | ListSlot] = []
+        names = set()
+        calls = set()
+        is_qualified = False
+        place = start
+        while place < end:
+            token = self.tokens[place]
+            after = self.tokens[place + 1].key if place + 1 < end else ""
+            if token.slot is not None:
+                words.append(token.slot)
+            elif not token.is_name:
+                words.append(token.key)
+            else:
+                name = unquote(token, self.template).lower()
+                if after == "." and name in self.qualifiers:
+                    is_qualified = True
+                    place += 2
+                    continue
+                words.append(name)
+                if after == "(" and token.is_word:
+                    calls.add(token.key)
+                elif token.key not in _NO_COLUMN:
+                    names.add(name)
+            place += 1
+        column = None
+        if len(words) == 1 and len(names) == 1:
+            (column,) = names
+        if end <= start:
+            return Expression((0, 0), (), None, frozenset(), frozenset())
+        return Expression(
+            self.span(start, end),
+            tuple(words),
+            column,
+            frozenset(names),
+            frozenset(calls),
+            self.call(start, end),
+            is_qualified,
+        )
+
+    def call(self, start: int, end: int) -> AggregateCall | None:
+        tokens = self.tokens
+        if end - start < 4 or tokens[start].key not in AGGREGATES:
+            return None
+        inside = Cursor(tokens, self.template, start + 1)
+        if not inside.skip_parens() or inside.at != end:
+            return None
+        first = start + 2
+        distinct = tokens[first].key == "DISTINCT"
+        first += distinct or tokens[first].key == "ALL"
+        if tokens[first].key == "*" and first == end - 2:
+            return AggregateCall(tokens[start].key, distinct, ())
+        arguments = tuple(
+            self.expression(*bounds) for bounds in split_commas(tokens, first, end - 1)
+        )
+        if not all(argument.words for argument in arguments):
+            return None
+        return AggregateCall(tokens[start].key, distinct, arguments)
+
+    def order_item(self, start: int, end: int) -> OrderItem:
+        direction = self.tokens[end - 1].key if end > start else ""
+        if direction in ("ASC", "DESC"):
+            end -= 1
+        expression = self.expression(start, end)
+        position = expression.words[0] if len(expression.words) == 1 else None
+        return OrderItem(
+            expression, direction == "DESC", position if isinstance(position, Slot) else None
+        )
+
+    def conditions(self, start: int, end: int) -> list[Condition]:
+        """Read the operands of HAVING's AND; anything looser is one operand."""
+        tokens = self.tokens
+        depth = 0
+        first = start
+        found: list[tuple[int, int]] = []
+        for place in range(start, end):
+            key = tokens[place].key
+            depth += (key == "(") - (key == ")")
+            if depth:
+                continue
+            if key in _LOOSER and not (key == "NOT" and tokens[place - 1].key == "IS"):
+                return [Condition(self.expression(start, end), "")]
+            if key in ("AND", "&&"):
+                found.append((first, place))
+                first = place + 1
+        found.append((first, end))
+        return [self.condition(*bounds) for bounds in found]
+
+    def condition(self, start: int, end: int) -> Condition:
+        tokens = self.tokens
+        keys = [token.key for token in tokens[start:end]]
+        if keys[-2:] == ["IS", "NULL"]:
+            return Condition(self.expression(start, end - 2), "IS NULL")
+        if keys[-3:] == ["IS", "NOT", "NULL"]:
+            return Condition(self.expression(start, end - 3), "IS NOT NULL")
+        if len(keys) > 2:
+            last, first = tokens[end - 1].slot, tokens[start].slot
+            if isinstance(last, Slot) and keys[-2] in _COMPARISONS:
+                return Condition(self.expression(start, end - 2), keys[-2], last)
+            if isinstance(first, Slot) and keys[1] in _COMPARISONS:
+                operator = _MIRRORED.get(keys[1], keys[1])
+                return Condition(self.expression(start + 2, end), operator, first)
+        return Condition(self.expression(start, end), "")
+
+    def limit(self) -> Limit | None:
+        cursor = self.cursor
+        start = cursor.at
+        cursor.take()
+        first = cursor.take().slot
+        count, offset = first, None
+        if cursor.accept(","):
+            offset, count = first, cursor.take().slot
+        elif cursor.accept("OFFSET"):
+            offset = cursor.take().slot
+        has_offset = cursor.at > start + 2
+        if not isinstance(count, Slot) or (has_offset and not isinstance(offset, Slot)):
+            return None
+        return Limit(
+            self.span(start, cursor.at), count, offset if isinstance(offset, Slot) else None
+        )
