@@ -29,6 +29,7 @@
         ├── TransactionBroken      1105/HY000  a shard of the transaction was lost
         ├── PartialCommit          1105/HY000  some shards committed, some did not
         ├── SessionLost            2013/HY000  session state died with its server: closes
+        ├── MergeTooLarge          1038/HY001  more groups to sort than there may be
         ├── NotPreparable          1295/HY000
         └── InternalError          1105/HY000  a fault of the proxy; the log has the trace
 
@@ -362,6 +363,20 @@ class SessionLost(ProxyError):
             f"lost the connection to shard {shard!r} of keyspace {keyspace!r}, which held state"
             " of this session (variables, temporary tables or locks): connect again"
         )
+
+
+class MergeTooLarge(ProxyError):
+    """Groups of several shards, in an order of their own, are more than may be kept to sort."""
+
+    mysql_code = 1038  # ER_OUT_OF_SORTMEMORY
+    sqlstate = "HY001"
+
+    def __init__(self, bytes_max: int) -> None:
+        super().__init__(
+            f"Out of sort memory: the groups of all shards take more than {bytes_max} bytes in"
+            " this order; add a LIMIT, or ORDER BY what is grouped"
+        )
+        self.bytes_max = bytes_max
 
 
 class NotPreparable(ProxyError):

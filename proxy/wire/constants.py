@@ -146,6 +146,14 @@ class FieldType(IntEnum):
     GEOMETRY = 255
 
 
+class FieldFlag(IntFlag):
+    """Properties of a column in a column definition: those that anybody here asks for."""
+
+    ENUM = 256
+    SET = 2048
+    NO_DEFAULT_VALUE = 4096
+
+
 class TrackerKind(IntEnum):
     """Kinds of session state in an OK packet."""
 
@@ -217,6 +225,7 @@ BACKEND_WISHES: Final = BACKEND_NEEDS | int(
     | Capability.CONNECT_ATTRS
 )
 
+BINARY_CHARSET: Final = 63
 UTF8MB4_CHARSET: Final = 45  # utf8mb4_general_ci: the one utf8mb4 collation all servers know
 
 # Collation ids a client may name in its login → (character set, collation). Only sets in

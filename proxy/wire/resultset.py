@@ -294,6 +294,31 @@ _TEXT_TRACKERS = frozenset(
 )
 
 
+def parse_column_definition(payload: bytes) -> Column:
+    """Read a column definition (ColumnDefinition41)."""
+    cursor = Cursor(payload)
+    cursor.lenenc_bytes()  # the catalog, always "def"
+    schema = _text(cursor.lenenc_bytes())
+    table = _text(cursor.lenenc_bytes())
+    org_table = _text(cursor.lenenc_bytes())
+    name = _text(cursor.lenenc_bytes())
+    org_name = _text(cursor.lenenc_bytes())
+    cursor.lenenc_int()  # the size of the fixed fields
+    charset = cursor.uint(2)
+    length = cursor.uint(4)
+    kind = cursor.uint(1)
+    flags = cursor.uint(2)
+    decimals = cursor.uint(1)
+    return Column(
+        name, table, schema, org_table, org_name, charset, length, kind, flags, decimals
+    )
+
+
+def with_type_of(payload: bytes, other: bytes) -> bytes:
+    """Return a column definition with its own names and the type of *other*."""
+    return payload[: skip_lenenc(payload, 0, 6)] + other[skip_lenenc(other, 0, 6) :]
+
+
 def parse_text_row(payload: bytes, columns: int | None = None) -> list[bytes | None]:
     """Return the values of a text row; WireError if it is cut or has not *columns* values."""
     values: list[bytes | None] = []

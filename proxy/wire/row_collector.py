@@ -35,6 +35,11 @@ class RowCollector(Reader):
         self._needed_bytes = 0  # the buffer holds nothing whole until it has as many
         self._big = bytearray()  # the full-size frames of a row that is not complete
 
+    @property
+    def head_complete(self) -> bool:
+        """True once every column definition is in ``columns``, or none will come."""
+        return self._state in (ROWS, DONE)
+
     def feed(self, chunk: bytes) -> list[bytes]:
         """Accept bytes in pieces of any size; return the rows they complete."""
         if self._state == DONE:

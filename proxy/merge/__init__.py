@@ -1,0 +1,11 @@
+"""One answer from the rows of many shards: what to ask them, and how to put their rows together.
+
+    values      how values compare and are written, after their column definitions
+    ordered     rows of several ordered sources as one ordered row of rows
+    aggregates  COUNT, SUM, MIN, MAX and AVG from the parts that shards computed
+    texts       the pieces of one concrete SELECT
+    rows        a SELECT of rows: order, limit
+    groups      a SELECT of groups: GROUP BY, DISTINCT, aggregates
+
+Pure: rows in, rows out. `proxy.gather` does the rest.
+"""

@@ -1,0 +1,193 @@
+"""COUNT, SUM, MIN, MAX and AVG of a group, from the parts that the shards computed of it.
+
+Each accumulator reads its own columns of a shard's row, beginning at `column`. Its results have
+the type, scale and NULL rule that one server gives them:
+SUM of integers and decimals is exact, AVG is rounded half away from zero at the scale that the
+server announces, a group without values is NULL.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from proxy.merge.values import double_text, scaled, unscaled
+from proxy.wire.constants import FieldType
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from proxy.merge.values import Component
+    from proxy.wire.resultset import Column
+
+
+Row = list[bytes | None]
+
+_FLOATS = frozenset({int(FieldType.DOUBLE), int(FieldType.FLOAT)})
+
+
+class Accumulator(Protocol):
+    """One output value of the group under way."""
+
+    def add(self, row: Row, *, is_new: bool) -> None:
+        """Take one shard's part.
+
+        *is_new*: its values of the DISTINCT arguments were not met in this group before, and
+        none of them is NULL.
+        """
+
+    def finish(self) -> bytes | None:
+        """Return the group's value and begin the next group."""
+
+
+class First:
+    """A value that all rows of the group share."""
+
+    def __init__(self, column: int) -> None:
+        self._column = column
+        self._value: bytes | None = None
+        self._is_set = False
+
+    def add(self, row: Row, *, is_new: bool) -> None:
+        """Take one shard's part."""
+        if not self._is_set:
+            self._is_set = True
+            self._value = row[self._column]
+
+    def finish(self) -> bytes | None:
+        """Return the group's value."""
+        self._is_set = False
+        return self._value
+
+
+class Count:
+    """COUNT(*) and COUNT(x)."""
+
+    def __init__(self, column: int) -> None:
+        self._column = column
+        self._count = 0
+
+    def add(self, row: Row, *, is_new: bool) -> None:
+        """Take one shard's part."""
+        self._count += int(row[self._column] or 0)
+
+    def finish(self) -> bytes:
+        """Return the group's value."""
+        count, self._count = self._count, 0
+        return b"%d" % count
+
+
+class CountDistinct:
+    """COUNT(DISTINCT x, y): how many sets of values were new in the group."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def add(self, row: Row, *, is_new: bool) -> None:
+        """Take one shard's part."""
+        self._count += is_new
+
+    def finish(self) -> bytes:
+        """Return the group's value."""
+        count, self._count = self._count, 0
+        return b"%d" % count
+
+
+class Sum:
+    """SUM(x) and, of values met for the first time only, SUM(DISTINCT x)."""
+
+    def __init__(self, column: int, definition: Column, *, distinct: bool = False) -> None:
+        self._column = column
+        self._is_float = definition.type in _FLOATS
+        self.decimals = definition.decimals
+        self._parse: Callable[[bytes], int | float] = float if self._is_float else scaled
+        self._distinct = distinct
+        self._sum: int | float | None = None
+
+    @property
+    def is_float(self) -> bool:
+        """The sum is a DOUBLE."""
+        return self._is_float
+
+    def add(self, row: Row, *, is_new: bool) -> None:
+        """Take one shard's part."""
+        text = row[self._column]
+        if text is not None and (is_new or not self._distinct):
+            value = self._parse(text)
+            self._sum = value if self._sum is None else self._sum + value
+
+    def total(self) -> int | float | None:
+        """Return the sum, scaled by `decimals` unless it is a float, and begin the next group."""
+        total, self._sum = self._sum, None
+        return total
+
+    def finish(self) -> bytes | None:
+        """Return the group's value."""
+        total = self.total()
+        if total is None:
+            return None
+        if isinstance(total, float):
+            return double_text(total, self.decimals)
+        return unscaled(total, self.decimals)
+
+
+class Average:
+    """AVG(x), from SUM(x) and the number of values."""
+
+    def __init__(self, total: Sum, count: Count | CountDistinct, decimals: int) -> None:
+        self._total = total
+        self._count = count
+        self._decimals = decimals
+
+    def add(self, row: Row, *, is_new: bool) -> None:
+        """Take one shard's part."""
+        self._total.add(row, is_new=is_new)
+        self._count.add(row, is_new=is_new)
+
+    def finish(self) -> bytes | None:
+        """Return the group's value."""
+        total, count = self._total.total(), int(self._count.finish())
+        if total is None or not count:
+            return None
+        if isinstance(total, float):
+            return double_text(total / count, self._decimals)
+        shift = self._decimals - self._total.decimals
+        count *= 10 ** max(-shift, 0)
+        quotient = (2 * abs(total) * 10 ** max(shift, 0) + count) // (2 * count)
+        return unscaled(-quotient if total < 0 else quotient, self._decimals)
+
+
+class Extreme:
+    """MIN(x) or MAX(x): the shards' own, compared by the key in the column *key_column*."""
+
+    def __init__(
+        self,
+        column: int,
+        key_column: int,
+        decode: Callable[[bytes | None], Component],
+        *,
+        largest: bool,
+    ) -> None:
+        self._column = column
+        self._key_column = key_column
+        self._decode = decode
+        self._largest = largest
+        self._value: bytes | None = None
+        self._key: Component | None = None
+        self.key: Component = (0,)
+
+    def add(self, row: Row, *, is_new: bool) -> None:
+        """Take one shard's part."""
+        value = row[self._column]
+        if value is None:
+            return
+        key = self._decode(row[self._key_column])
+        if self._key is None or (key > self._key if self._largest else key < self._key):
+            self._key = key
+            self._value = value
+
+    def finish(self) -> bytes | None:
+        """Return the group's value; `key` is what it compares by."""
+        value, self._value = self._value, None
+        self.key, self._key = self._key or (0,), None
+        return value

@@ -1,0 +1,196 @@
+"""The shards' parts of groups, put together group by group.
+
+Only an order that is not the groups' own needs all of them in memory; `GROUPS_BYTES_MAX` bounds
+that, and with a LIMIT only the groups that it lets through are kept.
+"""
+
+from __future__ import annotations
+
+import operator
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from proxy.errors import MergeTooLarge
+from proxy.merge.aggregates import Extreme
+from proxy.merge.values import Comparison
+from proxy.wire.resultset import parse_text_row, text_row
+from sqlparse_ext.errors import Unsupported
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from proxy.merge.aggregates import Accumulator, Row
+    from proxy.merge.ordered import OrderedMerge, SortKey, Window
+    from proxy.merge.values import Component
+
+
+GROUPS_BYTES_MAX: Final = 64 << 20
+# What a kept group costs beside its row.
+_GROUP_BYTES: Final = 300
+# Groups beyond a LIMIT that gather before they are sorted and cut.
+_SLACK_GROUPS: Final = 1000
+
+_NULL: Final[Component] = (0,)
+_OPERATORS: Final[dict[str, Callable[[Any, Any], bool]]] = {
+    "=": operator.eq,
+    "<>": operator.ne,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+_NUMBERS: Final = frozenset({Comparison.NUMBER, Comparison.DOUBLE, Comparison.FLOAT})
+
+
+class Test:
+    """One condition of HAVING on the output *place*: `value operator literal` or IS [NOT] NULL."""
+
+    __slots__ = ("_check", "place")
+
+    def __init__(
+        self, place: int, comparison: Comparison, symbol: str, literal: int | str | None
+    ) -> None:
+        self.place = place
+        self._check: Callable[[bytes | None], bool]
+        if literal is None:
+            wants_null = symbol == "IS NULL"
+            self._check = lambda value: (value is None) is wants_null
+            return
+        if comparison not in _NUMBERS:
+            raise Unsupported("HAVING that compares no numbers over several shards")
+        holds = _OPERATORS[symbol]
+        is_float = isinstance(literal, str) and "e" in literal.lower()
+        if is_float or comparison is not Comparison.NUMBER:
+            limit = float(literal)
+            self._check = lambda value: value is not None and holds(float(value), limit)
+        else:
+            exact = Decimal(literal)
+            self._check = lambda value: (
+                value is not None and holds(Decimal(value.decode()), exact)
+            )
+
+    def passes(self, values: Sequence[bytes | None]) -> bool:
+        """Say whether a group stays."""
+        return self._check(values[self.place])
+
+
+class _Kept(NamedTuple):
+    row: bytes
+    order: tuple[Component, ...]
+
+
+class GroupsMerge:
+    """The groups of the shards as one answer.
+
+    Attributes:
+        waiting_bytes: what waits of each shard's rows.
+    """
+
+    def __init__(
+        self,
+        parts: OrderedMerge,
+        window: Window,
+        accumulators: Sequence[Accumulator],
+        *,
+        group_width: int,
+        width: int,
+        tests: Sequence[Test],
+    ) -> None:
+        self._parts = parts
+        self._window = window
+        self._accumulators = accumulators
+        self._group_width = group_width
+        self._width = width
+        self._tests = tests
+        self._sorts: list[tuple[Callable[[SortKey, Row], Component], bool]] = []
+        self._kept: list[_Kept] = []
+        self._kept_bytes = 0
+        self._key: SortKey | None = None
+        self._ended = False
+        self.waiting_bytes = parts.waiting_bytes
+        self.feed = parts.feed
+        self.end = parts.end
+
+    # --- the final order, its last component first --------------------------------------------
+
+    def sort_by_group(self, component: int, *, descending: bool) -> None:
+        """Sort by a component of the groups' key."""
+        self._sorts.append((lambda key, _: key[component], descending))
+
+    def sort_by_extreme(self, place: int, *, descending: bool) -> None:
+        """Sort by the key of a MIN or MAX."""
+        accumulator = self._accumulators[place]
+        assert isinstance(accumulator, Extreme)
+        self._sorts.append((lambda _key, _row: accumulator.key, descending))
+
+    def sort_by_value(
+        self,
+        place: int,
+        decode: Callable[[bytes | None], Component],
+        *,
+        descending: bool,
+    ) -> None:
+        """Sort by an output value itself."""
+        self._sorts.append((lambda _, row: decode(row[place]), descending))
+
+    # --- merging ----------------------------------------------------------------------------
+
+    @property
+    def is_complete(self) -> bool:
+        """Nothing of what may still come is needed."""
+        return self._ended or (self._window.is_shut and not self._sorts)
+
+    def take(self) -> list[bytes]:
+        """Return the rows that are sure, for the client.
+
+        Raises:
+            MergeTooLarge: more groups must be sorted than there may be.
+        """
+        if self.is_complete:
+            return []
+        rows: list[bytes] = []
+        width = self._group_width
+        accumulators = self._accumulators
+        for key, payload in zip(*self._parts.take(), strict=True):
+            before = self._key
+            is_same = before is not None and before[:width] == key[:width]
+            if before is not None and not is_same:
+                self._finish(before, rows)
+            is_new = not (is_same and before == key) and _NULL not in key[width:]
+            row = parse_text_row(payload)
+            for accumulator in accumulators:
+                accumulator.add(row, is_new=is_new)
+            self._key = key
+        if self._parts.is_complete:
+            self._ended = True
+            if self._key is not None or not width:
+                # Without GROUP BY no rows are one group too.
+                self._finish(self._key or (), rows)
+            if self._sorts:
+                self._sort()
+                rows = [kept.row for kept in self._kept]
+        return self._window.cut(rows)
+
+    def _finish(self, key: SortKey, rows: list[bytes]) -> None:
+        values = [accumulator.finish() for accumulator in self._accumulators]
+        if not all(test.passes(values) for test in self._tests):
+            return
+        row = text_row(values[: self._width])
+        if not self._sorts:
+            rows.append(row)
+            return
+        self._kept.append(_Kept(row, tuple(part(key, values) for part, _ in self._sorts)))
+        self._kept_bytes += len(row) + _GROUP_BYTES
+        reach = self._window.reach
+        if reach is not None and len(self._kept) > 2 * reach + _SLACK_GROUPS:
+            self._sort()
+            del self._kept[reach:]
+            self._kept_bytes = sum(len(kept.row) + _GROUP_BYTES for kept in self._kept)
+        if self._kept_bytes > GROUPS_BYTES_MAX:
+            raise MergeTooLarge(GROUPS_BYTES_MAX)
+
+    def _sort(self) -> None:
+        for component, (_, down) in enumerate(self._sorts):
+            self._kept.sort(key=lambda kept, at=component: kept.order[at], reverse=down)  # type: ignore[misc]

@@ -1,0 +1,283 @@
+"""What a SELECT of groups asks for, read from its text: groups, output values, HAVING, order.
+
+Everything is one list of `Output`s: first those of the select list, then those that only HAVING
+or ORDER BY look at. What cannot be put together from the shards' parts is Unsupported.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from sqlparse_ext.errors import Unsupported
+from sqlparse_ext.identifiers import quote_identifier
+from sqlparse_ext.statements import Slot
+
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from proxy.merge.texts import Texts
+    from proxy.wire.resultset import Column
+    from sqlparse_ext.select import AggregateCall, Condition, Expression
+
+
+MERGED: Final = frozenset({"COUNT", "SUM", "MIN", "MAX", "AVG"})
+EXTREMES: Final = frozenset({"MIN", "MAX"})
+
+Words = tuple[object, ...]
+
+
+class Group(NamedTuple):
+    """One thing that rows are grouped by. *column*: it is nothing but this column."""
+
+    text: bytes
+    words: Words
+    column: str | None
+
+
+class Output(NamedTuple):
+    """One value of a group: an aggregate, a group's own value, or something made of groups."""
+
+    text: bytes
+    words: Words
+    call: AggregateCall | None = None
+    group: int | None = None
+    is_constant: bool = False
+
+
+class Grouping:
+    """The groups and outputs of one statement.
+
+    Attributes:
+        groups: what rows are grouped by.
+        outputs: see above; the first *width* are the select list.
+        distinct: the arguments that aggregates want DISTINCT, one list for all of them.
+        tests: HAVING's conditions on aggregates, by output.
+        pushed: HAVING's conditions on groups alone, as text.
+        order: the groups in the order the shards give them, and whether descending.
+        final_order: outputs and whether descending, where the answer has another order.
+    """
+
+    def __init__(
+        self, texts: Texts, definitions: Sequence[Column], table_columns: frozenset[str]
+    ) -> None:
+        self._texts = texts
+        self._select = texts.select
+        self._definitions = definitions
+        self._table_columns = table_columns
+        self._is_distinct = self._select.distinct is not None and not self._select.has_aggregate
+        self.groups: list[Group] = []
+        self.outputs: list[Output] = []
+        self.distinct: tuple[Expression, ...] = ()
+        self.tests: list[tuple[int, Condition]] = []
+        self.pushed: list[bytes] = []
+        self.order: list[tuple[int, bool]] = []
+        self.final_order: list[tuple[int, bool]] = []
+        self._read_groups()
+        self._group_columns = {group.column for group in self.groups}
+        self._read_items()
+        self.width = len(self.outputs)
+        for condition in self._select.having:
+            self._read_condition(condition)
+        self._read_order()
+        self._read_distinct()
+
+    # --- groups -----------------------------------------------------------------------------
+
+    def _read_groups(self) -> None:
+        select = self._select
+        if select.distinct is not None and select.group:
+            raise Unsupported("DISTINCT with GROUP BY over several shards")
+        if self._is_distinct:
+            if select.having:
+                raise Unsupported("DISTINCT with HAVING over several shards")
+            for item in select.items:
+                if item.expression is None:
+                    self._add_all_columns()
+                elif not item.expression.is_constant:
+                    self._add_group(item.expression)
+            return
+        for expression in select.group:
+            resolved = self._meant(expression)
+            if resolved.is_constant or resolved.has_aggregate:
+                raise Unsupported("GROUP BY a constant over several shards")
+            self._add_group(resolved)
+
+    def _add_all_columns(self) -> None:
+        if len(self._select.items) > 1:
+            raise Unsupported("DISTINCT with * beside other items over several shards")
+        for column in self._definitions:
+            name = column.org_name
+            text = quote_identifier(name).encode()
+            self.groups.append(Group(text, (name.lower(),), name.lower()))
+
+    def _add_group(self, expression: Expression) -> None:
+        self._texts.check_repeatable(expression)
+        words = self._texts.words(expression)
+        if all(group.words != words for group in self.groups):
+            self.groups.append(Group(self._texts.of(expression), words, expression.column))
+
+    def _meant(self, expression: Expression) -> Expression:
+        """Return what an item of GROUP BY means: a position, an alias or itself."""
+        word = expression.words[0]
+        if len(expression.words) == 1 and isinstance(word, Slot):
+            place = self._texts.integer(word)
+            items = self._select.items
+            if place is None or not 0 < place <= len(items):
+                raise Unsupported("GROUP BY this literal over several shards")
+            found = items[place - 1].expression
+            if found is None or any(item.expression is None for item in items):
+                raise Unsupported("GROUP BY a position beside * over several shards")
+            return found
+        if expression.column is None or expression.is_qualified:
+            return expression
+        item = self._texts.with_alias(expression.column)
+        if item is None or item.expression is None:
+            return expression
+        if expression.column not in self._table_columns:
+            return item.expression
+        if item.expression.column != expression.column:
+            raise Unsupported(
+                f"GROUP BY '{expression.column}', an alias and a column, over several shards"
+            )
+        return expression
+
+    # --- outputs ----------------------------------------------------------------------------
+
+    def _read_items(self) -> None:
+        items = self._select.items
+        if self._is_distinct and items[0].expression is None:
+            self.outputs = [
+                Output(group.text, group.words, group=place)
+                for place, group in enumerate(self.groups)
+            ]
+            return
+        for item in items:
+            if item.expression is None:
+                raise Unsupported("* beside groups or aggregates over several shards")
+            self.outputs.append(self._output(item.expression))
+
+    def _output(self, expression: Expression) -> Output:
+        texts = self._texts
+        text, words = texts.of(expression), texts.words(expression)
+        for place, group in enumerate(self.groups):
+            if group.words == words:
+                return Output(text, words, group=place)
+        if expression.call is not None:
+            self._check(expression.call)
+            return Output(text, words, call=expression.call)
+        if expression.has_aggregate:
+            raise Unsupported("an expression of aggregates over several shards")
+        if expression.is_constant:
+            return Output(text, words, is_constant=True)
+        texts.check_repeatable(expression)
+        if not expression.names or not expression.names <= self._group_columns:
+            raise Unsupported("a column that is not grouped over several shards")
+        return Output(text, words)
+
+    def _check(self, call: AggregateCall) -> None:
+        if call.function not in MERGED:
+            raise Unsupported(f"{call.function} over several shards")
+        if call.distinct and not call.arguments:
+            raise Unsupported("DISTINCT *")
+        if len(call.arguments) > 1 and not (call.function == "COUNT" and call.distinct):
+            raise Unsupported(f"{call.function} of several arguments")
+        for argument in call.arguments:
+            self._texts.check_repeatable(argument)
+
+    def _find(self, expression: Expression) -> int:
+        """Return the output that an expression of HAVING or ORDER BY means; add it if needed."""
+        is_name = expression.column is not None and not expression.is_qualified
+        if is_name and self._texts.with_alias(str(expression.column)):
+            aliases = [item.alias for item in self._select.items]
+            return aliases.index(expression.column)
+        words = self._texts.words(expression)
+        for place, output in enumerate(self.outputs):
+            if output.words == words:
+                return place
+        self.outputs.append(self._output(expression))
+        return len(self.outputs) - 1
+
+    # --- HAVING -----------------------------------------------------------------------------
+
+    def _read_condition(self, condition: Condition) -> None:
+        left = condition.left
+        aliases = {item.alias for item in self._select.items}
+        is_ambiguous = not left.names.isdisjoint(aliases & self._table_columns)
+        if condition.operator and not is_ambiguous:
+            place = self._find(left)
+            if self.outputs[place].call is not None:
+                literal = condition.literal
+                if literal is not None and self._texts.number(literal) is None:
+                    raise Unsupported("HAVING that compares with a string over several shards")
+                self.tests.append((place, condition))
+                return
+        if (
+            left.has_aggregate
+            or not self.groups
+            or not left.names <= self._group_columns
+            or not left.names.isdisjoint(aliases)
+        ):
+            raise Unsupported("this HAVING over several shards")
+        # It is about the groups alone: every shard can tell for itself.
+        self._texts.check_repeatable(left)
+        self.pushed.append(self._texts.condition(condition))
+
+    # --- ORDER BY ---------------------------------------------------------------------------
+
+    def _read_order(self) -> None:
+        wanted: list[tuple[int, bool]] = []
+        for item in self._select.order:
+            if item.position is not None:
+                place = self._texts.integer(item.position)
+                if place is not None and not 0 < place <= self.width:
+                    raise Unsupported("ORDER BY this position over several shards")
+                if place is not None:
+                    wanted.append((place - 1, item.descending))
+            elif not item.expression.is_constant:
+                wanted.append((self._find(item.expression), item.descending))
+        if self._is_distinct and len(self.outputs) > self.width:
+            raise Unsupported("DISTINCT with ORDER BY of what is not selected")
+        if not self.groups:
+            return
+        leading: dict[int, bool] = {}
+        for place, down in wanted:
+            output = self.outputs[place]
+            if output.is_constant:
+                continue
+            if output.group is None:
+                # Not the groups' own order.
+                self.final_order = wanted
+                leading = {}
+                break
+            leading.setdefault(output.group, down)
+        rest = [(place, False) for place in range(len(self.groups)) if place not in leading]
+        self.order = [*leading.items(), *rest]
+        for place, _ in self.final_order:
+            output = self.outputs[place]
+            if output.group is None and output.call is None and not output.is_constant:
+                raise Unsupported("ORDER BY this expression of groups over several shards")
+        self.final_order = [
+            (place, down)
+            for place, down in self.final_order
+            if not self.outputs[place].is_constant
+        ]
+
+    # --- DISTINCT in aggregates ---------------------------------------------------------------
+
+    def _read_distinct(self) -> None:
+        for output in self.outputs:
+            call = output.call
+            if call is None or not call.distinct or call.function in EXTREMES:
+                continue
+            words = [self._texts.words(argument) for argument in call.arguments]
+            known = [self._texts.words(argument) for argument in self.distinct]
+            if self.distinct and words != known:
+                raise Unsupported("DISTINCT of several expressions over several shards")
+            self.distinct = call.arguments
+        is_alone = not self.groups and bool(self.distinct)
+        if is_alone and any(output.is_constant for output in self.outputs):
+            # Where there are no rows no shard would give the constant.
+            raise Unsupported(
+                "a constant beside an aggregate with DISTINCT over several shards"
+            )

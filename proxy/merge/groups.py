@@ -1,0 +1,239 @@
+"""A SELECT of groups over several shards: GROUP BY, DISTINCT and aggregates.
+
+The shards are asked for their parts of each group, in the order of the groups:
+
+    [what groups compare by] [what DISTINCT arguments compare by] [parts of the output values]
+
+so the parts of one group meet, are put together and leave before the next group is looked at.
+`COUNT(DISTINCT x)` makes x one more thing to group by: each shard gives each x once, and equal
+ones of several shards stand side by side.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from proxy.merge.aggregates import Average, Count, CountDistinct, Extreme, First, Sum
+from proxy.merge.group_merge import GroupsMerge, Test
+from proxy.merge.grouping import EXTREMES, Grouping
+from proxy.merge.ordered import OrderedMerge, Window
+from proxy.merge.values import Comparison, Key, comparison_of
+from proxy.wire.resultset import with_type_of
+from sqlparse_ext.errors import Unsupported
+
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from proxy.merge.aggregates import Accumulator
+    from proxy.merge.grouping import Output
+    from proxy.merge.texts import Texts
+    from proxy.wire.resultset import Column
+
+
+class GroupsQuery:
+    """How one SELECT of groups is asked and answered.
+
+    Attributes:
+        expressions: what is compared, and whether an aggregate is in it; known once `describe`
+            was called.
+        asks_columns: the table's own columns must be known, because an alias in GROUP BY means
+            a column where there is one of that name.
+    """
+
+    def __init__(self, texts: Texts) -> None:
+        self._texts = texts
+        aliases = {item.alias for item in texts.select.items if item.alias is not None}
+        self.asks_columns = bool(aliases) and bool(texts.select.group)
+        self.expressions: list[tuple[bytes, bool]] = []
+        self._definitions: Sequence[Column] = ()
+        self._grouping: Grouping
+        self._keys: dict[bytes, Key] = {}
+        self._types: dict[bytes, Column] = {}
+
+    def describe(self, definitions: Sequence[Column], table_columns: frozenset[str]) -> None:
+        """Learn the answer's definitions. Raises Unsupported for what cannot be merged."""
+        self._definitions = definitions
+        grouping = self._grouping = Grouping(self._texts, definitions, table_columns)
+        wanted = [(group.text, False) for group in grouping.groups]
+        wanted += [(self._texts.of(argument), False) for argument in grouping.distinct]
+        for place, output in enumerate(grouping.outputs):
+            if output.call is not None:
+                if output.call.function in EXTREMES:
+                    wanted.append((self._extreme(output), True))
+                    wanted.append((self._texts.of(output.call.arguments[0]), False))
+                elif place >= grouping.width:
+                    wanted.append((output.text, True))
+        self.expressions = list(dict.fromkeys(wanted))
+
+    def resolve(self, keys: Sequence[Key], types: Sequence[Column]) -> None:
+        """Learn how the `expressions` compare."""
+        texts = [text for text, _ in self.expressions]
+        self._keys = dict(zip(texts, keys, strict=True))
+        self._types = dict(zip(texts, types, strict=True))
+
+    def _extreme(self, output: Output) -> bytes:
+        """Return MIN(x) also for MIN(DISTINCT x), which is the same."""
+        assert output.call is not None
+        (argument,) = output.call.arguments
+        return b"%b(%b)" % (output.call.function.encode(), self._texts.of(argument))
+
+    # --- asking -----------------------------------------------------------------------------
+
+    def sql(self) -> bytes:
+        """Return what each shard is asked."""
+        texts, grouping = self._texts, self._grouping
+        columns = []
+        for place, _ in grouping.order:
+            text = grouping.groups[place].text
+            key = self._keys[text]
+            # Any row of the group will do; MIN is what every sql_mode lets stand here.
+            columns.append(text if key.is_plain else b"MIN(%b)" % key.sql(text))
+        more = [texts.of(argument) for argument in grouping.distinct]
+        for text in more:
+            key = self._keys[text]
+            columns.append(text if key.is_plain else b"MIN(%b)" % key.sql(text))
+        for output in grouping.outputs:
+            columns += self._parts(output)
+        grouped = [grouping.groups[place].text for place, _ in grouping.order]
+        order = [
+            text + (b" DESC" if down else b"")
+            for text, (_, down) in zip(grouped, grouping.order, strict=True)
+        ]
+        select = texts.select
+        pieces = [b"SELECT", texts.options(), b", ".join(columns) or b"1"]
+        pieces += [texts.at(select.source), texts.at(select.where)]
+        if grouped or more:
+            pieces += [b"GROUP BY", b", ".join(grouped + more)]
+        if grouping.pushed:
+            pieces += [b"HAVING", b" AND ".join(grouping.pushed)]
+        if order or more:
+            pieces += [b"ORDER BY", b", ".join(order + more)]
+        is_final = not (grouping.final_order or grouping.tests or more)
+        if grouped and is_final and texts.reach is not None:
+            pieces.append(b"LIMIT %d" % texts.reach)
+        return b" ".join(filter(None, pieces))
+
+    def _parts(self, output: Output) -> list[bytes]:
+        """Return what the shards give of one output value."""
+        call = output.call
+        if call is None:
+            return [output.text]
+        if call.function in EXTREMES:
+            text = self._extreme(output)
+            key = self._keys[text]
+            return [text] if key.is_plain else [text, key.sql(text)]
+        if call.function == "AVG":
+            (argument,) = map(self._texts.of, call.arguments)
+            if call.distinct:
+                return [b"SUM(DISTINCT %b)" % argument]
+            return [b"SUM(%b)" % argument, b"COUNT(%b)" % argument]
+        if call.function == "COUNT" and call.distinct:
+            return []
+        return [output.text]
+
+    # --- answering --------------------------------------------------------------------------
+
+    def definitions(self, described: Sequence[bytes], shard: Sequence[bytes]) -> list[bytes]:
+        """Return the answer's column definitions, as payloads.
+
+        Names are those of the statement *described* without rows. Some flags and types depend
+        on how a server runs it (MariaDB makes TEXT of an expression that goes through a
+        temporary table): where a *shard* has run much the same, they are taken from there.
+        """
+        grouping = self._grouping
+        # One server sorts the groups of COUNT(DISTINCT) without a temporary table, unless they
+        # are wanted in yet another order.
+        is_direct = bool(grouping.distinct) and not grouping.final_order
+        runs_alike = bool(grouping.groups) and not is_direct and self._texts.count != 0
+        column = len(grouping.order) + len(grouping.distinct)
+        found = []
+        for output, definition in zip(grouping.outputs, described, strict=False):
+            parts = self._parts(output)
+            if runs_alike and parts and parts[0] == output.text:
+                found.append(with_type_of(definition, shard[column]))
+            else:
+                found.append(definition)
+            column += len(parts)
+        return found
+
+    def merger(self, count: int, definitions: Sequence[Column]) -> GroupsMerge:
+        """Return what merges the answers of *count* shards, which have these *definitions*."""
+        grouping = self._grouping
+        decoders = [
+            self._keys[grouping.groups[place].text].decoder(descending=down)
+            for place, down in grouping.order
+        ]
+        decoders += [
+            self._keys[self._texts.of(argument)].decoder() for argument in grouping.distinct
+        ]
+        parts = definitions[len(decoders) :]
+        accumulators: list[Accumulator] = []
+        column = 0
+        for place, output in enumerate(grouping.outputs):
+            accumulators.append(self._accumulator(place, output, column, parts))
+            column += len(self._parts(output))
+        tests = [
+            Test(
+                place,
+                self._comparison(place),
+                condition.operator,
+                None if condition.literal is None else self._texts.number(condition.literal),
+            )
+            for place, condition in grouping.tests
+        ]
+        merge = GroupsMerge(
+            OrderedMerge(count, decoders),
+            Window(self._texts.offset, self._texts.count),
+            accumulators,
+            group_width=len(grouping.groups),
+            width=grouping.width,
+            tests=tests,
+        )
+        for place, down in reversed(grouping.final_order):
+            found = grouping.outputs[place]
+            if found.group is not None:
+                order = [group for group, _ in grouping.order]
+                merge.sort_by_group(order.index(found.group), descending=down)
+            elif found.call is not None and found.call.function in EXTREMES:
+                argument = self._texts.of(found.call.arguments[0])
+                if comparison_of(self._types[argument]) is Comparison.ORDINAL:
+                    raise Unsupported(
+                        "ORDER BY MIN or MAX of an ENUM or SET over several shards"
+                    )
+                merge.sort_by_extreme(place, descending=down)
+            else:
+                decode = Key(self._comparison(place)).decoder()
+                merge.sort_by_value(place, decode, descending=down)
+        return merge
+
+    def _comparison(self, place: int) -> Comparison:
+        """Return how the values of an aggregate compare."""
+        return comparison_of(self._type(place))
+
+    def _type(self, place: int) -> Column:
+        if place < self._grouping.width:
+            return self._definitions[place]
+        output = self._grouping.outputs[place]
+        is_extreme = output.call is not None and output.call.function in EXTREMES
+        return self._types[self._extreme(output) if is_extreme else output.text]
+
+    def _accumulator(
+        self, place: int, output: Output, column: int, parts: Sequence[Column]
+    ) -> Accumulator:
+        call = output.call
+        if call is None:
+            return First(column)
+        if call.function == "COUNT":
+            return CountDistinct() if call.distinct else Count(column)
+        if call.function == "SUM":
+            return Sum(column, parts[column], distinct=call.distinct)
+        if call.function == "AVG":
+            total = Sum(column, parts[column], distinct=call.distinct)
+            count = CountDistinct() if call.distinct else Count(column + 1)
+            return Average(total, count, self._type(place).decimals)
+        key = self._keys[self._extreme(output)]
+        if key.comparison is Comparison.ORDINAL:
+            raise Unsupported(f"{call.function} of an ENUM or SET over several shards")
+        key_column = column if key.is_plain else column + 1
+        return Extreme(column, key_column, key.decoder(), largest=call.function == "MAX")

@@ -1,0 +1,179 @@
+"""A SELECT of rows over several shards: each sorts and limits its own, the merge interleaves them.
+
+The statement goes to the shards nearly as it is. What ORDER BY compares is put in front of the
+select list, so that a row for the client is the tail of the row that came.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from proxy.merge.grouping import EXTREMES
+from proxy.merge.ordered import OrderedMerge, Window
+from proxy.merge.values import Comparison, comparison_of
+from sqlparse_ext.errors import Unsupported
+from sqlparse_ext.identifiers import quote_identifier
+from sqlparse_ext.statements import Slot
+
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from proxy.merge.texts import Texts
+    from proxy.merge.values import Key
+    from proxy.wire.resultset import Column
+    from sqlparse_ext.select import Expression, OrderItem
+
+
+# An alias that no client's ORDER BY can mean by accident.
+_HIDDEN: Final = b" AS `streamfrom:%d`"
+
+
+class RowsQuery:
+    """How one SELECT of rows is asked and answered.
+
+    Attributes:
+        expressions: what is compared, and what else must be known the type of, and whether it
+            has an aggregate in it; known once `describe` was called.
+        asks_columns: the table's own columns must be known.
+    """
+
+    asks_columns = False
+
+    def __init__(self, texts: Texts) -> None:
+        self._texts = texts
+        self.expressions: list[tuple[bytes, bool]] = []
+        self._down: list[bool] = []
+        self._arguments: list[tuple[bytes, bool]] = []  # of MIN and MAX
+        self._keys: Sequence[Key] = ()
+        self._columns: Sequence[Column] = ()
+
+    def describe(self, definitions: Sequence[Column], table_columns: frozenset[str]) -> None:
+        """Learn the answer's definitions. Raises Unsupported for an order we cannot repeat."""
+        self._columns = definitions
+        for order in self._texts.select.order:
+            found = self._resolve(order)
+            if found is not None:
+                self.expressions.append(found)
+                self._down.append(order.descending)
+        self.expressions += self._arguments
+
+    def _resolve(self, order: OrderItem) -> tuple[bytes, bool] | None:
+        texts = self._texts
+        if order.position is not None:
+            place = texts.integer(order.position)
+            return None if place is None else self._at(place)
+        expression = order.expression
+        if expression.is_constant:
+            return None
+        if expression.column is not None and not expression.is_qualified:
+            item = texts.with_alias(expression.column)
+            if item is not None and item.expression is not None:
+                expression = item.expression
+                if expression.is_constant:
+                    return None
+        return self._known(expression)
+
+    def _at(self, place: int) -> tuple[bytes, bool] | None:
+        """Return the expression of the select list's column number *place*."""
+        items = self._texts.select.items
+        stars = [index for index, item in enumerate(items) if item.expression is None]
+        width = 1
+        if len(stars) > 1:
+            raise Unsupported("ORDER BY a position behind several * over several shards")
+        if stars:
+            width = len(self._columns) - len(items) + 1
+        index = place - 1
+        if stars and index >= stars[0]:
+            if index < stars[0] + width:
+                name = self._columns[index].org_name
+                return quote_identifier(name).encode(), False
+            index -= width - 1
+        expression = items[index].expression
+        assert expression is not None
+        if expression.is_constant:
+            return None
+        return self._known(expression)
+
+    def _known(self, expression: Expression) -> tuple[bytes, bool]:
+        self._texts.check_repeatable(expression)
+        call = expression.call
+        if call is not None and call.function in EXTREMES:
+            # MIN of an ENUM is sometimes a string and sometimes not, by the server's plan.
+            self._arguments.append((self._texts.of(call.arguments[0]), False))
+        return self._texts.of(expression), expression.has_aggregate
+
+    def resolve(self, keys: Sequence[Key], types: Sequence[Column]) -> None:
+        """Learn how the `expressions` compare."""
+        count = len(self._down)
+        if any(comparison_of(column) is Comparison.ORDINAL for column in types[count:]):
+            raise Unsupported("ORDER BY MIN or MAX of an ENUM or SET over several shards")
+        self._keys = keys[:count]
+
+    def sql(self) -> bytes:
+        """Return what each shard is asked."""
+        texts, select = self._texts, self._texts.select
+        edits = []
+        if self._keys:
+            hidden = b", ".join(
+                key.sql(text) + _HIDDEN % number
+                for number, (key, (text, _)) in enumerate(
+                    zip(self._keys, self.expressions, strict=False), 1
+                )
+            )
+            first = select.items[0]
+            start = first.span[0]
+            if first.is_bare_star:
+                edits.append((first.span, hidden + b", " + texts.star()))
+            else:
+                edits.append(((start, start), hidden + b", "))
+            positions = [(order.position, order.expression.span) for order in select.order]
+            for group in select.group:
+                word = group.words[0] if len(group.words) == 1 else None
+                positions.append((word if isinstance(word, Slot) else None, group.span))
+            for slot, span in positions:
+                place = None if slot is None else texts.integer(slot)
+                if place is not None:
+                    edits.append((span, b"%d" % (place + len(self._keys))))
+        if texts.reach is not None:
+            edits.append(texts.limit_edit(b"LIMIT %d" % texts.reach))
+        return texts.edited(edits)
+
+    def definitions(self, described: Sequence[bytes], shard: Sequence[bytes]) -> list[bytes]:
+        """Return the answer's column definitions: those of a shard, which ran the same text."""
+        return list(shard[len(self._keys) :])
+
+    def merger(self, count: int, definitions: Sequence[Column]) -> RowsMerge:
+        """Return what merges the answers of *count* shards, which have these *definitions*."""
+        decoders = [
+            key.decoder(descending=down)
+            for key, down in zip(self._keys, self._down, strict=True)
+        ]
+        return RowsMerge(
+            OrderedMerge(count, decoders), Window(self._texts.offset, self._texts.count)
+        )
+
+
+class RowsMerge:
+    """The rows of the shards as one answer.
+
+    Attributes:
+        waiting_bytes: what waits of each shard's rows.
+    """
+
+    def __init__(self, rows: OrderedMerge, window: Window) -> None:
+        self._rows = rows
+        self._window = window
+        self.waiting_bytes = rows.waiting_bytes
+        self.feed = rows.feed
+        self.end = rows.end
+
+    @property
+    def is_complete(self) -> bool:
+        """Nothing of what may still come is needed."""
+        return self._window.is_shut or self._rows.is_complete
+
+    def take(self) -> list[bytes]:
+        """Return the rows that are sure, for the client."""
+        _, rows = self._rows.take()
+        return self._window.cut(rows)

@@ -1,0 +1,53 @@
+"""Short ways to plan a SELECT and to play the shards that answer it."""
+
+from proxy.merge.texts import Texts
+from proxy.merge.values import Comparison, Key
+from proxy.wire.constants import BINARY_CHARSET, FieldType
+from proxy.wire.resultset import Column, column_definition, parse_text_row, text_row
+from sqlparse_ext.select import read_select
+from tests.sqlparse_ext.facts import statement
+
+
+def texts(sql):
+    found = statement(sql)
+    select = read_select(found.shape.template)
+    assert select is not None
+    return Texts(found, select)
+
+
+def number(name, decimals=0, kind=FieldType.NEWDECIMAL):
+    return Column(name, org_name=name, type=kind, decimals=decimals, charset=BINARY_CHARSET)
+
+
+def planned(plan, columns=(), table=(), strings=()):
+    """Describe and resolve *plan*: every expression is a number, unless *strings* names it."""
+    plan.describe(columns, frozenset(table))
+    keys = [
+        Key(Comparison.STRING, b"0020") if text.decode() in strings else Key(Comparison.NUMBER)
+        for text, _ in plan.expressions
+    ]
+    plan.resolve(keys, [number(text.decode()) for text, _ in plan.expressions])
+    return plan
+
+
+def answer(merge, *shards):
+    """Feed each shard's rows, values as text, and return what the client gets."""
+    for index, rows in enumerate(shards):
+        merge.feed(index, [text_row([_bytes(value) for value in row]) for row in rows])
+        merge.end(index)
+    found = []
+    while not merge.is_complete:
+        found += merge.take()
+    return [tuple(_text(value) for value in parse_text_row(row)) for row in found]
+
+
+def definitions(*columns):
+    return [column_definition(column) for column in columns]
+
+
+def _bytes(value):
+    return None if value is None else str(value).encode()
+
+
+def _text(value):
+    return None if value is None else value.decode()

@@ -1,0 +1,82 @@
+from decimal import ROUND_HALF_UP, Decimal
+
+from hypothesis import given, strategies as st
+
+from proxy.merge.aggregates import Average, Count, CountDistinct, Extreme, First, Sum
+from proxy.merge.values import Comparison, Key
+from proxy.wire.constants import FieldType
+from proxy.wire.resultset import Column
+
+
+DECIMAL = Column("x", type=FieldType.NEWDECIMAL, decimals=2)
+DOUBLE = Column("x", type=FieldType.DOUBLE, decimals=31)
+
+
+def run(accumulator, *rows, is_new=True):
+    for row in rows:
+        accumulator.add(list(row), is_new=is_new)
+    return accumulator.finish()
+
+
+def test_counts_add_up():
+    assert run(Count(1), [None, b"3"], [None, b"4"]) == b"7"
+    assert run(Count(0)) == b"0"
+
+
+def test_distinct_values_count_once_each():
+    count = CountDistinct()
+    count.add([], is_new=True)
+    count.add([], is_new=False)
+    assert count.finish() == b"1"
+    assert count.finish() == b"0"
+
+
+def test_a_sum_is_exact_and_null_without_values():
+    assert run(Sum(0, DECIMAL), [b"0.10"], [b"0.20"], [None]) == b"0.30"
+    assert run(Sum(0, DECIMAL), [b"9" * 60 + b".99"], [b"0.01"]) == b"1" + b"0" * 60 + b".00"
+    assert run(Sum(0, DECIMAL), [None]) is None
+
+
+def test_a_sum_of_doubles_is_a_double():
+    assert run(Sum(0, DOUBLE), [b"0.5"], [b"1e20"]) == b"1e20"
+
+
+def test_a_distinct_sum_takes_each_value_once():
+    total = Sum(0, DECIMAL, distinct=True)
+    total.add([b"1.50"], is_new=True)
+    total.add([b"1.50"], is_new=False)
+    assert total.finish() == b"1.50"
+
+
+@given(st.lists(st.decimals(-999, 999, places=2), min_size=1, max_size=6), st.integers(1, 7))
+def test_an_average_is_rounded_half_away_from_zero_at_the_announced_scale(values, count):
+    average = Average(Sum(0, DECIMAL), Count(1), 6)
+    rows = [[str(value).encode(), b"%d" % count] for value in values]
+    exact = sum(map(Decimal, values)) / (count * len(values))
+    rounded = exact.quantize(Decimal("0.000001"), ROUND_HALF_UP)
+    assert Decimal(run(average, *rows).decode()) == rounded
+
+
+def test_an_average_of_nothing_is_null():
+    assert run(Average(Sum(0, DECIMAL), Count(1), 6), [None, b"0"]) is None
+    assert run(Average(Sum(0, DOUBLE), Count(1), 31), [b"1", b"4"]) == b"0.25"
+
+
+def test_extremes_compare_by_their_key_and_skip_null():
+    decode = Key(Comparison.STRING, b"0020").decoder()
+    rows = [[b"a", b"0041"], [None, None], [b"B", b"0042"]]
+    smallest, largest = (
+        Extreme(0, 1, decode, largest=False),
+        Extreme(0, 1, decode, largest=True),
+    )
+    assert run(smallest, *rows) == b"a"
+    assert run(largest, *rows) == b"B"
+    assert smallest.key < largest.key
+    assert run(smallest, [None, None]) is None
+    assert smallest.key == (0,)
+
+
+def test_the_first_of_equal_values_stands_for_all():
+    first = First(0)
+    assert run(first, [b"a"], [b"A"]) == b"a"
+    assert run(first, [None], [b"A"]) is None

@@ -1,0 +1,66 @@
+import pytest
+
+from proxy.errors import MergeTooLarge
+from proxy.merge import group_merge
+from proxy.merge.aggregates import Count, First
+from proxy.merge.group_merge import GroupsMerge, Test as Condition
+from proxy.merge.ordered import OrderedMerge, Window
+from proxy.merge.values import Comparison, Key
+from tests.proxy.merge.answers import answer
+
+
+NUMBER = Key(Comparison.NUMBER)
+
+
+def merge(count, window=None, tests=()):
+    return GroupsMerge(
+        OrderedMerge(count, [NUMBER.decoder()]),
+        window or Window(),
+        [First(0), Count(1)],
+        group_width=1,
+        width=2,
+        tests=tests,
+    )
+
+
+@pytest.mark.parametrize(
+    ("comparison", "symbol", "literal", "passing"),
+    [
+        (Comparison.NUMBER, ">", 2, [b"3", b"2.5"]),
+        (Comparison.NUMBER, "=", "2.50", [b"2.5"]),
+        (Comparison.NUMBER, "<=", "25e-1", [b"1", b"2.5"]),
+        (Comparison.DOUBLE, "<>", 1, [b"3", b"2.5"]),
+        (Comparison.TEXT, "IS NULL", None, [None]),
+        (Comparison.TEXT, "IS NOT NULL", None, [b"3", b"1", b"2.5"]),
+    ],
+)
+def test_a_condition_compares_values_and_null_passes_none(comparison, symbol, literal, passing):
+    condition = Condition(0, comparison, symbol, literal)
+    assert [v for v in (b"3", b"1", b"2.5", None) if condition.passes([v])] == passing
+
+
+def test_a_group_leaves_when_the_next_one_begins():
+    found = merge(1)
+    found.feed(0, [b"\x011\x011\x015", b"\x011\x011\x011", b"\x012\x012\x011"])
+    assert found.take() == [b"\x011\x016"]
+    found.end(0)
+    assert found.take() == [b"\x012\x011"]
+    assert found.is_complete
+
+
+def test_with_a_limit_only_the_first_groups_of_an_order_are_kept(monkeypatch):
+    monkeypatch.setattr(group_merge, "_SLACK_GROUPS", 0)
+    found = merge(1, Window(0, 2))
+    found.sort_by_value(1, NUMBER.decoder(), descending=True)
+    rows = answer(found, [(n, n, n % 50) for n in range(100)])
+    assert rows == [("49", "49"), ("99", "49")]
+    assert len(found._kept) <= 5
+
+
+def test_more_groups_than_may_be_sorted_are_an_error(monkeypatch):
+    monkeypatch.setattr(group_merge, "GROUPS_BYTES_MAX", 1000)
+    found = merge(1)
+    found.sort_by_group(0, descending=True)
+    with pytest.raises(MergeTooLarge) as refused:
+        answer(found, [(n, n, 1) for n in range(100)])
+    assert refused.value.wire_code() == (1038, "HY001")

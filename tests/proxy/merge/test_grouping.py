@@ -1,0 +1,95 @@
+import pytest
+
+from proxy.merge.grouping import Grouping
+from sqlparse_ext.errors import Unsupported
+from tests.proxy.merge.answers import number, texts
+
+
+def group(sql, columns=("a", "b"), table=("a", "b", "c")):
+    return Grouping(texts(sql), [number(name) for name in columns], frozenset(table))
+
+
+@pytest.mark.parametrize(
+    ("sql", "groups"),
+    [
+        ("SELECT a, COUNT(*) FROM t GROUP BY a", [b"a"]),
+        ("SELECT a + 1 x, COUNT(*) FROM t GROUP BY x", [b"a + 1"]),
+        ("SELECT COUNT(*), a + 1 FROM t GROUP BY 2, b", [b"a + 1", b"b"]),
+        ("SELECT DISTINCT b, a FROM t", [b"b", b"a"]),
+        ("SELECT DISTINCT * FROM t", [b"`a`", b"`b`"]),
+        ("SELECT DISTINCT a, A FROM t", [b"a"]),
+        ("SELECT COUNT(*) FROM t", []),
+    ],
+)
+def test_groups_are_columns_aliases_positions_or_all_that_is_distinct(sql, groups):
+    assert [each.text for each in group(sql).groups] == groups
+
+
+def test_an_output_is_a_group_an_aggregate_or_made_of_groups():
+    outputs = group("SELECT UPPER(a), a, SUM(b), 5 FROM t GROUP BY a").outputs
+    assert [output.group for output in outputs] == [None, 0, None, None]
+    assert [output.call is not None for output in outputs] == [False, False, True, False]
+    assert outputs[3].is_constant
+
+
+def test_the_shards_order_the_groups_as_the_client_wants_them():
+    found = group("SELECT a, b, COUNT(*) FROM t GROUP BY a, b, c ORDER BY b DESC")
+    assert found.order == [(1, True), (0, False), (2, False)]
+    assert found.final_order == []
+
+
+def test_an_order_by_aggregates_comes_last():
+    found = group("SELECT a, COUNT(*) c FROM t GROUP BY a ORDER BY c DESC, a, MAX(b)")
+    assert found.order == [(0, False)]
+    assert found.final_order == [(1, True), (0, False), (2, False)]
+    assert found.width == 2
+    assert found.outputs[2].text == b"MAX(b)"
+
+
+def test_having_on_groups_goes_to_the_shards_and_on_aggregates_is_tested_here():
+    found = group("SELECT a FROM t GROUP BY a HAVING COUNT(*) > 3 AND a <> 5 AND LENGTH(a) < 9")
+    assert found.pushed == [b"(a <> 5)", b"(LENGTH(a) < 9)"]
+    assert [(place, condition.operator) for place, condition in found.tests] == [(1, ">")]
+
+
+def test_aggregates_share_one_list_of_distinct_arguments():
+    found = group("SELECT COUNT(DISTINCT a), SUM(DISTINCT A), MIN(DISTINCT b) FROM t")
+    assert [argument.column for argument in found.distinct] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("sql", "sentence"),
+    [
+        ("SELECT a, b FROM t GROUP BY a", "a column that is not grouped"),
+        ("SELECT *, COUNT(*) FROM t", "* beside groups or aggregates"),
+        ("SELECT SUM(a) + 1 FROM t", "an expression of aggregates"),
+        ("SELECT GROUP_CONCAT(a) FROM t", "GROUP_CONCAT over several shards"),
+        (
+            "SELECT COUNT(DISTINCT a), COUNT(DISTINCT b) FROM t",
+            "DISTINCT of several expressions",
+        ),
+        ("SELECT DISTINCT a FROM t GROUP BY a", "DISTINCT with GROUP BY"),
+        (
+            "SELECT DISTINCT a FROM t ORDER BY UPPER(a)",
+            "DISTINCT with ORDER BY of what is not selected",
+        ),
+        ("SELECT DISTINCT *, a FROM t", "DISTINCT with * beside other items"),
+        ("SELECT a AS b, COUNT(*) FROM t GROUP BY b", "GROUP BY 'b', an alias and a column"),
+        ("SELECT a AS b, COUNT(*) FROM t GROUP BY t.b", "an expression of the alias 'b'"),
+        ("SELECT MAX(a) AS b FROM t GROUP BY c ORDER BY t.b", "an expression of the alias 'b'"),
+        ("SELECT COUNT(*) FROM t GROUP BY 'x'", "GROUP BY this literal"),
+        ("SELECT 5, COUNT(*) FROM t GROUP BY 1", "GROUP BY a constant"),
+        ("SELECT COUNT(*) FROM t GROUP BY RAND()", "volatile"),
+        ("SELECT a FROM t GROUP BY a HAVING MAX(a) > 'x'", "compares with a string"),
+        ("SELECT a FROM t GROUP BY a HAVING COUNT(*) > 1 OR a = 1", "this HAVING"),
+        ("SELECT COUNT(*) FROM t HAVING 1 = 0", "this HAVING"),
+        ("SELECT a FROM t GROUP BY a ORDER BY b", "a column that is not grouped"),
+        ("SELECT UPPER(a) FROM t GROUP BY a ORDER BY 1", "ORDER BY this expression of groups"),
+        ("SELECT a FROM t GROUP BY a ORDER BY 7", "ORDER BY this position"),
+        ("SELECT COUNT(DISTINCT a), 5 FROM t", "a constant beside an aggregate with DISTINCT"),
+    ],
+)
+def test_what_the_parts_do_not_tell_is_refused_by_name(sql, sentence):
+    with pytest.raises(Unsupported) as refused:
+        group(sql)
+    assert sentence in str(refused.value)

@@ -1,0 +1,126 @@
+import pytest
+
+from proxy.merge.groups import GroupsQuery
+from proxy.wire.constants import FieldType
+from proxy.wire.resultset import parse_column_definition
+from sqlparse_ext.errors import Unsupported
+from tests.proxy.merge.answers import answer, definitions, number, planned, texts
+
+
+INT = FieldType.LONGLONG
+
+
+def plan(sql, columns=(), strings=(), table=("a", "b")):
+    return planned(GroupsQuery(texts(sql)), columns, table, strings)
+
+
+@pytest.mark.parametrize(
+    ("sql", "asked"),
+    [
+        ("SELECT COUNT(*) FROM t WHERE b = 'x'", "SELECT COUNT(*) FROM t WHERE b = 'x'"),
+        (
+            "SELECT a, COUNT(*) n FROM t GROUP BY a LIMIT 2, 3",
+            "SELECT a, a, COUNT(*) FROM t GROUP BY a ORDER BY a LIMIT 5",
+        ),
+        (
+            "SELECT a, AVG(b) FROM t GROUP BY a HAVING COUNT(*) > 1 ORDER BY a DESC LIMIT 3",
+            "SELECT a, a, SUM(b), COUNT(b), COUNT(*) FROM t GROUP BY a ORDER BY a DESC",
+        ),
+        (
+            "SELECT a, COUNT(DISTINCT b), MAX(b) FROM t GROUP BY a",
+            "SELECT a, b, a, MAX(b) FROM t GROUP BY a, b ORDER BY a, b",
+        ),
+        (
+            "SELECT DISTINCT a FROM t LIMIT 4",
+            "SELECT a, a FROM t GROUP BY a ORDER BY a LIMIT 4",
+        ),
+        (
+            "SELECT COUNT(DISTINCT a, b) FROM t",
+            "SELECT a, b FROM t GROUP BY a, b ORDER BY a, b",
+        ),
+        (
+            "SELECT a FROM t GROUP BY a HAVING a > 3",
+            "SELECT a, a FROM t GROUP BY a HAVING (a > 3) ORDER BY a",
+        ),
+    ],
+)
+def test_the_shards_are_asked_for_parts_of_groups_in_order(sql, asked):
+    assert plan(sql).sql().decode() == asked
+
+
+def test_strings_are_grouped_by_any_weight_of_the_group():
+    found = plan("SELECT a, MIN(b) FROM t GROUP BY a", strings=("a", "MIN(b)"))
+    assert found.sql() == (
+        b"SELECT MIN(HEX(WEIGHT_STRING(a))), a, MIN(b), HEX(WEIGHT_STRING(MIN(b)))"
+        b" FROM t GROUP BY a ORDER BY a"
+    )
+
+
+def run(sql, parts, *shards, columns=None):
+    columns = columns or [number(str(index)) for index in range(9)]
+    return answer(plan(sql, columns).merger(len(shards), parts), *shards)
+
+
+def test_parts_of_one_group_become_one_row():
+    parts = [number("a"), number("a"), number("COUNT(*)", kind=INT), number("SUM(b)", 2)]
+    rows = run(
+        "SELECT a, COUNT(*), SUM(b) FROM t GROUP BY a",
+        parts,
+        [(None, None, 1, None), (1, 1, 2, "0.10"), (3, 3, 1, "1.00")],
+        [(None, None, 2, "5.00"), (1, 1, 5, "0.20"), (2, 2, 1, None)],
+    )
+    assert rows == [
+        (None, "3", "5.00"),
+        ("1", "7", "0.30"),
+        ("2", "1", None),
+        ("3", "1", "1.00"),
+    ]
+
+
+def test_distinct_values_of_several_shards_count_once():
+    sql = "SELECT a, COUNT(DISTINCT b), COUNT(*) FROM t GROUP BY a"
+    rows = run(
+        sql,
+        [number("")] * 4,
+        [(1, None, 1, 4), (1, 7, 1, 1), (2, 7, 2, 1)],
+        [(1, 7, 1, 2), (1, 8, 1, 1)],
+    )
+    assert rows == [("1", "2", "8"), ("2", "1", "1")]
+
+
+def test_no_rows_are_one_group_without_group_by_and_none_with_it():
+    assert run(
+        "SELECT COUNT(DISTINCT a), SUM(DISTINCT a) FROM t", [number("")] * 2, [], []
+    ) == [("0", None)]
+    assert run("SELECT a, COUNT(*) FROM t GROUP BY a", [number("")] * 3, [], []) == []
+
+
+def test_groups_in_another_order_are_sorted_at_the_end_and_then_cut():
+    rows = run(
+        "SELECT a, COUNT(*) n FROM t GROUP BY a HAVING n > 1 ORDER BY n DESC, a DESC LIMIT 1, 2",
+        [number("")] * 3,
+        [(1, 1, 5), (2, 2, 1), (3, 3, 1)],
+        [(2, 2, 4), (4, 4, 9), (5, 5, 1)],
+    )
+    assert rows == [("2", "5"), ("1", "5")]
+
+
+def test_names_come_from_the_statement_and_types_from_what_ran():
+    found = plan("SELECT a, AVG(b) AS x FROM t GROUP BY a", [number("a"), number("x", 4)])
+    described = definitions(number("a"), number("x", 4))
+    shard = definitions(*[number("part", 2)] * 4)
+    first, second = map(parse_column_definition, found.definitions(described, shard))
+    assert (first.name, first.decimals) == ("a", 2)
+    assert (second.name, second.decimals) == ("x", 4)
+
+
+def test_an_order_by_the_extreme_of_an_enum_is_refused():
+    found = GroupsQuery(texts("SELECT a, MAX(e) m FROM t GROUP BY a ORDER BY m"))
+    found.describe([number("a"), number("m")], frozenset())
+    from proxy.merge.values import Comparison, Key
+
+    enum = number("e", kind=FieldType.ENUM)
+    count = len(found.expressions)
+    found.resolve([Key(Comparison.NUMBER)] * count, [enum] * count)
+    with pytest.raises(Unsupported, match="an ENUM or SET"):
+        found.merger(2, [number("")] * 9)

@@ -1,0 +1,88 @@
+import pytest
+
+from proxy.merge.rows import RowsQuery
+from proxy.wire.resultset import Column
+from sqlparse_ext.errors import Unsupported
+from tests.proxy.merge.answers import answer, definitions, number, planned, texts
+
+
+def plan(sql, columns=(), strings=()):
+    return planned(RowsQuery(texts(sql)), columns, strings=strings)
+
+
+@pytest.mark.parametrize(
+    ("sql", "asked"),
+    [
+        ("SELECT a FROM t LIMIT 3, 4", "SELECT a FROM t LIMIT 7"),
+        (
+            "SELECT a FROM t ORDER BY b DESC",
+            "SELECT b AS `streamfrom:1`, a FROM t ORDER BY b DESC",
+        ),
+        (
+            "SELECT SQL_NO_CACHE a x FROM t ORDER BY x, a + 1 LIMIT 5",
+            "SELECT SQL_NO_CACHE a AS `streamfrom:1`, a + 1 AS `streamfrom:2`, a x FROM t"
+            " ORDER BY x, a + 1 LIMIT 5",
+        ),
+        (
+            "SELECT a, b FROM t ORDER BY 2, 1",
+            "SELECT b AS `streamfrom:1`, a AS `streamfrom:2`, a, b FROM t ORDER BY 4, 3",
+        ),
+        (
+            "SELECT * FROM t AS y ORDER BY 2",
+            "SELECT `b` AS `streamfrom:1`, `y`.* FROM t AS y ORDER BY 3",
+        ),
+        (
+            "SELECT *, a + 1 FROM t ORDER BY 3",
+            "SELECT a + 1 AS `streamfrom:1`, t.*, a + 1 FROM t ORDER BY 4",
+        ),
+        ("SELECT a FROM t ORDER BY NULL", "SELECT a FROM t ORDER BY NULL"),
+        (
+            "SELECT id, COUNT(*) FROM t GROUP BY 1 HAVING COUNT(*) > 2 ORDER BY COUNT(*)",
+            "SELECT COUNT(*) AS `streamfrom:1`, id, COUNT(*) FROM t GROUP BY 2"
+            " HAVING COUNT(*) > 2 ORDER BY COUNT(*)",
+        ),
+    ],
+)
+def test_the_shards_get_the_statement_with_the_keys_in_front(sql, asked):
+    columns = [number("a"), number("b")] + [number("a + 1")] * ("a + 1" in sql)
+    assert plan(sql, columns).sql().decode() == asked
+
+
+def test_strings_are_compared_by_their_weight():
+    found = plan("SELECT a FROM t ORDER BY a", strings=("a",))
+    assert found.sql().startswith(b"SELECT HEX(WEIGHT_STRING(a)) AS `streamfrom:1`, a FROM t")
+    merge = found.merger(2, ())
+    rows = answer(merge, [("0041", "a"), ("0043", "C")], [("00410020", "A "), ("0042", "b")])
+    assert rows == [("a",), ("A ",), ("b",), ("C",)]
+
+
+def test_rows_interleave_and_the_window_is_cut_from_all_of_them():
+    merge = plan("SELECT a FROM t ORDER BY a DESC LIMIT 1, 2").merger(2, ())
+    assert answer(merge, [(9, "x"), (1, "y")], [(5, "z"), (3, "w")]) == [("z",), ("w",)]
+
+
+def test_a_full_window_needs_no_more_rows():
+    merge = plan("SELECT a FROM t LIMIT 1").merger(2, ())
+    merge.feed(0, [b"\x01x", b"\x01y"])
+    assert merge.take() == [b"\x01x"]
+    assert merge.is_complete
+
+
+def test_the_definitions_are_those_of_a_shard_without_the_keys():
+    found = plan("SELECT a FROM t ORDER BY b")
+    shard = definitions(number("streamfrom:1"), number("a"))
+    assert found.definitions([], shard) == shard[1:]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT a FROM t ORDER BY RAND()",
+        "SELECT a AS b FROM t ORDER BY b + 1",
+        "SELECT a AS b FROM t ORDER BY t.b",
+        "SELECT t.*, t.* FROM t ORDER BY 1",
+    ],
+)
+def test_an_order_that_cannot_be_repeated_is_refused(sql):
+    with pytest.raises(Unsupported):
+        plan(sql, [Column("a", org_name="a")])

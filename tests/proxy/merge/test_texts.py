@@ -1,0 +1,80 @@
+import pytest
+
+from sqlparse_ext.errors import Unsupported
+from tests.proxy.merge.answers import texts
+
+
+def test_pieces_are_the_clients_own_bytes():
+    found = texts("SELECT /* a */ `A`  AS x, 'é' FROM t /* here */ WHERE b IN (1, 2,  3)")
+    assert found.of(found.select.items[0].expression) == b"`A`"
+    assert found.of(found.select.items[1].expression) == "'é'".encode()
+    assert found.at(found.select.where) == b"WHERE b IN (1, 2,  3)"
+
+
+@pytest.mark.parametrize(
+    ("limit", "offset", "count", "reach"),
+    [
+        ("", 0, None, None),
+        (" LIMIT 5", 0, 5, 5),
+        (" LIMIT 2, 5", 2, 5, 7),
+        (" LIMIT 5 OFFSET 2", 2, 5, 7),
+        (" LIMIT 5, 18446744073709551615", 5, 18446744073709551615, 18446744073709551615),
+    ],
+)
+def test_a_shard_owes_as_many_rows_as_offset_and_limit(limit, offset, count, reach):
+    found = texts(f"SELECT a FROM t{limit}")
+    assert (found.offset, found.count, found.reach) == (offset, count, reach)
+
+
+@pytest.mark.parametrize(
+    ("sql", "asked"),
+    [
+        ("SELECT a FROM t", b"SELECT a FROM t LIMIT 0 "),
+        ("SELECT a FROM t LIMIT 5 , 6", b"SELECT a FROM t LIMIT 0"),
+        (
+            "SELECT a FROM t ORDER BY b FOR UPDATE",
+            b"SELECT a FROM t ORDER BY b LIMIT 0  FOR UPDATE",
+        ),
+    ],
+)
+def test_the_answer_is_described_by_the_statement_without_rows(sql, asked):
+    assert texts(sql).described() == asked
+
+
+def test_questions_about_the_table_leave_the_condition_out():
+    found = texts("SELECT a FROM db.t AS x USE INDEX (i) WHERE a = 1 ORDER BY b")
+    assert found.ask_columns() == b"SELECT * FROM db.t AS x USE INDEX (i) WHERE 1=0"
+    assert found.ask_type(b"b") == b"SELECT b FROM db.t AS x USE INDEX (i) LIMIT 0"
+    assert found.ask_collation(b"b", aggregate=False) == (
+        b"SELECT COLLATION(MAX(b)), HEX(WEIGHT_STRING(CONCAT(COALESCE(MAX(b), ''), ' ')))"
+        b" FROM db.t AS x USE INDEX (i) WHERE 1=0"
+    )
+    assert found.ask_collation(b"MIN(b)", aggregate=True).startswith(
+        b"SELECT COLLATION(MIN(b)),"
+    )
+
+
+@pytest.mark.parametrize(
+    ("source", "star"),
+    [("t", b"t.*"), ("db.t", b"db.t.*"), ("t AS `x y`", b"`x y`.*"), ("t x", b"`x`.*")],
+)
+def test_a_star_behind_other_items_names_its_table(source, star):
+    assert texts(f"SELECT * FROM {source}").star() == star
+
+
+def test_options_keep_all_but_distinct():
+    assert texts("SELECT DISTINCT SQL_NO_CACHE a FROM t").options() == b"SQL_NO_CACHE"
+    assert texts("SELECT a FROM t").options() == b""
+
+
+def test_literals_are_part_of_what_makes_expressions_the_same():
+    found = texts("SELECT a + 1, A+1, a + 2 FROM t")
+    first, second, third = (found.words(item.expression) for item in found.select.items)
+    assert first == second != third
+
+
+@pytest.mark.parametrize("order", ["RAND()", "a + UUID_SHORT()", "@x", "x + 1"])
+def test_what_is_another_value_the_second_time_is_refused(order):
+    found = texts(f"SELECT a AS x FROM t ORDER BY {order}")
+    with pytest.raises(Unsupported):
+        found.check_repeatable(found.select.order[0].expression)
