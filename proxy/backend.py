@@ -256,6 +256,18 @@ class Backend:
 
         The first refusal is raised after the last answer is in; later commands have run.
         """
+        answers = await self.answers(packets)
+        for answer in answers:
+            if answer.error is not None:
+                message = answer.error.message.decode("utf-8", "replace")
+                raise BackendError(answer.error.code, answer.error.sqlstate, message)
+        return answers
+
+    async def answers(self, packets: list[bytes]) -> list[Answer]:
+        """Send several commands in one write and return all answers, refusals too.
+
+        Raises BackendLost.
+        """
         if self.link.closed:
             raise BackendLost(self._keyspace, self._shard)
         loop = asyncio.get_running_loop()
@@ -276,12 +288,7 @@ class Backend:
         for failure in failures:
             if failure is not None:
                 raise failure
-        answers = [reader.finished.result() for reader in readers]
-        for answer in answers:
-            if answer.error is not None:
-                message = answer.error.message.decode("utf-8", "replace")
-                raise BackendError(answer.error.code, answer.error.sqlstate, message)
-        return answers
+        return [reader.finished.result() for reader in readers]
 
     def fits(self, owner: Tenant, settings: Settings, database: str | None) -> bool:
         """True when `adopt` would have nothing to do."""

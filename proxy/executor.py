@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from proxy.errors import BackendLost, BackendUnavailable
 from proxy.relay import Relay
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from proxy.session_state import SessionState
     from proxy.shard import ShardRuntime
     from proxy.transaction import Branches
+    from proxy.wire.answer import Reader
     from proxy.wire.response import Relay as RelayScanner, Resequencer
     from proxy.wire.resultset import Err, Ok, Tracker
     from sqlparse_ext.statements import Shape
@@ -49,12 +50,33 @@ _RETRY_PAUSE_S: Final = 0.05
 _IN_TRANS: Final = int(Status.IN_TRANS)
 
 
+class Flow(Protocol):
+    """An answer on its way to the client."""
+
+    def client_writable(self) -> None:
+        """Go on after the client caught up."""
+
+
+class Ended(Protocol):
+    """An answer that is complete, or broke off."""
+
+    failure: BackendLost | None
+
+    @property
+    def backend(self) -> Backend:
+        """The connection that answered."""
+
+    @property
+    def scanner(self) -> Reader:
+        """What the answer was."""
+
+
 class Executor:
     """The statements of one session.
 
     Attributes:
         branches: the connections that must stay with the session.
-        relay: the answer that is being relayed to the client, if any.
+        relay: the answer that is on its way to the client, if any.
     """
 
     def __init__(
@@ -67,7 +89,7 @@ class Executor:
         spawn: Callable[[Coroutine[Any, Any, None]], None],
     ) -> None:
         self.branches = branches
-        self.relay: Relay | None = None
+        self.relay: Flow | None = None
         self._state = state
         self._link = link
         self._failover_buffer_s = failover_buffer_s
@@ -252,7 +274,7 @@ class Executor:
         state.insert_id_at = backend
         backend.has_residue = True
 
-    def settle(self, shard: ShardRuntime, shape: Shape, relay: Relay) -> None:
+    def settle(self, shard: ShardRuntime, shape: Shape, relay: Ended) -> None:
         """Follow what an answer means, and keep its connection or give it back."""
         backend = relay.backend
         scanner = relay.scanner
@@ -324,6 +346,18 @@ class Executor:
         shard.pool.discard(backend)
         self._homes.pop(shard, None)
         self.branches.lost(shard, backend)
+
+    def started(self, shard: ShardRuntime, backend: Backend) -> None:
+        """Note that a statement runs on *backend*, for `interrupt` and `forget`."""
+        self._active[backend] = shard
+
+    def abandon(self, shard: ShardRuntime, backend: Backend) -> None:
+        """Give up a connection in the middle of an answer that nobody wants any more."""
+        self._active.pop(backend, None)
+        self._spawn(shard.control.kill(backend.thread_id))
+        shard.pool.discard(backend)
+        if self._homes.get(shard) is backend:
+            del self._homes[shard]
 
     def give_back(self, shard: ShardRuntime, backend: Backend) -> None:
         """Return a connection from `take` that answered a statement of the proxy's own."""

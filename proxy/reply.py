@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from proxy.wire.constants import Capability, Status
-from proxy.wire.framing import frame
+from proxy.wire.framing import frame, frames
 from proxy.wire.response import Answer, Resequencer, relay_for
 from proxy.wire.resultset import (
     end_of_rows,
@@ -74,9 +74,16 @@ class Reply:
         """Answer with an error, which ends the command."""
         self._send(error_packet(error, self._state.capabilities))
 
-    def end_of_rows(self) -> None:
-        """Answer with the packet that ends rows, which some commands want instead of OK."""
-        self._send(end_of_rows(self._state.capabilities, status=self._status))
+    def end_of_rows(self, *, status: int = 0, warnings: int = 0) -> None:
+        """Answer with the packet that ends rows, which some commands want instead of OK.
+
+        status: flags beside those that the session's own state has.
+        """
+        self._send(
+            end_of_rows(
+                self._state.capabilities, status=self._status | status, warnings=warnings
+            )
+        )
 
     def text(self, payload: bytes) -> None:
         """Answer with a bare text."""
@@ -100,8 +107,13 @@ class Reply:
         terminators = 1 if self._state.capabilities & Capability.DEPRECATE_EOF else 2
         self.sequence += 1 + len(columns) + len(rows) + terminators
 
+    def more_rows(self, rows: Sequence[bytes]) -> None:
+        """Go on with rows, as payloads, behind a `head`."""
+        framed, self.sequence = frames(rows, self.sequence)
+        self._link.write(framed)
+
     def head(self, columns: Sequence[bytes]) -> None:
-        """Begin an endless result set: column definitions, as the server gave them."""
+        """Begin a result set: column definitions, as the server gave them."""
         framed, self.sequence = resultset_head(
             columns,
             capabilities=self._state.capabilities,

@@ -4,19 +4,21 @@ A statement is routed in two steps, because the first is the same for every text
 and is kept: `Plan` says how its shards are found (always this one, by the values of the vindex
 column, all of them, or not at all and why), and `Plan.route` puts the values in.
 
-Nothing is guessed. What would need rows of several shards to be put in order, counted or
-joined is refused with `unsupported: …` rather than answered wrongly.
+Nothing is guessed. What would need rows of several shards to be joined, or to be put together in
+a way that is not exact, is refused with `unsupported: …` rather than answered wrongly.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from proxy.errors import BadVindexValue, MissingVindexColumn
 from sqlparse_ext.errors import Unsupported
 from sqlparse_ext.lists import share_list
 from sqlparse_ext.rows import insert_rows
+from sqlparse_ext.select import read_select
 from sqlparse_ext.statements import OPAQUE, InsertSource, Kind, ListSlot, Number, Uses
 
 
@@ -25,21 +27,30 @@ if TYPE_CHECKING:
 
     from engine.keyspace import Keyspace, Shard
     from engine.vindex import Vindex
+    from sqlparse_ext.select import Select
     from sqlparse_ext.statements import Opaque, Operand, Shape, Statement, Value
 
 
 # Schemas that every server has and that describe only itself.
 SYSTEM_SCHEMAS: Final = frozenset({"information_schema", "mysql", "performance_schema", "sys"})
 
+# What `proxy.merge` can put together, if `sqlparse_ext.select` can read it.
+_MERGED: Final = Uses.AGGREGATE | Uses.GROUP | Uses.DISTINCT | Uses.ORDER | Uses.LIMIT
 _NEEDS_MERGE: Final = (
     (Uses.AGGREGATE, "an aggregate over several shards"),
     (Uses.GROUP, "GROUP BY over several shards"),
     (Uses.DISTINCT, "DISTINCT over several shards"),
     (Uses.ORDER, "ORDER BY over several shards"),
     (Uses.LIMIT, "LIMIT over several shards"),
+)
+_NEVER_MERGED: Final = (
     (Uses.WINDOW, "a window function over several shards"),
     (Uses.INTO, "SELECT … INTO over several shards"),
+    (Uses.CALC_FOUND_ROWS, "SQL_CALC_FOUND_ROWS over several shards"),
 )
+# Of these equal values have equal keyspace ids: rows that are equal in the vindex column are on
+# one shard. Of strings that is not sure: 'a' = 'A', and their bytes differ.
+_KEEPS_EQUALS: Final = frozenset({"hash", "numeric", "reverse_bits"})
 _SEVERAL_TABLES: Final = (
     (Uses.SETOP, "UNION, INTERSECT or EXCEPT in a sharded keyspace"),
     (Uses.JOIN, "a join in a sharded keyspace"),
@@ -68,6 +79,18 @@ class Concatenate:
 
 
 @dataclass(frozen=True, slots=True)
+class Merge:
+    """A SELECT whose answer must be put together from the rows of all *shards*.
+
+    in_groups: rows of several shards are in one group; otherwise each row, or group, is a whole.
+    """
+
+    shards: tuple[Shard, ...]
+    select: Select
+    in_groups: bool
+
+
+@dataclass(frozen=True, slots=True)
 class WriteParts:
     """A write to several shards that succeeds or fails as one.
 
@@ -84,7 +107,7 @@ class Everywhere:
     shards: tuple[Shard, ...]
 
 
-Route = OneShard | Concatenate | WriteParts | Everywhere
+Route = OneShard | Concatenate | Merge | WriteParts | Everywhere
 
 
 class Plan:
@@ -211,13 +234,40 @@ class Planner:
 
     def _scattered(self, shape: Shape, shards: tuple[Shard, ...]) -> Route:
         if shape.kind is Kind.SELECT:
-            _refuse(shape, _NEEDS_MERGE)
-            return Concatenate(shards)
+            return self._scattered_select(shape, shards)
         if shape.uses & (Uses.LIMIT | Uses.ORDER):
             raise Unsupported(f"{shape.verb} with LIMIT or ORDER BY over several shards")
         if shape.uses & Uses.RETURNING:
             raise Unsupported(f"{shape.verb} … RETURNING over several shards")
         return WriteParts(tuple((shard, None) for shard in shards))
+
+    def _scattered_select(self, shape: Shape, shards: tuple[Shard, ...]) -> Route:
+        _refuse(shape, _NEVER_MERGED)
+        if not shape.uses & _MERGED:
+            return Concatenate(shards)
+        select = _read_select(shape.template)
+        if select is None or shape.uses & Uses.USER_VARIABLE:
+            _refuse(shape, _NEEDS_MERGE)
+        assert select is not None
+        has_groups = bool(select.group) or select.has_aggregate
+        if shape.uses & Uses.LOCKING_READ and (
+            has_groups or select.limit is not None or select.distinct is not None
+        ):
+            raise Unsupported("a locking read with LIMIT or groups over several shards")
+        column, _ = self._routing(select.table.name)
+        is_whole = (
+            select.distinct is None
+            and self._keeps_equals(select.table.name)
+            and any(group.column == column for group in select.group)
+        )
+        in_groups = not is_whole and (has_groups or select.distinct is not None)
+        return Merge(shards, select, in_groups)
+
+    def _keeps_equals(self, table: str) -> bool:
+        vschema = self._keyspace.vschema
+        assert vschema is not None
+        primary = vschema.tables[table].primary
+        return primary is not None and primary.vindex.type in _KEEPS_EQUALS
 
     def _shares_of(
         self, vindex: Vindex, values: list[Value] | None
@@ -320,6 +370,10 @@ class Planner:
         if shard not in self._shards:
             raise Unsupported(f"a row of shard '{shard.name}', which is not in the target")
         return shard
+
+
+# The pieces of a shape's template; a plan is made for each set of shards that values name.
+_read_select = lru_cache(maxsize=2048)(read_select)
 
 
 def _refuse(shape: Shape, reasons: Iterable[tuple[Uses, str]]) -> None:

@@ -18,9 +18,10 @@ from proxy.errors import (
     NoSuchThread,
     ProxyError,
 )
+from proxy.gather import gather
 from proxy.preparation import Step
 from proxy.reply import Reply
-from proxy.routing import Concatenate, Everywhere, OneShard, WriteParts
+from proxy.routing import Concatenate, Everywhere, Merge, OneShard, WriteParts
 from proxy.scatter import run_everywhere, write_parts
 from proxy.session_state import Transaction, sets_collation, sets_untracked
 from proxy.streaming import Stream
@@ -126,6 +127,16 @@ class Statements:
             case Concatenate(shards):
                 runtimes = [view.runtime(shard) for shard in shards]
                 return await self._concatenate(runtimes, place.database, step, reply)
+            case Merge(shards):
+                return await gather(
+                    self._executor,
+                    self._link,
+                    place.database,
+                    [view.runtime(shard) for shard in shards],
+                    step.statement,
+                    route,
+                    reply,
+                )
             case WriteParts(parts):
                 own = step.statement.sql
                 pieces = [(view.runtime(shard), sql or own) for shard, sql in parts]

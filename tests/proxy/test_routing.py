@@ -2,7 +2,15 @@ import pytest
 from hypothesis import given, strategies as st
 
 from proxy.errors import BadVindexValue, MissingVindexColumn
-from proxy.routing import Concatenate, Everywhere, OneShard, Planner, WriteParts, qualifiers
+from proxy.routing import (
+    Concatenate,
+    Everywhere,
+    Merge,
+    OneShard,
+    Planner,
+    WriteParts,
+    qualifiers,
+)
 from sqlparse_ext.errors import Unsupported
 from tests.proxy.keyspaces import HIGH, HIGH_SHARD, LOW_SHARD, PLAIN, QUARTERS, SHARDED
 from tests.sqlparse_ext.facts import shape, statement
@@ -154,17 +162,45 @@ def test_an_insert_over_shards_keeps_every_row_once_and_on_its_own_shard(numbers
     assert sorted(kept) == sorted(rows)
 
 
+@pytest.mark.parametrize(
+    ("sql", "in_groups"),
+    [
+        ("SELECT a FROM t ORDER BY a", False),
+        ("SELECT a FROM t ORDER BY a FOR UPDATE", False),
+        ("SELECT a FROM t LIMIT 1", False),
+        ("SELECT id, GROUP_CONCAT(a) FROM t GROUP BY a, id", False),
+        ("SELECT COUNT(*) FROM t", True),
+        ("SELECT a FROM t GROUP BY a", True),
+        ("SELECT DISTINCT a FROM t", True),
+        ("SELECT DISTINCT a FROM t GROUP BY id", True),
+        ("SELECT name, COUNT(*) FROM named GROUP BY name", True),
+        (f"SELECT COUNT(*) FROM t WHERE id IN (1, {HIGH})", True),
+    ],
+)
+def test_rows_of_several_shards_are_merged_in_groups_only_where_a_group_may_span_them(
+    sql, in_groups
+):
+    found = route(sql)
+    assert isinstance(found, Merge)
+    assert found.shards == BOTH
+    assert found.in_groups is in_groups
+
+
 # --- refusals --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("sql", "sentence"),
     [
-        ("SELECT COUNT(*) FROM t", "an aggregate over several shards"),
-        ("SELECT a FROM t GROUP BY a", "GROUP BY over several shards"),
-        ("SELECT DISTINCT a FROM t", "DISTINCT over several shards"),
-        ("SELECT a FROM t ORDER BY a", "ORDER BY over several shards"),
-        ("SELECT a FROM t LIMIT 1", "LIMIT over several shards"),
+        ("SELECT COUNT(*), @x FROM t", "an aggregate over several shards"),
+        ("SELECT a FROM t GROUP BY a WITH ROLLUP", "GROUP BY over several shards"),
+        ("SELECT a, @x FROM t ORDER BY a", "ORDER BY over several shards"),
+        ("SELECT a FROM t LIMIT 1 ROWS EXAMINED 5", "LIMIT over several shards"),
+        ("SELECT SQL_CALC_FOUND_ROWS a FROM t", "SQL_CALC_FOUND_ROWS over several shards"),
+        (
+            "SELECT a FROM t LIMIT 1 FOR UPDATE",
+            "a locking read with LIMIT or groups over several shards",
+        ),
         ("SELECT ROW_NUMBER() OVER () FROM t", "a window function over several shards"),
         ("SELECT a FROM t INTO OUTFILE 'x'", "SELECT … INTO over several shards"),
         (
