@@ -1,0 +1,222 @@
+"""The same table on one database and spread over several, for tests that compare their answers.
+
+One real server holds everything: a database for the whole, and per keyspace a database for each
+shard. Answers are taken as they come off the wire, so that column definitions are compared byte by
+byte; the proxy's have other schema names and nothing else.
+"""
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pymysql
+from pymysql.constants import COMMAND
+
+from proxy.wire.constants import FieldFlag, FieldType
+from proxy.wire.resultset import Column, parse_column_definition, parse_text_row
+from tests.fixtures.fix_proxy import RunningProxy
+from tests.fixtures.fix_servers import DatabaseServer, execute, names, root
+
+
+if TYPE_CHECKING:
+    from pymysql.connections import Connection
+
+
+RANGES = {
+    2: ("-80", "80-"),
+    3: ("-40", "40-80", "80-"),
+    8: ("-20", "20-40", "40-60", "60-80", "80-a0", "a0-c0", "c0-e0", "e0-"),
+}
+VSCHEMA = {
+    "sharded": True,
+    "vindexes": {"hash": {"type": "hash"}},
+    "tables": {"t": {"column_vindexes": [{"column": "id", "name": "hash"}]}},
+}
+# What comes and goes with a server's plan (an index, a temporary table) for one statement:
+# PRI_KEY, PART_KEY, BINARY and the mark of a column that is grouped by.
+PLAN_FLAGS = 0x2 | 0x4000 | 0x80 | 0x8000
+# Of an expression: left over from a table's column, or from a temporary table's.
+TABLE_FLAGS = int(FieldFlag.ENUM | FieldFlag.NO_DEFAULT_VALUE)
+NUMBERS = {FieldType.NEWDECIMAL, FieldType.FLOAT, FieldType.DOUBLE, FieldType.LONGLONG}
+FLOATS = {FieldType.FLOAT, FieldType.DOUBLE}
+
+Row = tuple[bytes | None, ...]
+
+
+class Answer:
+    """What a server said to one statement."""
+
+    def __init__(self, columns: list[Column], rows: list[Row], error: tuple[int, str] | None):
+        self.columns = columns
+        self.rows = rows
+        self.error = error
+
+
+def ask(connection: "Connection[Any]", sql: str) -> Answer:
+    """Run *sql* and return the answer, undecoded."""
+    connection._execute_command(COMMAND.COM_QUERY, sql)
+    packets = []
+
+    def next_packet() -> bytes:
+        packet: bytes = connection._read_packet()._data
+        packets.append(packet)
+        return packet
+
+    try:
+        count = next_packet()[0]
+        columns = [parse_column_definition(next_packet()) for _ in range(count)]
+        next_packet()  # PyMySQL is a client of the older kind: EOF
+        rows = []
+        while not ((packet := next_packet())[:1] == b"\xfe" and len(packet) < 9):
+            rows.append(tuple(parse_text_row(packet)))
+    except pymysql.MySQLError as error:
+        return Answer([], [], (error.args[0], error.args[1]))
+    return Answer(columns, rows, None)
+
+
+class Town:
+    """One server with the whole table in one database and in the shards of three keyspaces."""
+
+    def __init__(self, server: DatabaseServer, proxy: RunningProxy, whole: str) -> None:
+        self.server = server
+        self.proxy = proxy
+        self.direct = root(server, database=whole, charset="utf8mb4")
+        self.spread = {
+            count: proxy.connect(database=f"by{count}", autocommit=True, charset="utf8mb4")
+            for count in RANGES
+        }
+
+    def run(self, sql: str) -> None:
+        """Run a statement everywhere."""
+        for connection in (self.direct, *self.spread.values()):
+            with connection.cursor() as cursor:
+                cursor.execute(sql)
+
+    def create(self, columns: str) -> None:
+        """Make the table anew."""
+        self.run("DROP TABLE IF EXISTS t")
+        self.run(f"CREATE TABLE t ({columns})")
+
+    def insert(self, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        """Insert rows of SQL texts."""
+        if rows:
+            values = ", ".join(f"({', '.join(row)})" for row in rows)
+            self.run(f"INSERT INTO t ({', '.join(columns)}) VALUES {values}")
+
+    def close(self) -> None:
+        self.direct.close()
+
+
+@contextmanager
+def town(server: DatabaseServer, folder: Path) -> Iterator[Town]:
+    """Run a proxy before *server* with the keyspaces by2, by3 and by8."""
+    prefix = next(names)
+    databases = [prefix]
+    vschema = folder / "scatter.vschema.json"
+    vschema.write_text(json.dumps(VSCHEMA))
+    config = '[server]\nlisten = "127.0.0.1:0"\n'
+    for count, ranges in RANGES.items():
+        config += f"[keyspaces.by{count}]\nvschema = {json.dumps(str(vschema))}\n"
+        for index, shard in enumerate(ranges):
+            database = f"{prefix}_{count}_{index}"
+            databases.append(database)
+            address = f"mysql://root@127.0.0.1:{server.port}/{database}"
+            config += (
+                f'[[keyspaces.by{count}.shards]]\nname = "{shard}"\nprimary = "{address}"\n'
+            )
+    for database in databases:
+        execute(server, f"CREATE DATABASE {database} CHARACTER SET utf8mb4")
+    path = folder / "scatter.toml"
+    path.write_text(config)
+    proxy = RunningProxy(path, {})
+    try:
+        place = Town(server, proxy, prefix)
+        yield place
+        place.close()
+        assert "internal error" not in proxy.log(), proxy.log()[-5000:]
+        assert "Traceback" not in proxy.log(), proxy.log()[-5000:]
+    finally:
+        proxy.close()
+        for database in databases:
+            execute(server, f"DROP DATABASE {database}")
+
+
+# --- comparing ---------------------------------------------------------------------------------
+
+
+def is_close(mine: bytes | None, theirs: bytes | None) -> bool:
+    """True for floats that differ as sums in another order do."""
+    if mine is None or theirs is None:
+        return mine is theirs
+    return math.isclose(float(mine), float(theirs), rel_tol=1e-11, abs_tol=1e-9)
+
+
+def differences(
+    mine: Answer, theirs: Answer, *, folds: frozenset[int] = frozenset(), types: bool = True
+) -> str:
+    """Say how the proxy's answer differs from the server's; empty if it does not.
+
+    folds: columns whose values stand for all that compare equal, such as 'a' for 'A': they are
+        compared without case, trailing spaces and accents.
+    types: compare the definitions whole, and not just the names and character sets.
+    """
+    if theirs.error is not None or mine.error is not None:
+        codes = [each.error and each.error[0] for each in (mine, theirs)]
+        return "" if codes[0] == codes[1] else f"error {mine.error} instead of {theirs.error}"
+    for ours, other in zip(mine.columns, theirs.columns, strict=True):
+        if ours.name != other.name or ours.charset != other.charset:
+            return f"column {ours} instead of {other}"
+        if types and _facts(ours) != _facts(other):
+            return f"definition {ours} instead of {other}"
+    if len(mine.rows) != len(theirs.rows):
+        return f"{len(mine.rows)} rows instead of {len(theirs.rows)}"
+    floats = {i for i, column in enumerate(theirs.columns) if column.type in FLOATS}
+    left, right = (
+        sorted((_normal(row, floats, folds) for row in answer.rows), key=repr)
+        for answer in (mine, theirs)
+    )
+    for (ours_exact, ours_close), (their_exact, their_close) in zip(left, right, strict=True):
+        if ours_exact != their_exact or not all(map(is_close, ours_close, their_close)):
+            return f"row {ours_exact} {ours_close} instead of {their_exact} {their_close}"
+    return ""
+
+
+def _facts(column: Column) -> tuple[Any, ...]:
+    # What has gone through a temporary table is a column of it: MySQL then repeats the name, and
+    # MIN of an ENUM is no ENUM any more.
+    is_column = bool(column.org_table)
+    is_text = column.type in (FieldType.STRING, FieldType.VAR_STRING)
+    return (
+        column.name,
+        column.table,
+        column.org_table,
+        column.org_name if is_column else "",
+        column.charset,
+        column.length if is_column or column.type not in FLOATS else None,
+        FieldType.STRING if is_text and not is_column else column.type,
+        column.flags & ~PLAN_FLAGS & (0xFFFF if is_column else ~TABLE_FLAGS),
+        column.decimals if column.type in NUMBERS else None,
+    )
+
+
+def _normal(
+    row: Row, floats: set[int], folds: frozenset[int]
+) -> tuple[tuple[bytes | None, ...], tuple[bytes | None, ...]]:
+    """Return the values that must be the same, and those that may differ a little."""
+    exact = tuple(
+        folded(value) if index in folds and value is not None else value
+        for index, value in enumerate(row)
+        if index not in floats
+    )
+    return exact, tuple(value for index, value in enumerate(row) if index in floats)
+
+
+_ACCENTS = str.maketrans("äöüÄÖÜéÉ", "aouAOUeE")
+
+
+def folded(value: bytes) -> bytes:
+    """Return what all strings have that the loosest of the collations takes for equal."""
+    return value.decode("utf-8", "replace").translate(_ACCENTS).lower().rstrip(" ").encode()

@@ -1,0 +1,193 @@
+"""SELECTs over several shards: what the random test once found, and what it does not try."""
+
+import threading
+import time
+from collections.abc import Iterator
+
+import pymysql
+import pytest
+from pymysql.constants import CLIENT
+
+from tests.fixtures.fix_servers import DatabaseServer
+from tests.fixtures.fix_streams import run
+from tests.integration.scatter import Town, ask, differences, town
+
+
+pytestmark = pytest.mark.db
+
+
+@pytest.fixture
+def place(server: DatabaseServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
+    with town(server, tmp_path_factory.mktemp("scatter")) as found:
+        yield found
+
+
+def check(place: Town, *queries: str, in_order: bool = True) -> None:
+    for sql in queries:
+        theirs = ask(place.direct, sql)
+        for shards, connection in place.spread.items():
+            mine = ask(connection, sql)
+            assert not differences(mine, theirs, types=False), (shards, sql)
+            if in_order:
+                assert mine.rows == theirs.rows, (shards, sql)
+
+
+def numbers(place: Town, count: int = 50) -> None:
+    place.create("id BIGINT PRIMARY KEY, a INT, s VARCHAR(20)")
+    place.insert(
+        ["id", "a", "s"],
+        [[str(n), str(n % 7), f"'{'aAbB'[n % 4]}{n % 5}'"] for n in range(1, count + 1)],
+    )
+
+
+def test_what_readers_send(place: Town) -> None:
+    numbers(place)
+    check(
+        place,
+        "SELECT COUNT(*) FROM t",
+        "SELECT MIN(id), MAX(id) FROM t",
+        "SELECT * FROM t ORDER BY id LIMIT 5, 3",
+        "SELECT * FROM t ORDER BY id LIMIT 5, 18446744073709551615",
+        "SELECT `a`,COUNT(*),MAX(`id`),AVG(`id`),COUNT(DISTINCT `s`) FROM `t`  WHERE (`id` > 3)"
+        " GROUP BY `a`  ORDER BY `a` ASC LIMIT 2",
+        "SELECT x.* FROM t x ORDER BY x.s DESC, x.id",
+        "SELECT COUNT(*) FROM t WHERE 1=0 GROUP BY a",
+    )
+
+
+def test_groups_of_the_vindex_column_are_whole_so_any_aggregate_is_answered(
+    place: Town,
+) -> None:
+    numbers(place)
+    check(
+        place,
+        "SELECT id, GROUP_CONCAT(s), SUM(a) + 1 FROM t GROUP BY id ORDER BY SUM(a) + 1, id LIMIT 9",
+    )
+
+
+def test_an_alias_that_is_also_a_column_is_refused_where_it_would_group(place: Town) -> None:
+    numbers(place)
+    answer = ask(place.spread[2], "SELECT id % 2 AS a, COUNT(*) FROM t GROUP BY a")
+    if place.server.family == "mysql":
+        # The statement itself is wrong there: it groups by the column.
+        assert answer.error is not None
+        assert answer.error[0] == 1055
+        return
+    assert answer.error == (
+        1235,
+        "unsupported: GROUP BY 'a', an alias and a column, over several shards",
+    )
+
+
+def test_a_char_column_without_padding_is_sorted_as_the_server_does_or_not_at_all(
+    place: Town,
+) -> None:
+    is_mysql = place.server.family == "mysql"
+    collation = "utf8mb4_0900_ai_ci" if is_mysql else "utf8mb4_unicode_nopad_ci"
+    place.create(f"id BIGINT PRIMARY KEY, s CHAR(10) CHARACTER SET utf8mb4 COLLATE {collation}")
+    words = ("a", "a\\t", "a b", "", "\\t", "b")
+    place.insert(["id", "s"], [[str(n), f"'{word}'"] for n, word in enumerate(words, 1)])
+    sql = "SELECT s FROM t ORDER BY s, id"
+    if is_mysql:
+        check(place, sql, "SELECT s FROM t ORDER BY s DESC, id")
+        return
+    answer = ask(place.spread[2], sql)
+    assert answer.error is not None
+    assert "a CHAR column of collation utf8mb4_unicode_nopad_ci" in answer.error[1]
+
+
+def test_an_instant_sorts_by_itself_and_not_by_its_text_when_clocks_are_set_back(
+    place: Town,
+) -> None:
+    place.create("id BIGINT PRIMARY KEY, d TIMESTAMP NULL")
+    for connection in (place.direct, *place.spread.values()):
+        run(connection, "SET time_zone = '+00:00'")
+    place.insert(["id", "d"], [[str(n), f"'2024-10-27 0{n % 3}:30:00'"] for n in range(1, 9)])
+    check(place, "SELECT d, id FROM t ORDER BY d, id", "SELECT DISTINCT d FROM t ORDER BY d")
+
+
+def test_an_order_by_the_smallest_of_an_enum_is_refused(place: Town) -> None:
+    place.create("id BIGINT PRIMARY KEY, e ENUM('z', 'a')")
+    for sql in (
+        "SELECT id, MAX(e) m FROM t GROUP BY id ORDER BY m",
+        "SELECT id % 2, MAX(e) m FROM t GROUP BY 1 ORDER BY m",
+    ):
+        answer = ask(place.spread[3], sql)
+        assert answer.error is not None
+        assert "MIN or MAX of an ENUM" in answer.error[1]
+
+
+def test_a_servers_own_error_comes_through(place: Town) -> None:
+    numbers(place)
+    for sql in ("SELECT nope FROM t ORDER BY 1", "SELECT a FROM t ORDER BY nope"):
+        mine, theirs = ask(place.spread[2], sql), ask(place.direct, sql)
+        assert mine.error == theirs.error
+    check(place, "SELECT COUNT(*) FROM t")
+
+
+def test_it_takes_part_in_the_sessions_transaction(place: Town) -> None:
+    numbers(place)
+    connection = place.proxy.connect(database="by3")
+    run(connection, "INSERT INTO t (id, a) VALUES (100, 1), (101, 1), (102, 1), (103, 1)")
+    assert ask(connection, "SELECT COUNT(*) FROM t").rows == [(b"54",)]
+    assert ask(connection, "SELECT id FROM t ORDER BY id DESC LIMIT 1").rows == [(b"103",)]
+    assert ask(place.spread[3], "SELECT COUNT(*) FROM t").rows == [(b"50",)]
+    connection.rollback()
+    assert ask(connection, "SELECT COUNT(*) FROM t").rows == [(b"50",)]
+
+
+def test_answers_follow_one_another_in_one_command(place: Town) -> None:
+    numbers(place)
+    connection = place.proxy.connect(database="by2", client_flag=CLIENT.MULTI_STATEMENTS)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT COUNT(*) FROM t; SELECT id FROM t ORDER BY id LIMIT 2; SELECT 1")
+        assert cursor.fetchall() == ((50,),)
+        assert cursor.nextset()
+        assert cursor.fetchall() == ((1,), (2,))
+        assert cursor.nextset()
+        assert cursor.fetchall() == ((1,),)
+
+
+def test_a_slow_reader_of_a_large_order_costs_bounded_memory(place: Town) -> None:
+    place.create("id BIGINT PRIMARY KEY, body VARCHAR(4000)")
+    for start in range(1, 20_001, 2000):
+        place.insert(
+            ["id", "body"], [[str(n), "REPEAT('x', 3000)"] for n in range(start, start + 2000)]
+        )
+    before = resident_bytes(place.proxy.pid)
+    connection = place.proxy.connect(
+        database="by8", cursorclass=pymysql.cursors.SSCursor, autocommit=True
+    )
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT id, body FROM t ORDER BY id")
+        peak = 0
+        for expected in range(1, 20_001):
+            (found, _) = cursor.fetchone()
+            assert found == expected
+            if expected % 2000 == 0:
+                time.sleep(0.05)
+                peak = max(peak, resident_bytes(place.proxy.pid))
+    # 60 MB of rows; 8 shards may wait with 256 KB each, and sockets hold some.
+    assert peak - before < 25 << 20
+
+
+def test_kill_query_ends_it_and_the_session_goes_on(place: Town) -> None:
+    numbers(place)
+    connection = place.proxy.connect(database="by3", autocommit=True)
+    number = connection.thread_id()
+    killer = threading.Timer(
+        0.5, lambda: run(place.proxy.connect(database="by3"), f"KILL QUERY {number}")
+    )
+    killer.start()
+    start = time.monotonic()
+    answer = ask(connection, "SELECT a FROM t WHERE SLEEP(1) = 0 ORDER BY a")
+    killer.join()
+    assert time.monotonic() - start < 10
+    assert answer.error is not None
+    assert ask(connection, "SELECT COUNT(*) FROM t").rows == [(b"50",)]
+
+
+def resident_bytes(pid: int) -> int:
+    """Return how much memory a process has."""
+    with open(f"/proc/{pid}/statm") as file:
+        return int(file.read().split()[1]) * 4096
