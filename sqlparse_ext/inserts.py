@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from sqlparse_ext.conditions import read_operand
 from sqlparse_ext.lexer import CALL_ROWS, ROWS
 from sqlparse_ext.queries import QUERY_STARTS, add_subqueries, guess_tables, read_assignments
-from sqlparse_ext.statements import InsertShape, InsertSource, Kind, TableRef, Uses
+from sqlparse_ext.statements import InsertShape, InsertSource, Kind, Param, TableRef, Uses
 from sqlparse_ext.tokens import Cursor, split_commas, stand_in, unquote
 
 
@@ -132,7 +132,13 @@ def read_insert(draft: Draft, cursor: Cursor, verb: str) -> None:
         _operands(draft, cursor, parts.source_at) if parts.source is InsertSource.SET else {}
     )
     if parts.duplicate_at is not None:
-        draft.assignments = _operands(draft, cursor, parts.duplicate_at)
+        # Of the rows before these the template keeps one of a kind, so `?`s are counted from
+        # the end.
+        count = sum(isinstance(token.slot, Param) for token in cursor.tokens)
+        draft.assignments = {
+            column: Param(operand - count) if isinstance(operand, Param) else operand
+            for column, operand in _operands(draft, cursor, parts.duplicate_at).items()
+        }
     if not parts.complete:
         draft.uses |= Uses.UNPARSED
     query = cursor.tokens[slice(*parts.source_at)]

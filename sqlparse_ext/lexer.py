@@ -64,6 +64,7 @@ class Lexis:
     head: such a head alone.
     row, element: such a row; one of its values (group 1) and the blanks around it.
     skeleton: the next parenthesis or comma (group 1) that is code; empty at the end.
+    parameter: the next `?` (group 1) that is code, likewise.
     """
 
     def __init__(self, *, ansi_quotes: bool, backslash_escapes: bool) -> None:
@@ -132,6 +133,11 @@ class Lexis:
         self.skeleton = re.compile(
             rb"(?:" + string + rb"|" + quoted + rb"|" + _COMMENT + rb"|" + _HINT
             + rb"|[^(),'\"`/#-]++|[/#\"-])*+([(),]|\Z)",
+            re.DOTALL,
+        )  # fmt: skip
+        self.parameter = re.compile(
+            rb"(?:" + string + rb"|" + quoted + rb"|" + _COMMENT + rb"|" + _HINT
+            + rb"|[^?'\"`/#-]++|[/#\"-])*+(\?|\Z)",
             re.DOTALL,
         )  # fmt: skip
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
 
 class SqlMode(IntFlag):
@@ -126,6 +126,15 @@ class ListSlot(int):
     __slots__ = ()
 
 
+class Param(int):
+    """A `?` of a statement to be prepared, by its place among all of them.
+
+    Behind VALUES rows, which a shape does not count, the place is from the end: -1 is the last.
+    """
+
+    __slots__ = ()
+
+
 class Opaque(Enum):
     """The type of OPAQUE: an expression that is not a literal."""
 
@@ -134,7 +143,7 @@ class Opaque(Enum):
 
 OPAQUE: Final = Opaque.OPAQUE
 
-Operand = Slot | ListSlot | Opaque | None  # None is NULL
+Operand = Slot | ListSlot | Param | Opaque | None  # None is NULL
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,6 +306,9 @@ class Statement:
 
     literals: the literals outside of VALUES rows, raw, in order; IN lists are flat.
     runs: for each IN list, (slot, how many literals).
+    arguments: the values bound to its `?`s, by place; None where nothing is bound.
+    spell: gives the SQL text of an argument by its place, for a statement that has to be sent
+        as text after all.
     """
 
     sql: bytes
@@ -304,6 +316,16 @@ class Statement:
     shape: Shape
     literals: tuple[bytes, ...] = ()
     runs: tuple[tuple[int, int], ...] = ()
+    arguments: tuple[Value, ...] | None = None
+    spell: Callable[[int], bytes] | None = None
+
+    def bind(
+        self, arguments: tuple[Value, ...], spell: Callable[[int], bytes] | None = None
+    ) -> Statement:
+        """Return the statement with values for all its `?`s."""
+        return Statement(
+            self.sql, self.mode, self.shape, self.literals, self.runs, arguments, spell
+        )
 
     def raw(self, slot: int) -> tuple[bytes, ...]:
         """Return the literal or, for a list's slot, the literals, as written."""
@@ -316,14 +338,16 @@ class Statement:
             first += count - 1
         return self.literals[first : first + 1]
 
-    def value(self, operand: Operand) -> Value:
-        """Return the value of a Slot or of NULL.
+    def value(self, operand: Operand) -> Value | Opaque:
+        """Return the value of a Slot, a Param or of NULL; OPAQUE where nothing is bound.
 
         Raises:
             TypeError: for a list or OPAQUE, which have no single value.
         """
         if operand is None:
             return None
+        if isinstance(operand, Param):
+            return self.argument(operand)
         if not isinstance(operand, Slot):
             raise TypeError(f"no single value: {operand!r}")
         return decode_literal(self.raw(operand)[0], self.mode)
@@ -336,14 +360,26 @@ class Statement:
                 return None
             if operand is None:
                 found.append(None)
+            elif isinstance(operand, Param):
+                value = self.argument(operand)
+                if isinstance(value, Opaque):
+                    return None
+                found.append(value)
             else:
                 found.extend(decode_literal(raw, self.mode) for raw in self.raw(operand))
         return found
 
+    def argument(self, place: int) -> Value | Opaque:
+        """Return what is bound to a `?`; OPAQUE when nothing is."""
+        arguments = self.arguments
+        if arguments is None or not -len(arguments) <= place < len(arguments):
+            return OPAQUE
+        return arguments[place]
+
     def text(self, value: Slot | str | Opaque | None) -> str | None:
         """Return a `SetItem.value` as text; None for NULL and for expressions."""
         if isinstance(value, Slot):
-            decoded = self.value(value)
+            decoded = decode_literal(self.raw(value)[0], self.mode)
             if isinstance(decoded, bytes):
                 return decoded.decode("utf-8", "surrogateescape")
             return decoded.text if isinstance(decoded, Number) else str(decoded)

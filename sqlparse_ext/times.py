@@ -15,6 +15,8 @@ from sqlparse_ext.statements import (
     DEFAULT_MODE,
     Kind,
     Number,
+    Opaque,
+    Param,
     Shape,
     Slot,
     SqlMode,
@@ -47,7 +49,7 @@ _ARITHMETIC: Final = {"DATE_ADD": 1, "ADDDATE": 1, "DATE_SUB": -1, "SUBDATE": -1
 class Moment(NamedTuple):
     """Now, plus *slot* times *unit_ns*, which is negative for a minus."""
 
-    slot: Slot | None = None
+    slot: Slot | Param | None = None
     unit_ns: int = 0
 
     def ns(self, statement: Statement, now_ns: int) -> int | None:
@@ -60,7 +62,9 @@ class Moment(NamedTuple):
         return now_ns + int(amount * self.unit_ns)
 
 
-def _amount(value: Value) -> Decimal | None:
+def _amount(value: Value | Opaque) -> Decimal | None:
+    if isinstance(value, Opaque):
+        return None
     if isinstance(value, int):
         return Decimal(value)
     text = value.text if isinstance(value, Number) else (value or b"").decode("latin-1")
@@ -97,7 +101,7 @@ def _sum(cursor: Cursor) -> Moment | None:
             return Moment()
         cursor.take()
         slot = cursor.take().slot
-        return Moment(slot, sign * _SECOND_NS) if isinstance(slot, Slot) else None
+        return Moment(slot, sign * _SECOND_NS) if isinstance(slot, Slot | Param) else None
     return None
 
 
@@ -116,7 +120,7 @@ def _interval(cursor: Cursor, sign: int) -> Moment | None:
         return None
     slot = cursor.take().slot
     unit_ns = _UNIT_NS.get(cursor.take().key)
-    return Moment(slot, sign * unit_ns) if isinstance(slot, Slot) and unit_ns else None
+    return Moment(slot, sign * unit_ns) if isinstance(slot, Slot | Param) and unit_ns else None
 
 
 def moment_ns(expression: bytes, now_ns: int, mode: SqlMode = DEFAULT_MODE) -> int | None:

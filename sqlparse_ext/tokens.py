@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from sqlparse_ext.statements import ListSlot, Slot, TableRef
+from sqlparse_ext.statements import ListSlot, Param, Slot, TableRef
 
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class Token(NamedTuple):
     key: str
     start: int
     end: int
-    slot: Slot | ListSlot | None = None
+    slot: Slot | ListSlot | Param | None = None
 
     @property
     def is_word(self) -> bool:
@@ -83,7 +83,7 @@ def tokenise(template: bytes) -> Tokens:
     """Cut *template* into its tokens."""
     tokens: list[Token] = []
     hints: list[bytes] = []
-    depth = slot = 0
+    depth = slot = parameter = 0
     opened_first = uncertain = outside = False
     for match in _TOKEN.finditer(template):
         start, end = match.span()
@@ -113,6 +113,9 @@ def tokenise(template: bytes) -> Tokens:
                 depth -= 1
                 continue
             tokens += (Token("*", start, start + 1), Token("/", start + 1, end))
+        elif match[0] == b"?":
+            tokens.append(Token("?", start, end, Param(parameter)))
+            parameter += 1
         else:
             tokens.append(Token(match[0].decode("utf-8", "surrogateescape"), start, end))
         outside |= not depth and tokens[-1].key != ";"
