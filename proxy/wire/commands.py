@@ -226,6 +226,39 @@ def init_db(name: bytes) -> bytes:
     return frame(b"\x02" + name, 0)
 
 
+def stmt_prepare(sql: bytes) -> bytes:
+    """Return a COM_STMT_PREPARE as it goes on the wire."""
+    return frame(b"\x16" + sql, 0)
+
+
+def stmt_execute(statement_id: int, flags: int, body: bytes) -> bytes:
+    """Return a COM_STMT_EXECUTE as it goes on the wire; *body* as in `StmtExecute`."""
+    head = b"\x17%s%c\x01\0\0\0" % (statement_id.to_bytes(4, "little"), flags)
+    return frame(head + body, 0)
+
+
+def stmt_send_long_data(statement_id: int, parameter: int, data: bytes) -> bytes:
+    """Return a COM_STMT_SEND_LONG_DATA as it goes on the wire. Never answered."""
+    head = b"\x18" + statement_id.to_bytes(4, "little") + parameter.to_bytes(2, "little")
+    return frame(head + data, 0)
+
+
+def stmt_close(statement_id: int) -> bytes:
+    """Return a COM_STMT_CLOSE as it goes on the wire. Never answered."""
+    return frame(b"\x19" + statement_id.to_bytes(4, "little"), 0)
+
+
+def stmt_reset(statement_id: int) -> bytes:
+    """Return a COM_STMT_RESET as it goes on the wire."""
+    return frame(b"\x1a" + statement_id.to_bytes(4, "little"), 0)
+
+
+def stmt_fetch(statement_id: int, rows: int) -> bytes:
+    """Return a COM_STMT_FETCH as it goes on the wire."""
+    head = b"\x1c" + statement_id.to_bytes(4, "little")
+    return frame(head + rows.to_bytes(4, "little"), 0)
+
+
 def quit_() -> bytes:
     """Return a COM_QUIT as it goes on the wire; the server closes without an answer."""
     return frame(b"\x01", 0)

@@ -1,0 +1,135 @@
+"""Rows of the binary protocol, made from rows of the text protocol.
+
+https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_binary_resultset.html
+
+What a backend sends to COM_STMT_EXECUTE is relayed as it is. Only the answers that the proxy
+makes (STREAM, SHOW DATABASES) start from text: the engine reads messages with text statements,
+whoever they are for. A FLOAT loses what its text never had: text shows six digits.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import TYPE_CHECKING, Final
+
+from proxy.errors import WireError
+from proxy.wire.codec import lenenc_bytes
+from proxy.wire.constants import FieldFlag, FieldType
+from proxy.wire.resultset import parse_column_definition, parse_text_row
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+
+_INTEGER_BYTES: Final[dict[int, int]] = {
+    FieldType.TINY: 1,
+    FieldType.SHORT: 2,
+    FieldType.YEAR: 2,
+    FieldType.LONG: 4,
+    FieldType.INT24: 4,
+    FieldType.LONGLONG: 8,
+}
+_REALS: Final[dict[int, Struct]] = {
+    FieldType.FLOAT: Struct("<f"),
+    FieldType.DOUBLE: Struct("<d"),
+}
+_DATES: Final = frozenset({FieldType.DATE, FieldType.DATETIME, FieldType.TIMESTAMP})
+# The first two bits of the bitmap are for a use that never came.
+_BITMAP_SHIFT: Final = 2
+
+
+class BinaryRows:
+    """Encodes the rows of one result set.
+
+    definitions: its columns, as payloads.
+    """
+
+    __slots__ = ("_encoders",)
+
+    def __init__(self, definitions: Sequence[bytes]) -> None:
+        columns = map(parse_column_definition, definitions)
+        self._encoders = [_encoder(column.type, column.flags) for column in columns]
+
+    def from_text(self, payload: bytes) -> bytes:
+        """Return a text row as a binary one. WireError if the text is not of its column."""
+        return self.encode(parse_text_row(payload, len(self._encoders)))
+
+    def encode(self, values: Sequence[bytes | None]) -> bytes:
+        """Return the row of these values, each as the text protocol would say it."""
+        bitmap = bytearray((len(values) + _BITMAP_SHIFT + 7) // 8)
+        parts: list[bytes] = [b"\0", b""]
+        for place, (encode, value) in enumerate(zip(self._encoders, values, strict=True)):
+            if value is None:
+                bit = place + _BITMAP_SHIFT
+                bitmap[bit // 8] |= 1 << bit % 8
+            else:
+                parts.append(encode(value))
+        parts[1] = bytes(bitmap)
+        return b"".join(parts)
+
+
+def _encoder(kind: int, flags: int) -> Callable[[bytes], bytes]:
+    size = _INTEGER_BYTES.get(kind)
+    if size is not None:
+        # A YEAR has no sign, and says so on some servers only.
+        signed = not flags & FieldFlag.UNSIGNED and kind != FieldType.YEAR
+        return lambda text: _integer(text, size, signed=signed)
+    real = _REALS.get(kind)
+    if real is not None:
+        return lambda text: real.pack(float(text))
+    if kind in _DATES:
+        return _date
+    return _time if kind == FieldType.TIME else lenenc_bytes
+
+
+def _integer(text: bytes, size: int, *, signed: bool) -> bytes:
+    try:
+        return int(text).to_bytes(size, "little", signed=signed)
+    except (ValueError, OverflowError):
+        raise WireError("a value that its column cannot hold") from None
+
+
+def _date(text: bytes) -> bytes:
+    """Encode `2026-01-31`, with ` 12:30:00` and `.000001` where there are such."""
+    try:
+        day, _, clock = text.partition(b" ")
+        year, month, date = map(int, day.split(b"-"))
+        data = year.to_bytes(2, "little") + bytes((month, date))
+        if clock:
+            data += _clock(clock)
+    except (ValueError, OverflowError):
+        raise WireError("a value that is no date") from None
+    # Zeroes at the end are left out: the time of midnight, all of 0000-00-00.
+    while data and not any(data[_shorter(data) :]):
+        data = data[: _shorter(data)]
+    return bytes((len(data),)) + data
+
+
+def _shorter(data: bytes) -> int:
+    return {11: 7, 7: 4, 4: 0}[len(data)]
+
+
+def _time(text: bytes) -> bytes:
+    """Encode `-838:59:59.000001`."""
+    try:
+        clock = text.removeprefix(b"-")
+        hours, _, rest = clock.partition(b":")
+        days, hour = divmod(int(hours), 24)
+        tail = _clock(b"%d:%s" % (hour, rest))
+        data = bytes((text[:1] == b"-",)) + days.to_bytes(4, "little") + tail
+    except (ValueError, OverflowError):
+        raise WireError("a value that is no time") from None
+    if not any(data[1:]):
+        return b"\0"
+    if len(data) == 12 and not any(data[8:]):
+        data = data[:8]
+    return bytes((len(data),)) + data
+
+
+def _clock(text: bytes) -> bytes:
+    whole, _, fraction = text.partition(b".")
+    data = bytes(map(int, whole.split(b":")))
+    if len(data) != 3:
+        raise ValueError(text)
+    return data + int(fraction.ljust(6, b"0")).to_bytes(4, "little") if fraction else data

@@ -1,0 +1,231 @@
+"""The parameters of COM_STMT_EXECUTE: read from clients, written for backends.
+
+https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_com_stmt_execute.html
+
+    NULL bitmap, one bit a parameter   "types follow": 1   type and flag of each   the values
+
+A client that binds the same types again may leave them out; they are then those of the
+execution before. A value that was sent as long data is not here, and its type is. Query
+attributes, which would change this layout, are not offered (`constants.PROXY_OFFER`).
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from proxy.errors import WireError
+from proxy.wire.codec import Cursor, lenenc_bytes
+from proxy.wire.constants import FieldType
+from sqlparse_ext.statements import Number
+
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from sqlparse_ext.statements import Value
+
+
+_UNSIGNED: Final = 0x80
+_INTEGERS: Final[dict[int, int]] = {
+    FieldType.TINY: 1,
+    FieldType.SHORT: 2,
+    FieldType.YEAR: 2,
+    FieldType.LONG: 4,
+    FieldType.INT24: 4,
+    FieldType.LONGLONG: 8,
+}
+_FLOATS: Final[dict[int, Struct]] = {
+    FieldType.FLOAT: Struct("<f"),
+    FieldType.DOUBLE: Struct("<d"),
+}
+_FIXED_BYTES: Final = _INTEGERS | {kind: each.size for kind, each in _FLOATS.items()}
+_DATES: Final = frozenset({FieldType.DATE, FieldType.DATETIME, FieldType.TIMESTAMP})
+_TEMPORAL: Final = _DATES | {FieldType.TIME}
+_DECIMALS: Final = frozenset({FieldType.DECIMAL, FieldType.NEWDECIMAL})
+_BINARY: Final = frozenset(
+    {FieldType.TINY_BLOB, FieldType.MEDIUM_BLOB, FieldType.LONG_BLOB, FieldType.BLOB}
+    | {FieldType.BIT, FieldType.GEOMETRY}
+)
+# Above this a double no longer tells whole numbers apart.
+_WHOLE_MAX: Final = 1 << 53
+# The sizes that the content of a temporal value may have.
+_DATE_SIZES: Final = frozenset({0, 4, 7, 11})
+_TIME_SIZES: Final = frozenset({0, 8, 12})
+
+
+class Parameter(NamedTuple):
+    """One value as it was sent.
+
+    data: the bytes of the value without a length in front; None for NULL.
+    """
+
+    type: int
+    unsigned: bool
+    data: bytes | None
+
+
+def types_of(body: bytes, count: int, remembered: bytes) -> tuple[bytes, int]:
+    """Return the types, two bytes each, and where the values begin in *body*.
+
+    *body* is what follows the iteration count; *remembered* are the types of the execution
+    before, empty if there was none.
+
+    Raises:
+        WireError: the body is cut, or nobody has told the types.
+    """
+    if not count:
+        return b"", 0
+    at = (count + 7) // 8 + 1
+    if len(body) < at:
+        raise WireError("the parameters are cut short")
+    if body[at - 1] != 1:
+        if len(remembered) != 2 * count:
+            raise WireError("parameters without types")
+        return remembered, at
+    types = body[at : at + 2 * count]
+    if len(types) != 2 * count:
+        raise WireError("the types of the parameters are cut short")
+    return types, at + 2 * count
+
+
+def with_types(body: bytes, count: int, types: bytes) -> bytes:
+    """Return *body* with *types* in it, whether the client sent them this time or not."""
+    bitmap_bytes = (count + 7) // 8
+    if not count or body[bitmap_bytes] == 1:
+        return body
+    return b"".join((body[:bitmap_bytes], b"\x01", types, body[bitmap_bytes + 1 :]))
+
+
+def read_parameters(
+    body: bytes,
+    count: int,
+    remembered: bytes = b"",
+    long_data: Mapping[int, bytes | bytearray] | None = None,
+) -> list[Parameter]:
+    """Return the parameters of one execution; *long_data* by place. WireError if it is cut."""
+    types, at = types_of(body, count, remembered)
+    cursor = Cursor(body, at)
+    found = []
+    for place in range(count):
+        kind, unsigned = types[2 * place], bool(types[2 * place + 1] & _UNSIGNED)
+        data: bytes | None
+        if long_data and place in long_data:
+            data = bytes(long_data[place])
+        elif body[place // 8] & 1 << place % 8 or kind == FieldType.NULL:
+            data = None
+        elif (size := _FIXED_BYTES.get(kind)) is not None:
+            data = cursor.take(size)
+        elif kind in _TEMPORAL:
+            data = cursor.take(cursor.uint(1))
+            if len(data) not in (_TIME_SIZES if kind == FieldType.TIME else _DATE_SIZES):
+                raise WireError(f"a temporal parameter of {len(data)} bytes")
+        else:
+            data = cursor.lenenc_bytes()
+        found.append(Parameter(kind, unsigned, data))
+    return found
+
+
+def write_parameters(parameters: Sequence[Parameter]) -> bytes:
+    """Return the body that says these parameters, types included."""
+    if not parameters:
+        return b""
+    bitmap = bytearray((len(parameters) + 7) // 8)
+    types = bytearray()
+    values = []
+    for place, (kind, unsigned, data) in enumerate(parameters):
+        types += bytes((kind, _UNSIGNED if unsigned else 0))
+        if data is None:
+            bitmap[place // 8] |= 1 << place % 8
+        elif kind in _FIXED_BYTES:
+            values.append(data)
+        elif kind in _TEMPORAL:
+            values.append(bytes((len(data),)) + data)
+        else:
+            values.append(lenenc_bytes(data))
+    return b"".join((bitmap, b"\x01", types, *values))
+
+
+def value_of(parameter: Parameter) -> Value:
+    """Return what a parameter is to routing: as a literal that says the same would be.
+
+    A whole number is an integer however it was sent. Languages with one type of number
+    (JavaScript) send every id as a double.
+    """
+    kind, unsigned, data = parameter
+    if data is None:
+        return None
+    if kind in _INTEGERS:
+        return int.from_bytes(data, "little", signed=not unsigned)
+    if kind in _FLOATS:
+        (real,) = _FLOATS[kind].unpack(data)
+        whole = _whole(real)
+        return Number(_real(real)) if whole is None else whole
+    if kind in _TEMPORAL:
+        return _temporal(kind, data)
+    if kind in _DECIMALS:
+        text = data.decode("ascii", "replace")
+        return int(text) if _is_integer(text) else Number(text)
+    return data
+
+
+def literal_of(parameter: Parameter, *, backslash_escapes: bool) -> bytes:
+    """Return the SQL text of a parameter, in the character set of its connection.
+
+    Whole doubles are spelled as integers (see `value_of`): stored or compared they are the same.
+
+    backslash_escapes: False under NO_BACKSLASH_ESCAPES.
+    """
+    kind, _, data = parameter
+    if data is None:
+        return b"NULL"
+    value = value_of(parameter)
+    if isinstance(value, int):
+        return b"%d" % value
+    if isinstance(value, Number):
+        return _quoted(value.text.encode()) if kind in _DECIMALS else value.text.encode()
+    assert isinstance(value, bytes)
+    if kind in _BINARY:
+        return b"x'" + value.hex().encode() + b"'"
+    return _quoted(value, backslash_escapes=backslash_escapes)
+
+
+def _quoted(text: bytes, *, backslash_escapes: bool = True) -> bytes:
+    # Character sets in which a quote could be part of another character are not served.
+    if backslash_escapes:
+        text = text.replace(b"\\", b"\\\\").replace(b"\0", b"\\0")
+    return b"'" + text.replace(b"'", b"''") + b"'"
+
+
+def _is_integer(text: str) -> bool:
+    return text.lstrip("-").isdigit() and len(text) <= 20
+
+
+def _whole(real: float) -> int | None:
+    return int(real) if -_WHOLE_MAX < real < _WHOLE_MAX and real.is_integer() else None
+
+
+def _real(real: float) -> str:
+    # The exponent makes it a floating-point literal: 0.1 alone is a DECIMAL.
+    text = repr(real)
+    return text if "e" in text else text + "e0"
+
+
+def _temporal(kind: int, data: bytes) -> bytes:
+    """Return a date or a time as text, microseconds where there are any."""
+    if kind == FieldType.TIME:
+        sign, days, hours, minutes, seconds = b"", 0, 0, 0, 0
+        if data:
+            sign = b"-" if data[0] else b""
+            days = int.from_bytes(data[1:5], "little")
+            hours, minutes, seconds = data[5:8]
+        text = b"%s%02d:%02d:%02d" % (sign, days * 24 + hours, minutes, seconds)
+        fraction = data[8:]
+    else:
+        year = int.from_bytes(data[:2], "little")
+        month, day = data[2:4] or (0, 0)
+        text = b"%04d-%02d-%02d" % (year, month, day)
+        if kind != FieldType.DATE or len(data) > 4:
+            text += b" %02d:%02d:%02d" % (tuple(data[4:7]) or (0, 0, 0))
+        fraction = data[7:]
+    return text + b".%06d" % int.from_bytes(fraction, "little") if fraction else text
