@@ -20,9 +20,18 @@ from proxy.control import tls_context
 from proxy.dsn import SslMode
 from proxy.errors import BackendError, BackendLost, BackendUnavailable, WireError
 from proxy.settings import Settings, tracking
+from proxy.statement_ids import StatementIds, StatementKey
 from proxy.wire.client_connection import ClientConnection, Ready, StartTls
-from proxy.wire.commands import init_db, query, quit_, reset_connection
+from proxy.wire.commands import (
+    init_db,
+    query,
+    quit_,
+    reset_connection,
+    stmt_close,
+    stmt_prepare,
+)
 from proxy.wire.constants import TrackerKind
+from proxy.wire.prepare import PrepareReader
 from proxy.wire.response import RowCollector
 from proxy.wire.resultset import parse_text_row
 
@@ -31,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from proxy.dsn import Dsn
-    from proxy.wire.resultset import Tracker
+    from proxy.wire.resultset import Err, Tracker
 
 
 CONNECT_TIMEOUT_S = 5.0
@@ -71,6 +80,7 @@ class Backend:
         owner: the session that used it last.
         has_residue: the owner may have left something that another session could notice.
         in_transaction: as the last answer said.
+        statements: what is prepared on it, for whichever session comes.
         awaits_kill: a KILL QUERY is on its way, which must not meet another session's statement.
     """
 
@@ -89,6 +99,7 @@ class Backend:
         "link",
         "owner",
         "settings",
+        "statements",
         "thread_id",
         "variant",
     )
@@ -110,6 +121,7 @@ class Backend:
         self.has_residue = False
         self.in_transaction = False
         self.awaits_kill = False
+        self.statements = StatementIds()
 
     @property
     def is_closed(self) -> bool:
@@ -290,6 +302,33 @@ class Backend:
                 raise failure
         return [reader.finished.result() for reader in readers]
 
+    async def prepare(self, key: StatementKey) -> PrepareReader:
+        """Prepare a statement under this connection's variables; keep its id in `statements`.
+
+        The connection's database must be *key*'s. Raises as `run`.
+        """
+        answer = await self.prepare_apart(key.text)
+        self.statements.put(key, answer.statement_id)
+        return answer
+
+    async def prepare_apart(self, sql: bytes) -> PrepareReader:
+        """Prepare a statement that is the caller's alone, who closes it. Raises as `run`."""
+        if self.link.closed:
+            raise BackendLost(self._keyspace, self._shard)
+        reader = _Prepared(asyncio.get_running_loop().create_future())
+        self._readers.append(reader)
+        closes = map(stmt_close, self.statements.take_stale())
+        self.link.write(b"".join((*closes, stmt_prepare(sql))))
+        try:
+            answer = await reader.finished
+        except asyncio.CancelledError:
+            # Nobody will read the rest: the connection cannot be used again.
+            self.abort()
+            raise
+        if answer.error is not None:
+            raise refused(answer.error)
+        return answer
+
     def fits(self, owner: Tenant, settings: Settings, database: str | None) -> bool:
         """True when `adopt` would have nothing to do."""
         return (
@@ -318,6 +357,7 @@ class Backend:
             # rather than the one of the login, so everything is said again.
             packets += [reset_connection(), query(self._tracking)]
             self.settings = Settings()
+            self.statements.clear()
             self.has_residue = False
         change = settings.statement_from(self.settings)
         if change is not None:
@@ -431,6 +471,33 @@ class _Collected:
     def lost(self, error: BackendLost) -> None:
         if not self.finished.done():
             self.finished.set_exception(error)
+
+
+class _Prepared:
+    """The reader of the answer to COM_STMT_PREPARE."""
+
+    __slots__ = ("_answer", "finished")
+
+    def __init__(self, finished: asyncio.Future[PrepareReader]) -> None:
+        self._answer = PrepareReader()
+        self.finished = finished
+
+    def feed(self, data: bytes) -> bytes | None:
+        self._answer.feed(data)
+        return self._answer.rest if self._answer.done else None
+
+    def ended(self) -> None:
+        if not self.finished.done():
+            self.finished.set_result(self._answer)
+
+    def lost(self, error: BackendLost) -> None:
+        if not self.finished.done():
+            self.finished.set_exception(error)
+
+
+def refused(error: Err) -> BackendError:
+    """Return a server's refusal as an exception."""
+    return BackendError(error.code, error.sqlstate, error.message.decode("utf-8", "replace"))
 
 
 class _Login:

@@ -31,6 +31,11 @@
         ├── SessionLost            2013/HY000  session state died with its server: closes
         ├── MergeTooLarge          1038/HY001  more groups to sort than there may be
         ├── NotPreparable          1295/HY000
+        ├── UnknownStatement       1243/HY000
+        ├── NoOpenCursor           1421/HY000
+        ├── BadArguments           1210/HY000
+        ├── LongDataTooLarge       1105/HY000  as MySQL, at the execution
+        ├── TooManyStatements      1461/42000
         └── InternalError          1105/HY000  a fault of the proxy; the log has the trace
 
 Codes are MySQL's own, with its own words where it has words for the case, so that drivers
@@ -380,14 +385,66 @@ class MergeTooLarge(ProxyError):
 
 
 class NotPreparable(ProxyError):
-    """A statement was to be prepared."""
+    """A statement was to be prepared that can only be sent as text."""
 
     mysql_code = 1295  # ER_UNSUPPORTED_PS
 
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"This command is not supported in the prepared statement protocol yet: {what};"
+            " send it as text"
+        )
+
+
+class UnknownStatement(ProxyError):
+    """No prepared statement of this session has this id."""
+
+    mysql_code = 1243  # ER_UNKNOWN_STMT_HANDLER
+
+    def __init__(self, statement_id: int, command: str) -> None:
+        super().__init__(
+            f"Unknown prepared statement handler ({statement_id}) given to {command}"
+        )
+
+
+class NoOpenCursor(ProxyError):
+    """Rows are asked of a statement that has no cursor, or whose server is gone."""
+
+    mysql_code = 1421  # ER_STMT_HAS_NO_OPEN_CURSOR
+
+    def __init__(self, statement_id: int) -> None:
+        super().__init__(f"The statement ({statement_id}) has no open cursor.")
+
+
+class BadArguments(ProxyError):
+    """The parameters of an execution do not fit the statement."""
+
+    mysql_code = 1210  # ER_WRONG_ARGUMENTS
+
+    def __init__(self, command: str) -> None:
+        super().__init__(f"Incorrect arguments to {command}")
+
+
+class LongDataTooLarge(ProxyError):
+    """More long data than a packet may have; told when the statement is executed."""
+
     def __init__(self) -> None:
         super().__init__(
-            "This command is not supported in the prepared statement protocol yet;"
-            " let the driver send text (emulate prepared statements on the client)"
+            "Parameter of prepared statement which is set through mysql_send_long_data() is"
+            " longer than 'max_allowed_packet' bytes"
+        )
+
+
+class TooManyStatements(ProxyError):
+    """A session holds as many prepared statements as it may."""
+
+    mysql_code = 1461  # ER_MAX_PREPARED_STMT_COUNT_REACHED
+    sqlstate = "42000"
+
+    def __init__(self, statements_max: int) -> None:
+        super().__init__(
+            "Can't create more than max_prepared_stmt_count statements"
+            f" (current value: {statements_max}); close some first"
         )
 
 

@@ -19,8 +19,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
 from proxy.errors import BackendLost, BackendUnavailable
+from proxy.execution import STALE
 from proxy.relay import Relay
 from proxy.session_state import leaves_residue, must_stay, traits
+from proxy.statement_ids import StatementKey
 from proxy.transaction import ROLLS_BACK
 from proxy.wire.constants import Status
 from proxy.wire.response import Answer
@@ -32,12 +34,15 @@ if TYPE_CHECKING:
     from typing import Any
 
     from proxy.backend import Answer as Collected, Backend
+    from proxy.execution import Packet
     from proxy.net import Link
     from proxy.reply import Reply
     from proxy.session_state import SessionState
+    from proxy.settings import Settings
     from proxy.shard import ShardRuntime
     from proxy.transaction import Branches
     from proxy.wire.answer import Reader
+    from proxy.wire.prepare import PrepareReader
     from proxy.wire.response import Relay as RelayScanner, Resequencer
     from proxy.wire.resultset import Err, Ok, Tracker
     from sqlparse_ext.statements import Shape
@@ -48,6 +53,8 @@ _REFUSED_UNDONE: Final = frozenset({1053, 1836, 3032})
 _OPTION_PREVENTS: Final = 1290
 _RETRY_PAUSE_S: Final = 0.05
 _IN_TRANS: Final = int(Status.IN_TRANS)
+_CURSOR_EXISTS: Final = int(Status.CURSOR_EXISTS)
+_STAYS: Final = _IN_TRANS | _CURSOR_EXISTS
 
 
 class Flow(Protocol):
@@ -99,13 +106,18 @@ class Executor:
         self._homes: dict[ShardRuntime, Backend] = {}
         self._active: dict[Backend, ShardRuntime] = {}
 
+    @property
+    def settings(self) -> Settings:
+        """The variables that a connection of this session has."""
+        return self._state.settings
+
     # --- one statement on one shard -------------------------------------------------------
 
     def send_now(
         self,
         shard: ShardRuntime,
         database: str | None,
-        packet: bytes,
+        packet: bytes | Packet,
         reply: Reply,
         on_done: Callable[[Relay], None],
     ) -> bool:
@@ -129,22 +141,28 @@ class Executor:
                 or (state.transaction is not None and not backend.in_transaction)
             ):
                 return False
+            data = packet if isinstance(packet, bytes) else packet.packet_for(backend)
+            if data is None:
+                return False
         else:
             if state.transaction is not None:
                 return False
             backend = self._homes.get(shard)
-            if backend is None or not shard.pool.take_own(backend, state, database):
+            if backend is None:
+                return False
+            data = packet if isinstance(packet, bytes) else packet.packet_for(backend)
+            if data is None or not shard.pool.take_own(backend, state, database):
                 return False
         self.relay = Relay(reply.scanner(), backend, self._link, on_done)
         self._active[backend] = shard
-        backend.send(packet, self.relay)
+        backend.send(data, self.relay)
         return True
 
     async def relay_on(
         self,
         shard: ShardRuntime,
         database: str | None,
-        packet: bytes,
+        packet: bytes | Packet,
         shape: Shape,
         reply: Reply,
         *,
@@ -163,10 +181,12 @@ class Executor:
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._failover_buffer_s
+        may_renew = True
         while True:
             may_wait = not self.branches.in_transaction
             try:
                 backend = await self.take(shard, database, shape)
+                data = await self._bytes_for(shard, backend, packet)
             except (BackendUnavailable, BackendLost):
                 if not may_wait or not await shard.wait_available(deadline):
                     raise
@@ -176,7 +196,7 @@ class Executor:
             relay = Relay(reading, backend, self._link, partial(_resolve, done))
             self.relay = relay
             self._active[backend] = shard
-            backend.send(packet, relay)
+            backend.send(data, relay)
             await done
             scanner = relay.scanner
             if relay.failure is not None:
@@ -191,6 +211,16 @@ class Executor:
                 await asyncio.sleep(_RETRY_PAUSE_S)
                 if await shard.wait_available(deadline):
                     continue
+            if (
+                may_renew
+                and not relay.has_written
+                and not isinstance(packet, bytes)
+                and scanner.error is not None
+                and scanner.error.code in STALE
+            ):
+                may_renew = False
+                packet.stale(backend)
+                continue
             self._link.write(relay.held)
             reply.sequence = scanner.next_sequence
             return scanner
@@ -203,6 +233,52 @@ class Executor:
         """Wait for *shard*, which refused a statement; False when *deadline* came first."""
         await asyncio.sleep(_RETRY_PAUSE_S)
         return await shard.wait_available(deadline)
+
+    async def _bytes_for(
+        self, shard: ShardRuntime, backend: Backend, packet: bytes | Packet
+    ) -> bytes:
+        """Return the bytes of *packet* for a connection that was taken."""
+        if isinstance(packet, bytes):
+            return packet
+        try:
+            data = packet.packet_for(backend)
+            if data is None:
+                await packet.prepare(backend)
+                data = packet.packet_for(backend)
+        except BackendLost:
+            self._lost(shard, backend)
+            raise
+        except BaseException:
+            self.give_back(shard, backend)
+            raise
+        assert data is not None
+        return data
+
+    async def prepare_on(
+        self, shard: ShardRuntime, database: str | None, sql: bytes
+    ) -> PrepareReader:
+        """Prepare a statement on any connection this session may have to *shard*.
+
+        It takes no part in a transaction that has not reached the shard yet. Waits for a shard
+        that is away, and raises, as `take_patiently`.
+        """
+        deadline = asyncio.get_running_loop().time() + self._failover_buffer_s
+        while True:
+            may_wait = not self.branches.open
+            try:
+                backend = await self._take_apart(shard, database)
+                key = StatementKey(sql, database, self._state.settings.reading)
+                try:
+                    return await backend.prepare(key)
+                except BackendLost:
+                    self._lost(shard, backend)
+                    raise
+                finally:
+                    if not backend.is_closed:
+                        self.give_back(shard, backend)
+            except (BackendUnavailable, BackendLost):
+                if not may_wait or not await shard.wait_available(deadline):
+                    raise
 
     async def take_patiently(
         self, shard: ShardRuntime, database: str | None, shape: Shape
@@ -239,6 +315,19 @@ class Executor:
 
         It has the session's variables and database, and takes part in its transaction.
         """
+        backend = await self._take_apart(shard, database)
+        try:
+            await self.branches.join(shard, backend)
+            if shape.uses & Uses.LAST_INSERT_ID:
+                await self._bring_insert_id(backend)
+        except BaseException:
+            if shard not in self.branches.held:
+                shard.pool.give(backend)
+            raise
+        return backend
+
+    async def _take_apart(self, shard: ShardRuntime, database: str | None) -> Backend:
+        """Return a connection as `take`, but one that need not take part in a transaction."""
         if database is not None:
             database = shard.database
         backend = self.branches.held.get(shard)
@@ -252,14 +341,6 @@ class Executor:
             self._homes[shard] = backend
         else:
             await backend.adopt(self._state, self._state.settings, database)
-        try:
-            await self.branches.join(shard, backend)
-            if shape.uses & Uses.LAST_INSERT_ID:
-                await self._bring_insert_id(backend)
-        except BaseException:
-            if shard not in self.branches.held:
-                shard.pool.give(backend)
-            raise
         return backend
 
     async def _bring_insert_id(self, backend: Backend) -> None:
@@ -288,7 +369,7 @@ class Executor:
             return
         if (
             scanner.is_plain
-            and not scanner.status & _IN_TRANS
+            and not scanner.status & _STAYS
             and shard not in self.branches.held
             and traits(shape).is_traceless
             and not traits(shape).is_sticky
@@ -322,6 +403,10 @@ class Executor:
         elif backend.in_transaction:
             self.branches.held[shard] = backend
             self.branches.entered()
+            if ok.status & _CURSOR_EXISTS:
+                self.branches.opened_cursor(shard, backend)
+        elif ok.status & _CURSOR_EXISTS:
+            self.branches.opened_cursor(shard, backend)
         elif not self.branches.is_sticky(shard):
             self.branches.held.pop(shard, None)
             shard.pool.give(backend)

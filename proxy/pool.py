@@ -126,6 +126,7 @@ class Pool:
             self.discard(backend)
             return
         backend.settings = Settings()
+        backend.statements.clear()
         backend.in_transaction = False
         backend.owner = None
         # The reset has taken the tracking too: whoever adopts the connection sets it again.

@@ -17,6 +17,7 @@ from proxy.routing import SYSTEM_SCHEMAS, qualifiers
 from sqlparse_ext.errors import StreamfromError, Unsupported
 from sqlparse_ext.identifiers import requalify
 from sqlparse_ext.messages import complete, effect
+from sqlparse_ext.parameters import as_text, parameter_places
 from sqlparse_ext.statements import Kind
 
 
@@ -189,20 +190,51 @@ class Preparation:
         Raises:
             TableLoadError: it names a message table that failed to load.
         """
-        shape = statement.shape
-        if shape.kind not in _ON_ROWS:
+        target = self._target(view, statement.shape)
+        if target is None:
             return Step(statement)
+        completed = complete(statement, target.facts, self._clock.time_ns())
+        if completed is not None:
+            statement = self.parse(completed)
+        return Step(statement, target.name, effect(statement, target.facts))
+
+    def standing(self, view: View, statement: Statement, count: int) -> Statement | None:
+        """Return what completes a statement with *count* `?`s for every execution.
+
+        None when there is no such text: it would hold the time of the execution, or other
+        parameters than the client knows of.
+
+        Raises as `step`.
+        """
+        target = self._target(view, statement.shape)
+        if target is None:
+            return statement
+        facts = target.facts
+        sample = self.parse(as_text(statement.bind((1,) * count, lambda _: b"1")))
+        if complete(sample, facts, 1) != complete(sample, facts, 2):
+            return None
+        completed = complete(statement, facts, 1)
+        if completed is None:
+            return statement
+        if len(parameter_places(completed, statement.mode)) != count:
+            return None
+        return self.parse(completed)
+
+    def bound_step(self, view: View, statement: Statement) -> Step:
+        """Find out what a completed statement will do with the values it is bound to."""
+        target = self._target(view, statement.shape)
+        if target is None:
+            return Step(statement)
+        return Step(statement, target.name, effect(statement, target.facts))
+
+    def _target(self, view: View, shape: Shape) -> MessageTable | None:
+        """Return the message table that a statement writes. Raises TableLoadError."""
+        if shape.kind not in _ON_ROWS:
+            return None
         keyspace = view.keyspace.name
         tables = [self._registry.table(keyspace, table.name) for table in shape.tables]
         usable = [None if table is None else _usable(table) for table in tables]
-        target = usable[0] if usable else None
-        if target is None or shape.kind is Kind.SELECT:
-            return Step(statement)
-        facts = target.facts
-        completed = complete(statement, facts, self._clock.time_ns())
-        if completed is not None:
-            statement = self.parse(completed)
-        return Step(statement, target.name, effect(statement, facts))
+        return usable[0] if usable and shape.kind is not Kind.SELECT else None
 
 
 def _usable(table: MessageTable | TableLoadError) -> MessageTable:

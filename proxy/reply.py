@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from proxy.wire.constants import Capability, Status
+from proxy.wire.binary_rows import BinaryRows
+from proxy.wire.constants import Status
 from proxy.wire.framing import frame, frames
+from proxy.wire.prepare import prepare_answer
 from proxy.wire.response import Answer, Resequencer, relay_for
 from proxy.wire.resultset import (
+    column_definition,
     end_of_rows,
     error_packet,
     ok_packet,
     resultset_head,
-    text_resultset,
+    text_row,
 )
 
 
@@ -36,15 +39,17 @@ class Reply:
     Attributes:
         sequence: the number of the next packet.
         more: True while another statement's answer follows this one.
+        binary: the answer is one to COM_STMT_EXECUTE, whose rows are binary.
     """
 
-    __slots__ = ("_link", "_state", "more", "sequence")
+    __slots__ = ("_link", "_state", "binary", "more", "sequence")
 
     def __init__(self, link: Link, state: SessionState, sequence: int) -> None:
         self._link = link
         self._state = state
         self.sequence = sequence
         self.more = False
+        self.binary = False
 
     @property
     def _status(self) -> int:
@@ -91,21 +96,31 @@ class Reply:
 
     def rows(self, columns: Sequence[Column], rows: Iterable[Sequence[bytes | None]]) -> None:
         """Answer with a result set the proxy made."""
-        columns = tuple(columns)
-        rows = list(rows)
-        self._link.write(
-            text_resultset(
-                columns,
-                rows,
-                capabilities=self._state.capabilities,
-                status=self._status,
-                sequence=self.sequence,
-            )
+        definitions = [column_definition(column) for column in columns]
+        encode = BinaryRows(definitions).encode if self.binary else text_row
+        head, sequence = self._head(definitions)
+        end = end_of_rows(self._state.capabilities, status=self._status)
+        body, self.sequence = frames([*map(encode, rows), end], sequence)
+        self._link.write(head + body)
+
+    def prepared(
+        self,
+        statement_id: int,
+        parameters: Sequence[bytes],
+        columns: Sequence[bytes],
+        warnings: int = 0,
+    ) -> None:
+        """Answer COM_STMT_PREPARE; definitions as payloads."""
+        framed, self.sequence = prepare_answer(
+            statement_id,
+            parameters,
+            columns,
+            capabilities=self._state.capabilities,
+            status=self._status,
+            warnings=warnings,
+            sequence=self.sequence,
         )
-        # Head, definitions, rows, and one or two terminators; the next answer of the same
-        # command counts on. DEPRECATE_EOF drops the terminator between definitions and rows.
-        terminators = 1 if self._state.capabilities & Capability.DEPRECATE_EOF else 2
-        self.sequence += 1 + len(columns) + len(rows) + terminators
+        self._link.write(framed)
 
     def more_rows(self, rows: Sequence[bytes]) -> None:
         """Go on with rows, as payloads, behind a `head`."""
@@ -114,13 +129,16 @@ class Reply:
 
     def head(self, columns: Sequence[bytes]) -> None:
         """Begin a result set: column definitions, as the server gave them."""
-        framed, self.sequence = resultset_head(
+        framed, self.sequence = self._head(columns)
+        self._link.write(framed)
+
+    def _head(self, columns: Sequence[bytes]) -> tuple[bytes, int]:
+        return resultset_head(
             columns,
             capabilities=self._state.capabilities,
             status=self._status,
             sequence=self.sequence,
         )
-        self._link.write(framed)
 
     def scanner(
         self, *, columns: bool = True, final: bool = True, answer: Answer = Answer.RESULT

@@ -20,7 +20,6 @@ from proxy.errors import (
     InternalError,
     NoSuchThread,
     NotOwner,
-    NotPreparable,
     QueryInterrupted,
     ServerShutdown,
     SessionLost,
@@ -31,6 +30,8 @@ from proxy.errors import (
 from proxy.executor import Executor
 from proxy.guard import Guard
 from proxy.preparation import Preparation
+from proxy.prepared import PreparedTable
+from proxy.prepared_commands import PreparedCommands
 from proxy.reply import Reply
 from proxy.session_state import SessionState
 from proxy.statements import Statements
@@ -69,6 +70,8 @@ log = structlog.get_logger()
 QUEUED_BYTES_MAX: Final = 1 << 20
 
 _QUERY: Final = int(Command.QUERY)
+_EXECUTE: Final = int(Command.STMT_EXECUTE)
+_UNANSWERED: Final = frozenset({Command.STMT_CLOSE, Command.STMT_SEND_LONG_DATA})
 
 
 class Session:
@@ -93,6 +96,9 @@ class Session:
         self._statements: Statements
         self._preparation: Preparation
         self._direct: DirectPath
+        self._prepared: PreparedCommands
+        self._table: PreparedTable
+        self._current: CommandReceived
         self._takes_hot_path = False
         self._reply: Reply
         self._is_busy = False
@@ -229,7 +235,8 @@ class Session:
         preparation = Preparation(
             state, guard, services.catalog, services.registry, services.cache, services.clock
         )
-        direct = DirectPath(preparation, executor, services.registry, self._link)
+        table = PreparedTable()
+        direct = DirectPath(preparation, executor, services.registry, self._link, table)
         statements = Statements(
             connection_id=self.connection_id,
             guard=guard,
@@ -240,6 +247,16 @@ class Session:
             catalog=services.catalog,
             registry=services.registry,
             kill=self._kill,
+        )
+        prepared = PreparedCommands(
+            state=state,
+            guard=guard,
+            executor=executor,
+            preparation=preparation,
+            registry=services.registry,
+            statements=statements,
+            table=table,
+            long_data_bytes_max=services.config.max_allowed_packet_bytes,
         )
         if login.database:
             try:
@@ -252,6 +269,7 @@ class Session:
         self.user = user
         self._state, self._executor, self._statements = state, executor, statements
         self._preparation, self._direct = preparation, direct
+        self._prepared, self._table = prepared, table
         self._takes_hot_path = not guard.reads_only
         self._cancel_login_deadline()
         self._log.info("session opened", user=name, host=self._link.peer)
@@ -286,14 +304,34 @@ class Session:
             self._link.pause_reading()
 
     def _begin(self, command: CommandReceived) -> None:
+        payload, sequence = self._current = command
+        code = payload[0] if payload else 0
+        if code in _UNANSWERED:
+            self._unanswered(payload)
+            return
         self._is_busy = True
-        payload, sequence = command
         reply = self._reply = Reply(self._link, self._state, sequence)
-        if payload and payload[0] == _QUERY and sequence == 1:
-            sql = payload[1:]
-            if self._takes_hot_path and self._direct.send(sql, reply, self._direct_done):
+        if self._takes_hot_path and sequence == 1:
+            if code == _QUERY:
+                if self._direct.send(payload[1:], reply, self._direct_done):
+                    return
+            elif code == _EXECUTE and self._direct.execute(payload, reply, self._direct_done):
                 return
         self._start(command)
+
+    def _unanswered(self, payload: bytes) -> None:
+        """Carry out a command that has no answer, not even an error."""
+        try:
+            match parse_command(payload):
+                case commands.StmtClose(statement_id):
+                    self._prepared.close(statement_id)
+                case commands.StmtSendLongData() as command:
+                    self._prepared.send_long_data(command)
+                case _:
+                    pass
+        except WireError as error:
+            self._log.info("connection closed", reason=str(error))
+            self._link.close()
 
     def _start(self, command: CommandReceived) -> None:
         self._task = asyncio.create_task(self._run(command))
@@ -308,8 +346,7 @@ class Session:
             self._answer_error(error)
             again = False
         if again:
-            sql = step.statement.sql
-            self._start(CommandReceived(bytes([_QUERY]) + sql, self._reply.sequence))
+            self._start(CommandReceived(self._current.payload, self._reply.sequence))
         else:
             self._next()
 
@@ -330,7 +367,7 @@ class Session:
         if self._is_closing:
             self._link.close()
             return
-        if self._commands and not self._is_over:
+        while self._commands and not (self._is_over or self._is_busy):
             command = self._commands.popleft()
             before, self._queued_bytes = (
                 self._queued_bytes,
@@ -353,6 +390,7 @@ class Session:
                 self._preparation.use(name.decode("utf-8", "replace"))
                 reply.ok()
             case commands.ResetConnection():
+                self._table.clear()
                 self._executor.forget()
                 self._state.reset()
                 reply.ok()
@@ -368,11 +406,15 @@ class Session:
                 reply.ok()
             case commands.FieldList():
                 await self._statements.field_list(command.payload, reply)
-            case commands.StmtClose() | commands.StmtSendLongData():
-                # The protocol has no answer to these.
-                pass
-            case commands.StmtPrepare():
-                raise NotPreparable
+            case commands.StmtPrepare(sql):
+                await self._prepared.prepare(sql, reply)
+            case commands.StmtExecute() as execute:
+                await self._prepared.execute(execute, reply)
+            case commands.StmtFetch() as fetch:
+                await self._prepared.fetch(fetch, reply)
+            case commands.StmtReset(statement_id):
+                self._prepared.reset(statement_id)
+                reply.ok()
             case _:
                 raise UnknownCommand
 

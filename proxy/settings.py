@@ -56,6 +56,12 @@ _ON_MYSQL: Final = ("max_execution_time", "transaction_isolation", "transaction_
 TRACKED: Final = frozenset({*_ON_BOTH, *_ON_MARIADB, *_ON_MYSQL})
 
 _CHARACTER_SET = ("character_set_client", "character_set_connection", "character_set_results")
+_READING: Final = (
+    "sql_mode",
+    "character_set_client",
+    "character_set_connection",
+    "collation_connection",
+)
 _NULLABLE = frozenset({"character_set_results"})
 
 
@@ -65,9 +71,11 @@ class Settings:
     Equal contents are the same object, so settings compare with `is`.
     """
 
-    __slots__ = ("values",)
+    __slots__ = ("reading", "values")
 
     values: Mapping[str, str]
+    # Of the variables that decide how the text of a statement is read.
+    reading: tuple[str | None, ...]
 
     _interned: Final[dict[tuple[tuple[str, str], ...], Settings]] = {}
     # What `with_changes` has answered. Kept here and not with each object: a chain of objects
@@ -86,6 +94,7 @@ class Settings:
                 cls._interned.clear()
             found = super().__new__(cls)
             found.values = dict(key)
+            found.reading = tuple(map(found.values.get, _READING))
             cls._interned[key] = found
         return found
 

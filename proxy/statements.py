@@ -26,10 +26,13 @@ from proxy.scatter import run_everywhere, write_parts
 from proxy.session_state import Transaction, sets_collation, sets_untracked
 from proxy.streaming import Stream
 from proxy.virtual import answer, is_virtual
+from proxy.wire.binary_rows import BinaryRows
 from proxy.wire.commands import query
 from proxy.wire.framing import frame
 from proxy.wire.response import Answer
+from proxy.wire.resultset import column_definition
 from sqlparse_ext.errors import SqlError, Unsupported
+from sqlparse_ext.parameters import as_text
 from sqlparse_ext.split import split_statements
 from sqlparse_ext.statements import KillBy, KillScope, Kind, SetKind, Statement, Uses
 
@@ -38,12 +41,15 @@ if TYPE_CHECKING:
     from engine.message_table import MessageTable
     from engine.registry import Registry
     from proxy.catalog import Catalog, View
+    from proxy.execution import Packet
     from proxy.executor import Executor
     from proxy.guard import Guard
     from proxy.net import Link
     from proxy.preparation import Preparation
+    from proxy.routing import Route
     from proxy.session_state import SessionState
     from proxy.shard import ShardRuntime
+    from proxy.wire.resultset import Column
     from sqlparse_ext.statements import Shape
 
 
@@ -105,14 +111,18 @@ class Statements:
         if self._preparation.parse(sql).shape.uses & Uses.MULTIPLE:
             texts = split_statements(sql, self._state.mode)
             if not self._state.multi_statements:
-                raise SqlError(_SEVERAL.format(texts[1][:80].decode("utf-8", "replace")))
+                raise SqlError(several(texts[1]))
         for index, text in enumerate(texts):
             reply.more = index < len(texts) - 1
             statement = self._preparation.parse(text)
             self._guard.check_statement(statement.shape)
-            handler = _HANDLERS.get(statement.shape.kind, Statements._on_rows)
-            if not await handler(self, statement, reply):
+            if not await self.run_one(statement, reply):
                 return
+
+    async def run_one(self, statement: Statement, reply: Reply) -> bool:
+        """Run one statement that the user may run; False when its answer is an error."""
+        handler = _HANDLERS.get(statement.shape.kind, Statements._on_rows)
+        return await handler(self, statement, reply)
 
     # --- rows: SELECT, INSERT, UPDATE, DELETE and whatever else a shard may answer ----------
 
@@ -121,27 +131,42 @@ class Statements:
         view = place.view
         step = self._preparation.step(view, place.statement)
         route = view.planner.plan(step.statement.shape).route(step.statement)
+        return await self.routed(view, place.database, step, route, reply)
+
+    async def routed(
+        self,
+        view: View,
+        database: str | None,
+        step: Step,
+        route: Route,
+        reply: Reply,
+        packet: Packet | None = None,
+    ) -> bool:
+        """Run a statement where *route* says; False when its answer is an error.
+
+        packet: what a shard that answers the client is sent, in place of the text.
+        """
         match route:
             case OneShard(shard):
-                return await self._on_shard(view.runtime(shard), place.database, step, reply)
+                return await self._on_shard(view.runtime(shard), database, step, reply, packet)
             case Concatenate(shards):
                 runtimes = [view.runtime(shard) for shard in shards]
-                return await self._concatenate(runtimes, place.database, step, reply)
+                return await self._concatenate(runtimes, database, step, reply, packet)
             case Merge(shards):
                 return await gather(
                     self._executor,
                     self._link,
-                    place.database,
+                    database,
                     [view.runtime(shard) for shard in shards],
                     step.statement,
                     route,
                     reply,
                 )
             case WriteParts(parts):
-                own = step.statement.sql
+                own = as_text(step.statement)
                 pieces = [(view.runtime(shard), sql or own) for shard, sql in parts]
                 result = await write_parts(
-                    self._executor, self._state, place.database, pieces, step.statement.shape
+                    self._executor, self._state, database, pieces, step.statement.shape
                 )
                 if step.effect is not None:
                     for runtime, sql in pieces:
@@ -161,10 +186,16 @@ class Statements:
                 raise Unsupported(f"{step.statement.shape.verb} in a sharded keyspace")
 
     async def _on_shard(
-        self, shard: ShardRuntime, database: str | None, step: Step, reply: Reply
+        self,
+        shard: ShardRuntime,
+        database: str | None,
+        step: Step,
+        reply: Reply,
+        packet: Packet | None = None,
     ) -> bool:
+        sent = packet or query(step.statement.sql)
         scanner = await self._executor.relay_on(
-            shard, database, query(step.statement.sql), step.statement.shape, reply
+            shard, database, sent, step.statement.shape, reply
         )
         if scanner.error is not None:
             return False
@@ -174,14 +205,19 @@ class Statements:
         return True
 
     async def _concatenate(
-        self, shards: list[ShardRuntime], database: str | None, step: Step, reply: Reply
+        self,
+        shards: list[ShardRuntime],
+        database: str | None,
+        step: Step,
+        reply: Reply,
+        packet: Packet | None,
     ) -> bool:
-        packet = query(step.statement.sql)
+        sent = packet or query(step.statement.sql)
         for index, shard in enumerate(shards):
             scanner = await self._executor.relay_on(
                 shard,
                 database,
-                packet,
+                sent,
                 step.statement.shape,
                 reply,
                 columns=index == 0,
@@ -218,9 +254,7 @@ class Statements:
 
     async def _set(self, statement: Statement, reply: Reply) -> bool:
         shape = statement.shape
-        if shape.set and all(
-            item.kind is SetKind.SYSTEM and item.name in _VITESS_VARIABLES for item in shape.set
-        ):
+        if self.is_ignored(statement):
             reply.ok()
             return True
         view = self._preparation.here()
@@ -270,6 +304,14 @@ class Statements:
             and item.name == "autocommit"
             and (statement.text(item.value) or "").upper() in {"1", "ON", "TRUE", "DEFAULT"}
             for item in statement.shape.set
+        )
+
+    @staticmethod
+    def is_ignored(statement: Statement) -> bool:
+        """True for a SET of nothing but variables that only Vitess has."""
+        items = statement.shape.set
+        return bool(items) and all(
+            item.kind is SetKind.SYSTEM and item.name in _VITESS_VARIABLES for item in items
         )
 
     async def _begin(self, statement: Statement, reply: Reply) -> bool:
@@ -355,11 +397,28 @@ class Statements:
         return await self._virtual(statement, reply)
 
     async def _virtual(self, statement: Statement, reply: Reply) -> bool:
-        user = self._guard.user
-        keyspaces = self._catalog.visible(user.keyspaces)
-        column, values = answer(statement.shape, keyspaces, user, self._connection_id)
+        column, values = self._virtual_answer(statement.shape)
         reply.rows((column,), [(value.encode(),) for value in values])
         return True
+
+    def _virtual_answer(self, shape: Shape) -> tuple[Column, list[str]]:
+        user = self._guard.user
+        keyspaces = self._catalog.visible(user.keyspaces)
+        return answer(shape, keyspaces, user, self._connection_id)
+
+    async def definitions(self, statement: Statement) -> list[bytes]:
+        """Return the columns of a statement's answer, as far as the proxy makes that itself.
+
+        Raises what a STREAM of something that cannot be streamed raises.
+        """
+        shape = statement.shape
+        if is_virtual(shape):
+            column, _ = self._virtual_answer(shape)
+            return [column_definition(column)]
+        if shape.stream is None:
+            return []
+        view, table = self._preparation.stream_source(shape.stream.table)
+        return await self._definitions(view, table, table.project(shape.stream.columns), shape)
 
     async def field_list(self, payload: bytes, reply: Reply) -> None:
         """Answer COM_FIELD_LIST: the columns of a table, from the first shard."""
@@ -382,12 +441,14 @@ class Statements:
         assert shape is not None
         view, table = self._preparation.stream_source(shape.table)
         columns = table.project(shape.columns)
-        reply.head(await self._definitions(view, table, columns, statement.shape))
+        definitions = await self._definitions(view, table, columns, statement.shape)
+        reply.head(definitions)
         stream = Stream(
             self._link,
             shards=frozenset(shard.name for shard in view.shards) if view.is_narrowed else None,
             columns=columns,
             sequence=reply.sequence,
+            encode=BinaryRows(definitions).from_text if reply.binary else None,
         )
         self.stream = stream
         try:
@@ -424,10 +485,14 @@ class Statements:
         raise failure
 
 
-_SEVERAL: Final = (
-    "You have an error in your SQL syntax; this connection takes one statement at a time,"
-    " near '{}'"
-)
+def several(second: bytes) -> str:
+    """Return what to say where one statement is allowed and *second* follows it."""
+    near = second[:80].decode("utf-8", "replace")
+    return (
+        "You have an error in your SQL syntax; this connection takes one statement at a time,"
+        f" near '{near}'"
+    )
+
 
 _Handler = Callable[[Statements, Statement, Reply], Awaitable[bool]]
 

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Final
 
 from engine.errors import ReceiverGone
 from proxy import net
+from proxy.errors import WireError
 from proxy.wire.framing import frames
 
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from engine.types import ClaimedRow, ShardName
     from proxy.net import Link
@@ -38,6 +39,8 @@ class Stream:
         id, shards, columns: what the engine wants to know of a receiver.
         sequence: the number of the next packet.
         ended: done with the error that ends the stream.
+
+    *encode* turns the text rows that the engine delivers into what this client reads.
     """
 
     def __init__(
@@ -47,6 +50,7 @@ class Stream:
         shards: frozenset[ShardName] | None,
         columns: tuple[str, ...],
         sequence: int,
+        encode: Callable[[bytes], bytes] | None = None,
     ) -> None:
         self.id = next(_ids)
         self.shards = shards
@@ -54,6 +58,7 @@ class Stream:
         self.sequence = sequence
         self.ended: asyncio.Future[StreamfromError] = asyncio.get_running_loop().create_future()
         self._link = link
+        self._encode = encode
         self._waiting: Sequence[ClaimedRow] = ()
         link.set_high_water(0)
 
@@ -76,7 +81,16 @@ class Stream:
                 size += len(self._waiting[count].payload)
                 count += 1
             now, self._waiting = self._waiting[:count], self._waiting[count:]
-            framed, self.sequence = frames([row.payload for row in now], self.sequence)
+            payloads = [row.payload for row in now]
+            if self._encode is not None:
+                try:
+                    payloads = list(map(self._encode, payloads))
+                except WireError as error:
+                    # Not the engine's fault, nor that of anybody else's stream.
+                    self._waiting = [*now, *self._waiting]
+                    self.end(error)
+                    return False
+            framed, self.sequence = frames(payloads, self.sequence)
             self._link.write(framed)
         return not self._link.blocked
 

@@ -89,6 +89,8 @@ class Branches:
         self._may_span_shards = may_span_shards
         # Shards whose connection holds session state that cannot be rebuilt elsewhere.
         self._sticky: set[ShardRuntime] = set()
+        # Shards on whose connection cursors of this session are open.
+        self._cursors: set[ShardRuntime] = set()
 
     @property
     def in_transaction(self) -> bool:
@@ -108,12 +110,26 @@ class Branches:
 
     def is_sticky(self, shard: ShardRuntime) -> bool:
         """True when *shard*'s connection stays with the session whatever happens."""
-        return shard in self._sticky
+        return shard in self._sticky or shard in self._cursors
 
     def stick(self, shard: ShardRuntime, backend: Backend) -> None:
         """Keep *backend* until the session ends or is reset."""
         self._sticky.add(shard)
         self.held[shard] = backend
+
+    def opened_cursor(self, shard: ShardRuntime, backend: Backend) -> None:
+        """Keep *backend* until `closed_cursors`: only there are the rows."""
+        self._cursors.add(shard)
+        self.held[shard] = backend
+
+    def closed_cursors(self, shard: ShardRuntime) -> None:
+        """Learn that the last cursor on a shard is closed; its connection may go."""
+        self._cursors.discard(shard)
+        backend = self.held.get(shard)
+        if backend is None or shard in self._sticky or backend.in_transaction:
+            return
+        del self.held[shard]
+        shard.pool.give(backend)
 
     def entered(self) -> None:
         """Learn that a branch is in a transaction, which no BEGIN may have announced.
@@ -182,7 +198,7 @@ class Branches:
         The others go with it: one server would have rolled back everything.
         """
         backend.in_transaction = False
-        if shard not in self._sticky:
+        if not self.is_sticky(shard):
             self.held.pop(shard, None)
         self._break(f"shard '{shard}' rolled it back")
         if not self.open:
@@ -198,6 +214,7 @@ class Branches:
             return
         del self.held[shard]
         was_in_transaction = backend.in_transaction
+        self._cursors.discard(shard)
         if shard in self._sticky:
             self._sticky.discard(shard)
             raise SessionLost(shard.keyspace, shard.name)
@@ -212,7 +229,7 @@ class Branches:
         for shard, backend in self.open:
             # Closing is the surest rollback, and nothing waits for it. Only a connection that
             # holds state of the session itself must live on; ROLLBACK reaches it.
-            if shard not in self._sticky:
+            if not self.is_sticky(shard):
                 del self.held[shard]
                 shard.pool.discard(backend)
 
@@ -270,7 +287,7 @@ class Branches:
         backend.in_transaction = False
         # One that held state of the session stays, even closed: its next statement must learn
         # that this state is gone.
-        if shard not in self._sticky:
+        if not self.is_sticky(shard):
             self.held.pop(shard, None)
             shard.pool.give(backend)
 
@@ -301,3 +318,4 @@ class Branches:
                 spawn(shard.pool.recycle(backend))
         self.held.clear()
         self._sticky.clear()
+        self._cursors.clear()

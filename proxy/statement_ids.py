@@ -1,0 +1,77 @@
+"""Which statements one backend connection has prepared: text to the server's id. Pure.
+
+Sessions that share a connection share its prepared statements: one that has the same text, in
+the same database and read under the same variables, is the same statement. The server bounds
+how many there are over all connections (`max_prepared_stmt_count`, 16382 by default), so a
+connection keeps those used last. What falls out is closed with the next COM_STMT_PREPARE.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+
+# 64 connections to one server stay below the default of max_prepared_stmt_count.
+KEPT_MAX: Final = 250
+
+
+class StatementKey(NamedTuple):
+    """What makes two prepared statements one.
+
+    reading: the variables under which the text was read, see `Settings.reading`.
+    database: what unqualified names mean.
+    """
+
+    text: bytes
+    database: str | None
+    reading: tuple[str | None, ...]
+
+
+class StatementIds:
+    """The prepared statements of one connection."""
+
+    __slots__ = ("_ids", "_kept_max", "_stale")
+
+    def __init__(self, kept_max: int = KEPT_MAX) -> None:
+        # Least recently used first.
+        self._ids: dict[StatementKey, int] = {}
+        self._kept_max = kept_max
+        self._stale: list[int] = []
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def get(self, key: StatementKey) -> int | None:
+        """Return the server's id of a statement, None when it is not prepared here."""
+        found = self._ids.pop(key, None)
+        if found is not None:
+            self._ids[key] = found
+        return found
+
+    def put(self, key: StatementKey, statement_id: int) -> None:
+        """Keep an id; the one before it of the same statement is stale."""
+        self.drop(key)
+        self._ids[key] = statement_id
+        if len(self._ids) > self._kept_max:
+            self._stale.append(self._ids.pop(next(iter(self._ids))))
+
+    def drop(self, key: StatementKey) -> None:
+        """Forget a statement that must not be executed again."""
+        found = self._ids.pop(key, None)
+        if found is not None:
+            self._stale.append(found)
+
+    def drop_all(self) -> None:
+        """Forget every statement; the server still has them."""
+        self._stale += self._ids.values()
+        self._ids.clear()
+
+    def clear(self) -> None:
+        """Learn that a reset has closed all of them."""
+        self._ids.clear()
+        self._stale.clear()
+
+    def take_stale(self) -> list[int]:
+        """Return and forget the ids that are to be closed."""
+        stale, self._stale = self._stale, []
+        return stale
