@@ -192,7 +192,9 @@ class Executor:
                     raise
                 continue
             done: asyncio.Future[Relay] = loop.create_future()
-            reading = reply.scanner(columns=columns, final=final, answer=answer)
+            reading = reply.scanner(
+                columns=columns, final=final, answer=answer, call=shape.kind is Kind.CALL
+            )
             relay = Relay(reading, backend, self._link, partial(_resolve, done))
             self.relay = relay
             self._active[backend] = shard

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from proxy.net import Link
     from proxy.session_state import SessionState
-    from proxy.wire.response import Relay as RelayScanner
+    from proxy.wire.response import Relay
     from proxy.wire.resultset import Column
     from sqlparse_ext.errors import StreamfromError
 
@@ -141,10 +141,15 @@ class Reply:
         )
 
     def scanner(
-        self, *, columns: bool = True, final: bool = True, answer: Answer = Answer.RESULT
-    ) -> RelayScanner | Resequencer:
+        self,
+        *,
+        columns: bool = True,
+        final: bool = True,
+        answer: Answer = Answer.RESULT,
+        call: bool = False,
+    ) -> Relay | Resequencer:
         """Return what reads a backend's answer so that it continues this one."""
-        if columns and final and self.sequence == 1 and not self.more:
+        if columns and final and self.sequence == 1 and not self.more and not call:
             return relay_for(self._state.capabilities, answer=answer)
         return Resequencer(
             self._state.capabilities,
@@ -153,9 +158,11 @@ class Reply:
             columns=columns,
             final=final,
             more_results=self.more,
+            status=self._state.status,
+            call=call,
         )
 
-    def broke_off(self, scanner: RelayScanner | Resequencer) -> None:
+    def broke_off(self, scanner: Relay | Resequencer) -> None:
         """Go on behind an answer that will not end; an error may follow.
 
         If it breaks off inside a packet, whatever followed would be read as the rest of it:

@@ -19,10 +19,11 @@ from proxy.wire.answer import (
 )
 from proxy.wire.constants import EOF_HEADER, FRAME_BYTES_MAX, HEADER_BYTES, Status
 from proxy.wire.framing import frame
-from proxy.wire.resultset import eof_packet
+from proxy.wire.resultset import eof_packet, parse_ok
 
 
 _CURSOR_EXISTS: Final = int(Status.CURSOR_EXISTS)
+_MORE_RESULTS: Final = int(Status.MORE_RESULTS_EXISTS)
 
 
 class Resequencer(Forwarder):
@@ -33,6 +34,9 @@ class Resequencer(Forwarder):
     columns: False where an earlier shard has already sent them.
     final: False where a later shard follows: the last OK is kept, an ERR is not.
     status: flags for the EOF behind the columns, which no backend sends.
+    call: the answer of a CALL, in which those flags say what kind of result follows (its rows,
+        OUT parameters) and that there are more: they are taken from the result's end where it
+        has one row or none, and one row is held back to see.
     Everything else as in ``Relay``.
 
     ``next_sequence``: what follows the last packet handed out, at any time.
@@ -41,6 +45,7 @@ class Resequencer(Forwarder):
     """
 
     __slots__ = (
+        "_call",
         "_columns",
         "_eof_due",
         "_final",
@@ -61,6 +66,7 @@ class Resequencer(Forwarder):
         forward_trackers: bool = False,
         allows_local_infile: bool = False,
         status: int = Status.AUTOCOMMIT,
+        call: bool = False,
     ) -> None:
         super().__init__(
             capabilities,
@@ -72,7 +78,8 @@ class Resequencer(Forwarder):
         self.next_sequence = sequence & 0xFF
         self._columns = columns
         self._final = final
-        self._server_status = int(status)
+        self._call = call
+        self._server_status = int(status) | (_MORE_RESULTS if call else 0)
         # The EOF behind the columns waits for the packet that follows it: if that is the OK of
         # a cursor, which has no rows, the one takes the place of the other.
         self._eof_due = False
@@ -145,8 +152,11 @@ class Resequencer(Forwarder):
                 first < EOF_HEADER or (first == EOF_HEADER and size == FRAME_BYTES_MAX)
             ):
                 if self._eof_due:
+                    status = self._status_ahead(chunk, stop)
+                    if status is None:
+                        break
                     self._eof_due = False
-                    pieces += (out[start:pos], frame(eof_packet(self._server_status), sequence))
+                    pieces += (out[start:pos], frame(eof_packet(status), sequence))
                     sequence = sequence + 1 & 0xFF
                     start = pos
                 rows += 1
@@ -199,6 +209,18 @@ class Resequencer(Forwarder):
         pieces.append(out[start:end])
         return b"".join(pieces)
 
+    def _status_ahead(self, chunk: bytes, pos: int) -> int | None:
+        """Return the flags of a result whose first row ends at *pos*; None if it takes more bytes."""
+        if not self._call:
+            return self._server_status
+        start = pos + HEADER_BYTES
+        if len(chunk) <= start:
+            return None
+        stop = start + int.from_bytes(chunk[pos : pos + 3], "little")
+        if chunk[start] != EOF_HEADER or stop - start == FRAME_BYTES_MAX:
+            return self._server_status
+        return parse_ok(chunk[start:stop]).status if stop <= len(chunk) else None
+
     def _for_client(self, payload: bytes, state: int) -> list[bytes]:
         """Return what the client gets for a packet that is no row and no definition."""
         if state == COLUMNS:
@@ -207,7 +229,8 @@ class Resequencer(Forwarder):
         if self._eof_due:
             self._eof_due = False
             if not self.status & _CURSOR_EXISTS:
-                packets.append(eof_packet(self._server_status))
+                status = self.status if self._call else self._server_status
+                packets.append(eof_packet(status))
         if self._ok_payload is not payload:
             packets.append(payload)
         elif self._final or state != DONE:
