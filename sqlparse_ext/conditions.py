@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from sqlparse_ext.statements import OPAQUE
+from sqlparse_ext.statements import OPAQUE, Param
 from sqlparse_ext.tokens import split_commas, unquote
 
 
@@ -169,8 +169,9 @@ class _Reader:
 
     def equality(self, name: str, start: int, end: int, operator: str) -> None:
         operand = read_operand(self.tokens, start, end)
-        # `<=> NULL` is IS NULL and not a comparison that never holds.
-        if operand is OPAQUE or (operand is None and operator == "<=>"):
+        # `<=> NULL` is IS NULL and not a comparison that never holds; a `?` may be NULL.
+        is_null = operand is None or isinstance(operand, Param)
+        if operand is OPAQUE or (is_null and operator == "<=>"):
             self.condition_only = False
         else:
             self.add(name, (operand,))
@@ -196,7 +197,7 @@ class _Reader:
 
 
 def read_operand(tokens: list[Token], start: int, end: int) -> Operand:
-    """Return what tokens[start:end] is: one literal, NULL or OPAQUE."""
+    """Return what tokens[start:end] is: one literal, a `?`, NULL or OPAQUE."""
     if end - start != 1:
         return OPAQUE
     token = tokens[start]

@@ -211,27 +211,6 @@ def resultset_head(
     return frames(payloads, sequence)
 
 
-def text_resultset(
-    columns: Sequence[Column],
-    rows: Iterable[Sequence[bytes | None]],
-    *,
-    capabilities: int,
-    status: int,
-    sequence: int = 1,
-    warnings: int = 0,
-) -> bytes:
-    """Return a whole answer, framed, in the form this client reads."""
-    head, sequence = resultset_head(
-        [column_definition(column) for column in columns],
-        capabilities=capabilities,
-        status=status,
-        sequence=sequence,
-    )
-    body = [text_row(values) for values in rows]
-    body.append(end_of_rows(capabilities, status=status, warnings=warnings))
-    return head + frames(body, sequence)[0]
-
-
 # --- read from backends ----------------------------------------------------------------
 
 

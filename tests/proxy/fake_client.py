@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import struct
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from proxy.wire.constants import CACHING_SHA2, PROXY_OFFER, Capability, Status
+from proxy.wire.commands import stmt_execute, stmt_fetch, stmt_prepare
+from proxy.wire.constants import CACHING_SHA2, PROXY_OFFER, Capability, FieldType, Status
+from proxy.wire.execute import Parameter, write_parameters
 from proxy.wire.framing import Framer, frame
 from proxy.wire.handshake import (
     LoginRequest,
@@ -32,6 +35,16 @@ if TYPE_CHECKING:
 
 MODERN = PROXY_OFFER
 OLD = PROXY_OFFER & ~int(Capability.DEPRECATE_EOF | Capability.SESSION_TRACK)
+
+
+def parameter(value: int | bytes | None) -> Parameter:
+    """Return a value as a driver binds it."""
+    if value is None:
+        return Parameter(FieldType.NULL, unsigned=False, data=None)
+    if isinstance(value, int):
+        data = value.to_bytes(8, "little", signed=value < 0)
+        return Parameter(FieldType.LONGLONG, value >= 0, data)
+    return Parameter(FieldType.VAR_STRING, unsigned=False, data=value)
 
 
 class Refused(Exception):
@@ -202,6 +215,50 @@ class Client:
         self.write(frame(payload, 0))
         return (await self.answer())[-1]
 
+    async def prepare(self, sql: str) -> tuple[int, int, int]:
+        """Prepare a statement; return its id and how many parameters and columns. Raises Refused."""
+        self.write(stmt_prepare(sql.encode()))
+        self._framer.next_sequence = 1
+        head = await self.packet()
+        columns, parameters = struct.unpack_from("<HH", head, 5)
+        for count in (parameters, columns):
+            for _ in range(count):
+                await self.packet()
+            if count and not self.capabilities & Capability.DEPRECATE_EOF:
+                assert (await self.packet())[0] == 0xFE
+        return int.from_bytes(head[1:5], "little"), parameters, columns
+
+    def send_execute(
+        self, statement_id: int, *values: int | bytes | None, flags: int = 0
+    ) -> None:
+        """Send an execution and do not wait."""
+        self.write(
+            stmt_execute(statement_id, flags, write_parameters(list(map(parameter, values))))
+        )
+
+    async def execute(
+        self, statement_id: int, *values: int | bytes | None, flags: int = 0
+    ) -> Result:
+        """Execute a statement; its rows come as payloads of one value."""
+        self.send_execute(statement_id, *values, flags=flags)
+        return await self.binary_answer()
+
+    async def binary_answer(self) -> Result:
+        """Return the answer to an execution."""
+        self._framer.next_sequence = 1
+        return await self._result(binary=True)
+
+    async def fetch(self, statement_id: int, rows: int) -> Result:
+        """Fetch rows of a cursor."""
+        self.write(stmt_fetch(statement_id, rows))
+        self._framer.next_sequence = 1
+        result = Result()
+        try:
+            await self._rows(result, binary=True)
+        except Refused as refused:
+            result.error = refused.error
+        return result
+
     async def answer(self) -> list[Result]:
         """Return all results of the answer to one command."""
         self._framer.next_sequence = 1
@@ -221,7 +278,7 @@ class Client:
         """Return the next row of an endless answer. Raises Refused where it ends."""
         return tuple(parse_text_row(await self.packet()))
 
-    async def _result(self) -> Result:
+    async def _result(self, *, binary: bool = False) -> Result:
         result = Result()
         try:
             first = await self.packet()
@@ -229,28 +286,38 @@ class Client:
                 result.ok = parse_ok(first)
                 result.status = result.ok.status
                 return result
-            result.columns = await self._columns(first)
-            while True:
-                payload = await self.packet()
-                if payload[0] == 0xFE and len(payload) < 0xFFFFFF:
-                    if self.capabilities & Capability.DEPRECATE_EOF:
-                        result.status = parse_ok(payload).status
-                    else:
-                        assert len(payload) == 5
-                        result.status = int.from_bytes(payload[3:5], "little")
-                    return result
-                result.rows.append(tuple(parse_text_row(payload)))
+            result.columns = first[0]
+            result.status = await self._definitions(first[0])
+            if not result.status & Status.CURSOR_EXISTS:
+                await self._rows(result, binary=binary)
         except Refused as refused:
             result.error = refused.error
-            return result
+        return result
 
-    async def _columns(self, first: bytes) -> int:
-        columns = first[0]
+    async def _rows(self, result: Result, *, binary: bool) -> None:
+        while True:
+            payload = await self.packet()
+            if payload[0] == 0xFE and len(payload) < 0xFFFFFF:
+                result.status = self._end(payload)
+                return
+            result.rows.append((payload,) if binary else tuple(parse_text_row(payload)))
+
+    def _end(self, payload: bytes) -> int:
+        if self.capabilities & Capability.DEPRECATE_EOF:
+            return parse_ok(payload).status
+        assert len(payload) == 5
+        return int.from_bytes(payload[3:5], "little")
+
+    async def _definitions(self, columns: int) -> int:
         for _ in range(columns):
             await self.packet()
-        if not self.capabilities & Capability.DEPRECATE_EOF:
-            assert (await self.packet())[0] == 0xFE
-        return columns
+        if self.capabilities & Capability.DEPRECATE_EOF:
+            return 0
+        return self._end(await self.packet())
+
+    async def _columns(self, first: bytes) -> int:
+        await self._definitions(first[0])
+        return first[0]
 
     async def packet(self) -> bytes:
         """Return the next payload. Raises Refused for an ERR, EOFError at the end."""

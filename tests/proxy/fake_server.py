@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from proxy.config_values import Secret
 from proxy.dsn import Dsn, SslMode
 from proxy.wire.auth import Account, Authenticated, Authenticator, nonce_from
+from proxy.wire.binary_rows import BinaryRows
 from proxy.wire.constants import (
     CHARSETS,
     PROXY_OFFER,
@@ -25,8 +26,10 @@ from proxy.wire.constants import (
     Status,
     TrackerKind,
 )
+from proxy.wire.execute import read_parameters, value_of
 from proxy.wire.framing import frame, frames
 from proxy.wire.handshake import Greeting
+from proxy.wire.prepare import PARAMETER_DEFINITION, prepare_answer
 from proxy.wire.resultset import (
     Column,
     Tracker,
@@ -133,7 +136,8 @@ class FakeServer:
 
     Attributes:
         heard: every command of a relay connection, in order, as text: SQL, or RESET, QUIT,
-            INIT_DB <name>, PING.
+            INIT_DB <name>, PING, PREPARE <sql>, EXECUTE <sql> <values>, FETCH <rows>,
+            LONG_DATA <parameter> <bytes>, CLOSE <sql>.
         controlled: the same of the driver's connections.
         connections: the open ones, by id.
         logins: how many relay connections have logged in so far.
@@ -261,6 +265,11 @@ class Connection(asyncio.Protocol):
         self.in_transaction = False
         self.last_insert_id = 0
         self.was_killed = asyncio.Event()
+        # Prepared statements by id: the text, and the long data of its next execution.
+        self.prepared: dict[int, tuple[str, dict[int, bytearray]]] = {}
+        self.cursors: dict[int, list[bytes]] = {}
+        self.last_id = 100 * self.id
+        self.is_binary = False
         self._server = server
         self._commands: asyncio.Queue[CommandReceived] = asyncio.Queue()
         self._worker: asyncio.Task[None] | None = None
@@ -364,7 +373,23 @@ class Connection(asyncio.Protocol):
                 self.user_variables.clear()
                 self.in_transaction = False
                 self.last_insert_id = 0
+                self.prepared.clear()
                 await self._answer(self._server.answer_to("RESET") or Ok(), "")
+            case Command.STMT_PREPARE:
+                self._note(f"PREPARE {rest}")
+                await self._prepare(rest)
+            case Command.STMT_EXECUTE:
+                await self._execute(payload)
+            case Command.STMT_SEND_LONG_DATA:
+                number = int.from_bytes(payload[5:7], "little")
+                self._note(f"LONG_DATA {number} {len(payload) - 7}")
+                _, long_data = self.prepared[int.from_bytes(payload[1:5], "little")]
+                long_data.setdefault(number, bytearray()).extend(payload[7:])
+            case Command.STMT_CLOSE:
+                if found := self.prepared.pop(int.from_bytes(payload[1:5], "little"), None):
+                    self._note(f"CLOSE {found[0]}")
+            case Command.STMT_FETCH:
+                await self._fetch(payload)
             case Command.FIELD_LIST:
                 self._note("FIELD_LIST " + rest.rstrip("\0"))
                 end = end_of_rows(self._wire.capabilities, status=self._status)
@@ -379,6 +404,66 @@ class Connection(asyncio.Protocol):
             case other:
                 self._note(f"COMMAND {other}")
                 await self._answer(Error(1047, "Unknown command", "08S01"), "")
+
+    async def _prepare(self, sql: str) -> None:
+        answer = self._server.answer_to(f"PREPARE {sql}")
+        if isinstance(answer, Error | HangUp | Silence):
+            await self._answer(answer, "")
+            return
+        self.last_id += 1
+        self.prepared[self.last_id] = sql, {}
+        rows = self._server.answer_to(sql) or self._own_prepared(sql)
+        names = rows.columns if isinstance(rows, Rows) else ()
+        columns = [column_definition(Column(name)) for name in names]
+        framed, _ = prepare_answer(
+            self.last_id,
+            [PARAMETER_DEFINITION] * sql.count("?"),
+            columns,
+            capabilities=self._wire.capabilities,
+            status=self._status,
+        )
+        self._transport.write(framed)
+
+    def _own_prepared(self, sql: str) -> Answer:
+        return rows_of(1) if sql.lstrip().upper().startswith("SELECT") else Ok()
+
+    async def _execute(self, payload: bytes) -> None:
+        found = self.prepared.get(int.from_bytes(payload[1:5], "little"))
+        if found is None:
+            await self._answer(Error(1243, "Unknown prepared statement handler"), "")
+            return
+        sql, long_data = found
+        parameters = read_parameters(payload[10:], sql.count("?"), b"", long_data)
+        values = [value_of(parameter) for parameter in parameters]
+        self._note(f"EXECUTE {sql} {values}" if values else f"EXECUTE {sql}")
+        long_data.clear()
+        answer = self._server.answer_to(sql) or self._own(sql)
+        if payload[5] and isinstance(answer, Rows):
+            self.cursors[int.from_bytes(payload[1:5], "little")] = [
+                BinaryRows([column_definition(Column(name)) for name in answer.columns]).encode(
+                    row
+                )
+                for row in answer.rows
+            ]
+            head = self._payloads(Rows(answer.columns), self._status)[:-1]
+            end = end_of_rows(
+                self._wire.capabilities, status=self._status | Status.CURSOR_EXISTS
+            )
+            self._transport.write(frames([*head, end], 1)[0])
+            return
+        self.is_binary = True
+        await self._answer(answer, sql)
+        self.is_binary = False
+
+    async def _fetch(self, payload: bytes) -> None:
+        statement_id = int.from_bytes(payload[1:5], "little")
+        count = int.from_bytes(payload[5:9], "little")
+        self._note(f"FETCH {count}")
+        rows = self.cursors[statement_id]
+        batch, self.cursors[statement_id] = rows[:count], rows[count:]
+        status = self._status | (Status.LAST_ROW_SENT if len(rows) < count else 0)
+        end = end_of_rows(self._wire.capabilities, status=status)
+        self._transport.write(frames([*batch, end], 1)[0])
 
     def _note(self, text: str) -> None:
         self.heard.append(text)
@@ -575,7 +660,8 @@ class Connection(asyncio.Protocol):
                 ]
                 head, _ = resultset_head(definitions, capabilities=flags, status=status)
                 payloads = _unframed(head)
-                payloads += [text_row(values) for values in part.rows]
+                encode = BinaryRows(definitions).encode if self.is_binary else text_row
+                payloads += map(encode, part.rows)
                 if part.then is not None:
                     return payloads + self._payloads(part.then, status)
                 return [

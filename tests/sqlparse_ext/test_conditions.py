@@ -68,7 +68,7 @@ def test_conditions_that_bound_the_rows(where, expected):
         "id = _latin1'a'",
         "id = b",
         "id = @x",
-        "id = ?",
+        "id <=> ?",
         "id = TRUE",
         "id IN (1, b)",
         "id IN (SELECT 5)",

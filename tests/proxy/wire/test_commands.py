@@ -62,6 +62,15 @@ def test_noise_raises_nothing_but_wire_errors(payload):
         (commands.reset_connection(), commands.ResetConnection()),
         (set_option(0), commands.SetOption(multi_statements=True)),
         (set_option(1), commands.SetOption(multi_statements=False)),
+        (commands.stmt_prepare(b"select ?"), commands.StmtPrepare(b"select ?")),
+        (commands.stmt_execute(7, 1, b"rest"), commands.StmtExecute(7, 1, b"rest")),
+        (
+            commands.stmt_send_long_data(7, 2, b"data"),
+            commands.StmtSendLongData(7, 2, b"data"),
+        ),
+        (commands.stmt_close(7), commands.StmtClose(7)),
+        (commands.stmt_reset(7), commands.StmtReset(7)),
+        (commands.stmt_fetch(7, 10), commands.StmtFetch(7, 10)),
     ],
 )
 def test_what_is_sent_reads_as_what_it_means(packet, command):

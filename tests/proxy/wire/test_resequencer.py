@@ -176,3 +176,22 @@ def test_what_follows_the_answer_is_left_alone():
 def test_noise_raises_nothing_but_wire_errors(data, capabilities):
     with contextlib.suppress(WireError):
         Resequencer(capabilities, allows_local_infile=True).feed(data)
+
+
+@given(
+    rows=st.integers(0, 3),
+    places=places,
+    status=st.sampled_from([Status.MORE_RESULTS_EXISTS, Status.PS_OUT_PARAMS]),
+)
+def test_an_old_client_is_told_behind_the_columns_what_result_of_a_call_this_is(
+    rows, places, status
+):
+    flags = status | Status.MORE_RESULTS_EXISTS | Status.AUTOCOMMIT
+    parts = [Rows((DEFINITION,), (text_row([b"1"]),) * rows, Done(status=flags)), Done()]
+    reader = Resequencer(OLD, call=True)
+    out = b"".join(map(reader.feed, cut(backend_stream(parts), places)))
+    known = flags if rows < 2 else Status.MORE_RESULTS_EXISTS | Status.AUTOCOMMIT
+    head = [column_count(1), DEFINITION, eof_packet(known)]
+    body = [text_row([b"1"])] * rows + [eof_packet(flags)]
+    assert out.startswith(frames([*head, *body], 1)[0])
+    assert reader.done

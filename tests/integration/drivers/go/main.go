@@ -1,0 +1,174 @@
+// What a Go program does with prepared statements: go-sql-driver prepares whatever has parameters.
+//
+// Usage: driver PORT DATABASE. Prints "ok", or what went wrong, and exits with 1.
+package main
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+)
+
+func check(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+func expect(what string, got, wanted any) {
+	if fmt.Sprint(got) != fmt.Sprint(wanted) {
+		panic(fmt.Sprintf("%s: got %v, wanted %v", what, got, wanted))
+	}
+}
+
+func main() {
+	defer func() {
+		if fault := recover(); fault != nil {
+			fmt.Println(fault)
+			os.Exit(1)
+		}
+	}()
+	db, err := sql.Open("mysql", fmt.Sprintf("root@tcp(127.0.0.1:%s)/%s?parseTime=true", os.Args[1], os.Args[2]))
+	check(err)
+	defer db.Close()
+	types(db)
+	repeated(db)
+	transactions(db)
+	faults(db)
+	stream(db)
+	fmt.Println("ok")
+}
+
+func types(db *sql.DB) {
+	moment := time.Date(2026, 1, 2, 3, 4, 5, 678000, time.UTC)
+	big := bytes.Repeat([]byte{0, 255, '\'', '\\'}, 300_000)
+	_, err := db.Exec(
+		"INSERT INTO item (id, unsigned_value, name, price, ratio, moment, body) VALUES (?, ?, ?, ?, ?, ?, ?)",
+		1, uint64(math.MaxUint64), "hällo 🎉", "123.45000", 0.1, moment, big)
+	check(err)
+	_, err = db.Exec("INSERT INTO item (id, name) VALUES (?, ?), (?, ?)", 4, nil, 7, "")
+	check(err)
+	row := db.QueryRow(
+		"SELECT unsigned_value, name, price, ratio, moment, body FROM item WHERE id = ?", 1)
+	var number uint64
+	var name, price string
+	var ratio float64
+	var when time.Time
+	var body []byte
+	check(row.Scan(&number, &name, &price, &ratio, &when, &body))
+	expect("unsigned", number, uint64(math.MaxUint64))
+	expect("name", name, "hällo 🎉")
+	expect("price", price, "123.45000")
+	expect("ratio", ratio, 0.1)
+	expect("moment", when, moment)
+	expect("body", bytes.Equal(body, big), true)
+	var nothing sql.NullString
+	check(db.QueryRow("SELECT name FROM item WHERE id = ?", 4).Scan(&nothing))
+	expect("NULL", nothing.Valid, false)
+	expect("no row", db.QueryRow("SELECT id FROM item WHERE id = ?", 5).Scan(&number), sql.ErrNoRows)
+}
+
+func repeated(db *sql.DB) {
+	statement, err := db.Prepare("SELECT id FROM item WHERE id >= ? AND id < ?")
+	check(err)
+	defer statement.Close()
+	var group sync.WaitGroup
+	failures := make(chan any, 8)
+	for worker := 0; worker < 8; worker++ {
+		group.Add(1)
+		go func() {
+			defer group.Done()
+			defer func() {
+				if fault := recover(); fault != nil {
+					failures <- fault
+				}
+			}()
+			for turn := 0; turn < 50; turn++ {
+				rows, err := statement.Query(1, 5-turn%2)
+				check(err)
+				count := 0
+				for rows.Next() {
+					count++
+				}
+				check(rows.Err())
+				expect("rows", count, 2-turn%2)
+			}
+		}()
+	}
+	group.Wait()
+	close(failures)
+	for fault := range failures {
+		panic(fault)
+	}
+}
+
+func transactions(db *sql.DB) {
+	for _, commits := range []bool{false, true} {
+		tx, err := db.Begin()
+		check(err)
+		statement, err := tx.Prepare("UPDATE item SET name = ? WHERE id = ?")
+		check(err)
+		_, err = statement.Exec("changed", 7)
+		check(err)
+		var name string
+		check(tx.QueryRow("SELECT name FROM item WHERE id = ?", 7).Scan(&name))
+		expect("inside", name, "changed")
+		wanted := ""
+		if commits {
+			check(tx.Commit())
+			wanted = "changed"
+		} else {
+			check(tx.Rollback())
+		}
+		check(db.QueryRow("SELECT name FROM item WHERE id = ?", 7).Scan(&name))
+		expect("after", name, wanted)
+	}
+}
+
+func faults(db *sql.DB) {
+	var refusal *mysql.MySQLError
+	_, err := db.Exec("INSERT INTO item (id, name) VALUES (?, ?)", 1, "again")
+	expect("an error", errors.As(err, &refusal), true)
+	expect("duplicate", refusal.Number, 1062)
+	_, err = db.Prepare("SELECT nothing FROM item")
+	expect("an error", errors.As(err, &refusal), true)
+	expect("unknown column", refusal.Number, 1054)
+}
+
+func stream(db *sql.DB) {
+	_, err := db.Exec("INSERT INTO my_message (id, message) VALUES (?, ?), (?, ?)", 1, "one", 4, "four")
+	check(err)
+	watch, stop := context.WithTimeout(context.Background(), 20*time.Second)
+	defer stop()
+	statement, err := db.PrepareContext(watch, "STREAM * FROM my_message")
+	check(err)
+	rows, err := statement.QueryContext(watch)
+	check(err)
+	seen := []string{}
+	for len(seen) < 2 && rows.Next() {
+		var id int64
+		var message string
+		check(rows.Scan(&id, &message))
+		seen = append(seen, fmt.Sprint(id, message))
+		acked, err := db.Exec(
+			"UPDATE my_message SET time_acked = ?, time_next = NULL WHERE id IN (?) AND time_acked IS NULL",
+			time.Now().UnixNano(), id)
+		check(err)
+		count, err := acked.RowsAffected()
+		check(err)
+		expect("acked", count, 1)
+	}
+	expect("messages", strings.Contains(strings.Join(seen, " "), "1one") || strings.Contains(strings.Join(seen, " "), "1 one"), true)
+	expect("messages", len(seen), 2)
+	stop()
+	rows.Close()
+}

@@ -1,0 +1,483 @@
+import re
+
+import pytest
+
+from proxy.wire.commands import stmt_close, stmt_reset, stmt_send_long_data
+from proxy.wire.constants import Status
+from proxy.wire.execute import write_parameters
+from proxy.wire.framing import frame
+from proxy.wire.resultset import parse_text_row
+from tests.proxy.fake_client import MODERN, OLD, Refused, parameter
+from tests.proxy.fake_server import Error, HangUp, Ok, Rows, rows_of, until
+from tests.proxy.house import add_message_table, claimed, running_proxy
+from tests.proxy.keyspaces import HIGH
+
+
+LAST = 0xFFFFFFFF
+
+
+def told(server, *kinds):
+    """Return what the relay connections of *server* were told, of these kinds."""
+    return [text for text in server.heard if text.startswith(kinds)]
+
+
+def value(row):
+    """Return the one VAR_STRING of a binary row."""
+    (payload,) = row
+    assert payload[:2] == b"\0\0"
+    return parse_text_row(payload[2:])[0]
+
+
+@pytest.fixture(params=[MODERN, OLD], ids=["modern", "old"])
+def capabilities(request):
+    return request.param
+
+
+async def test_a_statement_is_prepared_and_executed(server, capabilities):
+    async with running_proxy(server) as house:
+        client = await house.client(capabilities=capabilities)
+        statement, parameters, columns = await client.prepare("SELECT a FROM t WHERE id = ?")
+        assert (statement, parameters, columns) == (1, 1, 1)
+        server.on("SELECT a", rows_of("x", "y"))
+        for _ in range(2):
+            result = await client.execute(statement, 5)
+            assert [value(row) for row in result.rows] == [b"x", b"y"]
+    assert told(server, "PREPARE", "EXECUTE") == [
+        "PREPARE SELECT a FROM t WHERE id = ?",
+        "EXECUTE SELECT a FROM t WHERE id = ? [5]",
+        "EXECUTE SELECT a FROM t WHERE id = ? [5]",
+    ]
+
+
+async def test_types_may_be_left_out_the_second_time(server):
+    async with running_proxy(server) as house:
+        client = await house.client()
+        statement, _, _ = await client.prepare("UPDATE t SET a = ?")
+        await client.execute(statement, 5)
+        body = write_parameters([parameter(6)])
+        bare = body[:1] + b"\0" + body[4:]
+        client.write(frame(b"\x17\x01\0\0\0\0\x01\0\0\0" + bare, 0))
+        assert (await client.binary_answer()).ok
+    assert told(server, "EXECUTE")[-1] == "EXECUTE UPDATE t SET a = ? [6]"
+
+
+async def test_parameters_that_are_cut_are_refused_and_the_session_goes_on(server):
+    async with running_proxy(server) as house:
+        client = await house.client()
+        await client.prepare("UPDATE t SET a = ?")
+        client.write(frame(b"\x17\x01\0\0\0\0\x01\0\0\0\0", 0))
+        assert (await client.binary_answer()).code == 1210
+        assert (await client.execute(1, 5)).ok
+    assert told(server, "EXECUTE") == ["EXECUTE UPDATE t SET a = ? [5]"]
+
+
+async def test_a_connection_that_changed_hands_is_prepared_on_where_need_be(server):
+    async with running_proxy(server, pool_size=1) as house:
+        clients = [await house.client() for _ in range(2)]
+        ids = [(await client.prepare("SELECT ?"))[0] for client in clients]
+        for _ in range(3):
+            for client, statement in zip(clients, ids, strict=True):
+                assert (await client.execute(statement, 1)).rows
+    assert server.logins == 1
+    # The text is the same, so is the statement: each session asked once, and that was enough.
+    assert len(told(server, "PREPARE")) == 2
+
+
+async def test_a_reset_makes_statements_be_prepared_again(server):
+    async with running_proxy(server, pool_size=1) as house:
+        first, second = await house.client(), await house.client()
+        await first.prepare("SELECT ?")
+        await second.query("INSERT INTO t VALUES (1)")
+        server.once("INSERT", Ok(last_insert_id=7))
+        await second.query("INSERT INTO t VALUES (1)")
+        assert (await first.execute(1, 5)).rows
+    assert "RESET" in server.heard
+    assert len(told(server, "PREPARE")) == 2
+
+
+async def test_a_lost_connection_is_replaced_outside_a_transaction(server):
+    async with running_proxy(server) as house:
+        client = await house.client()
+        await client.prepare("SELECT ?")
+        server.break_connections()
+        await until(lambda: not server.relays)
+        assert (await client.execute(1, 5)).rows
+        server.once("SELECT ?", HangUp())
+        assert (await client.execute(1, 6)).rows
+
+
+async def test_a_write_that_broke_off_is_not_sent_again(server):
+    async with running_proxy(server) as house:
+        client = await house.client()
+        await client.prepare("UPDATE t SET a = ?")
+        server.once("UPDATE", HangUp())
+        assert "lost the connection" in (await client.execute(1, 5)).message
+    assert len(told(server, "EXECUTE")) == 1
+
+
+async def test_a_statement_that_the_server_forgot_is_prepared_anew(server):
+    async with running_proxy(server) as house:
+        client = await house.client()
+        await client.prepare("SELECT ?")
+        for connection in server.relays:
+            connection.prepared.clear()
+        assert (await client.execute(1, 5)).rows
+        server.once("SELECT", Error(1615, "needs to be re-prepared"))
+        assert (await client.execute(1, 5)).rows
+
+
+async def test_a_transaction_keeps_its_connection(server):
+    async with running_proxy(server) as house:
+        client, other = await house.client(), await house.client()
+        await client.prepare("UPDATE t SET a = ?")
+        await client.query("BEGIN")
+        await client.execute(1, 5)
+        await other.query("SELECT 1")
+        await client.execute(1, 6)
+        await client.query("COMMIT")
+        connection = next(c for c in server.relays if "BEGIN" in c.heard)
+        assert [text for text in connection.heard if "5]" in text or "6]" in text] == [
+            "EXECUTE UPDATE t SET a = ? [5]",
+            "EXECUTE UPDATE t SET a = ? [6]",
+        ]
+
+
+@pytest.mark.parametrize("sql", ["BEGIN", "USE plain", "SET @a = 1", "COMMIT", "ROLLBACK"])
+async def test_what_the_proxy_does_itself_can_be_prepared(server, sql):
+    async with running_proxy(server) as house:
+        client = await house.client()
+        assert await client.prepare(sql) == (1, 0, 0)
+        assert (await client.execute(1)).ok
+
+
+async def test_a_transaction_can_be_begun_by_an_execution(server):
+    async with running_proxy(server) as house:
+        client = await house.client()
+        begin, _, _ = await client.prepare("BEGIN")
+        result = await client.execute(begin)
+        assert result.status & Status.IN_TRANS
+
+
+async def test_the_proxys_own_rows_are_binary(server, capabilities):
+    async with running_proxy(server) as house:
+        client = await house.client(capabilities=capabilities)
+        statement, _, columns = await client.prepare("SHOW DATABASES")
+        assert columns == 1
+        rows = (await client.execute(statement)).rows
+        assert [value(row) for row in rows] == [b"information_schema", b"plain"]
+        statement, _, _ = await client.prepare("SELECT CONNECTION_ID()")
+        ((row,),) = (await client.execute(statement)).rows
+        assert row is not None
+        assert len(row) == 2 + 8
+
+
+@pytest.mark.parametrize(
+    ("sql", "code"),
+    [("", 1065), ("SELECT 1; SELECT 2", 1064), ("STREAM nothing", 1064)],
+)
+async def test_what_cannot_be_prepared_is_told_at_once(server, sql, code):
+    async with running_proxy(server) as house:
+        client = await house.client()
+        with pytest.raises(Refused) as refused:
+            await client.prepare(sql)
+        assert refused.value.error.code == code
+        assert (await client.execute(LAST)).code == 1243
+
+
+async def test_a_servers_refusal_is_passed_on(server):
+    server.once("PREPARE SELEC", Error(1064, "near SELEC", "42000"))
+    async with running_proxy(server) as house:
+        client = await house.client()
+        with pytest.raises(Refused, match="near SELEC"):
+            await client.prepare("SELEC")
+        assert (await client.prepare("SELECT 1"))[0] == 1
+
+
+async def test_commands_sent_ahead_find_the_statement_they_mean(server):
+    async with running_proxy(server) as house:
+        client = await house.client()
+        client.write(frame(b"\x16SELECT ?", 0))
+        client.send_execute(LAST, 5)
+        client.write(stmt_close(LAST))
+        client.write(frame(b"\x0e", 0))
+        # The answers: id, one parameter, one column.
+        client._framer.next_sequence = 1
+        for _ in range(3):
+            await client.packet()
+        assert (await client.binary_answer()).rows
+        assert (await client.answer())[-1].ok
+        assert (await client.execute(LAST, 5)).code == 1243
+
+
+@pytest.mark.parametrize("command", [stmt_reset(9), frame(b"\x1c\x09\0\0\0\x01\0\0\0", 0)])
+async def test_an_unknown_id_is_an_error(server, command):
+    async with running_proxy(server) as house:
+        client = await house.client()
+        client.write(command)
+        assert (await client.answer())[-1].code == 1243
+        assert (await client.execute(9)).code == 1243
+
+
+async def test_closing_what_is_not_there_has_no_answer(server):
+    async with running_proxy(server) as house:
+        client = await house.client()
+        client.write(stmt_close(9) * 2000 + stmt_send_long_data(9, 0, b"x"))
+        assert (await client.query("SELECT 1")).rows
+
+
+async def test_long_data_pins_no_connection_and_is_used_once(server):
+    async with running_proxy(server, pool_size=1) as house:
+        client, other = await house.client(), await house.client()
+        await client.prepare("INSERT INTO t VALUES (?, ?)")
+        client.write(stmt_send_long_data(1, 1, b"abc") + stmt_send_long_data(1, 1, b"def"))
+        assert (await other.query("SELECT 1")).rows
+        long = write_parameters([parameter(1), parameter(None)])
+        client.write(frame(b"\x17\x01\0\0\0\0\x01\0\0\0" + long, 0))
+        assert (await client.binary_answer()).ok
+        assert (await client.execute(1, 1, b"short")).ok
+    assert told(server, "LONG_DATA", "EXECUTE") == [
+        "LONG_DATA 1 6",
+        "EXECUTE INSERT INTO t VALUES (?, ?) [1, b'abcdef']",
+        "EXECUTE INSERT INTO t VALUES (?, ?) [1, b'short']",
+    ]
+
+
+async def test_too_much_long_data_is_told_by_the_execution(server):
+    async with running_proxy(server, max_allowed_packet_bytes=1000) as house:
+        client = await house.client()
+        await client.prepare("SELECT ?")
+        client.write(stmt_send_long_data(1, 0, b"x" * 900) * 2)
+        assert "longer than 'max_allowed_packet'" in (await client.execute(1, 5)).message
+        client.write(stmt_send_long_data(1, 8, b"x"))
+        assert (await client.execute(1, 5)).code == 1210
+        client.write(stmt_send_long_data(1, 8, b"x") + stmt_reset(1))
+        assert (await client.answer())[-1].ok
+        assert (await client.execute(1, 5)).rows
+
+
+async def test_a_cursor_gives_rows_when_they_are_asked_for(server, capabilities):
+    server.on("SELECT a", rows_of(1, 2, 3, column="a"))
+    async with running_proxy(server, pool_size=2) as house:
+        client, other = await house.client(capabilities=capabilities), await house.client()
+        await client.prepare("SELECT a FROM t")
+        result = await client.execute(1, flags=1)
+        assert (result.rows, result.status & Status.CURSOR_EXISTS) == ([], 0x40)
+        for _ in range(3):
+            await other.query("SELECT 1")
+        batch = await client.fetch(1, 2)
+        assert [value(row) for row in batch.rows] == [b"1", b"2"]
+        batch = await client.fetch(1, 2)
+        assert [value(row) for row in batch.rows] == [b"3"]
+        assert batch.status & Status.LAST_ROW_SENT
+        assert (await client.fetch(1, 2)).code == 1421
+        await until(lambda: told(server, "CLOSE SELECT a"))
+
+
+async def test_an_open_cursor_keeps_its_connection_until_it_is_closed(server):
+    server.on("SELECT a", rows_of(1, 2, column="a"))
+    async with running_proxy(server, pool_size=1, pool_timeout_s=0.1) as house:
+        client, other = await house.client(), await house.client()
+        await client.prepare("SELECT a FROM t")
+        await client.execute(1, flags=1)
+        assert "no free connection" in (await other.query("SELECT 1")).message
+        client.write(stmt_reset(1))
+        assert (await client.answer())[-1].ok
+        assert (await other.query("SELECT 1")).rows
+        await client.execute(1, flags=1)
+        client.write(stmt_close(1))
+        assert (await other.query("SELECT 1")).rows
+
+
+async def test_two_cursors_on_the_same_text_do_not_meet(server):
+    server.on("SELECT a", rows_of(1, 2, column="a"))
+    async with running_proxy(server) as house:
+        client = await house.client()
+        for statement in (1, 2):
+            await client.prepare("SELECT a FROM t")
+            await client.execute(statement, flags=1)
+        assert [value(r) for r in (await client.fetch(1, 1)).rows] == [b"1"]
+        assert [value(r) for r in (await client.fetch(2, 1)).rows] == [b"1"]
+        assert [value(r) for r in (await client.fetch(1, 1)).rows] == [b"2"]
+        # The connection stays for the second when the first is closed.
+        client.write(stmt_close(1))
+        assert [value(r) for r in (await client.fetch(2, 1)).rows] == [b"2"]
+
+
+async def test_the_rows_of_a_cursor_die_with_their_connection(server):
+    server.on("SELECT a", rows_of(1, 2, column="a"))
+    async with running_proxy(server) as house:
+        client = await house.client()
+        await client.prepare("SELECT a FROM t")
+        await client.execute(1, flags=1)
+        server.break_connections()
+        await until(lambda: not server.relays)
+        assert (await client.fetch(1, 1)).code == 1421
+        assert (await client.execute(1)).rows
+
+
+@pytest.mark.parametrize("change", ["reset", "user"])
+async def test_a_new_session_has_no_statements(server, change):
+    server.on("SELECT a", rows_of(1, 2, column="a"))
+    async with running_proxy(server) as house:
+        client = await house.client()
+        await client.prepare("SELECT a FROM t")
+        await client.execute(1, flags=1)
+        if change == "reset":
+            await client.command(b"\x1f")
+        else:
+            await client.change_user("root", database="plain")
+        assert (await client.execute(1)).code == 1243
+        assert (await client.prepare("SELECT 1"))[0] in {1, 2}
+
+
+async def test_a_statement_runs_where_it_was_prepared(server, other_server):
+    async with running_proxy(server, other_server) as house:
+        client = await house.client("plain")
+        await client.prepare("SELECT a FROM t")
+        await client.query("USE commerce")
+        assert (await client.execute(1)).rows
+    assert "EXECUTE SELECT a FROM t" in server.heard
+    assert not told(other_server, "EXECUTE")
+
+
+# --- routing --------------------------------------------------------------------------------
+
+
+async def test_the_values_bound_decide_the_shard(server, other_server):
+    async with running_proxy(server, other_server) as house:
+        client = await house.client("commerce")
+        await client.prepare("SELECT a FROM t WHERE id = ?")
+        for number in (5, HIGH + 5, b"7"):
+            assert (await client.execute(1, number)).rows
+    assert told(server, "EXECUTE") == [
+        "EXECUTE SELECT a FROM t WHERE id = ? [5]",
+        "EXECUTE SELECT a FROM t WHERE id = ? [b'7']",
+    ]
+    assert told(other_server, "EXECUTE") == [
+        f"EXECUTE SELECT a FROM t WHERE id = ? [{HIGH + 5}]"
+    ]
+
+
+async def test_a_query_over_shards_gives_the_rows_of_all(server, other_server, capabilities):
+    server.on("SELECT a", rows_of("low", column="a"))
+    other_server.on("SELECT a", rows_of("high", column="a"))
+    async with running_proxy(server, other_server) as house:
+        client = await house.client("commerce", capabilities=capabilities)
+        await client.prepare("SELECT a FROM t WHERE id IN (?, ?)")
+        for flags in (0, 1):
+            result = await client.execute(1, 5, HIGH, flags=flags)
+            assert [value(row) for row in result.rows] == [b"low", b"high"]
+
+
+async def test_rows_of_several_shards_are_split_with_their_parameters(server, other_server):
+    async with running_proxy(server, other_server) as house:
+        client = await house.client("commerce")
+        await client.prepare("INSERT INTO t (id, a) VALUES (?, ?), (?, ?), (?, ?)")
+        result = await client.execute(1, 1, b"a", HIGH, None, 2, b"it's")
+        assert result.ok
+        assert result.ok.affected_rows == 2
+    assert "INSERT INTO t (id, a) VALUES (1, 'a'),(2, 'it''s')" in server.heard
+    assert f"INSERT INTO t (id, a) VALUES ({HIGH}, NULL)" in other_server.heard
+
+
+async def test_a_write_to_all_shards_has_its_values_put_in(server, other_server):
+    async with running_proxy(server, other_server) as house:
+        client = await house.client("commerce")
+        await client.prepare("UPDATE t SET a = ?")
+        assert (await client.execute(1, b"x")).ok
+    for each in (server, other_server):
+        assert "UPDATE t SET a = 'x'" in each.heard
+
+
+@pytest.mark.parametrize("sql", ["SELECT a FROM t ORDER BY a", "CALL p()"])
+async def test_what_several_shards_never_can_is_refused_at_once(server, other_server, sql):
+    async with running_proxy(server, other_server) as house:
+        client = await house.client("commerce")
+        with pytest.raises(Refused, match="unsupported: "):
+            await client.prepare(sql)
+
+
+async def test_what_several_shards_cannot_do_is_refused_for_values_of_several(
+    server, other_server
+):
+    async with running_proxy(server, other_server) as house:
+        client = await house.client("commerce")
+        await client.prepare("SELECT a FROM t WHERE id IN (?, ?) ORDER BY a")
+        assert "unsupported: ORDER BY" in (await client.execute(1, 5, HIGH)).message
+        assert (await client.execute(1, 5, 6)).rows
+
+
+# --- message tables -------------------------------------------------------------------------
+
+
+async def streaming(house, server, *rows):
+    """Return a client that reads a prepared STREAM, to which these rows are due."""
+    client = await house.client()
+    await client.prepare("STREAM * FROM msg")
+    client.send_execute(1)
+    await client.head()
+    return client
+
+
+async def test_a_stream_is_prepared_and_gives_binary_rows(server):
+    add_message_table(server)
+    async with running_proxy(server) as house:
+        client = await house.client()
+        assert await client.prepare("STREAM * FROM msg") == (1, 0, 2)
+        client.send_execute(1)
+        await client.head()
+        server.once("FOR UPDATE SKIP LOCKED", Rows(tuple("abcde"), (claimed(7, b"hello"),)))
+        writer = await house.client()
+        await writer.query("INSERT INTO msg (id, message) VALUES (7, 'hello')")
+        assert await client.packet() == b"\0\0\x017\x05hello"
+
+
+async def test_an_ack_is_completed_and_executed_in_place(server):
+    add_message_table(server)
+    async with running_proxy(server) as house:
+        client = await house.client()
+        await client.prepare("UPDATE msg SET time_acked = ? WHERE id IN (?, ?)")
+        assert (await client.execute(1, 99, 7, 8)).ok
+        assert (await client.execute(1, None, 7, 8)).ok
+    completed = (
+        "UPDATE msg SET time_acked = ?, time_next = NULL WHERE (id IN (?, ?))"
+        " AND time_acked IS NULL"
+    )
+    assert f"EXECUTE {completed} [99, 7, 8]" in server.heard
+    # To take an ack back is none, and nothing is completed.
+    assert "UPDATE msg SET time_acked = NULL WHERE id IN (7, 8)" in server.heard
+
+
+async def test_a_time_function_is_put_in_when_it_is_executed(server):
+    add_message_table(server)
+    async with running_proxy(server) as house:
+        client = await house.client()
+        await client.prepare("UPDATE msg SET time_acked = NOW() WHERE id = ?")
+        assert (await client.execute(1, 7)).ok
+        await client.prepare(
+            "INSERT INTO msg (id, time_next) VALUES (?, NOW() + INTERVAL ? HOUR)"
+        )
+        assert (await client.execute(2, 8, 1)).ok
+    ack, insert = (
+        next(text for text in server.heard if text.startswith(verb))
+        for verb in ("UPDATE msg", "INSERT INTO msg")
+    )
+    assert re.fullmatch(
+        r"UPDATE msg SET time_acked = \d{19}, time_next = NULL WHERE \(id = 7\)"
+        r" AND time_acked IS NULL",
+        ack,
+    )
+    assert re.fullmatch(r"INSERT INTO msg \(id, time_next\) VALUES \(8, \d{19}\)", insert)
+
+
+async def test_an_insert_wakes_the_stream_with_the_values_bound(server):
+    add_message_table(server)
+    async with running_proxy(server) as house:
+        client = await streaming(house, server)
+        server.once("FOR UPDATE SKIP LOCKED", Rows(tuple("abcde"), (claimed(7, b"hello"),)))
+        writer = await house.client()
+        await writer.prepare("INSERT INTO msg (id, message) VALUES (?, ?)")
+        await writer.execute(1, 7, b"hello")
+        assert await client.packet() == b"\0\0\x017\x05hello"
+        claim = next(text for text in server.heard if "SKIP LOCKED" in text)
+        assert "`id` IN (7)" in claim

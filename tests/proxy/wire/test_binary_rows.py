@@ -1,0 +1,96 @@
+import struct
+
+import pytest
+from hypothesis import given, strategies as st
+
+from proxy.errors import WireError
+from proxy.wire.binary_rows import BinaryRows
+from proxy.wire.constants import FieldFlag, FieldType
+from proxy.wire.execute import Parameter, value_of
+from proxy.wire.resultset import Column, column_definition, text_row
+
+
+def row(*columns: tuple[int, int, bytes | None]) -> bytes:
+    """Return the binary row of (type, flags, text) columns, from a text row."""
+    definitions = [
+        column_definition(Column("c", type=kind, flags=flags)) for kind, flags, _ in columns
+    ]
+    return BinaryRows(definitions).from_text(text_row([text for _, _, text in columns]))
+
+
+def value(kind: int, text: bytes, flags: int = 0) -> bytes:
+    return row((kind, flags, text))[2:]
+
+
+@pytest.mark.parametrize(
+    ("kind", "flags", "text", "encoded"),
+    [
+        (FieldType.TINY, 0, b"-1", b"\xff"),
+        (FieldType.TINY, FieldFlag.UNSIGNED, b"255", b"\xff"),
+        (FieldType.SHORT, FieldFlag.ZEROFILL | FieldFlag.UNSIGNED, b"00007", b"\x07\0"),
+        (FieldType.YEAR, 0, b"2026", b"\xea\x07"),
+        (FieldType.LONG, 0, b"-2", b"\xfe\xff\xff\xff"),
+        (FieldType.INT24, 0, b"1", b"\x01\0\0\0"),
+        (FieldType.LONGLONG, FieldFlag.UNSIGNED, b"18446744073709551615", b"\xff" * 8),
+        (FieldType.FLOAT, 0, b"1.5", struct.pack("<f", 1.5)),
+        (FieldType.DOUBLE, 0, b"-0.1", struct.pack("<d", -0.1)),
+        (FieldType.NEWDECIMAL, 0, b"1.50", b"\x041.50"),
+        (FieldType.VAR_STRING, 0, b"", b"\0"),
+        (FieldType.BLOB, 0, b"a" * 300, b"\xfc\x2c\x01" + b"a" * 300),
+        (FieldType.BIT, 0, b"\x01", b"\x01\x01"),
+        (FieldType.DATE, 0, b"2026-01-02", b"\x04\xea\x07\x01\x02"),
+        (FieldType.DATE, 0, b"0000-00-00", b"\0"),
+        (FieldType.DATETIME, 0, b"2026-01-02 00:00:00", b"\x04\xea\x07\x01\x02"),
+        (FieldType.TIMESTAMP, 0, b"2026-01-02 03:04:05", b"\x07\xea\x07\x01\x02\x03\x04\x05"),
+        (
+            FieldType.DATETIME,
+            0,
+            b"2026-01-02 03:04:05.5",
+            b"\x0b\xea\x07\x01\x02\x03\x04\x05\x20\xa1\x07\0",
+        ),
+        (FieldType.TIME, 0, b"00:00:00", b"\0"),
+        (FieldType.TIME, 0, b"-26:03:04", b"\x08\x01\x01\0\0\0\x02\x03\x04"),
+        (FieldType.TIME, 0, b"00:00:00.000001", b"\x0c\0\0\0\0\0\0\0\0\x01\0\0\0"),
+    ],
+)
+def test_each_type_has_its_own_bytes(kind, flags, text, encoded):
+    assert value(kind, text, flags) == encoded
+
+
+def test_nulls_are_bits_that_begin_with_the_third():
+    columns = [(FieldType.TINY, 0, b"1" if number % 3 else None) for number in range(9)]
+    assert row(*columns) == b"\0" + bytes([0b00100100, 0b00000001]) + b"\x01" * 6
+
+
+@given(st.datetimes().map(str), st.booleans())
+def test_a_moment_reads_back_as_what_it_was(text, is_timestamp):
+    kind = FieldType.TIMESTAMP if is_timestamp else FieldType.DATETIME
+    data = value(kind, text.encode())
+    assert data[0] == len(data) - 1
+    assert value_of(Parameter(kind, unsigned=False, data=data[1:])) == text.encode()
+
+
+@given(st.integers(-(2**63), 2**63 - 1))
+def test_an_integer_reads_back_as_what_it_was(number):
+    data = value(FieldType.LONGLONG, b"%d" % number)
+    assert value_of(Parameter(FieldType.LONGLONG, unsigned=False, data=data)) == number
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        (FieldType.TINY, b"256"),
+        (FieldType.LONG, b"x"),
+        (FieldType.DATE, b"today"),
+        (FieldType.DATETIME, b"2026-01-02 03"),
+        (FieldType.TIME, b"noon"),
+    ],
+)
+def test_a_value_that_is_not_of_its_column_is_refused(kind, text):
+    with pytest.raises(WireError):
+        value(kind, text)
+
+
+def test_a_row_of_another_size_is_refused():
+    with pytest.raises(WireError):
+        BinaryRows([]).from_text(text_row([b"1"]))
