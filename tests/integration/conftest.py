@@ -27,6 +27,7 @@ VSCHEMA = {
         "named": {"column_vindexes": [{"column": "id", "name": "binary_md5"}]},
         "customer": {"column_vindexes": [{"column": "id", "name": "hash"}]},
         "purchase": {"column_vindexes": [{"column": "customer_id", "name": "hash"}]},
+        "item": {"column_vindexes": [{"column": "id", "name": "hash"}]},
     },
 }
 SETTINGS = """[server]

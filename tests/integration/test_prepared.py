@@ -1,0 +1,265 @@
+"""Prepared statements through real servers, by drivers as they are shipped.
+
+Each program under drivers/ does what its users do: every type, NULLs, a value of a megabyte,
+executions from many connections, transactions, errors, a stream of messages or their acks.
+"""
+
+import contextlib
+import datetime
+import decimal
+import shutil
+import subprocess
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fixtures.fix_streams import message_table, run
+from tests.integration.conftest import House
+
+
+DRIVERS = Path(__file__).parent / "drivers"
+MARIADB_JAR = Path("/usr/share/java/mariadb-java-client.jar")
+BUILD_S = 180
+RUN_S = 90
+
+ITEM = (
+    "CREATE TABLE {} (id BIGINT PRIMARY KEY, unsigned_value BIGINT UNSIGNED, name VARCHAR(100),"
+    " price DECIMAL(20,5), ratio DOUBLE, moment DATETIME(6), body LONGBLOB,"
+    " duration TIME(6), day DATE, tiny TINYINT) CHARACTER SET utf8mb4"
+)
+
+pytestmark = pytest.mark.db
+
+
+@pytest.fixture
+def tables(house: House, keyspace: str) -> str:
+    """The tables that the drivers use, in the keyspace that is returned."""
+    connection = house.proxy.connect(database=keyspace, autocommit=True)
+    # In the sharded keyspace by the names that its vschema knows.
+    run(connection, ITEM.format("item"))
+    run(connection, message_table("my_message", columns="message VARCHAR(100)"))
+    return keyspace
+
+
+def build(command: list[str], folder: Path) -> None:
+    """Build a driver's program, or skip: most of this is fetched from a registry."""
+    try:
+        done = subprocess.run(
+            command, cwd=folder, capture_output=True, text=True, timeout=BUILD_S, check=False
+        )
+    except subprocess.TimeoutExpired:
+        pytest.skip(f"{command[0]} did not finish in {BUILD_S} s")
+    if done.returncode:
+        pytest.skip(f"{' '.join(command)} failed here: {done.stderr[-500:]}")
+
+
+def program(name: str) -> str:
+    found = shutil.which(name)
+    if found is None:
+        pytest.skip(f"no {name} on this machine")
+    return found
+
+
+@pytest.fixture(scope="session")
+def go_driver(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """go-sql-driver."""
+    go = program("go")
+    target = tmp_path_factory.mktemp("go") / "driver"
+    build([go, "build", "-o", str(target), "."], DRIVERS / "go")
+    return [str(target)]
+
+
+@pytest.fixture(scope="session")
+def node_driver(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """mysql2 for Node."""
+    node, npm = program("node"), program("npm")
+    folder = tmp_path_factory.mktemp("node")
+    shutil.copytree(DRIVERS / "node", folder, dirs_exist_ok=True)
+    build([npm, "install", "--no-audit", "--no-fund"], folder)
+    return [node, str(folder / "main.js")]
+
+
+@pytest.fixture(scope="session")
+def java_driver(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """MariaDB Connector/J, as Debian ships it."""
+    java, javac = program("java"), program("javac")
+    if not MARIADB_JAR.exists():
+        pytest.skip("no MariaDB Connector/J on this machine: install libmariadb-java")
+    folder = tmp_path_factory.mktemp("java")
+    build([javac, "-d", str(folder), "Driver.java"], DRIVERS / "java")
+    return [java, "-cp", f"{folder}:{MARIADB_JAR}", "Driver"]
+
+
+@pytest.mark.parametrize("driver", ["go", "node", "java"])
+def test_a_driver_as_shipped_is_at_home(
+    house: House, tables: str, driver: str, request: pytest.FixtureRequest
+):
+    command = request.getfixturevalue(f"{driver}_driver")
+    done = subprocess.run(
+        [*command, str(house.proxy.port), tables],
+        capture_output=True,
+        text=True,
+        timeout=RUN_S,
+        check=False,
+    )
+    assert (done.stdout.strip(), done.returncode) == ("ok", 0), done.stderr
+
+
+# --- mysql-connector-python ------------------------------------------------------------------
+
+
+Connect = Callable[..., Any]
+
+
+@pytest.fixture
+def connector(house: House) -> Any:
+    """A function that connects mysql-connector-python's pure client to the proxy."""
+    driver = pytest.importorskip("mysql.connector", reason="no mysql-connector-python here")
+    opened = []
+
+    def connect(**options: Any) -> Any:
+        connection = driver.connect(
+            host="127.0.0.1",
+            user="root",
+            use_pure=True,
+            **{"autocommit": True, "port": house.proxy.port, **options},
+        )
+        opened.append(connection)
+        return connection
+
+    yield connect
+    for connection in opened:
+        with contextlib.suppress(driver.Error):  # its answer may be unread, or it was killed
+            connection.close()
+
+
+def fetch(connection: Any, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+    cursor = connection.cursor(prepared=True)
+    cursor.execute(sql, values)
+    rows: list[tuple[Any, ...]] = cursor.fetchall()
+    cursor.close()
+    return rows
+
+
+def change(connection: Any, sql: str, *values: Any) -> int:
+    cursor = connection.cursor(prepared=True)
+    cursor.execute(sql, values)
+    count: int = cursor.rowcount
+    cursor.close()
+    return count
+
+
+def test_every_type_comes_back_as_it_was_bound(connector: Connect, tables: str):
+    client = connector(database=tables)
+    row = (
+        1,
+        2**64 - 1,
+        "hällo 🎉",
+        decimal.Decimal("-123.45000"),
+        0.1,
+        datetime.datetime(2026, 1, 2, 3, 4, 5, 678),  # noqa: DTZ001 - a DATETIME has none
+        b"\x00\xff'\\" * 300_000,
+        datetime.timedelta(hours=-30, microseconds=5),
+        datetime.date(2026, 2, 3),
+        -128,
+    )
+    columns = "id, unsigned_value, name, price, ratio, moment, body, duration, day, tiny"
+    marks = ", ".join("?" * len(row))
+    assert change(client, f"INSERT INTO item ({columns}) VALUES ({marks})", *row) == 1
+    empty = (4, *[None] * (len(row) - 1))
+    assert change(client, f"INSERT INTO item ({columns}) VALUES ({marks})", *empty) == 1
+    select = f"SELECT {columns} FROM item WHERE id = ?"
+    assert fetch(client, select, 1) == [row]
+    assert fetch(client, select, 4) == [empty]
+    assert fetch(client, select, 5) == []
+
+
+def test_rows_for_several_shards_travel_with_their_values(
+    house: House, connector: Connect, tables: str
+):
+    client = connector(database=tables)
+    insert = "INSERT INTO item (id, name) VALUES (?, ?), (?, ?), (?, ?)"
+    assert change(client, insert, 1, "it's", 4, None, 7, "\\") == 3
+    found = [
+        house.direct("SELECT id, name FROM item ORDER BY id", keyspace=tables, shard=shard)
+        for shard in range(len(house.servers_of(tables)))
+    ]
+    assert sorted(sum(found, ())) == [(1, "it's"), (4, None), (7, "\\")]
+    assert change(client, "UPDATE item SET name = ? WHERE id IN (?, ?)", "x", 4, 7) == 2
+    names = fetch(client, "SELECT id, name FROM item WHERE id IN (?, ?, ?)", 1, 4, 7)
+    assert sorted(names) == [(1, "it's"), (4, "x"), (7, "x")]
+
+
+def test_an_insert_and_an_ack_reach_the_stream(house: House, connector: Connect, tables: str):
+    reader, writer = connector(database=tables), connector(database=tables)
+    cursor = reader.cursor(prepared=True)
+    cursor.execute("STREAM * FROM my_message")
+    change(writer, "INSERT INTO my_message (id, message) VALUES (?, ?)", 4, "hello")
+    assert cursor.fetchone() == (4, "hello")
+    ack = "UPDATE my_message SET time_acked = NOW() WHERE id IN (?)"
+    assert change(writer, ack, 4) == 1
+    assert change(writer, ack, 4) == 0
+    # Only KILL ends a stream; the driver reads on until then.
+    run(house.proxy.connect(autocommit=True), f"KILL {reader.connection_id}")
+
+
+def test_a_transaction_is_one_for_text_and_executions(connector: Connect, tables: str):
+    client, other = (connector(database=tables) for _ in range(2))
+    change(client, "INSERT INTO item (id, name) VALUES (?, ?)", 1, "old")
+    client.start_transaction()
+    assert change(client, "UPDATE item SET name = ? WHERE id = ?", "new", 1) == 1
+    assert fetch(client, "SELECT name FROM item WHERE id = ?", 1) == [("new",)]
+    assert fetch(other, "SELECT name FROM item WHERE id = ?", 1) == [("old",)]
+    client.rollback()
+    assert fetch(client, "SELECT name FROM item WHERE id = ?", 1) == [("old",)]
+
+
+def test_many_clients_share_two_connections(
+    house: House, connector: Connect, start_proxy: Any, database: str, server: Any
+):
+    address = f"mysql://root@127.0.0.1:{server.port}/{database}"
+    proxy = start_proxy(
+        f'[keyspaces.{database}]\n[[keyspaces.{database}.shards]]\nname = "-"\n'
+        f'primary = "{address}"\npool_size = 2\n'
+    )
+    first = connector(port=proxy.port, database=database)
+    change(first, "CREATE TABLE counter (id BIGINT PRIMARY KEY, n BIGINT)")
+    for number in range(8):
+        change(first, "INSERT INTO counter VALUES (?, 0)", number)
+    faults: list[BaseException] = []
+
+    def work(number: int) -> None:
+        try:
+            client = connector(port=proxy.port, database=database)
+            update = client.cursor(prepared=True)
+            for _ in range(50):
+                update.execute("UPDATE counter SET n = n + ? WHERE id = ?", (2, number))
+                assert fetch(client, "SELECT id FROM counter WHERE id = ?", number)
+        except BaseException as fault:
+            faults.append(fault)
+
+    workers = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert not faults
+    assert fetch(first, "SELECT DISTINCT n FROM counter") == [(100,)]
+    assert "internal error" not in proxy.log()
+
+
+def test_errors_are_the_servers_own(connector: Connect, tables: str):
+    client = connector(database=tables)
+    change(client, "INSERT INTO item (id) VALUES (?)", 1)
+    for sql, values, code in (
+        ("INSERT INTO item (id) VALUES (?)", (1,), 1062),
+        ("SELECT nothing FROM item WHERE id = ?", (1,), 1054),
+        ("SELECT", (), 1064),
+    ):
+        with pytest.raises(Exception, match=str(code)) as refused:
+            fetch(client, sql, *values)
+        assert getattr(refused.value, "errno", None) == code
+    assert fetch(client, "SELECT id FROM item WHERE id = ?", 1) == [(1,)]
