@@ -25,7 +25,7 @@ from proxy.errors import (
 )
 from proxy.execution import CursorExecution, Execution
 from proxy.prepared import Prepared, PreparedTable
-from proxy.routing import OneShard
+from proxy.routing import OneShard, WriteParts
 from proxy.statements import several
 from proxy.virtual import is_virtual
 from proxy.wire.constants import Status
@@ -190,8 +190,11 @@ class PreparedCommands:
             await self._run_as_text(prepared, command, reply)
             return
         view, database, _ = prepared.place
-        step = self._preparation.bound_step(view, bound)
         route = view.planner.plan(bound.shape).route(bound)
+        if isinstance(route, WriteParts):
+            await self._run_as_text(prepared, command, reply)
+            return
+        step = self._preparation.bound_step(view, bound)
         body = with_types(command.body, prepared.count, prepared.types)
         is_query = bound.shape.kind is Kind.SELECT
         if command.flags & _CURSOR_READ_ONLY and is_query and isinstance(route, OneShard):

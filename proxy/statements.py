@@ -32,7 +32,6 @@ from proxy.wire.framing import frame
 from proxy.wire.response import Answer
 from proxy.wire.resultset import column_definition
 from sqlparse_ext.errors import SqlError, Unsupported
-from sqlparse_ext.parameters import as_text
 from sqlparse_ext.split import split_statements
 from sqlparse_ext.statements import KillBy, KillScope, Kind, SetKind, Statement, Uses
 
@@ -163,7 +162,7 @@ class Statements:
                     reply,
                 )
             case WriteParts(parts):
-                own = as_text(step.statement)
+                own = step.statement.sql
                 pieces = [(view.runtime(shard), sql or own) for shard, sql in parts]
                 result = await write_parts(
                     self._executor, self._state, database, pieces, step.statement.shape

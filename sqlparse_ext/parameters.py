@@ -7,15 +7,12 @@ that only its text answers.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from typing import TYPE_CHECKING
 
 from sqlparse_ext.lexer import lexis
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from sqlparse_ext.statements import SqlMode, Statement
 
 
@@ -27,28 +24,19 @@ def parameter_places(sql: bytes, mode: SqlMode) -> list[int]:
     return [match.start(1) for match in found if match[1]]
 
 
-def filled(statement: Statement, spans: Iterable[tuple[int, int]]) -> list[bytes]:
-    """Return the text in *spans* with what is bound to its `?`s in their places.
+def as_text(statement: Statement) -> bytes:
+    """Return the text with what is bound to its `?`s in their places.
 
     A statement that nothing is bound to comes back as it is.
     """
     sql = statement.sql
     spell = statement.spell
     if spell is None:
-        return [sql[start:end] for start, end in spans]
-    places = parameter_places(sql, statement.mode)
-    texts = []
-    for start, end in spans:
-        parts: list[bytes] = []
-        done = start
-        for index in range(bisect_left(places, start), bisect_left(places, end)):
-            parts += (sql[done : places[index]], spell(index))
-            done = places[index] + 1
-        parts.append(sql[done:end])
-        texts.append(b"".join(parts))
-    return texts
-
-
-def as_text(statement: Statement) -> bytes:
-    """Return the whole text, as `filled`."""
-    return filled(statement, [(0, len(statement.sql))])[0]
+        return sql
+    parts: list[bytes] = []
+    done = 0
+    for index, place in enumerate(parameter_places(sql, statement.mode)):
+        parts += (sql[done:place], spell(index))
+        done = place + 1
+    parts.append(sql[done:])
+    return b"".join(parts)

@@ -11,7 +11,7 @@ from bisect import bisect_left
 from typing import TYPE_CHECKING, Final
 
 from sqlparse_ext.lexer import BETWEEN_ROWS, CALL_ROWS, ROWS, Lexis, lexis, locate
-from sqlparse_ext.parameters import filled, parameter_places
+from sqlparse_ext.parameters import parameter_places
 from sqlparse_ext.statements import OPAQUE, InsertSource, decode_literal
 from sqlparse_ext.tokens import Cursor, tokenise
 
@@ -114,15 +114,11 @@ class InsertRows:
         return _WORDS[word] if word in _WORDS else decode_literal(raw, self._statement.mode)
 
     def select_rows(self, indexes: Iterable[int]) -> bytes:
-        """Return the statement with only these rows, everything else byte by byte as it was.
-
-        Where values are bound to `?`s they stand in their places: the text is all there is.
-        """
-        spans = self.spans
+        """Return the statement with only these rows, everything else byte by byte as it was."""
         sql = self._statement.sql
-        head, tail = (0, spans[0][0]), (spans[-1][1], len(sql))
-        texts = filled(self._statement, [head, *(spans[index] for index in indexes), tail])
-        return b"".join((texts[0], b",".join(texts[1:-1]), texts[-1]))
+        spans = self.spans
+        chosen = [sql[slice(*spans[index])] for index in indexes]
+        return b"".join((sql[: spans[0][0]], b",".join(chosen), sql[spans[-1][1] :]))
 
 
 def insert_rows(statement: Statement) -> InsertRows | None:

@@ -380,6 +380,21 @@ async def test_rows_of_several_shards_are_split_with_their_parameters(server, ot
     assert f"INSERT INTO t (id, a) VALUES ({HIGH}, NULL)" in other_server.heard
 
 
+async def test_each_shard_is_named_its_own_ids_only(server, other_server):
+    async with running_proxy(server, other_server) as house:
+        client = await house.client("commerce")
+        await client.prepare("UPDATE t SET a = ? WHERE id IN (?, ?)")
+        assert (await client.execute(1, b"x", 5, HIGH)).ok
+        await client.prepare(f"UPDATE t SET a = ? WHERE id IN (6, {HIGH})")
+        assert (await client.execute(2, b"y")).ok
+    for text in (
+        "UPDATE t SET a = 'x' WHERE id IN (5)",
+        "UPDATE t SET a = 'y' WHERE id IN (6)",
+    ):
+        assert text in server.heard
+    assert f"UPDATE t SET a = 'y' WHERE id IN ({HIGH})" in other_server.heard
+
+
 async def test_a_write_to_all_shards_has_its_values_put_in(server, other_server):
     async with running_proxy(server, other_server) as house:
         client = await house.client("commerce")

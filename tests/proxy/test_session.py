@@ -141,10 +141,9 @@ async def test_the_small_commands(server, house):
 @pytest.mark.parametrize(
     ("payload", "code"),
     [
-        (b"\x16SELECT ?", 1295),
         (b"\x05db", 1047),
         (b"\xfe", 1047),
-        (b"\x17\1\0\0\0\0\1\0\0\0", 1047),
+        (b"\x17\1\0\0\0\0\1\0\0\0", 1243),
     ],
 )
 async def test_commands_that_are_not_served_are_refused_and_the_connection_goes_on(

@@ -1,7 +1,7 @@
 import pytest
 
 from sqlparse_ext.cache import StatementCache
-from sqlparse_ext.parameters import as_text, filled, parameter_places
+from sqlparse_ext.parameters import as_text, parameter_places
 from sqlparse_ext.statements import DEFAULT_MODE, OPAQUE, Param, SqlMode
 
 
@@ -37,7 +37,6 @@ def test_quoting_follows_the_mode():
 def test_values_stand_in_their_places():
     statement = parse("INSERT INTO t VALUES (?, '?'), (?, ?)").bind((1, 2, 3), spell)
     assert as_text(statement) == b"INSERT INTO t VALUES (<0>, '?'), (<1>, <2>)"
-    assert filled(statement, [(21, 29), (31, 37)]) == [b"(<0>, '?')", b"(<1>, <2>)"]
 
 
 def test_a_statement_that_nothing_is_bound_to_is_its_text():

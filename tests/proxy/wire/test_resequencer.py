@@ -187,9 +187,9 @@ def test_an_old_client_is_told_behind_the_columns_what_result_of_a_call_this_is(
     rows, places, status
 ):
     flags = status | Status.MORE_RESULTS_EXISTS | Status.AUTOCOMMIT
-    parts = [Rows((DEFINITION,), (text_row([b"1"]),) * rows, Done(status=flags)), Done()]
+    result = Rows((DEFINITION,), (text_row([b"1"]),) * rows, Done(status=flags))
     reader = Resequencer(OLD, call=True)
-    out = b"".join(map(reader.feed, cut(backend_stream(parts), places)))
+    out = b"".join(map(reader.feed, cut(backend_stream([result, Done()]), places)))
     known = flags if rows < 2 else Status.MORE_RESULTS_EXISTS | Status.AUTOCOMMIT
     head = [column_count(1), DEFINITION, eof_packet(known)]
     body = [text_row([b"1"])] * rows + [eof_packet(flags)]
