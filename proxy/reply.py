@@ -158,7 +158,7 @@ class Reply:
             columns=columns,
             final=final,
             more_results=self.more,
-            status=self._state.status,
+            status=self._status,
             call=call,
         )
 

@@ -61,11 +61,6 @@ class StatementIds:
         if found is not None:
             self._stale.append(found)
 
-    def drop_all(self) -> None:
-        """Forget every statement; the server still has them."""
-        self._stale += self._ids.values()
-        self._ids.clear()
-
     def clear(self) -> None:
         """Learn that a reset has closed all of them."""
         self._ids.clear()

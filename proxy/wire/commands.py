@@ -248,11 +248,6 @@ def stmt_close(statement_id: int) -> bytes:
     return frame(b"\x19" + statement_id.to_bytes(4, "little"), 0)
 
 
-def stmt_reset(statement_id: int) -> bytes:
-    """Return a COM_STMT_RESET as it goes on the wire."""
-    return frame(b"\x1a" + statement_id.to_bytes(4, "little"), 0)
-
-
 def stmt_fetch(statement_id: int, rows: int) -> bytes:
     """Return a COM_STMT_FETCH as it goes on the wire."""
     head = b"\x1c" + statement_id.to_bytes(4, "little")

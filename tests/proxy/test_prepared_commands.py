@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from proxy.wire.commands import stmt_close, stmt_reset, stmt_send_long_data
+from proxy.wire.commands import stmt_close, stmt_send_long_data
 from proxy.wire.constants import Status
 from proxy.wire.execute import write_parameters
 from proxy.wire.framing import frame
@@ -14,6 +14,11 @@ from tests.proxy.keyspaces import HIGH
 
 
 LAST = 0xFFFFFFFF
+
+
+def stmt_reset(statement: int) -> bytes:
+    """Return a COM_STMT_RESET."""
+    return frame(b"\x1a" + statement.to_bytes(4, "little"), 0)
 
 
 def told(server, *kinds):

@@ -69,7 +69,6 @@ def test_noise_raises_nothing_but_wire_errors(payload):
             commands.StmtSendLongData(7, 2, b"data"),
         ),
         (commands.stmt_close(7), commands.StmtClose(7)),
-        (commands.stmt_reset(7), commands.StmtReset(7)),
         (commands.stmt_fetch(7, 10), commands.StmtFetch(7, 10)),
     ],
 )
