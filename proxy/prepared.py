@@ -150,7 +150,7 @@ class Prepared:
 
     def takes_back(self, bound: Statement) -> bool:
         """True when what would be an ack is bound to NULL: then it is none."""
-        return self._ack_at is not None and bound.value(self._ack_at) is None
+        return self._ack_at is not None and bound.argument(self._ack_at) is None
 
     def add_long_data(self, parameter: int, data: bytes, bytes_max: int) -> None:
         """Keep a piece of a parameter for the next execution."""

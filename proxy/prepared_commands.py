@@ -1,12 +1,13 @@
 """The commands of the binary protocol: COM_STMT_PREPARE, EXECUTE, FETCH and their kin.
 
-Three ways lead from an execution to its answer:
+Four ways lead from an execution to its answer:
 
 * what a shard answers goes there as COM_STMT_EXECUTE, routed by the values bound;
 * what the proxy does itself (USE, BEGIN, SET, DDL, STREAM, SHOW DATABASES) runs as the same
   statement in text would, its values put in; rows, if any, are made binary;
-* so does a write that several shards share, or whose text holds the time (`time_acked =
-  NOW()`): its answer is an OK, which reads the same in both protocols.
+* so does what several shards share: a write, or a query whose rows are merged;
+* and a write whose text holds the time (`time_acked = NOW()`). The answer to a write is an OK,
+  which reads the same in both protocols.
 
 USE, BEGIN and the like can be prepared whatever server is behind the proxy, as on MariaDB.
 """
@@ -25,7 +26,7 @@ from proxy.errors import (
 )
 from proxy.execution import CursorExecution, Execution
 from proxy.prepared import Prepared, PreparedTable
-from proxy.routing import OneShard, WriteParts
+from proxy.routing import Merge, OneShard, WriteParts
 from proxy.statements import several
 from proxy.virtual import is_virtual
 from proxy.wire.constants import Status
@@ -142,7 +143,8 @@ class PreparedCommands:
         place = self._preparation.place(statement)
         prepared = Prepared(place.statement, place)
         prepared.settle(self._preparation, self._registry)
-        place.view.planner.plan(prepared.original.shape)
+        sample = prepared.original.bind((1,) * prepared.count, lambda _: b"1")
+        place.view.planner.plan(self._preparation.parse(as_text(sample)).shape)
         answer = await self._ask(prepared)
         prepared.counted(len(answer.parameters))
         self._table.add(prepared)
@@ -190,8 +192,13 @@ class PreparedCommands:
             await self._run_as_text(prepared, command, reply)
             return
         view, database, _ = prepared.place
-        route = view.planner.plan(bound.shape).route(bound)
-        if isinstance(route, WriteParts):
+        try:
+            route = view.planner.plan(bound.shape).route(bound)
+        except Unsupported:
+            # The values may make it possible, as those of LIMIT ? do.
+            await self._run_as_text(prepared, command, reply)
+            return
+        if isinstance(route, WriteParts | Merge):
             await self._run_as_text(prepared, command, reply)
             return
         step = self._preparation.bound_step(view, bound)

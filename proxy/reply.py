@@ -42,7 +42,7 @@ class Reply:
         binary: the answer is one to COM_STMT_EXECUTE, whose rows are binary.
     """
 
-    __slots__ = ("_link", "_state", "binary", "more", "sequence")
+    __slots__ = ("_binary_rows", "_link", "_state", "binary", "more", "sequence")
 
     def __init__(self, link: Link, state: SessionState, sequence: int) -> None:
         self._link = link
@@ -50,6 +50,7 @@ class Reply:
         self.sequence = sequence
         self.more = False
         self.binary = False
+        self._binary_rows: BinaryRows | None = None
 
     @property
     def _status(self) -> int:
@@ -123,13 +124,16 @@ class Reply:
         self._link.write(framed)
 
     def more_rows(self, rows: Sequence[bytes]) -> None:
-        """Go on with rows, as payloads, behind a `head`."""
+        """Go on with rows of the text protocol, as payloads, behind a `head`."""
+        if self._binary_rows is not None:
+            rows = list(map(self._binary_rows.from_text, rows))
         framed, self.sequence = frames(rows, self.sequence)
         self._link.write(framed)
 
     def head(self, columns: Sequence[bytes]) -> None:
         """Begin a result set: column definitions, as the server gave them."""
         framed, self.sequence = self._head(columns)
+        self._binary_rows = BinaryRows(columns) if self.binary else None
         self._link.write(framed)
 
     def _head(self, columns: Sequence[bytes]) -> tuple[bytes, int]:

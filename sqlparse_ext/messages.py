@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from sqlparse_ext.completion import NO_STRUCTURE, TableFacts, complete, is_ack
 from sqlparse_ext.rows import insert_rows
-from sqlparse_ext.statements import InsertSource, Kind, Opaque, Uses
+from sqlparse_ext.statements import InsertSource, Kind, Opaque, Param, Uses
 
 
 if TYPE_CHECKING:
@@ -168,6 +168,8 @@ def _insert_effect(statement: Statement, facts: TableFacts) -> Effect | None:
 
 
 def _operand_value(statement: Statement, operand: Operand) -> Value | Opaque:
+    if isinstance(operand, Param):
+        return statement.argument(operand)
     return operand if isinstance(operand, Opaque) else statement.value(operand)
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from sqlparse_ext.lexer import BAD
 from sqlparse_ext.queries import read_factor
-from sqlparse_ext.statements import ListSlot, Slot
+from sqlparse_ext.statements import ListSlot, Param, Slot
 from sqlparse_ext.tokens import Cursor, split_commas, statement_tokens, unquote
 from sqlparse_ext.uses import AGGREGATES
 
@@ -336,7 +336,8 @@ class _Reader:
             token = self.tokens[place]
             after = self.tokens[place + 1].key if place + 1 < end else ""
             if token.slot is not None:
-                words.append(token.slot)
+                # Which `?` it is does not matter: what is merged has values in their place.
+                words.append(token.key if isinstance(token.slot, Param) else token.slot)
             elif not token.is_name:
                 words.append(token.key)
             else:

@@ -338,16 +338,14 @@ class Statement:
             first += count - 1
         return self.literals[first : first + 1]
 
-    def value(self, operand: Operand) -> Value | Opaque:
-        """Return the value of a Slot, a Param or of NULL; OPAQUE where nothing is bound.
+    def value(self, operand: Operand) -> Value:
+        """Return the value of a Slot or of NULL; of a Param see `argument`.
 
         Raises:
             TypeError: for a list or OPAQUE, which have no single value.
         """
         if operand is None:
             return None
-        if isinstance(operand, Param):
-            return self.argument(operand)
         if not isinstance(operand, Slot):
             raise TypeError(f"no single value: {operand!r}")
         return decode_literal(self.raw(operand)[0], self.mode)
@@ -379,7 +377,7 @@ class Statement:
     def text(self, value: Slot | str | Opaque | None) -> str | None:
         """Return a `SetItem.value` as text; None for NULL and for expressions."""
         if isinstance(value, Slot):
-            decoded = decode_literal(self.raw(value)[0], self.mode)
+            decoded = self.value(value)
             if isinstance(decoded, bytes):
                 return decoded.decode("utf-8", "surrogateescape")
             return decoded.text if isinstance(decoded, Number) else str(decoded)

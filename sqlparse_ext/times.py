@@ -56,7 +56,9 @@ class Moment(NamedTuple):
         """Return the nanoseconds since the epoch; None when the literal is no plain number."""
         if self.slot is None:
             return now_ns
-        amount = _amount(statement.value(self.slot))
+        slot = self.slot
+        value = statement.argument(slot) if isinstance(slot, Param) else statement.value(slot)
+        amount = _amount(value)
         if amount is None or (amount % 1 and abs(self.unit_ns) != _SECOND_NS):
             return None  # the server rounds 1.5 MINUTE in its own way
         return now_ns + int(amount * self.unit_ns)

@@ -149,6 +149,7 @@ class FieldType(IntEnum):
 class FieldFlag(IntFlag):
     """Properties of a column in a column definition: those that anybody here asks for."""
 
+    UNSIGNED = 32
     ENUM = 256
     SET = 2048
     NO_DEFAULT_VALUE = 4096

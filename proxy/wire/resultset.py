@@ -33,7 +33,7 @@ from proxy.wire.framing import frames
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from sqlparse_ext.errors import StreamfromError
 

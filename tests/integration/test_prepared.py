@@ -193,6 +193,17 @@ def test_rows_for_several_shards_travel_with_their_values(
     assert sorted(names) == [(1, "it's"), (4, "x"), (7, "x")]
 
 
+def test_a_merged_answer_is_that_of_one_server(connector: Connect, tables: str):
+    client = connector(database=tables)
+    insert = "INSERT INTO item (id, name, price) VALUES (?, ?, ?), (?, ?, ?), (?, ?, ?)"
+    price = decimal.Decimal
+    change(client, insert, 1, "b", price("1.5"), 4, "c", price("2.5"), 7, "a", None)
+    ordered = "SELECT name, id FROM item WHERE id > ? ORDER BY name DESC LIMIT ?"
+    assert fetch(client, ordered, 0, 2) == [("c", 4), ("b", 1)]
+    totals = "SELECT COUNT(*), SUM(price), MAX(name) FROM item WHERE id < ?"
+    assert fetch(client, totals, 9) == [(3, price("4.00000"), "c")]
+
+
 def test_an_insert_and_an_ack_reach_the_stream(house: House, connector: Connect, tables: str):
     reader, writer = connector(database=tables), connector(database=tables)
     cursor = reader.cursor(prepared=True)

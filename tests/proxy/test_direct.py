@@ -13,6 +13,7 @@ from proxy.direct import DirectPath
 from proxy.errors import BackendLost
 from proxy.guard import Guard
 from proxy.preparation import Preparation
+from proxy.prepared import PreparedTable
 from proxy.reply import Reply
 from sqlparse_ext.cache import StatementCache
 from sqlparse_ext.messages import EffectKind
@@ -67,6 +68,7 @@ class Scene:
             desk.executor,
             self.registry,  # type: ignore[arg-type]
             desk.link.link,
+            PreparedTable(),
         )
 
     async def send(self, sql):

@@ -4,26 +4,15 @@ from proxy.errors import BackendLost
 from proxy.relay import Relay
 from proxy.wire.framing import frames
 from proxy.wire.response import relay_for
-from proxy.wire.resultset import (
-    Column,
-    column_definition,
-    end_of_rows,
-    resultset_head,
-    text_row,
-)
+from proxy.wire.resultset import Column
 from tests.proxy.fake_client import MODERN, OLD
 from tests.proxy.house import RecordingLink
+from tests.proxy.wire.peers import text_resultset
 
 
-def text_resultset(values: list[bytes], status: int = 2) -> bytes:
-    """Return the whole answer to a SELECT of one column, as a backend sends it."""
-    definitions = [column_definition(Column("a"))]
-    head, sequence = resultset_head(definitions, capabilities=MODERN, status=status)
-    rows = [text_row([value]) for value in values]
-    return head + frames([*rows, end_of_rows(MODERN, status=status)], sequence)[0]
-
-
-ANSWER = text_resultset([b"row %d" % i for i in range(20)])
+ANSWER = text_resultset(
+    [Column("a")], [(b"row %d" % i,) for i in range(20)], capabilities=MODERN, status=2
+)
 
 
 class Server:
@@ -123,7 +112,7 @@ def test_what_may_follow_a_broken_answer_is_known_wherever_it_broke(capabilities
 
 
 def test_numbers_run_over_many_rows_and_several_results():
-    many = text_resultset([b"x"] * 700, 2 | 8)
+    many = text_resultset([Column("a")], [(b"x",)] * 700, capabilities=MODERN, status=2 | 8)
     scene = Scene()
     scene.relay.feed(many)
     assert scene.relay.scanner.next_sequence == (1 + 1 + 1 + 700 + 1) % 256

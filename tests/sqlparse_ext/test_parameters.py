@@ -50,17 +50,16 @@ def test_conditions_and_assignments_take_the_values_bound():
     bound = statement.bind((7, 8, b"x"))
     assert bound.values(shape.conditions["id"]) == [8, 5]
     assert bound.values(shape.conditions["c"]) == [b"x"]
-    assert bound.value(shape.assignments["a"]) == 7
+    assert bound.argument(Param(0)) == 7
     assert statement.values(shape.conditions["id"]) is None
-    assert statement.value(shape.assignments["a"]) is OPAQUE
+    assert statement.argument(Param(0)) is OPAQUE
 
 
 def test_behind_rows_parameters_count_from_the_end():
     sql = "INSERT INTO t (id, a) VALUES (?, ?), (?, ?), (?, ?) ON DUPLICATE KEY UPDATE a = ?, b = ?"
     statement = parse(sql).bind(tuple(range(8)))
     assigned = statement.shape.assignments
-    assert statement.value(assigned["a"]) == 6
-    assert statement.value(assigned["b"]) == 7
+    assert statement.values([assigned["a"], assigned["b"]]) == [6, 7]
 
 
 def test_another_number_of_values_gives_none():

@@ -6,12 +6,18 @@ from typing import TYPE_CHECKING, Final
 
 from proxy.wire.codec import Cursor, lenenc_bytes
 from proxy.wire.constants import NATIVE_PASSWORD, Capability, Command, TrackerKind
-from proxy.wire.framing import frame
-from proxy.wire.resultset import Column
+from proxy.wire.framing import frame, frames
+from proxy.wire.resultset import (
+    Column,
+    column_definition,
+    end_of_rows,
+    resultset_head,
+    text_row,
+)
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from proxy.wire.handshake import LoginRequest
     from proxy.wire.resultset import Tracker
@@ -80,3 +86,17 @@ def parse_column_definition(payload: bytes) -> Column:
     return Column(
         name, table, schema, org_table, org_name, charset, length, kind, flags, decimals
     )
+
+
+def text_resultset(
+    columns: Sequence[Column],
+    rows: Iterable[Sequence[bytes | None]],
+    *,
+    capabilities: int,
+    status: int,
+) -> bytes:
+    """Return a whole answer of the text protocol, framed."""
+    definitions = [column_definition(column) for column in columns]
+    head, sequence = resultset_head(definitions, capabilities=capabilities, status=status)
+    body = [*map(text_row, rows), end_of_rows(capabilities, status=status)]
+    return head + frames(body, sequence)[0]

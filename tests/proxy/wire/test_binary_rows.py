@@ -27,7 +27,7 @@ def value(kind: int, text: bytes, flags: int = 0) -> bytes:
     [
         (FieldType.TINY, 0, b"-1", b"\xff"),
         (FieldType.TINY, FieldFlag.UNSIGNED, b"255", b"\xff"),
-        (FieldType.SHORT, FieldFlag.ZEROFILL | FieldFlag.UNSIGNED, b"00007", b"\x07\0"),
+        (FieldType.SHORT, FieldFlag.UNSIGNED, b"00007", b"\x07\0"),
         (FieldType.YEAR, 0, b"2026", b"\xea\x07"),
         (FieldType.LONG, 0, b"-2", b"\xfe\xff\xff\xff"),
         (FieldType.INT24, 0, b"1", b"\x01\0\0\0"),
