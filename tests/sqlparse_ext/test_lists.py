@@ -48,4 +48,4 @@ def test_the_shares_of_a_list_make_up_the_list():
     for text in (odd, even):
         statement = cache.get(text)
         found += statement.values(statement.shape.conditions["id"]) or []
-    assert sorted(found) == numbers
+    assert sorted(value for value in found if isinstance(value, int)) == numbers
