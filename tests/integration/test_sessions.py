@@ -18,8 +18,15 @@ import pymysql
 import pytest
 from pymysql.constants import CLIENT, COMMAND
 
-from tests.fixtures.fix_proxy import RunningProxy, StartProxy, keyspace_toml, write_vschema
-from tests.fixtures.fix_servers import DatabaseServer, execute
+from proxy.embedded import Family
+from tests.fixtures.fix_proxy import (
+    RunningProxy,
+    StartProxy,
+    keyspace_toml,
+    proxies_of,
+    write_vschema,
+)
+from tests.fixtures.fix_servers import DatabaseServer, Farm, execute, names
 from tests.fixtures.fix_streams import (
     Consume,
     eventually,
@@ -29,7 +36,7 @@ from tests.fixtures.fix_streams import (
     run,
     value,
 )
-from tests.integration.conftest import SETTINGS, VSCHEMA, House
+from tests.integration.conftest import FAULTS, SETTINGS, VSCHEMA, House
 
 
 pytestmark = pytest.mark.db
@@ -38,36 +45,61 @@ CLIENTS = 8
 LOW, HIGH = 1, 4
 
 
-@pytest.fixture
-def tight(
-    start_proxy: StartProxy,
-    servers: tuple[DatabaseServer, DatabaseServer],
-    sharded_database: str,
-    tmp_path: Path,
-) -> RunningProxy:
-    """A proxy with two connections to each server; keyspaces plain and commerce."""
-    vschema = write_vschema(tmp_path, VSCHEMA)
+@pytest.fixture(scope="module")
+def tight_house(
+    farm: Farm, family: Family, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[RunningProxy, str]]:
+    """The proxy, and its sharded keyspace's database; that of the other one ends in _plain."""
+    servers = farm.server(family, 0), farm.server(family, 1)
+    database = next(names)
     for server in servers:
-        execute(
-            server, f"CREATE TABLE {sharded_database}.customer (id BIGINT PRIMARY KEY, n INT)"
-        )
-    keyspaces = keyspace_toml("commerce", servers, sharded_database, vschema)
-    # A server's database belongs to one keyspace, so the unsharded one is the second server.
-    for server in servers[1:]:
-        execute(server, f"CREATE DATABASE {sharded_database}_plain")
-    keyspaces += keyspace_toml("plain", servers[1:], f"{sharded_database}_plain")
-    config = (
+        execute(server, f"CREATE DATABASE {database}")
+        execute(server, f"CREATE TABLE {database}.customer (id BIGINT PRIMARY KEY, n INT)")
+    execute(servers[1], f"CREATE DATABASE {database}_plain")
+    folder = tmp_path_factory.mktemp("tight")
+    vschema = write_vschema(folder, VSCHEMA)
+    keyspaces = keyspace_toml("commerce", servers, database, vschema)
+    keyspaces += keyspace_toml("plain", servers[1:], f"{database}_plain")
+    config = folder / "proxy.toml"
+    config.write_text(
         SETTINGS + "pool_timeout = 3\n" + keyspaces.replace("primary", "pool_size = 2\nprimary")
     )
-    return start_proxy(config)
+    proxy = RunningProxy(config, {})
+    yield proxy, database
+    proxy.close()
+    for server in servers:
+        execute(server, f"DROP DATABASE {database}")
+    execute(servers[1], f"DROP DATABASE {database}_plain")
 
 
-@pytest.fixture(autouse=True)
-def tidy(
-    servers: tuple[DatabaseServer, DatabaseServer], sharded_database: str
-) -> Iterator[None]:
-    yield
-    execute(servers[1], f"DROP DATABASE IF EXISTS {sharded_database}_plain")
+@pytest.fixture
+def sharded_database(tight_house: tuple[RunningProxy, str]) -> str:
+    """The database of keyspace commerce on both servers."""
+    return tight_house[1]
+
+
+@pytest.fixture
+def tight(
+    tight_house: tuple[RunningProxy, str],
+    servers: tuple[DatabaseServer, DatabaseServer],
+    request: pytest.FixtureRequest,
+) -> Iterator[RunningProxy]:
+    """A proxy with two connections to each server; keyspaces plain and commerce."""
+    proxy, database = tight_house
+    request.node.stash[proxies_of] = [proxy]
+    logged = len(proxy.log())
+    yield proxy
+    proxy.disconnect()
+    patience = "SET lock_wait_timeout = 10, innodb_lock_wait_timeout = 10"
+    for server, schema in (
+        *((server, database) for server in servers),
+        (servers[1], f"{database}_plain"),
+    ):
+        for (table,) in execute(server, f"SHOW TABLES FROM {schema}"):
+            verb = "TRUNCATE" if table == "customer" else "DROP"
+            execute(server, f"{verb} TABLE {schema}.{table}", init_command=patience)
+    news = proxy.log()[logged:]
+    assert not any(fault in news for fault in FAULTS), news
 
 
 def crowd(proxy: RunningProxy, count: int = CLIENTS, **options: Any) -> list[Any]:
@@ -534,7 +566,7 @@ def test_a_commit_that_reached_one_shard_only_says_which(
     ((code, text),) = outcome
     assert code == 1105
     assert text.startswith("partial commit: committed on commerce/-80; not on commerce/80- (")
-    second.kill()
+    second.stop()
     second.start()
     client.rollback()
     assert rows(client, "SELECT id FROM customer") == ((LOW,),)
