@@ -74,6 +74,11 @@ class Link(asyncio.Protocol):
             data = self._tls.encrypt(data)
         self._transport.write(data)
 
+    @property
+    def is_gone(self) -> bool:
+        """True once writing is in vain; it may take a turn of the loop until `lost` says so."""
+        return self.closed or self._transport is None or self._transport.is_closing()
+
     def set_high_water(self, limit_bytes: int) -> None:
         """Change how many bytes may wait before `blocked`; 0 means any."""
         # A transport of uvloop refuses every call once it is lost.

@@ -68,14 +68,14 @@ class Stream:
         Raises:
             ReceiverGone: the client has left, and nothing was written.
         """
-        if self._link.closed:
+        if self._link.is_gone:
             raise ReceiverGone
         self._waiting = [*self._waiting, *rows]
         return self.resume()
 
     def resume(self) -> bool:
         """Write what waits, as far as the socket takes it; True when it could take more."""
-        while self._waiting and not self._link.blocked:
+        while self._waiting and not self._link.blocked and not self._link.is_gone:
             count = size = 0
             while count < len(self._waiting) and size < _WRITE_BYTES:
                 size += len(self._waiting[count].payload)
@@ -92,7 +92,7 @@ class Stream:
                     return False
             framed, self.sequence = frames(payloads, self.sequence)
             self._link.write(framed)
-        return not self._link.blocked
+        return not self._waiting and not self._link.blocked
 
     def end(self, error: StreamfromError) -> None:
         """Have the stream end with *error*."""

@@ -59,6 +59,10 @@ class RecordingLink:
 
     abort = close
 
+    @property
+    def is_gone(self) -> bool:
+        return self.closed
+
     def set_high_water(self, limit_bytes: int) -> None:
         self.high_water_bytes = limit_bytes
 

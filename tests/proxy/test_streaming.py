@@ -108,6 +108,15 @@ async def test_a_client_that_has_left_takes_nothing(scene):
     assert list(scene.stream.close()) == []
 
 
+async def test_a_client_that_leaves_while_it_is_written_to_gives_the_rest_back(scene):
+    scene.link.room_bytes = 50_000
+    scene.stream.deliver(LARGE)
+    scene.link.blocked = False
+    scene.link.close()
+    assert not scene.stream.resume()
+    assert [int(r.id) for r in scene.stream.close()] == [2, 3]
+
+
 async def test_the_first_end_counts(scene):
     scene.stream.end(ServerShutdown())
     scene.stream.end(QueryInterrupted())
