@@ -10,7 +10,7 @@ priority. The texts of the faults are the original's.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
@@ -83,6 +83,7 @@ class MessageTable:
     purge_by_schedule: whether the purge may use time_scheduled, the first layout's key.
     null_lane: whether rows with a NULL time_next can be looked for by index.
     advice: sentences for `streamfrom check` and the log.
+    facts: what `sqlparse_ext.messages` must know to read and complete statements.
     """
 
     keyspace: str
@@ -102,16 +103,15 @@ class MessageTable:
     purge_by_schedule: bool
     null_lane: bool
     advice: tuple[str, ...]
+    facts: TableFacts = field(init=False, repr=False, compare=False)
 
     @property
     def has_priority(self) -> bool:
         """Return whether rows carry a priority; without one it is 0."""
         return not self.first_layout
 
-    @property
-    def facts(self) -> TableFacts:
-        """Return what `sqlparse_ext.messages` must know to read and complete statements."""
-        return TableFacts(
+    def __post_init__(self) -> None:
+        facts = TableFacts(
             name=self.name,
             id_column=self.id_column.lower(),
             has_priority=self.has_priority,
@@ -121,6 +121,8 @@ class MessageTable:
             first_layout=self.first_layout,
             id_auto_increment=self.id_auto_increment,
         )
+        # Every statement on the table asks for them: made anew they were a tenth of an ack.
+        object.__setattr__(self, "facts", facts)
 
     def project(self, columns: Sequence[str] | None) -> tuple[str, ...]:
         """Return *columns* as the table spells them, or the streamed ones for None.
