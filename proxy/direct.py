@@ -42,6 +42,9 @@ _INDIRECT_USES: Final = Uses.MULTIPLE | Uses.LAST_INSERT_ID
 _SHAPES_MAX: Final = 8192
 # Of a COM_STMT_EXECUTE before its parameters: code, id, flags, iteration count.
 _EXECUTE_BYTES: Final = 10
+# A longer text for several shards has hundreds of rows, and is likely to be split. To find that
+# out here, and once more on the long way, would cost more than the hot path saves.
+_SHARDED_BYTES_MAX: Final = 16 << 10
 
 
 class DirectPath:
@@ -70,7 +73,7 @@ class DirectPath:
         """
         preparation = self._preparation
         view = preparation.view
-        if view is None:
+        if view is None or (view.is_sharded and len(sql) > _SHARDED_BYTES_MAX):
             return False
         try:
             statement = preparation.parse(sql)

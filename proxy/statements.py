@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from proxy.session_state import SessionState
     from proxy.shard import ShardRuntime
     from proxy.wire.resultset import Column
+    from sqlparse_ext.messages import Effect
     from sqlparse_ext.statements import Shape
 
 
@@ -169,11 +170,8 @@ class Statements:
                 )
                 if step.effect is not None:
                     for runtime, sql in pieces:
-                        # A shard must hear of its own rows only, and looks for no others.
-                        part = self._preparation.step(view, self._preparation.parse(sql))
-                        self._executor.branches.happened(
-                            runtime, step.table, part.effect or step.effect
-                        )
+                        effect = self._effect_of_part(view, step.effect, sql)
+                        self._executor.branches.happened(runtime, step.table, effect)
                 reply.ok(
                     affected_rows=result.affected_rows,
                     last_insert_id=result.last_insert_id,
@@ -183,6 +181,16 @@ class Statements:
                 return True
             case Everywhere():
                 raise Unsupported(f"{step.statement.shape.verb} in a sharded keyspace")
+
+    def _effect_of_part(self, view: View, effect: Effect, sql: bytes) -> Effect:
+        """Return what the part *sql* of a write with *effect* does on its shard.
+
+        A shard must hear of its own rows only, and looks for no others.
+        """
+        if effect.ids is None:
+            return effect
+        part = self._preparation.step(view, self._preparation.parse(sql))
+        return part.effect or effect
 
     async def _on_shard(
         self,

@@ -77,10 +77,10 @@ class InsertRows:
         """Return the values at *index* of each row, as `column` does."""
         sql = self._statement.sql
         if self._region is not None:
-            return [
-                self._decode(raw)
-                for raw in self._lexis.row_with(index).findall(sql, *self._region)
-            ]
+            # Cut the rows on the way: who asks for a vindex column then deals them out.
+            matches = list(self._lexis.row_with(index).finditer(sql, *self._region))
+            self._spans = [match.span() for match in matches]
+            return [self._decode(match[1] or b"") for match in matches]
         values: list[Value | Opaque] = []
         for row in range(len(self.spans)):
             elements = self.elements(row)

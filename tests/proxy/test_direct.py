@@ -238,6 +238,7 @@ async def test_only_what_one_shard_answers_is_sent(server, other_server):
             "SELECT COUNT(*) FROM t",
             f"INSERT INTO t (id) VALUES (1), ({HIGH})",
             "INSERT INTO t (id) VALUES (NULL)",
+            f"INSERT INTO t (id) VALUES (1{' ' * (16 << 10)})",
         ):
             assert await scene.send(sql) is None
         await scene.send("SELECT * FROM t WHERE id = 1")
