@@ -19,6 +19,7 @@ from proxy import net
 from proxy.control import tls_context
 from proxy.dsn import SslMode
 from proxy.errors import BackendError, BackendLost, BackendUnavailable, WireError
+from proxy.remains import Left
 from proxy.settings import Settings, tracking
 from proxy.statement_ids import StatementIds, StatementKey
 from proxy.wire.client_connection import ClientConnection, Ready, StartTls
@@ -55,6 +56,12 @@ class Tenant(Protocol):
     def evicted(self, backend: Backend, last_insert_id: int) -> None:
         """Learn that *backend* goes to somebody else, and what LAST_INSERT_ID() was on it."""
 
+    def leaves(self, backend: Backend, left: Left) -> bool:
+        """Take *left*, to be filled, for what the last statement left on *backend*.
+
+        False if nobody will ask: another connection has run something since.
+        """
+
 
 class Reader(Protocol):
     """Consumes one answer."""
@@ -80,6 +87,9 @@ class Backend:
         owner: the session that used it last.
         has_residue: the owner may have left something that another session could notice.
         in_transaction: as the last answer said.
+        found_rows, row_count: what these functions would say now, None where only the server
+            knows.
+        has_warnings: so does SHOW WARNINGS.
         statements: what is prepared on it, for whichever session comes.
         awaits_kill: a KILL QUERY is on its way, which must not meet another session's statement.
     """
@@ -94,10 +104,13 @@ class Backend:
         "_wire",
         "awaits_kill",
         "database",
+        "found_rows",
         "has_residue",
+        "has_warnings",
         "in_transaction",
         "link",
         "owner",
+        "row_count",
         "settings",
         "statements",
         "thread_id",
@@ -121,6 +134,9 @@ class Backend:
         self.has_residue = False
         self.in_transaction = False
         self.awaits_kill = False
+        self.found_rows: int | None = None
+        self.row_count: int | None = None
+        self.has_warnings = False
         self.statements = StatementIds()
 
     @property
@@ -345,11 +361,13 @@ class Backend:
                 connection is closed then.
             BackendLost: it went away.
         """
+        foreign = self.owner is not owner
+        if foreign and self.owner is not None:
+            await self.tell(self.owner)
         if self.fits(owner, settings, database):
             self.owner = owner
             return
         packets = []
-        foreign = self.owner is not owner
         if (foreign and self.has_residue) or not settings.fits(self.settings):
             if foreign and self.owner is not None:
                 self.owner.evicted(self, await self.last_insert_id())
@@ -358,6 +376,7 @@ class Backend:
             packets += [reset_connection(), query(self._tracking)]
             self.settings = Settings()
             self.statements.clear()
+            self.found_rows = None
             self.has_residue = False
         change = settings.statement_from(self.settings)
         if change is not None:
@@ -383,6 +402,29 @@ class Backend:
         answer = await self.run(b"SELECT LAST_INSERT_ID()")
         (value,) = parse_text_row(answer.rows[0])
         return int(value or 0)
+
+    async def tell(self, owner: Tenant) -> None:
+        """Tell *owner*, if its last statement ran here, what it left. Raises as `run`."""
+        left = Left(asyncio.get_running_loop().create_future())
+        if not owner.leaves(self, left):
+            return
+        try:
+            # In this order: on both servers SHOW WARNINGS leaves FOUND_ROWS() as it is.
+            if self.has_warnings:
+                shown = await self.run(b"SHOW WARNINGS")
+                left.columns, left.rows = shown.columns, shown.rows
+            if self.found_rows is None or self.row_count is None:
+                answer = await self.run(b"SELECT FOUND_ROWS(), ROW_COUNT()")
+                found, counted = parse_text_row(answer.rows[0])
+                left.found_rows, left.row_count = int(found or 0), int(counted or 0)
+                # What that SELECT itself has found.
+                self.found_rows = 1
+            else:
+                left.found_rows = self.found_rows
+            if self.row_count is not None:
+                left.row_count = self.row_count
+        finally:
+            left.known.set_result(None)
 
     def note(self, trackers: Iterable[Tracker]) -> None:
         """Follow what an answer says about the session: database and variables."""

@@ -12,6 +12,7 @@ from proxy.catalog import Direct
 from proxy.execution import STALE, Execution
 from proxy.executor import is_repeatable, was_refused_undone
 from proxy.preparation import Step
+from proxy.recall import ASKS_BACK
 from proxy.routing import OneShard, qualifiers
 from proxy.virtual import is_virtual
 from proxy.wire.commands import query
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 _KINDS: Final = frozenset(
     {Kind.SELECT, Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE, Kind.SHOW}
 )
-_INDIRECT_USES: Final = Uses.MULTIPLE | Uses.LAST_INSERT_ID
+_INDIRECT_USES: Final = Uses.MULTIPLE | Uses.LAST_INSERT_ID | ASKS_BACK
 _SHAPES_MAX: Final = 8192
 # Of a COM_STMT_EXECUTE before its parameters: code, id, flags, iteration count.
 _EXECUTE_BYTES: Final = 10

@@ -377,6 +377,10 @@ class Executor:
             and not traits(shape).is_sticky
         ):
             # Nearly every statement: nothing happened that anybody must remember.
+            self._state.answered_at = backend
+            backend.found_rows = scanner.rows if traits(shape).finds_its_rows else None
+            backend.row_count = -1
+            backend.has_warnings = False
             shard.pool.give(backend)
             return
         ok = scanner.ok
@@ -392,6 +396,11 @@ class Executor:
         trackers: Sequence[Tracker],
     ) -> None:
         """Follow a successful answer: its flags, its trackers, what must stay together now."""
+        self._state.answered_at = backend
+        if not traits(shape).keeps_found_rows:
+            backend.found_rows = None
+        backend.row_count = ok.affected_rows if traits(shape).counts_rows else None
+        backend.has_warnings = ok.warnings > 0
         was_in_transaction = backend.in_transaction
         backend.in_transaction = bool(ok.status & _IN_TRANS)
         if trackers:
@@ -419,6 +428,10 @@ class Executor:
         # An error packet says nothing of the transaction. Without autocommit a statement that
         # failed may still have opened one.
         backend.has_residue = True
+        self._state.answered_at = backend
+        backend.found_rows = None
+        backend.row_count = -1
+        backend.has_warnings = True
         if code in ROLLS_BACK:
             self.branches.undone(shard, backend)
         elif not self._state.settings.autocommit:

@@ -26,6 +26,7 @@ from proxy.errors import (
 )
 from proxy.execution import CursorExecution, Execution
 from proxy.prepared import Prepared, PreparedTable
+from proxy.recall import ASKS_BACK
 from proxy.routing import Merge, OneShard, WriteParts
 from proxy.statements import several
 from proxy.virtual import is_virtual
@@ -184,7 +185,7 @@ class PreparedCommands:
             await self._run_as_text(prepared, command, reply)
             return
         prepared.settle(self._preparation, self._registry)
-        if prepared.statement is None:
+        if prepared.statement is None or prepared.original.shape.uses & ASKS_BACK:
             await self._run_as_text(prepared, command, reply)
             return
         bound = prepared.bind(prepared.statement, command.body)

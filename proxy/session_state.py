@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Final
 
 from proxy.settings import TRACKED, Settings
 from proxy.wire.constants import Capability, Status, TrackerKind
-from sqlparse_ext.statements import Kind, SetKind, SetScope, SqlMode, Uses
+from sqlparse_ext.statements import InsertSource, Kind, SetKind, SetScope, SqlMode, Uses
 
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from proxy.backend import Backend
+    from proxy.remains import Left
     from proxy.wire.resultset import Ok, Tracker
     from sqlparse_ext.statements import Shape
 
@@ -57,6 +58,17 @@ _TRACELESS_KINDS: Final = frozenset(
 )
 
 
+# LIMIT 1, 2 finds three rows, and MariaDB counts a UNION without its LIMIT.
+_COUNTS_OTHERWISE: Final = (
+    Uses.UNPARSED | Uses.LIMIT | Uses.SETOP | Uses.INTO | Uses.CALC_FOUND_ROWS | Uses.SUBQUERY
+)
+_READS_TOO: Final = (
+    Uses.UNPARSED | Uses.SUBQUERY | Uses.JOIN | Uses.CTE | Uses.SETOP | Uses.RETURNING
+)
+_WRITES: Final = frozenset({Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE})
+_CONTROL_KINDS: Final = frozenset({Kind.BEGIN, Kind.COMMIT, Kind.ROLLBACK, Kind.SAVEPOINT})
+
+
 class Traits:
     """What the text of a statement says about the connection that runs it.
 
@@ -64,15 +76,29 @@ class Traits:
         is_sticky: it leaves state that only this connection has.
         is_traceless: it leaves nothing that another session could notice, unless its answer
             says otherwise.
+        finds_its_rows: FOUND_ROWS() says afterwards how many rows it answered.
+        keeps_found_rows: FOUND_ROWS() says afterwards what it said before.
+        counts_rows: ROW_COUNT() says afterwards what its OK says.
     """
 
-    __slots__ = ("is_sticky", "is_traceless")
+    __slots__ = (
+        "counts_rows",
+        "finds_its_rows",
+        "is_sticky",
+        "is_traceless",
+        "keeps_found_rows",
+    )
 
     def __init__(self, shape: Shape) -> None:
         self.is_sticky = (
             bool(shape.uses & _STICKY) or shape.kind in _STICKY_KINDS or sets_untracked(shape)
         )
         self.is_traceless = shape.kind in _TRACELESS_KINDS and not shape.uses & Uses.UNPARSED
+        self.finds_its_rows = shape.kind is Kind.SELECT and not shape.uses & _COUNTS_OTHERWISE
+        is_write = shape.kind in _WRITES and not shape.uses & _READS_TOO
+        is_select = shape.insert is not None and shape.insert.source is InsertSource.SELECT
+        self.keeps_found_rows = shape.kind in _CONTROL_KINDS or (is_write and not is_select)
+        self.counts_rows = is_write or shape.kind is Kind.DDL
 
 
 # Flags of an enumeration cost 1 µs to test; a shape's are tested once.
@@ -152,10 +178,12 @@ class SessionState:
 
     __slots__ = (
         "_settings",
+        "answered_at",
         "capabilities",
         "initial_settings",
         "insert_id_at",
         "last_insert_id",
+        "left",
         "mode",
         "multi_statements",
         "transaction",
@@ -177,6 +205,10 @@ class SessionState:
         # it; the value moves here when that connection goes to somebody else.
         self.insert_id_at: Backend | None = None
         self.last_insert_id = 0
+        # Where the last statement ran, which knows its warnings and counts; once that
+        # connection has gone to somebody else, what was taken along.
+        self.answered_at: Backend | None = None
+        self.left: Left | None = None
         self.transaction: Transaction | None = None
 
     @property
@@ -200,6 +232,14 @@ class SessionState:
         if self.insert_id_at is backend:
             self.insert_id_at = None
             self.last_insert_id = last_insert_id
+
+    def leaves(self, backend: Backend, left: Left) -> bool:
+        """Take *left* for what the last statement left on *backend*, if it ran there."""
+        if self.answered_at is not backend:
+            return False
+        self.answered_at = None
+        self.left = left
+        return True
 
     def note(self, trackers: Iterable[Tracker]) -> None:
         """Follow what an answer says about the session's variables."""

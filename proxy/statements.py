@@ -20,6 +20,7 @@ from proxy.errors import (
 )
 from proxy.gather import gather
 from proxy.preparation import Step
+from proxy.recall import ASKS_BACK, AnswerHere, Recall, warnings_answer
 from proxy.reply import Reply
 from proxy.routing import Concatenate, Everywhere, Merge, OneShard, WriteParts
 from proxy.scatter import run_everywhere, write_parts
@@ -131,7 +132,17 @@ class Statements:
         view = place.view
         step = self._preparation.step(view, place.statement)
         route = view.planner.plan(step.statement.shape).route(step.statement)
-        return await self.routed(view, place.database, step, route, reply)
+        if not step.statement.shape.uses & ASKS_BACK:
+            return await self.routed(view, place.database, step, route, reply)
+        packet = Recall(self._state, step.statement)
+        try:
+            return await self.routed(view, place.database, step, route, reply, packet)
+        except AnswerHere as asked:
+            columns, rows = warnings_answer(step.statement, asked.left)
+        reply.head(columns)
+        reply.more_rows(rows)
+        reply.end_of_rows()
+        return True
 
     async def routed(
         self,

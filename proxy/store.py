@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from engine.store import ClaimRequest
     from engine.types import ClaimedRow, ShardName
     from proxy.backend import Backend
+    from proxy.remains import Left
     from proxy.shard import ShardRuntime
 
 
@@ -53,6 +54,10 @@ class _Engine:
 
     def evicted(self, backend: Backend, last_insert_id: int) -> None:
         """Lose nothing: a claim keeps its connection until it is over."""
+
+    def leaves(self, backend: Backend, left: Left) -> bool:
+        """Want nothing: whatever a claim must know it asks at once."""
+        return False
 
 
 # MariaDB knew only the old name before 11.1 and keeps it; MySQL dropped it in 8.0.

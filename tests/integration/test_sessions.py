@@ -341,7 +341,6 @@ class TestHeldState:
             assert found == ((number,),)
             run(clients[number], "INSERT INTO numbered (who) SELECT LAST_INSERT_ID()")
 
-    @pytest.mark.xfail(reason="they stay with the connection, which may change hands")
     def test_warnings_are_those_of_the_clients_last_statement(
         self, tight: RunningProxy
     ) -> None:
@@ -356,7 +355,6 @@ class TestHeldState:
                 assert (level, code) == ("Warning", 1292)
                 assert f"{number}-{turn}x" in text
 
-    @pytest.mark.xfail(reason="they stay with the connection, which may change hands")
     def test_found_rows_and_row_count(self, tight: RunningProxy) -> None:
         clients = crowd(tight, 4)
         run(clients[0], "CREATE TABLE counted (n INT)")

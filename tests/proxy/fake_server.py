@@ -535,6 +535,8 @@ class Connection(asyncio.Protocol):
             return Rows(("COLLATION_NAME",), tuple((name.encode(),) for name in names))
         if "LAST_INSERT_ID()" in sql:
             return rows_of(self.last_insert_id)
+        if sql == "SELECT FOUND_ROWS(), ROW_COUNT()":
+            return Rows(("FOUND_ROWS()", "ROW_COUNT()"), ((b"3", b"0"),))
         if "information_schema.tables" in sql:
             return Rows(("table_name", "table_comment"))
         return rows_of(1)

@@ -33,6 +33,9 @@ class Tenant:
     def evicted(self, backend, last_insert_id):
         pass
 
+    def leaves(self, backend, left):
+        return False
+
 
 ANN, BOB = Tenant(), Tenant()
 

@@ -257,6 +257,29 @@ async def test_the_last_insert_id_outlives_the_connection_it_was_made_on(server)
         await other.leave()
 
 
+@pytest.mark.parametrize(
+    ("sql", "answer", "counts", "asks"),
+    [
+        ("SELECT a FROM t", Rows(("a",), ((b"1",), (b"2",))), (2, -1), 0),
+        ("SELECT a FROM t LIMIT 1, 1", Rows(("a",), ((b"2",),)), (3, -1), 1),
+        ("UPDATE t SET a = 1", Ok(affected_rows=4), (3, 4), 1),
+        ("SELECT oops", Error(1054, "42S22", "no"), (3, -1), 1),
+    ],
+)
+async def test_who_loses_a_connection_takes_the_counts_along(server, sql, answer, counts, asks):
+    async with running_shard(server, pool_size=1) as shard:
+        desk, other = Desk(shard), Desk(shard)
+        server.once(sql, answer)
+        await desk.run(sql)
+        await other.run("SELECT 1")
+        left = desk.state.left
+        assert left is not None
+        assert (left.found_rows, left.row_count) == counts
+        assert server.heard.count("SELECT FOUND_ROWS(), ROW_COUNT()") == asks
+        await desk.leave()
+        await other.leave()
+
+
 # --- trouble before anything was sent --------------------------------------------------
 
 

@@ -22,6 +22,9 @@ class Tenant:
     def evicted(self, backend, last_insert_id):
         self.lost_ids.append(last_insert_id)
 
+    def leaves(self, backend, left):
+        return False
+
 
 class Sink:
     """A reader that nobody listens to."""
