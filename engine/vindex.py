@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from cryptography.hazmat.decrepit.ciphers.algorithms import TripleDES
 from cryptography.hazmat.primitives.ciphers import Cipher, modes
+from xxhash import xxh64_intdigest
 
 from engine.errors import VindexError
 from sqlparse_ext.statements import Number
@@ -108,6 +109,17 @@ class BinaryMd5:
         return hashlib.md5(_bytes(value), usedforsecurity=False).digest()
 
 
+class XxHash:
+    """``xxhash``: the XXH64 of the value's bytes, a number's being its decimal digits."""
+
+    def __init__(self, _params: Mapping[str, str]) -> None:
+        pass
+
+    def map(self, value: Value) -> bytes | None:
+        """Return 8 bytes, little-endian as in Vitess."""
+        return xxh64_intdigest(_bytes(value)).to_bytes(8, "little")
+
+
 class Null:
     """``null``: everything on the first shard."""
 
@@ -126,6 +138,7 @@ _TYPES: Final[dict[str, Callable[[Mapping[str, str]], Vindex]]] = {
     "binary": Binary,
     "binary_md5": BinaryMd5,
     "null": Null,
+    "xxhash": XxHash,
 }
 
 

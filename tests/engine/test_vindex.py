@@ -76,6 +76,20 @@ def test_binary(value, ksid):
 
 @pytest.mark.parametrize(
     ("value", "ksid"),
+    [
+        (b"test1", "d01ab7e4d6978f0b"), (b"test2", "87eb11714c0a0e89"),
+        (b"testaverylongvaluetomakesurethisworks", "81d8c38e0d850e6a"),
+        (1, "d46405367612b4b7"), (None, "99e9d85137db46ef"), (-1, "d8e2a6a7c8c7623d"),
+        (2**64 - 1, "477cfa8d6d8f1f8d"), (2**63 - 1, "b37eb01f7bffafd8"),
+        (-(2**63), "102c27ddb26a609e"),
+    ],
+)  # fmt: skip
+def test_xxhash(value, ksid):
+    assert mapped("xxhash", value) == ksid
+
+
+@pytest.mark.parametrize(
+    ("value", "ksid"),
     [(b"test1", "5a105e8b9d40e1329780d62ea2265d8a"), (b"TEST", "033bd94b1168d7e4f0d644c3c95e35bf"),
      (b"Test", "0cbc6611f5540bd0809a388dc95a615b"), (None, "d41d8cd98f00b204e9800998ecf8427e")],
 )  # fmt: skip
