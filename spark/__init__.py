@@ -1,5 +1,5 @@
-"""The room of the Spark pipeline over message tables; empty in this version.
+"""The Spark pipeline over message tables: what runs on a cluster, beside the server.
 
-It will import nothing of the server and nothing else will import pyspark. Until then Spark
-reads and writes message tables over JDBC through the proxy like any MySQL client.
+`spark.functions` makes Spark columns of keyspace ids and shards, `spark.keyspace_ids` does the
+same for Arrow arrays. The package imports nothing of the server, and nothing else imports pyspark.
 """

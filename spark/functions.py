@@ -1,0 +1,57 @@
+"""Spark columns of keyspace ids and shards, to be used like those of `pyspark.sql.functions`.
+
+Which shard owns how many rows::
+
+    from spark.functions import shard_of
+
+    orders.withColumn("shard", shard_of("id", ["-80", "80-"])).groupBy("shard").count()
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa  # noqa: TC002 - Spark reads the types of a UDF when it is made
+from pyspark.sql.functions import arrow_udf  # type: ignore[attr-defined]
+
+from spark.keyspace_ids import Shards, keyspace_ids
+
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import Column
+
+
+def keyspace_id(column: Column | str, vindex: str = "hash") -> Column:
+    """Return the keyspace id of *column* as binary, NULL where a value has none.
+
+    vindex: `hash`, `numeric`, `xxhash` or `binary_md5`: the primary vindex of the table in the
+        vschema.
+
+    A vindex or a type that is not supported fails the query with a KeyspaceIdError.
+    """
+
+    def ids(values: pa.Array) -> pa.Array:
+        return keyspace_ids(values, vindex)
+
+    result: Column = arrow_udf(ids, "binary")(column)
+    return result
+
+
+def shard_of(column: Column | str, shards: Sequence[str], vindex: str = "hash") -> Column:
+    """Return the name of the shard that owns *column*, NULL where a value has none.
+
+    shards: all shards of the keyspace, such as `["-80", "80-"]`; `SHOW VITESS_SHARDS` lists them.
+    vindex: as for `keyspace_id`.
+
+    Raises:
+        KeyspaceIdError: the shards do not cover all keyspace ids, each once.
+    """
+    owners = Shards.named(shards)
+
+    def names(values: pa.Array) -> pa.Array:
+        return owners.owning(keyspace_ids(values, vindex))
+
+    result: Column = arrow_udf(names, "string")(column)
+    return result
