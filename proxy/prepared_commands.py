@@ -76,6 +76,10 @@ _CURSOR_EXISTS: Final = int(Status.CURSOR_EXISTS)
 _LAST_ROW_SENT: Final = int(Status.LAST_ROW_SENT)
 
 
+# The answer is the client's own, and a server asked like that would tell another one's.
+_AS_TEXT: Final = ASKS_BACK | Uses.IDENTITY
+
+
 class PreparedCommands:
     """The prepared statements of one session at work.
 
@@ -185,7 +189,7 @@ class PreparedCommands:
             await self._run_as_text(prepared, command, reply)
             return
         prepared.settle(self._preparation, self._registry)
-        if prepared.statement is None or prepared.original.shape.uses & ASKS_BACK:
+        if prepared.statement is None or prepared.original.shape.uses & _AS_TEXT:
             await self._run_as_text(prepared, command, reply)
             return
         bound = prepared.bind(prepared.statement, command.body)

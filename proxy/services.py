@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from engine.registry import Registry
     from proxy.catalog import Catalog
     from proxy.config import Server, User
+    from proxy.processlist import Process
     from proxy.settings import Settings
     from proxy.wire.auth import Authenticator
     from sqlparse_ext.cache import StatementCache
@@ -27,6 +28,9 @@ class Peer(Protocol):
 
     user: User | None
     closed: asyncio.Event
+
+    def process(self) -> Process | None:
+        """Return its line in SHOW PROCESSLIST, None before it has logged in."""
 
     def interrupt(self, error: StreamfromError) -> None:
         """Stop what it is running."""

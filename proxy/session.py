@@ -32,6 +32,7 @@ from proxy.guard import Guard
 from proxy.preparation import Preparation
 from proxy.prepared import PreparedTable
 from proxy.prepared_commands import PreparedCommands
+from proxy.processlist import Process
 from proxy.reply import Reply
 from proxy.session_state import SessionState
 from proxy.statements import Statements
@@ -71,6 +72,11 @@ QUEUED_BYTES_MAX: Final = 1 << 20
 
 _QUERY: Final = int(Command.QUERY)
 _EXECUTE: Final = int(Command.STMT_EXECUTE)
+_COMMAND_NAMES: Final = {
+    int(Command.STMT_PREPARE): "Prepare",
+    int(Command.STMT_EXECUTE): "Execute",
+    int(Command.STMT_FETCH): "Fetch",
+}
 _UNANSWERED: Final = frozenset({Command.STMT_CLOSE, Command.STMT_SEND_LONG_DATA})
 
 
@@ -89,6 +95,7 @@ class Session:
         self.closed = asyncio.Event()
         self._services = services
         self._link = link
+        self._loop = asyncio.get_running_loop()
         self._log = log.bind(connection=connection_id)
         self._wire: ServerConnection
         self._state: SessionState
@@ -102,6 +109,8 @@ class Session:
         self._takes_hot_path = False
         self._reply: Reply
         self._is_busy = False
+        # When what it does now began, in the loop's time.
+        self._since_s = self._loop.time()
         self._is_over = False
         self._is_closing = False
         self._commands: deque[CommandReceived] = deque()
@@ -247,6 +256,7 @@ class Session:
             catalog=services.catalog,
             registry=services.registry,
             kill=self._kill,
+            processes=self._processes,
         )
         prepared = PreparedCommands(
             state=state,
@@ -310,6 +320,7 @@ class Session:
             self._unanswered(payload)
             return
         self._is_busy = True
+        self._since_s = self._loop.time()
         reply = self._reply = Reply(self._link, self._state, sequence)
         if self._takes_hot_path and sequence == 1:
             if code == _QUERY:
@@ -364,6 +375,7 @@ class Session:
 
     def _next(self) -> None:
         self._is_busy = False
+        self._since_s = self._loop.time()
         if self._is_closing:
             self._link.close()
             return
@@ -469,6 +481,33 @@ class Session:
             other.interrupt(QueryInterrupted())
         else:
             other.end()
+
+    def process(self) -> Process | None:
+        """Return this session's line in SHOW PROCESSLIST, None before it has logged in."""
+        if self.user is None:
+            return None
+        view = self._preparation.view
+        command, state, info = "Sleep", "", None
+        if self._is_busy:
+            payload = self._current.payload
+            command = _COMMAND_NAMES.get(payload[0], "Query")
+            state = "streaming" if self.is_streaming else "executing"
+            info = payload[1:] if payload[0] == _QUERY else None
+        return Process(
+            self.connection_id,
+            self.user.name,
+            self._link.peer,
+            None if view is None else view.name,
+            command,
+            int(self._loop.time() - self._since_s),
+            state,
+            info,
+        )
+
+    def _processes(self) -> list[Process]:
+        """Return the sessions of the same user."""
+        own = (peer for peer in self._services.sessions.values() if peer.user is self.user)
+        return [process for peer in own if (process := peer.process()) is not None]
 
     def _publish(self, shard: ShardRuntime, table: str, effects: list[Effect]) -> None:
         self._services.registry.committed(shard.keyspace, shard.name, table, effects)

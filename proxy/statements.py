@@ -20,6 +20,7 @@ from proxy.errors import (
 )
 from proxy.gather import gather
 from proxy.preparation import Step
+from proxy.processlist import COLUMNS, is_processlist, rows
 from proxy.recall import ASKS_BACK, AnswerHere, Recall, warnings_answer
 from proxy.reply import Reply
 from proxy.routing import Concatenate, Everywhere, Merge, OneShard, WriteParts
@@ -33,11 +34,15 @@ from proxy.wire.framing import frame
 from proxy.wire.response import Answer
 from proxy.wire.resultset import column_definition
 from sqlparse_ext.errors import SqlError, Unsupported
+from sqlparse_ext.identifiers import literal
+from sqlparse_ext.inline import inline
 from sqlparse_ext.split import split_statements
 from sqlparse_ext.statements import KillBy, KillScope, Kind, SetKind, Statement, Uses
 
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from engine.message_table import MessageTable
     from engine.registry import Registry
     from proxy.catalog import Catalog, View
@@ -46,6 +51,7 @@ if TYPE_CHECKING:
     from proxy.guard import Guard
     from proxy.net import Link
     from proxy.preparation import Preparation
+    from proxy.processlist import Process
     from proxy.routing import Route
     from proxy.session_state import SessionState
     from proxy.shard import ShardRuntime
@@ -61,6 +67,12 @@ _VITESS_VARIABLES: Final = frozenset({"workload", "transaction_mode", "query_tim
 _REPORT_COLLATION: Final = query(
     b"SET @@session.character_set_connection = @@session.character_set_connection,"
     b" @@session.collation_connection = @@session.collation_connection"
+)
+
+
+# Kinds that may ask who the client is and are no definitions, which mean whoever runs them.
+_TELL_WHO: Final = frozenset(
+    {Kind.SELECT, Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE, Kind.SET}
 )
 
 
@@ -90,6 +102,7 @@ class Statements:
         catalog: Catalog,
         registry: Registry,
         kill: Kill,
+        processes: Callable[[], list[Process]],
     ) -> None:
         self.stream: Stream | None = None
         self._connection_id = connection_id
@@ -102,6 +115,14 @@ class Statements:
         self._catalog = catalog
         self._registry = registry
         self._kill = kill
+        self._processes = processes
+        account = literal(f"{guard.user.name}@%".encode())
+        login = literal(f"{guard.user.name}@{guard.host}".encode())
+        self._identity = {
+            "CONNECTION_ID": b"%d" % connection_id,
+            "CURRENT_USER": account,
+            **dict.fromkeys(("USER", "SESSION_USER", "SYSTEM_USER"), login),
+        }
 
     async def run(self, sql: bytes, reply: Reply) -> None:
         """Run the text of one command: one statement, or several if the client may send them.
@@ -122,7 +143,10 @@ class Statements:
 
     async def run_one(self, statement: Statement, reply: Reply) -> bool:
         """Run one statement that the user may run; False when its answer is an error."""
-        handler = _HANDLERS.get(statement.shape.kind, Statements._on_rows)
+        shape = statement.shape
+        if shape.uses & Uses.IDENTITY and shape.kind in _TELL_WHO and not is_virtual(shape):
+            statement = self._preparation.parse(inline(statement, self._identity))
+        handler = _HANDLERS.get(shape.kind, Statements._on_rows)
         return await handler(self, statement, reply)
 
     # --- rows: SELECT, INSERT, UPDATE, DELETE and whatever else a shard may answer ----------
@@ -138,9 +162,9 @@ class Statements:
         try:
             return await self.routed(view, place.database, step, route, reply, packet)
         except AnswerHere as asked:
-            columns, rows = warnings_answer(step.statement, asked.left)
-        reply.head(columns)
-        reply.more_rows(rows)
+            definitions, payloads = warnings_answer(step.statement, asked.left)
+        reply.head(definitions)
+        reply.more_rows(payloads)
         reply.end_of_rows()
         return True
 
@@ -415,14 +439,18 @@ class Statements:
         return await self._virtual(statement, reply)
 
     async def _virtual(self, statement: Statement, reply: Reply) -> bool:
-        column, values = self._virtual_answer(statement.shape)
-        reply.rows((column,), [(value.encode(),) for value in values])
+        reply.rows(*self._virtual_answer(statement.shape))
         return True
 
-    def _virtual_answer(self, shape: Shape) -> tuple[Column, list[str]]:
+    def _virtual_answer(
+        self, shape: Shape
+    ) -> tuple[Sequence[Column], list[tuple[bytes | None, ...]]]:
+        if is_processlist(shape):
+            return COLUMNS, rows(shape, self._processes())
         user = self._guard.user
         keyspaces = self._catalog.visible(user.keyspaces)
-        return answer(shape, keyspaces, user, self._connection_id)
+        column, values = answer(shape, keyspaces, user, self._connection_id)
+        return (column,), [(value.encode(),) for value in values]
 
     async def definitions(self, statement: Statement) -> list[bytes]:
         """Return the columns of a statement's answer, as far as the proxy makes that itself.
@@ -431,8 +459,8 @@ class Statements:
         """
         shape = statement.shape
         if is_virtual(shape):
-            column, _ = self._virtual_answer(shape)
-            return [column_definition(column)]
+            columns, _ = self._virtual_answer(shape)
+            return list(map(column_definition, columns))
         if shape.stream is None:
             return []
         view, table = self._preparation.stream_source(shape.stream.table)

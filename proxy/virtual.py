@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from proxy.config import Role
+from proxy.processlist import is_processlist
 from proxy.wire.constants import FieldType
 from proxy.wire.resultset import Column
 from sqlparse_ext.statements import Kind
@@ -30,10 +31,15 @@ _CONNECTION_ID: Final = b"SELECT CONNECTION_ID()"
 
 
 def is_virtual(shape: Shape) -> bool:
-    """True when `answer` answers statements of this shape."""
+    """True when `answer`, or `proxy.processlist`, answers statements of this shape."""
     if shape.kind is Kind.SHOW:
         words = shape.words
-        return words in _DATABASES or words == _SHARDS or words[:1] == (_GRANTS,)
+        return (
+            is_processlist(shape)
+            or words in _DATABASES
+            or words == _SHARDS
+            or words[:1] == (_GRANTS,)
+        )
     return shape.template.upper() == _CONNECTION_ID
 
 

@@ -27,11 +27,15 @@ _LOCK_FUNCTIONS: Final = (
 _FUNCTIONS: Final[dict[str, int]] = {
     **dict.fromkeys(AGGREGATES, Uses.AGGREGATE.value),
     **dict.fromkeys(_LOCK_FUNCTIONS, Uses.ADVISORY_LOCK.value),
+    **dict.fromkeys(
+        ("CONNECTION_ID", "USER", "SESSION_USER", "SYSTEM_USER"), Uses.IDENTITY.value
+    ),
     "FOUND_ROWS": Uses.FOUND_ROWS.value,
     "ROW_COUNT": Uses.ROW_COUNT.value,
 }
 _WORDS: Final[dict[str, int]] = {
     "SQL_CALC_FOUND_ROWS": Uses.CALC_FOUND_ROWS.value,
+    "CURRENT_USER": Uses.IDENTITY.value,  # with or without parentheses
     "DISTINCT": Uses.DISTINCT.value,
     "DISTINCTROW": Uses.DISTINCT.value,
     "HAVING": Uses.GROUP.value,
