@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, modes
 from xxhash import xxh64_intdigest
 
 from engine.errors import VindexError
+from engine.unicode_weights import loose_key
 from sqlparse_ext.statements import Number
 
 
@@ -120,6 +121,30 @@ class XxHash:
         return xxh64_intdigest(_bytes(value)).to_bytes(8, "little")
 
 
+class UnicodeLooseMd5:
+    """``unicode_loose_md5``: the MD5 of the text's primary collation key."""
+
+    def __init__(self, _params: Mapping[str, str]) -> None:
+        pass
+
+    def map(self, value: Value) -> bytes | None:
+        """Return 16 bytes; None for text whose key is not known (`engine.unicode_weights`)."""
+        key = _loose_key(value)
+        return None if key is None else hashlib.md5(key, usedforsecurity=False).digest()
+
+
+class UnicodeLooseXxHash:
+    """``unicode_loose_xxhash``: the XXH64 of the text's primary collation key."""
+
+    def __init__(self, _params: Mapping[str, str]) -> None:
+        pass
+
+    def map(self, value: Value) -> bytes | None:
+        """Return 8 bytes, little-endian; None for text whose key is not known."""
+        key = _loose_key(value)
+        return None if key is None else xxh64_intdigest(key).to_bytes(8, "little")
+
+
 class Null:
     """``null``: everything on the first shard."""
 
@@ -137,6 +162,8 @@ _TYPES: Final[dict[str, Callable[[Mapping[str, str]], Vindex]]] = {
     "reverse_bits": ReverseBits,
     "binary": Binary,
     "binary_md5": BinaryMd5,
+    "unicode_loose_md5": UnicodeLooseMd5,
+    "unicode_loose_xxhash": UnicodeLooseXxHash,
     "null": Null,
     "xxhash": XxHash,
 }
@@ -154,6 +181,13 @@ def _integer(value: Value) -> int | None:
 def _unsigned(value: Value) -> int | None:
     number = _integer(value)
     return number if number is not None and 0 <= number < _BEYOND else None
+
+
+def _loose_key(value: Value) -> bytes | None:
+    try:
+        return loose_key(_bytes(value).decode())
+    except UnicodeDecodeError:
+        return None
 
 
 def _bytes(value: Value) -> bytes:

@@ -97,6 +97,33 @@ def test_binary_md5(value, ksid):
     assert mapped("binary_md5", value) == ksid
 
 
+LOOSE = [
+    *[(text, "42d21361087a4c07", "0b5edbb401fd7524393690491d64f1f5")
+      for text in ("Test", "TEst", "TEST", "T\u00e9st", "Test".replace("e", "e\u0301"), "Test ")],
+    ("B\u00e9st", "926975b9ce2ec316", "c2b2332e4f73d00741026249706f2fb6"),
+    (" Test", "4fcb8be34ec05775", "a2e3515c7e8df1ffd2ccfc11c6b19dd1"),
+    ("Test\t", "20af87fc36e3fd51", "82456dd87a9c7a02b1c2056b5abaa272"),
+    ("T\u00e9stLooong", "d3ea873942b484a7", "9683e12b80430cd453f5dfdfba81c9a5"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "xxhash", "md5"), LOOSE)
+def test_unicode_loose(text, xxhash, md5):
+    assert mapped("unicode_loose_xxhash", text.encode()) == xxhash
+    assert mapped("unicode_loose_md5", text.encode()) == md5
+
+
+def test_unicode_loose_of_null_is_that_of_the_empty_string():
+    assert mapped("unicode_loose_xxhash", None) == "99e9d85137db46ef"
+    assert mapped("unicode_loose_md5", None) == "d41d8cd98f00b204e9800998ecf8427e"
+
+
+@pytest.mark.parametrize("value", [b"\xff", "\u65e5\u672c".encode()])
+def test_unicode_loose_owns_no_text_whose_key_it_cannot_tell(value):
+    assert mapped("unicode_loose_xxhash", value) is None
+    assert mapped("unicode_loose_md5", value) is None
+
+
 @pytest.mark.parametrize("value", [1, b"x", None, Number("1.1")])
 def test_null_puts_everything_in_one_place(value):
     assert mapped("null", value) == "00"
