@@ -26,6 +26,7 @@ from proxy.reply import Reply
 from proxy.routing import Concatenate, Everywhere, Merge, OneShard, WriteParts
 from proxy.scatter import run_everywhere, write_parts
 from proxy.session_state import Transaction, sets_collation, sets_untracked
+from proxy.show_vschema import is_show_vschema, show_vschema
 from proxy.streaming import Stream
 from proxy.virtual import answer, is_virtual
 from proxy.wire.binary_rows import BinaryRows
@@ -449,6 +450,9 @@ class Statements:
             return COLUMNS, rows(shape, self._processes())
         user = self._guard.user
         keyspaces = self._catalog.visible(user.keyspaces)
+        if is_show_vschema(shape):
+            view = self._preparation.view
+            return show_vschema(shape, keyspaces, None if view is None else view.keyspace)
         column, values = answer(shape, keyspaces, user, self._connection_id)
         return (column,), [(value.encode(),) for value in values]
 

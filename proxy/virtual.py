@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from proxy.config import Role
 from proxy.processlist import is_processlist
+from proxy.show_vschema import is_show_vschema
 from proxy.wire.constants import FieldType
 from proxy.wire.resultset import Column
 from sqlparse_ext.statements import Kind
@@ -31,11 +32,12 @@ _CONNECTION_ID: Final = b"SELECT CONNECTION_ID()"
 
 
 def is_virtual(shape: Shape) -> bool:
-    """True when `answer`, or `proxy.processlist`, answers statements of this shape."""
+    """True when the proxy itself answers statements of this shape."""
     if shape.kind is Kind.SHOW:
         words = shape.words
         return (
             is_processlist(shape)
+            or is_show_vschema(shape)
             or words in _DATABASES
             or words == _SHARDS
             or words[:1] == (_GRANTS,)
