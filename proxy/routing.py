@@ -23,12 +23,13 @@ from sqlparse_ext.statements import OPAQUE, InsertSource, Kind, ListSlot, Number
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from engine.keyspace import Keyspace, Shard
     from engine.vindex import Vindex
+    from engine.vschema import TableRouting
     from sqlparse_ext.select import Select
-    from sqlparse_ext.statements import Opaque, Operand, Shape, Statement, Value
+    from sqlparse_ext.statements import Opaque, Operand, Shape, Statement, TableRef, Value
 
 
 # Schemas that every server has and that describe only itself.
@@ -51,6 +52,7 @@ _NEVER_MERGED: Final = (
 # Of these equal values have equal keyspace ids: rows that are equal in the vindex column are on
 # one shard. Of strings that is not sure: 'a' = 'A', and their bytes differ.
 _KEEPS_EQUALS: Final = frozenset({"hash", "numeric", "reverse_bits"})
+_REFERENCE: Final = "reference"
 _SEVERAL_TABLES: Final = (
     (Uses.SETOP, "UNION, INTERSECT or EXCEPT in a sharded keyspace"),
     (Uses.JOIN, "a join in a sharded keyspace"),
@@ -204,6 +206,9 @@ class Planner:
             raise Unsupported("assigning a user variable in a query; SET reaches every shard")
         if not tables:
             return Plan(here)
+        placed = self._placed(shape, tables)
+        if placed is not None:
+            return Plan(placed)
         _refuse(shape, _SEVERAL_TABLES)
         if len(tables) > 1:
             raise Unsupported("several tables in a sharded keyspace")
@@ -231,6 +236,49 @@ class Planner:
             return route
 
         return Plan(find=find)
+
+    def _placed(self, shape: Shape, tables: Sequence[TableRef]) -> OneShard | None:
+        """Return the shard that has all rows of all *tables*, None when a vindex deals them out.
+
+        A reference table is on every shard, a pinned one on one. What such tables alone take
+        part in, one server answers, joins and subqueries too.
+        """
+        found: Shard | None = None
+        for table in tables:
+            routing = self._table(table.name)
+            if routing.pinned is not None:
+                shard = self._keyspace.shard_of(routing.pinned)
+                if shard not in self._shards:
+                    raise Unsupported(
+                        f"table '{table.name}' of shard '{shard.name}', which is not in the target"
+                    )
+                if found not in (None, shard):
+                    raise Unsupported("tables that are pinned to several shards")
+                found = shard
+            elif routing.type != _REFERENCE:
+                return None
+        if shape.uses & Uses.INTO:
+            raise Unsupported("SELECT … INTO in a sharded keyspace; USE one shard for it")
+        # What a join writes is not looked for: any of its tables may be the one.
+        written = tables if shape.uses & Uses.JOIN else tables[:1]
+        for table in written if shape.kind is not Kind.SELECT else ():
+            if self._table(table.name).pinned is None:
+                # NOW(), UUID() and generated ids would make the copies differ.
+                raise Unsupported(
+                    f"writing reference table '{table.name}'; USE each shard for it"
+                )
+        return OneShard(found or self._shards[0])
+
+    def _table(self, name: str) -> TableRouting:
+        vschema = self._keyspace.vschema
+        assert vschema is not None
+        routing = vschema.tables.get(name)
+        if routing is None:
+            raise Unsupported(
+                f"table '{name}' is not in the vschema of keyspace '{self._keyspace.name}',"
+                " which is sharded"
+            )
+        return routing
 
     def _scattered(self, shape: Shape, shards: tuple[Shard, ...]) -> Route:
         if shape.kind is Kind.SELECT:
@@ -288,16 +336,9 @@ class Planner:
 
     def _routing(self, table: str) -> tuple[str, Vindex]:
         """Return the column that decides the shard of a row of *table*, and how."""
-        vschema = self._keyspace.vschema
-        assert vschema is not None
-        routing = vschema.tables.get(table)
-        if routing is None:
-            raise Unsupported(
-                f"table '{table}' is not in the vschema of keyspace '{self._keyspace.name}',"
-                " which is sharded"
-            )
-        if routing.type or routing.pinned is not None:
-            raise Unsupported(f"{routing.type or 'pinned'} table '{table}'")
+        routing = self._table(table)
+        if routing.type:
+            raise Unsupported(f"{routing.type} table '{table}'")
         primary = routing.primary
         if primary is None or len(primary.columns) > 1:
             raise Unsupported(f"table '{table}', whose primary vindex has several columns")
@@ -310,6 +351,9 @@ class Planner:
             raise Unsupported(
                 f"this {shape.verb} could not be analysed, which a sharded keyspace needs"
             )
+        placed = self._placed(shape, shape.tables)
+        if placed is not None:
+            return Plan(placed)
         if shape.insert.source is InsertSource.SELECT:
             raise Unsupported(f"{shape.verb} … SELECT in a sharded keyspace")
         table = shape.tables[0].name

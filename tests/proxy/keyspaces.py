@@ -24,6 +24,7 @@ VSCHEMA = json.dumps(
             "multi": {"column_vindexes": [{"columns": ["a", "b"], "name": "numeric"}]},
             "ref": {"type": "reference"},
             "pin": {"pinned": "00"},
+            "pin_high": {"pinned": "80"},
         },
     }
 )

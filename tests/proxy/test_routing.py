@@ -82,6 +82,33 @@ def test_values_of_the_vindex_column_name_the_shard(sql, shard):
     assert route(sql) == OneShard(shard)
 
 
+@pytest.mark.parametrize(
+    ("sql", "shard"),
+    [
+        ("SELECT COUNT(*), a FROM pin_high GROUP BY a ORDER BY 1 LIMIT 3", HIGH_SHARD),
+        ("SELECT * FROM ref r LEFT JOIN pin_high p ON r.a = p.a", HIGH_SHARD),
+        ("SELECT * FROM pin_high WHERE a IN (SELECT a FROM ref)", HIGH_SHARD),
+        ("SELECT a FROM pin_high UNION SELECT a FROM ref", HIGH_SHARD),
+        ("INSERT INTO pin_high (a) VALUES (1), (NOW())", HIGH_SHARD),
+        ("INSERT INTO pin_high SELECT * FROM ref", HIGH_SHARD),
+        ("UPDATE pin_high SET a = (SELECT MAX(a) FROM ref) LIMIT 1", HIGH_SHARD),
+        ("DELETE FROM pin ORDER BY a LIMIT 1", LOW_SHARD),
+        ("SELECT a, COUNT(*) FROM ref JOIN ref AS other USING (a) GROUP BY a", LOW_SHARD),
+    ],
+)
+def test_pinned_and_reference_tables_are_answered_by_one_shard(sql, shard):
+    assert route(sql) == OneShard(shard)
+
+
+def test_a_pinned_table_is_out_of_reach_of_another_shards_target():
+    first_half = QUARTERS.shards[:2]
+    assert route("SELECT * FROM ref", keyspace=QUARTERS, shards=first_half) == OneShard(
+        first_half[0]
+    )
+    with pytest.raises(Unsupported, match="table 'pin_high' of shard '80-c0', which is not in"):
+        route("SELECT * FROM pin_high", keyspace=QUARTERS, shards=first_half)
+
+
 def test_strings_are_mapped_by_their_bytes():
     shards = {route(f"SELECT * FROM named WHERE name = 'user{i}'").shard for i in range(20)}
     assert shards == set(BOTH)
@@ -229,8 +256,22 @@ def test_rows_of_several_shards_are_merged_in_groups_only_where_a_group_may_span
             "SELECT * FROM nowhere",
             "table 'nowhere' is not in the vschema of keyspace 'commerce', which is sharded",
         ),
-        ("SELECT * FROM ref", "reference table 'ref'"),
-        ("SELECT * FROM pin", "pinned table 'pin'"),
+        ("SELECT * FROM ref JOIN t ON ref.a = t.id", "a join in a sharded keyspace"),
+        ("SELECT * FROM pin, pin_high", "tables that are pinned to several shards"),
+        (
+            "SELECT a FROM ref INTO @a",
+            "SELECT … INTO in a sharded keyspace; USE one shard for it",
+        ),
+        ("UPDATE ref SET a = 1", "writing reference table 'ref'; USE each shard for it"),
+        ("INSERT INTO ref VALUES (1)", "writing reference table 'ref'; USE each shard for it"),
+        (
+            "UPDATE pin JOIN ref ON pin.a = ref.a SET ref.b = 1",
+            "writing reference table 'ref'; USE each shard for it",
+        ),
+        (
+            "INSERT INTO pin SELECT * FROM t",
+            "INSERT … SELECT in a sharded keyspace",
+        ),
         ("SELECT * FROM multi", "table 'multi', whose primary vindex has several columns"),
         ("INSERT INTO t SELECT 1, 2", "INSERT … SELECT in a sharded keyspace"),
         ("INSERT INTO t VALUES (1)", "INSERT without a column list into sharded table 't'"),
