@@ -9,7 +9,13 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("proxy", "engine", "sqlparse_ext", "spark")
 
-ENVIRONMENT_READERS = {"proxy.cli", "proxy.demo", "proxy.embedded", "proxy.server_program"}
+ENVIRONMENT_READERS = {
+    "proxy.cli",
+    "proxy.demo",
+    "proxy.embedded",
+    "proxy.server_program",
+    "spark.cli",
+}
 """Who may touch os.environ: the command line, and what starts programs of its own."""
 
 

@@ -1,0 +1,176 @@
+"""Where the proxy is, and what one of its message tables looks like.
+
+The one place of the pipeline that opens connections. Everything here asks one shard at a time by
+its target (`keyspace:shard`), so that no answer depends on how the proxy merges shards.
+"""
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote, urlsplit
+
+import pymysql
+import pymysql.converters
+import pymysql.cursors
+
+from spark.errors import JobError
+
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# Types that Spark has exactly, by MySQL's name. All others travel as the text or bytes that the
+# server sends, which loses nothing: dates may be zero, times may pass a day, JSON has no type.
+_INTEGERS: Final = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "year"})
+_BYTES: Final = frozenset(
+    {"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob", "bit", "vector"}
+    | {"geometry", "point", "linestring", "polygon", "geometrycollection"}
+    | {"multipoint", "multilinestring", "multipolygon", "geomcollection"}
+)
+_DIGITS_MAX: Final = 38
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A keyspace behind a proxy, and who asks for it."""
+
+    host: str
+    port: int
+    user: str
+    keyspace: str
+    password: str = field(default="", repr=False)
+
+    def connect(self, shard: str = "", cursor: Any = pymysql.cursors.Cursor) -> Any:
+        """Return an autocommitting connection to the keyspace, or to one *shard* of it.
+
+        Raises:
+            JobError: the proxy cannot be reached, or refuses the user, keyspace or shard.
+        """
+        try:
+            return pymysql.connect(
+                host=self.host,
+                port=self.port,
+                user=self.user,
+                password=self.password,
+                database=f"{self.keyspace}:{shard}" if shard else self.keyspace,
+                charset="utf8mb4",
+                autocommit=True,
+                cursorclass=cursor,
+                conv=pymysql.converters.encoders,  # values come as the server sent them
+            )
+        except pymysql.err.MySQLError as error:
+            raise JobError(
+                f"the proxy at {self.host}:{self.port} refused {self.user!r} for keyspace"
+                f" {self.keyspace!r}: {error}; check --proxy and --password-env"
+            ) from error
+
+
+def parse_endpoint(url: str, password: str = "") -> Endpoint:
+    """Read `mysql://user@host:port/keyspace`.
+
+    Raises:
+        JobError: it is anything else; a password in it is refused too, since processes show it.
+    """
+    wanted = "--proxy takes mysql://user@host:port/keyspace"
+    if url.startswith("jdbc:"):
+        raise JobError(f"{wanted}, without jdbc: and never mariadb:")
+    parts = urlsplit(url)
+    try:
+        port = parts.port or 15306
+    except ValueError as error:
+        raise JobError(f"{wanted}: {error}") from error
+    keyspace = unquote(parts.path.removeprefix("/"))
+    if parts.scheme != "mysql" or not parts.hostname or not parts.username or not keyspace:
+        raise JobError(wanted)
+    if parts.password is not None:
+        raise JobError("no password in --proxy: name a variable that holds it, --password-env")
+    if "/" in keyspace or ":" in keyspace or parts.query:
+        raise JobError(f"{wanted}; a job reads all shards of a keyspace")
+    return Endpoint(parts.hostname, port, unquote(parts.username), keyspace, password)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of the table: its name, and the Spark type that holds each of its values."""
+
+    name: str
+    spark_type: str
+
+
+def quoted(name: str) -> str:
+    """Return *name* as an SQL identifier."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def spark_type(column_type: str) -> str:
+    """Return the Spark type for a MySQL column type as `SHOW COLUMNS` writes it.
+
+    Raises:
+        JobError: Spark would not hold each of its values exactly.
+    """
+    name = re.split(r"[ (]", column_type.lower(), maxsplit=1)[0]
+    if name in _INTEGERS:
+        wide = name == "bigint" and "unsigned" in column_type.lower()
+        return "decimal(20,0)" if wide else "bigint"
+    if name == "float":
+        raise JobError("a server sends six digits of a FLOAT: make the column DOUBLE first")
+    if name == "double":
+        return "double"
+    if name == "decimal":
+        digits, fraction = re.findall(r"\d+", column_type)
+        if int(digits) > _DIGITS_MAX:
+            raise JobError(
+                f"{column_type} has more than {_DIGITS_MAX} digits: which Spark cannot hold"
+            )
+        return f"decimal({digits},{fraction})"
+    return "binary" if name in _BYTES else "string"
+
+
+def _text(value: Any) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)
+
+
+def ask(connection: Any, sql: str, values: "Sequence[Any]" = ()) -> list[tuple[Any, ...]]:
+    """Return the rows of a statement, undecoded."""
+    with connection.cursor() as cursor:
+        cursor.execute(sql, tuple(values) or None)
+        return list(cursor.fetchall())
+
+
+def shards_of(endpoint: Endpoint) -> list[str]:
+    """Return the names of the keyspace's shards, in order."""
+    connection = endpoint.connect()
+    try:
+        told = [_text(row[0]).rpartition("/") for row in ask(connection, "SHOW VITESS_SHARDS")]
+    finally:
+        connection.close()
+    return [shard for keyspace, _, shard in told if keyspace == endpoint.keyspace]
+
+
+def describe(endpoint: Endpoint, shard: str, table: str) -> tuple[Column, ...]:
+    """Return the columns of a message table on one shard.
+
+    Raises:
+        JobError: it is missing there, or is no message table.
+    """
+    connection = endpoint.connect(shard)
+    where = f"{endpoint.keyspace}.{table} on shard {shard}"
+    try:
+        created = ask(connection, f"SHOW CREATE TABLE {quoted(table)}")
+        columns = ask(connection, f"SHOW COLUMNS FROM {quoted(table)}")
+    except pymysql.err.MySQLError as error:
+        raise JobError(f"cannot read {where}: {error}") from error
+    finally:
+        connection.close()
+    if "vitess_message" not in _text(created[0][1]).rpartition(")")[2]:
+        raise JobError(f"{where} is no message table: its comment lacks vitess_message")
+    return tuple(Column(_text(row[0]), spark_type(_text(row[1]))) for row in columns)
+
+
+def clock_of(endpoint: Endpoint, shard: str) -> int:
+    """Return what a shard's server takes for now, in nanoseconds since the epoch."""
+    connection = endpoint.connect(shard)
+    try:
+        return int(ask(connection, "SELECT UNIX_TIMESTAMP()")[0][0]) * 10**9
+    finally:
+        connection.close()

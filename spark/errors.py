@@ -1,0 +1,5 @@
+"""What a job tells its user: a sentence that says what is wrong and what cures it."""
+
+
+class JobError(Exception):
+    """A job cannot go on; nothing was lost, and the text names the cure."""

@@ -1,0 +1,177 @@
+"""Keep the acknowledged messages of a window as Parquet, then purge exactly those.
+
+stage → verify → publish → purge. A run may be killed at any moment and is simply run again: before
+the manifest it starts over, after it it only purges. Rows are purged by the ids read back from the
+published files, and only while they are still acknowledged in the window, so nothing goes that is
+not archived. A row whose acknowledgement was committed after it was looked for stays, and is counted.
+"""
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow.dataset as ds
+import pymysql
+from pyspark.sql import functions as F
+
+from spark.endpoint import Endpoint, ask, clock_of, describe, quoted, shards_of
+from spark.errors import JobError
+from spark.jobs.manifest import Manifest, Window
+from spark.jobs.progress import Progress, Report
+from spark.jobs.reading import SHARD, read_acked, slices
+
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+PURGE_ROWS: Final = 1000
+# A window is closed when every clock has left it behind by this much.
+CLOSED_NS: Final = 60 * 10**9
+SLICES: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveConfig:
+    """Which window [low, high) of `time_acked`, in nanoseconds, of which table goes where."""
+
+    endpoint: Endpoint
+    table: str
+    out: "Path"
+    low_ns: int
+    high_ns: int
+
+
+def checksum(frame: "DataFrame") -> tuple[int, int]:
+    """Return how many rows *frame* has and a sum over their values that no order changes."""
+    names = sorted(frame.columns)
+    # NULLs leave a hash as it was, so which values are NULL is hashed as well.
+    values = [F.col(f"`{n}`") for n in names] + [F.col(f"`{n}`").isNull() for n in names]
+    row = frame.select(F.xxhash64(*values).alias("h")).agg(
+        F.count("*").alias("n"), F.sum(F.col("h").cast("decimal(38,0)")).alias("s")
+    )
+    counted = row.collect()[0]
+    return int(counted["n"]), int(counted["s"] or 0)
+
+
+def run(
+    spark: "SparkSession", config: ArchiveConfig, progress: Progress | None = None
+) -> Report:
+    """Archive and purge one window.
+
+    Returns:
+        A report in which `archived` = `purged` + `gone_before`; `left` acknowledged rows of the
+        window are in the table still, because they came after it was archived.
+
+    Raises:
+        JobError: the window is open, the table or archive is not as it must be, or the staged rows
+            are not the table's. Nothing was purged that is not archived.
+    """
+    progress = progress or Progress()
+    endpoint, table = config.endpoint, config.table
+    shards = shards_of(endpoint)
+    columns = describe(endpoint, shards[0], table)
+    for shard in shards[1:]:
+        if describe(endpoint, shard, table) != columns:
+            raise JobError(
+                f"{table} has other columns on {shard} than on {shards[0]}: alter it"
+            )
+    now_ns = min([time.time_ns(), *(clock_of(endpoint, shard) for shard in shards)])
+    if not config.low_ns < config.high_ns <= now_ns - CLOSED_NS:
+        raise JobError("--from must lie before --to, and --to a minute back by every clock")
+    window = Window(
+        config.out.resolve() / endpoint.keyspace / table, config.low_ns, config.high_ns
+    )
+    with window.locked():
+        manifest = window.published()
+        if manifest is None:
+            progress.enter("stage")
+            window.sweep()
+            parts = [
+                (shard, low, high)
+                for shard in shards
+                for low, high in slices(config.low_ns, config.high_ns, SLICES)
+            ]
+            rows = read_acked(spark, endpoint, table, columns, parts)
+            rows.write.partitionBy(SHARD).parquet(window.staging.as_uri())
+            progress.enter("verify")
+            staged = _read(spark, window.staging, rows)
+            counted = checksum(staged)
+            if counted != checksum(rows):
+                raise JobError(
+                    "the staged rows are not those of the table, which changed meanwhile: run again,"
+                    " and keep vt_purge_after longer than the age of --from"
+                )
+            progress.enter("publish")
+            manifest = Manifest(config.low_ns, config.high_ns, *counted)
+            window.publish(manifest)
+        progress.enter("check")
+        if not window.data.is_dir() or _count(window.data) != manifest.rows:
+            raise JobError(
+                f"{window.data} lacks rows of its manifest: restore it; nothing was purged"
+            )
+        progress.enter("purge")
+        purged = _purge(config, window.data, manifest.rows, progress)
+        left = sum(_acked(config, shard) for shard in shards)
+    progress.leave()
+    counts = {
+        "archived": manifest.rows,
+        "purged": purged,
+        "gone_before": manifest.rows - purged,
+        "left": left,
+    }
+    return Report("archive", f"{endpoint.keyspace}.{table}", counts, progress.steps_s)
+
+
+def _read(spark: "SparkSession", folder: "Path", like: "DataFrame") -> "DataFrame":
+    # The schema is given: shard names such as 80- would otherwise be guessed at.
+    return spark.read.schema(like.schema).parquet(folder.as_uri()).select(*like.columns)
+
+
+def _files(folder: "Path") -> Any:
+    return sorted(folder.glob(f"{SHARD}=*/*.parquet"))
+
+
+def _count(folder: "Path") -> int:
+    return sum(ds.dataset(str(path), format="parquet").count_rows() for path in _files(folder))
+
+
+def _purge(config: ArchiveConfig, folder: "Path", total: int, progress: Progress) -> int:
+    """Delete the archived rows of *folder* and return how many were still there."""
+    purged = done = 0
+    for path in _files(folder):
+        connection = config.endpoint.connect(path.parent.name.partition("=")[2])
+        try:
+            batches = ds.dataset(str(path), format="parquet").to_batches(
+                columns=["id"], batch_size=PURGE_ROWS
+            )
+            for batch in batches:
+                if not batch.num_rows:
+                    continue
+                ids = batch.column(0).to_pylist()
+                marks = ", ".join(["%s"] * len(ids))
+                statement = (
+                    f"DELETE FROM {quoted(config.table)} WHERE id IN ({marks})"  # noqa: S608  quoted
+                    " AND time_acked >= %s AND time_acked < %s"
+                )
+                with connection.cursor() as cursor:
+                    purged += cursor.execute(statement, (*ids, config.low_ns, config.high_ns))
+                done += len(ids)
+                progress.rows(done, total)
+        except pymysql.err.MySQLError as error:
+            raise JobError(
+                f"the purge broke off: {error}; run again, it goes on there"
+            ) from error
+        finally:
+            connection.close()
+    return purged
+
+
+def _acked(config: ArchiveConfig, shard: str) -> int:
+    connection = config.endpoint.connect(shard)
+    try:
+        statement = f"SELECT COUNT(*) FROM {quoted(config.table)} WHERE time_acked >= %s AND time_acked < %s"  # noqa: S608  quoted
+        return int(ask(connection, statement, (config.low_ns, config.high_ns))[0][0])
+    finally:
+        connection.close()

@@ -1,0 +1,125 @@
+"""What an archive consists of: a window of a table is published when its manifest exists.
+
+    DIR/KEYSPACE/TABLE/LOW-HIGH/streamfrom_shard=…/*.parquet    the rows
+    DIR/KEYSPACE/TABLE/_manifests/LOW-HIGH.json       says that they are complete, and their checksum
+    DIR/KEYSPACE/TABLE/_staging/LOW-HIGH/             a run that has not come as far
+
+A manifest appears by one rename, after the rows are on disk under their final name. Data without a
+manifest is what a killed run left, and is made anew.
+"""
+
+import fcntl
+import json
+import os
+import shutil
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from spark.errors import JobError
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """One published window [low, high) of `time_acked`, in nanoseconds, and its rows' checksum."""
+
+    low_ns: int
+    high_ns: int
+    rows: int
+    checksum: int
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The places of one window inside a table's archive."""
+
+    home: "Path"
+    low_ns: int
+    high_ns: int
+
+    @property
+    def name(self) -> str:
+        """The window's name in all three places."""
+        return f"{self.low_ns}-{self.high_ns}"
+
+    @property
+    def data(self) -> "Path":
+        """Where published rows are."""
+        return self.home / self.name
+
+    @property
+    def staging(self) -> "Path":
+        """Where rows are written first."""
+        return self.home / "_staging" / self.name
+
+    @property
+    def manifest(self) -> "Path":
+        """The file that publishes."""
+        return self.home / "_manifests" / f"{self.name}.json"
+
+    def published(self) -> Manifest | None:
+        """Return the window's manifest, or None before it is published.
+
+        Raises:
+            JobError: another published window overlaps this one, or a manifest is damaged.
+        """
+        found = None
+        for path in sorted((self.home / "_manifests").glob("*.json")):
+            try:
+                manifest = Manifest(**json.loads(path.read_text()))
+            except (ValueError, TypeError) as error:
+                raise JobError(f"{path} is damaged: restore it from a backup") from error
+            if (manifest.low_ns, manifest.high_ns) == (self.low_ns, self.high_ns):
+                found = manifest
+            elif manifest.low_ns < self.high_ns and self.low_ns < manifest.high_ns:
+                raise JobError(
+                    f"{path} has part of this window already: choose --from and --to beside it"
+                )
+        return found
+
+    def sweep(self) -> None:
+        """Remove what a killed run left of this window before it was published."""
+        for folder in (self.staging, self.data):
+            if folder.exists():
+                shutil.rmtree(folder)
+
+    def publish(self, manifest: Manifest) -> None:
+        """Make the staged rows the archive's, for good once this returns."""
+        for path in self.staging.rglob("*"):
+            _flush(path)
+        self.staging.rename(self.data)
+        _flush(self.home)
+        self.manifest.parent.mkdir(parents=True, exist_ok=True)
+        draft = self.manifest.with_suffix(".draft")
+        draft.write_text(json.dumps(asdict(manifest)))
+        _flush(draft)
+        draft.rename(self.manifest)
+        _flush(self.manifest.parent)
+
+    @contextmanager
+    def locked(self) -> "Iterator[None]":
+        """Keep other runs on this table's archive out; a killed run lets go by itself.
+
+        Raises:
+            JobError: another run is at work.
+        """
+        self.home.mkdir(parents=True, exist_ok=True)
+        with (self.home / "_lock").open("w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise JobError(f"another run archives into {self.home}: wait for it") from error
+            yield
+
+
+def _flush(path: "Path") -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

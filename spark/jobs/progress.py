@@ -1,0 +1,60 @@
+"""How a job says what it is doing: a line for people on a terminal, JSON lines into a pipe."""
+
+import json
+import sys
+import time
+from dataclasses import asdict, dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a job did: counts by name that add up, and how long its steps took, in seconds."""
+
+    job: str
+    table: str
+    counts: dict[str, int]
+    steps_s: dict[str, float]
+
+    def json(self) -> str:
+        """Return the report as one JSON object."""
+        return json.dumps(asdict(self), indent=2) + "\n"
+
+
+class Progress:
+    """Writes to standard error, so that a job's output stays its own."""
+
+    def __init__(self) -> None:
+        self._terminal = sys.stderr.isatty()
+        self._started_s = time.monotonic()
+        self._step = ""
+        self._said_s = 0.0
+        self.steps_s: dict[str, float] = {}
+
+    def enter(self, step: str) -> None:
+        """A *step* begins, and the one before it has ended."""
+        self.leave()
+        self._step, self._started_s = step, time.monotonic()
+        self._say({"step": step}, f"{step} …")
+
+    def leave(self) -> None:
+        """The step has ended."""
+        if self._step:
+            self.steps_s[self._step] = round(time.monotonic() - self._started_s, 3)
+        self._step = ""
+
+    def rows(self, done: int, total: int) -> None:
+        """*done* rows of *total* have passed through the step; said once a second and at its end."""
+        now_s = time.monotonic()
+        if done < total and now_s - self._said_s < 1:
+            return
+        self._said_s = now_s
+        rate = done / max(time.monotonic() - self._started_s, 1e-3)
+        left_s = (total - done) / rate if rate else 0.0
+        self._say(
+            {"step": self._step, "rows": done, "of": total, "rows_per_s": round(rate)},
+            f"{self._step}: {done:,} of {total:,} rows, {rate:,.0f}/s, {left_s:.0f} s left",
+        )
+
+    def _say(self, fields: dict[str, object], line: str) -> None:
+        sys.stderr.write((line if self._terminal else json.dumps(fields)) + "\n")
+        sys.stderr.flush()

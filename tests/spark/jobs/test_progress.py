@@ -1,0 +1,23 @@
+"""What is said while a job runs, and when it is done."""
+
+import json
+
+from spark.jobs.progress import Progress, Report
+
+
+def test_into_a_pipe_it_says_json_lines_and_not_every_row(capsys):
+    progress = Progress()
+    progress.enter("purge")
+    for done in range(1, 101):
+        progress.rows(done, 100)
+    progress.leave()
+    said = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert said[0] == {"step": "purge"}
+    assert (said[-1]["rows"], said[-1]["of"]) == (100, 100)
+    assert len(said) < 50
+    assert list(progress.steps_s) == ["purge"]
+
+
+def test_a_report_is_json():
+    report = Report("archive", "ks.t", {"archived": 2}, {"stage": 0.5})
+    assert json.loads(report.json())["counts"] == {"archived": 2}

@@ -1,0 +1,54 @@
+"""The proxy's address, and the types of its columns, without a server."""
+
+import pytest
+
+from spark.endpoint import parse_endpoint, spark_type
+from spark.errors import JobError
+
+
+def test_an_endpoint_is_read_and_its_password_is_never_shown():
+    endpoint = parse_endpoint("mysql://app@db:3306/commerce", "secret")
+    assert (endpoint.host, endpoint.port, endpoint.keyspace) == ("db", 3306, "commerce")
+    assert "secret" not in repr(endpoint)
+
+
+@pytest.mark.parametrize(
+    ("column", "kind"),
+    [
+        ("bigint(20) unsigned", "decimal(20,0)"),
+        ("tinyint(1)", "bigint"),
+        ("decimal(10,2)", "decimal(10,2)"),
+        ("json", "string"),
+        ("datetime(6)", "string"),
+        ("bit(8)", "binary"),
+    ],
+)
+def test_every_type_has_one_that_holds_it_exactly(column, kind):
+    assert spark_type(column) == kind
+
+
+def test_a_type_that_would_lose_digits_is_refused():
+    for column in ("float", "decimal(65,2)"):
+        with pytest.raises(JobError):
+            spark_type(column)
+
+
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("jdbc:mariadb://db/ks", "without jdbc:"),
+        ("mysql://db/ks", "takes mysql://user@host"),
+        ("mysql://u@db:x/ks", "takes mysql://user@host"),
+        ("mysql://u:secret@db/ks", "--password-env"),
+        ("mysql://u@db/ks:-80", "all shards"),
+    ],
+)
+def test_anything_else_is_refused_with_a_cure(url, told):
+    with pytest.raises(JobError, match=told) as refusal:
+        parse_endpoint(url)
+    assert "secret" not in str(refusal.value)
+
+
+def test_a_proxy_that_is_not_there_is_named():
+    with pytest.raises(JobError, match="the proxy at 127"):
+        parse_endpoint("mysql://u@127.0.0.1:1/ks").connect()

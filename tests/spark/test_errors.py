@@ -1,0 +1,19 @@
+"""What a job raises itself is always the error that a user is shown as a sentence."""
+
+import ast
+from pathlib import Path
+
+from spark.errors import JobError
+
+
+def test_jobs_raise_nothing_else():
+    jobs = Path(__file__).parents[2] / "spark" / "jobs"
+    raised = {
+        node.exc.func.id
+        for path in jobs.glob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Raise)
+        and isinstance(node.exc, ast.Call)
+        and isinstance(node.exc.func, ast.Name)
+    }
+    assert raised == {JobError.__name__}
