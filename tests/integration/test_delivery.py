@@ -409,54 +409,6 @@ class TestAck:
                 assert abs(time_acked - time.time_ns()) < 3 * SECOND_NS
         stream.nothing(0.8)
 
-    def test_many_clients_each_hear_of_their_own_message(
-        self, house: House, create: CreateTable, keyspace: str
-    ) -> None:
-        """Two clients for every message, and one message that is locked by a third."""
-        create(keyspace, ack_wait=60)
-        clients = [house.proxy.connect(database=keyspace, autocommit=True) for _ in range(24)]
-        insert_all(clients[0], range(1, 241))
-        run(clients[0], "UPDATE my_message SET time_acked = 5 WHERE id IN (10, 20, 30)")
-        holder = house.proxy.connect(database=keyspace, autocommit=False)
-        run(holder, "SELECT id FROM my_message WHERE id = 40 FOR UPDATE")
-        answers: list[tuple[int, int]] = []
-        start = threading.Barrier(len(clients) + 1)
-
-        def acknowledge(client: Any, at: int) -> None:
-            start.wait()
-            # Two clients for every id, one in opposite order; the last ids are of no message.
-            order = list(range(1, 251))[at % 12 :: 12]
-            for ident in order if at < 12 else reversed(order):
-                sql = "UPDATE my_message SET time_acked = %s WHERE id = %s"
-                answers.append((ident, run(client, sql % (1000 + ident, ident))))
-
-        threads = [
-            threading.Thread(target=acknowledge, args=(client, at))
-            for at, client in enumerate(clients)
-        ]
-        for thread in threads:
-            thread.start()
-        start.wait()
-        # All but the two that want the locked message, and what they have left after it.
-        for at, thread in enumerate(threads):
-            if at % 12 != 39 % 12:
-                thread.join(timeout=60)
-                assert not thread.is_alive()
-        holder.rollback()
-        for thread in threads:
-            thread.join(timeout=60)
-            assert not thread.is_alive()
-        assert len(answers) == 500
-        newly = Counter(ident for ident, count in answers if count == 1)
-        assert newly == Counter(set(range(1, 241)) - {10, 20, 30})
-        assert {count for _, count in answers} == {0, 1}
-        found = rows(clients[0], "SELECT id, time_acked, time_next FROM my_message")
-        expected = {
-            ident: 5 if ident in {10, 20, 30} else 1000 + ident for ident in range(1, 241)
-        }
-        assert {ident: acked for ident, acked, _ in found} == expected
-        assert {time_next for _, _, time_next in found} == {None}
-
     def test_it_counts_on_commit(
         self, house: House, create: CreateTable, consume: Consume, keyspace: str
     ) -> None:
