@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
 
+# A server that takes longer for COM_RESET_CONNECTION hangs, and would keep the place in the pool.
+RESET_TIMEOUT_S = 5.0
+
+
 class _Choice(Enum):
     OPEN = "open a new connection"
     WAIT = "wait for one to come back"
@@ -121,8 +125,9 @@ class Pool:
     async def recycle(self, backend: Backend) -> None:
         """Undo whatever a departed session left on a lent connection, then put it back."""
         try:
-            await backend.command(reset_connection())
-        except ProxyError:
+            async with asyncio.timeout(RESET_TIMEOUT_S):
+                await backend.command(reset_connection())
+        except (ProxyError, TimeoutError):
             self.discard(backend)
             return
         backend.settings = Settings()

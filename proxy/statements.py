@@ -513,26 +513,39 @@ class Statements:
     async def _definitions(
         self, view: View, table: MessageTable, columns: tuple[str, ...], shape: Shape
     ) -> list[bytes]:
-        """Return the column definitions of a stream, from any shard that answers."""
-        failure: BackendUnavailable | BackendLost | None = None
-        for shard in view.runtimes:
-            try:
-                backend = await self._executor.take(shard, view.database, shape)
-                packets = [query(columns_query(table, columns))]
-                if not backend.in_transaction:
-                    # Without autocommit even this opens a transaction, and an endless one
-                    # would stand in the way of every ALTER and of the server's own purge.
-                    packets.append(query(b"ROLLBACK"))
+        """Return the column definitions of a stream, from any shard that answers.
+
+        Where none does it waits, as any statement outside a transaction.
+        """
+        deadline = self._executor.deadline()
+        while True:
+            for shard in view.runtimes:
                 try:
-                    answer, *_ = await self._executor.run(shard, backend, packets)
-                finally:
-                    self._executor.give_back(shard, backend)
-            except (BackendUnavailable, BackendLost) as error:
-                failure = error
-            else:
-                return answer.columns
-        assert failure is not None
-        raise failure
+                    return await self._definitions_at(shard, view, table, columns, shape)
+                except (BackendUnavailable, BackendLost) as error:
+                    failure = error
+            if self._branches.open or not await view.runtimes[0].wait_available(deadline):
+                raise failure
+
+    async def _definitions_at(
+        self,
+        shard: ShardRuntime,
+        view: View,
+        table: MessageTable,
+        columns: tuple[str, ...],
+        shape: Shape,
+    ) -> list[bytes]:
+        backend = await self._executor.take(shard, view.database, shape)
+        packets = [query(columns_query(table, columns))]
+        if not backend.in_transaction:
+            # Without autocommit even this opens a transaction, and an endless one
+            # would stand in the way of every ALTER and of the server's own purge.
+            packets.append(query(b"ROLLBACK"))
+        try:
+            answer, *_ = await self._executor.run(shard, backend, packets)
+        finally:
+            self._executor.give_back(shard, backend)
+        return answer.columns
 
 
 def several(second: bytes) -> str:

@@ -272,6 +272,18 @@ async def test_a_connection_that_cannot_be_recycled_is_thrown_away(server):
         assert pool.connections == 0
 
 
+async def test_a_server_that_hangs_while_a_connection_is_recycled_does_not_keep_its_place(
+    server, monkeypatch
+):
+    monkeypatch.setattr("proxy.pool.RESET_TIMEOUT_S", 0.01)
+    async with pool_on(server, size=1) as pool:
+        backend = await pool.take(Tenant(), "db")
+        server.once("RESET", Silence())
+        await pool.recycle(backend)
+        assert backend.is_closed
+        assert pool.connections == 0
+
+
 # --- waiting ---------------------------------------------------------------------------
 
 

@@ -432,6 +432,15 @@ async def test_the_columns_of_a_stream_come_from_any_shard_that_answers(
     assert any("WHERE 1 = 0" in text for text in other_server.heard)
 
 
+async def test_a_stream_waits_for_a_shard_that_restarts(server, messages):
+    client = await messages.client("plain")
+    server.stop()
+    client.send("STREAM * FROM msg")
+    await until(lambda: messages.app._shards["plain", "-"].trouble is not None)
+    await server.start()
+    assert await client.head() == 2
+
+
 async def test_a_stream_whose_columns_nobody_tells_is_an_error(server, other_server, messages):
     client = await messages.client("commerce")
     server.on(" WHERE 1 = 0", Error(1142, "SELECT command denied", "42000"))
