@@ -90,6 +90,7 @@ class Backend:
         found_rows, row_count: what these functions would say now, None where only the server
             knows.
         has_warnings: so does SHOW WARNINGS.
+        on_writable: called once when the server has caught up with what it was sent.
         statements: what is prepared on it, for whichever session comes.
         awaits_kill: a KILL QUERY is on its way, which must not meet another session's statement.
     """
@@ -109,6 +110,7 @@ class Backend:
         "has_warnings",
         "in_transaction",
         "link",
+        "on_writable",
         "owner",
         "row_count",
         "settings",
@@ -137,6 +139,7 @@ class Backend:
         self.found_rows: int | None = None
         self.row_count: int | None = None
         self.has_warnings = False
+        self.on_writable: Callable[[], None] | None = None
         self.statements = StatementIds()
 
     @property
@@ -462,6 +465,7 @@ class Backend:
 
     def lost(self, error: Exception | None) -> None:
         """Tell everybody who waits."""
+        self.writable()
         readers, self._readers = self._readers, deque()
         failure = BackendLost(self._keyspace, self._shard)
         for reader in readers:
@@ -470,7 +474,10 @@ class Backend:
             self._on_lost(self)
 
     def writable(self) -> None:
-        """Statements are bounded by max_allowed_packet; nothing waits for this."""
+        """Let who waits go on: only the sender of a file does, statements are bounded."""
+        if self.on_writable is not None:
+            self.on_writable()
+            self.on_writable = None
 
 
 class Answer:

@@ -5,6 +5,7 @@
         ├── WireError              1835/HY000  bad bytes: closes this connection, no other
         │   ├── OutOfOrder         1156/08S01
         │   └── PacketTooLarge     1153/08S01
+        ├── LocalDataDisabled      3948/HY000
         ├── TooManyConnections     1040/08004
         ├── HostNotAllowed         1130/HY000  closes
         ├── AccessDenied           1045/28000  closes
@@ -85,6 +86,18 @@ class PacketTooLarge(WireError):
         super().__init__(f"more than {bytes_max} bytes")
         self.args = ("Got a packet bigger than 'max_allowed_packet' bytes",)
         self.bytes_max = bytes_max
+
+
+class LocalDataDisabled(ProxyError):
+    """LOAD DATA LOCAL by a client that said at login that it gives no files."""
+
+    mysql_code = 3948  # ER_CLIENT_LOCAL_FILES_DISABLED
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Loading local data is disabled; this must be enabled on both the client and"
+            " server sides"
+        )
 
 
 class TooManyConnections(ProxyError):

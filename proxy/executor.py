@@ -84,6 +84,7 @@ class Executor:
     Attributes:
         branches: the connections that must stay with the session.
         relay: the answer that is on its way to the client, if any.
+        on_file: called with a packet number when a server asks for the client's file.
     """
 
     def __init__(
@@ -97,6 +98,7 @@ class Executor:
     ) -> None:
         self.branches = branches
         self.relay: Flow | None = None
+        self.on_file: Callable[[int], None] | None = None
         self._state = state
         self._link = link
         self._failover_buffer_s = failover_buffer_s
@@ -193,9 +195,13 @@ class Executor:
                 continue
             done: asyncio.Future[Relay] = loop.create_future()
             reading = reply.scanner(
-                columns=columns, final=final, answer=answer, call=shape.kind is Kind.CALL
+                columns=columns,
+                final=final,
+                answer=answer,
+                call=shape.kind is Kind.CALL,
+                file=bool(shape.uses & Uses.LOCAL_INFILE),
             )
-            relay = Relay(reading, backend, self._link, partial(_resolve, done))
+            relay = Relay(reading, backend, self._link, partial(_resolve, done), self.on_file)
             self.relay = relay
             self._active[backend] = shard
             backend.send(data, relay)
@@ -470,6 +476,11 @@ class Executor:
         """Let the answer under way go on."""
         if self.relay is not None:
             self.relay.client_writable()
+
+    def file(self, piece: bytes) -> None:
+        """Take a piece of the file that `on_file` told of."""
+        if isinstance(self.relay, Relay):
+            self.relay.file(piece)
 
     def interrupt(self) -> None:
         """Stop what is running; the server's own error ends the answer."""

@@ -1,5 +1,7 @@
 """Carrying one answer from a backend to a client, with flow control end to end.
 
+The file of a LOAD DATA LOCAL goes the other way in the middle of its answer (`Relay.file`).
+
 A `Relay` is the `backend.Reader` of one statement. What `wire.response` says to forward goes
 to the client's link; a client that reads slower than the server sends stops the server, not
 the proxy's memory. The last piece of the answer is handed to *on_done* instead of being
@@ -10,6 +12,8 @@ caused may be worth another try, and nothing may be sent to the client twice.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+
+from proxy.wire.framing import frames
 
 
 if TYPE_CHECKING:
@@ -34,7 +38,9 @@ class Relay:
     __slots__ = (
         "_backend",
         "_client",
+        "_file_sequence",
         "_on_done",
+        "_on_file",
         "_throttled",
         "failure",
         "has_written",
@@ -48,6 +54,7 @@ class Relay:
         backend: Backend,
         client: Link,
         on_done: Callable[[Relay], None],
+        on_file: Callable[[int], None] | None = None,
     ) -> None:
         self.scanner = scanner
         self.held = b""
@@ -56,6 +63,8 @@ class Relay:
         self._backend = backend
         self._client = client
         self._on_done = on_done
+        self._on_file = on_file
+        self._file_sequence = 0
         self._throttled = False
 
     @property
@@ -76,7 +85,23 @@ class Relay:
             if self._client.blocked:
                 self._throttled = True
                 self._backend.link.pause_reading()
+        if scanner.wants_local_infile is not None:
+            assert self._on_file is not None, "the scanner allows no file"
+            self._file_sequence = scanner.infile_sequence
+            self._on_file(scanner.next_sequence)
         return None
+
+    def file(self, piece: bytes) -> None:
+        """Pass on a piece of the client's file; an empty one ends it.
+
+        A server that reads slower than the client sends stops the client.
+        """
+        framed, self._file_sequence = frames([piece], self._file_sequence)
+        link = self._backend.link
+        link.write(framed)
+        if link.blocked:
+            self._client.pause_reading()
+            self._backend.on_writable = self._client.resume_reading
 
     def ended(self) -> None:
         """Report the end."""

@@ -151,10 +151,14 @@ class Reply:
         final: bool = True,
         answer: Answer = Answer.RESULT,
         call: bool = False,
+        file: bool = False,
     ) -> Relay | Resequencer:
-        """Return what reads a backend's answer so that it continues this one."""
+        """Return what reads a backend's answer so that it continues this one.
+
+        call: the statement is a CALL. file: it is a LOAD DATA LOCAL, and may ask for its file.
+        """
         if columns and final and self.sequence == 1 and not self.more and not call:
-            return relay_for(self._state.capabilities, answer=answer)
+            return relay_for(self._state.capabilities, answer=answer, allows_local_infile=file)
         return Resequencer(
             self._state.capabilities,
             answer=answer,
@@ -164,6 +168,7 @@ class Reply:
             more_results=self.more,
             status=self._status,
             call=call,
+            allows_local_infile=file,
         )
 
     def broke_off(self, scanner: Relay | Resequencer) -> None:

@@ -45,8 +45,10 @@ from proxy.wire.handshake import Greeting
 from proxy.wire.server_connection import (
     Closed,
     CommandReceived,
+    InfileData,
     Limits,
     LoginAttempt,
+    Phase,
     ServerConnection,
     TlsRequested,
     refusal as wire_refusal,
@@ -165,6 +167,8 @@ class Session:
                 return
             if type(event) is CommandReceived:
                 self._command(event)
+            elif type(event) is InfileData:
+                self._executor.file(event.payload)
             else:
                 self._login_event(event)
         answer = self._wire.data_to_send()
@@ -240,6 +244,7 @@ class Session:
             failover_buffer_s=services.config.failover_buffer_s,
             spawn=services.spawn,
         )
+        executor.on_file = self._wire.expect_infile
         guard = Guard(user, self._link.peer)
         preparation = Preparation(
             state, guard, services.catalog, services.registry, services.cache, services.clock
@@ -371,6 +376,9 @@ class Session:
         except Exception as error:  # noqa: BLE001 - the one place that turns errors into packets
             self._answer_error(error)
         self._task = None
+        if self._wire.phase is Phase.INFILE:
+            # The answer came before the file was sent: what follows cannot be told apart.
+            self._link.close()
         self._next()
 
     def _next(self) -> None:
@@ -436,7 +444,7 @@ class Session:
         else:
             self._log.exception("internal error", exc_info=error)
             shown = InternalError(self.connection_id)
-        if not self._is_over:
+        if not self._is_over and self._wire.phase is not Phase.INFILE:
             self._reply.error(shown)
             if isinstance(error, SessionLost | ServerShutdown | WireError):
                 self._link.close()

@@ -98,7 +98,7 @@ class Traits:
         is_write = shape.kind in _WRITES and not shape.uses & _READS_TOO
         is_select = shape.insert is not None and shape.insert.source is InsertSource.SELECT
         self.keeps_found_rows = shape.kind in _CONTROL_KINDS or (is_write and not is_select)
-        self.counts_rows = is_write or shape.kind is Kind.DDL
+        self.counts_rows = is_write or shape.kind in {Kind.DDL, Kind.LOAD}
 
 
 # Flags of an enumeration cost 1 µs to test; a shape's are tested once.

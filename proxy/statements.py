@@ -14,6 +14,7 @@ from proxy.errors import (
     BackendLost,
     BackendUnavailable,
     EmptyQuery,
+    LocalDataDisabled,
     NoDatabaseSelected,
     NoSuchThread,
     ProxyError,
@@ -31,6 +32,7 @@ from proxy.streaming import Stream
 from proxy.virtual import answer, is_virtual
 from proxy.wire.binary_rows import BinaryRows
 from proxy.wire.commands import query
+from proxy.wire.constants import Capability
 from proxy.wire.framing import frame
 from proxy.wire.response import Answer
 from proxy.wire.resultset import column_definition
@@ -157,6 +159,10 @@ class Statements:
         view = place.view
         step = self._preparation.step(view, place.statement)
         route = view.planner.plan(step.statement.shape).route(step.statement)
+        if step.statement.shape.uses & Uses.LOCAL_INFILE and not (
+            self._state.capabilities & Capability.LOCAL_FILES
+        ):
+            raise LocalDataDisabled
         if not step.statement.shape.uses & ASKS_BACK:
             return await self.routed(view, place.database, step, route, reply)
         packet = Recall(self._state, step.statement)
@@ -518,6 +524,7 @@ class Statements:
         Where none does it waits, as any statement outside a transaction.
         """
         deadline = self._executor.deadline()
+        failure: BackendUnavailable | BackendLost | None = None
         while True:
             for shard in view.runtimes:
                 try:
@@ -525,6 +532,7 @@ class Statements:
                 except (BackendUnavailable, BackendLost) as error:
                     failure = error
             if self._branches.open or not await view.runtimes[0].wait_available(deadline):
+                assert failure is not None
                 raise failure
 
     async def _definitions_at(

@@ -224,6 +224,8 @@ BACKEND_WISHES: Final = BACKEND_NEEDS | int(
     | Capability.PS_MULTI_RESULTS
     | Capability.PLUGIN_AUTH_LENENC
     | Capability.CONNECT_ATTRS
+    # `response` gives a file to a server for LOAD DATA LOCAL only, whatever it asks for.
+    | Capability.LOCAL_FILES
 )
 
 BINARY_CHARSET: Final = 63

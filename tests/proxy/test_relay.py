@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 
 from proxy.errors import BackendLost
@@ -20,6 +22,7 @@ class Server:
 
     def __init__(self):
         self.link = RecordingLink()
+        self.on_writable: Any = None
 
 
 class Scene:
@@ -119,3 +122,23 @@ def test_numbers_run_over_many_rows_and_several_results():
     more, _ = frames([b"\x01", b"\x03def" + bytes(20), b"\x01y", b"\x01z"], 704 % 256)
     scene.relay.feed(more)
     assert scene.relay.scanner.next_sequence == (704 + 4) % 256
+
+
+async def test_a_file_goes_to_the_server_under_its_own_numbers_and_at_its_pace():
+    client, server = RecordingLink(), Server()
+    asked: list[int] = []
+    scanner = relay_for(int(MODERN), sequence=5, allows_local_infile=True)
+    relay = Relay(scanner, server, client.link, print, asked.append)  # type: ignore[arg-type]
+    request = b"\xfbrows.csv"
+    assert relay.feed(frames([request], 1)[0]) is None
+    assert client.written == frames([request], 5)[0]
+    assert asked == [6]
+    relay.file(b"1\n")
+    read = [client.is_reading]
+    server.link.room_bytes = 0
+    relay.file(b"2\n")
+    read.append(client.is_reading)
+    server.on_writable()
+    assert [*read, client.is_reading] == [True, False, True]
+    relay.file(b"")
+    assert server.link.written == frames([b"1\n", b"2\n", b""], 2)[0]
