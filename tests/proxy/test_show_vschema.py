@@ -20,7 +20,7 @@ def told(sql, selected=SHARDED):
 def test_tables_are_those_of_the_selected_keyspace():
     names, rows = told("SHOW VSCHEMA TABLES")
     assert names == ["Tables"]
-    assert rows == [("msg",), ("multi",), ("named",), ("pin",), ("ref",), ("t",)]
+    assert rows == [("msg",), ("multi",), ("named",), ("pin",), ("pin_high",), ("ref",), ("t",)]
 
 
 def test_a_keyspace_without_a_vschema_has_no_tables():
