@@ -24,7 +24,7 @@ from bench.processes import LabError
 from bench.profile import show
 from bench.report import Figure, table
 from bench.workloads import WORKLOADS
-from proxy.embedded import EmbeddedServerError, Family
+from proxy.embedded.servers import EmbeddedServerError, Family
 
 
 NOISE = 5.0  # percent of all processors' time; what is below hardly moves a ratio

@@ -21,7 +21,7 @@ import pymysql
 
 from bench.machine import Usage, usage
 from bench.processes import HOST, LabError, await_port, free_port, logged_port, process, tail
-from proxy.embedded import EmbeddedServer, Family, family_of, find_server
+from proxy.embedded.servers import EmbeddedServer, Family, family_of, find_server
 
 
 if TYPE_CHECKING:

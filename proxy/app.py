@@ -24,15 +24,15 @@ from engine.keyspace import Keyspace, Shard
 from engine.registry import Registry
 from engine.vschema import parse_vschema
 from proxy import net, process
-from proxy.catalog import Catalog
-from proxy.charsets import Charsets
-from proxy.config import Role, Secret, User
+from proxy.backends.charsets import Charsets
+from proxy.backends.shard import ShardRuntime
+from proxy.backends.store import ShardStore
+from proxy.config.file import Role, Secret, User
 from proxy.errors import ServerShutdown
 from proxy.rsa import ServerKey
-from proxy.services import Peer, Services
-from proxy.session import Session
-from proxy.shard import ShardRuntime
-from proxy.store import ShardStore
+from proxy.sessions.catalog import Catalog
+from proxy.sessions.services import Peer, Services
+from proxy.sessions.session import Session
 from proxy.wire.auth import Account, Authenticator, Verifier, nonce_from
 from sqlparse_ext.cache import StatementCache
 from sqlparse_ext.errors import StreamfromError
@@ -41,7 +41,7 @@ from sqlparse_ext.errors import StreamfromError
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
-    from proxy.config import Config, KeyspaceConfig
+    from proxy.config.file import Config, KeyspaceConfig
     from proxy.net import Link
 
 

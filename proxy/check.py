@@ -14,15 +14,15 @@ from engine.comment import is_message_table
 from engine.errors import EngineError, StoreError
 from engine.message_table import MessageTable, load
 from proxy.app import make_keyspace
+from proxy.backends.shard import ShardRuntime
+from proxy.backends.store import ShardStore
 from proxy.errors import BackendError, BackendUnavailable
-from proxy.shard import ShardRuntime
-from proxy.store import ShardStore
 from sqlparse_ext.identifiers import quote_identifier
 
 
 if TYPE_CHECKING:
     from engine.keyspace import Keyspace
-    from proxy.config import Config, KeyspaceConfig
+    from proxy.config.file import Config, KeyspaceConfig
 
 
 # Statements that touch no row but need every privilege that delivery needs.

@@ -20,7 +20,7 @@ import uvloop
 from proxy import log
 from proxy.app import run
 from proxy.check import check
-from proxy.config import Config, ConfigError, load
+from proxy.config.file import Config, ConfigError, load
 from proxy.demo import run_demo
 from sqlparse_ext.errors import StreamfromError
 

@@ -25,9 +25,9 @@ from typing import Final
 import uvloop
 
 from proxy.app import Application
-from proxy.config import Config, load
-from proxy.control import Control
-from proxy.embedded import EmbeddedServer, EmbeddedServerError
+from proxy.backends.control import Control
+from proxy.config.file import Config, load
+from proxy.embedded.servers import EmbeddedServer, EmbeddedServerError
 
 
 SHARDS_MAX: Final = 64

@@ -14,7 +14,7 @@ from bench.lab import MYSQL9, Endpoint, Keyspace, router_program
 from bench.plan import Plan
 from bench.processes import HOST, LabError
 from bench.report import Figure, Goal, Series, Target
-from proxy.embedded import Family
+from proxy.embedded.servers import Family
 
 
 DATABASE = "selects"

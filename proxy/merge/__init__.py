@@ -7,5 +7,5 @@
     rows        a SELECT of rows: order, limit
     groups      a SELECT of groups: GROUP BY, DISTINCT, aggregates
 
-Pure: rows in, rows out. `proxy.gather` does the rest.
+Pure: rows in, rows out. `proxy.sessions.gather` does the rest.
 """

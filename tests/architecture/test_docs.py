@@ -102,9 +102,9 @@ def test_every_dev_command_mentioned_is_one():
 
 
 def test_the_check_knows_a_name_that_is_not_there():
-    assert exists("proxy.config.load")
-    assert exists("proxy.config.Server.host")
-    assert exists("proxy.embedded.EmbeddedServer.log_path")
-    assert not exists("proxy.config.nothing")
-    assert not exists("proxy.config.Server.nothing")
+    assert exists("proxy.config.file.load")
+    assert exists("proxy.config.file.Server.host")
+    assert exists("proxy.embedded.servers.EmbeddedServer.log_path")
+    assert not exists("proxy.config.file.nothing")
+    assert not exists("proxy.config.file.Server.nothing")
     assert not exists("proxy.nothing")

@@ -12,8 +12,8 @@ PACKAGES = ("proxy", "engine", "sqlparse_ext", "spark")
 ENVIRONMENT_READERS = {
     "proxy.cli",
     "proxy.demo",
-    "proxy.embedded",
-    "proxy.server_program",
+    "proxy.embedded.servers",
+    "proxy.embedded.program",
     "spark.cli",
 }
 """Who may touch os.environ: the command line, and what starts programs of its own."""

@@ -14,7 +14,7 @@ from typing import Any
 import pymysql
 import pytest
 
-from proxy.embedded import EmbeddedServer, Family
+from proxy.embedded.servers import EmbeddedServer, Family
 from tests.fixtures.fix_load import Audit
 from tests.fixtures.fix_proxy import (
     MESSAGE_VSCHEMA,

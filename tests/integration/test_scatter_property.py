@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from proxy.embedded import Family
+from proxy.embedded.servers import Family
 from tests.fixtures.fix_servers import DatabaseServer
 from tests.integration.scatter import Answer, Town, ask, differences, folded, town
 

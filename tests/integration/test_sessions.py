@@ -18,7 +18,7 @@ import pymysql
 import pytest
 from pymysql.constants import CLIENT, COMMAND
 
-from proxy.embedded import Family
+from proxy.embedded.servers import Family
 from tests.fixtures.fix_proxy import (
     RunningProxy,
     StartProxy,

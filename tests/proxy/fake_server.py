@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING
 
-from proxy.config_values import Secret
-from proxy.dsn import Dsn, SslMode
+from proxy.config.dsn import Dsn, SslMode
+from proxy.config.values import Secret
 from proxy.wire.auth import Account, Authenticated, Authenticator, nonce_from
 from proxy.wire.binary_rows import BinaryRows
 from proxy.wire.constants import (

@@ -8,13 +8,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from proxy.app import Application
-from proxy.config import Config, KeyspaceConfig, Server, ShardConfig, TransactionMode
-from proxy.executor import Executor
-from proxy.reply import Reply
-from proxy.session_state import SessionState, Transaction
-from proxy.settings import names
-from proxy.shard import ShardRuntime
-from proxy.transaction import Branches, PendingEffects
+from proxy.backends.settings import names
+from proxy.backends.shard import ShardRuntime
+from proxy.config.file import Config, KeyspaceConfig, Server, ShardConfig, TransactionMode
+from proxy.sessions.executor import Executor
+from proxy.sessions.reply import Reply
+from proxy.sessions.state import SessionState, Transaction
+from proxy.sessions.transaction import Branches, PendingEffects
 from proxy.wire.commands import query
 from proxy.wire.constants import FieldType
 from tests.proxy.fake_client import MODERN, Client, read_result

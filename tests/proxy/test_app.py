@@ -5,9 +5,9 @@ import pytest
 import structlog
 
 from proxy.app import FALLBACK_VERSION, Application, greeting_version, make_keyspace, run
-from proxy.backend import Backend
-from proxy.config import KeyspaceConfig, Role, Secret, Tls, User
-from proxy.dsn import Dsn, SslMode
+from proxy.backends.backend import Backend
+from proxy.config.dsn import Dsn, SslMode
+from proxy.config.file import KeyspaceConfig, Role, Secret, Tls, User
 from proxy.errors import BackendError, BackendUnavailable
 from tests.proxy.certificates import write_certificate
 from tests.proxy.fake_client import Client

@@ -3,8 +3,8 @@ import structlog
 
 from proxy import check as module
 from proxy.check import check
-from proxy.config import KeyspaceConfig
-from proxy.config_values import Secret
+from proxy.config.file import KeyspaceConfig
+from proxy.config.values import Secret
 from tests.proxy.fake_server import PASSWORD, Error, Rows
 from tests.proxy.house import add_message_table, config_of, shard_config
 

@@ -16,7 +16,7 @@ import pytest
 
 from proxy import demo
 from proxy.demo import DemoError, run_demo, shard_names
-from proxy.embedded import find_server
+from proxy.embedded.servers import find_server
 from tests.fixtures.fix_servers import free_port
 
 

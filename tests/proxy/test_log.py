@@ -8,7 +8,7 @@ from unittest import mock
 import structlog
 
 from proxy import log
-from proxy.config import Secret
+from proxy.config.file import Secret
 
 
 class Stderr(io.StringIO):

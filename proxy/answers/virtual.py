@@ -1,0 +1,69 @@
+"""Statements that the proxy answers itself, because a backend would answer something else.
+
+A backend knows its databases and not the keyspaces, its own connection ids and not those that
+KILL takes here, and the proxy's account on it rather than the client's. Pure: what there is to
+tell goes in, a column and its values come out.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from proxy.answers.processlist import is_processlist
+from proxy.answers.show_vschema import is_show_vschema
+from proxy.config.file import Role
+from proxy.wire.constants import FieldType
+from proxy.wire.resultset import Column
+from sqlparse_ext.statements import Kind
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from engine.keyspace import Keyspace
+    from proxy.config.file import User
+    from sqlparse_ext.statements import Shape
+
+
+_DATABASES: Final = frozenset({("DATABASES",), ("SCHEMAS",)})
+_SHARDS: Final = ("VITESS_SHARDS",)
+_GRANTS: Final = "GRANTS"
+_CONNECTION_ID: Final = b"SELECT CONNECTION_ID()"
+
+
+def is_virtual(shape: Shape) -> bool:
+    """True when the proxy itself answers statements of this shape."""
+    if shape.kind is Kind.SHOW:
+        words = shape.words
+        return (
+            is_processlist(shape)
+            or is_show_vschema(shape)
+            or words in _DATABASES
+            or words == _SHARDS
+            or words[:1] == (_GRANTS,)
+        )
+    return shape.template.upper() == _CONNECTION_ID
+
+
+def answer(
+    shape: Shape, keyspaces: Iterable[Keyspace], user: User, connection_id: int
+) -> tuple[Column, list[str]]:
+    """Return the one column and its values for a shape that `is_virtual`.
+
+    *keyspaces* are those that *user* may use.
+    """
+    if shape.kind is Kind.SELECT:
+        column = Column("CONNECTION_ID()", type=FieldType.LONGLONG, length=20)
+        return column, [str(connection_id)]
+    ordered = sorted(keyspaces, key=lambda keyspace: keyspace.name)
+    if shape.words in _DATABASES:
+        names = sorted({*(keyspace.name for keyspace in ordered), "information_schema"})
+        return Column("Database", table="SCHEMATA"), names
+    if shape.words == _SHARDS:
+        return Column("Shards"), [
+            f"{k.name}/{shard.name}" for k in ordered for shard in k.shards
+        ]
+    privileges = "SELECT" if user.role is Role.READONLY else "ALL PRIVILEGES"
+    account = f"`{user.name}`@`%`"
+    grants = [f"GRANT {privileges} ON `{k.name}`.* TO {account}" for k in ordered]
+    return Column(f"Grants for {user.name}@%"), [f"GRANT USAGE ON *.* TO {account}", *grants]

@@ -1,0 +1,10 @@
+"""The shards' side: connections to servers, their pools, and whether a server can be used.
+
+Read in this order:
+
+* ``settings``, ``charsets``: the session variables that follow a client from connection to connection;
+* ``statement_ids``, ``remains``: what else a connection knows of its session;
+* ``backend``: one connection, its resets and its answers;
+* ``pool``, ``shard``: all connections of a shard, and its health;
+* ``control``, ``store``: what the proxy and the engine ask for themselves.
+"""

@@ -1,0 +1,179 @@
+"""Control work on one server through asyncmy: discovery, polls, purge, health, KILL.
+
+These are the proxy's own statements, few and small; decoding their rows in a driver is worth
+its comfort. What clients ask and what they are sent never passes here (`proxy.backends.backend`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import asyncmy
+from asyncmy.errors import Error as DriverError
+
+from proxy.config.dsn import SslMode
+from proxy.errors import BackendError, BackendUnavailable
+
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from proxy.config.dsn import Dsn
+
+
+CONNECTIONS_MAX = 4
+CONNECT_TIMEOUT_S = 5.0
+STATEMENT_TIMEOUT_S = 60.0
+
+# READ COMMITTED: under REPEATABLE READ the purge would lock the gaps that producers insert
+# into. The wait is short because nobody waits for a control statement to be polite.
+_INIT = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
+
+
+_NO_SUCH_THREAD = 1094
+_FIRST_CLIENT_ERROR, _LAST_CLIENT_ERROR = 2000, 2999
+_SERVER_GOING_AWAY = frozenset({1053, 1927, 3169, 4031})
+
+
+class Control:
+    """A handful of administrative connections to one server, opened when needed.
+
+    Every method raises BackendUnavailable when the server cannot be reached or goes away, and
+    BackendError with the server's own code and words when it refuses a statement.
+    """
+
+    def __init__(self, keyspace: str, shard: str, dsn: Dsn) -> None:
+        self._keyspace = keyspace
+        self._shard = shard
+        self._dsn = dsn
+        self._idle: list[Any] = []
+        self._slots = asyncio.Semaphore(CONNECTIONS_MAX)
+        self._closed = False
+
+    async def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        """Return all rows of *sql*."""
+        async with self._connection() as connection, connection.cursor() as cursor:
+            await cursor.execute(sql)
+            return list(await cursor.fetchall())
+
+    async def execute(self, sql: str) -> int:
+        """Run *sql* in its own transaction and return the affected rows."""
+        async with self._connection() as connection, connection.cursor() as cursor:
+            return int(await cursor.execute(sql))
+
+    async def kill_query(self, thread_id: int) -> None:
+        """Stop what *thread_id* is running; a thread that is gone already is fine."""
+        await self._kill(f"KILL QUERY {thread_id}")
+
+    async def kill(self, thread_id: int) -> None:
+        """End *thread_id*; a thread that is gone already is fine."""
+        await self._kill(f"KILL {thread_id}")
+
+    async def _kill(self, sql: str) -> None:
+        # As text: the command of the protocol is gone from MySQL 9 (error 1047).
+        try:
+            await self.execute(sql)
+        except BackendError as error:
+            if error.code != _NO_SUCH_THREAD:
+                raise
+
+    async def close(self) -> None:
+        """Close all connections; later calls raise BackendUnavailable."""
+        self._closed = True
+        self._drop_idle()
+
+    def _drop_idle(self) -> None:
+        while self._idle:
+            self._idle.pop().close()
+
+    @asynccontextmanager
+    async def _connection(self) -> AsyncIterator[Any]:
+        async with self._slots:
+            connection = self._idle.pop() if self._idle else await self._connect()
+            try:
+                async with asyncio.timeout(STATEMENT_TIMEOUT_S):
+                    yield connection
+            except DriverError as error:
+                failure = self._translate(error)
+                if isinstance(failure, BackendUnavailable):
+                    connection.close()
+                    # The server has restarted: what else lies here is as dead.
+                    self._drop_idle()
+                else:
+                    self._put_back(connection)
+                raise failure from error
+            except TimeoutError:
+                connection.close()
+                reason = f"{self._dsn}: no answer within {STATEMENT_TIMEOUT_S:g} s"
+                raise BackendUnavailable(self._keyspace, self._shard, reason) from None
+            except BaseException:
+                # Cancelled or broken half way: the answer that is under way belongs to nobody.
+                connection.close()
+                raise
+            self._put_back(connection)
+
+    def _put_back(self, connection: Any) -> None:
+        if self._closed:
+            connection.close()
+        else:
+            self._idle.append(connection)
+
+    async def _connect(self) -> Any:
+        if self._closed:
+            raise BackendUnavailable(self._keyspace, self._shard, "the proxy is shutting down")
+        dsn = self._dsn
+        try:
+            connection = await asyncmy.connect(
+                host=dsn.host,
+                port=dsn.port,
+                unix_socket=dsn.unix_socket,
+                user=dsn.user,
+                password=dsn.password.reveal(),
+                db=dsn.database,
+                charset="utf8mb4",
+                autocommit=True,
+                init_command=_INIT,
+                connect_timeout=CONNECT_TIMEOUT_S,
+                ssl=tls_context(dsn),
+            )
+        except (DriverError, OSError, TimeoutError) as error:
+            if _is_cancelled():
+                raise asyncio.CancelledError from error
+            raise self._translate(error) from error
+        if _is_cancelled():
+            connection.close()
+            raise asyncio.CancelledError
+        return connection
+
+    def _translate(self, error: BaseException) -> BackendError | BackendUnavailable:
+        args = error.args
+        code = args[0] if args and isinstance(args[0], int) else 0
+        text = str(args[1]) if len(args) > 1 else str(error) or type(error).__name__
+        from_driver = code == 0 or _FIRST_CLIENT_ERROR <= code <= _LAST_CLIENT_ERROR
+        if from_driver or code in _SERVER_GOING_AWAY or not isinstance(error, DriverError):
+            return BackendUnavailable(self._keyspace, self._shard, f"{self._dsn}: {text}")
+        return BackendError(code, "HY000", text)
+
+
+def _is_cancelled() -> bool:
+    """True when a cancellation was lost, and whoever waits for it would wait for ever.
+
+    `asyncio.wait_for`, with which the driver connects, prefers a result of the same moment
+    (https://github.com/python/cpython/issues/86296, mended in 3.12).
+    """
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+def tls_context(dsn: Dsn) -> ssl.SSLContext | None:
+    """Return how to speak TLS to the server, None for plain text."""
+    if dsn.ssl_mode is SslMode.DISABLED:
+        return None
+    context = ssl.create_default_context(cafile=dsn.ssl_ca)
+    context.check_hostname = dsn.ssl_mode is SslMode.VERIFY_IDENTITY
+    if dsn.ssl_mode in {SslMode.PREFERRED, SslMode.REQUIRED}:
+        context.verify_mode = ssl.CERT_NONE
+    return context

@@ -1,0 +1,32 @@
+"""What a statement leaves on its connection for the one behind it: warnings and counts.
+
+A connection that goes to another session fills a `Left` for the one it had; see `proxy.sessions.recall`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Sequence
+
+
+class Left:
+    """What one statement left.
+
+    Attributes:
+        known: done once the rest is; a connection that breaks leaves what there is by then.
+        found_rows, row_count: what the functions of these names would say.
+        columns, rows: the answer to SHOW WARNINGS, as payloads; no columns when there are none.
+    """
+
+    __slots__ = ("columns", "found_rows", "known", "row_count", "rows")
+
+    def __init__(self, known: asyncio.Future[None]) -> None:
+        self.known = known
+        self.found_rows = 0
+        self.row_count = -1
+        self.columns: Sequence[bytes] = ()
+        self.rows: Sequence[bytes] = ()

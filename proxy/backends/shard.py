@@ -1,0 +1,172 @@
+"""One shard as the running proxy has it: its pool, its control connections, its health.
+
+Health is what the server says when asked (`@@global.read_only`) and what statements met on the
+way: a refused connection or a read-only error asks again at once. A shard that is not
+available can be waited for, which is how statements outside a transaction ride out a restart
+or a failover.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import structlog
+
+from proxy.backends.backend import Backend
+from proxy.backends.control import Control
+from proxy.backends.pool import Pool
+from proxy.errors import BackendError, BackendUnavailable
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from proxy.config.file import ShardConfig
+
+
+log = structlog.get_logger()
+
+# How often a healthy server is asked. Statements that fail ask at once, so this only bounds
+# how long a server that nobody uses may be read-only unnoticed.
+CHECK_INTERVAL_S = 2.0
+CHECK_TIMEOUT_S = 10.0
+RETRY_FIRST_S = 0.05
+RETRY_LAST_S = 1.0
+
+_NOT_REACHED = "not reached yet"
+_HEALTH = "SELECT @@global.read_only OR @@global.innodb_read_only, VERSION()"
+
+
+class ShardRuntime:
+    """The live side of one shard.
+
+    Attributes:
+        keyspace, name: which shard this is.
+        database: the real database's name on its server.
+        pool: connections for clients' statements.
+        control: connections for the proxy's own.
+        version: the server's version, empty until it was first reached.
+        trouble: why the shard is not available, None while it is.
+    """
+
+    def __init__(
+        self,
+        keyspace: str,
+        config: ShardConfig,
+        *,
+        pool_timeout_s: float,
+        on_change: Callable[[ShardRuntime], None],
+    ) -> None:
+        self.keyspace = keyspace
+        self.name = config.name
+        self.dsn = config.primary
+        self.database = config.primary.database
+        self.version = ""
+        self.trouble: str | None = _NOT_REACHED
+        self.control = Control(keyspace, config.name, config.primary)
+        self.pool = Pool(
+            keyspace,
+            config.name,
+            size=config.pool_size,
+            timeout_s=pool_timeout_s,
+            open_backend=self.open_backend,
+            on_lost=self.suspect,
+        )
+        self._on_change = on_change
+        self._check_now = asyncio.Event()
+        self._available = asyncio.Event()
+        self._monitor: asyncio.Task[None] | None = None
+        self._log = log.bind(keyspace=keyspace, shard=config.name)
+
+    def __str__(self) -> str:
+        return f"{self.keyspace}/{self.name}"
+
+    async def start(self) -> None:
+        """Ask the server once, then keep watching it. A server that is down is no error."""
+        await self.probe()
+        self._monitor = asyncio.create_task(self._watch(), name=f"health {self}")
+
+    async def stop(self) -> None:
+        """Stop watching and close every connection."""
+        if self._monitor is not None:
+            self._monitor.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._monitor
+        self.pool.close()
+        await self.control.close()
+
+    async def open_backend(self, database: str | None, variant: int) -> Backend:
+        """Open a connection. Raises BackendUnavailable and BackendError."""
+        try:
+            return await Backend.open(
+                self.keyspace, self.name, self.dsn, database=database, variant=variant
+            )
+        except BackendUnavailable:
+            self.suspect()
+            raise
+
+    def suspect(self) -> None:
+        """Have the server checked now: a statement met trouble."""
+        self._check_now.set()
+
+    async def wait_available(self, deadline: float) -> bool:
+        """Wait until the shard works again; False when *deadline* (loop time) came first."""
+        # What the caller met may be newer than the last check.
+        self._available.clear()
+        self.suspect()
+        try:
+            async with asyncio.timeout_at(deadline):
+                await self._available.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    async def _watch(self) -> None:
+        retry_s = RETRY_FIRST_S
+        while True:
+            healthy = self.trouble is None
+            retry_s = RETRY_FIRST_S if healthy else min(retry_s * 2, RETRY_LAST_S)
+            # A caller's suspicion shortens the wait of a healthy server only: one that is
+            # known to be down is asked at its own pace, however many statements ask.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(CHECK_INTERVAL_S if healthy else retry_s):
+                    if healthy:
+                        await self._check_now.wait()
+                    else:
+                        await asyncio.Event().wait()
+            self._check_now.clear()
+            await self.probe()
+
+    async def probe(self) -> None:
+        """Ask the server now; `trouble` and `version` say what came of it."""
+        try:
+            async with asyncio.timeout(CHECK_TIMEOUT_S):
+                ((read_only, version),) = await self.control.rows(_HEALTH)
+        except TimeoutError:
+            self._set(f"{self.dsn}: no answer within {CHECK_TIMEOUT_S:g} s")
+            return
+        except BackendUnavailable as error:
+            self._set(error.reason)
+            return
+        except BackendError as error:
+            self._set(str(error))
+            return
+        self.version = str(version)
+        self._set("the server is read-only" if read_only else None)
+
+    def _set(self, trouble: str | None) -> None:
+        before, self.trouble = self.trouble, trouble
+        if trouble is None:
+            self._available.set()
+        else:
+            self._available.clear()
+        if (before is None) == (trouble is None) and before != _NOT_REACHED:
+            return
+        if trouble is None:
+            self._log.info("shard available", version=self.version)
+        else:
+            self._log.warning("shard not available", reason=trouble)
+            self.pool.close_idle()
+        self._on_change(self)

@@ -1,0 +1,264 @@
+"""The configuration: one TOML file, read once, checked once, frozen.
+
+`load` gives a `Config` that needs no further checks, or a `ConfigError` that names the key's full
+path and what was expected. Only this module and the command line read the environment. Durations
+are seconds and may have a fraction; relative paths start at the file's folder.
+"""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+from proxy.config.dsn import socket_path
+from proxy.config.keyspaces import KeyspaceConfig, ShardConfig, keyspaces_from
+from proxy.config.values import (
+    REQUIRED,
+    VARIABLE,
+    ConfigError,
+    Secret,
+    Surroundings,
+    Table,
+    reason,
+)
+from proxy.wire.auth import Verifier
+
+
+__all__ = [
+    "Config",
+    "ConfigError",
+    "KeyspaceConfig",
+    "Role",
+    "Secret",
+    "Server",
+    "ShardConfig",
+    "Tls",
+    "TransactionMode",
+    "User",
+    "load",
+]
+
+LISTEN_DEFAULT: Final = "127.0.0.1:15306"
+PACKET_BYTES_MAX: Final = 1 << 30  # what MySQL itself accepts for max_allowed_packet
+
+
+class TransactionMode(StrEnum):
+    """What a transaction that touches several shards does."""
+
+    MULTI = "multi"
+    """Commits shard by shard; a partial commit is reported as such."""
+    SINGLE = "single"
+    """Is refused."""
+
+
+class Role(StrEnum):
+    """What a user may do."""
+
+    READWRITE = "readwrite"
+    READONLY = "readonly"
+    """SELECT and SHOW: no STREAM, nothing that writes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """The proxy's own certificate, as absolute paths that were readable when checked.
+
+    require: refuse clients that do not ask for TLS.
+    """
+
+    cert: str
+    key: str
+    require: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """The listening side and its limits.
+
+    port: 0 means any free port.
+    max_connections: clients beyond this are refused with error 1040.
+    connect_timeout_s: time to finish the handshake.
+    max_allowed_packet_bytes: the largest packet taken from a client.
+    failover_buffer_s: how long a statement waits for a backend that restarts.
+    stream_grace_s: how long a stream survives without its backend.
+    shutdown_grace_s: how long a shutdown waits for running statements.
+    schema_reload_s: how often message tables are looked for.
+    pool_timeout_s: how long a statement waits for a free backend connection.
+    """
+
+    host: str
+    port: int
+    unix_socket: str | None
+    max_connections: int
+    connect_timeout_s: float
+    max_allowed_packet_bytes: int
+    tls: Tls | None
+    failover_buffer_s: float
+    stream_grace_s: float
+    shutdown_grace_s: float
+    schema_reload_s: float
+    pool_timeout_s: float
+    transaction_mode: TransactionMode
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """One account; exactly one of password and password_hash is set.
+
+    password_hash: what `proxy.wire.auth.Verifier.from_hash` takes: "*" and 40 hexadecimal digits,
+        or MySQL's stored form "$A$005$…", or that in hexadecimal, as SHOW CREATE USER can print
+        it (a salt may hold characters that no file should).
+    keyspaces: the ones this user sees; None is all.
+    """
+
+    name: str
+    password: Secret | None
+    password_hash: Secret | None
+    role: Role
+    keyspaces: frozenset[str] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """All of it. No users at all means: user root, no password, from this machine only."""
+
+    server: Server
+    users: tuple[User, ...]
+    keyspaces: tuple[KeyspaceConfig, ...]
+
+
+def load(path: Path, environ: Mapping[str, str]) -> Config:
+    """Read and check the file at *path*; `${NAME}` is taken from *environ*.
+
+    Raises:
+        ConfigError: the file, a file it names or a value in it cannot be used.
+    """
+    path = path.absolute()
+    root = Table(_document(path), "", Surroundings(path.parent, environ))
+    server = _server(root.table("server"))
+    keyspaces = keyspaces_from(root.table("keyspaces"))
+    users = _users(root.tables("users"), {keyspace.name for keyspace in keyspaces})
+    root.close()
+    return Config(server, users, keyspaces)
+
+
+def _document(path: Path) -> dict[str, object]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError("", f"cannot read {path}: {reason(error)}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError("", f"expected UTF-8, got another byte at {error.start}") from None
+    except (ValueError, RecursionError) as error:
+        raise ConfigError("", f"not valid TOML: {error}") from None
+
+
+def _server(table: Table) -> Server:
+    host, port = _listen(table)
+    unix_socket = table.string("unix_socket", "", expected="a path")
+    server = Server(
+        host=host,
+        port=port,
+        unix_socket=(
+            socket_path(unix_socket, table.key("unix_socket"), table.around)
+            if unix_socket
+            else None
+        ),
+        max_connections=table.integer("max_connections", 10_000, least=1),
+        connect_timeout_s=table.seconds("connect_timeout", 10),
+        max_allowed_packet_bytes=table.integer(
+            "max_allowed_packet", 64 << 20, least=1024, most=PACKET_BYTES_MAX
+        ),
+        tls=_tls(table.table("tls")) if "tls" in table else None,
+        failover_buffer_s=table.seconds("failover_buffer", 10, zero=True),
+        stream_grace_s=table.seconds("stream_grace", 30, zero=True),
+        shutdown_grace_s=table.seconds("shutdown_grace", 5, zero=True),
+        schema_reload_s=table.seconds("schema_reload", 30),
+        pool_timeout_s=table.seconds("pool_timeout", 10),
+        transaction_mode=TransactionMode(
+            table.choice("transaction_mode", TransactionMode.MULTI, tuple(TransactionMode))
+        ),
+    )
+    table.close()
+    return server
+
+
+def _listen(table: Table) -> tuple[str, int]:
+    expected = 'an address such as "127.0.0.1:15306" or "[::]:15306"'
+    text = table.string("listen", LISTEN_DEFAULT, expected=expected)
+    host, _, port = text.rpartition(":")
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+    elif ":" in host:
+        host = ""
+    if not host or not (port.isascii() and port.isdigit()) or int(port) > 65535:
+        raise table.fault("listen", f'expected {expected}, got "{text}"')
+    return host, int(port)
+
+
+def _tls(table: Table) -> Tls:
+    cert = table.string("cert", REQUIRED, expected="a path")
+    key = table.string("key", REQUIRED, expected="a path")
+    tls = Tls(
+        cert=str(table.around.readable_file(cert, table.key("cert"))),
+        key=str(table.around.readable_file(key, table.key("key"))),
+        require=table.boolean("require", default=False),
+    )
+    table.close()
+    return tls
+
+
+def _users(tables: list[Table], keyspaces: set[str]) -> tuple[User, ...]:
+    users: dict[str, User] = {}
+    for table in tables:
+        user = _user(table, keyspaces)
+        if user.name in users:
+            raise table.fault("name", f'expected each user once, got "{user.name}" again')
+        users[user.name] = user
+    return tuple(users.values())
+
+
+def _user(table: Table, keyspaces: set[str]) -> User:
+    name = table.name("name", expected="a user's name")
+    password, password_hash = _credentials(table)
+    role = Role(table.choice("role", Role.READWRITE, tuple(Role)))
+    allowed = None
+    if "keyspaces" in table:
+        allowed = frozenset(table.strings("keyspaces", ()))
+        if not allowed:
+            raise table.fault("keyspaces", "expected at least one (leave the key out for all)")
+        if unknown := sorted(allowed - keyspaces):
+            raise table.fault("keyspaces", f'expected configured keyspaces, got "{unknown[0]}"')
+    table.close()
+    return User(name, password, password_hash, role, allowed)
+
+
+def _credentials(table: Table) -> tuple[Secret | None, Secret | None]:
+    ways = ("password", "password_env", "password_hash")
+    given = [way for way in ways if way in table]
+    if len(given) != 1:
+        got = " and ".join(given) or "none"
+        raise ConfigError(table.path, f"expected exactly one of {', '.join(ways)}; got {got}")
+    way = given[0]
+    key = table.key(way)
+    text = table.written(way, REQUIRED, expected="a string", secret=True)
+    match way:
+        case "password":
+            return Secret(table.around.expand(text, key)), None
+        case "password_env":
+            return Secret(table.around.variable(text, key)), None
+        case _:
+            return None, Secret(_password_hash(text, key, table.around))
+
+
+def _password_hash(text: str, key: str, around: Surroundings) -> str:
+    # A salt may hold any 7-bit character, `${` included, so only a lone variable is expanded.
+    if VARIABLE.fullmatch(text):
+        text = around.expand(text, key)
+    try:
+        Verifier.from_hash(text)
+    except ValueError as error:
+        raise ConfigError(key, str(error)) from None
+    return text

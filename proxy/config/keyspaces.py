@@ -1,0 +1,152 @@
+"""The keyspaces of a configuration: their shards, in order, and what they are sharded by.
+
+A keyspace that comes out of here is whole: its shards own every keyspace id exactly once, each
+has a database of its own, and its vschema can be parsed.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from engine.errors import KeyspaceError, VindexError, VschemaError
+from engine.keyspace import Shard, check_partition
+from engine.vschema import parse_vschema
+from proxy.config.dsn import FORM, Dsn, parse
+from proxy.config.values import REQUIRED, ConfigError, Table, reason, shown
+
+
+NAME_BYTES_FORBIDDEN: Final = frozenset(":@/[]`\\\0")
+SYSTEM_SCHEMAS: Final = frozenset({"information_schema", "mysql", "performance_schema", "sys"})
+UNSHARDED_NAMES: Final = ("0", "-")
+
+
+@dataclass(frozen=True, slots=True)
+class ShardConfig:
+    """One shard's servers; pool_size is the backend connections kept for clients.
+
+    name: "0", "-", or a key range with its hexadecimal digits in lower case.
+    """
+
+    name: str
+    primary: Dsn
+    replicas: tuple[Dsn, ...]
+    pool_size: int
+
+
+@dataclass(frozen=True, slots=True)
+class KeyspaceConfig:
+    """One keyspace; its shards stand in the order of their key ranges.
+
+    vschema_text: the JSON's text, which `engine.vschema` could read; None is unsharded.
+    """
+
+    name: str
+    vschema_text: str | None
+    shards: tuple[ShardConfig, ...]
+
+
+def keyspaces_from(table: Table) -> tuple[KeyspaceConfig, ...]:
+    """Return the keyspaces of the table `[keyspaces]`; raises ConfigError."""
+    keyspaces = tuple(_keyspace(name, inner) for name, inner in table.named_tables())
+    if not keyspaces:
+        raise ConfigError("keyspaces", "missing; expected at least one [keyspaces.<name>]")
+    return keyspaces
+
+
+def _keyspace(name: str, table: Table) -> KeyspaceConfig:
+    if not name or NAME_BYTES_FORBIDDEN & set(name):
+        raise ConfigError(
+            table.path, "expected a keyspace's name without any of : @ / [ ] ` \\"
+        )
+    if name.lower() in SYSTEM_SCHEMAS:
+        raise ConfigError(table.path, "expected a name that is not one of the server's schemas")
+    vschema_text = _vschema_text(table)
+    shards: list[ShardConfig] = []
+    for inner in table.tables("shards"):
+        shard = _shard(inner, keyspace=name)
+        if shard.name in (other.name for other in shards):
+            raise inner.fault("name", f'expected each shard once, got "{shard.name}" again')
+        _refuse_shared_database(shard, shards, inner)
+        shards.append(shard)
+    table.close()
+    is_sharded = vschema_text is not None and _is_sharded(
+        vschema_text, name, table.key("vschema")
+    )
+    return KeyspaceConfig(
+        name, vschema_text, _in_order(table.key("shards"), shards, is_sharded=is_sharded)
+    )
+
+
+def _vschema_text(table: Table) -> str | None:
+    if "vschema" not in table:
+        return None
+    key = table.key("vschema")
+    path = table.around.readable_file(table.name("vschema", expected="a path"), key)
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise ConfigError(key, f"expected UTF-8 in {path}") from None
+    except OSError as error:
+        raise ConfigError(key, f"cannot read {path}: {reason(error)}") from error
+
+
+def _is_sharded(text: str, keyspace: str, key: str) -> bool:
+    try:
+        return parse_vschema(text, keyspace).sharded
+    except (VschemaError, VindexError) as error:
+        raise ConfigError(key, str(error)) from error
+
+
+def _shard(table: Table, keyspace: str) -> ShardConfig:
+    written = table.name("name", expected='a shard\'s name such as "-80" or "0"')
+    try:
+        name = Shard.named(written).name
+    except KeyspaceError as error:
+        raise table.fault("name", str(error)) from error
+    text = table.written("primary", REQUIRED, expected=FORM, secret=True)
+    primary = parse(text, table.key("primary"), database=keyspace, around=table.around)
+    replicas = tuple(
+        parse(text, f"{table.key('replicas')}[{index}]", database=keyspace, around=table.around)
+        for index, text in enumerate(table.strings("replicas", (), secret=True))
+    )
+    pool_size = table.integer("pool_size", 32, least=1)
+    table.close()
+    return ShardConfig(name, primary, replicas, pool_size)
+
+
+def _refuse_shared_database(
+    shard: ShardConfig, others: list[ShardConfig], table: Table
+) -> None:
+    """Two shards on one database would deliver and count every row twice."""
+    for other in others:
+        if _place(other.primary) == _place(shard.primary):
+            raise table.fault(
+                "primary",
+                f'expected a database of its own, got the one of shard "{other.name}"',
+            )
+
+
+def _place(dsn: Dsn) -> tuple[str, str]:
+    return dsn.unix_socket or f"{dsn.host}:{dsn.port}", dsn.database
+
+
+def _in_order(
+    key: str, shards: list[ShardConfig], *, is_sharded: bool
+) -> tuple[ShardConfig, ...]:
+    """Return *shards* as their key ranges stand; refuse gaps, overlaps and lone halves."""
+    if not shards:
+        raise ConfigError(key, f"missing; expected at least one [[{key}]]")
+    if len(shards) > 1 and not is_sharded:
+        raise ConfigError(
+            key, f"expected one shard without a sharded vschema, got {len(shards)}"
+        )
+    if len(shards) == 1 and shards[0].name not in UNSHARDED_NAMES:
+        raise ConfigError(
+            f"{key}[0].name",
+            f'expected "0" or "-" for the only shard, got {shown(shards[0].name)}',
+        )
+    named = {shard.name: shard for shard in shards}
+    try:
+        ordered = check_partition([Shard.named(name) for name in named])
+    except KeyspaceError as error:
+        raise ConfigError(key, f"expected all key ranges once: {error}") from error
+    return tuple(named[shard.name] for shard in ordered)

@@ -1,0 +1,408 @@
+"""A MariaDB or MySQL server of our own, for the demo, the tests and the benchmarks.
+
+`EmbeddedServer(folder)` initialises the folder if it is empty, starts the server on 127.0.0.1 and
+returns when it answers with its greeting; root has no password. It touches nothing outside the
+folder, except that a folder too deep for a unix socket's path gets its socket under /tmp.
+
+However the process that started it ends, the server ends too. A small shell, the guard, is the
+server's parent and holds the reading end of a pipe whose writing end only we have: when that
+closes, by `stop` or because SIGKILL took us, the guard terminates the server, and kills it after a
+bound. (PR_SET_PDEATHSIG would not do: it follows the *thread* that forked, so a server started
+from a worker thread dies with that thread.)
+"""
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from proxy.config.dsn import UNIX_SOCKET_BYTES_MAX
+from proxy.embedded.program import Family, family_of, find_server, install_program, no_defaults
+
+
+__all__ = ["EmbeddedServer", "EmbeddedServerError", "Family", "family_of", "find_server"]
+
+
+HOST: Final = "127.0.0.1"
+START_S: Final = 90.0  # crash recovery on a busy machine included
+STOP_S: Final = 20
+POLL_S: Final = 0.02
+PORT_ATTEMPTS: Final = 5  # a free port may be taken by somebody else before the server binds it
+LOG_TAIL_LINES: Final = 40  # the advice of mariadb-install-db alone is 25 lines
+
+
+GUARD: Final = r"""
+exec 9<&0
+"$@" 9<&- </dev/null >&2 &
+child=$!
+echo "$child"
+{
+  read -r _ <&9
+  kill -TERM "$child"
+  sleep "$GUARD_STOP_S" &
+  trap 'wait; exit' TERM
+  wait
+  kill -KILL 0
+} >&2 &
+wait "$child"
+code=$?
+[ -z "$GUARD_SOCKET_FOLDER" ] || rm -rf "$GUARD_SOCKET_FOLDER"
+trap '' TERM
+kill -TERM 0
+wait
+exit "$code"
+"""  # fd 9 is the pipe; the last kill ends the second job, be it reading or sleeping.
+
+
+class EmbeddedServerError(Exception):
+    """An embedded server could not be found or did not start; the message ends with its log."""
+
+
+class EmbeddedServer:
+    """One server with its own data folder. Start and stop may be repeated; data and port stay.
+
+    folder: made if missing; holds data/, tmp/, files/, server.log, server.pid and the socket.
+    port: 0 picks a free one at the first start.
+    program: the server to run; None is `find_server()`.
+    options: more options of the server, such as "--max-connections=2000".
+    binlog: write a binary log.
+    durable: flush every commit to the disk; without it a crash of the machine may lose some.
+
+    Not for concurrent use: one thread starts and stops it.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        port: int = 0,
+        program: Path | None = None,
+        options: Sequence[str] = (),
+        binlog: bool = False,
+        durable: bool = True,
+    ) -> None:
+        found = program or find_server()
+        if found is None:
+            raise EmbeddedServerError(
+                "found neither mariadbd nor mysqld; install mariadb-server, or name the program"
+                " in the environment variable MARIADBD or MYSQLD"
+            )
+        self.program = found
+        self.family = family_of(found)
+        self.folder = folder.absolute()
+        self.port = port
+        self.version = ""
+        self.log_path = self.folder / "server.log"
+        self._options = tuple(options)
+        self._binlog = binlog
+        self._durable = durable
+        self._picks_port = port == 0
+        self._guard: subprocess.Popen[str] | None = None
+        self._pid: int | None = None
+        self._socket = self.folder / "mysqld.sock"
+        self._socket_folder: Path | None = None
+        self._log_start = 0
+
+    @property
+    def socket(self) -> str:
+        """The path of the unix socket, valid while the server runs."""
+        return str(self._socket)
+
+    @property
+    def pid(self) -> int | None:
+        """The server's process id, None when it does not run."""
+        return self._pid if self.is_running else None
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the process is alive."""
+        return self._guard is not None and self._guard.poll() is None
+
+    def start(self) -> None:
+        """Start the server and return when it answers; nothing happens if it runs.
+
+        Raises:
+            EmbeddedServerError: the port is taken, the folder is in use by another server, or the
+                server ended or did not answer in 90 s; with the end of its log.
+        """
+        if self.is_running:
+            return
+        self._forget()
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._log_start = self.log_path.stat().st_size if self.log_path.exists() else 0
+        with self._locked_folder() as lock:
+            if not (self.folder / "data").exists():
+                self._initialise(lock)
+            self._place_socket()
+            for attempt in range(1, PORT_ATTEMPTS + 1):
+                try:
+                    self._choose_port()
+                    self._launch(lock)
+                except EmbeddedServerError as error:
+                    self.stop()
+                    lost = self._picks_port and "already in use" in str(error)
+                    if not lost or attempt == PORT_ATTEMPTS:
+                        raise
+                    self.port = 0
+                except BaseException:
+                    self.stop()
+                    raise
+                else:
+                    self._picks_port = False
+                    return
+
+    def stop(self) -> None:
+        """Terminate the server, kill it after 20 s, and return when it is gone."""
+        if self._guard is not None:
+            assert self._guard.stdin is not None
+            with contextlib.suppress(BrokenPipeError):
+                self._guard.stdin.close()
+            try:
+                self._guard.wait(STOP_S + 10)
+            except subprocess.TimeoutExpired:
+                os.killpg(self._guard.pid, signal.SIGKILL)
+        self._forget()
+
+    def kill(self) -> None:
+        """Crash the server: SIGKILL, no flush, no goodbye. `start` recovers it."""
+        pid = self.pid
+        if pid is not None:
+            os.kill(pid, signal.SIGKILL)
+        self.stop()
+
+    def log_tail(self, lines: int = LOG_TAIL_LINES) -> str:
+        """Return the last lines the server wrote since its last start began."""
+        try:
+            with self.log_path.open("rb") as log:
+                log.seek(self._log_start)
+                text = log.read().decode("utf-8", "replace")
+        except FileNotFoundError:
+            return ""
+        return "\n".join(text.splitlines()[-lines:])
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    async def start_in_thread(self) -> None:
+        """Do as `start` without blocking the loop; cancelled, it leaves no server behind."""
+        starting = asyncio.ensure_future(asyncio.to_thread(self.start))
+        try:
+            await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            # The thread cannot be interrupted: let it finish, then undo what it did.
+            with contextlib.suppress(EmbeddedServerError):
+                await starting
+            await asyncio.to_thread(self.stop)
+            raise
+
+    async def __aenter__(self) -> Self:
+        await self.start_in_thread()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await asyncio.to_thread(self.stop)
+
+    @contextlib.contextmanager
+    def _locked_folder(self) -> Iterator[int]:
+        """Hold the folder's lock; the server inherits it, so it lasts as long as the server."""
+        lock = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        # The guard's shell uses fd 9 itself, so ours goes where no script can name it.
+        high = fcntl.fcntl(lock, fcntl.F_DUPFD_CLOEXEC, 10)
+        os.close(lock)
+        try:
+            self._acquire(high)
+            yield high
+        finally:
+            os.close(high)
+
+    def _acquire(self, lock: int) -> None:
+        # The server of a process that was just killed may still be on its way out.
+        deadline = time.monotonic() + STOP_S + 1
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise EmbeddedServerError(
+                        f"{self.folder} is in use by another server"
+                    ) from None
+                time.sleep(POLL_S)
+            else:
+                return
+
+    def _initialise(self, lock: int) -> None:
+        """Make the data folder, under another name until it is whole."""
+        fresh = self.folder / "data.new"
+        shutil.rmtree(fresh, ignore_errors=True)
+        fresh.mkdir(mode=0o700)
+        if self.family is Family.MARIADB:
+            script = install_program(self.program)
+            if script is None:
+                raise EmbeddedServerError(f"found no mariadb-install-db for {self.program}")
+            arguments: list[str | Path] = [
+                script,
+                "--no-defaults",
+                "--auth-root-authentication-method=normal",
+                "--skip-test-db",
+                "--force",  # also where the name of this machine cannot be resolved
+                f"--datadir={fresh}",
+            ]
+        else:
+            arguments = [
+                self.program,
+                *no_defaults(self.program),
+                "--initialize-insecure",
+                f"--datadir={fresh}",
+                "--secure-file-priv=",
+            ]
+        guard = self._spawn([*arguments, *_user()], lock)
+        try:
+            code = guard.wait(START_S)
+        except subprocess.TimeoutExpired:
+            code = None
+        finally:
+            self.stop()
+        if code != 0:
+            raise self._failure("could not be initialised")
+        fresh.rename(self.folder / "data")
+
+    def _place_socket(self) -> None:
+        self._socket = self.folder / "mysqld.sock"
+        if len(os.fsencode(self._socket)) > UNIX_SOCKET_BYTES_MAX:
+            self._socket_folder = Path(tempfile.mkdtemp(prefix="streamfrom-", dir="/tmp"))
+            self._socket = self._socket_folder / "mysqld.sock"
+        # After a crash MySQL refuses to start while the pid in its .lock is anybody's.
+        for stale in (self._socket, self._socket.with_name("mysqld.sock.lock")):
+            stale.unlink(missing_ok=True)
+
+    def _choose_port(self) -> None:
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((HOST, self.port))
+            except OSError as error:
+                raise EmbeddedServerError(
+                    f"port {self.port} of {HOST} cannot be used: {error.strerror}"
+                ) from error
+            self.port = probe.getsockname()[1]
+
+    def _launch(self, lock: int) -> None:
+        guard = self._spawn(self._arguments(), lock)
+        deadline = time.monotonic() + START_S
+        while not (version := self._greeting()):
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                guard.wait(POLL_S)
+                raise self._failure("ended at its start")
+            if time.monotonic() > deadline:
+                raise self._failure(f"did not answer in {START_S:.0f} s")
+        self.version = version
+
+    def _arguments(self) -> list[str | Path]:
+        files = self.folder / "files"
+        files.mkdir(mode=0o700, exist_ok=True)
+        arguments: list[str | Path] = [
+            self.program,
+            *no_defaults(self.program),
+            f"--datadir={self.folder / 'data'}",
+            f"--port={self.port}",
+            f"--bind-address={HOST}",
+            f"--socket={self._socket}",
+            f"--pid-file={self.folder / 'server.pid'}",
+            # Root has no password here, so its SQL may write files nowhere else.
+            f"--secure-file-priv={files}",
+            "--character-set-server=utf8mb4",  # MariaDB's own default is latin1
+            f"--innodb-flush-log-at-trx-commit={1 if self._durable else 2}",
+            f"--sync-binlog={1 if self._durable else 0}",
+        ]
+        if self._binlog:
+            arguments += ["--log-bin=binlog", "--server-id=1"]
+        if self.family is Family.MYSQL:
+            arguments.append("--mysqlx=OFF")
+            if not self._binlog:
+                arguments.append("--skip-log-bin")
+        return [*arguments, *_user(), *self._options]
+
+    def _spawn(self, arguments: Sequence[str | Path], lock: int) -> "subprocess.Popen[str]":
+        """Run *arguments* under a guard, in a session of its own so that Ctrl-C is ours alone."""
+        temporary = self.folder / "tmp"
+        temporary.mkdir(mode=0o700, exist_ok=True)
+        with self.log_path.open("ab") as log:
+            self._guard = subprocess.Popen(  # noqa: S603
+                ["/bin/sh", "-c", GUARD, "guard", *arguments],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                env={
+                    **os.environ,
+                    # A starting MariaDB deletes the temporary tables it finds in its folder,
+                    # those of another server in /tmp included.
+                    "TMPDIR": str(temporary),
+                    "GUARD_STOP_S": str(STOP_S),
+                    "GUARD_SOCKET_FOLDER": str(self._socket_folder or ""),
+                },
+                pass_fds=(lock,),
+                start_new_session=True,
+            )
+        assert self._guard.stdout is not None
+        self._pid = int(self._guard.stdout.readline())
+        return self._guard
+
+    def _greeting(self) -> str:
+        """Return the version in the server's greeting packet, or "" while there is none."""
+        with socket.socket(socket.AF_UNIX) as probe:
+            probe.settimeout(5)
+            try:
+                probe.connect(self.socket)
+                packet = probe.recv(4096)
+            except OSError:
+                return ""
+        # Four bytes of header, protocol 10, the version up to a zero byte; MariaDB before 11
+        # says 5.5.5- first, for the replicas of old.
+        if len(packet) < 5 or packet[4] != 10:
+            return ""
+        return packet[5:].partition(b"\0")[0].decode("latin-1").removeprefix("5.5.5-")
+
+    def _failure(self, what: str) -> EmbeddedServerError:
+        return EmbeddedServerError(
+            f"{self.program} {what}; the end of {self.log_path}:\n{self.log_tail()}"
+        )
+
+    def _forget(self) -> None:
+        if self._guard is not None:
+            for pipe in (self._guard.stdin, self._guard.stdout):
+                if pipe is not None:
+                    pipe.close()
+            self._guard.wait()
+        self._guard = None
+        self._pid = None
+        self._socket_folder = None
+
+
+def _user() -> list[str]:
+    # Run by root the server wants to be told that this is meant.
+    return ["--user=root"] if os.geteuid() == 0 else []

@@ -1,0 +1,1 @@
+"""Where a statement runs: ``planner`` makes a plan of its shape and a route of its values. Pure."""

@@ -1,0 +1,14 @@
+"""The clients' side: a session, and the way of each of its commands to the shards and back.
+
+Read in this order:
+
+* ``services``, ``guard``, ``catalog``: what all sessions share, what a user may do, what a target means;
+* ``session``: one client, one command at a time;
+* ``direct``: the hot path, in the turn of the loop in which the command came;
+* ``statements``, ``preparation``: every other way a text can take;
+* ``state``, ``executor``, ``relay``, ``reply``: a session's connections, and answers carried to its client;
+* ``transaction``, ``scatter``, ``gather``: work on several shards;
+* ``prepared``, ``prepared_commands``, ``execution``: the binary protocol's statements;
+* ``recall``: what a server would have said of the statement before;
+* ``streaming``: an open STREAM.
+"""

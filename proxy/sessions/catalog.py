@@ -1,0 +1,172 @@
+"""The keyspaces of this proxy and what a session's target makes of them.
+
+A target (`commerce`, `` `commerce:-80` ``, `` `commerce@primary` ``) becomes a `View`: the
+shards in reach, the planner that routes over them, the real database behind them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from engine.keyspace import parse_target
+from engine.message_table import MessageTable
+from proxy.errors import NoDatabaseSelected, UnknownDatabase
+from proxy.routing.planner import Planner
+from sqlparse_ext.errors import Unsupported
+
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from engine.keyspace import Keyspace, Shard
+    from engine.registry import Registry
+    from proxy.backends.shard import ShardRuntime
+    from proxy.routing.planner import Plan
+    from sqlparse_ext.statements import Shape
+
+
+class Direct:
+    """What the hot path knows of a shape.
+
+    Attributes:
+        plan: how its shard is found.
+        touches_messages: it names a message table, so every statement is looked at.
+    """
+
+    __slots__ = ("plan", "touches_messages")
+
+    def __init__(self, plan: Plan, *, touches_messages: bool) -> None:
+        self.plan = plan
+        self.touches_messages = touches_messages
+
+
+class View:
+    """One keyspace, or some of its shards, as a session sees it.
+
+    Attributes:
+        name: the target as it is written, `commerce:-80`.
+        keyspace: the keyspace it lies in.
+        shards: the shards in reach, in key-range order.
+        planner: routes statements over them.
+        is_narrowed: True when the target names shards.
+        direct: what the hot path knows of each shape, None where it may not take it.
+        generation: the engine's generation that *direct* was worked out for.
+    """
+
+    __slots__ = (
+        "_runtimes",
+        "direct",
+        "generation",
+        "is_narrowed",
+        "keyspace",
+        "name",
+        "planner",
+        "shards",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        keyspace: Keyspace,
+        shards: tuple[Shard, ...],
+        runtimes: Mapping[str, ShardRuntime],
+        registry: Registry,
+    ) -> None:
+        self.name = name
+        self.keyspace = keyspace
+        self.shards = shards
+        self.is_narrowed = len(shards) < len(keyspace.shards)
+        self._runtimes = {shard: runtimes[shard.name] for shard in shards}
+
+        def columns_of(table: str) -> tuple[str, ...] | None:
+            found = registry.table(keyspace.name, table)
+            if not isinstance(found, MessageTable):
+                return None
+            return tuple(column.lower() for column in found.columns)
+
+        self.planner = Planner(keyspace, shards, columns_of)
+        self.direct: dict[Shape, Direct | None] = {}
+        self.generation = -1
+
+    @property
+    def is_sharded(self) -> bool:
+        """True when a statement may concern several shards."""
+        return len(self.shards) > 1
+
+    @property
+    def database(self) -> str:
+        """The real database's name on the first shard."""
+        return self._runtimes[self.shards[0]].database
+
+    @property
+    def databases(self) -> set[str]:
+        """The real databases' names: one, unless shards were given different ones."""
+        return {runtime.database for runtime in self._runtimes.values()}
+
+    def runtime(self, shard: Shard) -> ShardRuntime:
+        """Return the live side of a shard in reach."""
+        return self._runtimes[shard]
+
+    @property
+    def runtimes(self) -> Sequence[ShardRuntime]:
+        """The live sides of all shards in reach."""
+        return tuple(self._runtimes.values())
+
+
+class Catalog:
+    """All keyspaces, and the views that sessions share."""
+
+    def __init__(
+        self,
+        keyspaces: Sequence[Keyspace],
+        runtimes: Mapping[tuple[str, str], ShardRuntime],
+        registry: Registry,
+    ) -> None:
+        self._keyspaces = {keyspace.name: keyspace for keyspace in keyspaces}
+        self._runtimes = runtimes
+        self._registry = registry
+        self._views: dict[tuple[str, tuple[Shard, ...]], View] = {}
+
+    def visible(self, allowed: frozenset[str] | None) -> Sequence[Keyspace]:
+        """Return the keyspaces that a user may use, by name; *allowed* None is all."""
+        return [
+            self._keyspaces[name]
+            for name in sorted(self._keyspaces)
+            if allowed is None or name in allowed
+        ]
+
+    def view(self, text: str) -> View:
+        """Return what a target text means.
+
+        Raises:
+            UnknownDatabase: there is no such keyspace.
+            Unsupported: a target that this version does not serve.
+            EngineError: it is malformed, or names shards that do not exist.
+        """
+        target = parse_target(text)
+        keyspace = self._keyspaces.get(target.keyspace)
+        if keyspace is None:
+            raise UnknownDatabase(text)
+        if target.tablet_type != "primary" or target.alias is not None:
+            raise Unsupported(f"target '{text}': only primaries are served")
+        if target.shard is not None:
+            shards: tuple[Shard, ...] = (keyspace.shard(target.shard),)
+        elif target.key_range is not None:
+            shards = keyspace.shards_matching(str(target.key_range))
+        elif target.keyspace_id is not None:
+            shards = (keyspace.shard_of(target.keyspace_id),)
+        else:
+            shards = keyspace.shards
+        key = (keyspace.name, shards)
+        view = self._views.get(key)
+        if view is None:
+            runtimes = {s.name: self._runtimes[keyspace.name, s.name] for s in shards}
+            view = View(text, keyspace, shards, runtimes, self._registry)
+            self._views[key] = view
+        return view
+
+    def anywhere(self, allowed: frozenset[str] | None) -> View:
+        """Return a view for statements without a database: the first keyspace one may use."""
+        for keyspace in self.visible(allowed):
+            return self.view(keyspace.name)
+        raise NoDatabaseSelected

@@ -1,0 +1,212 @@
+"""The hot path: a statement that one shard answers is sent in the turn of the loop it came in.
+
+No task, no future, no copy of the answer. What is not plain, or not at hand, is left to
+`statements.Statements.run`; so is a second attempt after a failover.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from proxy.answers.virtual import is_virtual
+from proxy.routing.planner import OneShard, qualifiers
+from proxy.sessions.catalog import Direct
+from proxy.sessions.execution import STALE, Execution
+from proxy.sessions.executor import is_repeatable, was_refused_undone
+from proxy.sessions.preparation import Step
+from proxy.sessions.recall import ASKS_BACK
+from proxy.wire.commands import query
+from proxy.wire.execute import with_types
+from sqlparse_ext.errors import StreamfromError
+from sqlparse_ext.statements import Kind, Uses
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from engine.registry import Registry
+    from proxy.backends.shard import ShardRuntime
+    from proxy.net import Link
+    from proxy.sessions.catalog import View
+    from proxy.sessions.executor import Executor
+    from proxy.sessions.preparation import Preparation
+    from proxy.sessions.prepared import PreparedTable
+    from proxy.sessions.relay import Relay
+    from proxy.sessions.reply import Reply
+    from sqlparse_ext.statements import Shape
+
+
+_KINDS: Final = frozenset(
+    {Kind.SELECT, Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE, Kind.SHOW}
+)
+_INDIRECT_USES: Final = Uses.MULTIPLE | Uses.LAST_INSERT_ID | Uses.IDENTITY | ASKS_BACK
+_SHAPES_MAX: Final = 8192
+# Of a COM_STMT_EXECUTE before its parameters: code, id, flags, iteration count.
+_EXECUTE_BYTES: Final = 10
+# A longer text for several shards has hundreds of rows, and is likely to be split. To find that
+# out here, and once more on the long way, would cost more than the hot path saves.
+_SHARDED_BYTES_MAX: Final = 16 << 10
+
+
+class DirectPath:
+    """The hot path of one session."""
+
+    def __init__(
+        self,
+        preparation: Preparation,
+        executor: Executor,
+        registry: Registry,
+        link: Link,
+        table: PreparedTable,
+    ) -> None:
+        self._preparation = preparation
+        self._executor = executor
+        self._registry = registry
+        self._link = link
+        self._table = table
+
+    def send(
+        self, sql: bytes, reply: Reply, on_done: Callable[[Relay, ShardRuntime, Step], None]
+    ) -> bool:
+        """Send the statement if it is plain and everything for it is at hand.
+
+        Return False otherwise; the long way then says what is wrong with it, if anything is.
+        """
+        preparation = self._preparation
+        view = preparation.view
+        if view is None or (view.is_sharded and len(sql) > _SHARDED_BYTES_MAX):
+            return False
+        try:
+            statement = preparation.parse(sql)
+            direct = self._known(view, statement.shape)
+            if direct is None:
+                return False
+            if direct.touches_messages:
+                step = preparation.step(view, statement)
+                plan = view.planner.plan(step.statement.shape)
+            else:
+                step = Step(statement)
+                plan = direct.plan
+            route = plan.always or plan.route(step.statement)
+        except StreamfromError:
+            return False
+        if type(route) is not OneShard:
+            return False
+        shard = view.runtime(route.shard)
+        return self._executor.send_now(
+            shard,
+            view.database,
+            query(step.statement.sql),
+            reply,
+            lambda relay: on_done(relay, shard, step),
+        )
+
+    def execute(
+        self, payload: bytes, reply: Reply, on_done: Callable[[Relay, ShardRuntime, Step], None]
+    ) -> bool:
+        """Send a COM_STMT_EXECUTE on the same conditions, with the same result, as `send`.
+
+        Where neither a vindex nor a message table wants the values, they are not looked at.
+        """
+        prepared = self._table.get(int.from_bytes(payload[1:5], "little"))
+        if (
+            prepared is None
+            or prepared.place is None
+            or prepared.long_data
+            or prepared.fault is not None
+            or prepared.cursor is not None
+            or len(payload) < _EXECUTE_BYTES
+            or payload[5]  # a cursor
+        ):
+            return False
+        view, database, _ = prepared.place
+        body = payload[_EXECUTE_BYTES:]
+        try:
+            prepared.settle(self._preparation, self._registry)
+            statement = prepared.statement
+            if statement is None:
+                return False
+            direct = self._known(view, statement.shape)
+            if direct is None:
+                return False
+            prepared.take_types(body)
+            route = direct.plan.always
+            if route is None or direct.touches_messages:
+                statement = prepared.bind(statement, body)
+                if prepared.takes_back(statement):
+                    return False
+                route = direct.plan.route(statement)
+            step = (
+                self._preparation.bound_step(view, statement)
+                if direct.touches_messages
+                else Step(statement)
+            )
+        except StreamfromError:
+            return False
+        if type(route) is not OneShard:
+            return False
+        shard = view.runtime(route.shard)
+        key = prepared.key(self._executor.settings)
+        return self._executor.send_now(
+            shard,
+            database,
+            Execution(key, with_types(body, prepared.count, prepared.types)),
+            reply,
+            lambda relay: on_done(relay, shard, step),
+        )
+
+    def finish(self, relay: Relay, shard: ShardRuntime, step: Step, reply: Reply) -> bool:
+        """End what `send` or `execute` began; False when it should be tried again the long way.
+
+        Raises:
+            BackendLost, SessionLost: the answer broke off.
+        """
+        scanner = relay.scanner
+        shape = step.statement.shape
+        executor = self._executor
+        if relay.failure is None and scanner.error is None:
+            executor.settle(shard, shape, relay)
+            if step.effect is not None:
+                insert_id = scanner.ok.last_insert_id if scanner.ok else 0
+                executor.branches.happened(shard, step.table, step.effect, insert_id)
+            self._link.write(relay.held)
+            return True
+        may_repeat = not executor.branches.in_transaction and not relay.has_written
+        if relay.failure is not None:
+            reply.broke_off(scanner)
+        executor.settle(shard, shape, relay)
+        if relay.failure is not None:
+            if may_repeat and is_repeatable(shape):
+                return False
+            raise relay.failure
+        if may_repeat and was_refused_undone(scanner.error):
+            return False
+        if scanner.error is not None and scanner.error.code in STALE and not relay.has_written:
+            return False
+        self._link.write(relay.held)
+        return True
+
+    def _known(self, view: View, shape: Shape) -> Direct | None:
+        if view.generation != self._registry.generation:
+            # Tables came or went: what is a message table may have changed.
+            view.direct.clear()
+            view.generation = self._registry.generation
+        try:
+            return view.direct[shape]
+        except KeyError:
+            if len(view.direct) >= _SHAPES_MAX:
+                view.direct.clear()
+            direct = view.direct[shape] = self._work_out(view, shape)
+            return direct
+
+    def _work_out(self, view: View, shape: Shape) -> Direct | None:
+        if (
+            shape.kind not in _KINDS
+            or shape.uses & _INDIRECT_USES
+            or shape.target is not None
+            or qualifiers(shape)
+            or is_virtual(shape)
+        ):
+            return None
+        touches = self._preparation.touches_messages(view, shape)
+        return Direct(view.planner.plan(shape), touches_messages=touches)

@@ -1,0 +1,252 @@
+"""From the text of a statement to what will be sent: where it goes and what it will do.
+
+Two questions are answered here, for the hot path and the long one alike. *Where*: the session's
+target, or the keyspace that its table names are qualified with. *What*: on a message table the
+statement is completed (see `sqlparse_ext.completion`) and its effect on messages is known
+before it runs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from engine.errors import TableLoadError, TableNotFound
+from engine.message_table import MessageTable
+from proxy.errors import NoDatabaseSelected
+from proxy.routing.planner import SYSTEM_SCHEMAS, qualifiers
+from sqlparse_ext.errors import StreamfromError, Unsupported
+from sqlparse_ext.identifiers import requalify
+from sqlparse_ext.messages import complete, effect
+from sqlparse_ext.parameters import as_text, parameter_places
+from sqlparse_ext.statements import Kind
+
+
+if TYPE_CHECKING:
+    from engine.clock import Clock
+    from engine.registry import Registry
+    from proxy.sessions.catalog import Catalog, View
+    from proxy.sessions.guard import Guard
+    from proxy.sessions.state import SessionState
+    from sqlparse_ext.cache import StatementCache
+    from sqlparse_ext.messages import Effect
+    from sqlparse_ext.statements import Shape, Statement, TableRef
+
+
+_ON_ROWS: Final = frozenset(
+    {Kind.SELECT, Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE, Kind.LOAD}
+)
+
+
+class Place(NamedTuple):
+    """Where a statement runs.
+
+    database: what unqualified names mean on the backend connection, None for nothing.
+    statement: the client's, without the qualifiers that a backend would not understand.
+    """
+
+    view: View
+    database: str | None
+    statement: Statement
+
+
+class Step:
+    """A statement that is ready to run.
+
+    Attributes:
+        table, effect: what it will do to a message table; "" and None for nothing.
+    """
+
+    __slots__ = ("effect", "statement", "table")
+
+    def __init__(
+        self, statement: Statement, table: str = "", change: Effect | None = None
+    ) -> None:
+        self.statement = statement
+        self.table = table
+        self.effect = change
+
+
+class Preparation:
+    """Prepares the statements of one session.
+
+    Attributes:
+        view: the session's current target, None before any `USE`.
+    """
+
+    def __init__(
+        self,
+        state: SessionState,
+        guard: Guard,
+        catalog: Catalog,
+        registry: Registry,
+        cache: StatementCache,
+        clock: Clock,
+    ) -> None:
+        self.view: View | None = None
+        self._state = state
+        self._guard = guard
+        self._catalog = catalog
+        self._registry = registry
+        self._cache = cache
+        self._clock = clock
+
+    def parse(self, sql: bytes) -> Statement:
+        """Return the facts of one statement. Raises SqlError."""
+        return self._cache.get(sql, self._state.mode)
+
+    # --- where ----------------------------------------------------------------------------
+
+    def use(self, target: str) -> None:
+        """Make *target* the session's current one. Raises as `lookup`."""
+        self.view = self.lookup(target)
+
+    def lookup(self, target: str) -> View:
+        """Return what *target* names.
+
+        Raises:
+            UnknownDatabase, DatabaseAccessDenied, Unsupported, EngineError.
+        """
+        view = self._catalog.view(target)
+        self._guard.check_keyspace(view.keyspace.name, target)
+        return view
+
+    def here(self) -> View:
+        """Return the current target; without one, a keyspace that answers table-less queries."""
+        return self.view or self._catalog.anywhere(self._guard.user.keyspaces)
+
+    @property
+    def database(self) -> str | None:
+        """What unqualified names mean on a backend connection of the current target."""
+        return None if self.view is None else self.view.database
+
+    def place(self, statement: Statement) -> Place:
+        """Return where a statement runs. Raises as `lookup`."""
+        names = _names(statement.shape)
+        if not names:
+            return Place(self.here(), self.database, statement)
+        views: dict[str, View] = {}
+        for name in names:
+            try:
+                views[name] = self.lookup(name)
+            except StreamfromError:
+                if self._guard.user.keyspaces is not None or self.view is None:
+                    raise
+                # A database of the server that is no keyspace; the server says what it is.
+                if self.view.is_sharded:
+                    raise
+                return Place(self.view, self.view.database, statement)
+        first = next(iter(views.values()))
+        if any(view is not first for view in views.values()):
+            raise Unsupported("tables of several keyspaces or targets in one statement")
+        # Without a qualifier the connection's own database is meant, whatever its name is on
+        # that shard; so one text serves all shards.
+        mapping: dict[str, str | None] = {
+            name: None for name, view in views.items() if view.databases != {name}
+        }
+        if mapping and statement.shape.kind is Kind.SHOW:
+            raise Unsupported("SHOW … FROM a target; USE it first")
+        if mapping:
+            statement = self.parse(requalify(statement.sql, mapping, self._state.mode))
+        return Place(first, first.database, statement)
+
+    def stream_source(self, table: TableRef) -> tuple[View, MessageTable]:
+        """Return what `STREAM … FROM table` reads.
+
+        Raises:
+            NoDatabaseSelected: the name is unqualified and no keyspace alone has it.
+            TableNotFound, TableLoadError: it is no message table, or not a usable one.
+        """
+        if table.schema is not None:
+            view = self.lookup(table.schema)
+        elif self.view is not None:
+            view = self.view
+        else:
+            view = self._only_view(table.name)
+        found = self._registry.table(view.keyspace.name, table.name)
+        if found is None:
+            raise TableNotFound(view.keyspace.name, table.name)
+        return view, _usable(found)
+
+    def _only_view(self, table: str) -> View:
+        found = [
+            keyspace.name
+            for keyspace in self._catalog.visible(self._guard.user.keyspaces)
+            if self._registry.table(keyspace.name, table) is not None
+        ]
+        if len(found) != 1:
+            raise NoDatabaseSelected
+        return self._catalog.view(found[0])
+
+    # --- what -----------------------------------------------------------------------------
+
+    def touches_messages(self, view: View, shape: Shape) -> bool:
+        """True when a statement of this shape names a message table, usable or not."""
+        keyspace = view.keyspace.name
+        return any(self._registry.table(keyspace, table.name) for table in shape.tables)
+
+    def step(self, view: View, statement: Statement) -> Step:
+        """Complete a statement on a message table and find out what it will do to it.
+
+        Raises:
+            TableLoadError: it names a message table that failed to load.
+        """
+        target = self._target(view, statement.shape)
+        if target is None:
+            return Step(statement)
+        completed = complete(statement, target.facts, self._clock.time_ns())
+        if completed is not None:
+            statement = self.parse(completed)
+        return Step(statement, target.name, effect(statement, target.facts))
+
+    def standing(self, view: View, statement: Statement, count: int) -> Statement | None:
+        """Return what completes a statement with *count* `?`s for every execution.
+
+        None when there is no such text: it would hold the time of the execution, or other
+        parameters than the client knows of.
+
+        Raises as `step`.
+        """
+        target = self._target(view, statement.shape)
+        if target is None:
+            return statement
+        facts = target.facts
+        sample = self.parse(as_text(statement.bind((1,) * count, lambda _: b"1")))
+        if complete(sample, facts, 1) != complete(sample, facts, 2):
+            return None
+        completed = complete(statement, facts, 1)
+        if completed is None:
+            return statement
+        if len(parameter_places(completed, statement.mode)) != count:
+            return None
+        return self.parse(completed)
+
+    def bound_step(self, view: View, statement: Statement) -> Step:
+        """Find out what a completed statement will do with the values it is bound to."""
+        target = self._target(view, statement.shape)
+        if target is None:
+            return Step(statement)
+        return Step(statement, target.name, effect(statement, target.facts))
+
+    def _target(self, view: View, shape: Shape) -> MessageTable | None:
+        """Return the message table that a statement writes. Raises TableLoadError."""
+        if shape.kind not in _ON_ROWS:
+            return None
+        keyspace = view.keyspace.name
+        tables = [self._registry.table(keyspace, table.name) for table in shape.tables]
+        usable = [None if table is None else _usable(table) for table in tables]
+        return usable[0] if usable and shape.kind is not Kind.SELECT else None
+
+
+def _usable(table: MessageTable | TableLoadError) -> MessageTable:
+    if isinstance(table, MessageTable):
+        return table
+    # A new exception: the registry's own would gather the tracebacks of all sessions.
+    raise TableLoadError(table.table, table.reason)
+
+
+def _names(shape: Shape) -> set[str]:
+    """Return the keyspaces and targets that a statement names."""
+    names = qualifiers(shape)
+    if shape.kind is Kind.SHOW and shape.target and shape.target.lower() not in SYSTEM_SCHEMAS:
+        names.add(shape.target)
+    return names

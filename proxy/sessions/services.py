@@ -1,0 +1,78 @@
+"""What all sessions share, handed to each as one object."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+
+if TYPE_CHECKING:
+    import asyncio
+    import ssl
+    from collections.abc import Callable, Coroutine, Mapping
+    from typing import Any
+
+    from engine.clock import Clock
+    from engine.registry import Registry
+    from proxy.answers.processlist import Process
+    from proxy.backends.settings import Settings
+    from proxy.config.file import Server, User
+    from proxy.sessions.catalog import Catalog
+    from proxy.wire.auth import Authenticator
+    from sqlparse_ext.cache import StatementCache
+    from sqlparse_ext.errors import StreamfromError
+
+
+class Peer(Protocol):
+    """A session, as others see it: KILL, and the shutdown."""
+
+    user: User | None
+    closed: asyncio.Event
+
+    def process(self) -> Process | None:
+        """Return its line in SHOW PROCESSLIST, None before it has logged in."""
+
+    def interrupt(self, error: StreamfromError) -> None:
+        """Stop what it is running."""
+
+    def shut_down(self, error: StreamfromError) -> None:
+        """End it soon: a stream with *error*, a statement when it is done, else now."""
+
+    def end(self) -> None:
+        """End it now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """The shared parts of one running proxy.
+
+    Attributes:
+        config: limits and time-outs.
+        users: by name; empty when only the loopback root may enter.
+        loopback_only: refuse everybody who is not on this machine.
+        authenticator: decides logins.
+        tls: how to speak TLS to clients, None when it is not offered.
+        server_version: what the greeting says.
+        catalog, registry, cache, clock: keyspaces, message tables, parsed statements, time.
+        charset_settings: from the collation id of a login to the session's first variables.
+        sessions: everybody who is connected, by connection id.
+        uptime_s: how long the proxy has been running.
+        nonce: 20 fresh random bytes for a login.
+        spawn: runs a coroutine in the background and logs its failure.
+    """
+
+    config: Server
+    users: Mapping[str, User]
+    loopback_only: bool
+    authenticator: Authenticator
+    tls: ssl.SSLContext | None
+    server_version: Callable[[], str]
+    catalog: Catalog
+    registry: Registry
+    cache: StatementCache
+    clock: Clock
+    charset_settings: Callable[[int], Settings]
+    sessions: dict[int, Peer]
+    uptime_s: Callable[[], float]
+    nonce: Callable[[], bytes]
+    spawn: Callable[[Coroutine[Any, Any, None]], None]

@@ -1,0 +1,527 @@
+"""One client: login, commands one at a time, and what happens when it vanishes.
+
+A session owns a client's link. Bytes go through `wire.ServerConnection`, which turns them into
+events; commands run in order, one at a time, however many the client sent ahead. Every failure
+becomes an ERR packet in one place (`_answer_error`): a `StreamfromError` with its own code,
+anything else as `internal error` with the connection id, logged once with its trace.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+import structlog
+
+from proxy.answers.processlist import Process
+from proxy.errors import (
+    HostNotAllowed,
+    InternalError,
+    NoSuchThread,
+    NotOwner,
+    QueryInterrupted,
+    ServerShutdown,
+    SessionLost,
+    TooManyConnections,
+    UnknownCommand,
+    WireError,
+)
+from proxy.sessions.direct import DirectPath
+from proxy.sessions.executor import Executor
+from proxy.sessions.guard import Guard
+from proxy.sessions.preparation import Preparation
+from proxy.sessions.prepared import PreparedTable
+from proxy.sessions.prepared_commands import PreparedCommands
+from proxy.sessions.reply import Reply
+from proxy.sessions.state import SessionState
+from proxy.sessions.statements import Statements
+from proxy.sessions.transaction import Branches, PendingEffects
+from proxy.wire import commands
+from proxy.wire.auth import Authenticated
+from proxy.wire.commands import parse_command
+from proxy.wire.constants import PROXY_OFFER, Capability, Command
+from proxy.wire.handshake import Greeting
+from proxy.wire.server_connection import (
+    Closed,
+    CommandReceived,
+    InfileData,
+    Limits,
+    LoginAttempt,
+    Phase,
+    ServerConnection,
+    TlsRequested,
+    refusal as wire_refusal,
+)
+from sqlparse_ext.errors import StreamfromError
+
+
+if TYPE_CHECKING:
+    from proxy.backends.shard import ShardRuntime
+    from proxy.config.file import User
+    from proxy.net import Link
+    from proxy.sessions.preparation import Step
+    from proxy.sessions.relay import Relay
+    from proxy.sessions.services import Services
+    from proxy.wire.server_connection import Event
+    from sqlparse_ext.messages import Effect
+
+
+log = structlog.get_logger()
+
+# A client may send commands ahead. Beyond this it is not read from until they are done.
+QUEUED_BYTES_MAX: Final = 1 << 20
+
+_QUERY: Final = int(Command.QUERY)
+_EXECUTE: Final = int(Command.STMT_EXECUTE)
+_COMMAND_NAMES: Final = {
+    int(Command.STMT_PREPARE): "Prepare",
+    int(Command.STMT_EXECUTE): "Execute",
+    int(Command.STMT_FETCH): "Fetch",
+}
+_UNANSWERED: Final = frozenset({Command.STMT_CLOSE, Command.STMT_SEND_LONG_DATA})
+
+
+class Session:
+    """One client connection.
+
+    Attributes:
+        connection_id: what the client was told, and what KILL names.
+        user: who is logged in, None before that.
+        closed: set once the client's link is gone.
+    """
+
+    def __init__(self, services: Services, link: Link, connection_id: int) -> None:
+        self.connection_id = connection_id
+        self.user: User | None = None
+        self.closed = asyncio.Event()
+        self._services = services
+        self._link = link
+        self._loop = asyncio.get_running_loop()
+        self._log = log.bind(connection=connection_id)
+        self._wire: ServerConnection
+        self._state: SessionState
+        self._executor: Executor
+        self._statements: Statements
+        self._preparation: Preparation
+        self._direct: DirectPath
+        self._prepared: PreparedCommands
+        self._table: PreparedTable
+        self._current: CommandReceived
+        self._takes_hot_path = False
+        self._reply: Reply
+        self._is_busy = False
+        # When what it does now began, in the loop's time.
+        self._since_s = self._loop.time()
+        self._is_over = False
+        self._is_closing = False
+        self._commands: deque[CommandReceived] = deque()
+        self._queued_bytes = 0
+        self._task: asyncio.Task[None] | None = None
+        self._login_deadline: asyncio.TimerHandle | None = None
+
+    # --- what the link calls --------------------------------------------------------------
+
+    def connected(self) -> None:
+        """Greet, unless the client may not even try to log in."""
+        services = self._services
+        refusal = self._refusal()
+        if refusal is not None:
+            self._is_over = True
+            self._link.write(wire_refusal(refusal))
+            self._link.close()
+            return
+        services.sessions[self.connection_id] = self
+        offer = PROXY_OFFER | (Capability.SSL if services.tls is not None else 0)
+        greeting = Greeting(
+            services.server_version(), self.connection_id, services.nonce(), offer
+        )
+        self._wire = ServerConnection(
+            greeting,
+            services.authenticator,
+            host=self._link.peer,
+            limits=Limits(packet_bytes_max=services.config.max_allowed_packet_bytes),
+            is_secure=self._link.is_unix,
+            requires_tls=services.config.tls is not None and services.config.tls.require,
+        )
+        loop = asyncio.get_running_loop()
+        self._login_deadline = loop.call_later(
+            services.config.connect_timeout_s, self._login_timed_out
+        )
+        self._link.write(self._wire.data_to_send())
+
+    def _refusal(self) -> StreamfromError | None:
+        services = self._services
+        if len(services.sessions) >= services.config.max_connections:
+            return TooManyConnections()
+        if services.loopback_only and not self._link.is_loopback:
+            return HostNotAllowed(self._link.peer)
+        return None
+
+    def received(self, data: bytes) -> None:
+        """Run what the bytes ask for, or queue it behind what is running."""
+        if self._is_over:
+            return
+        for event in self._wire.receive(data):
+            if self._link.closed:
+                return
+            if type(event) is CommandReceived:
+                self._command(event)
+            elif type(event) is InfileData:
+                self._executor.file(event.payload)
+            else:
+                self._login_event(event)
+        answer = self._wire.data_to_send()
+        if answer:
+            self._link.write(answer)
+
+    def writable(self) -> None:
+        """Go on after the client caught up."""
+        if self.user is None:
+            return
+        self._executor.client_writable()
+        stream = self._statements.stream
+        if stream is not None and stream.resume():
+            self._services.registry.ready(stream)
+
+    def lost(self, error: Exception | None) -> None:
+        """Clean up after a client that left, in whatever it was doing."""
+        self._services.sessions.pop(self.connection_id, None)
+        self._cancel_login_deadline()
+        self._is_over = True
+        self.closed.set()
+        if self.user is None:
+            return
+        self._log.info("session closed")
+        # Backends first: their readers must not find a task to wake that is being cancelled.
+        self._executor.forget()
+        if self._task is not None:
+            self._task.cancel()
+
+    # --- login ----------------------------------------------------------------------------
+
+    def _login_event(self, event: Event) -> None:
+        match event:
+            case TlsRequested(leftover):
+                assert self._services.tls is not None
+                self._wire.tls_started()
+                self._link.start_tls(
+                    self._services.tls, server_side=True, hostname=None, early=leftover
+                )
+            case LoginAttempt(_, is_change=True) if self._is_busy:
+                # It would be answered in the middle of what is running.
+                self._log.info("connection closed", reason="COM_CHANGE_USER sent ahead")
+                self._link.abort()
+            case Authenticated(name):
+                self._logged_in(name)
+            case Closed(error):
+                what = "connection refused" if self.user is None else "connection closed"
+                self._log.info(what, host=self._link.peer, reason=str(error))
+                self._link.write(self._wire.data_to_send())
+                self._link.close()
+            case _:
+                pass
+
+    def _logged_in(self, name: str) -> None:
+        """Make the session of a login, or of COM_CHANGE_USER, which makes a new one."""
+        if self.user is not None:
+            self._executor.forget()
+        services = self._services
+        login = self._wire.login
+        assert login is not None
+        user = services.users[name]
+        state = SessionState(self._wire.capabilities, services.charset_settings(login.charset))
+        effects = PendingEffects(self._publish)
+        branches = Branches(
+            state,
+            effects,
+            may_span_shards=services.config.transaction_mode != "single",
+        )
+        executor = Executor(
+            state,
+            self._link,
+            branches,
+            failover_buffer_s=services.config.failover_buffer_s,
+            spawn=services.spawn,
+        )
+        executor.on_file = self._wire.expect_infile
+        guard = Guard(user, self._link.peer)
+        preparation = Preparation(
+            state, guard, services.catalog, services.registry, services.cache, services.clock
+        )
+        table = PreparedTable()
+        direct = DirectPath(preparation, executor, services.registry, self._link, table)
+        statements = Statements(
+            connection_id=self.connection_id,
+            guard=guard,
+            link=self._link,
+            state=state,
+            executor=executor,
+            preparation=preparation,
+            catalog=services.catalog,
+            registry=services.registry,
+            kill=self._kill,
+            processes=self._processes,
+        )
+        prepared = PreparedCommands(
+            state=state,
+            guard=guard,
+            executor=executor,
+            preparation=preparation,
+            registry=services.registry,
+            statements=statements,
+            table=table,
+            long_data_bytes_max=services.config.max_allowed_packet_bytes,
+        )
+        if login.database:
+            try:
+                preparation.use(login.database)
+            except StreamfromError as error:
+                self._wire.refuse(error)
+                self._link.write(self._wire.data_to_send())
+                self._link.close()
+                return
+        self.user = user
+        self._state, self._executor, self._statements = state, executor, statements
+        self._preparation, self._direct = preparation, direct
+        self._prepared, self._table = prepared, table
+        self._takes_hot_path = not guard.reads_only
+        self._cancel_login_deadline()
+        self._log.info("session opened", user=name, host=self._link.peer)
+        self._wire.accept(status=state.status)
+        self._link.write(self._wire.data_to_send())
+        # Commands that came in the same segment as the login.
+        self.received(b"")
+
+    def _login_timed_out(self) -> None:
+        self._login_deadline = None
+        self._log.info("login timed out", host=self._link.peer)
+        self._link.abort()
+
+    def _cancel_login_deadline(self) -> None:
+        if self._login_deadline is not None:
+            self._login_deadline.cancel()
+            self._login_deadline = None
+
+    # --- commands, one at a time ----------------------------------------------------------
+
+    def _command(self, command: CommandReceived) -> None:
+        if not self._is_busy:
+            self._begin(command)
+            return
+        if self._statements.stream is not None and command.payload[:1] == b"\x01":
+            # COM_QUIT in the middle of a stream: the client is done with both.
+            self._link.close()
+            return
+        self._commands.append(command)
+        self._queued_bytes += len(command.payload)
+        if self._queued_bytes > QUEUED_BYTES_MAX:
+            self._link.pause_reading()
+
+    def _begin(self, command: CommandReceived) -> None:
+        payload, sequence = self._current = command
+        code = payload[0] if payload else 0
+        if code in _UNANSWERED:
+            self._unanswered(payload)
+            return
+        self._is_busy = True
+        self._since_s = self._loop.time()
+        reply = self._reply = Reply(self._link, self._state, sequence)
+        if self._takes_hot_path and sequence == 1:
+            if code == _QUERY:
+                if self._direct.send(payload[1:], reply, self._direct_done):
+                    return
+            elif code == _EXECUTE and self._direct.execute(payload, reply, self._direct_done):
+                return
+        self._start(command)
+
+    def _unanswered(self, payload: bytes) -> None:
+        """Carry out a command that has no answer, not even an error."""
+        try:
+            match parse_command(payload):
+                case commands.StmtClose(statement_id):
+                    self._prepared.close(statement_id)
+                case commands.StmtSendLongData() as command:
+                    self._prepared.send_long_data(command)
+                case _:
+                    pass
+        except WireError as error:
+            self._log.info("connection closed", reason=str(error))
+            self._link.close()
+
+    def _start(self, command: CommandReceived) -> None:
+        self._task = asyncio.create_task(self._run(command))
+
+    def _direct_done(self, relay: Relay, shard: ShardRuntime, step: Step) -> None:
+        """End of a statement on the hot path; called from the backend's link."""
+        if self._is_over:
+            return
+        try:
+            again = not self._direct.finish(relay, shard, step, self._reply)
+        except Exception as error:  # noqa: BLE001 - the one place that turns errors into packets
+            self._answer_error(error)
+            again = False
+        if again:
+            self._start(CommandReceived(self._current.payload, self._reply.sequence))
+        else:
+            self._next()
+
+    async def _run(self, command: CommandReceived) -> None:
+        try:
+            await self._execute(command)
+        except asyncio.CancelledError:
+            if self._is_over:
+                return
+            raise
+        except Exception as error:  # noqa: BLE001 - the one place that turns errors into packets
+            self._answer_error(error)
+        self._task = None
+        if self._wire.phase is Phase.INFILE:
+            # The answer came before the file was sent: what follows cannot be told apart.
+            self._link.close()
+        self._next()
+
+    def _next(self) -> None:
+        self._is_busy = False
+        self._since_s = self._loop.time()
+        if self._is_closing:
+            self._link.close()
+            return
+        while self._commands and not (self._is_over or self._is_busy):
+            command = self._commands.popleft()
+            before, self._queued_bytes = (
+                self._queued_bytes,
+                self._queued_bytes - len(command.payload),
+            )
+            if before > QUEUED_BYTES_MAX >= self._queued_bytes:
+                self._link.resume_reading()
+            self._begin(command)
+
+    async def _execute(self, command: CommandReceived) -> None:
+        reply = self._reply
+        match parse_command(command.payload):
+            case commands.Query(sql):
+                await self._statements.run(sql, reply)
+            case commands.Quit():
+                self._link.close()
+            case commands.Ping():
+                reply.ok()
+            case commands.InitDb(name):
+                self._preparation.use(name.decode("utf-8", "replace"))
+                reply.ok()
+            case commands.ResetConnection():
+                self._table.clear()
+                self._executor.forget()
+                self._state.reset()
+                reply.ok()
+            case commands.SetOption(multi_statements):
+                self._state.multi_statements = multi_statements
+                reply.end_of_rows()
+            case commands.Statistics():
+                reply.text(self._statistics())
+            case commands.Debug():
+                reply.end_of_rows()
+            case commands.ProcessKill(connection_id):
+                self._kill(connection_id, query_only=False)
+                reply.ok()
+            case commands.FieldList():
+                await self._statements.field_list(command.payload, reply)
+            case commands.StmtPrepare(sql):
+                await self._prepared.prepare(sql, reply)
+            case commands.StmtExecute() as execute:
+                await self._prepared.execute(execute, reply)
+            case commands.StmtFetch() as fetch:
+                await self._prepared.fetch(fetch, reply)
+            case commands.StmtReset(statement_id):
+                self._prepared.reset(statement_id)
+                reply.ok()
+            case _:
+                raise UnknownCommand
+
+    def _answer_error(self, error: Exception) -> None:
+        if isinstance(error, StreamfromError):
+            shown = error
+        else:
+            self._log.exception("internal error", exc_info=error)
+            shown = InternalError(self.connection_id)
+        if not self._is_over and self._wire.phase is not Phase.INFILE:
+            self._reply.error(shown)
+            if isinstance(error, SessionLost | ServerShutdown | WireError):
+                self._link.close()
+
+    # --- what others ask of this session --------------------------------------------------
+
+    def interrupt(self, error: StreamfromError) -> None:
+        """Stop what is running: a stream ends with *error*, a statement with its server's own."""
+        if self.user is None:
+            return
+        stream = self._statements.stream
+        if stream is not None:
+            stream.end(error)
+        else:
+            self._executor.interrupt()
+
+    def shut_down(self, error: StreamfromError) -> None:
+        """End the session soon: a stream with *error*, a statement when it is done, else now."""
+        if self.is_streaming:
+            self.interrupt(error)
+        elif self._is_busy:
+            self._is_closing = True
+        else:
+            self._link.close()
+
+    def end(self) -> None:
+        """End the session now; what it runs is stopped."""
+        self._link.abort()
+
+    @property
+    def is_streaming(self) -> bool:
+        """True while a STREAM is open."""
+        return self.user is not None and self._statements.stream is not None
+
+    def _kill(self, connection_id: int, *, query_only: bool) -> None:
+        other = self._services.sessions.get(connection_id)
+        if other is None or other.user is None:
+            raise NoSuchThread(connection_id)
+        if other.user is not self.user:
+            raise NotOwner(connection_id)
+        if query_only:
+            other.interrupt(QueryInterrupted())
+        else:
+            other.end()
+
+    def process(self) -> Process | None:
+        """Return this session's line in SHOW PROCESSLIST, None before it has logged in."""
+        if self.user is None:
+            return None
+        view = self._preparation.view
+        command, state, info = "Sleep", "", None
+        if self._is_busy:
+            payload = self._current.payload
+            command = _COMMAND_NAMES.get(payload[0], "Query")
+            state = "streaming" if self.is_streaming else "executing"
+            info = payload[1:] if payload[0] == _QUERY else None
+        return Process(
+            self.connection_id,
+            self.user.name,
+            self._link.peer,
+            None if view is None else view.name,
+            command,
+            int(self._loop.time() - self._since_s),
+            state,
+            info,
+        )
+
+    def _processes(self) -> list[Process]:
+        """Return the sessions of the same user."""
+        own = (peer for peer in self._services.sessions.values() if peer.user is self.user)
+        return [process for peer in own if (process := peer.process()) is not None]
+
+    def _publish(self, shard: ShardRuntime, table: str, effects: list[Effect]) -> None:
+        self._services.registry.committed(shard.keyspace, shard.name, table, effects)
+
+    def _statistics(self) -> bytes:
+        services = self._services
+        return (
+            f"Uptime: {services.uptime_s():.0f}  Threads: {len(services.sessions)}"
+        ).encode()

@@ -1,0 +1,248 @@
+"""What a session is, beyond its sockets: variables, target, transaction. Pure.
+
+The question this module answers is *what must stay on the same backend connection*. The
+server's status flags and trackers say most of it; the text of a statement is asked only for
+what no tracker shows: user variables assigned in a SELECT, advisory locks, `LOCK TABLES`,
+one-shot `SET TRANSACTION`, HANDLER, SQL_CALC_FOUND_ROWS.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+from proxy.backends.settings import TRACKED, Settings
+from proxy.wire.constants import Capability, Status, TrackerKind
+from sqlparse_ext.statements import InsertSource, Kind, SetKind, SetScope, SqlMode, Uses
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from proxy.backends.backend import Backend
+    from proxy.backends.remains import Left
+    from proxy.wire.resultset import Ok, Tracker
+    from sqlparse_ext.statements import Shape
+
+
+# State that lives in the connection, that no tracker shows and that a SET cannot rebuild.
+_STICKY: Final = (
+    Uses.USER_VARIABLE
+    | Uses.SETS_LAST_INSERT_ID
+    | Uses.ADVISORY_LOCK
+    | Uses.TEMPORARY_TABLE
+    | Uses.HANDLER
+    | Uses.TRACKER_SETTING
+    | Uses.CALC_FOUND_ROWS
+)
+_STICKY_KINDS: Final = frozenset({Kind.LOCK, Kind.PREPARE, Kind.XA})
+
+# Statements that leave nothing for another session to notice, if their answer says so too.
+_TRACELESS_KINDS: Final = frozenset(
+    {
+        Kind.SELECT,
+        Kind.INSERT,
+        Kind.REPLACE,
+        Kind.UPDATE,
+        Kind.DELETE,
+        Kind.BEGIN,
+        Kind.COMMIT,
+        Kind.ROLLBACK,
+        Kind.SAVEPOINT,
+        Kind.SHOW,
+        Kind.EXPLAIN,
+        Kind.DDL,
+        Kind.SET,
+    }
+)
+
+
+# LIMIT 1, 2 finds three rows, and MariaDB counts a UNION without its LIMIT.
+_COUNTS_OTHERWISE: Final = (
+    Uses.UNPARSED | Uses.LIMIT | Uses.SETOP | Uses.INTO | Uses.CALC_FOUND_ROWS | Uses.SUBQUERY
+)
+_READS_TOO: Final = (
+    Uses.UNPARSED | Uses.SUBQUERY | Uses.JOIN | Uses.CTE | Uses.SETOP | Uses.RETURNING
+)
+_WRITES: Final = frozenset({Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE})
+_CONTROL_KINDS: Final = frozenset({Kind.BEGIN, Kind.COMMIT, Kind.ROLLBACK, Kind.SAVEPOINT})
+
+
+class Traits:
+    """What the text of a statement says about the connection that runs it.
+
+    Attributes:
+        is_sticky: it leaves state that only this connection has.
+        is_traceless: it leaves nothing that another session could notice, unless its answer
+            says otherwise.
+        finds_its_rows: FOUND_ROWS() says afterwards how many rows it answered.
+        keeps_found_rows: FOUND_ROWS() says afterwards what it said before.
+        counts_rows: ROW_COUNT() says afterwards what its OK says.
+    """
+
+    __slots__ = (
+        "counts_rows",
+        "finds_its_rows",
+        "is_sticky",
+        "is_traceless",
+        "keeps_found_rows",
+    )
+
+    def __init__(self, shape: Shape) -> None:
+        self.is_sticky = (
+            bool(shape.uses & _STICKY) or shape.kind in _STICKY_KINDS or sets_untracked(shape)
+        )
+        self.is_traceless = shape.kind in _TRACELESS_KINDS and not shape.uses & Uses.UNPARSED
+        self.finds_its_rows = shape.kind is Kind.SELECT and not shape.uses & _COUNTS_OTHERWISE
+        is_write = shape.kind in _WRITES and not shape.uses & _READS_TOO
+        is_select = shape.insert is not None and shape.insert.source is InsertSource.SELECT
+        self.keeps_found_rows = shape.kind in _CONTROL_KINDS or (is_write and not is_select)
+        self.counts_rows = is_write or shape.kind in {Kind.DDL, Kind.LOAD}
+
+
+# Flags of an enumeration cost 1 µs to test; a shape's are tested once.
+traits = lru_cache(maxsize=8192)(Traits)
+
+
+def must_stay(shape: Shape, trackers: Sequence[Tracker]) -> bool:
+    """True when a statement left its session's state in the connection that ran it."""
+    return traits(shape).is_sticky or (bool(trackers) and _changed_untracked(shape, trackers))
+
+
+def sets_untracked(shape: Shape) -> bool:
+    """True for a SET of something that no tracker reports and so cannot follow the session."""
+    return shape.kind is Kind.SET and any(
+        not _is_followed(item.kind, item.scope, item.name) for item in shape.set
+    )
+
+
+def sets_collation(shape: Shape) -> bool:
+    """True for a SET that changes a character set or a collation without a tracker saying so.
+
+    SET NAMES does not report the collation that it chooses, and setting the connection's
+    character set or its collation changes the other of the two in silence.
+    """
+    return shape.kind is Kind.SET and any(
+        item.kind in {SetKind.NAMES, SetKind.CHARACTER_SET}
+        or item.name in {"character_set_connection", "collation_connection"}
+        for item in shape.set
+    )
+
+
+def leaves_residue(shape: Shape, ok: Ok) -> bool:
+    """True when another session could notice that this statement ran on the connection."""
+    return not traits(shape).is_traceless or ok.warnings > 0 or ok.last_insert_id != 0
+
+
+def _changed_untracked(shape: Shape, trackers: Sequence[Tracker]) -> bool:
+    kinds = {tracker.kind for tracker in trackers}
+    if TrackerKind.STATE not in kinds or shape.kind is Kind.SET:
+        return False
+    # A change that no variable and no database explains: a temporary table, a prepared
+    # statement, a user variable set by a routine.
+    return not kinds & {TrackerKind.SYSVAR, TrackerKind.SCHEMA}
+
+
+def _is_followed(kind: SetKind, scope: SetScope, name: str) -> bool:
+    if scope in {SetScope.GLOBAL, SetScope.PERSIST, SetScope.PERSIST_ONLY}:
+        return True
+    match kind:
+        case SetKind.SYSTEM:
+            return scope is SetScope.SESSION and name in TRACKED
+        case SetKind.NAMES | SetKind.CHARACTER_SET:
+            return True
+        case SetKind.TRANSACTION:
+            return scope is SetScope.SESSION
+        case SetKind.USER | SetKind.OTHER:
+            return False
+
+
+@dataclass(slots=True)
+class Transaction:
+    """A transaction the client opened, which may span several shards.
+
+    Attributes:
+        begin: the statement that opened it, sent to each shard when it is first touched.
+        savepoints: the savepoint statements so far, to be repeated on a shard that joins late.
+        broken: why nothing but ROLLBACK is possible any more, empty while all is well.
+    """
+
+    begin: bytes
+    savepoints: list[bytes] = field(default_factory=list)
+    broken: str = ""
+
+
+class SessionState:
+    """One client's session, apart from its sockets and backend connections."""
+
+    __slots__ = (
+        "_settings",
+        "answered_at",
+        "capabilities",
+        "initial_settings",
+        "insert_id_at",
+        "last_insert_id",
+        "left",
+        "mode",
+        "multi_statements",
+        "transaction",
+        "variant",
+    )
+
+    def __init__(self, capabilities: int, initial_settings: Settings) -> None:
+        self.capabilities = capabilities
+        # Capability bits that change what a statement means on the backend connection.
+        self.variant = capabilities & int(Capability.FOUND_ROWS | Capability.IGNORE_SPACE)
+        self.initial_settings = initial_settings
+        self.reset()
+
+    def reset(self) -> None:
+        """Return to what a fresh login has, as COM_RESET_CONNECTION does."""
+        self.settings = self.initial_settings
+        self.multi_statements = bool(self.capabilities & Capability.MULTI_STATEMENTS)
+        # LAST_INSERT_ID() belongs to the session, but the connection of the last INSERT knows
+        # it; the value moves here when that connection goes to somebody else.
+        self.insert_id_at: Backend | None = None
+        self.last_insert_id = 0
+        # Where the last statement ran, which knows its warnings and counts; once that
+        # connection has gone to somebody else, what was taken along.
+        self.answered_at: Backend | None = None
+        self.left: Left | None = None
+        self.transaction: Transaction | None = None
+
+    @property
+    def settings(self) -> Settings:
+        """The variables every backend connection of this session must have."""
+        return self._settings
+
+    @settings.setter
+    def settings(self, value: Settings) -> None:
+        self._settings = value
+        self.mode = SqlMode.parse(value.sql_mode)
+
+    @property
+    def status(self) -> int:
+        """The status flags of an OK that the proxy itself answers."""
+        status = int(Status.AUTOCOMMIT) if self.settings.autocommit else 0
+        return status | (Status.IN_TRANS if self.transaction is not None else 0)
+
+    def evicted(self, backend: Backend, last_insert_id: int) -> None:
+        """Learn that *backend* goes to somebody else, and what LAST_INSERT_ID() was on it."""
+        if self.insert_id_at is backend:
+            self.insert_id_at = None
+            self.last_insert_id = last_insert_id
+
+    def leaves(self, backend: Backend, left: Left) -> bool:
+        """Take *left* for what the last statement left on *backend*, if it ran there."""
+        if self.answered_at is not backend:
+            return False
+        self.answered_at = None
+        self.left = left
+        return True
+
+    def note(self, trackers: Iterable[Tracker]) -> None:
+        """Follow what an answer says about the session's variables."""
+        changes = [(t.name, t.value) for t in trackers if t.kind == TrackerKind.SYSVAR]
+        if changes:
+            self.settings = self.settings.with_changes(changes)

@@ -1,0 +1,583 @@
+"""What each kind of statement does: the text of a client's command to answers on its link.
+
+`Statements.run` may wait; the statements that need not take the hot path (`proxy.sessions.direct`)
+instead. `_HANDLERS` is the table of who does what.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from engine.store import columns_query
+from proxy.answers.processlist import COLUMNS, is_processlist, rows
+from proxy.answers.show_vschema import is_show_vschema, show_vschema
+from proxy.answers.virtual import answer, is_virtual
+from proxy.errors import (
+    BackendLost,
+    BackendUnavailable,
+    EmptyQuery,
+    LocalDataDisabled,
+    NoDatabaseSelected,
+    NoSuchThread,
+    ProxyError,
+)
+from proxy.routing.planner import Concatenate, Everywhere, Merge, OneShard, WriteParts
+from proxy.sessions.gather import gather
+from proxy.sessions.preparation import Step
+from proxy.sessions.recall import ASKS_BACK, AnswerHere, Recall, warnings_answer
+from proxy.sessions.reply import Reply
+from proxy.sessions.scatter import run_everywhere, write_parts
+from proxy.sessions.state import Transaction, sets_collation, sets_untracked
+from proxy.sessions.streaming import Stream
+from proxy.wire.binary_rows import BinaryRows
+from proxy.wire.commands import query
+from proxy.wire.constants import Capability
+from proxy.wire.framing import frame
+from proxy.wire.response import Answer
+from proxy.wire.resultset import column_definition
+from sqlparse_ext.errors import SqlError, Unsupported
+from sqlparse_ext.identifiers import literal
+from sqlparse_ext.inline import inline
+from sqlparse_ext.split import split_statements
+from sqlparse_ext.statements import KillBy, KillScope, Kind, SetKind, Statement, Uses
+
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from engine.message_table import MessageTable
+    from engine.registry import Registry
+    from proxy.answers.processlist import Process
+    from proxy.backends.shard import ShardRuntime
+    from proxy.net import Link
+    from proxy.routing.planner import Route
+    from proxy.sessions.catalog import Catalog, View
+    from proxy.sessions.execution import Packet
+    from proxy.sessions.executor import Executor
+    from proxy.sessions.guard import Guard
+    from proxy.sessions.preparation import Preparation
+    from proxy.sessions.state import SessionState
+    from proxy.wire.resultset import Column
+    from sqlparse_ext.messages import Effect
+    from sqlparse_ext.statements import Shape
+
+
+# Vitess's session variables: its users set them before a STREAM, and they mean nothing here.
+_VITESS_VARIABLES: Final = frozenset({"workload", "transaction_mode", "query_timeout"})
+
+# Changes nothing, and so has the tracker say what there is.
+_REPORT_COLLATION: Final = query(
+    b"SET @@session.character_set_connection = @@session.character_set_connection,"
+    b" @@session.collation_connection = @@session.collation_connection"
+)
+
+
+# Kinds that may ask who the client is and are no definitions, which mean whoever runs them.
+_TELL_WHO: Final = frozenset(
+    {Kind.SELECT, Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE, Kind.SET}
+)
+
+
+class Kill(Protocol):
+    """Ends another connection, or only what it is running."""
+
+    def __call__(self, connection_id: int, *, query_only: bool) -> None:
+        """Raise NoSuchThread or NotOwner where that is not possible."""
+
+
+class Statements:
+    """The statements of one session.
+
+    Attributes:
+        stream: the STREAM that is open, if any.
+    """
+
+    def __init__(
+        self,
+        *,
+        connection_id: int,
+        guard: Guard,
+        link: Link,
+        state: SessionState,
+        executor: Executor,
+        preparation: Preparation,
+        catalog: Catalog,
+        registry: Registry,
+        kill: Kill,
+        processes: Callable[[], list[Process]],
+    ) -> None:
+        self.stream: Stream | None = None
+        self._connection_id = connection_id
+        self._guard = guard
+        self._link = link
+        self._state = state
+        self._executor = executor
+        self._branches = executor.branches
+        self._preparation = preparation
+        self._catalog = catalog
+        self._registry = registry
+        self._kill = kill
+        self._processes = processes
+        account = literal(f"{guard.user.name}@%".encode())
+        login = literal(f"{guard.user.name}@{guard.host}".encode())
+        self._identity = {
+            "CONNECTION_ID": b"%d" % connection_id,
+            "CURRENT_USER": account,
+            **dict.fromkeys(("USER", "SESSION_USER", "SYSTEM_USER"), login),
+        }
+
+    async def run(self, sql: bytes, reply: Reply) -> None:
+        """Run the text of one command: one statement, or several if the client may send them.
+
+        Raises whatever stops it; the answers before that are out.
+        """
+        texts = [sql]
+        if self._preparation.parse(sql).shape.uses & Uses.MULTIPLE:
+            texts = split_statements(sql, self._state.mode)
+            if not self._state.multi_statements:
+                raise SqlError(several(texts[1]))
+        for index, text in enumerate(texts):
+            reply.more = index < len(texts) - 1
+            statement = self._preparation.parse(text)
+            self._guard.check_statement(statement.shape)
+            if not await self.run_one(statement, reply):
+                return
+
+    async def run_one(self, statement: Statement, reply: Reply) -> bool:
+        """Run one statement that the user may run; False when its answer is an error."""
+        shape = statement.shape
+        if shape.uses & Uses.IDENTITY and shape.kind in _TELL_WHO and not is_virtual(shape):
+            statement = self._preparation.parse(inline(statement, self._identity))
+        handler = _HANDLERS.get(shape.kind, Statements._on_rows)
+        return await handler(self, statement, reply)
+
+    # --- rows: SELECT, INSERT, UPDATE, DELETE and whatever else a shard may answer ----------
+
+    async def _on_rows(self, statement: Statement, reply: Reply) -> bool:
+        place = self._preparation.place(statement)
+        view = place.view
+        step = self._preparation.step(view, place.statement)
+        route = view.planner.plan(step.statement.shape).route(step.statement)
+        if step.statement.shape.uses & Uses.LOCAL_INFILE and not (
+            self._state.capabilities & Capability.LOCAL_FILES
+        ):
+            raise LocalDataDisabled
+        if not step.statement.shape.uses & ASKS_BACK:
+            return await self.routed(view, place.database, step, route, reply)
+        packet = Recall(self._state, step.statement)
+        try:
+            return await self.routed(view, place.database, step, route, reply, packet)
+        except AnswerHere as asked:
+            definitions, payloads = warnings_answer(step.statement, asked.left)
+        reply.head(definitions)
+        reply.more_rows(payloads)
+        reply.end_of_rows()
+        return True
+
+    async def routed(
+        self,
+        view: View,
+        database: str | None,
+        step: Step,
+        route: Route,
+        reply: Reply,
+        packet: Packet | None = None,
+    ) -> bool:
+        """Run a statement where *route* says; False when its answer is an error.
+
+        packet: what a shard that answers the client is sent, in place of the text.
+        """
+        match route:
+            case OneShard(shard):
+                return await self._on_shard(view.runtime(shard), database, step, reply, packet)
+            case Concatenate(shards):
+                runtimes = [view.runtime(shard) for shard in shards]
+                return await self._concatenate(runtimes, database, step, reply, packet)
+            case Merge(shards):
+                return await gather(
+                    self._executor,
+                    self._link,
+                    database,
+                    [view.runtime(shard) for shard in shards],
+                    step.statement,
+                    route,
+                    reply,
+                )
+            case WriteParts(parts):
+                own = step.statement.sql
+                pieces = [(view.runtime(shard), sql or own) for shard, sql in parts]
+                result = await write_parts(
+                    self._executor, self._state, database, pieces, step.statement.shape
+                )
+                if step.effect is not None:
+                    for runtime, sql in pieces:
+                        effect = self._effect_of_part(view, step.effect, sql)
+                        self._executor.branches.happened(runtime, step.table, effect)
+                reply.ok(
+                    affected_rows=result.affected_rows,
+                    last_insert_id=result.last_insert_id,
+                    warnings=result.warnings,
+                    info=result.info,
+                )
+                return True
+            case Everywhere():
+                raise Unsupported(f"{step.statement.shape.verb} in a sharded keyspace")
+
+    def _effect_of_part(self, view: View, effect: Effect, sql: bytes) -> Effect:
+        """Return what the part *sql* of a write with *effect* does on its shard.
+
+        A shard must hear of its own rows only, and looks for no others.
+        """
+        if effect.ids is None:
+            return effect
+        part = self._preparation.step(view, self._preparation.parse(sql))
+        return part.effect or effect
+
+    async def _on_shard(
+        self,
+        shard: ShardRuntime,
+        database: str | None,
+        step: Step,
+        reply: Reply,
+        packet: Packet | None = None,
+    ) -> bool:
+        sent = packet or query(step.statement.sql)
+        scanner = await self._executor.relay_on(
+            shard, database, sent, step.statement.shape, reply
+        )
+        if scanner.error is not None:
+            return False
+        if step.effect is not None:
+            insert_id = scanner.ok.last_insert_id if scanner.ok else 0
+            self._branches.happened(shard, step.table, step.effect, insert_id)
+        return True
+
+    async def _concatenate(
+        self,
+        shards: list[ShardRuntime],
+        database: str | None,
+        step: Step,
+        reply: Reply,
+        packet: Packet | None,
+    ) -> bool:
+        sent = packet or query(step.statement.sql)
+        for index, shard in enumerate(shards):
+            scanner = await self._executor.relay_on(
+                shard,
+                database,
+                sent,
+                step.statement.shape,
+                reply,
+                columns=index == 0,
+                final=index == len(shards) - 1,
+            )
+            if scanner.error is not None:
+                return False
+        return True
+
+    async def _ddl(self, statement: Statement, reply: Reply) -> bool:
+        place = self._preparation.place(statement)
+        view = place.view
+        if statement.shape.uses & Uses.TEMPORARY_TABLE and view.is_sharded:
+            raise Unsupported("temporary tables in a sharded keyspace; USE one shard for them")
+        if statement.shape.uses & Uses.IMPLICIT_COMMIT and self._branches.in_transaction:
+            # On every shard of the transaction, and not just those that run the statement.
+            await self._branches.commit()
+        result = await run_everywhere(
+            self._executor, place.database, view.runtimes, place.statement
+        )
+        await self._registry.reload(view.keyspace.name)
+        reply.ok(affected_rows=result.affected_rows, warnings=result.warnings, info=result.info)
+        return True
+
+    # --- the session's own statements -----------------------------------------------------
+
+    async def _empty(self, statement: Statement, reply: Reply) -> bool:
+        raise EmptyQuery
+
+    async def _use(self, statement: Statement, reply: Reply) -> bool:
+        self._preparation.use(statement.shape.target or "")
+        reply.ok()
+        return True
+
+    async def _set(self, statement: Statement, reply: Reply) -> bool:
+        shape = statement.shape
+        if self.is_ignored(statement):
+            reply.ok()
+            return True
+        view = self._preparation.here()
+        shards = list(view.runtimes)
+        if view.is_sharded and (
+            shape.uses & (Uses.USER_VARIABLE | Uses.GLOBAL_SCOPE) or sets_untracked(shape)
+        ):
+            # Every shard may be asked for the variable later, and every server must have it.
+            await run_everywhere(self._executor, self._preparation.database, shards, statement)
+            reply.ok()
+            return True
+        if view.is_sharded and shape.uses & Uses.UNPARSED:
+            raise Unsupported("SET STATEMENT in a sharded keyspace")
+        if len(self._branches.open) > 1 and self._switches_autocommit_on(statement):
+            # It commits, on every shard of the transaction and not just where it is said.
+            await self._branches.commit()
+        # Any shard will do: what it answers follows the session. One that is down would not.
+        shards.sort(key=lambda s: (s not in self._branches.held, s.trouble is not None))
+        if sets_collation(shape):
+            return await self._set_collation(shards[0], statement, reply)
+        return await self._on_shard(
+            shards[0], self._preparation.database, Step(statement), reply
+        )
+
+    async def _set_collation(
+        self, shard: ShardRuntime, statement: Statement, reply: Reply
+    ) -> bool:
+        shape = statement.shape
+        backend = await self._executor.take_patiently(shard, self._preparation.database, shape)
+        try:
+            first, second = await self._executor.run(
+                shard, backend, [query(statement.sql), _REPORT_COLLATION]
+            )
+        except ProxyError:
+            self._executor.give_back(shard, backend)
+            raise
+        assert first.ok is not None
+        assert second.ok is not None
+        trackers = (*first.ok.trackers, *second.ok.trackers)
+        self._executor.follow(shard, backend, shape, second.ok, trackers)
+        reply.ok(warnings=first.ok.warnings)
+        return True
+
+    def _switches_autocommit_on(self, statement: Statement) -> bool:
+        return not self._state.settings.autocommit and any(
+            item.kind is SetKind.SYSTEM
+            and item.name == "autocommit"
+            and (statement.text(item.value) or "").upper() in {"1", "ON", "TRUE", "DEFAULT"}
+            for item in statement.shape.set
+        )
+
+    @staticmethod
+    def is_ignored(statement: Statement) -> bool:
+        """True for a SET of nothing but variables that only Vitess has."""
+        items = statement.shape.set
+        return bool(items) and all(
+            item.kind is SetKind.SYSTEM and item.name in _VITESS_VARIABLES for item in items
+        )
+
+    async def _begin(self, statement: Statement, reply: Reply) -> bool:
+        view = self._preparation.here()
+        transaction = self._state.transaction
+        is_broken = transaction is not None and transaction.broken
+        is_elsewhere = any(shard is not view.runtimes[0] for shard, _ in self._branches.open)
+        if view.is_sharded or is_elsewhere or is_broken:
+            # On the one server that the client sees, BEGIN commits what came before.
+            await self._branches.commit()
+        self._state.transaction = None
+        if not view.is_sharded:
+            ok = await self._on_shard(
+                view.runtimes[0], self._preparation.database, Step(statement), reply
+            )
+            if ok:
+                self._state.transaction = Transaction(statement.sql)
+            return ok
+        if "CONSISTENT SNAPSHOT" in statement.shape.options:
+            raise Unsupported("START TRANSACTION WITH CONSISTENT SNAPSHOT over several shards")
+        self._state.transaction = Transaction(statement.sql)
+        reply.ok()
+        return True
+
+    async def _commit(self, statement: Statement, reply: Reply) -> bool:
+        return await self._end_transaction(statement, reply, self._branches.commit)
+
+    async def _rollback(self, statement: Statement, reply: Reply) -> bool:
+        return await self._end_transaction(statement, reply, self._branches.rollback)
+
+    async def _end_transaction(
+        self, statement: Statement, reply: Reply, end: Callable[[], Awaitable[None]]
+    ) -> bool:
+        branches = self._branches.open
+        transaction = self._state.transaction
+        is_broken = transaction is not None and transaction.broken
+        if len(branches) == 1 and not branches[0][1].is_closed and not is_broken:
+            # One server, its own transaction: AND CHAIN, RELEASE and all.
+            shard, backend = branches[0]
+            return await self._on_shard(shard, backend.database, Step(statement), reply)
+        if statement.shape.options & {"CHAIN", "RELEASE"}:
+            raise Unsupported(
+                f"{statement.shape.verb} AND CHAIN or RELEASE over several shards"
+            )
+        await end()
+        reply.ok()
+        return True
+
+    async def _savepoint(self, statement: Statement, reply: Reply) -> bool:
+        if statement.shape.verb == "ROLLBACK":
+            self._branches.partly_rolled_back()
+        if self._state.transaction is None and not self._preparation.here().is_sharded:
+            return await self._on_rows(statement, reply)
+        await self._branches.savepoint(statement.sql)
+        reply.ok()
+        return True
+
+    async def _kill_statement(self, statement: Statement, reply: Reply) -> bool:
+        kill = statement.shape.kill
+        if kill is None or kill.by is not KillBy.ID:
+            raise Unsupported("this form of KILL; give a connection id")
+        number = self._number(statement, kill.operand)
+        if number is None:
+            raise NoSuchThread(0)
+        self._kill(number, query_only=kill.scope is KillScope.QUERY)
+        reply.ok()
+        return True
+
+    @staticmethod
+    def _number(statement: Statement, operand: Any) -> int | None:
+        values = statement.values((operand,))
+        value = None if values is None else values[0]
+        return value if isinstance(value, int) else None
+
+    async def _show(self, statement: Statement, reply: Reply) -> bool:
+        if not is_virtual(statement.shape):
+            return await self._on_rows(statement, reply)
+        return await self._virtual(statement, reply)
+
+    async def _select(self, statement: Statement, reply: Reply) -> bool:
+        if not is_virtual(statement.shape):
+            return await self._on_rows(statement, reply)
+        return await self._virtual(statement, reply)
+
+    async def _virtual(self, statement: Statement, reply: Reply) -> bool:
+        reply.rows(*self._virtual_answer(statement.shape))
+        return True
+
+    def _virtual_answer(
+        self, shape: Shape
+    ) -> tuple[Sequence[Column], list[tuple[bytes | None, ...]]]:
+        if is_processlist(shape):
+            return COLUMNS, rows(shape, self._processes())
+        user = self._guard.user
+        keyspaces = self._catalog.visible(user.keyspaces)
+        if is_show_vschema(shape):
+            view = self._preparation.view
+            return show_vschema(shape, keyspaces, None if view is None else view.keyspace)
+        column, values = answer(shape, keyspaces, user, self._connection_id)
+        return (column,), [(value.encode(),) for value in values]
+
+    async def definitions(self, statement: Statement) -> list[bytes]:
+        """Return the columns of a statement's answer, as far as the proxy makes that itself.
+
+        Raises what a STREAM of something that cannot be streamed raises.
+        """
+        shape = statement.shape
+        if is_virtual(shape):
+            columns, _ = self._virtual_answer(shape)
+            return list(map(column_definition, columns))
+        if shape.stream is None:
+            return []
+        view, table = self._preparation.stream_source(shape.stream.table)
+        return await self._definitions(view, table, table.project(shape.stream.columns), shape)
+
+    async def field_list(self, payload: bytes, reply: Reply) -> None:
+        """Answer COM_FIELD_LIST: the columns of a table, from the first shard."""
+        view = self._preparation.view
+        if view is None:
+            raise NoDatabaseSelected
+        await self._executor.relay_on(
+            view.runtimes[0],
+            view.database,
+            frame(payload, 0),
+            self._preparation.parse(b"SHOW COLUMNS").shape,
+            reply,
+            answer=Answer.ROWS,
+        )
+
+    # --- STREAM ---------------------------------------------------------------------------
+
+    async def _stream(self, statement: Statement, reply: Reply) -> bool:
+        shape = statement.shape.stream
+        assert shape is not None
+        view, table = self._preparation.stream_source(shape.table)
+        columns = table.project(shape.columns)
+        definitions = await self._definitions(view, table, columns, statement.shape)
+        reply.head(definitions)
+        stream = Stream(
+            self._link,
+            shards=frozenset(shard.name for shard in view.shards) if view.is_narrowed else None,
+            columns=columns,
+            sequence=reply.sequence,
+            encode=BinaryRows(definitions).from_text if reply.binary else None,
+        )
+        self.stream = stream
+        try:
+            self._registry.attach(stream, view.keyspace.name, table.name)
+            error = await stream.ended
+        finally:
+            self.stream = None
+            self._registry.detach(stream, stream.close())
+            reply.sequence = stream.sequence
+        raise error
+
+    async def _definitions(
+        self, view: View, table: MessageTable, columns: tuple[str, ...], shape: Shape
+    ) -> list[bytes]:
+        """Return the column definitions of a stream, from any shard that answers.
+
+        Where none does it waits, as any statement outside a transaction.
+        """
+        deadline = self._executor.deadline()
+        failure: BackendUnavailable | BackendLost | None = None
+        while True:
+            for shard in view.runtimes:
+                try:
+                    return await self._definitions_at(shard, view, table, columns, shape)
+                except (BackendUnavailable, BackendLost) as error:
+                    failure = error
+            if self._branches.open or not await view.runtimes[0].wait_available(deadline):
+                assert failure is not None
+                raise failure
+
+    async def _definitions_at(
+        self,
+        shard: ShardRuntime,
+        view: View,
+        table: MessageTable,
+        columns: tuple[str, ...],
+        shape: Shape,
+    ) -> list[bytes]:
+        backend = await self._executor.take(shard, view.database, shape)
+        packets = [query(columns_query(table, columns))]
+        if not backend.in_transaction:
+            # Without autocommit even this opens a transaction, and an endless one
+            # would stand in the way of every ALTER and of the server's own purge.
+            packets.append(query(b"ROLLBACK"))
+        try:
+            answer, *_ = await self._executor.run(shard, backend, packets)
+        finally:
+            self._executor.give_back(shard, backend)
+        return answer.columns
+
+
+def several(second: bytes) -> str:
+    """Return what to say where one statement is allowed and *second* follows it."""
+    near = second[:80].decode("utf-8", "replace")
+    return (
+        "You have an error in your SQL syntax; this connection takes one statement at a time,"
+        f" near '{near}'"
+    )
+
+
+_Handler = Callable[[Statements, Statement, Reply], Awaitable[bool]]
+
+_HANDLERS: Final[dict[Kind, _Handler]] = {
+    Kind.SELECT: Statements._select,
+    Kind.STREAM: Statements._stream,
+    Kind.USE: Statements._use,
+    Kind.SET: Statements._set,
+    Kind.SHOW: Statements._show,
+    Kind.BEGIN: Statements._begin,
+    Kind.COMMIT: Statements._commit,
+    Kind.ROLLBACK: Statements._rollback,
+    Kind.SAVEPOINT: Statements._savepoint,
+    Kind.DDL: Statements._ddl,
+    Kind.KILL: Statements._kill_statement,
+    Kind.EMPTY: Statements._empty,
+}

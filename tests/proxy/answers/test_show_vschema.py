@@ -1,0 +1,51 @@
+import pytest
+
+from proxy.answers.show_vschema import is_show_vschema, show_vschema
+from proxy.answers.virtual import is_virtual
+from proxy.errors import NoDatabaseSelected
+from tests.proxy.keyspaces import PLAIN, SHARDED
+from tests.sqlparse_ext.facts import shape
+
+
+def told(sql, selected=SHARDED):
+    found = shape(sql)
+    assert is_virtual(found)
+    assert is_show_vschema(found)
+    columns, rows = show_vschema(found, [SHARDED, PLAIN], selected)
+    return [column.name for column in columns], [
+        tuple((value or b"").decode() for value in row) for row in rows
+    ]
+
+
+def test_tables_are_those_of_the_selected_keyspace():
+    names, rows = told("SHOW VSCHEMA TABLES")
+    assert names == ["Tables"]
+    assert rows == [("msg",), ("multi",), ("named",), ("pin",), ("pin_high",), ("ref",), ("t",)]
+
+
+def test_a_keyspace_without_a_vschema_has_no_tables():
+    assert told("show vschema tables", PLAIN)[1] == []
+
+
+def test_tables_need_a_keyspace():
+    with pytest.raises(NoDatabaseSelected):
+        told("SHOW VSCHEMA TABLES", None)
+
+
+def test_vindexes_of_all_keyspaces():
+    assert told("SHOW VSCHEMA VINDEXES") == (
+        ["Keyspace", "Name", "Type", "Params", "Owner"],
+        [("commerce", "md5", "binary_md5", "", ""), ("commerce", "numeric", "numeric", "", "")],
+    )
+
+
+def test_keyspaces():
+    assert told("SHOW VSCHEMA KEYSPACES", None) == (
+        ["Keyspace", "Sharded", "Foreign Key", "Comment"],
+        [("commerce", "true", "unmanaged", ""), ("plain", "false", "unmanaged", "")],
+    )
+
+
+@pytest.mark.parametrize("sql", ["SHOW VSCHEMA", "SHOW VSCHEMA VINDEXES ON t", "SHOW TABLES"])
+def test_other_forms_are_not_answered(sql):
+    assert not is_show_vschema(shape(sql))

@@ -1,0 +1,59 @@
+import pytest
+
+from proxy.answers.virtual import answer, is_virtual
+from proxy.config.file import Role, Secret, User
+from tests.proxy.keyspaces import PLAIN, SHARDED
+from tests.sqlparse_ext.facts import shape
+
+
+ADMIN = User("root", Secret(""), None, Role.READWRITE, None)
+READER = User("eve", Secret(""), None, Role.READONLY, None)
+
+
+def told(sql, user=ADMIN, connection_id=7):
+    found = shape(sql)
+    assert is_virtual(found)
+    column, values = answer(found, [PLAIN, SHARDED], user, connection_id)
+    return column.name, values
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SHOW TABLES",
+        "SHOW DATABASES LIKE 'x%'",
+        "SHOW VARIABLES",
+        "SELECT 1",
+        "SELECT CONNECTION_ID() + 1",
+        "SELECT CONNECTION_ID() FROM t",
+        "EXPLAIN SELECT 1",
+    ],
+)
+def test_everything_else_is_for_the_servers(sql):
+    assert not is_virtual(shape(sql))
+
+
+@pytest.mark.parametrize("sql", ["SHOW DATABASES", "show schemas", "SHOW /* x */ DATABASES;"])
+def test_databases_are_the_keyspaces_in_sight(sql):
+    assert told(sql) == ("Database", ["commerce", "information_schema", "plain"])
+
+
+def test_shards_are_named_as_vitess_names_them():
+    assert told("SHOW VITESS_SHARDS") == ("Shards", ["commerce/-80", "commerce/80-", "plain/-"])
+
+
+@pytest.mark.parametrize("sql", ["SELECT CONNECTION_ID()", "select connection_id()"])
+def test_a_client_is_told_the_id_that_kill_takes(sql):
+    assert told(sql) == ("CONNECTION_ID()", ["7"])
+
+
+def test_grants_are_those_of_the_proxys_account():
+    name, values = told("SHOW GRANTS")
+    assert name == "Grants for root@%"
+    assert values == [
+        "GRANT USAGE ON *.* TO `root`@`%`",
+        "GRANT ALL PRIVILEGES ON `commerce`.* TO `root`@`%`",
+        "GRANT ALL PRIVILEGES ON `plain`.* TO `root`@`%`",
+    ]
+    _, values = told("SHOW GRANTS FOR CURRENT_USER()", READER)
+    assert values[1] == "GRANT SELECT ON `commerce`.* TO `eve`@`%`"

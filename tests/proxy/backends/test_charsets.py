@@ -1,0 +1,31 @@
+import pytest
+
+from proxy.backends.charsets import Charsets
+from proxy.backends.settings import names
+from tests.proxy.fake_server import MARIADB, FakeServer
+from tests.proxy.house import running_shard
+
+
+UTF8 = names("utf8mb4", "utf8mb4_general_ci")
+
+
+@pytest.mark.parametrize("collation_id", [8, 45, 255, 4711])
+def test_before_a_server_was_asked_everybody_gets_what_all_servers_know(collation_id):
+    assert Charsets().settings(collation_id) is UTF8
+
+
+async def test_a_collation_that_the_servers_have_is_passed_on_by_name(server):
+    charsets = Charsets()
+    async with running_shard(server) as shard:
+        await charsets.learn(shard.control)
+    assert charsets.settings(8) is names("latin1", "latin1_swedish_ci")
+    assert charsets.settings(255) is names("utf8mb4", "utf8mb4_0900_ai_ci")
+    assert charsets.settings(28) is UTF8  # gbk: not for us
+
+
+async def test_one_they_lack_becomes_the_one_they_all_have(calm):
+    charsets = Charsets()
+    async with FakeServer(MARIADB) as server, running_shard(server) as shard:
+        await charsets.learn(shard.control)
+    assert charsets.settings(255) is UTF8
+    assert charsets.settings(8) is names("latin1", "latin1_swedish_ci")

@@ -1,0 +1,412 @@
+import asyncio
+from contextlib import asynccontextmanager
+
+import pytest
+
+from proxy.backends.backend import Backend
+from proxy.backends.pool import Pool
+from proxy.backends.settings import Settings, names
+from proxy.errors import BackendError, BackendUnavailable, PoolTimeout
+from proxy.wire.commands import query
+from tests.proxy.fake_server import Error, Ok, Rows, Silence, until
+
+
+class Tenant:
+    """A session, as far as a pool knows it."""
+
+    def __init__(self, variant=0, **variables):
+        self.settings = Settings(variables.items())
+        self.variant = variant
+        self.lost_ids = []
+
+    def evicted(self, backend, last_insert_id):
+        self.lost_ids.append(last_insert_id)
+
+    def leaves(self, backend, left):
+        return False
+
+
+class Sink:
+    """A reader that nobody listens to."""
+
+    def feed(self, data):
+        return None
+
+    def ended(self):
+        pass
+
+    def lost(self, error):
+        pass
+
+
+@asynccontextmanager
+async def pool_on(server, size=2, timeout_s=1.0, open_backend=None):
+    async def connect(database, variant):
+        return await Backend.open("ks", "-", server.dsn(), database=database, variant=variant)
+
+    pool = Pool(
+        "ks",
+        "-",
+        size=size,
+        timeout_s=timeout_s,
+        open_backend=open_backend or connect,
+        on_lost=lambda: None,
+    )
+    try:
+        yield pool
+    finally:
+        pool.close()
+
+
+async def busy(pool, tenant):
+    """A task that waits for a connection, and does wait."""
+    before = len(pool._waiting)
+    task = asyncio.ensure_future(pool.take(tenant, "db"))
+    await until(lambda: len(pool._waiting) > before)
+    return task
+
+
+# --- who gets what ---------------------------------------------------------------------
+
+
+async def test_a_session_gets_its_own_connection_again(server):
+    async with pool_on(server) as pool:
+        ann, bob = Tenant(), Tenant()
+        mine = await pool.take(ann, "db")
+        other = await pool.take(bob, "db")
+        pool.give(mine)
+        pool.give(other)
+        assert await pool.take(bob, "db") is other
+        assert await pool.take(ann, "db") is mine
+        assert server.logins == 2
+
+
+async def test_a_connection_that_nobody_claims_is_preferred_to_a_new_one(server):
+    async with pool_on(server) as pool:
+        ann = Tenant()
+        backend = await pool.take(ann, "db")
+        pool.give(backend)
+        pool.forget_owner(ann, backend)
+        assert await pool.take(Tenant(), "db") is backend
+        assert server.logins == 1
+
+
+async def test_a_new_connection_is_preferred_to_one_that_somebody_may_come_back_for(server):
+    async with pool_on(server) as pool:
+        backend = await pool.take(Tenant(), "db")
+        pool.give(backend)
+        assert await pool.take(Tenant(), "db") is not backend
+
+
+async def test_when_connections_are_short_the_longest_idle_one_changes_hands(server):
+    async with pool_on(server) as pool:
+        first, second = await pool.take(Tenant(), "db"), await pool.take(Tenant(), "db")
+        pool.give(second)
+        pool.give(first)
+        assert await pool.take(Tenant(), "db") is second
+
+
+async def test_a_departed_sessions_connection_goes_first(server):
+    async with pool_on(server) as pool:
+        ann, bob = Tenant(), Tenant()
+        first, second = await pool.take(ann, "db"), await pool.take(bob, "db")
+        pool.give(first)
+        pool.give(second)
+        pool.forget_owner(bob, second)
+        pool.forget_owner(bob, first)  # not his
+        assert await pool.take(Tenant(), "db") is second
+
+
+async def test_an_unowned_connection_that_fits_is_preferred(server):
+    async with pool_on(server) as pool:
+        ann, bob = Tenant(time_zone="UTC"), Tenant()
+        first, second = await pool.take(ann, "db"), await pool.take(bob, "db")
+        for tenant, backend in ((ann, first), (bob, second)):
+            pool.give(backend)
+            pool.forget_owner(tenant, backend)
+        heard = len(server.heard)
+        assert await pool.take(Tenant(time_zone="UTC"), "db") is first
+        assert server.heard[heard:] == []
+
+
+async def test_connections_of_another_kind_are_not_handed_out_but_make_room(server):
+    async with pool_on(server, size=1) as pool:
+        backend = await pool.take(Tenant(variant=2), "db")
+        pool.give(backend)
+        other = await pool.take(Tenant(variant=0), "db")
+        assert other is not backend
+        assert backend.is_closed
+        assert pool.connections == 1
+
+
+async def test_only_a_new_login_leaves_a_database_for_none(server):
+    async with pool_on(server, size=1) as pool:
+        ann = Tenant()
+        backend = await pool.take(ann, "db")
+        pool.give(backend)
+        other = await pool.take(ann, None)
+        assert other is not backend
+        pool.give(other)
+        assert await pool.take(ann, "db") is other
+        assert other.database == "db"
+
+
+async def test_the_hot_path_takes_a_connection_only_as_its_owner_left_it(server):
+    async with pool_on(server) as pool:
+        ann, bob = Tenant(), Tenant()
+        backend = await pool.take(ann, "db")
+        assert not pool.take_own(backend, ann, "db")  # lent already
+        pool.give(backend)
+        assert not pool.take_own(None, ann, "db")
+        assert not pool.take_own(backend, bob, "db")
+        assert not pool.take_own(backend, ann, "elsewhere")
+        ann.settings = names("latin1", "latin1_bin")
+        assert not pool.take_own(backend, ann, "db")
+        ann.settings = backend.settings
+        assert pool.take_own(backend, ann, "db")
+        assert pool.lent == 1
+
+
+# --- nothing leaks between tenants -----------------------------------------------------
+
+
+async def test_a_tenant_finds_its_own_variables_and_database_and_nobody_elses(server):
+    async with pool_on(server, size=1) as pool:
+        pool.give(await pool.take(Tenant(time_zone="UTC", sql_mode="ANSI"), "db"))
+        backend = await pool.take(Tenant(time_zone="SYSTEM"), "other")
+        (connection,) = server.relays
+        assert connection.database == "other"
+        assert connection.variables["time_zone"] == "SYSTEM"
+        assert "sql_mode" not in connection.variables
+        assert "RESET" in connection.heard
+        pool.give(backend)
+
+
+async def test_a_connection_with_residue_is_reset_for_another_tenant_only(server):
+    async with pool_on(server, size=1) as pool:
+        ann = Tenant()
+        backend = await pool.take(ann, "db")
+        await backend.run(b"SET @secret = 1")
+        backend.has_residue = True
+        pool.give(backend)
+        assert await pool.take(ann, "db") is backend
+        (connection,) = server.relays
+        assert connection.user_variables == {"secret"}
+        pool.give(backend)
+        assert await pool.take(Tenant(), "db") is backend
+        assert connection.user_variables == set()
+        assert connection.variables["session_track_schema"] == "1"  # asked for again
+
+
+async def test_who_loses_a_connection_learns_the_last_insert_id_of_it(server):
+    async with pool_on(server, size=1) as pool:
+        ann = Tenant()
+        backend = await pool.take(ann, "db")
+        server.once("INSERT", Ok(last_insert_id=7))
+        await backend.run(b"INSERT INTO t VALUES ()")
+        backend.has_residue = True
+        pool.give(backend)
+        await pool.take(Tenant(), "db")
+        assert ann.lost_ids == [7]
+        assert server.relays[0].last_insert_id == 0
+
+
+async def test_a_connection_without_residue_changes_hands_for_nothing(server):
+    async with pool_on(server, size=1) as pool:
+        pool.give(await pool.take(Tenant(), "db"))
+        heard = len(server.heard)
+        await pool.take(Tenant(), "db")
+        assert server.heard[heard:] == []
+
+
+async def test_a_connection_whose_variables_cannot_be_set_is_closed_and_forgotten(server):
+    async with pool_on(server, size=1) as pool:
+        server.once("time_zone", Error(1298, "Unknown time zone", "HY000"))
+        with pytest.raises(BackendError, match="Unknown time zone"):
+            await pool.take(Tenant(time_zone="Nowhere"), "db")
+        assert (pool.lent, pool.connections) == (0, 0)
+        assert not (await pool.take(Tenant(), "db")).is_closed
+        assert server.logins == 2
+
+
+@pytest.mark.parametrize("trouble", ["in_transaction", "awaits_kill"])
+async def test_what_somebody_else_would_inherit_is_thrown_away(server, trouble):
+    async with pool_on(server, size=1) as pool:
+        backend = await pool.take(Tenant(), "db")
+        setattr(backend, trouble, True)
+        pool.give(backend)
+        assert backend.is_closed
+        assert await pool.take(Tenant(), "db") is not backend
+
+
+async def test_a_connection_that_still_answers_is_thrown_away(server):
+    async with pool_on(server, size=1) as pool:
+        backend = await pool.take(Tenant(), "db")
+        server.once("SLEEP", Silence())
+        backend.send(query(b"SELECT SLEEP(9)"), Sink())
+        pool.give(backend)
+        assert backend.is_closed
+
+
+async def test_recycling_undoes_what_the_session_left(server):
+    async with pool_on(server, size=1) as pool:
+        ann = Tenant(time_zone="UTC")
+        backend = await pool.take(ann, "db")
+        await backend.run(b"BEGIN")
+        await backend.run(b"SET @a = 1")
+        backend.in_transaction = True
+        await pool.recycle(backend)
+        (connection,) = server.relays
+        assert not connection.in_transaction
+        assert connection.user_variables == set()
+        assert await pool.take(Tenant(), "db") is backend
+        assert connection.variables["session_track_state_change"] == "1"
+
+
+async def test_a_connection_that_cannot_be_recycled_is_thrown_away(server):
+    async with pool_on(server, size=1) as pool:
+        backend = await pool.take(Tenant(), "db")
+        server.once("RESET", Error(1047, "Unknown command"))
+        await pool.recycle(backend)
+        assert backend.is_closed
+        assert pool.connections == 0
+
+
+async def test_a_server_that_hangs_while_a_connection_is_recycled_does_not_keep_its_place(
+    server, monkeypatch
+):
+    monkeypatch.setattr("proxy.backends.pool.RESET_TIMEOUT_S", 0.01)
+    async with pool_on(server, size=1) as pool:
+        backend = await pool.take(Tenant(), "db")
+        server.once("RESET", Silence())
+        await pool.recycle(backend)
+        assert backend.is_closed
+        assert pool.connections == 0
+
+
+# --- waiting ---------------------------------------------------------------------------
+
+
+async def test_who_waits_in_vain_is_told_so(server):
+    async with pool_on(server, size=1, timeout_s=0.01) as pool:
+        await pool.take(Tenant(), "db")
+        with pytest.raises(PoolTimeout, match=r"within 0\.01 s; nothing was executed"):
+            await pool.take(Tenant(), "db")
+        assert not pool._waiting
+
+
+async def test_those_who_wait_are_served_in_order(server):
+    async with pool_on(server, size=1) as pool:
+        backend = await pool.take(Tenant(), "db")
+        served = []
+
+        async def wait(name):
+            served.append((name, await pool.take(Tenant(), "db")))
+            pool.give(backend)
+
+        tasks = []
+        for name in "abc":
+            tasks.append(asyncio.ensure_future(wait(name)))
+            await until(lambda: len(pool._waiting) == len(tasks))
+        pool.give(backend)
+        await asyncio.gather(*tasks)
+        assert served == [(name, backend) for name in "abc"]
+
+
+async def test_who_gives_and_takes_again_at_once_does_not_pass_those_who_wait(server):
+    async with pool_on(server, size=1) as pool:
+        ann = Tenant()
+        backend = await pool.take(ann, "db")
+        waiting = await busy(pool, Tenant())
+        pool.give(backend)
+        assert not pool.take_own(backend, ann, "db")
+        again = asyncio.ensure_future(pool.take(ann, "db"))
+        assert await waiting is backend
+        assert not again.done()
+        pool.give(backend)
+        assert await again is backend
+
+
+async def test_a_turn_that_was_called_and_not_taken_goes_to_the_next(server):
+    async with pool_on(server, size=1) as pool:
+        backend = await pool.take(Tenant(), "db")
+        leaving, staying = await busy(pool, Tenant()), await busy(pool, Tenant())
+        pool.give(backend)
+        leaving.cancel()
+        assert await staying is backend
+        with pytest.raises(asyncio.CancelledError):
+            await leaving
+
+
+async def test_one_that_comes_back_before_a_called_turn_is_taken_serves_a_newcomer(server):
+    async with pool_on(server, size=2) as pool:
+        first, second = await pool.take(Tenant(), "db"), await pool.take(Tenant(), "db")
+        waiting = await busy(pool, Tenant())
+        pool.give(first)
+        pool.give(second)
+        newcomer = asyncio.ensure_future(pool.take(Tenant(), "db"))
+        assert {await waiting, await newcomer} == {first, second}
+
+
+async def test_a_lost_connection_makes_room_at_once(server):
+    async with pool_on(server, size=1) as pool:
+        backend = await pool.take(Tenant(), "db")
+        waiting = await busy(pool, Tenant())
+        server.break_connections()
+        assert await waiting is not backend
+        pool.give(backend)
+        assert (pool.connections, pool.lent) == (1, 1)
+
+
+async def test_an_idle_connection_that_goes_away_is_not_handed_out(server):
+    async with pool_on(server) as pool:
+        ann = Tenant()
+        backend = await pool.take(ann, "db")
+        pool.give(backend)
+        server.break_connections()
+        await until(lambda: backend.is_closed)
+        assert not pool.take_own(backend, ann, "db")
+        assert await pool.take(ann, "db") is not backend
+
+
+async def test_a_connection_that_cannot_be_opened_lets_the_next_try(server):
+    attempts = asyncio.Event()
+
+    async def refuse(database, variant):
+        await attempts.wait()
+        raise BackendUnavailable("ks", "-", "down")
+
+    async with pool_on(server, size=1, open_backend=refuse) as pool:
+        first = asyncio.ensure_future(pool.take(Tenant(), "db"))
+        await until(lambda: pool.connections)
+        second = await busy(pool, Tenant())
+        attempts.set()
+        for task in (first, second):
+            with pytest.raises(BackendUnavailable, match="down"):
+                await task
+        assert pool.connections == 0
+
+
+async def test_closing_ends_everything_and_everybodys_wait(server):
+    async with pool_on(server, size=1) as pool:
+        backend = await pool.take(Tenant(), "db")
+        waiting = [await busy(pool, Tenant()) for _ in range(3)]
+        pool.close()
+        for task in waiting:
+            with pytest.raises(BackendUnavailable, match="shutting down"):
+                await task
+        assert backend.is_closed
+        pool.give(backend)
+        assert pool.connections == 0
+
+
+async def test_dropping_the_idle_ones_leaves_those_in_use(server):
+    async with pool_on(server) as pool:
+        ann = Tenant()
+        idle, lent = await pool.take(ann, "db"), await pool.take(Tenant(), "db")
+        pool.give(idle)
+        pool.close_idle()
+        assert idle.is_closed
+        assert not lent.is_closed
+        server.on("SELECT x", Rows(("x",)))
+        assert (await lent.run(b"SELECT x")).rows == []

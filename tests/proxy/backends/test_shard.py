@@ -1,0 +1,159 @@
+import asyncio
+
+import pytest
+import structlog
+
+from proxy.backends import shard as module
+from proxy.backends.shard import ShardRuntime
+from proxy.errors import BackendUnavailable
+from tests.proxy.fake_server import MARIADB, PASSWORD, Error, Silence, until
+from tests.proxy.house import running_shard, shard_config
+
+
+@pytest.fixture(autouse=True)
+def hasty(monkeypatch):
+    """Ask a shard that is down a hundred times a second."""
+    monkeypatch.setattr(module, "RETRY_FIRST_S", 0.01)
+    monkeypatch.setattr(module, "RETRY_LAST_S", 0.02)
+
+
+class Watcher:
+    """Hears of every change."""
+
+    def __init__(self):
+        self.troubles = []
+
+    def __call__(self, shard):
+        self.troubles.append(shard.trouble)
+
+
+async def started(server, watcher=None, **dsn):
+    runtime = ShardRuntime(
+        "plain",
+        shard_config(server, **dsn),
+        pool_timeout_s=1,
+        on_change=watcher or Watcher(),
+    )
+    await runtime.start()
+    return runtime
+
+
+def soon(seconds=5.0):
+    return asyncio.get_running_loop().time() + seconds
+
+
+async def test_a_shard_knows_its_version_once_it_was_reached(server):
+    watcher = Watcher()
+    server.version = MARIADB
+    shard = await started(server, watcher)
+    assert (shard.version, shard.trouble, str(shard)) == (MARIADB, None, "plain/-")
+    assert watcher.troubles == [None]
+    await shard.stop()
+
+
+async def test_a_server_that_is_down_at_the_start_is_told_once_and_found_later(server):
+    server.stop()
+    watcher = Watcher()
+    with structlog.testing.capture_logs() as logs:
+        shard = await started(server, watcher, user="app")
+        assert shard.version == ""
+        assert len(watcher.troubles) == 1
+        await server.start()
+        await until(lambda: shard.trouble is None)
+    assert [entry["event"] for entry in logs] == ["shard not available", "shard available"]
+    assert PASSWORD not in str(logs)
+    assert logs[0]["reason"].count("mysql://app@127.0.0.1") == 1
+    await shard.stop()
+
+
+async def test_a_server_that_refuses_is_in_trouble_with_its_own_words(server):
+    server.refusal = Error(1040, "Too many connections", "08004")
+    shard = await started(server)
+    assert shard.trouble is not None
+    assert shard.trouble.endswith("Too many connections")
+    await shard.stop()
+
+
+async def test_a_server_that_turns_read_only_is_noticed_and_its_idle_connections_dropped(
+    server,
+):
+    watcher = Watcher()
+    shard = await started(server, watcher)
+    backend = await shard.open_backend("db", 0)
+    shard.pool._idle[backend] = None
+    server.read_only = True
+    shard.suspect()
+    await until(lambda: shard.trouble == "the server is read-only")
+    assert backend.is_closed
+    server.read_only = False
+    await until(lambda: shard.trouble is None)
+    assert watcher.troubles == [None, "the server is read-only", None]
+    await shard.stop()
+
+
+async def test_waiting_for_a_healthy_shard_takes_a_fresh_look_and_tells_nobody(server):
+    watcher = Watcher()
+    shard = await started(server, watcher)
+    asked = len(server.controlled)
+    assert await shard.wait_available(soon())
+    assert len(server.controlled) > asked
+    assert watcher.troubles == [None]
+    await shard.stop()
+
+
+async def test_who_waits_is_let_go_when_the_shard_is_back(server):
+    shard = await started(server)
+    server.stop()
+    waiting = [asyncio.ensure_future(shard.wait_available(soon())) for _ in range(3)]
+    await until(lambda: shard.trouble is not None)
+    assert not any(task.done() for task in waiting)
+    await server.start()
+    assert await asyncio.gather(*waiting) == [True, True, True]
+    await shard.stop()
+
+
+async def test_trouble_that_a_waiting_statement_found_is_told_like_any_other(server):
+    watcher = Watcher()
+    with structlog.testing.capture_logs() as logs:
+        shard = await started(server, watcher)
+        server.stop()
+        assert not await shard.wait_available(soon(0.05))
+        await until(lambda: len(watcher.troubles) == 2)
+    assert [entry["event"] for entry in logs] == ["shard available", "shard not available"]
+    await shard.stop()
+
+
+async def test_a_server_that_hangs_is_in_trouble_and_found_again(server, monkeypatch):
+    monkeypatch.setattr(module, "CHECK_TIMEOUT_S", 0.02)
+    server.once("@@global.read_only", Silence(), Silence())
+    shard = await started(server)
+    assert shard.trouble is not None
+    assert shard.trouble.endswith("no answer within 0.02 s")
+    await until(lambda: shard.trouble is None)
+    await shard.stop()
+
+
+async def test_waiting_has_an_end(server):
+    shard = await started(server)
+    server.read_only = True
+    assert not await shard.wait_available(soon(0.03))
+    assert not await shard.wait_available(soon(-1))
+    await shard.stop()
+
+
+async def test_a_connection_that_cannot_be_opened_has_the_server_checked(server):
+    shard = await started(server)
+    server.stop()
+    with pytest.raises(BackendUnavailable):
+        await shard.open_backend("db", 0)
+    await until(lambda: shard.trouble is not None)
+    await shard.stop()
+
+
+async def test_stopping_closes_every_connection_and_may_happen_twice(server):
+    async with running_shard(server) as shard:
+        backend = await shard.open_backend("db", 0)
+        shard.pool._lent.add(backend)
+        await shard.stop()
+        await until(lambda: not server.connections)
+    assert backend.is_closed

@@ -1,0 +1,53 @@
+from proxy.backends.statement_ids import StatementIds, StatementKey
+
+
+def key(text: str, database: str | None = "db", mode: str | None = None) -> StatementKey:
+    return StatementKey(text.encode(), database, (mode,))
+
+
+def test_a_statement_is_its_text_its_database_and_how_it_was_read():
+    ids = StatementIds()
+    ids.put(key("a"), 1)
+    assert ids.get(key("a")) == 1
+    assert ids.get(key("b")) is None
+    assert ids.get(key("a", "other")) is None
+    assert ids.get(key("a", mode="ANSI_QUOTES")) is None
+
+
+def test_the_one_used_longest_ago_makes_room_and_is_to_be_closed():
+    ids = StatementIds(kept_max=2)
+    ids.put(key("a"), 1)
+    ids.put(key("b"), 2)
+    ids.get(key("a"))
+    ids.put(key("c"), 3)
+    assert ids.get(key("b")) is None
+    assert len(ids) == 2
+    assert ids.take_stale() == [2]
+    assert ids.take_stale() == []
+
+
+def test_a_statement_prepared_anew_replaces_its_older_self():
+    ids = StatementIds()
+    ids.put(key("a"), 1)
+    ids.put(key("a"), 2)
+    assert ids.get(key("a")) == 2
+    assert ids.take_stale() == [1]
+
+
+def test_what_is_dropped_is_to_be_closed():
+    ids = StatementIds()
+    ids.put(key("a"), 1)
+    ids.drop(key("a"))
+    ids.drop(key("a"))
+    assert ids.get(key("a")) is None
+    assert ids.take_stale() == [1]
+
+
+def test_a_reset_has_closed_everything():
+    ids = StatementIds()
+    ids.put(key("a"), 1)
+    ids.put(key("b"), 2)
+    ids.drop(key("a"))
+    ids.clear()
+    assert len(ids) == 0
+    assert ids.take_stale() == []

@@ -1,0 +1,353 @@
+"""The configuration file: what it gives, and every fault with its key."""
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from proxy.config.file import (
+    Config,
+    ConfigError,
+    Role,
+    Secret,
+    Server,
+    TransactionMode,
+    User,
+    load,
+)
+
+
+UNSHARDED = """
+[[keyspaces.commerce.shards]]
+name = "0"
+primary = "mysql://root@127.0.0.1"
+"""
+
+SHARDED = """
+[keyspaces.commerce]
+vschema = "vschema.json"
+[[keyspaces.commerce.shards]]
+name = "-80"
+primary = "mysql://root@127.0.0.1:3307"
+[[keyspaces.commerce.shards]]
+name = "80-"
+primary = "mysql://root@127.0.0.1:3308"
+"""
+
+SHA2 = "$A$005$" + "s" * 20 + "d" * 43
+NATIVE = "*94BDCEBE19083CE2A1F959FD02F964C7AF4CFC29"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "vschema.json").write_text('{"sharded": true}')
+    (tmp_path / "server.pem").write_text("certificate")
+    (tmp_path / "server.key").write_text("key")
+    return tmp_path
+
+
+@pytest.fixture
+def read(folder):
+    def read(text: str, environ=None) -> Config:
+        path = folder / "streamfrom.toml"
+        path.write_text(text)
+        return load(path, environ or {})
+
+    return read
+
+
+def test_the_shortest_file_gets_the_documented_defaults(read):
+    assert read(UNSHARDED).server == Server(
+        host="127.0.0.1",
+        port=15306,
+        unix_socket=None,
+        max_connections=10_000,
+        connect_timeout_s=10,
+        max_allowed_packet_bytes=67_108_864,
+        tls=None,
+        failover_buffer_s=10,
+        stream_grace_s=30,
+        shutdown_grace_s=5,
+        schema_reload_s=30,
+        pool_timeout_s=10,
+        transaction_mode=TransactionMode.MULTI,
+    )
+
+
+def test_every_server_key_is_taken(read, folder):
+    server = read(
+        """
+        [server]
+        listen = "[::1]:3306"
+        unix_socket = "proxy.sock"
+        max_connections = 5
+        connect_timeout = 1.5
+        max_allowed_packet = 1048576
+        failover_buffer = 0
+        stream_grace = 1
+        shutdown_grace = 2
+        schema_reload = 3
+        pool_timeout = 4
+        transaction_mode = "single"
+        [server.tls]
+        cert = "server.pem"
+        key = "server.key"
+        require = true
+        """
+        + UNSHARDED
+    ).server
+    assert (server.host, server.port) == ("::1", 3306)
+    assert server.unix_socket == str(folder / "proxy.sock")
+    assert (server.max_connections, server.max_allowed_packet_bytes) == (5, 1 << 20)
+    assert (server.connect_timeout_s, server.failover_buffer_s) == (1.5, 0)
+    assert (server.stream_grace_s, server.shutdown_grace_s) == (1, 2)
+    assert (server.schema_reload_s, server.pool_timeout_s) == (3, 4)
+    assert server.transaction_mode is TransactionMode.SINGLE
+    assert server.tls is not None
+    assert server.tls.cert == str(folder / "server.pem")
+    assert server.tls.key == str(folder / "server.key")
+    assert server.tls.require
+
+
+def test_no_users_at_all_is_allowed(read):
+    assert read(UNSHARDED).users == ()
+
+
+def test_users_have_a_password_in_one_of_three_forms(read):
+    users = read(
+        f"""
+        [[users]]
+        name = "plain"
+        password = "x${{PW}}"
+        [[users]]
+        name = "env"
+        password_env = "PW"
+        role = "readonly"
+        keyspaces = ["commerce"]
+        [[users]]
+        name = "native"
+        password_hash = "{NATIVE}"
+        [[users]]
+        name = "sha2"
+        password_hash = "{SHA2}"
+        [[users]]
+        name = "open"
+        password = ""
+        """
+        + UNSHARDED,
+        {"PW": "${secret}"},
+    ).users
+    assert users == (
+        User("plain", Secret("x${secret}"), None, Role.READWRITE, None),
+        User("env", Secret("${secret}"), None, Role.READONLY, frozenset({"commerce"})),
+        User("native", None, Secret(NATIVE), Role.READWRITE, None),
+        User("sha2", None, Secret(SHA2), Role.READWRITE, None),
+        User("open", Secret(""), None, Role.READWRITE, None),
+    )
+
+
+def test_a_stored_hash_may_come_in_hexadecimal_or_from_the_environment(read):
+    salted = "$A$00A$" + "${\x01\x7f" + "s" * 16 + "d" * 43
+    in_hex = "0x" + salted.encode().hex()
+    users = read(
+        f"""
+        [[users]]
+        name = "hex"
+        password_hash = "{in_hex}"
+        [[users]]
+        name = "env"
+        password_hash = "${{HASH}}"
+        """
+        + UNSHARDED,
+        {"HASH": salted},
+    ).users
+    assert [user.password_hash for user in users] == [Secret(in_hex), Secret(salted)]
+
+
+def test_the_tree_is_frozen(read):
+    config = read(UNSHARDED)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        config.server.port = 1
+
+
+def test_relative_paths_start_at_the_file_wherever_we_stand(read, monkeypatch):
+    monkeypatch.chdir("/")
+    assert read(SHARDED).keyspaces[0].vschema_text == '{"sharded": true}'
+
+
+def server(line: str) -> str:
+    return f"[server]\n{line}\n{UNSHARDED}"
+
+
+def user(lines: str) -> str:
+    return f"[[users]]\n{lines}\n{UNSHARDED}"
+
+
+FAULTS = [
+    # the document
+    ("x = [", "not valid TOML: "),
+    ("[server]\nlisten = yes", "not valid TOML: Invalid value (at line 2"),
+    ("[keyspaces.a]\n[keyspaces.a]", "not valid TOML: "),
+    ("", "keyspaces: missing; expected at least one [keyspaces.<name>]"),
+    ("sever = 1\n" + UNSHARDED, "sever: unknown key; did you mean server?"),
+    ("server = 1\n" + UNSHARDED, "server: expected a table, got 1"),
+    ("users = 1\n" + UNSHARDED, "users: expected [[users]] tables, got 1"),
+    ("users = [1]\n" + UNSHARDED, "users[0]: expected a table, got 1"),
+    ("keyspaces = []", "keyspaces: expected a table, got an empty list"),
+    # the server
+    (server("lissen = 1"), "server.lissen: unknown key; did you mean listen?"),
+    (server("listen = 15306"), "server.listen: expected an address such as"),
+    (server('listen = "15306"'), 'got "15306"'),
+    (server('listen = ":15306"'), 'got ":15306"'),
+    (server('listen = "127.0.0.1:"'), 'got "127.0.0.1:"'),
+    (server('listen = "127.0.0.1:65536"'), 'got "127.0.0.1:65536"'),
+    (server('listen = "127.0.0.1:-1"'), 'got "127.0.0.1:-1"'),
+    (server('listen = "::1:15306"'), 'got "::1:15306"'),
+    (server('listen = "${HOST}:1"'), "server.listen: expected the environment variable HOST"),
+    (server("unix_socket = true"), "server.unix_socket: expected a path, got true"),
+    (server(f'unix_socket = "/{"s" * 107}"'), "server.unix_socket: expected a unix socket's"),
+    (
+        server("max_connections = true"),
+        "server.max_connections: expected an integer ≥ 1, got t",
+    ),
+    (server("max_connections = 0"), "server.max_connections: expected an integer ≥ 1, got 0"),
+    (
+        server("max_connections = 1.0"),
+        "server.max_connections: expected an integer ≥ 1, got 1.0",
+    ),
+    (server("connect_timeout = 0"), "server.connect_timeout: expected a number of seconds > 0"),
+    (server('connect_timeout = "5s"'), 'a number of seconds > 0, got "5s"'),
+    (server("connect_timeout = inf"), "a number of seconds > 0, got Infinity"),
+    (
+        server("failover_buffer = -1"),
+        "server.failover_buffer: expected a number of seconds ≥ 0",
+    ),
+    (server("stream_grace = true"), "server.stream_grace: expected a number of seconds ≥ 0"),
+    (server("shutdown_grace = nan"), "server.shutdown_grace: expected a number of seconds ≥ 0"),
+    (server("schema_reload = 0"), "server.schema_reload: expected a number of seconds > 0"),
+    (server("pool_timeout = []"), "server.pool_timeout: expected a number of seconds > 0"),
+    (
+        server("max_allowed_packet = 1023"),
+        "expected an integer from 1024 to 1073741824, got 1023",
+    ),
+    (
+        server("max_allowed_packet = 1073741825"),
+        "server.max_allowed_packet: expected an integer",
+    ),
+    (
+        server('transaction_mode = "2pc"'),
+        'server.transaction_mode: expected "multi" or "single", got "2pc"',
+    ),
+    (server("tls = true"), "server.tls: expected a table, got true"),
+    (server("[server.tls]"), "server.tls.cert: missing; expected a path"),
+    (server('[server.tls]\ncert = "server.pem"'), "server.tls.key: missing; expected a path"),
+    (
+        server('[server.tls]\ncert = "nope.pem"\nkey = "server.key"'),
+        "server.tls.cert: cannot read ",
+    ),
+    (server('[server.tls]\ncert = "."\nkey = "server.key"'), ": Is a directory"),
+    (
+        server('[server.tls]\ncert = "server.pem"\nkey = "server.key"\nrequire = "no"'),
+        'server.tls.require: expected true or false, got "no"',
+    ),
+    (
+        server('[server.tls]\ncert = "server.pem"\nkey = "server.key"\nca = "x"'),
+        "server.tls.ca: unknown key; ",
+    ),
+    # users
+    (user('password = "hunter2"'), "users[0].name: missing; expected a user's name"),
+    (user('name = ""\npassword = "hunter2"'), "users[0].name: expected a user's name, got"),
+    (
+        user('name = "a"'),
+        "users[0]: expected exactly one of password, password_env, password_ha",
+    ),
+    (
+        user('name = "a"\npassword = "hunter2"\npassword_env = "X"'),
+        "got password and password_env",
+    ),
+    (
+        user('name = "a"\npassword = 1234567'),
+        "users[0].password: expected a string, got another",
+    ),
+    (
+        user('name = "a"\npassword = "hunter2${"'),
+        "users[0].password: expected a variable's name",
+    ),
+    (
+        user('name = "a"\npassword_env = "NOPE"'),
+        "the environment variable NOPE, which is not s",
+    ),
+    (
+        user('name = "a"\npassword_hash = "hunter2"'),
+        "users[0].password_hash: expected ",
+    ),
+    (user(f'name = "a"\npassword_hash = "{NATIVE[:-1]}"'), "users[0].password_hash: expected"),
+    (user(f'name = "a"\npassword_hash = "{NATIVE[:-1]}x"'), "users[0].password_hash: expected"),
+    (user(f'name = "a"\npassword_hash = "{SHA2}d"'), "users[0].password_hash: expected"),
+    (user('name = "a"\npassword_hash = "0xhunter2"'), "users[0].password_hash: expected"),
+    (
+        user('name = "a"\npassword = ""\nrole = "admin"'),
+        'users[0].role: expected "readwrite" or "readonly", got "admin"',
+    ),
+    (
+        user('name = "a"\npassword = ""\nkeyspaces = []'),
+        "users[0].keyspaces: expected at least",
+    ),
+    (
+        user('name = "a"\npassword = ""\nkeyspaces = "commerce"'),
+        'users[0].keyspaces: expected a list of strings, got "commerce"',
+    ),
+    (user('name = "a"\npassword = ""\nkeyspaces = [1]'), "users[0].keyspaces: expected a list"),
+    (
+        user('name = "a"\npassword = ""\nkeyspaces = ["shop"]'),
+        'users[0].keyspaces: expected configured keyspaces, got "shop"',
+    ),
+    (
+        user('name = "a"\npassword = ""\n[[users]]\nname = "a"\npassword = ""'),
+        'users[1].name: expected each user once, got "a" again',
+    ),
+    (
+        user('name = "a"\npassword = ""\nrool = 1'),
+        "users[0].rool: unknown key; did you mean role",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), FAULTS, ids=[fault[1] for fault in FAULTS])
+def test_a_fault_names_its_key_and_what_was_expected_but_no_secret(read, text, expected):
+    with pytest.raises(ConfigError) as caught:
+        read(text)
+    assert expected in str(caught.value)
+    assert "hunter2" not in str(caught.value)
+    assert "1234567" not in str(caught.value)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(ConfigError, match=r"^cannot read /.*nope\.toml: No such file"):
+        load(tmp_path / "nope.toml", {})
+
+
+def test_a_folder_is_not_a_file(tmp_path):
+    with pytest.raises(ConfigError, match=r"^cannot read /.*: Is a directory$"):
+        load(tmp_path, {})
+
+
+def test_other_encodings_than_utf_8_are_refused(tmp_path):
+    path = tmp_path / "x.toml"
+    path.write_bytes(b'[server]\nlisten = "\xff"')
+    with pytest.raises(ConfigError, match=r"^expected UTF-8, got another byte at 19$"):
+        load(path, {})
+
+
+def test_the_printed_tree_has_no_secret(read):
+    config = read(
+        user('name = "a"\npassword = "hunter2"').replace("root@", "root:hunter2@"),
+    )
+    assert "hunter2" not in repr(config)
+    assert config.users[0].password == Secret("hunter2")
+
+
+def test_a_path_may_be_relative_to_where_we_stand(folder, monkeypatch):
+    (folder / "x.toml").write_text(SHARDED)
+    monkeypatch.chdir(folder)
+    assert load(Path("x.toml"), {}).keyspaces[0].name == "commerce"

@@ -1,0 +1,174 @@
+"""Keyspaces and shards of a configuration, and every fault with its key."""
+
+import pytest
+
+from proxy.config.file import Config, ConfigError, load
+
+
+UNSHARDED = """
+[[keyspaces.commerce.shards]]
+name = "0"
+primary = "mysql://root@127.0.0.1"
+"""
+
+SHARDED = """
+[keyspaces.commerce]
+vschema = "vschema.json"
+[[keyspaces.commerce.shards]]
+name = "-80"
+primary = "mysql://root@127.0.0.1:3307"
+[[keyspaces.commerce.shards]]
+name = "80-"
+primary = "mysql://root@127.0.0.1:3308"
+"""
+
+
+@pytest.fixture
+def read(tmp_path):
+    (tmp_path / "vschema.json").write_text('{"sharded": true}')
+    (tmp_path / "unsharded.json").write_text("{}")
+    (tmp_path / "broken.json").write_text('{"sharded": tru')
+    (tmp_path / "latin1.json").write_bytes(b'{"\xe9": 1}')
+
+    def read(text: str) -> Config:
+        path = tmp_path / "streamfrom.toml"
+        path.write_text(text)
+        return load(path, {})
+
+    return read
+
+
+def shard(name: str, port: int) -> str:
+    return (
+        "[[keyspaces.commerce.shards]]\n"
+        f'name = "{name}"\nprimary = "mysql://root@127.0.0.1:{port}"\n'
+    )
+
+
+def shards(*names: str) -> str:
+    parts = [shard(name, 3307 + index) for index, name in enumerate(names)]
+    return '[keyspaces.commerce]\nvschema = "vschema.json"\n' + "".join(parts)
+
+
+def test_shards_stand_in_the_order_of_their_ranges_wherever_they_were_written(read):
+    (keyspace,) = read(shards("8A-", "-4a", "4A-8a")).keyspaces
+    assert [shard.name for shard in keyspace.shards] == ["-4a", "4a-8a", "8a-"]
+    assert [shard.primary.port for shard in keyspace.shards] == [3308, 3309, 3307]
+
+
+def test_a_sharded_keyspace_keeps_its_vschema_as_text(read):
+    (keyspace,) = read(SHARDED).keyspaces
+    assert keyspace.name == "commerce"
+    assert keyspace.vschema_text == '{"sharded": true}'
+    assert [shard.name for shard in keyspace.shards] == ["-80", "80-"]
+    assert [shard.primary.port for shard in keyspace.shards] == [3307, 3308]
+    assert [shard.pool_size for shard in keyspace.shards] == [32, 32]
+
+
+def test_replicas_are_addresses_like_the_primary(read):
+    (keyspace,) = read(
+        UNSHARDED + 'replicas = ["mysql://root@127.0.0.1:3309", "mysql://root@db2/x"]'
+    ).keyspaces
+    assert [str(replica) for replica in keyspace.shards[0].replicas] == [
+        "mysql://root@127.0.0.1:3309/commerce",
+        "mysql://root@db2:3306/x",
+    ]
+
+
+def test_a_keyspace_whose_name_needs_quotes_is_quoted_in_errors(read):
+    with pytest.raises(ConfigError, match=r'^keyspaces\."my shop"\.shards\[0\]\.pool_size: '):
+        read(UNSHARDED.replace("commerce", '"my shop"') + "pool_size = 0")
+
+
+FAULTS = [
+    ("[keyspaces.commerce]", "keyspaces.commerce.shards: missing; expected at least one [[key"),
+    ("[keyspaces]\ncommerce = 1", "keyspaces.commerce: expected a table, got 1"),
+    (UNSHARDED.replace("commerce", '"a:b"'), 'keyspaces."a:b": expected a keyspace\'s name'),
+    (UNSHARDED.replace("commerce", '""'), 'keyspaces."": expected a keyspace\'s name'),
+    (
+        UNSHARDED.replace("commerce", "mysql"),
+        "keyspaces.mysql: expected a name that is not one",
+    ),
+    (UNSHARDED.replace('"0"', '"-80"'), "keyspaces.commerce.shards[0].name: expected"),
+    (
+        shard("-80", 1) + shard("80-", 2),
+        "keyspaces.commerce.shards: expected one shard without",
+    ),
+    (
+        UNSHARDED + "pool_size = 0",
+        "keyspaces.commerce.shards[0].pool_size: expected an integer",
+    ),
+    (
+        UNSHARDED + 'pool_size = "x"',
+        'keyspaces.commerce.shards[0].pool_size: expected an integer ≥ 1, got "x"',
+    ),
+    (
+        UNSHARDED + "replica = []",
+        "keyspaces.commerce.shards[0].replica: unknown key; did you me",
+    ),
+    (
+        UNSHARDED + 'replicas = "hunter2"',
+        "shards[0].replicas: expected a list of strings, got s",
+    ),
+    (
+        UNSHARDED + 'replicas = ["hunter2"]',
+        "shards[0].replicas[0]: expected mysql://user:passwo",
+    ),
+    (
+        SHARDED.replace("vschema =", "vshema ="),
+        "keyspaces.commerce.vshema: unknown key; did yo",
+    ),
+    (SHARDED.replace("vschema.json", "nope.json"), "keyspaces.commerce.vschema: cannot read "),
+    (
+        SHARDED.replace("vschema.json", "latin1.json"),
+        "keyspaces.commerce.vschema: expected UTF",
+    ),
+    (
+        SHARDED.replace("vschema.json", ""),
+        'keyspaces.commerce.vschema: expected a path, got ""',
+    ),
+    (
+        SHARDED.replace("3308", "3307"),
+        "shards[1].primary: expected a database of its own, got t",
+    ),
+    (
+        SHARDED.replace('name = "80-"\n', ""),
+        "keyspaces.commerce.shards[1].name: missing; ",
+    ),
+    (
+        SHARDED.replace('"mysql://root@127.0.0.1:3308"', "1"),
+        "shards[1].primary: expected mysql:",
+    ),
+    (
+        SHARDED.replace("primary", "primry"),
+        "keyspaces.commerce.shards[0].primary: missing; exp",
+    ),
+    (
+        shards("-80", "-80"),
+        'keyspaces.commerce.shards[1].name: expected each shard once, got "-',
+    ),
+    (shards("-80", "90-"), "keyspaces.commerce.shards: "),
+    (shards("-80", "70-"), "keyspaces.commerce.shards: "),
+    (shards("-40", "40-80"), "keyspaces.commerce.shards: "),
+    (shards("40-80", "80-"), "keyspaces.commerce.shards: "),
+    (shards("-80", "80-", "-"), "keyspaces.commerce.shards: "),
+    (shards("-80", "80-zz"), "keyspaces.commerce.shards[1].name: "),
+    (
+        shards("-80", "b"),
+        "keyspaces.commerce.shards: expected all key ranges once: shard 'b' is",
+    ),
+    (shards("-8a", "-8A", "8a-"), "shards[1].name: expected each shard once, got "),
+    (
+        SHARDED.replace("vschema.json", "unsharded.json"),
+        "keyspaces.commerce.shards: expected one shard without a sharded vschema, got 2",
+    ),
+    (SHARDED.replace("vschema.json", "broken.json"), "keyspaces.commerce.vschema: "),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), FAULTS, ids=[fault[1] for fault in FAULTS])
+def test_a_fault_names_its_key_and_what_was_expected_but_no_secret(read, text, expected):
+    with pytest.raises(ConfigError) as caught:
+        read(text)
+    assert expected in str(caught.value)
+    assert "hunter2" not in str(caught.value)

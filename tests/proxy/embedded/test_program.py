@@ -1,0 +1,53 @@
+"""Which server program is taken."""
+
+import pytest
+
+from proxy.embedded.program import (
+    Family,
+    family_of,
+    find_server,
+    install_program,
+    no_defaults,
+)
+
+
+def test_a_named_program_comes_before_what_is_installed(tmp_path):
+    program = tmp_path / "mine"
+    program.write_text("#!/bin/sh\necho 'mine Ver 9.9 for Linux'\n")
+    program.chmod(0o755)
+    assert find_server(environ={"MYSQLD": str(program)}) == program
+    assert find_server(Family.MYSQL, {"MYSQLD": str(program)}) == program
+    assert family_of(program) is Family.MYSQL
+
+
+def test_a_program_of_the_other_family_is_skipped(tmp_path):
+    program = tmp_path / "mysqld"
+    program.write_text("#!/bin/sh\necho 'mysqld Ver 10.11.2-MariaDB for debian'\n")
+    program.chmod(0o755)
+    assert family_of(program) is Family.MARIADB
+    assert find_server(Family.MYSQL, {"PATH": str(tmp_path)}) != program
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        ('#!/bin/sh\nexec /x/mysqld --no-defaults "$@"\n', []),
+        ('#!/bin/sh\nexec /x/mysqld "$@"\n', ["--no-defaults"]),
+        ("\x7fELF --no-defaults", ["--no-defaults"]),
+    ],
+)
+def test_a_script_that_skips_the_systems_options_itself_is_not_told_to(tmp_path, text, options):
+    program = tmp_path / "mysqld"
+    program.write_text(text)
+    assert no_defaults(program) == options
+
+
+def test_the_install_script_beside_the_server_comes_first(tmp_path):
+    for folder in ("sbin", "bin"):
+        (tmp_path / folder).mkdir()
+    script = tmp_path / "bin" / "mariadb-install-db"
+    script.write_text("#!/bin/sh\n")
+    script.chmod(0o755)
+    found = install_program(tmp_path / "sbin" / "mariadbd")
+    assert found is not None
+    assert script.samefile(found)

@@ -1,0 +1,372 @@
+import pytest
+from hypothesis import given, strategies as st
+
+from proxy.errors import BadVindexValue, MissingVindexColumn
+from proxy.routing.planner import (
+    Concatenate,
+    Everywhere,
+    Merge,
+    OneShard,
+    Planner,
+    WriteParts,
+    qualifiers,
+)
+from sqlparse_ext.errors import Unsupported
+from tests.proxy.keyspaces import HIGH, HIGH_SHARD, LOW_SHARD, PLAIN, QUARTERS, SHARDED
+from tests.sqlparse_ext.facts import shape, statement
+
+
+LOW, BOTH = (LOW_SHARD,), (LOW_SHARD, HIGH_SHARD)
+
+
+def columns_of(table):
+    return ("id", "message") if table == "msg" else None
+
+
+def planner(keyspace=SHARDED, shards=None):
+    return Planner(keyspace, shards or keyspace.shards, columns_of)
+
+
+def route(sql, **options):
+    found = statement(sql)
+    return planner(**options).plan(found.shape).route(found)
+
+
+# --- one shard -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT COUNT(*) FROM a JOIN b",
+        "XA START 'x'",
+        "LOAD DATA INFILE 'x' INTO TABLE t",
+        "gibberish",
+    ],
+)
+def test_everything_goes_to_the_only_shard(sql):
+    assert route(sql, keyspace=PLAIN) == OneShard(PLAIN.shards[0])
+
+
+def test_a_target_of_one_shard_takes_everything_too():
+    assert route("SELECT COUNT(*) FROM a JOIN b", shards=(HIGH_SHARD,)) == OneShard(HIGH_SHARD)
+
+
+@pytest.mark.parametrize(
+    ("sql", "shard"),
+    [
+        ("SELECT * FROM t WHERE id = 5", LOW_SHARD),
+        (f"SELECT * FROM t WHERE id = {HIGH}", HIGH_SHARD),
+        (f"SELECT * FROM t WHERE x = 1 AND T.ID = '{HIGH}'", HIGH_SHARD),
+        (
+            f"SELECT COUNT(*), MAX(a) FROM t WHERE id IN ({HIGH}, {HIGH + 1}) LIMIT 2",
+            HIGH_SHARD,
+        ),
+        (f"SELECT * FROM t WHERE id IN ({HIGH}, NULL)", HIGH_SHARD),
+        ("SELECT * FROM t WHERE id = NULL", LOW_SHARD),
+        (f"UPDATE t SET a = 1 WHERE id = {HIGH} LIMIT 1", HIGH_SHARD),
+        (f"DELETE FROM t WHERE id = {HIGH} ORDER BY a", HIGH_SHARD),
+        (f"INSERT INTO t (a, id) VALUES (1, {HIGH}), (2, {HIGH + 1})", HIGH_SHARD),
+        (f"REPLACE INTO t SET a = 1, id = {HIGH}", HIGH_SHARD),
+        ("INSERT INTO msg VALUES (7, 'columns are known')", LOW_SHARD),
+        ("SELECT 1", LOW_SHARD),
+        ("SELECT * FROM information_schema.tables", LOW_SHARD),
+        ("SHOW TABLES", LOW_SHARD),
+        ("EXPLAIN SELECT * FROM t", LOW_SHARD),
+        ("SET @x = 1", LOW_SHARD),
+        ("DO SLEEP(0)", LOW_SHARD),
+        ("SAVEPOINT a", LOW_SHARD),
+    ],
+)
+def test_values_of_the_vindex_column_name_the_shard(sql, shard):
+    assert route(sql) == OneShard(shard)
+
+
+@pytest.mark.parametrize(
+    ("sql", "shard"),
+    [
+        ("SELECT COUNT(*), a FROM pin_high GROUP BY a ORDER BY 1 LIMIT 3", HIGH_SHARD),
+        ("SELECT * FROM ref r LEFT JOIN pin_high p ON r.a = p.a", HIGH_SHARD),
+        ("SELECT * FROM pin_high WHERE a IN (SELECT a FROM ref)", HIGH_SHARD),
+        ("SELECT a FROM pin_high UNION SELECT a FROM ref", HIGH_SHARD),
+        ("INSERT INTO pin_high (a) VALUES (1), (NOW())", HIGH_SHARD),
+        ("INSERT INTO pin_high SELECT * FROM ref", HIGH_SHARD),
+        ("UPDATE pin_high SET a = (SELECT MAX(a) FROM ref) LIMIT 1", HIGH_SHARD),
+        ("DELETE FROM pin ORDER BY a LIMIT 1", LOW_SHARD),
+        ("SELECT a, COUNT(*) FROM ref JOIN ref AS other USING (a) GROUP BY a", LOW_SHARD),
+    ],
+)
+def test_pinned_and_reference_tables_are_answered_by_one_shard(sql, shard):
+    assert route(sql) == OneShard(shard)
+
+
+def test_a_pinned_table_is_out_of_reach_of_another_shards_target():
+    first_half = QUARTERS.shards[:2]
+    assert route("SELECT * FROM ref", keyspace=QUARTERS, shards=first_half) == OneShard(
+        first_half[0]
+    )
+    with pytest.raises(Unsupported, match="table 'pin_high' of shard '80-c0', which is not in"):
+        route("SELECT * FROM pin_high", keyspace=QUARTERS, shards=first_half)
+
+
+def test_strings_are_mapped_by_their_bytes():
+    shards = {route(f"SELECT * FROM named WHERE name = 'user{i}'").shard for i in range(20)}
+    assert shards == set(BOTH)
+
+
+# --- several shards --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM t",
+        "SELECT * FROM t WHERE id > 5",
+        "SELECT * FROM t WHERE id = 5 OR a = 1",
+        "SELECT * FROM t WHERE id = @x",
+        "SELECT * FROM t WHERE id = 5.5",
+        "SELECT * FROM t WHERE id = '5abc'",
+        f"SELECT * FROM t WHERE id IN (1, {HIGH})",
+        "SELECT * FROM t FOR UPDATE",
+    ],
+)
+def test_a_select_that_names_no_shard_concatenates_all(sql):
+    assert route(sql) == Concatenate(BOTH)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "UPDATE t SET a = 1",
+        "DELETE FROM t WHERE a = 1",
+        f"DELETE FROM t WHERE id IN (1, NULL, {HIGH})",
+    ],
+)
+def test_a_write_that_names_no_shard_runs_on_all_as_it_is(sql):
+    assert route(sql) == WriteParts(tuple((shard, None) for shard in BOTH))
+
+
+def test_a_write_by_ids_names_to_each_shard_its_own():
+    sql = f"UPDATE t SET a = 1 WHERE id IN ({HIGH}, 1, 2) AND b = 3"
+    assert route(sql) == WriteParts(
+        (
+            (BOTH[0], b"UPDATE t SET a = 1 WHERE id IN (1, 2) AND b = 3"),
+            (BOTH[1], b"UPDATE t SET a = 1 WHERE id IN (%d) AND b = 3" % HIGH),
+        )
+    )
+
+
+@pytest.mark.parametrize("sql", ["CREATE TABLE x (id INT)", "DROP TABLE t", "TRUNCATE t"])
+def test_ddl_goes_everywhere(sql):
+    assert route(sql) == Everywhere(BOTH)
+
+
+ids = st.integers(0, 2 * HIGH - 1)
+
+
+@given(st.lists(ids, min_size=1, max_size=30))
+def test_an_insert_over_shards_keeps_every_row_once_and_on_its_own_shard(numbers):
+    rows = [f"('row {index}', {number})" for index, number in enumerate(numbers)]
+    sql = f"INSERT /* kept */ INTO t (a, id) VALUES {', '.join(rows)} ON DUPLICATE KEY UPDATE a = 1"
+    found = route(sql)
+    if isinstance(found, OneShard):
+        assert len({SHARDED.shard_of(n.to_bytes(8, "big")) for n in numbers}) == 1
+        return
+    assert isinstance(found, WriteParts)
+    kept: list[str] = []
+    for shard, text in found.parts:
+        assert text is not None
+        head, _, tail = text.decode().partition(" VALUES ")
+        assert head == "INSERT /* kept */ INTO t (a, id)"
+        body, _, _ = tail.partition(" ON DUPLICATE")
+        assert text.endswith(b" ON DUPLICATE KEY UPDATE a = 1")
+        mine = [row for row in rows if row in body]
+        assert ",".join(mine) == body
+        for row in mine:
+            number = int(row.rstrip(")").rpartition(" ")[2])
+            assert SHARDED.shard_of(number.to_bytes(8, "big")) is shard
+        kept += mine
+    assert sorted(kept) == sorted(rows)
+
+
+@pytest.mark.parametrize(
+    ("sql", "in_groups"),
+    [
+        ("SELECT a FROM t ORDER BY a", False),
+        ("SELECT a FROM t ORDER BY a FOR UPDATE", False),
+        ("SELECT a FROM t LIMIT 1", False),
+        ("SELECT id, GROUP_CONCAT(a) FROM t GROUP BY a, id", False),
+        ("SELECT COUNT(*) FROM t", True),
+        ("SELECT a FROM t GROUP BY a", True),
+        ("SELECT DISTINCT a FROM t", True),
+        ("SELECT DISTINCT a FROM t GROUP BY id", True),
+        ("SELECT name, COUNT(*) FROM named GROUP BY name", True),
+        (f"SELECT COUNT(*) FROM t WHERE id IN (1, {HIGH})", True),
+    ],
+)
+def test_rows_of_several_shards_are_merged_in_groups_only_where_a_group_may_span_them(
+    sql, in_groups
+):
+    found = route(sql)
+    assert isinstance(found, Merge)
+    assert found.shards == BOTH
+    assert found.in_groups is in_groups
+
+
+# --- refusals --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("sql", "sentence"),
+    [
+        ("SELECT COUNT(*), @x FROM t", "an aggregate over several shards"),
+        ("SELECT a FROM t GROUP BY a WITH ROLLUP", "GROUP BY over several shards"),
+        ("SELECT a, @x FROM t ORDER BY a", "ORDER BY over several shards"),
+        ("SELECT a FROM t LIMIT 1 ROWS EXAMINED 5", "LIMIT over several shards"),
+        ("SELECT SQL_CALC_FOUND_ROWS a FROM t", "SQL_CALC_FOUND_ROWS over several shards"),
+        (
+            "SELECT a FROM t LIMIT 1 FOR UPDATE",
+            "a locking read with LIMIT or groups over several shards",
+        ),
+        ("SELECT ROW_NUMBER() OVER () FROM t", "a window function over several shards"),
+        ("SELECT a FROM t INTO OUTFILE 'x'", "SELECT … INTO over several shards"),
+        (
+            "SELECT id FROM t UNION SELECT id FROM t",
+            "UNION, INTERSECT or EXCEPT in a sharded keyspace",
+        ),
+        ("SELECT * FROM t JOIN named ON t.id = named.id", "a join in a sharded keyspace"),
+        ("SELECT * FROM t WHERE id = (SELECT 1)", "a subquery in a sharded keyspace"),
+        ("WITH x AS (SELECT 1) SELECT * FROM t", "a subquery in a sharded keyspace"),
+        ("DELETE t, named FROM t, named", "a join in a sharded keyspace"),
+        ("SELECT FOUND_ROWS()", "FOUND_ROWS() in a sharded keyspace"),
+        (
+            "SELECT @a := 1",
+            "assigning a user variable in a query; SET reaches every shard",
+        ),
+        ("SELECT ROW_COUNT()", "ROW_COUNT() in a sharded keyspace"),
+        ("UPDATE t SET id = 5 WHERE id = 4", "changing the vindex column 'id'"),
+        ("UPDATE t SET a = 1 LIMIT 5", "UPDATE with LIMIT or ORDER BY over several shards"),
+        ("DELETE FROM t ORDER BY a", "DELETE with LIMIT or ORDER BY over several shards"),
+        ("DELETE FROM t RETURNING id", "DELETE … RETURNING over several shards"),
+        (
+            f"INSERT INTO t (id) VALUES (1), ({HIGH}) RETURNING id",
+            "INSERT … RETURNING over several shards",
+        ),
+        (
+            "SELECT * FROM nowhere",
+            "table 'nowhere' is not in the vschema of keyspace 'commerce', which is sharded",
+        ),
+        ("SELECT * FROM ref JOIN t ON ref.a = t.id", "a join in a sharded keyspace"),
+        ("SELECT * FROM pin, pin_high", "tables that are pinned to several shards"),
+        (
+            "SELECT a FROM ref INTO @a",
+            "SELECT … INTO in a sharded keyspace; USE one shard for it",
+        ),
+        ("UPDATE ref SET a = 1", "writing reference table 'ref'; USE each shard for it"),
+        ("INSERT INTO ref VALUES (1)", "writing reference table 'ref'; USE each shard for it"),
+        (
+            "UPDATE pin JOIN ref ON pin.a = ref.a SET ref.b = 1",
+            "writing reference table 'ref'; USE each shard for it",
+        ),
+        (
+            "INSERT INTO pin SELECT * FROM t",
+            "INSERT … SELECT in a sharded keyspace",
+        ),
+        ("SELECT * FROM multi", "table 'multi', whose primary vindex has several columns"),
+        ("INSERT INTO t SELECT 1, 2", "INSERT … SELECT in a sharded keyspace"),
+        ("INSERT INTO t VALUES (1)", "INSERT without a column list into sharded table 't'"),
+        (
+            "INSERT INTO t (id) VALUES (1) ON DUPLICATE KEY UPDATE id = 2",
+            "changing the vindex column 'id'",
+        ),
+        (
+            "INSERT INTO t (id) VALUES (1 + 1)",
+            "an expression for the vindex column 'id' of table 't'; give its value",
+        ),
+        (
+            "INSERT INTO t SET id = UUID_SHORT()",
+            "an expression for the vindex column 'id' of table 't'; give its value",
+        ),
+        ("LOCK TABLES t READ", "LOCK in a sharded keyspace; USE one shard for it"),
+        ("CALL p()", "CALL in a sharded keyspace; USE one shard for it"),
+        ("XA START 'x'", "XA in a sharded keyspace; USE one shard for it"),
+        (
+            "LOAD DATA INFILE 'x' INTO TABLE t",
+            "LOAD in a sharded keyspace; USE one shard for it",
+        ),
+        ("OPTIMIZE TABLE t", "OPTIMIZE in a sharded keyspace; USE one shard for it"),
+        ("HANDLER t OPEN", "HANDLER in a sharded keyspace; USE one shard for it"),
+        (
+            "SELECT * FROM t WHERE (",
+            "this SELECT could not be analysed, which a sharded keyspace needs",
+        ),
+        (
+            "INSERT INTO t (id VALUES (1)",
+            "this INSERT could not be analysed, which a sharded keyspace needs",
+        ),
+    ],
+)
+def test_what_could_be_answered_wrongly_is_refused_by_name(sql, sentence):
+    with pytest.raises(Unsupported) as refused:
+        route(sql)
+    assert str(refused.value) == f"unsupported: {sentence}"
+    assert refused.value.wire_code() == (1235, "42000")
+
+
+@pytest.mark.parametrize("sql", ["INSERT INTO t (a) VALUES (1)", "REPLACE INTO t SET a = 1"])
+def test_an_insert_must_give_the_vindex_column(sql):
+    with pytest.raises(MissingVindexColumn, match="Field 'id'"):
+        route(sql)
+
+
+@pytest.mark.parametrize(
+    ("value", "code"), [("NULL", 1048), ("'five'", 1366), ("1.5", 1366), ("-1", 1366)]
+)
+def test_a_value_that_no_shard_owns_is_an_error_as_on_a_server(value, code):
+    for sql in (f"INSERT INTO t (id) VALUES ({value})", f"INSERT INTO t SET id = {value}"):
+        with pytest.raises(BadVindexValue) as refused:
+            route(sql)
+        assert refused.value.wire_code()[0] == code
+
+
+@pytest.mark.parametrize(
+    "rows", [f"({HIGH})", f"(1), ({HIGH})", f"(1), ({HIGH // 2}), ({HIGH})"]
+)
+def test_a_row_outside_of_a_narrowed_target_is_refused_and_not_dropped(rows):
+    with pytest.raises(Unsupported, match="a row of shard '80-c0', which is not in the target"):
+        route(
+            f"INSERT INTO t (id) VALUES {rows}", keyspace=QUARTERS, shards=QUARTERS.shards[:2]
+        )
+
+
+def test_a_narrowed_target_shows_its_own_rows_only():
+    mine = QUARTERS.shards[:2]
+    assert route("SELECT * FROM t", keyspace=QUARTERS, shards=mine) == Concatenate(mine)
+    outside = route(f"SELECT * FROM t WHERE id = {HIGH}", keyspace=QUARTERS, shards=mine)
+    assert outside == OneShard(mine[0])  # where no such row is
+
+
+# --- plans -----------------------------------------------------------------------------
+
+
+def test_a_plan_is_made_once_for_a_shape():
+    one = planner()
+    known = shape("SELECT * FROM t WHERE id = 5")
+    assert one.plan(known) is one.plan(known)
+    assert one.plan(known).always is None
+    assert one.plan(shape("SELECT 1")).always == OneShard(LOW_SHARD)
+
+
+def test_plans_are_dropped_before_they_fill_the_memory(monkeypatch):
+    monkeypatch.setattr(Planner, "_PLANS_MAX", 3)
+    one = planner()
+    for number in range(10):
+        one.plan(shape(f"SELECT 1 AS a{number}"))
+    assert len(one._plans) <= 3
+
+
+def test_qualifiers_are_the_schemas_that_may_be_keyspaces():
+    found = qualifiers(
+        shape("SELECT * FROM a.t JOIN b.t JOIN u JOIN INFORMATION_SCHEMA.tables")
+    )
+    assert found == {"a", "b"}

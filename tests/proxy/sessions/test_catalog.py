@@ -1,0 +1,107 @@
+from types import SimpleNamespace
+
+import pytest
+
+from engine.errors import KeyspaceError, TargetError
+from engine.message_table import load
+from engine.testing import raw_table
+from proxy.errors import NoDatabaseSelected, UnknownDatabase
+from proxy.routing.planner import OneShard, Plan
+from proxy.sessions.catalog import Catalog, Direct
+from sqlparse_ext.errors import Unsupported
+from tests.proxy.keyspaces import HIGH, HIGH_SHARD, LOW_SHARD, PLAIN, QUARTERS, SHARDED
+from tests.sqlparse_ext.facts import statement
+
+
+class Registry:
+    """Knows one message table."""
+
+    def table(self, keyspace, name):
+        return load(keyspace, raw_table("msg")) if name == "msg" else None
+
+
+def catalog(*keyspaces):
+    keyspaces = keyspaces or (SHARDED, PLAIN, QUARTERS)
+    runtimes = {
+        (keyspace.name, shard.name): SimpleNamespace(
+            database=f"db_of_{keyspace.name}", name=shard.name
+        )
+        for keyspace in keyspaces
+        for shard in keyspace.shards
+    }
+    return Catalog(keyspaces, runtimes, Registry())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("target", "shards"),
+    [
+        ("commerce", (LOW_SHARD, HIGH_SHARD)),
+        ("commerce:-80", (LOW_SHARD,)),
+        ("commerce/80-", (HIGH_SHARD,)),
+        ("commerce[80-]", (HIGH_SHARD,)),
+        ("commerce[-]", (LOW_SHARD, HIGH_SHARD)),
+        ("commerce[ff]", (HIGH_SHARD,)),
+        ("commerce@primary", (LOW_SHARD, HIGH_SHARD)),
+        ("commerce:-80@master", (LOW_SHARD,)),
+        ("quarters[-80]", QUARTERS.shards[:2]),
+        ("plain", PLAIN.shards),
+    ],
+)
+def test_a_target_names_shards(target, shards):
+    view = catalog().view(target)
+    assert view.shards == shards
+    assert view.is_narrowed == (len(shards) < len(view.keyspace.shards))
+    assert view.is_sharded == (len(shards) > 1)
+    assert [runtime.name for runtime in view.runtimes] == [shard.name for shard in shards]
+    assert view.runtime(shards[-1]).name == shards[-1].name
+    assert view.database == f"db_of_{view.keyspace.name}"
+
+
+def test_sessions_on_the_same_shards_share_a_view():
+    made = catalog()
+    assert made.view("commerce") is made.view("commerce@primary")
+    assert made.view("commerce:-80") is made.view("commerce[-80]")
+    assert made.view("commerce:-80") is not made.view("commerce")
+
+
+@pytest.mark.parametrize(
+    ("target", "error", "sentence"),
+    [
+        ("nowhere", UnknownDatabase, "Unknown database 'nowhere'"),
+        ("Commerce", UnknownDatabase, "Unknown database 'Commerce'"),
+        ("", UnknownDatabase, "Unknown database ''"),
+        ("commerce:-40", KeyspaceError, "shard '-40' not found"),
+        ("commerce[-40]", KeyspaceError, "does not exactly match shards"),
+        ("commerce@replica", Unsupported, "only primaries are served"),
+        ("commerce:-80@primary|zone-1", Unsupported, "only primaries are served"),
+        ("commerce@", TargetError, "empty tablet type"),
+    ],
+)
+def test_a_target_that_is_not_there_is_an_error(target, error, sentence):
+    with pytest.raises(error, match=sentence):
+        catalog().view(target)
+
+
+def test_a_user_sees_what_it_may_use():
+    made = catalog()
+    assert [k.name for k in made.visible(None)] == ["commerce", "plain", "quarters"]
+    assert made.visible(frozenset({"plain", "gone"})) == [PLAIN]
+    assert made.anywhere(None) is made.view("commerce")
+    assert made.anywhere(frozenset({"plain"})) is made.view("plain")
+    with pytest.raises(NoDatabaseSelected):
+        made.anywhere(frozenset())
+
+
+def test_the_columns_of_message_tables_are_known_to_the_planner():
+    view = catalog().view("commerce")
+    found = statement(f"INSERT INTO msg VALUES ({HIGH}, 1, 0, 0, NULL, 'x')")
+    assert view.planner.plan(found.shape).route(found) == OneShard(HIGH_SHARD)
+    other = statement("INSERT INTO t VALUES (1)")
+    with pytest.raises(Unsupported, match="without a column list"):
+        view.planner.plan(other.shape)
+
+
+def test_the_hot_path_knows_whether_messages_are_concerned():
+    plan = Plan(OneShard(LOW_SHARD))
+    direct = Direct(plan, touches_messages=True)
+    assert (direct.plan, direct.touches_messages) == (plan, True)

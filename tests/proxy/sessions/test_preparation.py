@@ -1,0 +1,226 @@
+from types import SimpleNamespace
+
+import pytest
+
+from engine.errors import TableLoadError, TableNotFound
+from engine.message_table import load
+from engine.testing import raw_table
+from proxy.backends.settings import Settings
+from proxy.config.file import Role, Secret, User
+from proxy.errors import DatabaseAccessDenied, NoDatabaseSelected, UnknownDatabase
+from proxy.sessions.catalog import Catalog
+from proxy.sessions.guard import Guard
+from proxy.sessions.preparation import Preparation
+from proxy.sessions.state import SessionState
+from sqlparse_ext.cache import StatementCache
+from sqlparse_ext.errors import Unsupported
+from sqlparse_ext.messages import EffectKind
+from sqlparse_ext.statements import TableRef
+from tests.proxy.fake_client import MODERN
+from tests.proxy.keyspaces import PLAIN, SHARDED
+
+
+NOW_NS = 1_800_000_000 * 10**9
+
+
+class Clock:
+    def time_ns(self):
+        return NOW_NS
+
+
+class Registry:
+    """`msg` in both keyspaces, `only` in one, `broken` everywhere."""
+
+    def table(self, keyspace, name):
+        if name == "msg" or (name == "only" and keyspace == "plain"):
+            return load(keyspace, raw_table(name))
+        if name == "broken":
+            return TableLoadError("broken", "vt_ack_wait is missing")
+        return None
+
+
+def preparation(use=None, keyspaces=None):
+    runtimes = {
+        (keyspace.name, shard.name): SimpleNamespace(database=f"db_{keyspace.name}")
+        for keyspace in (PLAIN, SHARDED)
+        for shard in keyspace.shards
+    }
+    user = User("eve", Secret(""), None, Role.READWRITE, keyspaces)
+    registry = Registry()
+    catalog = Catalog((PLAIN, SHARDED), runtimes, registry)  # type: ignore[arg-type]
+    made = Preparation(
+        SessionState(int(MODERN), Settings()),
+        Guard(user, "host"),
+        catalog,
+        registry,  # type: ignore[arg-type]
+        StatementCache(),
+        Clock(),
+    )
+    if use is not None:
+        made.use(use)
+    return made
+
+
+def place(sql, use=None, keyspaces=None):
+    made = preparation(use, keyspaces)
+    found = made.place(made.parse(sql.encode()))
+    return found.view.keyspace.name, found.database, found.statement.sql.decode()
+
+
+# --- where -----------------------------------------------------------------------------
+
+
+def test_a_statement_runs_in_the_current_target_as_it_is():
+    sql = "SELECT * FROM t"
+    assert place(sql, "plain") == ("plain", "db_plain", sql)
+    assert place(sql, "commerce:-80") == ("commerce", "db_commerce", sql)
+
+
+def test_without_a_target_any_keyspace_answers_but_no_name_means_anything_there():
+    assert place("SELECT 1") == ("commerce", None, "SELECT 1")
+    assert place("SELECT 1", keyspaces=frozenset({"plain"})) == ("plain", None, "SELECT 1")
+
+
+def test_a_qualified_statement_runs_in_its_keyspace_whose_database_may_have_another_name():
+    sql = "SELECT t.id FROM plain.t WHERE plain.t.id = 5"
+    expected = "SELECT t.id FROM t WHERE t.id = 5"
+    for use in (None, "commerce"):
+        assert place(sql, use) == ("plain", "db_plain", expected)
+    assert place("SELECT * FROM `commerce:-80`.t", "plain")[:2] == ("commerce", "db_commerce")
+
+
+def test_schemas_that_describe_the_server_are_left_alone():
+    sql = "SELECT * FROM information_schema.tables"
+    assert place(sql, "plain") == ("plain", "db_plain", sql)
+
+
+def test_a_database_that_is_no_keyspace_is_for_the_only_server_to_judge():
+    sql = "SELECT * FROM elsewhere.t"
+    assert place(sql, "plain") == ("plain", "db_plain", sql)
+    for use in (None, "commerce"):
+        with pytest.raises(UnknownDatabase):
+            place(sql, use)
+    with pytest.raises(UnknownDatabase):
+        place(sql, "plain", keyspaces=frozenset({"plain"}))
+
+
+def test_two_keyspaces_in_one_statement_are_refused():
+    for sql in (
+        "SELECT * FROM plain.t JOIN commerce.t",
+        "SELECT * FROM commerce.t JOIN `commerce:-80`.t",
+    ):
+        with pytest.raises(Unsupported, match="several keyspaces or targets"):
+            place(sql, "plain")
+
+
+def test_nobody_gets_into_a_keyspace_that_is_not_for_him():
+    allowed = frozenset({"plain"})
+    for attempt in (
+        lambda: preparation("commerce", allowed),
+        lambda: place("SELECT * FROM commerce.t", "plain", allowed),
+        lambda: place("SHOW TABLES FROM commerce", "plain", allowed),
+        lambda: preparation("plain", allowed).stream_source(TableRef("commerce", "msg")),
+    ):
+        with pytest.raises(DatabaseAccessDenied, match="to database 'commerce'"):
+            attempt()
+
+
+def test_a_target_in_show_is_refused_where_the_server_would_not_know_the_name():
+    with pytest.raises(Unsupported, match="USE it first"):
+        place("SHOW TABLES FROM commerce", "plain")
+    sql = "SHOW TABLES FROM information_schema"
+    assert place(sql, "plain")[2] == sql
+
+
+# --- what a stream reads ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("use", "table", "keyspace"),
+    [
+        ("plain", TableRef(None, "msg"), "plain"),
+        ("plain", TableRef("commerce", "msg"), "commerce"),
+        (None, TableRef("commerce:-80", "msg"), "commerce"),
+        (None, TableRef(None, "only"), "plain"),
+    ],
+)
+def test_a_stream_reads_a_message_table(use, table, keyspace):
+    view, found = preparation(use).stream_source(table)
+    assert (view.keyspace.name, found.name) == (keyspace, table.name)
+
+
+@pytest.mark.parametrize(
+    ("use", "table", "error"),
+    [
+        ("plain", TableRef(None, "t"), TableNotFound),
+        ("plain", TableRef(None, "broken"), TableLoadError),
+        (None, TableRef(None, "msg"), NoDatabaseSelected),  # two keyspaces have it
+        (None, TableRef(None, "t"), NoDatabaseSelected),
+        (None, TableRef("nowhere", "msg"), UnknownDatabase),
+    ],
+)
+def test_what_is_no_usable_message_table_cannot_be_streamed(use, table, error):
+    with pytest.raises(error):
+        preparation(use).stream_source(table)
+
+
+# --- what a statement does to messages -------------------------------------------------
+
+
+def step(sql, use="plain"):
+    made = preparation(use)
+    assert made.view is not None
+    return made.step(made.view, made.parse(sql.encode()))
+
+
+def test_an_ack_is_completed_and_its_effect_known():
+    found = step("UPDATE msg SET time_acked = NOW() WHERE id IN (1, 2)")
+    assert found.table == "msg"
+    assert found.effect is not None
+    assert (found.effect.kind, found.effect.ids) == (EffectKind.ACK, (1, 2))
+    assert str(NOW_NS).encode() in found.statement.sql
+    assert b"time_next = NULL" in found.statement.sql
+
+
+def test_completing_twice_changes_nothing_more():
+    once = step("UPDATE msg SET time_acked = NOW() WHERE id = 1").statement.sql.decode()
+    assert step(once).statement.sql.decode() == once
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM msg",
+        "INSERT INTO t SELECT * FROM msg",
+        "UPDATE t SET a = 1",
+        "SHOW COLUMNS FROM msg",
+        "CALL p()",
+    ],
+)
+def test_what_writes_no_message_is_left_as_it_is(sql):
+    found = step(sql)
+    assert (found.statement.sql.decode(), found.table, found.effect) == (sql, "", None)
+
+
+@pytest.mark.parametrize(
+    "sql", ["SELECT * FROM broken", "INSERT INTO t SELECT * FROM broken", "DELETE FROM broken"]
+)
+def test_a_table_that_failed_to_load_says_so_to_everybody_anew(sql):
+    errors = []
+    for _ in range(2):
+        with pytest.raises(TableLoadError, match="vt_ack_wait is missing") as failed:
+            step(sql)
+        errors.append(failed.value)
+    assert errors[0] is not errors[1]
+
+
+def test_which_statements_concern_messages():
+    made = preparation("plain")
+    assert made.view is not None
+    for sql, expected in (
+        (b"SELECT * FROM msg", True),
+        (b"SELECT * FROM t JOIN broken", True),
+        (b"SELECT * FROM t", False),
+    ):
+        shape = made.parse(sql).shape
+        assert made.touches_messages(made.view, shape) is expected
