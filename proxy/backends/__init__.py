@@ -2,9 +2,9 @@
 
 Read in this order:
 
-* ``settings``, ``charsets``: the session variables that follow a client from connection to connection;
+* ``settings``, ``charsets``: the session variables that follow a client;
 * ``statement_ids``, ``remains``: what else a connection knows of its session;
-* ``backend``: one connection, its resets and its answers;
+* ``readers``, ``backend``: answers, and the connection that they come on;
 * ``pool``, ``shard``: all connections of a shard, and its health;
 * ``control``, ``store``: what the proxy and the engine ask for themselves.
 """

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from proxy import net
 from proxy.backends.control import tls_context
+from proxy.backends.readers import Collected, Login, Prepared
 from proxy.backends.remains import Left
 from proxy.backends.settings import Settings, tracking
 from proxy.backends.statement_ids import StatementIds, StatementKey
@@ -32,15 +33,15 @@ from proxy.wire.commands import (
     stmt_prepare,
 )
 from proxy.wire.constants import TrackerKind
-from proxy.wire.prepare import PrepareReader
-from proxy.wire.response import RowCollector
 from proxy.wire.resultset import parse_text_row
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from proxy.backends.readers import Answer, Reader
     from proxy.config.dsn import Dsn
+    from proxy.wire.prepare import PrepareReader
     from proxy.wire.resultset import Err, Tracker
 
 
@@ -61,19 +62,6 @@ class Tenant(Protocol):
 
         False if nobody will ask: another connection has run something since.
         """
-
-
-class Reader(Protocol):
-    """Consumes one answer."""
-
-    def feed(self, data: bytes) -> bytes | None:
-        """Take bytes; return None while the answer goes on, else what came behind it."""
-
-    def ended(self) -> None:
-        """Learn that the answer is complete and the connection free for the next command."""
-
-    def lost(self, error: BackendLost) -> None:
-        """Learn that the rest of the answer will not come."""
 
 
 class Backend:
@@ -174,7 +162,7 @@ class Backend:
             requires_tls=dsn.ssl_mode not in {SslMode.DISABLED, SslMode.PREFERRED},
             is_secure=dsn.unix_socket is not None,
         )
-        login = _Login(asyncio.get_running_loop().create_future())
+        login = Login(asyncio.get_running_loop().create_future())
         backend._readers.append(login)
 
         def owner_of(link: net.Link) -> Backend:
@@ -217,7 +205,7 @@ class Backend:
             raise
         return backend
 
-    def _log_in(self, login: _Login, data: bytes) -> None:
+    def _log_in(self, login: Login, data: bytes) -> None:
         wire = self._wire
         try:
             events = wire.receive(data)
@@ -229,7 +217,7 @@ class Backend:
                     case StartTls():
                         self._start_tls()
                     case Ready():
-                        login.succeed()
+                        login.succeed(None)
         except (WireError, BackendError, OSError) as error:
             login.fail(error)
 
@@ -302,7 +290,7 @@ class Backend:
         if self.link.closed:
             raise BackendLost(self._keyspace, self._shard)
         loop = asyncio.get_running_loop()
-        readers = [_Collected(loop.create_future()) for _ in packets]
+        readers = [Collected(loop.create_future()) for _ in packets]
         self._readers.extend(readers)
         self.link.write(b"".join(packets))
         try:
@@ -334,7 +322,7 @@ class Backend:
         """Prepare a statement that is the caller's alone, who closes it. Raises as `run`."""
         if self.link.closed:
             raise BackendLost(self._keyspace, self._shard)
-        reader = _Prepared(asyncio.get_running_loop().create_future())
+        reader = Prepared(asyncio.get_running_loop().create_future())
         self._readers.append(reader)
         closes = map(stmt_close, self.statements.take_stale())
         self.link.write(b"".join((*closes, stmt_prepare(sql))))
@@ -480,103 +468,6 @@ class Backend:
             self.on_writable = None
 
 
-class Answer:
-    """A whole answer to one of the proxy's own statements.
-
-    Attributes:
-        columns: column definitions, as payloads.
-        rows: text-protocol rows, as payloads.
-        ok: the final OK, None after an error.
-        error: the server's refusal, None after success.
-    """
-
-    __slots__ = ("columns", "error", "ok", "rows")
-
-    def __init__(self, collector: RowCollector, rows: list[bytes]) -> None:
-        self.columns = collector.columns
-        self.rows = rows
-        self.ok = collector.ok
-        self.error = collector.error
-
-
-class _Collected:
-    """The reader that makes an `Answer`."""
-
-    __slots__ = ("_collector", "_rows", "finished")
-
-    def __init__(self, finished: asyncio.Future[Answer]) -> None:
-        self._collector = RowCollector()
-        self._rows: list[bytes] = []
-        self.finished = finished
-
-    def feed(self, data: bytes) -> bytes | None:
-        self._rows += self._collector.feed(data)
-        return self._collector.rest if self._collector.done else None
-
-    def ended(self) -> None:
-        if not self.finished.done():
-            self.finished.set_result(Answer(self._collector, self._rows))
-
-    def lost(self, error: BackendLost) -> None:
-        if not self.finished.done():
-            self.finished.set_exception(error)
-
-
-class _Prepared:
-    """The reader of the answer to COM_STMT_PREPARE."""
-
-    __slots__ = ("_answer", "finished")
-
-    def __init__(self, finished: asyncio.Future[PrepareReader]) -> None:
-        self._answer = PrepareReader()
-        self.finished = finished
-
-    def feed(self, data: bytes) -> bytes | None:
-        self._answer.feed(data)
-        return self._answer.rest if self._answer.done else None
-
-    def ended(self) -> None:
-        if not self.finished.done():
-            self.finished.set_result(self._answer)
-
-    def lost(self, error: BackendLost) -> None:
-        if not self.finished.done():
-            self.finished.set_exception(error)
-
-
 def refused(error: Err) -> BackendError:
     """Return a server's refusal as an exception."""
     return BackendError(error.code, error.sqlstate, error.message.decode("utf-8", "replace"))
-
-
-class _Login:
-    """The reader of the login: its packets are no answers to commands."""
-
-    __slots__ = ("conversation", "early", "finished")
-
-    def __init__(self, finished: asyncio.Future[None]) -> None:
-        self.finished = finished
-        self.early = b""
-        self.conversation: Callable[[bytes], None] | None = None
-
-    def feed(self, data: bytes) -> bytes | None:
-        if self.conversation is None:
-            # The greeting may arrive before `connect` has returned.
-            self.early += data
-            return None
-        self.conversation(data)
-        return b"" if self.finished.done() else None
-
-    def ended(self) -> None:
-        """Do nothing more: `succeed` has told who waits."""
-
-    def succeed(self) -> None:
-        if not self.finished.done():
-            self.finished.set_result(None)
-
-    def fail(self, error: Exception) -> None:
-        if not self.finished.done():
-            self.finished.set_exception(error)
-
-    def lost(self, error: BackendLost) -> None:
-        self.fail(error)

@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
     from typing import Any
 
-    from proxy.backends.backend import Answer as Collected, Backend
+    from proxy.backends.backend import Backend
+    from proxy.backends.readers import Answer as Collected
     from proxy.backends.settings import Settings
     from proxy.backends.shard import ShardRuntime
     from proxy.net import Link

@@ -28,7 +28,8 @@ from sqlparse_ext.errors import StreamfromError, Unsupported
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from proxy.backends.backend import Answer, Backend
+    from proxy.backends.backend import Backend
+    from proxy.backends.readers import Answer
     from proxy.backends.shard import ShardRuntime
     from proxy.merge.group_merge import GroupsMerge
     from proxy.merge.rows import RowsMerge

@@ -23,7 +23,8 @@ from proxy.wire.resultset import Err
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from proxy.backends.backend import Answer, Backend
+    from proxy.backends.backend import Backend
+    from proxy.backends.readers import Answer
     from proxy.backends.shard import ShardRuntime
     from proxy.sessions.executor import Executor
     from proxy.sessions.state import SessionState

@@ -14,7 +14,7 @@ import pytest
 from proxy.embedded.servers import EmbeddedServer, EmbeddedServerError, Family, find_server
 
 
-HERE = Path(__file__).parents[2]
+HERE = Path(__file__).parents[3]
 
 
 @pytest.fixture(scope="module", params=list(Family))

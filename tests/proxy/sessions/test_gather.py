@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from proxy.backends.backend import Answer
+from proxy.backends.readers import Answer
 from proxy.errors import BackendError, BackendLost
 from proxy.routing.planner import Merge
 from proxy.sessions import gather as module

@@ -1,0 +1,61 @@
+"""Who waits for an answer is told once, and never after it has stopped waiting."""
+
+import asyncio
+
+import pytest
+
+from proxy.backends.readers import Collected, Login, Prepared
+from proxy.errors import BackendLost
+from proxy.wire.constants import PROXY_OFFER
+from proxy.wire.framing import frame
+from proxy.wire.resultset import ok_packet
+
+
+OK = frame(ok_packet(affected_rows=3, status=2, capabilities=int(PROXY_OFFER)), 1)
+
+
+@pytest.fixture
+def future():
+    loop = asyncio.new_event_loop()
+    yield loop.create_future()
+    loop.close()
+
+
+@pytest.mark.parametrize("cut", range(len(OK) + 1))
+def test_a_whole_answer_is_collected_however_it_is_cut(future, cut):
+    reader = Collected(future)
+    rest = reader.feed(OK[:cut])
+    if rest is None:
+        rest = reader.feed(OK[cut:] + b"next")
+        assert rest == b"next"
+    reader.ended()
+    assert future.result().ok.affected_rows == 3
+    assert future.result().error is None
+
+
+@pytest.mark.parametrize("kind", [Collected, Prepared, Login])
+def test_a_lost_connection_is_what_the_sender_gets(future, kind):
+    kind(future).lost(BackendLost("commerce", "0"))
+    assert isinstance(future.exception(), BackendLost)
+
+
+@pytest.mark.parametrize("kind", [Collected, Prepared, Login])
+def test_a_sender_that_stopped_waiting_is_left_alone(future, kind):
+    future.cancel()
+    reader = kind(future)
+    reader.lost(BackendLost("commerce", "0"))
+    reader.ended()
+    assert future.cancelled()
+
+
+def test_a_greeting_that_comes_before_its_conversation_is_kept(future):
+    login = Login(future)
+    assert login.feed(b"early") is None
+    assert login.early == b"early"
+
+
+def test_a_login_takes_bytes_until_it_has_succeeded(future):
+    login = Login(future)
+    login.conversation = lambda data: login.succeed(None) if data == b"ok" else None
+    assert login.feed(b"more") is None
+    assert login.feed(b"ok") == b""
