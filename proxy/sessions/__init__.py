@@ -3,12 +3,12 @@
 Read in this order:
 
 * ``services``, ``guard``, ``catalog``: what all sessions share, what a user may do, what a target means;
-* ``session``: one client, one command at a time;
+* ``session``, ``parts``: one client, one command at a time, and what it is made of;
 * ``direct``: the hot path, in the turn of the loop in which the command came;
-* ``statements``, ``preparation``: every other way a text can take;
-* ``state``, ``executor``, ``relay``, ``reply``: a session's connections, and answers carried to its client;
+* ``statements``, ``preparation``, ``routed``: every other way a text can take;
+* ``state``, ``executor``, ``retries``, ``relay``, ``reply``: a session's connections, and answers carried to its client;
 * ``transaction``, ``scatter``, ``gather``: work on several shards;
 * ``prepared``, ``prepared_commands``, ``execution``: the binary protocol's statements;
 * ``recall``: what a server would have said of the statement before;
-* ``streaming``: an open STREAM.
+* ``streams``, ``streaming``: STREAM, and one that is open.
 """

@@ -12,9 +12,9 @@ from proxy.answers.virtual import is_virtual
 from proxy.routing.planner import OneShard, qualifiers
 from proxy.sessions.catalog import Direct
 from proxy.sessions.execution import STALE, Execution
-from proxy.sessions.executor import is_repeatable, was_refused_undone
 from proxy.sessions.preparation import Step
 from proxy.sessions.recall import ASKS_BACK
+from proxy.sessions.retries import is_repeatable, was_refused_undone
 from proxy.wire.commands import query
 from proxy.wire.execute import with_types
 from sqlparse_ext.errors import StreamfromError

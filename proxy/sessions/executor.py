@@ -22,6 +22,7 @@ from proxy.backends.statement_ids import StatementKey
 from proxy.errors import BackendLost, BackendUnavailable
 from proxy.sessions.execution import STALE
 from proxy.sessions.relay import Relay
+from proxy.sessions.retries import is_repeatable, was_refused_undone
 from proxy.sessions.state import leaves_residue, must_stay, traits
 from proxy.sessions.transaction import ROLLS_BACK
 from proxy.wire.constants import Status
@@ -45,13 +46,10 @@ if TYPE_CHECKING:
     from proxy.wire.answer import Reader
     from proxy.wire.prepare import PrepareReader
     from proxy.wire.response import Relay as RelayScanner, Resequencer
-    from proxy.wire.resultset import Err, Ok, Tracker
+    from proxy.wire.resultset import Ok, Tracker
     from sqlparse_ext.statements import Shape
 
 
-# The server is alive and did nothing, because it is read-only or on its way down.
-_REFUSED_UNDONE: Final = frozenset({1053, 1836, 3032})
-_OPTION_PREVENTS: Final = 1290
 _RETRY_PAUSE_S: Final = 0.05
 _IN_TRANS: Final = int(Status.IN_TRANS)
 _CURSOR_EXISTS: Final = int(Status.CURSOR_EXISTS)
@@ -506,25 +504,3 @@ def _resolve(done: asyncio.Future[Relay], relay: Relay) -> None:
     # Cancelled when the client has left meanwhile.
     if not done.done():
         done.set_result(relay)
-
-
-def was_refused_undone(error: Err | None) -> bool:
-    """True when the server did nothing because it is read-only or shutting down."""
-    if error is None:
-        return False
-    if error.code == _OPTION_PREVENTS:
-        # 1290 names the option: --read-only, --super-read-only, but also --secure-file-priv.
-        return b"read-only" in error.message or b"read_only" in error.message
-    return error.code in _REFUSED_UNDONE
-
-
-def is_repeatable(shape: Shape) -> bool:
-    """True for statements that change nothing, not even by a function we know of."""
-    return shape.kind in {Kind.SELECT, Kind.SHOW, Kind.EXPLAIN} and not shape.uses & (
-        Uses.UNPARSED
-        | Uses.USER_VARIABLE
-        | Uses.ADVISORY_LOCK
-        | Uses.SETS_LAST_INSERT_ID
-        | Uses.LOCKING_READ
-        | Uses.INTO
-    )

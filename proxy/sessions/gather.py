@@ -17,7 +17,7 @@ from proxy.merge.groups import GroupsQuery
 from proxy.merge.rows import RowsQuery
 from proxy.merge.texts import Texts
 from proxy.merge.values import Comparison, Key, comparison_of, padding
-from proxy.sessions.executor import is_repeatable
+from proxy.sessions.retries import is_repeatable
 from proxy.wire.commands import query
 from proxy.wire.constants import FieldType, Status
 from proxy.wire.response import RowCollector

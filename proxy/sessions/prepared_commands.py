@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from proxy.sessions.guard import Guard
     from proxy.sessions.preparation import Preparation
     from proxy.sessions.reply import Reply
+    from proxy.sessions.routed import Routed
     from proxy.sessions.state import SessionState
     from proxy.sessions.statements import Statements
     from proxy.wire.commands import StmtExecute, StmtFetch, StmtSendLongData
@@ -95,6 +96,7 @@ class PreparedCommands:
         preparation: Preparation,
         registry: Registry,
         statements: Statements,
+        routed: Routed,
         table: PreparedTable,
         long_data_bytes_max: int,
     ) -> None:
@@ -104,6 +106,7 @@ class PreparedCommands:
         self._preparation = preparation
         self._registry = registry
         self._statements = statements
+        self._routed = routed
         self._table = table
         self._long_data_bytes_max = long_data_bytes_max
 
@@ -215,7 +218,7 @@ class PreparedCommands:
             await self._open_cursor(prepared, shard, execution, reply)
             return
         packet = Execution(prepared.key(self._state.settings), body, prepared.long_data)
-        await self._statements.routed(view, database, step, route, reply, packet)
+        await self._routed.run(view, database, step, route, reply, packet)
 
     async def _run_as_text(
         self, prepared: Prepared, command: StmtExecute, reply: Reply

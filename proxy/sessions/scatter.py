@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from proxy.errors import BackendError, BackendLost, BackendUnavailable, ProxyError
-from proxy.sessions.executor import was_refused_undone
+from proxy.sessions.retries import was_refused_undone
 from proxy.sessions.state import leaves_residue
 from proxy.sessions.transaction import ROLLS_BACK
 from proxy.wire.commands import query

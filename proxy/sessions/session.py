@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from proxy.answers.processlist import Process
+from proxy.config.file import Role
 from proxy.errors import (
     HostNotAllowed,
     InternalError,
@@ -27,16 +28,8 @@ from proxy.errors import (
     UnknownCommand,
     WireError,
 )
-from proxy.sessions.direct import DirectPath
-from proxy.sessions.executor import Executor
-from proxy.sessions.guard import Guard
-from proxy.sessions.preparation import Preparation
-from proxy.sessions.prepared import PreparedTable
-from proxy.sessions.prepared_commands import PreparedCommands
+from proxy.sessions.parts import Parts, assemble
 from proxy.sessions.reply import Reply
-from proxy.sessions.state import SessionState
-from proxy.sessions.statements import Statements
-from proxy.sessions.transaction import Branches, PendingEffects
 from proxy.wire import commands
 from proxy.wire.auth import Authenticated
 from proxy.wire.commands import parse_command
@@ -60,11 +53,12 @@ if TYPE_CHECKING:
     from proxy.backends.shard import ShardRuntime
     from proxy.config.file import User
     from proxy.net import Link
+    from proxy.sessions.direct import DirectPath
     from proxy.sessions.preparation import Step
     from proxy.sessions.relay import Relay
     from proxy.sessions.services import Services
+    from proxy.sessions.state import SessionState
     from proxy.wire.server_connection import Event
-    from sqlparse_ext.messages import Effect
 
 
 log = structlog.get_logger()
@@ -100,13 +94,9 @@ class Session:
         self._loop = asyncio.get_running_loop()
         self._log = log.bind(connection=connection_id)
         self._wire: ServerConnection
+        self._parts: Parts
         self._state: SessionState
-        self._executor: Executor
-        self._statements: Statements
-        self._preparation: Preparation
         self._direct: DirectPath
-        self._prepared: PreparedCommands
-        self._table: PreparedTable
         self._current: CommandReceived
         self._takes_hot_path = False
         self._reply: Reply
@@ -168,7 +158,7 @@ class Session:
             if type(event) is CommandReceived:
                 self._command(event)
             elif type(event) is InfileData:
-                self._executor.file(event.payload)
+                self._parts.executor.file(event.payload)
             else:
                 self._login_event(event)
         answer = self._wire.data_to_send()
@@ -179,8 +169,8 @@ class Session:
         """Go on after the client caught up."""
         if self.user is None:
             return
-        self._executor.client_writable()
-        stream = self._statements.stream
+        self._parts.executor.client_writable()
+        stream = self._parts.streams.current
         if stream is not None and stream.resume():
             self._services.registry.ready(stream)
 
@@ -194,7 +184,7 @@ class Session:
             return
         self._log.info("session closed")
         # Backends first: their readers must not find a task to wake that is being cancelled.
-        self._executor.forget()
+        self._parts.executor.forget()
         if self._task is not None:
             self._task.cancel()
 
@@ -225,70 +215,34 @@ class Session:
     def _logged_in(self, name: str) -> None:
         """Make the session of a login, or of COM_CHANGE_USER, which makes a new one."""
         if self.user is not None:
-            self._executor.forget()
+            self._parts.executor.forget()
         services = self._services
         login = self._wire.login
         assert login is not None
         user = services.users[name]
-        state = SessionState(self._wire.capabilities, services.charset_settings(login.charset))
-        effects = PendingEffects(self._publish)
-        branches = Branches(
-            state,
-            effects,
-            may_span_shards=services.config.transaction_mode != "single",
-        )
-        executor = Executor(
-            state,
+        parts = assemble(
+            services,
             self._link,
-            branches,
-            failover_buffer_s=services.config.failover_buffer_s,
-            spawn=services.spawn,
-        )
-        executor.on_file = self._wire.expect_infile
-        guard = Guard(user, self._link.peer)
-        preparation = Preparation(
-            state, guard, services.catalog, services.registry, services.cache, services.clock
-        )
-        table = PreparedTable()
-        direct = DirectPath(preparation, executor, services.registry, self._link, table)
-        statements = Statements(
-            connection_id=self.connection_id,
-            guard=guard,
-            link=self._link,
-            state=state,
-            executor=executor,
-            preparation=preparation,
-            catalog=services.catalog,
-            registry=services.registry,
+            self._wire,
+            user,
+            self.connection_id,
             kill=self._kill,
             processes=self._processes,
         )
-        prepared = PreparedCommands(
-            state=state,
-            guard=guard,
-            executor=executor,
-            preparation=preparation,
-            registry=services.registry,
-            statements=statements,
-            table=table,
-            long_data_bytes_max=services.config.max_allowed_packet_bytes,
-        )
         if login.database:
             try:
-                preparation.use(login.database)
+                parts.preparation.use(login.database)
             except StreamfromError as error:
                 self._wire.refuse(error)
                 self._link.write(self._wire.data_to_send())
                 self._link.close()
                 return
         self.user = user
-        self._state, self._executor, self._statements = state, executor, statements
-        self._preparation, self._direct = preparation, direct
-        self._prepared, self._table = prepared, table
-        self._takes_hot_path = not guard.reads_only
+        self._parts, self._state, self._direct = parts, parts.state, parts.direct
+        self._takes_hot_path = user.role is not Role.READONLY
         self._cancel_login_deadline()
         self._log.info("session opened", user=name, host=self._link.peer)
-        self._wire.accept(status=state.status)
+        self._wire.accept(status=parts.state.status)
         self._link.write(self._wire.data_to_send())
         # Commands that came in the same segment as the login.
         self.received(b"")
@@ -309,7 +263,7 @@ class Session:
         if not self._is_busy:
             self._begin(command)
             return
-        if self._statements.stream is not None and command.payload[:1] == b"\x01":
+        if self._parts.streams.current is not None and command.payload[:1] == b"\x01":
             # COM_QUIT in the middle of a stream: the client is done with both.
             self._link.close()
             return
@@ -340,9 +294,9 @@ class Session:
         try:
             match parse_command(payload):
                 case commands.StmtClose(statement_id):
-                    self._prepared.close(statement_id)
+                    self._parts.prepared.close(statement_id)
                 case commands.StmtSendLongData() as command:
-                    self._prepared.send_long_data(command)
+                    self._parts.prepared.send_long_data(command)
                 case _:
                     pass
         except WireError as error:
@@ -401,17 +355,17 @@ class Session:
         reply = self._reply
         match parse_command(command.payload):
             case commands.Query(sql):
-                await self._statements.run(sql, reply)
+                await self._parts.statements.run(sql, reply)
             case commands.Quit():
                 self._link.close()
             case commands.Ping():
                 reply.ok()
             case commands.InitDb(name):
-                self._preparation.use(name.decode("utf-8", "replace"))
+                self._parts.preparation.use(name.decode("utf-8", "replace"))
                 reply.ok()
             case commands.ResetConnection():
-                self._table.clear()
-                self._executor.forget()
+                self._parts.table.clear()
+                self._parts.executor.forget()
                 self._state.reset()
                 reply.ok()
             case commands.SetOption(multi_statements):
@@ -425,15 +379,15 @@ class Session:
                 self._kill(connection_id, query_only=False)
                 reply.ok()
             case commands.FieldList():
-                await self._statements.field_list(command.payload, reply)
+                await self._parts.statements.field_list(command.payload, reply)
             case commands.StmtPrepare(sql):
-                await self._prepared.prepare(sql, reply)
+                await self._parts.prepared.prepare(sql, reply)
             case commands.StmtExecute() as execute:
-                await self._prepared.execute(execute, reply)
+                await self._parts.prepared.execute(execute, reply)
             case commands.StmtFetch() as fetch:
-                await self._prepared.fetch(fetch, reply)
+                await self._parts.prepared.fetch(fetch, reply)
             case commands.StmtReset(statement_id):
-                self._prepared.reset(statement_id)
+                self._parts.prepared.reset(statement_id)
                 reply.ok()
             case _:
                 raise UnknownCommand
@@ -455,11 +409,11 @@ class Session:
         """Stop what is running: a stream ends with *error*, a statement with its server's own."""
         if self.user is None:
             return
-        stream = self._statements.stream
+        stream = self._parts.streams.current
         if stream is not None:
             stream.end(error)
         else:
-            self._executor.interrupt()
+            self._parts.executor.interrupt()
 
     def shut_down(self, error: StreamfromError) -> None:
         """End the session soon: a stream with *error*, a statement when it is done, else now."""
@@ -477,7 +431,7 @@ class Session:
     @property
     def is_streaming(self) -> bool:
         """True while a STREAM is open."""
-        return self.user is not None and self._statements.stream is not None
+        return self.user is not None and self._parts.streams.current is not None
 
     def _kill(self, connection_id: int, *, query_only: bool) -> None:
         other = self._services.sessions.get(connection_id)
@@ -494,7 +448,7 @@ class Session:
         """Return this session's line in SHOW PROCESSLIST, None before it has logged in."""
         if self.user is None:
             return None
-        view = self._preparation.view
+        view = self._parts.preparation.view
         command, state, info = "Sleep", "", None
         if self._is_busy:
             payload = self._current.payload
@@ -516,9 +470,6 @@ class Session:
         """Return the sessions of the same user."""
         own = (peer for peer in self._services.sessions.values() if peer.user is self.user)
         return [process for peer in own if (process := peer.process()) is not None]
-
-    def _publish(self, shard: ShardRuntime, table: str, effects: list[Effect]) -> None:
-        self._services.registry.committed(shard.keyspace, shard.name, table, effects)
 
     def _statistics(self) -> bytes:
         services = self._services

@@ -9,28 +9,21 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from engine.store import columns_query
 from proxy.answers.processlist import COLUMNS, is_processlist, rows
 from proxy.answers.show_vschema import is_show_vschema, show_vschema
 from proxy.answers.virtual import answer, is_virtual
 from proxy.errors import (
-    BackendLost,
-    BackendUnavailable,
     EmptyQuery,
     LocalDataDisabled,
     NoDatabaseSelected,
     NoSuchThread,
     ProxyError,
 )
-from proxy.routing.planner import Concatenate, Everywhere, Merge, OneShard, WriteParts
-from proxy.sessions.gather import gather
 from proxy.sessions.preparation import Step
 from proxy.sessions.recall import ASKS_BACK, AnswerHere, Recall, warnings_answer
 from proxy.sessions.reply import Reply
-from proxy.sessions.scatter import run_everywhere, write_parts
+from proxy.sessions.scatter import run_everywhere
 from proxy.sessions.state import Transaction, sets_collation, sets_untracked
-from proxy.sessions.streaming import Stream
-from proxy.wire.binary_rows import BinaryRows
 from proxy.wire.commands import query
 from proxy.wire.constants import Capability
 from proxy.wire.framing import frame
@@ -46,20 +39,17 @@ from sqlparse_ext.statements import KillBy, KillScope, Kind, SetKind, Statement,
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from engine.message_table import MessageTable
     from engine.registry import Registry
     from proxy.answers.processlist import Process
     from proxy.backends.shard import ShardRuntime
-    from proxy.net import Link
-    from proxy.routing.planner import Route
-    from proxy.sessions.catalog import Catalog, View
-    from proxy.sessions.execution import Packet
+    from proxy.sessions.catalog import Catalog
     from proxy.sessions.executor import Executor
     from proxy.sessions.guard import Guard
     from proxy.sessions.preparation import Preparation
+    from proxy.sessions.routed import Routed
     from proxy.sessions.state import SessionState
+    from proxy.sessions.streams import Streams
     from proxy.wire.resultset import Column
-    from sqlparse_ext.messages import Effect
     from sqlparse_ext.statements import Shape
 
 
@@ -87,34 +77,31 @@ class Kill(Protocol):
 
 
 class Statements:
-    """The statements of one session.
-
-    Attributes:
-        stream: the STREAM that is open, if any.
-    """
+    """The statements of one session."""
 
     def __init__(
         self,
         *,
         connection_id: int,
         guard: Guard,
-        link: Link,
         state: SessionState,
         executor: Executor,
         preparation: Preparation,
+        routed: Routed,
+        streams: Streams,
         catalog: Catalog,
         registry: Registry,
         kill: Kill,
         processes: Callable[[], list[Process]],
     ) -> None:
-        self.stream: Stream | None = None
         self._connection_id = connection_id
         self._guard = guard
-        self._link = link
         self._state = state
         self._executor = executor
         self._branches = executor.branches
         self._preparation = preparation
+        self._routed = routed
+        self._streams = streams
         self._catalog = catalog
         self._registry = registry
         self._kill = kill
@@ -164,116 +151,15 @@ class Statements:
         ):
             raise LocalDataDisabled
         if not step.statement.shape.uses & ASKS_BACK:
-            return await self.routed(view, place.database, step, route, reply)
+            return await self._routed.run(view, place.database, step, route, reply)
         packet = Recall(self._state, step.statement)
         try:
-            return await self.routed(view, place.database, step, route, reply, packet)
+            return await self._routed.run(view, place.database, step, route, reply, packet)
         except AnswerHere as asked:
             definitions, payloads = warnings_answer(step.statement, asked.left)
         reply.head(definitions)
         reply.more_rows(payloads)
         reply.end_of_rows()
-        return True
-
-    async def routed(
-        self,
-        view: View,
-        database: str | None,
-        step: Step,
-        route: Route,
-        reply: Reply,
-        packet: Packet | None = None,
-    ) -> bool:
-        """Run a statement where *route* says; False when its answer is an error.
-
-        packet: what a shard that answers the client is sent, in place of the text.
-        """
-        match route:
-            case OneShard(shard):
-                return await self._on_shard(view.runtime(shard), database, step, reply, packet)
-            case Concatenate(shards):
-                runtimes = [view.runtime(shard) for shard in shards]
-                return await self._concatenate(runtimes, database, step, reply, packet)
-            case Merge(shards):
-                return await gather(
-                    self._executor,
-                    self._link,
-                    database,
-                    [view.runtime(shard) for shard in shards],
-                    step.statement,
-                    route,
-                    reply,
-                )
-            case WriteParts(parts):
-                own = step.statement.sql
-                pieces = [(view.runtime(shard), sql or own) for shard, sql in parts]
-                result = await write_parts(
-                    self._executor, self._state, database, pieces, step.statement.shape
-                )
-                if step.effect is not None:
-                    for runtime, sql in pieces:
-                        effect = self._effect_of_part(view, step.effect, sql)
-                        self._executor.branches.happened(runtime, step.table, effect)
-                reply.ok(
-                    affected_rows=result.affected_rows,
-                    last_insert_id=result.last_insert_id,
-                    warnings=result.warnings,
-                    info=result.info,
-                )
-                return True
-            case Everywhere():
-                raise Unsupported(f"{step.statement.shape.verb} in a sharded keyspace")
-
-    def _effect_of_part(self, view: View, effect: Effect, sql: bytes) -> Effect:
-        """Return what the part *sql* of a write with *effect* does on its shard.
-
-        A shard must hear of its own rows only, and looks for no others.
-        """
-        if effect.ids is None:
-            return effect
-        part = self._preparation.step(view, self._preparation.parse(sql))
-        return part.effect or effect
-
-    async def _on_shard(
-        self,
-        shard: ShardRuntime,
-        database: str | None,
-        step: Step,
-        reply: Reply,
-        packet: Packet | None = None,
-    ) -> bool:
-        sent = packet or query(step.statement.sql)
-        scanner = await self._executor.relay_on(
-            shard, database, sent, step.statement.shape, reply
-        )
-        if scanner.error is not None:
-            return False
-        if step.effect is not None:
-            insert_id = scanner.ok.last_insert_id if scanner.ok else 0
-            self._branches.happened(shard, step.table, step.effect, insert_id)
-        return True
-
-    async def _concatenate(
-        self,
-        shards: list[ShardRuntime],
-        database: str | None,
-        step: Step,
-        reply: Reply,
-        packet: Packet | None,
-    ) -> bool:
-        sent = packet or query(step.statement.sql)
-        for index, shard in enumerate(shards):
-            scanner = await self._executor.relay_on(
-                shard,
-                database,
-                sent,
-                step.statement.shape,
-                reply,
-                columns=index == 0,
-                final=index == len(shards) - 1,
-            )
-            if scanner.error is not None:
-                return False
         return True
 
     async def _ddl(self, statement: Statement, reply: Reply) -> bool:
@@ -290,6 +176,9 @@ class Statements:
         await self._registry.reload(view.keyspace.name)
         reply.ok(affected_rows=result.affected_rows, warnings=result.warnings, info=result.info)
         return True
+
+    async def _stream(self, statement: Statement, reply: Reply) -> bool:
+        return await self._streams.run(statement, reply)
 
     # --- the session's own statements -----------------------------------------------------
 
@@ -324,7 +213,7 @@ class Statements:
         shards.sort(key=lambda s: (s not in self._branches.held, s.trouble is not None))
         if sets_collation(shape):
             return await self._set_collation(shards[0], statement, reply)
-        return await self._on_shard(
+        return await self._routed.on_shard(
             shards[0], self._preparation.database, Step(statement), reply
         )
 
@@ -373,7 +262,7 @@ class Statements:
             await self._branches.commit()
         self._state.transaction = None
         if not view.is_sharded:
-            ok = await self._on_shard(
+            ok = await self._routed.on_shard(
                 view.runtimes[0], self._preparation.database, Step(statement), reply
             )
             if ok:
@@ -400,7 +289,7 @@ class Statements:
         if len(branches) == 1 and not branches[0][1].is_closed and not is_broken:
             # One server, its own transaction: AND CHAIN, RELEASE and all.
             shard, backend = branches[0]
-            return await self._on_shard(shard, backend.database, Step(statement), reply)
+            return await self._routed.on_shard(shard, backend.database, Step(statement), reply)
         if statement.shape.options & {"CHAIN", "RELEASE"}:
             raise Unsupported(
                 f"{statement.shape.verb} AND CHAIN or RELEASE over several shards"
@@ -473,8 +362,7 @@ class Statements:
             return list(map(column_definition, columns))
         if shape.stream is None:
             return []
-        view, table = self._preparation.stream_source(shape.stream.table)
-        return await self._definitions(view, table, table.project(shape.stream.columns), shape)
+        return await self._streams.definitions(statement)
 
     async def field_list(self, payload: bytes, reply: Reply) -> None:
         """Answer COM_FIELD_LIST: the columns of a table, from the first shard."""
@@ -489,71 +377,6 @@ class Statements:
             reply,
             answer=Answer.ROWS,
         )
-
-    # --- STREAM ---------------------------------------------------------------------------
-
-    async def _stream(self, statement: Statement, reply: Reply) -> bool:
-        shape = statement.shape.stream
-        assert shape is not None
-        view, table = self._preparation.stream_source(shape.table)
-        columns = table.project(shape.columns)
-        definitions = await self._definitions(view, table, columns, statement.shape)
-        reply.head(definitions)
-        stream = Stream(
-            self._link,
-            shards=frozenset(shard.name for shard in view.shards) if view.is_narrowed else None,
-            columns=columns,
-            sequence=reply.sequence,
-            encode=BinaryRows(definitions).from_text if reply.binary else None,
-        )
-        self.stream = stream
-        try:
-            self._registry.attach(stream, view.keyspace.name, table.name)
-            error = await stream.ended
-        finally:
-            self.stream = None
-            self._registry.detach(stream, stream.close())
-            reply.sequence = stream.sequence
-        raise error
-
-    async def _definitions(
-        self, view: View, table: MessageTable, columns: tuple[str, ...], shape: Shape
-    ) -> list[bytes]:
-        """Return the column definitions of a stream, from any shard that answers.
-
-        Where none does it waits, as any statement outside a transaction.
-        """
-        deadline = self._executor.deadline()
-        failure: BackendUnavailable | BackendLost | None = None
-        while True:
-            for shard in view.runtimes:
-                try:
-                    return await self._definitions_at(shard, view, table, columns, shape)
-                except (BackendUnavailable, BackendLost) as error:
-                    failure = error
-            if self._branches.open or not await view.runtimes[0].wait_available(deadline):
-                assert failure is not None
-                raise failure
-
-    async def _definitions_at(
-        self,
-        shard: ShardRuntime,
-        view: View,
-        table: MessageTable,
-        columns: tuple[str, ...],
-        shape: Shape,
-    ) -> list[bytes]:
-        backend = await self._executor.take(shard, view.database, shape)
-        packets = [query(columns_query(table, columns))]
-        if not backend.in_transaction:
-            # Without autocommit even this opens a transaction, and an endless one
-            # would stand in the way of every ALTER and of the server's own purge.
-            packets.append(query(b"ROLLBACK"))
-        try:
-            answer, *_ = await self._executor.run(shard, backend, packets)
-        finally:
-            self._executor.give_back(shard, backend)
-        return answer.columns
 
 
 def several(second: bytes) -> str:

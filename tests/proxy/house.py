@@ -278,3 +278,12 @@ def add_message_table(
 def claimed(ident: int, message: bytes) -> tuple[bytes, ...]:
     """Return a row as a claim reads it: epoch, time_next, id, and the streamed columns."""
     return b"0", b"0", b"%d" % ident, b"%d" % ident, message
+
+
+def said(server):
+    """What the server heard, without what sets a connection up."""
+    return [
+        text
+        for text in server.heard
+        if not text.startswith(("SET @@session", "INIT_DB", "RESET", "QUIT"))
+    ]

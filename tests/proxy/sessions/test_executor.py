@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from proxy.errors import BackendError, BackendLost, BackendUnavailable, PoolTimeout, SessionLost
-from proxy.sessions.executor import is_repeatable, was_refused_undone
 from proxy.sessions.reply import Reply
 from proxy.wire.commands import query
 from proxy.wire.constants import Status, TrackerKind
-from proxy.wire.resultset import Err, Tracker
+from proxy.wire.resultset import Tracker
 from tests.proxy.fake_server import (
     Error,
     HangUp,
@@ -360,20 +359,6 @@ async def test_reads_that_leave_something_are_no_reads(server, desk, sql):
     assert server.heard.count(sql) == 1
 
 
-@pytest.mark.parametrize(
-    ("kind", "expected"),
-    [
-        ("SELECT 1", True),
-        ("SHOW TABLES", True),
-        ("EXPLAIN SELECT 1", True),
-        ("UPDATE t SET a = 1", False),
-        ("SELECT (", False),
-    ],
-)
-def test_only_what_changes_nothing_may_be_repeated(kind, expected):
-    assert is_repeatable(shape(kind)) is expected
-
-
 async def test_a_read_is_not_repeated_once_the_client_has_seen_some_of_it(server, desk):
     server.once("FROM t", HangUp(BIG, 1_000_000))
     with pytest.raises(BackendLost):
@@ -468,20 +453,6 @@ async def test_inside_a_transaction_a_refusal_is_passed_on_at_once(server, desk)
     await desk.run("BEGIN")
     server.once("INSERT INTO", READ_ONLY)
     assert (await desk.run("INSERT INTO t VALUES (1)")).code == 1290
-
-
-@pytest.mark.parametrize(
-    ("error", "expected"),
-    [
-        (None, False),
-        (Err(1064, "42000", b"read-only"), False),
-        (Err(1290, "HY000", b"--skip-grant-tables"), False),
-        (Err(1290, "HY000", b"--read-only"), True),
-        (Err(1053, "08S01", b""), True),
-    ],
-)
-def test_what_a_server_refused_without_doing_anything(error, expected):
-    assert was_refused_undone(error) is expected
 
 
 # --- KILL and the end ------------------------------------------------------------------

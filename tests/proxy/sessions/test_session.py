@@ -347,12 +347,12 @@ async def test_a_fault_of_ours_is_an_internal_error_and_logged_once(server, hous
     def fail(*_):
         raise KeyError("a fault of ours")
 
-    monkeypatch.setattr(session._executor, "settle", fail)
-    monkeypatch.setattr(session._preparation, "place", fail)
+    monkeypatch.setattr(session._parts.executor, "settle", fail)
+    monkeypatch.setattr(session._parts.preparation, "place", fail)
     with structlog.testing.capture_logs() as logs:
         direct = await client.query("SELECT 1")
         monkeypatch.undo()
-        monkeypatch.setattr(session._preparation, "place", fail)
+        monkeypatch.setattr(session._parts.preparation, "place", fail)
         long_way = await client.query("SHOW TABLES FROM x")
     for result in (direct, long_way):
         assert result.code == 1105
@@ -568,7 +568,7 @@ async def test_a_command_sent_ahead_waits_for_the_streams_end(streaming):
 
 async def sent(session, number):
     """Wait until a stream has written so many rows behind its four packets of columns."""
-    await until(lambda: session._statements.stream.sequence == (number + 4) % 256)
+    await until(lambda: session._parts.streams.current.sequence == (number + 4) % 256)
 
 
 async def test_a_stream_that_has_caught_up_gets_the_next_batch(server, streaming):

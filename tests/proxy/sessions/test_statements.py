@@ -3,88 +3,9 @@ import asyncio
 import pytest
 
 from proxy.wire.constants import Status
-from tests.proxy.fake_client import MODERN, OLD, Refused
-from tests.proxy.fake_server import Error, HangUp, Ok, Rows, rows_of, until
-from tests.proxy.house import add_message_table, claimed, running_proxy
+from tests.proxy.fake_server import Error, HangUp, Ok, Rows, until
+from tests.proxy.house import add_message_table, claimed, running_proxy, said
 from tests.proxy.keyspaces import HIGH
-
-
-@pytest.fixture
-async def house(server, other_server):
-    async with running_proxy(server, other_server) as made:
-        yield made
-
-
-@pytest.fixture
-async def client(house):
-    return await house.client("commerce")
-
-
-def said(server):
-    """What the server heard, without what sets a connection up."""
-    return [
-        text
-        for text in server.heard
-        if not text.startswith(("SET @@session", "INIT_DB", "RESET", "QUIT"))
-    ]
-
-
-# --- rows ------------------------------------------------------------------------------
-
-
-async def test_a_multi_row_insert_is_split_and_counted_as_one(server, other_server, client):
-    result = await client.query(
-        f"INSERT INTO t (id, a) VALUES (1, 'x'), ({HIGH}, 'y'), (2, 'z')"
-    )
-    assert result.ok is not None
-    assert result.ok.affected_rows == 2  # one for each part, says the fake
-    assert said(server)[1] == "INSERT INTO t (id, a) VALUES (1, 'x'),(2, 'z')"
-    assert said(other_server)[1] == f"INSERT INTO t (id, a) VALUES ({HIGH}, 'y')"
-
-
-@pytest.mark.parametrize("capabilities", [MODERN, OLD])
-async def test_a_scattered_select_is_one_result(server, other_server, house, capabilities):
-    server.on("FROM t", rows_of(1, 2))
-    other_server.on("FROM t", rows_of(8, 9))
-    client = await house.client("commerce", capabilities=capabilities)
-    client.send("SELECT id FROM t; SELECT 1")
-    first, second = await client.answer()
-    assert first.values == [b"1", b"2", b"8", b"9"]
-    assert second.values == [b"1"]
-
-
-async def test_a_scattered_select_that_one_shard_refuses_ends_in_its_error(
-    server, other_server, client
-):
-    server.on("FROM t", rows_of(1))
-    other_server.on("FROM t", Error(1146, "Table 'shop.t' doesn't exist", "42S02"))
-    result = await client.query("SELECT id FROM t")
-    assert (result.values, result.code) == ([b"1"], 1146)
-    assert (await client.query("SELECT 1")).values == [b"1"]
-
-
-async def test_a_scattered_select_whose_later_shard_is_lost_is_finished_all_the_same(
-    server, other_server, client
-):
-    server.on("FROM t", rows_of(1))
-    other_server.once("FROM t", HangUp())
-    other_server.on("FROM t", rows_of(9))
-    assert (await client.query("SELECT id FROM t")).values == [b"1", b"9"]
-
-
-async def test_what_cannot_be_answered_exactly_is_refused(client):
-    result = await client.query("SELECT GROUP_CONCAT(a) FROM t")
-    assert (result.code, result.message) == (
-        1235,
-        "unsupported: GROUP_CONCAT over several shards",
-    )
-
-
-async def test_a_narrowed_target_is_one_server(server, other_server, client):
-    assert (await client.query("USE `commerce:80-`")).error is None
-    assert (await client.query("SELECT COUNT(*) FROM t")).values == [b"1"]
-    assert said(server) == []
-    assert said(other_server) == ["SELECT COUNT(*) FROM t"]
 
 
 async def test_a_qualified_statement_runs_under_the_real_name_in_its_own_database(
@@ -349,14 +270,6 @@ async def test_show_and_kill_are_answered_here(server, client):
 # --- messages --------------------------------------------------------------------------
 
 
-@pytest.fixture
-async def messages(server, other_server):
-    for each in (server, other_server):
-        add_message_table(each)
-    async with running_proxy(server, other_server) as made:
-        yield made
-
-
 async def test_an_ack_is_completed_on_the_hot_path_and_the_long_one(server, messages):
     client = await messages.client("commerce")
     for number in (1, 2, 3):
@@ -397,75 +310,6 @@ async def test_a_rollback_wakes_nobody(server, messages):
     assert not any("SKIP LOCKED" in text for text in server.heard)
 
 
-@pytest.mark.parametrize(
-    ("database", "sql", "code"),
-    [
-        ("commerce", "STREAM * FROM t", 1146),
-        ("commerce", "STREAM nothing FROM msg", 1054),
-        ("commerce", "STREAM * FROM", 1064),
-        ("commerce", "STREAM * FROM nowhere.msg", 1049),
-        (None, "STREAM * FROM msg", 1046),
-    ],
-)
-async def test_what_cannot_be_streamed_is_an_error_at_once(messages, database, sql, code):
-    client = await messages.client(database)
-    assert (await client.query(sql)).code == code
-    assert (await client.query("SELECT 1")).values == [b"1"]
-
-
-async def test_a_stream_leaves_no_connection_and_no_transaction_open(server, messages):
-    client = await messages.client()
-    await client.query("SET autocommit = 0")
-    client.send("STREAM id, message FROM msg")
-    assert await client.head() == 2
-    assert messages.app._shards["plain", "-"].pool.lent == 0
-    assert not any(connection.in_transaction for connection in server.relays)
-
-
-async def test_the_columns_of_a_stream_come_from_any_shard_that_answers(
-    server, other_server, messages
-):
-    server.stop()
-    client = await messages.client("commerce")
-    client.send("STREAM * FROM msg")
-    assert await client.head() == 2
-    assert any("WHERE 1 = 0" in text for text in other_server.heard)
-
-
-async def test_a_stream_waits_for_a_shard_that_restarts(server, messages):
-    client = await messages.client("plain")
-    server.stop()
-    client.send("STREAM * FROM msg")
-    await until(lambda: messages.app._shards["plain", "-"].trouble is not None)
-    await server.start()
-    assert await client.head() == 2
-
-
-async def test_a_stream_whose_columns_nobody_tells_is_an_error(server, other_server, messages):
-    client = await messages.client("commerce")
-    server.on(" WHERE 1 = 0", Error(1142, "SELECT command denied", "42000"))
-    assert (await client.query("STREAM * FROM msg")).code == 1142
-    server.stop()
-    other_server.once(" WHERE 1 = 0", HangUp())
-    assert (await client.query("STREAM * FROM msg")).code == 1105
-    assert (await client.query("USE `commerce:80-`")).error is None
-    client.send("STREAM * FROM msg")
-    assert await client.head() == 2
-
-
-async def test_a_dropped_table_ends_its_streams_with_a_clear_error(server, messages):
-    reader = await messages.client()
-    reader.send("STREAM * FROM msg")
-    await reader.head()
-    server.on("information_schema.tables", Rows(("table_name", "table_comment")))
-    writer = await messages.client()
-    await writer.query("DROP TABLE msg")
-    with pytest.raises(Refused) as ended:
-        await reader.row()
-    assert ended.value.error.code == 1146
-    assert b"was dropped; its streams end" in ended.value.error.message
-
-
 async def test_a_broken_message_table_hurts_only_itself(server):
     add_message_table(server, comment="vitess_message,vt_ack_wait=0")
     async with running_proxy(server) as house:
@@ -479,22 +323,6 @@ async def test_a_broken_message_table_hurts_only_itself(server):
                 result = await client.query(sql)
                 assert result.message.startswith("message table 'msg' failed to load: ")
         assert (await client.query("SELECT * FROM t")).values == [b"1"]
-
-
-async def test_a_stream_outlives_a_restart_of_its_server(server, messages):
-    reader = await messages.client()
-    reader.send("STREAM * FROM msg")
-    await reader.head()
-    shard = messages.app._shards["plain", "-"]
-    server.stop()
-    shard.suspect()
-    await until(lambda: shard.trouble is not None)
-    await server.start()
-    await until(lambda: shard.trouble is None)
-    server.once("FOR UPDATE SKIP LOCKED", Rows(tuple("abcde"), (claimed(5, b"m"),)))
-    writer = await messages.client()
-    await writer.query("INSERT INTO msg (id, message) VALUES (5, 'a')")
-    assert (await reader.row())[0] == b"5"
 
 
 async def test_a_generated_id_is_claimed_without_a_poll(server, messages):

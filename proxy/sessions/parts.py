@@ -1,0 +1,114 @@
+"""What a session consists of once somebody has logged in.
+
+A login makes all of it, and COM_CHANGE_USER makes it anew: nothing of the user before is left.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from proxy.sessions.direct import DirectPath
+from proxy.sessions.executor import Executor
+from proxy.sessions.guard import Guard
+from proxy.sessions.preparation import Preparation
+from proxy.sessions.prepared import PreparedTable
+from proxy.sessions.prepared_commands import PreparedCommands
+from proxy.sessions.routed import Routed
+from proxy.sessions.state import SessionState
+from proxy.sessions.statements import Kill, Statements
+from proxy.sessions.streams import Streams
+from proxy.sessions.transaction import Branches, PendingEffects
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from proxy.answers.processlist import Process
+    from proxy.backends.shard import ShardRuntime
+    from proxy.config.file import User
+    from proxy.net import Link
+    from proxy.sessions.services import Services
+    from proxy.wire.server_connection import ServerConnection
+    from sqlparse_ext.messages import Effect
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The parts of one logged-in session, each named after its module."""
+
+    state: SessionState
+    executor: Executor
+    preparation: Preparation
+    direct: DirectPath
+    statements: Statements
+    streams: Streams
+    prepared: PreparedCommands
+    table: PreparedTable
+
+
+def assemble(
+    services: Services,
+    link: Link,
+    wire: ServerConnection,
+    user: User,
+    connection_id: int,
+    *,
+    kill: Kill,
+    processes: Callable[[], list[Process]],
+) -> Parts:
+    """Return the parts of a session of *user*, whose login *wire* has seen."""
+
+    def publish(shard: ShardRuntime, table: str, effects: list[Effect]) -> None:
+        services.registry.committed(shard.keyspace, shard.name, table, effects)
+
+    login = wire.login
+    assert login is not None
+    state = SessionState(wire.capabilities, services.charset_settings(login.charset))
+    executor = Executor(
+        state,
+        link,
+        Branches(
+            state,
+            PendingEffects(publish),
+            may_span_shards=services.config.transaction_mode != "single",
+        ),
+        failover_buffer_s=services.config.failover_buffer_s,
+        spawn=services.spawn,
+    )
+    executor.on_file = wire.expect_infile
+    guard = Guard(user, link.peer)
+    preparation = Preparation(
+        state, guard, services.catalog, services.registry, services.cache, services.clock
+    )
+    routed = Routed(link=link, state=state, executor=executor, preparation=preparation)
+    streams = Streams(
+        link=link, executor=executor, preparation=preparation, registry=services.registry
+    )
+    statements = Statements(
+        connection_id=connection_id,
+        guard=guard,
+        state=state,
+        executor=executor,
+        preparation=preparation,
+        routed=routed,
+        streams=streams,
+        catalog=services.catalog,
+        registry=services.registry,
+        kill=kill,
+        processes=processes,
+    )
+    table = PreparedTable()
+    prepared = PreparedCommands(
+        state=state,
+        guard=guard,
+        executor=executor,
+        preparation=preparation,
+        registry=services.registry,
+        statements=statements,
+        routed=routed,
+        table=table,
+        long_data_bytes_max=services.config.max_allowed_packet_bytes,
+    )
+    direct = DirectPath(preparation, executor, services.registry, link, table)
+    return Parts(state, executor, preparation, direct, statements, streams, prepared, table)

@@ -1,0 +1,61 @@
+import pytest
+
+from tests.proxy.fake_client import MODERN, OLD
+from tests.proxy.fake_server import Error, HangUp, rows_of
+from tests.proxy.house import said
+from tests.proxy.keyspaces import HIGH
+
+
+async def test_a_multi_row_insert_is_split_and_counted_as_one(server, other_server, client):
+    result = await client.query(
+        f"INSERT INTO t (id, a) VALUES (1, 'x'), ({HIGH}, 'y'), (2, 'z')"
+    )
+    assert result.ok is not None
+    assert result.ok.affected_rows == 2  # one for each part, says the fake
+    assert said(server)[1] == "INSERT INTO t (id, a) VALUES (1, 'x'),(2, 'z')"
+    assert said(other_server)[1] == f"INSERT INTO t (id, a) VALUES ({HIGH}, 'y')"
+
+
+@pytest.mark.parametrize("capabilities", [MODERN, OLD])
+async def test_a_scattered_select_is_one_result(server, other_server, house, capabilities):
+    server.on("FROM t", rows_of(1, 2))
+    other_server.on("FROM t", rows_of(8, 9))
+    client = await house.client("commerce", capabilities=capabilities)
+    client.send("SELECT id FROM t; SELECT 1")
+    first, second = await client.answer()
+    assert first.values == [b"1", b"2", b"8", b"9"]
+    assert second.values == [b"1"]
+
+
+async def test_a_scattered_select_that_one_shard_refuses_ends_in_its_error(
+    server, other_server, client
+):
+    server.on("FROM t", rows_of(1))
+    other_server.on("FROM t", Error(1146, "Table 'shop.t' doesn't exist", "42S02"))
+    result = await client.query("SELECT id FROM t")
+    assert (result.values, result.code) == ([b"1"], 1146)
+    assert (await client.query("SELECT 1")).values == [b"1"]
+
+
+async def test_a_scattered_select_whose_later_shard_is_lost_is_finished_all_the_same(
+    server, other_server, client
+):
+    server.on("FROM t", rows_of(1))
+    other_server.once("FROM t", HangUp())
+    other_server.on("FROM t", rows_of(9))
+    assert (await client.query("SELECT id FROM t")).values == [b"1", b"9"]
+
+
+async def test_what_cannot_be_answered_exactly_is_refused(client):
+    result = await client.query("SELECT GROUP_CONCAT(a) FROM t")
+    assert (result.code, result.message) == (
+        1235,
+        "unsupported: GROUP_CONCAT over several shards",
+    )
+
+
+async def test_a_narrowed_target_is_one_server(server, other_server, client):
+    assert (await client.query("USE `commerce:80-`")).error is None
+    assert (await client.query("SELECT COUNT(*) FROM t")).values == [b"1"]
+    assert said(server) == []
+    assert said(other_server) == ["SELECT COUNT(*) FROM t"]
