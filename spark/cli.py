@@ -3,79 +3,119 @@
 import argparse
 import os
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pymysql.err import MySQLError
 
 from spark.endpoint import parse_endpoint
-from spark.errors import JobError
+from spark.errors import JobError, RequestError
+from spark.jobs import JOBS
+from spark.jobs.job import load_job
+from spark.session import start_session
 
 
-def nanoseconds(text: str) -> int:
-    """Return an ISO date or time, UTC unless it says otherwise, in nanoseconds since the epoch."""
-    moment = datetime.fromisoformat(text)
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    span = moment - datetime(1970, 1, 1, tzinfo=UTC)
-    return (span.days * 86400 + span.seconds) * 10**9 + span.microseconds * 1000
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from spark.jobs.job import Job
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return what the command line takes."""
+def parser(jobs: "dict[str, Job]") -> argparse.ArgumentParser:
+    """Return what the command line takes, with the own options of *jobs*."""
     result = argparse.ArgumentParser(
-        "streamfrom-spark", description=__doc__, allow_abbrev=False
+        "streamfrom-spark",
+        description="Spark jobs over the message tables behind streamfrom.",
+        epilog="streamfrom-spark JOB --help tells the options of a job.",
+        allow_abbrev=False,
     )
-    result.add_argument("job", choices=["archive"])
-    result.add_argument("--proxy", required=True, metavar="mysql://user@host:port/keyspace")
-    result.add_argument("--table", required=True)
-    result.add_argument(
-        "--password-env", metavar="V", help="the variable that holds the password"
-    )
-    result.add_argument("--out", type=Path, required=True, help="a folder all executors share")
-    result.add_argument("--from", dest="low_ns", type=nanoseconds, required=True, metavar="T0")
-    result.add_argument("--to", dest="high_ns", type=nanoseconds, required=True, metavar="T1")
-    result.add_argument("--master", help="default local[*], or what spark-submit says")
-    result.add_argument(
-        "--report", type=Path, metavar="FILE", help="write the report there, as JSON"
-    )
+    names = result.add_subparsers(dest="job", metavar="JOB", required=True)
+    for name, about in JOBS.items():
+        job = names.add_parser(name, help=about, description=about, allow_abbrev=False)
+        _add_common(job)
+        if name in jobs:
+            jobs[name].add_options(job)
     return result
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Run one job and return 0, 1 if it failed, or 2 if it was asked for wrongly."""
-    options = parser().parse_args(argv)
-    try:
-        password = os.environ[options.password_env] if options.password_env else ""
-        endpoint = parse_endpoint(options.proxy, password)
-    except KeyError:
-        sys.stderr.write(f"--password-env: {options.password_env} is not set\n")
-        return 2
-    except JobError as error:
-        sys.stderr.write(f"{error}\n")
-        return 2
-    # Only now the seconds that a JVM takes.
-    from pyspark.sql import SparkSession
-
-    from spark.jobs.archive import ArchiveConfig, run
-
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder.appName(f"streamfrom {options.job} {options.table}")
-    if options.master or "PYSPARK_GATEWAY_PORT" not in os.environ:
-        builder = builder.master(options.master or "local[*]")
-    spark = builder.config("spark.ui.showConsoleProgress", "false").getOrCreate()
-    config = ArchiveConfig(
-        endpoint, options.table, options.out, options.low_ns, options.high_ns
+def _add_common(job: argparse.ArgumentParser) -> None:
+    job.add_argument(
+        "--proxy",
+        required=True,
+        metavar="URL",
+        help="mysql://user@host:port/keyspace, without the password",
     )
+    job.add_argument("--table", required=True, metavar="T", help="the message table")
+    job.add_argument("--password-env", metavar="V", help="the variable that holds the password")
+    job.add_argument(
+        "--master", metavar="M", help="default local[*], or what spark-submit says"
+    )
+    job.add_argument(
+        "--report", type=Path, metavar="FILE", help="write the report there as well, as JSON"
+    )
+
+
+def main(argv: "Sequence[str] | None" = None) -> int:
+    """Run one job and return 0, 1 if it broke off, or 2 if it cannot be done as asked."""
+    argv = sys.argv[1:] if argv is None else argv
     try:
-        report = run(spark, config)
+        # Only the job that runs is imported, because its options come with pyspark.
+        jobs = {name: load_job(name) for name in argv[:1] if name in JOBS}
+    except ModuleNotFoundError as error:
+        return _ended(2, f"{error}: pip install 'streamfrom[spark]'")
+    options = parser(jobs).parse_args(argv)
+    job = jobs[options.job]
+    try:
+        endpoint = parse_endpoint(options.proxy, _password(options))
+        config = job.configured(options, endpoint)
+        # What would fail at the end or after a JVM's seconds had better fail now.
+        if options.report:
+            options.report.open("a").close()
+        endpoint.connect().close()
+    except (JobError, OSError) as error:
+        return _ended(2, str(error))
+    try:
+        return _run(job, config, options)
+    except RequestError as error:
+        return _ended(2, str(error))
     except JobError as error:
-        sys.stderr.write(f"{error}\n")
-        return 1
+        return _ended(1, str(error))
+    except MySQLError as error:
+        return _ended(1, f"the proxy or a shard broke off: {error}; run it again")
+    except OSError as error:
+        return _ended(1, f"{error}: make room or make it writable, then run it again")
+    except KeyboardInterrupt:
+        return _ended(130, "stopped; run it again")
+
+
+def _password(options: argparse.Namespace) -> str:
+    name = options.password_env
+    if name and name not in os.environ:
+        raise RequestError(f"--password-env: {name} is not set: export it with the password")
+    return os.environ[name] if name else ""
+
+
+def _run(job: "Job", config: Any, options: argparse.Namespace) -> int:
+    from pyspark.errors import PySparkException
+
+    spark = start_session(f"streamfrom {options.job} {options.table}", options.master)
+    try:
+        report = job.run(spark, config)
+    except PySparkException as error:
+        # A task's trace is in Spark's log; its last line is what went wrong.
+        lines = [line for line in str(error).strip().splitlines() if line.strip()]
+        raise JobError(f"Spark gave up: {lines[-1].strip()}; run it again") from error
     finally:
         spark.stop()
     if options.report:
         options.report.write_text(report.json())
     sys.stdout.write(report.json())
     return 0
+
+
+def _ended(code: int, text: str) -> int:
+    sys.stderr.write(f"streamfrom-spark: {text}\n")
+    return code
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import pymysql
 import pymysql.converters
 import pymysql.cursors
 
-from spark.errors import JobError
+from spark.errors import JobError, RequestError
 
 
 if TYPE_CHECKING:
@@ -69,23 +69,25 @@ def parse_endpoint(url: str, password: str = "") -> Endpoint:
     """Read `mysql://user@host:port/keyspace`.
 
     Raises:
-        JobError: it is anything else; a password in it is refused too, since processes show it.
+        RequestError: it is anything else; a password in it is refused too, since processes show it.
     """
     wanted = "--proxy takes mysql://user@host:port/keyspace"
     if url.startswith("jdbc:"):
-        raise JobError(f"{wanted}, without jdbc: and never mariadb:")
+        raise RequestError(f"{wanted}, without jdbc: and never mariadb:")
     parts = urlsplit(url)
     try:
         port = parts.port or 15306
     except ValueError as error:
-        raise JobError(f"{wanted}: {error}") from error
+        raise RequestError(f"{wanted}: {error}") from error
     keyspace = unquote(parts.path.removeprefix("/"))
-    if parts.scheme != "mysql" or not parts.hostname or not parts.username or not keyspace:
-        raise JobError(wanted)
     if parts.password is not None:
-        raise JobError("no password in --proxy: name a variable that holds it, --password-env")
+        raise RequestError(
+            f"{wanted}, without a password: --password-env names the variable that holds it"
+        )
+    if parts.scheme != "mysql" or not parts.hostname or not parts.username or not keyspace:
+        raise RequestError(wanted)
     if "/" in keyspace or ":" in keyspace or parts.query:
-        raise JobError(f"{wanted}; a job reads all shards of a keyspace")
+        raise RequestError(f"{wanted}, without a shard or more: a job reads all shards")
     return Endpoint(parts.hostname, port, unquote(parts.username), keyspace, password)
 
 
@@ -106,21 +108,21 @@ def spark_type(column_type: str) -> str:
     """Return the Spark type for a MySQL column type as `SHOW COLUMNS` writes it.
 
     Raises:
-        JobError: Spark would not hold each of its values exactly.
+        RequestError: Spark would not hold each of its values exactly.
     """
     name = re.split(r"[ (]", column_type.lower(), maxsplit=1)[0]
     if name in _INTEGERS:
         wide = name == "bigint" and "unsigned" in column_type.lower()
         return "decimal(20,0)" if wide else "bigint"
     if name == "float":
-        raise JobError("a server sends six digits of a FLOAT: make the column DOUBLE first")
+        raise RequestError("a server sends six digits of a FLOAT: make the column DOUBLE first")
     if name == "double":
         return "double"
     if name == "decimal":
         digits, fraction = re.findall(r"\d+", column_type)
         if int(digits) > _DIGITS_MAX:
-            raise JobError(
-                f"{column_type} has more than {_DIGITS_MAX} digits: which Spark cannot hold"
+            raise RequestError(
+                f"{column_type} has more than {_DIGITS_MAX} digits, which Spark cannot hold"
             )
         return f"decimal({digits},{fraction})"
     return "binary" if name in _BYTES else "string"
@@ -151,7 +153,7 @@ def describe(endpoint: Endpoint, shard: str, table: str) -> tuple[Column, ...]:
     """Return the columns of a message table on one shard.
 
     Raises:
-        JobError: it is missing there, or is no message table.
+        RequestError: it is missing there, is no message table, or has columns Spark cannot hold.
     """
     connection = endpoint.connect(shard)
     where = f"{endpoint.keyspace}.{table} on shard {shard}"
@@ -159,11 +161,11 @@ def describe(endpoint: Endpoint, shard: str, table: str) -> tuple[Column, ...]:
         created = ask(connection, f"SHOW CREATE TABLE {quoted(table)}")
         columns = ask(connection, f"SHOW COLUMNS FROM {quoted(table)}")
     except pymysql.err.MySQLError as error:
-        raise JobError(f"cannot read {where}: {error}") from error
+        raise RequestError(f"cannot read {where}: {error}; check --table") from error
     finally:
         connection.close()
     if "vitess_message" not in _text(created[0][1]).rpartition(")")[2]:
-        raise JobError(f"{where} is no message table: its comment lacks vitess_message")
+        raise RequestError(f"{where} is no message table: its comment lacks vitess_message")
     return tuple(Column(_text(row[0]), spark_type(_text(row[1]))) for row in columns)
 
 

@@ -3,3 +3,7 @@
 
 class JobError(Exception):
     """A job cannot go on; nothing was lost, and the text names the cure."""
+
+
+class RequestError(JobError):
+    """What was asked for cannot be done as asked, and nothing was begun: ask differently."""

@@ -1,5 +1,14 @@
-"""Jobs over message tables: each is a `run(spark, config) -> Report`.
+"""Jobs over message tables. `JOBS` is where a job is registered: its name and what it does.
 
-`archive` keeps acknowledged messages as Parquet and then purges them, `manifest` is what it
-publishes, `reading` brings acknowledged rows into Spark and `progress` says how far a job is.
+A job is the module `spark.jobs.NAME` with what `spark.jobs.job.Job` asks for; the command line
+and every listing follow from that. `archive` keeps acknowledged messages as Parquet and then purges
+them, `manifest` is what it publishes, `reading` brings rows into Spark and `progress` says how far
+a job is.
 """
+
+from typing import Final
+
+
+JOBS: Final = {
+    "archive": "keep the acknowledged messages of a window as Parquet, then purge exactly those",
+}

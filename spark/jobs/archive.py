@@ -8,6 +8,7 @@ not archived. A row whose acknowledgement was committed after it was looked for 
 
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow.dataset as ds
@@ -15,14 +16,15 @@ import pymysql
 from pyspark.sql import functions as F
 
 from spark.endpoint import Endpoint, ask, clock_of, describe, quoted, shards_of
-from spark.errors import JobError
+from spark.errors import JobError, RequestError
+from spark.jobs.job import add_window
 from spark.jobs.manifest import Manifest, Window
 from spark.jobs.progress import Progress, Report
 from spark.jobs.reading import SHARD, read_acked, slices
 
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    import argparse
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -38,9 +40,22 @@ class ArchiveConfig:
 
     endpoint: Endpoint
     table: str
-    out: "Path"
+    out: Path
     low_ns: int
     high_ns: int
+
+
+def add_options(parser: "argparse.ArgumentParser") -> None:
+    """Add where the archive is, and the window."""
+    parser.add_argument(
+        "--out", type=Path, required=True, metavar="DIR", help="a folder all executors share"
+    )
+    add_window(parser, required=True)
+
+
+def configured(options: "argparse.Namespace", endpoint: Endpoint) -> ArchiveConfig:
+    """Return what the command line asks for."""
+    return ArchiveConfig(endpoint, options.table, options.out, options.low_ns, options.high_ns)
 
 
 def checksum(frame: "DataFrame") -> tuple[int, int]:
@@ -65,8 +80,9 @@ def run(
         window are in the table still, because they came after it was archived.
 
     Raises:
-        JobError: the window is open, the table or archive is not as it must be, or the staged rows
-            are not the table's. Nothing was purged that is not archived.
+        RequestError: the window is open, or the table or archive is not as it must be.
+        JobError: the staged rows are not the table's, or it broke off. Nothing was purged that is
+            not archived.
     """
     progress = progress or Progress()
     endpoint, table = config.endpoint, config.table
@@ -74,12 +90,12 @@ def run(
     columns = describe(endpoint, shards[0], table)
     for shard in shards[1:]:
         if describe(endpoint, shard, table) != columns:
-            raise JobError(
+            raise RequestError(
                 f"{table} has other columns on {shard} than on {shards[0]}: alter it"
             )
     now_ns = min([time.time_ns(), *(clock_of(endpoint, shard) for shard in shards)])
     if not config.low_ns < config.high_ns <= now_ns - CLOSED_NS:
-        raise JobError("--from must lie before --to, and --to a minute back by every clock")
+        raise RequestError("--from must lie before --to, and --to a minute back by every clock")
     window = Window(
         config.out.resolve() / endpoint.keyspace / table, config.low_ns, config.high_ns
     )
@@ -124,20 +140,20 @@ def run(
     return Report("archive", f"{endpoint.keyspace}.{table}", counts, progress.steps_s)
 
 
-def _read(spark: "SparkSession", folder: "Path", like: "DataFrame") -> "DataFrame":
+def _read(spark: "SparkSession", folder: Path, like: "DataFrame") -> "DataFrame":
     # The schema is given: shard names such as 80- would otherwise be guessed at.
     return spark.read.schema(like.schema).parquet(folder.as_uri()).select(*like.columns)
 
 
-def _files(folder: "Path") -> Any:
+def _files(folder: Path) -> Any:
     return sorted(folder.glob(f"{SHARD}=*/*.parquet"))
 
 
-def _count(folder: "Path") -> int:
+def _count(folder: Path) -> int:
     return sum(ds.dataset(str(path), format="parquet").count_rows() for path in _files(folder))
 
 
-def _purge(config: ArchiveConfig, folder: "Path", total: int, progress: Progress) -> int:
+def _purge(config: ArchiveConfig, folder: Path, total: int, progress: Progress) -> int:
     """Delete the archived rows of *folder* and return how many were still there."""
     purged = done = 0
     for path in _files(folder):

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from spark.errors import JobError
+from spark.errors import JobError, RequestError
 
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class Window:
             if (manifest.low_ns, manifest.high_ns) == (self.low_ns, self.high_ns):
                 found = manifest
             elif manifest.low_ns < self.high_ns and self.low_ns < manifest.high_ns:
-                raise JobError(
+                raise RequestError(
                     f"{path} has part of this window already: choose --from and --to beside it"
                 )
         return found

@@ -15,6 +15,7 @@ ENVIRONMENT_READERS = {
     "proxy.embedded.servers",
     "proxy.embedded.program",
     "spark.cli",
+    "spark.session",
 }
 """Who may touch os.environ: the command line, and what starts programs of its own."""
 

@@ -3,7 +3,7 @@
 import pytest
 
 from spark.endpoint import parse_endpoint, spark_type
-from spark.errors import JobError
+from spark.errors import JobError, RequestError
 
 
 def test_an_endpoint_is_read_and_its_password_is_never_shown():
@@ -43,9 +43,10 @@ def test_a_type_that_would_lose_digits_is_refused():
         ("mysql://u@db/ks:-80", "all shards"),
     ],
 )
-def test_anything_else_is_refused_with_a_cure(url, told):
-    with pytest.raises(JobError, match=told) as refusal:
+def test_anything_else_is_refused_with_the_right_form_and_a_cure(url, told):
+    with pytest.raises(RequestError, match=told) as refusal:
         parse_endpoint(url)
+    assert "mysql://user@host:port/keyspace" in str(refusal.value)
     assert "secret" not in str(refusal.value)
 
 

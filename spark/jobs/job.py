@@ -1,0 +1,61 @@
+"""What a module of `spark.jobs` has to be a job, and what several of them read from options."""
+
+import importlib
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+
+if TYPE_CHECKING:
+    import argparse
+
+    from pyspark.sql import SparkSession
+
+    from spark.endpoint import Endpoint
+    from spark.jobs.progress import Progress, Report
+
+
+class Job(Protocol):
+    """A module that brings its options, its configuration and its work."""
+
+    def add_options(self, parser: "argparse.ArgumentParser") -> None:
+        """Add the job's own options; those of every job are there already (`spark.cli`)."""
+
+    def configured(self, options: "argparse.Namespace", endpoint: "Endpoint") -> Any:
+        """Return the job's configuration, a frozen dataclass, without asking any server.
+
+        Raises:
+            RequestError: the options do not fit together.
+        """
+
+    def run(
+        self, spark: "SparkSession", config: Any, progress: "Progress | None" = None
+    ) -> "Report":
+        """Do the work and say what was done.
+
+        Raises:
+            RequestError: the servers say that it cannot be done as asked; nothing was begun.
+            JobError: it broke off; the text says what to do.
+        """
+
+
+def load_job(name: str) -> Job:
+    """Return the job's module, which needs pyspark."""
+    return cast("Job", importlib.import_module(f"spark.jobs.{name}"))
+
+
+def nanoseconds(text: str) -> int:
+    """Return an ISO date or time, UTC unless it says otherwise, in nanoseconds since the epoch."""
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    span = moment - datetime(1970, 1, 1, tzinfo=UTC)
+    return (span.days * 86400 + span.seconds) * 10**9 + span.microseconds * 1000
+
+
+def add_window(parser: "argparse.ArgumentParser", *, required: bool) -> None:
+    """Add `--from T0 --to T1`, which become `low_ns` and `high_ns`."""
+    about = "ISO date or time, UTC unless it says otherwise"
+    for name, place, metavar in (("--from", "low_ns", "T0"), ("--to", "high_ns", "T1")):
+        parser.add_argument(
+            name, dest=place, type=nanoseconds, required=required, metavar=metavar, help=about
+        )
