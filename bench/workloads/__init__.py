@@ -11,7 +11,9 @@ from bench.workloads.idle import idle
 from bench.workloads.latency import latency, streams
 from bench.workloads.lateness import lateness
 from bench.workloads.memory import memory
+from bench.workloads.oltp import oltp
 from bench.workloads.selects import full_select, point_select
+from bench.workloads.sessions import idle_sessions
 from bench.workloads.snapshot import snapshot
 
 
@@ -27,7 +29,9 @@ WORKLOADS: Final[Mapping[str, Callable[[Plan], Sequence[Figure]]]] = {
         streams,
         point_select,
         full_select,
+        oltp,
         bulk_insert,
         memory,
+        idle_sessions,
     )
 }
