@@ -47,6 +47,9 @@ if TYPE_CHECKING:
 
 CONNECT_TIMEOUT_S = 5.0
 
+# From left to right: what the last two say is the value before and the one from now on.
+_WHAT_IS_LEFT = query(b"SELECT FOUND_ROWS(), ROW_COUNT(), LAST_INSERT_ID(), LAST_INSERT_ID(0)")
+
 
 class Tenant(Protocol):
     """Who uses a connection for a while: a client's session, or the engine."""
@@ -74,6 +77,7 @@ class Backend:
         database: its current database.
         owner: the session that used it last.
         has_residue: the owner may have left something that another session could notice.
+        has_insert_id: that is so of LAST_INSERT_ID(), which is taken away without a reset.
         in_transaction: as the last answer said.
         found_rows, row_count: what these functions would say now, None where only the server
             knows.
@@ -94,6 +98,7 @@ class Backend:
         "awaits_kill",
         "database",
         "found_rows",
+        "has_insert_id",
         "has_residue",
         "has_warnings",
         "in_transaction",
@@ -122,6 +127,7 @@ class Backend:
         self.database: str | None = None
         self.owner: Tenant | None = None
         self.has_residue = False
+        self.has_insert_id = False
         self.in_transaction = False
         self.awaits_kill = False
         self.found_rows: int | None = None
@@ -341,7 +347,7 @@ class Backend:
         return (
             self.settings is settings
             and self.database == database
-            and (self.owner is owner or not self.has_residue)
+            and (self.owner is owner or not (self.has_residue or self.has_insert_id))
         )
 
     async def adopt(self, owner: Tenant, settings: Settings, database: str | None) -> None:
@@ -353,22 +359,20 @@ class Backend:
             BackendLost: it went away.
         """
         foreign = self.owner is not owner
-        if foreign and self.owner is not None:
-            await self.tell(self.owner)
+        if foreign:
+            await self.take_leave(self.owner)
         if self.fits(owner, settings, database):
             self.owner = owner
             return
         packets = []
         if (foreign and self.has_residue) or not settings.fits(self.settings):
-            if foreign and self.owner is not None:
-                self.owner.evicted(self, await self.last_insert_id())
             # A reset forgets the tracking too, and takes the server's default character set
             # rather than the one of the login, so everything is said again.
             packets += [reset_connection(), query(self._tracking)]
             self.settings = Settings()
             self.statements.clear()
             self.found_rows = None
-            self.has_residue = False
+            self.has_residue = self.has_insert_id = False
         change = settings.statement_from(self.settings)
         if change is not None:
             packets.append(query(change))
@@ -394,26 +398,42 @@ class Backend:
         (value,) = parse_text_row(answer.rows[0])
         return int(value or 0)
 
-    async def tell(self, owner: Tenant) -> None:
-        """Tell *owner*, if its last statement ran here, what it left. Raises as `run`."""
+    async def take_leave(self, owner: Tenant | None) -> None:
+        """Tell *owner* what it left here, before others come; take LAST_INSERT_ID() away.
+
+        One round trip, and mostly one statement: with more clients than connections every
+        INSERT into a table with AUTO_INCREMENT pays for it. Raises as `run`.
+        """
         left = Left(asyncio.get_running_loop().create_future())
-        if not owner.leaves(self, left):
-            return
+        asks = owner is not None and owner.leaves(self, left)
+        shows_warnings = asks and self.has_warnings
+        counts = asks and (self.found_rows is None or self.row_count is None)
+        packets = []
+        # In this order: on both servers SHOW WARNINGS leaves FOUND_ROWS() as it is.
+        if shows_warnings:
+            packets.append(query(b"SHOW WARNINGS"))
+        if counts or self.has_insert_id or (self.has_residue and owner is not None):
+            packets.append(_WHAT_IS_LEFT)
+        if self.found_rows is not None:
+            left.found_rows = self.found_rows
+        if self.row_count is not None:
+            left.row_count = self.row_count
         try:
-            # In this order: on both servers SHOW WARNINGS leaves FOUND_ROWS() as it is.
-            if self.has_warnings:
-                shown = await self.run(b"SHOW WARNINGS")
-                left.columns, left.rows = shown.columns, shown.rows
-            if self.found_rows is None or self.row_count is None:
-                answer = await self.run(b"SELECT FOUND_ROWS(), ROW_COUNT()")
-                found, counted = parse_text_row(answer.rows[0])
-                left.found_rows, left.row_count = int(found or 0), int(counted or 0)
+            answers = await self.pipeline(packets) if packets else []
+            if shows_warnings:
+                left.columns, left.rows = answers[0].columns, answers[0].rows
+            if len(answers) > shows_warnings:
+                values = parse_text_row(answers[-1].rows[0])
+                found, counted, insert_id, _ = (int(value or 0) for value in values)
+                if self.found_rows is None:
+                    left.found_rows = found
+                if self.row_count is None:
+                    left.row_count = counted
+                if owner is not None:
+                    owner.evicted(self, insert_id)
+                self.has_insert_id = False
                 # What that SELECT itself has found.
                 self.found_rows = 1
-            else:
-                left.found_rows = self.found_rows
-            if self.row_count is not None:
-                left.row_count = self.row_count
         finally:
             left.known.set_result(None)
 

@@ -135,7 +135,7 @@ class Pool:
         backend.in_transaction = False
         backend.owner = None
         # The reset has taken the tracking too: whoever adopts the connection sets it again.
-        backend.has_residue = True
+        backend.has_residue, backend.has_insert_id = True, False
         self.give(backend)
 
     def discard(self, backend: Backend) -> None:

@@ -360,7 +360,7 @@ class Executor:
             state.last_insert_id = await source.last_insert_id()
         await backend.run(b"SET last_insert_id = %d" % state.last_insert_id)
         state.insert_id_at = backend
-        backend.has_residue = True
+        backend.has_insert_id = True
 
     def settle(self, shard: ShardRuntime, shape: Shape, relay: Ended) -> None:
         """Follow what an answer means, and keep its connection or give it back."""
@@ -413,6 +413,7 @@ class Executor:
             self._state.note(trackers)
         if ok.last_insert_id:
             self._state.insert_id_at = backend
+            backend.has_insert_id = True
         backend.has_residue = backend.has_residue or leaves_residue(shape, ok)
         if must_stay(shape, trackers):
             self.branches.stick(shard, backend)

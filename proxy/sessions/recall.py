@@ -74,7 +74,7 @@ class Recall:
         """Wait until it is known. Raises AnswerHere for what a server cannot be told."""
         state = self._state
         if state.answered_at is not None:
-            await state.answered_at.tell(state)
+            await state.answered_at.take_leave(state)
         left = state.left
         if left is not None:
             await asyncio.wait([left.known])

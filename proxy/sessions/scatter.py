@@ -145,6 +145,7 @@ async def _write_parts(
     for (shard, backend, _), ok in zip(taken, oks, strict=True):
         backend.in_transaction = True
         backend.has_residue = backend.has_residue or leaves_residue(shape, ok)
+        backend.has_insert_id = backend.has_insert_id or ok.last_insert_id != 0
         branches.held[shard] = backend
     state.insert_id_at = next(
         (backend for (_, backend, _), ok in zip(taken, oks, strict=True) if ok.last_insert_id),

@@ -131,8 +131,11 @@ def sets_collation(shape: Shape) -> bool:
 
 
 def leaves_residue(shape: Shape, ok: Ok) -> bool:
-    """True when another session could notice that this statement ran on the connection."""
-    return not traits(shape).is_traceless or ok.warnings > 0 or ok.last_insert_id != 0
+    """True when another session could notice that this statement ran on the connection.
+
+    Apart from LAST_INSERT_ID(): see `Backend.has_insert_id`.
+    """
+    return not traits(shape).is_traceless or ok.warnings > 0
 
 
 def _changed_untracked(shape: Shape, trackers: Sequence[Tracker]) -> bool:

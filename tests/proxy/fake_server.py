@@ -533,10 +533,11 @@ class Connection(asyncio.Protocol):
                 if "MariaDB" not in self._server.version or "0900" not in collation
             )
             return Rows(("COLLATION_NAME",), tuple((name.encode(),) for name in names))
+        if sql == "SELECT FOUND_ROWS(), ROW_COUNT(), LAST_INSERT_ID(), LAST_INSERT_ID(0)":
+            before, self.last_insert_id = self.last_insert_id, 0
+            return Rows(("a", "b", "c", "d"), ((b"3", b"0", b"%d" % before, b"0"),))
         if "LAST_INSERT_ID()" in sql:
             return rows_of(self.last_insert_id)
-        if sql == "SELECT FOUND_ROWS(), ROW_COUNT()":
-            return Rows(("FOUND_ROWS()", "ROW_COUNT()"), ((b"3", b"0"),))
         if "information_schema.tables" in sql:
             return Rows(("table_name", "table_comment"))
         return rows_of(1)

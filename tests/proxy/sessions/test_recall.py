@@ -54,7 +54,7 @@ async def test_a_session_that_ran_nothing_has_found_nothing(state):
 
 async def test_the_connection_of_the_last_statement_is_asked_when_another_is_used(state):
     class Other:
-        async def tell(self, owner):
+        async def take_leave(self, owner):
             told = left(found_rows=9)
             assert owner.leaves(self, told)
 

@@ -100,7 +100,7 @@ def test_a_change_that_no_variable_explains_keeps_the_session_on_its_connection(
         ("SELECT 1", ok(), False),
         ("UPDATE t SET a = 1", ok(affected_rows=5), False),
         ("SELECT 1", ok(warnings=1), True),
-        ("INSERT INTO t VALUES (1)", ok(last_insert_id=7), True),
+        ("INSERT INTO t VALUES (1)", ok(last_insert_id=7), False),
         ("CALL p()", ok(), True),
         ("LOAD DATA INFILE 'x' INTO TABLE t", ok(), True),
         ("DO SLEEP(0)", ok(), True),
