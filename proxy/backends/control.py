@@ -139,7 +139,8 @@ class Control:
                 connect_timeout=CONNECT_TIMEOUT_S,
                 ssl=tls_context(dsn),
             )
-        except (DriverError, OSError, TimeoutError) as error:
+        except (DriverError, OSError, TimeoutError, RuntimeError) as error:
+            # RuntimeError: asyncmy finds no socket where the connection has broken at once.
             if _is_cancelled():
                 raise asyncio.CancelledError from error
             raise self._translate(error) from error

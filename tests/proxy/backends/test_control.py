@@ -166,3 +166,14 @@ async def test_a_cancellation_that_the_driver_loses_is_not_lost(control, monkeyp
     with pytest.raises(asyncio.CancelledError):
         await asking
     assert made.closed is succeeds
+
+
+async def test_a_connection_that_breaks_while_the_driver_sets_it_up_is_unavailable(
+    control, monkeypatch
+):
+    async def connect(**_):
+        raise RuntimeError("Transport does not expose socket instance")
+
+    monkeypatch.setattr("asyncmy.connect", connect)
+    with pytest.raises(BackendUnavailable, match="socket instance"):
+        await control.rows("SELECT 1")
