@@ -27,12 +27,15 @@ from proxy import net, process
 from proxy.backends.charsets import Charsets
 from proxy.backends.shard import ShardRuntime
 from proxy.backends.store import ShardStore
-from proxy.config.file import Role, Secret, User
+from proxy.config.file import Role, Secret, TransactionMode, User
 from proxy.errors import ServerShutdown
 from proxy.rsa import ServerKey
 from proxy.sessions.catalog import Catalog
 from proxy.sessions.services import Peer, Services
 from proxy.sessions.session import Session
+from proxy.twophase.coordinator import Coordinator
+from proxy.twophase.decisions import Decisions
+from proxy.twophase.recovery import Recovery
 from proxy.wire.auth import Account, Authenticator, Verifier, nonce_from
 from sqlparse_ext.cache import StatementCache
 from sqlparse_ext.errors import StreamfromError
@@ -82,6 +85,22 @@ class Application:
             reload_interval_s=config.server.schema_reload_s,
             stream_grace_s=config.server.stream_grace_s,
         )
+        self._coordinator: Coordinator | None = None
+        self._recovery: Recovery | None = None
+        if config.server.transaction_mode is TransactionMode.TWOPC:
+            decisions = Decisions(lambda: os.urandom(8).hex())
+            self._coordinator = Coordinator(
+                decisions,
+                clock,
+                patience_s=config.server.failover_buffer_s,
+                new_number=lambda: os.urandom(16).hex(),
+            )
+            self._recovery = Recovery(
+                list(self._shards.values()),
+                decisions,
+                self._coordinator,
+                grace_s=config.server.recovery_grace_s,
+            )
         self._charsets = Charsets()
         users = {user.name: user for user in config.users}
         if not users:
@@ -108,6 +127,7 @@ class Application:
             sessions=self._sessions,
             uptime_s=lambda: time.monotonic() - self._started,
             nonce=_nonce,
+            coordinator=self._coordinator,
             spawn=self._spawn,
         )
 
@@ -135,6 +155,8 @@ class Application:
             )
         await asyncio.gather(*(shard.start() for shard in self._shards.values()))
         await self._registry.start()
+        if self._recovery is not None:
+            await self._recovery.start()
         tcp = await net.listen_tcp(self._accept, server.host, server.port, backlog=BACKLOG)
         self._servers.append(tcp)
         if server.unix_socket:
@@ -156,6 +178,8 @@ class Application:
         await self._drain()
         for task in list(self._background):
             task.cancel()
+        if self._recovery is not None:
+            await self._recovery.stop()
         await asyncio.gather(*(shard.stop() for shard in self._shards.values()))
         log.info("stopped")
 

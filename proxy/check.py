@@ -16,7 +16,9 @@ from engine.message_table import MessageTable, load
 from proxy.app import make_keyspace
 from proxy.backends.shard import ShardRuntime
 from proxy.backends.store import ShardStore
+from proxy.config.file import TransactionMode
 from proxy.errors import BackendError, BackendUnavailable
+from proxy.twophase.decisions import CREATE, TABLE, read_own_id
 from sqlparse_ext.identifiers import quote_identifier
 
 
@@ -31,6 +33,12 @@ _PROBES: Final = (
     "UPDATE {table} SET epoch = epoch WHERE 1 = 0",
     "DELETE FROM {table} WHERE 1 = 0",
 )
+_DECISION_PROBES: Final = (
+    "INSERT INTO {table} (id, branches, time_created) SELECT * FROM {table} WHERE 1 = 0",
+    "SELECT * FROM {table} WHERE 1 = 0 FOR UPDATE NOWAIT",
+    "DELETE FROM {table} WHERE 1 = 0",
+)
+_XA_REFUSED: Final = 1401
 
 
 class _Report:
@@ -60,7 +68,7 @@ async def check(config: Config) -> int:
     users = _count(len(config.users), "user") or "root from this machine only"
     report.ok("config", f"{_count(len(config.keyspaces), 'keyspace')}, {users}")
     for keyspace in config.keyspaces:
-        await _check_keyspace(keyspace, report)
+        await _check_keyspace(keyspace, config.server.transaction_mode, report)
     return 1 if report.has_fault else 0
 
 
@@ -68,7 +76,9 @@ def _count(number: int, noun: str) -> str:
     return "" if not number else f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-async def _check_keyspace(config: KeyspaceConfig, report: _Report) -> None:
+async def _check_keyspace(
+    config: KeyspaceConfig, mode: TransactionMode, report: _Report
+) -> None:
     try:
         keyspace = make_keyspace(config)
     except EngineError as error:
@@ -80,6 +90,8 @@ async def _check_keyspace(config: KeyspaceConfig, report: _Report) -> None:
         )
         try:
             await _check_shard(keyspace, shard, report)
+            if mode is TransactionMode.TWOPC and shard.version:
+                await _check_two_phases(shard, report)
         finally:
             await shard.stop()
 
@@ -104,6 +116,31 @@ async def _check_shard(keyspace: Keyspace, shard: ShardRuntime, report: _Report)
         if is_message_table(raw.comment):
             loaded = load(keyspace.name, raw)
             await _check_table(keyspace, shard, raw.name, loaded, report)
+
+
+async def _check_two_phases(shard: ShardRuntime, report: _Report) -> None:
+    """Say what a commit in two phases lacks on a shard, and its recovery."""
+    subject = str(shard)
+    try:
+        if await read_own_id(shard) is None:
+            report.warning(
+                subject,
+                f"no table {TABLE} yet, which commits in two phases need; the proxy makes it if"
+                f" it may, else run: {CREATE}",
+            )
+        else:
+            for probe in _DECISION_PROBES:
+                await shard.control.rows(probe.format(table=TABLE))
+            report.ok(subject, f"table {TABLE}, for commits in two phases")
+    except (BackendError, BackendUnavailable) as error:
+        report.fault(subject, f"commits in two phases: {error}")
+    try:
+        await shard.control.rows("XA RECOVER")
+    except (BackendError, BackendUnavailable) as error:
+        cure = ""
+        if isinstance(error, BackendError) and error.code == _XA_REFUSED:
+            cure = f"; run: GRANT XA_RECOVER_ADMIN ON *.* TO the account {shard.dsn.user}"
+        report.fault(subject, f"XA RECOVER, which recovery needs: {error}{cure}")
 
 
 async def _check_table(

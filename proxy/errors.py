@@ -19,6 +19,7 @@
         ├── NoSuchThread           1094/HY000
         ├── QueryInterrupted       1317/70100
         ├── BackendError           a backend's own code, state and words
+        │   └── CommitRefused      the same, of one shard for all of them
         ├── BackendUnavailable     1105/HY000  no connection to a shard
         ├── BackendLost            1105/HY000  the connection broke while a statement ran
         ├── PoolTimeout            1105/HY000  all connections of a shard are taken
@@ -29,6 +30,9 @@
         ├── TransactionSpansShards 1105/HY000  transaction_mode = "single" refuses it
         ├── TransactionBroken      1105/HY000  a shard of the transaction was lost
         ├── PartialCommit          1105/HY000  some shards committed, some did not
+        ├── NoDecisionTable        1105/HY000  a shard cannot take part in two phases
+        ├── CommitUnknown          1105/HY000  prepared; the shard that decides is away
+        ├── CommitPending          1105/HY000  committed; a shard still has to follow
         ├── SessionLost            2013/HY000  session state died with its server: closes
         ├── MergeTooLarge          1038/HY001  more groups to sort than there may be
         ├── NotPreparable          1295/HY000
@@ -249,6 +253,18 @@ class BackendError(ProxyError):
         return self.code, self.state
 
 
+class CommitRefused(BackendError):
+    """One shard refused to commit in two phases, so all have rolled back; with its code."""
+
+    def __init__(self, shard: str, error: BackendError) -> None:
+        super().__init__(
+            error.code,
+            error.state,
+            f"shard '{shard}' refused to commit, and the transaction was rolled back on every"
+            f" shard: {error}",
+        )
+
+
 class BackendUnavailable(ProxyError):
     """No connection to a shard can be had. Nothing was sent: the statement may be repeated."""
 
@@ -361,6 +377,41 @@ class PartialCommit(ProxyError):
         )
         self.committed = committed
         self.failed = failed
+
+
+class NoDecisionTable(ProxyError):
+    """A shard has no place for the outcome of a transaction over several shards."""
+
+    def __init__(self, table: str, shard: str, reason: str) -> None:
+        super().__init__(
+            f"a transaction over several shards needs table '{table}' on shard '{shard}', as"
+            f' transaction_mode is "twopc": {reason}; `streamfrom check` says what is missing'
+        )
+
+
+class CommitUnknown(ProxyError):
+    """The shard that decides was lost in the middle of its commit, and has not come back."""
+
+    def __init__(self, decides: str, prepared: list[str]) -> None:
+        super().__init__(
+            f"whether the transaction is committed is not known: shard '{decides}' was lost while"
+            f" it committed. It is prepared on {', '.join(prepared)} and will be completed or"
+            f" rolled back there, as '{decides}' did, once that shard answers: check before you"
+            " repeat it"
+        )
+        self.decides = decides
+        self.prepared = prepared
+
+
+class CommitPending(ProxyError):
+    """The transaction is committed, but some shards have not been told so yet."""
+
+    def __init__(self, pending: list[str], reason: str) -> None:
+        super().__init__(
+            f"the transaction is committed, but not to be seen yet on {', '.join(pending)}"
+            f" ({reason}); it is prepared there and will be completed: do not repeat it"
+        )
+        self.pending = pending
 
 
 class TransactionBroken(ProxyError):

@@ -51,6 +51,8 @@ class TransactionMode(StrEnum):
     """Commits shard by shard; a partial commit is reported as such."""
     SINGLE = "single"
     """Is refused."""
+    TWOPC = "twopc"
+    """Commits in two phases: everywhere or nowhere."""
 
 
 class Role(StrEnum):
@@ -86,6 +88,7 @@ class Server:
     shutdown_grace_s: how long a shutdown waits for running statements.
     schema_reload_s: how often message tables are looked for.
     pool_timeout_s: how long a statement waits for a free backend connection.
+    recovery_grace_s: how long a prepared transaction is left to the proxy that commits it.
     """
 
     host: str
@@ -101,6 +104,7 @@ class Server:
     schema_reload_s: float
     pool_timeout_s: float
     transaction_mode: TransactionMode
+    recovery_grace_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +184,7 @@ def _server(table: Table) -> Server:
         transaction_mode=TransactionMode(
             table.choice("transaction_mode", TransactionMode.MULTI, tuple(TransactionMode))
         ),
+        recovery_grace_s=table.seconds("recovery_grace", 5),
     )
     table.close()
     return server

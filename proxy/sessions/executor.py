@@ -324,7 +324,7 @@ class Executor:
         """
         backend = await self._take_apart(shard, database)
         try:
-            await self.branches.join(shard, backend)
+            await self.branches.join(shard, backend, shape)
             if shape.uses & Uses.LAST_INSERT_ID:
                 await self._bring_insert_id(backend)
         except BaseException:
@@ -428,7 +428,7 @@ class Executor:
             self.branches.held.pop(shard, None)
             shard.pool.give(backend)
         if was_in_transaction and not backend.in_transaction:
-            self.branches.left(rolled_back=shape.kind is Kind.ROLLBACK)
+            self.branches.left(shard, rolled_back=shape.kind is Kind.ROLLBACK)
 
     def _settle_error(self, shard: ShardRuntime, backend: Backend, code: int) -> None:
         # An error packet says nothing of the transaction. Without autocommit a statement that

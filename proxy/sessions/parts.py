@@ -72,6 +72,7 @@ def assemble(
             state,
             PendingEffects(publish),
             may_span_shards=services.config.transaction_mode != "single",
+            coordinator=services.coordinator,
         ),
         failover_buffer_s=services.config.failover_buffer_s,
         spawn=services.spawn,

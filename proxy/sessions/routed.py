@@ -61,6 +61,9 @@ class Routed:
                 runtimes = [view.runtime(shard) for shard in shards]
                 return await self._concatenate(runtimes, database, step, reply, packet)
             case Merge(shards):
+                if not self._state.settings.autocommit:
+                    # It opens a transaction on all of them, which is one.
+                    self._branches.entered()
                 return await gather(
                     self._executor,
                     self._link,

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from proxy.backends.settings import Settings
     from proxy.config.file import Server, User
     from proxy.sessions.catalog import Catalog
+    from proxy.twophase.coordinator import Coordinator
     from proxy.wire.auth import Authenticator
     from sqlparse_ext.cache import StatementCache
     from sqlparse_ext.errors import StreamfromError
@@ -58,6 +59,7 @@ class Services:
         sessions: everybody who is connected, by connection id.
         uptime_s: how long the proxy has been running.
         nonce: 20 fresh random bytes for a login.
+        coordinator: commits in two phases; None where the configuration does not ask for it.
         spawn: runs a coroutine in the background and logs its failure.
     """
 
@@ -75,4 +77,5 @@ class Services:
     sessions: dict[int, Peer]
     uptime_s: Callable[[], float]
     nonce: Callable[[], bytes]
+    coordinator: Coordinator | None
     spawn: Callable[[Coroutine[Any, Any, None]], None]

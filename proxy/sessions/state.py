@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from proxy.backends.backend import Backend
     from proxy.backends.remains import Left
+    from proxy.twophase.xid import GlobalId, Xid
     from proxy.wire.resultset import Ok, Tracker
     from sqlparse_ext.statements import Shape
 
@@ -169,11 +170,17 @@ class Transaction:
         begin: the statement that opened it, sent to each shard when it is first touched.
         savepoints: the savepoint statements so far, to be repeated on a shard that joins late.
         broken: why nothing but ROLLBACK is possible any more, empty while all is well.
+        reads_only: the client began it as READ ONLY.
+        whole: its name, once it is over several shards and commits in two phases.
+        xids: its branches of XA: all but the first one, where it commits in two phases.
     """
 
     begin: bytes
     savepoints: list[bytes] = field(default_factory=list)
     broken: str = ""
+    reads_only: bool = False
+    whole: GlobalId | None = None
+    xids: dict[Backend, Xid] = field(default_factory=dict)
 
 
 class SessionState:

@@ -266,11 +266,11 @@ class Statements:
                 view.runtimes[0], self._preparation.database, Step(statement), reply
             )
             if ok:
-                self._state.transaction = Transaction(statement.sql)
+                self._state.transaction = _transaction(statement)
             return ok
         if "CONSISTENT SNAPSHOT" in statement.shape.options:
             raise Unsupported("START TRANSACTION WITH CONSISTENT SNAPSHOT over several shards")
-        self._state.transaction = Transaction(statement.sql)
+        self._state.transaction = _transaction(statement)
         reply.ok()
         return True
 
@@ -386,6 +386,10 @@ def several(second: bytes) -> str:
         "You have an error in your SQL syntax; this connection takes one statement at a time,"
         f" near '{near}'"
     )
+
+
+def _transaction(begin: Statement) -> Transaction:
+    return Transaction(begin.sql, reads_only="READ ONLY" in begin.shape.options)
 
 
 _Handler = Callable[[Statements, Statement, Reply], Awaitable[bool]]

@@ -3,7 +3,8 @@
 A *branch* is the part of it that one shard runs, on one backend connection. In a sharded
 keyspace BEGIN reaches a shard only when a statement does. COMMIT goes to the branches in the
 order in which they joined; what commits on some shards and fails on others is reported as
-exactly that.
+exactly that. With `transaction_mode = "twopc"` every branch but the first is one of XA, and a
+commit over several shards is `proxy.twophase.coordinator`'s.
 
 A branch that is lost takes the transaction with it: the others are rolled back, and every
 statement is refused until the client says ROLLBACK. Otherwise the client's next INSERT would
@@ -12,11 +13,13 @@ quietly run outside the transaction that it believes to be in.
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Final
 
 from proxy.errors import (
     BackendError,
     BackendLost,
+    CommitPending,
     PartialCommit,
     ProxyError,
     SessionLost,
@@ -24,8 +27,11 @@ from proxy.errors import (
     TransactionSpansShards,
 )
 from proxy.sessions.state import Transaction
+from proxy.twophase.coordinator import Branch, roll_back
 from proxy.wire.commands import query
+from sqlparse_ext.errors import Unsupported
 from sqlparse_ext.messages import Effect, EffectKind
+from sqlparse_ext.statements import Kind, Uses
 
 
 if TYPE_CHECKING:
@@ -35,10 +41,15 @@ if TYPE_CHECKING:
     from proxy.backends.backend import Backend
     from proxy.backends.shard import ShardRuntime
     from proxy.sessions.state import SessionState
+    from proxy.twophase.coordinator import Coordinator
+    from sqlparse_ext.statements import Shape
 
 
 # InnoDB undoes the whole transaction then, not just the statement: a full lock table, a deadlock.
 ROLLS_BACK: Final = frozenset({1206, 1213})
+
+# They may commit by themselves, and only the shard that they run on.
+_MAY_COMMIT: Final = frozenset({Kind.CALL, Kind.PREPARE, Kind.LOCK, Kind.XA})
 
 
 class PendingEffects:
@@ -67,6 +78,12 @@ class PendingEffects:
         """Forget: a rollback reaches nobody."""
         self._pending.clear()
 
+    def taken(self) -> PendingEffects:
+        """Return what is pending as something of its own, which the session cannot forget."""
+        taken = PendingEffects(self._publish)
+        taken._pending, self._pending = self._pending, []
+        return taken
+
     def partly_rolled_back(self) -> None:
         """Keep only that these tables may have changed: which effects are left is not known."""
         tables = dict.fromkeys((shard, table) for shard, table, _ in self._pending)
@@ -81,12 +98,19 @@ class Branches:
     """
 
     def __init__(
-        self, state: SessionState, effects: PendingEffects, *, may_span_shards: bool
+        self,
+        state: SessionState,
+        effects: PendingEffects,
+        *,
+        may_span_shards: bool,
+        coordinator: Coordinator | None = None,
     ) -> None:
         self.held: dict[ShardRuntime, Backend] = {}
         self._state = state
         self._effects = effects
         self._may_span_shards = may_span_shards
+        # Commits in two phases, where the configuration says so.
+        self._coordinator = coordinator
         # Shards whose connection holds session state that cannot be rebuilt elsewhere.
         self._sticky: set[ShardRuntime] = set()
         # Shards on whose connection cursors of this session are open.
@@ -146,26 +170,51 @@ class Branches:
         if transaction is not None and transaction.broken:
             raise TransactionBroken(transaction.broken)
 
-    async def join(self, shard: ShardRuntime, backend: Backend) -> None:
+    async def join(self, shard: ShardRuntime, backend: Backend, shape: Shape) -> None:
         """Open the session's transaction on *backend*, if there is one and it lacks it.
+
+        *shape* is of the statement that comes next.
 
         Raises:
             TransactionBroken: a branch was lost; only ROLLBACK leads out.
             TransactionSpansShards: the configuration allows one shard only.
+            NoDecisionTable: this shard, or the first one, cannot commit in two phases.
+            Unsupported: the statement may commit, and would do so on one shard of several.
         """
         self.check()
         transaction = self._state.transaction
-        if transaction is None or backend.in_transaction:
+        if transaction is None:
+            return
+        if self._coordinator is not None:
+            self._check_commits_nothing(shard, shape)
+        if backend.in_transaction:
             return
         others = self.open
         if others and not self._may_span_shards:
             raise TransactionSpansShards(str(others[0][0]), str(shard))
+        opening: tuple[bytes, ...] = (transaction.begin,)
+        if others and self._coordinator is not None and not transaction.reads_only:
+            if transaction.whole is None:
+                transaction.whole = await self._coordinator.name(others[0][0])
+            xid = await self._coordinator.branch(transaction.whole, shard)
+            transaction.xids[backend] = xid
+            # Without autocommit MySQL has begun something with a mere SHOW, which is in the way.
+            opening = (
+                (xid.start,) if self._state.settings.autocommit else (b"COMMIT", xid.start)
+            )
         # From here on, even if it fails half way: nobody else may get the connection like this.
         backend.in_transaction = True
-        await backend.pipeline(
-            [query(sql) for sql in (transaction.begin, *transaction.savepoints)]
-        )
+        await backend.pipeline([query(sql) for sql in (*opening, *transaction.savepoints)])
         self.held[shard] = backend
+
+    def _check_commits_nothing(self, shard: ShardRuntime, shape: Shape) -> None:
+        if (shape.kind in _MAY_COMMIT or shape.uses & Uses.IMPLICIT_COMMIT) and any(
+            other is not shard for other, _ in self.open
+        ):
+            raise Unsupported(
+                f"{shape.verb} in a transaction over several shards with transaction_mode ="
+                ' "twopc", as it may commit by itself'
+            )
 
     def happened(
         self, shard: ShardRuntime, table: str, effect: Effect, insert_id: int = 0
@@ -182,9 +231,11 @@ class Branches:
         """Learn that the client goes back to a savepoint: which effects are left is not known."""
         self._effects.partly_rolled_back()
 
-    def left(self, *, rolled_back: bool) -> None:
-        """Learn that a branch is no longer in a transaction: by COMMIT, ROLLBACK or implicitly."""
+    def left(self, shard: ShardRuntime, *, rolled_back: bool) -> None:
+        """Learn that *shard* is no longer in a transaction: by COMMIT, ROLLBACK or implicitly."""
         if self.open:
+            if self._coordinator is not None:
+                self._break(f"shard '{shard}' ended its part by itself")
             return
         self._state.transaction = None
         if rolled_back:
@@ -197,9 +248,14 @@ class Branches:
 
         The others go with it: one server would have rolled back everything.
         """
-        backend.in_transaction = False
-        if not self.is_sticky(shard):
-            self.held.pop(shard, None)
+        transaction = self._state.transaction
+        if transaction is not None and backend in transaction.xids:
+            # Undone or not, it is a branch until XA ROLLBACK; `_break` closes it.
+            self.held[shard] = backend
+        else:
+            backend.in_transaction = False
+            if not self.is_sticky(shard):
+                self.held.pop(shard, None)
         self._break(f"shard '{shard}' rolled it back")
         if not self.open:
             self._state.transaction = None
@@ -236,54 +292,112 @@ class Branches:
     # --- COMMIT, ROLLBACK, SAVEPOINT over several shards -----------------------------------
 
     async def commit(self) -> None:
-        """Commit every branch in turn.
+        """Commit every branch: in turn, or in two phases where the configuration says so.
 
         Raises:
             PartialCommit: some branches committed before one failed; the rest is rolled back.
             BackendError, BackendLost: the first one failed; everything is rolled back.
             TransactionBroken: a branch had been lost before; everything is rolled back.
+            CommitUnknown, CommitPending: as the coordinator says.
         """
         transaction, self._state.transaction = self._state.transaction, None
         broken = "" if transaction is None else transaction.broken
-        branches = self.open
-        for shard, backend in branches:
-            if backend.is_closed:
-                broken = f"shard '{shard}' lost its connection"
+        branches = self._branches(transaction)
+        for branch in branches:
+            if branch.backend.is_closed:
+                broken = f"shard '{branch.shard}' lost its connection"
         if broken:
             self._effects.rolled_back()
             await self._end(branches)
             raise TransactionBroken(broken, ended=True)
+        if (
+            self._coordinator is not None
+            and len(branches) > 1
+            and not (transaction is not None and transaction.reads_only)
+        ):
+            await self._commit_in_two_phases(self._coordinator, branches)
+        else:
+            await self._commit_in_turn(branches)
+
+    async def _commit_in_turn(self, branches: list[Branch]) -> None:
         committed: list[str] = []
-        for index, (shard, backend) in enumerate(branches):
+        for index, branch in enumerate(branches):
             try:
-                await backend.run(b"COMMIT")
+                await branch.backend.run(b"COMMIT")
             except (BackendError, BackendLost) as error:
                 await self._end(branches[index:])
                 if not committed:
                     self._effects.rolled_back()
                     raise
                 self._effects.committed()
-                failed = [str(shard) for shard, _ in branches[index:]]
+                failed = [str(other.shard) for other in branches[index:]]
                 raise PartialCommit(committed, failed, str(error)) from error
-            self._ended(shard, backend)
-            committed.append(str(shard))
+            self._ended(branch)
+            committed.append(str(branch.shard))
         self._effects.committed()
+
+    async def _commit_in_two_phases(
+        self, coordinator: Coordinator, branches: list[Branch]
+    ) -> None:
+        # A client that leaves has its connections reset, and one that has been reset says OK to
+        # a COMMIT. So they are out of its reach until this is over, and it goes on without it.
+        sticky = {branch.shard for branch in branches if self.is_sticky(branch.shard)}
+        for branch in branches:
+            del self.held[branch.shard]
+        task = asyncio.ensure_future(
+            self._decide(coordinator, branches, sticky, self._effects.taken())
+        )
+        error = await asyncio.shield(task)
+        if error is not None:
+            raise error
+
+    async def _decide(
+        self,
+        coordinator: Coordinator,
+        branches: list[Branch],
+        sticky: set[ShardRuntime],
+        effects: PendingEffects,
+    ) -> ProxyError | None:
+        """Commit, and give the connections back; return what the client is to be told."""
+        failure: ProxyError | None = None
+        try:
+            await coordinator.commit(branches[0], branches[1:])
+        except ProxyError as error:
+            failure = error
+        except BaseException:
+            # In the middle of anything: only closing is safe.
+            for branch in branches:
+                branch.shard.pool.discard(branch.backend)
+            raise
+        if failure is None or isinstance(failure, CommitPending):
+            effects.committed()
+        for branch in branches:
+            if branch.shard not in sticky or self.is_sticky(branch.shard):
+                if branch.shard in sticky:
+                    self.held[branch.shard] = branch.backend
+                self._ended(branch)
+            else:
+                # The client has left, and nobody has cleaned up behind it yet.
+                await branch.shard.pool.recycle(branch.backend)
+        return failure
 
     async def rollback(self) -> None:
         """Roll back every branch; a branch that cannot be told is closed, which does the same."""
-        self._state.transaction = None
+        transaction, self._state.transaction = self._state.transaction, None
         self._effects.rolled_back()
-        await self._end(self.open)
+        await self._end(self._branches(transaction))
 
-    async def _end(self, branches: list[tuple[ShardRuntime, Backend]]) -> None:
-        for shard, backend in branches:
-            try:
-                await backend.run(b"ROLLBACK")
-            except ProxyError:
-                shard.pool.discard(backend)
-            self._ended(shard, backend)
+    def _branches(self, transaction: Transaction | None) -> list[Branch]:
+        xids = {} if transaction is None else transaction.xids
+        return [Branch(shard, backend, xids.get(backend)) for shard, backend in self.open]
 
-    def _ended(self, shard: ShardRuntime, backend: Backend) -> None:
+    async def _end(self, branches: list[Branch]) -> None:
+        await roll_back(branches)
+        for branch in branches:
+            self._ended(branch)
+
+    def _ended(self, branch: Branch) -> None:
+        shard, backend = branch.shard, branch.backend
         backend.in_transaction = False
         # One that held state of the session stays, even closed: its next statement must learn
         # that this state is gone.

@@ -505,6 +505,10 @@ class Connection(asyncio.Protocol):
                 self.in_transaction = False
             case "ROLLBACK" if " TO " not in sql:
                 self.in_transaction = False
+            case "XA" if "RECOVER" in sql:
+                return Rows(("formatID", "gtrid_length", "bqual_length", "data"))
+            case "XA" if " END " not in sql:
+                self.in_transaction = " START " in sql
             case "KILL":
                 return self._kill(sql)
             case "SELECT":

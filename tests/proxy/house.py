@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Coroutine
 
     from proxy.net import Link
+    from proxy.twophase.coordinator import Coordinator
     from sqlparse_ext.messages import Effect
     from tests.proxy.fake_client import Result
     from tests.proxy.fake_server import FakeServer
@@ -86,6 +87,7 @@ class Desk:
         may_span_shards: bool = True,
         failover_buffer_s: float = 1.0,
         capabilities: int = MODERN,
+        coordinator: Coordinator | None = None,
     ) -> None:
         self.shards = shards
         self.link = RecordingLink()
@@ -94,7 +96,12 @@ class Desk:
         self.effects = PendingEffects(
             lambda shard, table, effects: self.published.append((shard.name, table, effects))
         )
-        self.branches = Branches(self.state, self.effects, may_span_shards=may_span_shards)
+        self.branches = Branches(
+            self.state,
+            self.effects,
+            may_span_shards=may_span_shards,
+            coordinator=coordinator,
+        )
         self.spawned: list[asyncio.Task[None]] = []
         self.executor = Executor(
             self.state,
@@ -141,6 +148,7 @@ SERVER = Server(
     schema_reload_s=60.0,
     pool_timeout_s=2.0,
     transaction_mode=TransactionMode.MULTI,
+    recovery_grace_s=1.0,
 )
 
 
@@ -273,6 +281,15 @@ def add_message_table(
     server.on("SELECT MIN(priority)", Rows(("least",), ((None,),)))
     server.on("FOR UPDATE SKIP LOCKED", Rows(("epoch", "time_next", "id", "id", "message")))
     server.on(" WHERE 1 = 0", Rows(("id", "message")))
+
+
+def add_decisions(server: FakeServer, table: str, database: str = "db") -> None:
+    """Have *server* say that it keeps decisions, in a table with the id *table*."""
+    server.on(
+        "SELECT branches FROM streamfrom_decisions",
+        Rows(("branches",), ((f"{table} {database}".encode(),),)),
+    )
+    server.on("SELECT id, branches FROM streamfrom_decisions", Rows(("id", "branches")))
 
 
 def claimed(ident: int, message: bytes) -> tuple[bytes, ...]:

@@ -3,10 +3,10 @@ import structlog
 
 from proxy import check as module
 from proxy.check import check
-from proxy.config.file import KeyspaceConfig
+from proxy.config.file import KeyspaceConfig, TransactionMode
 from proxy.config.values import Secret
 from tests.proxy.fake_server import PASSWORD, Error, Rows
-from tests.proxy.house import add_message_table, config_of, shard_config
+from tests.proxy.house import add_decisions, add_message_table, config_of, shard_config
 
 
 @pytest.fixture
@@ -130,3 +130,47 @@ async def test_a_table_sharded_by_something_else_than_its_id_is_a_warning(
         line.startswith("warning  commerce/-80.named: its primary vindex is not on id")
         for line in lines
     )
+
+
+# --- transaction_mode = "twopc" ------------------------------------------------------------
+
+
+def two_phases(server):
+    return config_of(server, transaction_mode=TransactionMode.TWOPC)
+
+
+async def test_commits_in_two_phases_are_looked_at_where_they_are_asked_for(server, report):
+    add_decisions(server, "a" * 16)
+    code, lines = await report(two_phases(server))
+    assert code == 0
+    assert "ok       plain/-: table streamfrom_decisions, for commits in two phases" in lines
+    _, lines = await report(config_of(server))
+    assert "decisions" not in str(lines)
+
+
+async def test_a_table_of_decisions_that_is_missing_is_told_with_how_to_make_it(server, report):
+    server.on("SELECT branches FROM streamfrom_decisions", Error(1146, "doesn't exist"))
+    code, lines = await report(two_phases(server))
+    assert code == 0
+    (line,) = (line for line in lines if line.startswith("warning"))
+    assert "no table streamfrom_decisions yet" in line
+    assert "else run: CREATE TABLE IF NOT EXISTS streamfrom_decisions (" in line
+    assert not any(text.startswith("CREATE") for text in server.controlled)
+
+
+@pytest.mark.parametrize("verb", ["SELECT branches", "INSERT INTO streamfrom", "DELETE FROM s"])
+async def test_a_privilege_that_decisions_lack_is_a_fault(server, report, verb):
+    add_decisions(server, "a" * 16)
+    server.on(verb, Error(1142, "command denied to user 'u'", "42000"))
+    code, lines = await report(two_phases(server))
+    assert code == 1
+    assert "fault    plain/-: commits in two phases: command denied to user 'u'" in lines
+
+
+async def test_a_server_that_does_not_show_what_is_prepared_is_a_fault(server, report):
+    add_decisions(server, "a" * 16)
+    server.on("XA RECOVER", Error(1401, "XAER_RMERR: Fatal error occurred"))
+    code, lines = await report(two_phases(server))
+    assert code == 1
+    (line,) = (line for line in lines if line.startswith("fault"))
+    assert line.endswith("; run: GRANT XA_RECOVER_ADMIN ON *.* TO the account root")

@@ -71,6 +71,7 @@ def test_the_shortest_file_gets_the_documented_defaults(read):
         schema_reload_s=30,
         pool_timeout_s=10,
         transaction_mode=TransactionMode.MULTI,
+        recovery_grace_s=5.0,
     )
 
 
@@ -89,6 +90,7 @@ def test_every_server_key_is_taken(read, folder):
         schema_reload = 3
         pool_timeout = 4
         transaction_mode = "single"
+        recovery_grace = 6
         [server.tls]
         cert = "server.pem"
         key = "server.key"
@@ -103,6 +105,7 @@ def test_every_server_key_is_taken(read, folder):
     assert (server.stream_grace_s, server.shutdown_grace_s) == (1, 2)
     assert (server.schema_reload_s, server.pool_timeout_s) == (3, 4)
     assert server.transaction_mode is TransactionMode.SINGLE
+    assert server.recovery_grace_s == 6
     assert server.tls is not None
     assert server.tls.cert == str(folder / "server.pem")
     assert server.tls.key == str(folder / "server.key")
@@ -236,7 +239,7 @@ FAULTS = [
     ),
     (
         server('transaction_mode = "2pc"'),
-        'server.transaction_mode: expected "multi" or "single", got "2pc"',
+        'server.transaction_mode: expected "multi" or "single" or "twopc", got "2pc"',
     ),
     (server("tls = true"), "server.tls: expected a table, got true"),
     (server("[server.tls]"), "server.tls.cert: missing; expected a path"),

@@ -1,0 +1,295 @@
+"""Commits a transaction over several shards in two phases.
+
+    1  the decision row           in the transaction of the first shard, which stays open
+    2  XA END, XA PREPARE         on all others, at the same time
+    3  COMMIT                     on the first shard: the decision
+    4  XA COMMIT                  on all others, at the same time
+
+Before 3 any failure rolls everything back. A failure in 3 is settled by asking the first shard
+for the row; one in 4 by trying again, as the decision stands. Both go on until a deadline; what is
+then left is finished by `proxy.twophase.recovery`, of this proxy or another one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from proxy.errors import (
+    BackendError,
+    BackendLost,
+    BackendUnavailable,
+    CommitPending,
+    CommitRefused,
+    CommitUnknown,
+    ProxyError,
+    TransactionBroken,
+)
+from proxy.twophase.decisions import TABLE, Outcome, record
+from proxy.twophase.xid import GlobalId, recovered
+from proxy.wire.commands import query
+from proxy.wire.constants import Status
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Sequence
+    from typing import Any
+
+    from engine.clock import Clock
+    from proxy.backends.backend import Backend
+    from proxy.backends.shard import ShardRuntime
+    from proxy.twophase.decisions import Decisions
+    from proxy.twophase.xid import Xid
+
+
+XA_NO_SUCH_BRANCH: Final = 1397
+_READ_ONLY_TRANSACTION: Final = 1792
+_RETRY_PAUSE_S: Final = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """What one shard runs of a transaction: a branch of XA, or on the first shard (None) not."""
+
+    shard: ShardRuntime
+    backend: Backend
+    xid: Xid | None
+
+
+class Coordinator:
+    """Commits in two phases, for all sessions of a proxy.
+
+    Attributes:
+        live: the transactions that are being committed, which recovery leaves alone.
+    """
+
+    def __init__(
+        self,
+        decisions: Decisions,
+        clock: Clock,
+        *,
+        patience_s: float,
+        new_number: Callable[[], str],
+    ) -> None:
+        self.live: set[GlobalId] = set()
+        self._decisions = decisions
+        self._clock = clock
+        self._patience_s = patience_s
+        self._new_number = new_number
+
+    async def name(self, first: ShardRuntime) -> GlobalId:
+        """Return a name for a transaction that began on *first*. Raises NoDecisionTable."""
+        return GlobalId(await self._decisions.table_of(first), self._new_number())
+
+    async def branch(self, whole: GlobalId, shard: ShardRuntime) -> Xid:
+        """Return the name of a transaction's branch on *shard*. Raises NoDecisionTable."""
+        return whole.branch(await self._decisions.table_of(shard))
+
+    async def commit(self, first: Branch, others: Sequence[Branch]) -> None:
+        """Commit; whatever happens, no connection is left in a transaction.
+
+        A connection that nothing can be said of any more is closed.
+
+        Raises:
+            CommitRefused, TransactionBroken: nothing is committed.
+            CommitUnknown: nobody knows yet.
+            CommitPending: it is committed, though one of *others* still has to follow.
+        """
+        xids = [branch.xid for branch in others if branch.xid is not None]
+        if first.xid is not None or len(xids) < len(others):
+            # No statement leads here. But if one did, half a transaction could get lost.
+            await roll_back((first, *others))
+            raise TransactionBroken("its shards cannot commit in two phases", ended=True)
+        whole = xids[0].whole
+        self.live.add(whole)
+        try:
+            await self._commit(whole, first, others, [xid.branch for xid in xids])
+        finally:
+            self.live.discard(whole)
+
+    async def _commit(
+        self, whole: GlobalId, first: Branch, others: Sequence[Branch], tables: list[str]
+    ) -> None:
+        try:
+            sql = record(first.shard.database, whole, tables, self._clock.time_ns())
+            await _write(first, sql)
+            await _all(others, _prepare)
+        except _ReadOnly:
+            # Everywhere alike: what nobody could write, nobody needs to commit.
+            writable = [branch for branch in others if not await _is_read_only(branch, sql)]
+            await roll_back((first, *others))
+            if writable:
+                reason = f"shard '{first.shard}' was in a READ ONLY transaction"
+                raise TransactionBroken(reason, ended=True) from None
+            return
+        except _Failed as failed:
+            await roll_back((first, *others))
+            raise failed.said() from failed.error
+        try:
+            await first.backend.run(b"COMMIT")
+        except (BackendError, BackendLost) as error:
+            await self._settle(whole, first, others, error)
+        await self._finish(whole, first, others)
+
+    async def _settle(
+        self, whole: GlobalId, first: Branch, others: Sequence[Branch], error: ProxyError
+    ) -> None:
+        """Find out what the first shard did with a COMMIT that failed; return if it committed."""
+        await roll_back((first,))
+        deadline_s = self._deadline_s()
+        outcome = await self._decisions.outcome(first.shard, whole)
+        while outcome is Outcome.UNKNOWN and _now_s() < deadline_s:
+            await asyncio.sleep(_RETRY_PAUSE_S)
+            outcome = await self._decisions.outcome(first.shard, whole)
+        match outcome:
+            case Outcome.COMMITTED:
+                return
+            case Outcome.ROLLED_BACK:
+                await roll_back(others)
+                raise _Failed(first, error).said() from error
+            case Outcome.UNKNOWN:
+                for branch in others:
+                    # MariaDB lets nobody else finish a branch while its connection is there.
+                    branch.shard.pool.discard(branch.backend)
+                names = [str(branch.shard) for branch in others]
+                raise CommitUnknown(str(first.shard), names) from error
+
+    async def _finish(self, whole: GlobalId, first: Branch, others: Sequence[Branch]) -> None:
+        pending = [
+            branch
+            for branch, done in zip(
+                others, await asyncio.gather(*map(_commit_branch, others)), strict=True
+            )
+            if not done
+        ]
+        if not pending:
+            self._decisions.forget(first.shard, whole)
+            return
+        deadline_s = self._deadline_s()
+        while pending and _now_s() < deadline_s:
+            await asyncio.sleep(_RETRY_PAUSE_S)
+            pending = [branch for branch in pending if not await _commit_elsewhere(branch)]
+        if pending:
+            raise CommitPending([str(branch.shard) for branch in pending], "no answer")
+
+    def _deadline_s(self) -> float:
+        return _now_s() + self._patience_s
+
+
+def _now_s() -> float:
+    return asyncio.get_running_loop().time()
+
+
+class _ReadOnly(Exception):
+    """The client began a READ ONLY transaction."""
+
+
+class _Failed(Exception):
+    """A branch could not do its step before the decision."""
+
+    def __init__(self, branch: Branch, error: ProxyError) -> None:
+        self.branch = branch
+        self.error = error
+
+    def said(self) -> ProxyError:
+        """Return what the client is told, once everything is rolled back."""
+        shard = str(self.branch.shard)
+        if isinstance(self.error, BackendError):
+            return CommitRefused(shard, self.error)
+        return TransactionBroken(f"shard '{shard}' lost its connection", ended=True)
+
+
+async def _write(first: Branch, sql: bytes) -> None:
+    """Write the decision row."""
+    try:
+        answer = await first.backend.run(sql)
+    except BackendError as error:
+        if error.code == _READ_ONLY_TRANSACTION:
+            raise _ReadOnly from None
+        raise _Failed(first, error) from None
+    except BackendLost as error:
+        raise _Failed(first, error) from None
+    ok = answer.ok
+    assert ok is not None
+    if ok.affected_rows != 1 or not ok.status & Status.IN_TRANS:
+        # Somebody has replaced the table, or ended the transaction behind our back.
+        reason = f"its table {TABLE} is not the one that it was"
+        raise _Failed(first, BackendError(1105, "HY000", reason))
+
+
+async def _is_read_only(branch: Branch, sql: bytes) -> bool:
+    try:
+        await branch.backend.run(sql)
+    except BackendError as error:
+        return error.code == _READ_ONLY_TRANSACTION
+    except BackendLost:
+        pass
+    return False
+
+
+async def _prepare(branch: Branch) -> None:
+    assert branch.xid is not None
+    try:
+        await branch.backend.pipeline([query(branch.xid.end), query(branch.xid.prepare)])
+    except (BackendError, BackendLost) as error:
+        raise _Failed(branch, error) from None
+
+
+async def _all(
+    branches: Sequence[Branch], step: Callable[[Branch], Coroutine[Any, Any, None]]
+) -> None:
+    """Take a step on all branches at the same time; raise once every one has ended."""
+    results = await asyncio.gather(*map(step, branches), return_exceptions=True)
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+
+
+async def _commit_branch(branch: Branch) -> bool:
+    """Commit a prepared branch on its own connection; True if that has certainly happened."""
+    assert branch.xid is not None
+    try:
+        await branch.backend.run(branch.xid.commit)
+    except (BackendError, BackendLost):
+        branch.shard.pool.discard(branch.backend)
+        return False
+    return True
+
+
+async def _commit_elsewhere(branch: Branch) -> bool:
+    """Commit a prepared branch that has lost its connection; True once there is none."""
+    assert branch.xid is not None
+    control = branch.shard.control
+    try:
+        await control.execute(branch.xid.commit.decode())
+    except BackendUnavailable:
+        return False
+    except BackendError as error:
+        if error.code != XA_NO_SUCH_BRANCH:
+            return False
+    try:
+        rows = await control.rows("XA RECOVER")
+    except (BackendUnavailable, BackendError):
+        return False
+    return branch.xid not in map(recovered, rows)
+
+
+async def roll_back(branches: Sequence[Branch]) -> None:
+    """Roll back branches in any state; where that cannot be said, closing does it.
+
+    A prepared branch outlives that, and is rolled back by recovery.
+    """
+    await asyncio.gather(*map(_roll_back, branches))
+
+
+async def _roll_back(branch: Branch) -> None:
+    xid = branch.xid
+    # XA END is refused where it has been said before, or where a deadlock has undone the branch.
+    sqls = (b"ROLLBACK",) if xid is None else (xid.end, xid.rollback)
+    try:
+        *_, last = await branch.backend.answers([query(sql) for sql in sqls])
+    except BackendLost:
+        last = None
+    if last is None or last.error is not None:
+        branch.shard.pool.discard(branch.backend)

@@ -1,0 +1,187 @@
+"""The table in which a shard keeps the outcomes of the transactions that began on it.
+
+A row is written inside a transaction's own part on its first shard, so it exists exactly if the
+transaction is committed; `outcome` reads it with a lock, which waits for nobody. One row, `self`,
+holds the table's random id, by which transactions name the place of their outcome: a name must
+never be looked up in somebody else's table, where an absent row would mean nothing. Nor in a copy
+of it: beside the id stands the database that the table was made in, and a copy elsewhere, as a
+restored dump brings it, gets an id of its own.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING, Final
+
+from proxy.errors import BackendError, BackendUnavailable, NoDecisionTable
+from proxy.twophase.xid import GlobalId
+from sqlparse_ext.identifiers import quote_identifier
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from proxy.backends.shard import ShardRuntime
+
+
+TABLE: Final = "streamfrom_decisions"
+CREATE: Final = (
+    "CREATE TABLE IF NOT EXISTS streamfrom_decisions (id VARBINARY(64) NOT NULL PRIMARY KEY,"
+    " branches MEDIUMBLOB NOT NULL, time_created BIGINT NOT NULL) ENGINE=InnoDB"
+    " COMMENT 'outcomes of transactions over several shards; kept by streamfrom'"
+)
+_READ_SELF: Final = "SELECT branches FROM streamfrom_decisions WHERE id = 'self'"
+# A copy has the value of another database; of two proxies that make the table the first one wins.
+_WRITE_SELF: Final = (
+    "INSERT INTO streamfrom_decisions (id, branches, time_created) VALUES ('self', {value}, 0)"
+    " ON DUPLICATE KEY UPDATE branches ="
+    " IF(SUBSTR(branches, 17) = SUBSTR({value}, 17), branches, {value})"
+)
+_READ_ALL: Final = (
+    "SELECT id, branches FROM streamfrom_decisions WHERE id <> 'self' LIMIT 10000"
+)
+_READ_ONE: Final = "SELECT id FROM streamfrom_decisions WHERE id = '{whole}' FOR UPDATE NOWAIT"
+_DELETE: Final = "DELETE FROM streamfrom_decisions WHERE id IN ({names})"
+_DECIDE: Final = (
+    "INSERT INTO {table} (id, branches, time_created)"
+    " SELECT '{whole}', '{branches}', {now_ns} FROM {table} WHERE id = 'self' AND branches = {own}"
+)
+_NO_SUCH_TABLE: Final = 1146
+_DELETED_AT_ONCE: Final = 500
+
+
+class Outcome(Enum):
+    """What became of a transaction."""
+
+    COMMITTED = "committed"
+    ROLLED_BACK = "rolled back"
+    UNKNOWN = "not known yet"
+
+
+class Decisions:
+    """The decision tables of all shards of this proxy. *new_id* draws 16 hexadecimal digits."""
+
+    def __init__(self, new_id: Callable[[], str]) -> None:
+        self._new_id = new_id
+        self._ids: dict[ShardRuntime, str] = {}
+        self._done: dict[ShardRuntime, list[GlobalId]] = {}
+
+    def known(self) -> dict[str, ShardRuntime]:
+        """Return the shards whose table has been found, by its id."""
+        return {table: shard for shard, table in self._ids.items()}
+
+    async def table_of(self, shard: ShardRuntime) -> str:
+        """Return the id of *shard*'s table, which is made if there is none.
+
+        Raises:
+            NoDecisionTable: it cannot be read or made; the reason is the server's.
+        """
+        table = self._ids.get(shard)
+        if table is None:
+            try:
+                table = await self._found_or_made(shard)
+            except (BackendError, BackendUnavailable) as error:
+                raise NoDecisionTable(TABLE, str(shard), str(error)) from error
+            for other, taken in self._ids.items():
+                if taken == table and other is not shard:
+                    reason = f"it has the id of the one of shard '{other}': is it a copy?"
+                    raise NoDecisionTable(TABLE, str(shard), reason)
+            self._ids[shard] = table
+        return table
+
+    async def _found_or_made(self, shard: ShardRuntime) -> str:
+        own = await read_own_id(shard)
+        if own is None:
+            await shard.control.execute(CREATE)
+            value = _self_value(self._new_id(), shard.database)
+            await shard.control.execute(_WRITE_SELF.format(value=value))
+            own = await read_own_id(shard)
+        assert own is not None
+        return own
+
+    async def outcome(self, shard: ShardRuntime, whole: GlobalId) -> Outcome:
+        """Return what became of *whole*, which began on *shard*; one of its branches is prepared.
+
+        Only then an absent row says that it was rolled back. UNKNOWN while it may still go
+        either way (the row is locked), and while the shard cannot be asked.
+        """
+        try:
+            if await read_own_id(shard) != whole.table:
+                return Outcome.UNKNOWN
+            found = await shard.control.rows(_READ_ONE.format(whole=whole))
+        except (BackendError, BackendUnavailable):
+            return Outcome.UNKNOWN
+        return Outcome.COMMITTED if found else Outcome.ROLLED_BACK
+
+    async def rows(self, shard: ShardRuntime) -> dict[GlobalId, frozenset[str]]:
+        """Return the committed transactions, each with the tables of its other branches.
+
+        Raises BackendUnavailable and BackendError.
+        """
+        found = await shard.control.rows(_READ_ALL)
+        return {
+            whole: frozenset(_as_text(branches).split(","))
+            for name, branches in found
+            if (whole := GlobalId.parse(_as_text(name))) is not None
+        }
+
+    def forget(self, shard: ShardRuntime, whole: GlobalId) -> None:
+        """Have the row of *whole* deleted by the next `flush`: all its branches have ended."""
+        self._done.setdefault(shard, []).append(whole)
+
+    async def flush(self) -> None:
+        """Delete what may be forgotten; what cannot be deleted now is tried again."""
+        done, self._done = self._done, {}
+        for shard, ids in done.items():
+            try:
+                for at in range(0, len(ids), _DELETED_AT_ONCE):
+                    await shard.control.execute(_delete(ids[at : at + _DELETED_AT_ONCE]))
+            except (BackendError, BackendUnavailable):
+                self._done.setdefault(shard, []).extend(ids)
+
+
+def record(database: str, whole: GlobalId, branches: Iterable[str], now_ns: int) -> bytes:
+    """Return the INSERT that decides for *whole*; it affects one row, or this is another table.
+
+    *branches*: the tables of the other shards. *database* is said, as the session of the
+    transaction may be in none.
+    """
+    return _DECIDE.format(
+        table=f"{quote_identifier(database)}.{TABLE}",
+        whole=whole,
+        branches=",".join(branches),
+        now_ns=now_ns,
+        own=_self_value(whole.table, database),
+    ).encode()
+
+
+async def read_own_id(shard: ShardRuntime) -> str | None:
+    """Return the id of *shard*'s table; None if there is no table, or only a copy.
+
+    Raises BackendUnavailable and BackendError.
+    """
+    try:
+        found = await shard.control.rows(_READ_SELF)
+    except BackendError as error:
+        if error.code != _NO_SUCH_TABLE:
+            raise
+        return None
+    value = found[0][0] if found else b""
+    data = value if isinstance(value, bytes | bytearray) else str(value).encode()
+    table, _, database = data.partition(b" ")
+    return table.decode() if database == shard.database.encode() else None
+
+
+def _self_value(table: str, database: str) -> str:
+    """Return the literal that the row `self` holds, whatever the character set around it."""
+    return f"x'{f'{table} {database}'.encode().hex()}'"
+
+
+def _delete(ids: Iterable[GlobalId]) -> str:
+    names = ", ".join(f"'{whole}'" for whole in ids)
+    return _DELETE.format(names=names)
+
+
+def _as_text(value: object) -> str:
+    """Return a value of a binary column, which drivers give as bytes or as text."""
+    return value.decode("latin-1") if isinstance(value, bytes | bytearray) else str(value)

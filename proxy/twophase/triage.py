@@ -1,0 +1,107 @@
+"""What a look at all shards means for the transactions that somebody left behind. Pure.
+
+Branches are resolved once they have been prepared for a while, so that a proxy at work is left
+in peace. That is a matter of politeness only: what a branch's outcome is, its first shard says
+(`proxy.twophase.decisions`). A decision is forgotten once none of its branches has been prepared
+anywhere for a long while. The wait covers servers that crash: a branch that was just being committed
+may be prepared again when its server is back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from proxy.twophase.xid import GlobalId, Xid
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What one shard had.
+
+    prepared: branches on its server, which may hold other shards as well.
+    decided: the rows of its decision table, each with the tables of the other branches.
+    """
+
+    prepared: frozenset[Xid]
+    decided: Mapping[GlobalId, frozenset[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What is to do.
+
+    resolve: branches to finish, each with the table of a shard that has it.
+    forget: transactions whose decision is not needed any more.
+    strangers: branches whose decision is kept where this proxy does not look; each is told once.
+    """
+
+    resolve: tuple[tuple[str, Xid], ...]
+    forget: tuple[GlobalId, ...]
+    strangers: tuple[Xid, ...]
+
+
+class Triage:
+    """Remembers since when things are as they are.
+
+    grace_s: how long a branch stays prepared before anybody else finishes it.
+    quiet_s: how long no branch must have been seen before a decision is forgotten.
+    """
+
+    def __init__(self, *, grace_s: float, quiet_s: float) -> None:
+        self._grace_s = grace_s
+        self._quiet_s = quiet_s
+        self._prepared_since_s: dict[Xid, float] = {}
+        self._quiet_since_s: dict[GlobalId, float] = {}
+        self._told: set[Xid] = set()
+
+    def look(
+        self,
+        now_s: float,
+        seen: Mapping[str, Seen],
+        *,
+        known: Collection[str],
+        live: Collection[GlobalId],
+    ) -> Findings:
+        """Take in what the shards had at *now_s*, and return what that asks for.
+
+        seen: by the id of the shard's decision table; shards that did not answer are missing.
+        known: the ids of all tables that this proxy may ask, reached this time or not.
+        live: transactions that this proxy is committing itself.
+        """
+        places = {xid: table for table, shard in seen.items() for xid in shard.prepared}
+        self._prepared_since_s = {xid: self._prepared_since_s.get(xid, now_s) for xid in places}
+        ripe = [
+            xid
+            for xid, since_s in self._prepared_since_s.items()
+            if now_s - since_s >= self._grace_s and xid.whole not in live
+        ]
+        strangers = {xid for xid in ripe if xid.whole.table not in known}
+        news = strangers - self._told
+        self._told = strangers
+        return Findings(
+            tuple((places[xid], xid) for xid in ripe if xid not in strangers),
+            self._forgettable(now_s, seen, live),
+            tuple(sorted(news, key=str)),
+        )
+
+    def _forgettable(
+        self, now_s: float, seen: Mapping[str, Seen], live: Collection[GlobalId]
+    ) -> tuple[GlobalId, ...]:
+        prepared = {xid.whole for shard in seen.values() for xid in shard.prepared}
+        self._quiet_since_s = {
+            whole: self._quiet_since_s.get(whole, now_s)
+            for shard in seen.values()
+            for whole, branches in shard.decided.items()
+            # A shard that does not answer may have one.
+            if whole not in live and whole not in prepared and branches <= seen.keys()
+        }
+        return tuple(
+            whole
+            for whole, since_s in self._quiet_since_s.items()
+            if now_s - since_s >= self._quiet_s
+        )

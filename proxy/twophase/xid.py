@@ -1,0 +1,106 @@
+"""Names of transactions over shards and of their branches, and the XA statements. Pure.
+
+A server shows the names of all its prepared branches to everybody, so a name must say whose it
+is and where its outcome is written. Both do so by the random id that every decision table carries
+(`proxy.twophase.decisions`): it stays with the table wherever its server moves, and proxies that
+call a shard differently still mean the same one.
+https://dev.mysql.com/doc/refman/8.4/en/xa-statements.html
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+FORMAT_ID: Final = 0x5346
+
+# A server takes 64 bytes for each half of a name.
+_WHOLE: Final = re.compile(r"streamfrom:([0-9a-f]{16}):([0-9a-f]{32})")
+_BRANCH: Final = re.compile(r"[0-9a-f]{16}")
+
+
+@dataclass(frozen=True, slots=True)
+class GlobalId:
+    """One transaction over several shards.
+
+    table: the id of the decision table that will hold its outcome: its first shard's.
+    number: 32 hexadecimal digits, drawn for this transaction alone.
+    """
+
+    table: str
+    number: str
+
+    def __str__(self) -> str:
+        return f"streamfrom:{self.table}:{self.number}"
+
+    def branch(self, table: str) -> Xid:
+        """Return the name of the branch on the shard whose decision table has the id *table*."""
+        return Xid(self, table)
+
+    @classmethod
+    def parse(cls, text: str) -> GlobalId | None:
+        """Return what *text* names; None if that is nobody's of ours."""
+        found = _WHOLE.fullmatch(text)
+        return None if found is None else cls(found[1], found[2])
+
+
+@dataclass(frozen=True, slots=True)
+class Xid:
+    """One branch of a transaction. The properties are the statements about it."""
+
+    whole: GlobalId
+    branch: str
+
+    def __str__(self) -> str:
+        return f"'{self.whole}','{self.branch}',{FORMAT_ID}"
+
+    def _about(self, verb: str) -> bytes:
+        return f"XA {verb} {self}".encode()
+
+    @property
+    def start(self) -> bytes:
+        """Opens the branch on a connection that is in no transaction."""
+        return self._about("START")
+
+    @property
+    def end(self) -> bytes:
+        """Closes it to further statements; it must come before `prepare` and `rollback`."""
+        return self._about("END")
+
+    @property
+    def prepare(self) -> bytes:
+        """Makes it outlive its connection and its server, until `commit` or `rollback`."""
+        return self._about("PREPARE")
+
+    @property
+    def commit(self) -> bytes:
+        """Commits it, once prepared; on any connection."""
+        return self._about("COMMIT")
+
+    @property
+    def rollback(self) -> bytes:
+        """Rolls it back; once prepared on any connection."""
+        return self._about("ROLLBACK")
+
+
+def recovered(row: Sequence[object]) -> Xid | None:
+    """Return the branch that a row of XA RECOVER tells of, None if it is not one of ours.
+
+    A row is: format id, length of the first half, of the second, both halves as one.
+    """
+    format_id, whole_bytes, branch_bytes, data = row
+    # MySQL gives the name as text, MariaDB as bytes; ours is ASCII, others' may be anything.
+    text = data.decode("latin-1") if isinstance(data, bytes | bytearray) else str(data)
+    if format_id != FORMAT_ID or len(text) != int(str(whole_bytes)) + int(str(branch_bytes)):
+        return None
+    cut = int(str(whole_bytes))
+    whole = GlobalId.parse(text[:cut])
+    if whole is None or not _BRANCH.fullmatch(text[cut:]):
+        return None
+    return Xid(whole, text[cut:])

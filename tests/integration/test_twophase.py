@@ -1,0 +1,430 @@
+"""transaction_mode = "twopc": everywhere or nowhere, whoever is killed at whichever step.
+
+A transaction here begins in the unsharded keyspace `plain`, so that is its first shard, and goes on
+to both shards of `commerce`. Each shard stands behind a `Tripwire`, which stops the proxy at
+a chosen statement of the commit.
+"""
+
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pymysql
+import pytest
+
+from tests.fixtures.fix_proxy import RunningProxy, StartProxy, keyspace_toml, write_vschema
+from tests.fixtures.fix_servers import DatabaseServer, execute, names
+from tests.fixtures.fix_streams import eventually, refused, rows, run
+from tests.fixtures.tripwire import Tripwire
+
+
+pytestmark = pytest.mark.db
+
+LOW, HIGH = 1, (1 << 63) + 1  # ids on shard -80 and on shard 80-
+DECIDE = b"SELECT 'streamfrom:"
+PREPARE = b"XA PREPARE"
+COMMIT = b"\x03COMMIT"
+XA_COMMIT = b"XA COMMIT"
+
+VSCHEMA = {
+    "sharded": True,
+    "vindexes": {"numeric": {"type": "numeric"}},
+    "tables": {
+        "customer": {"column_vindexes": [{"column": "id", "name": "numeric"}]},
+    },
+}
+SETTINGS = """[server]
+listen = "127.0.0.1:0"
+transaction_mode = "twopc"
+recovery_grace = 0.3
+failover_buffer = 2
+schema_reload = 1
+"""
+
+
+class Stage:
+    """Three shards on two servers, each behind a tripwire: plain, commerce/-80, commerce/80-."""
+
+    def __init__(
+        self,
+        servers: tuple[DatabaseServer, DatabaseServer],
+        folder: Path,
+        start_proxy: StartProxy,
+    ) -> None:
+        prefix = next(names)
+        self.servers = (servers[0], servers[0], servers[1])
+        self.databases = (f"{prefix}_plain", f"{prefix}_shop", f"{prefix}_shop")
+        for server, database in zip(self.servers, self.databases, strict=True):
+            execute(server, f"CREATE DATABASE {database} CHARACTER SET utf8mb4")
+            execute(
+                server,
+                "CREATE TABLE customer (id BIGINT UNSIGNED PRIMARY KEY, n INT)",
+                database=database,
+            )
+        self.wires = tuple(Tripwire(server) for server in self.servers)
+        plain, low, high = self.wires
+        self.config = (
+            SETTINGS
+            + keyspace_toml("plain", [plain], self.databases[0])
+            + keyspace_toml(
+                "commerce", [low, high], self.databases[1], write_vschema(folder, VSCHEMA)
+            )
+        )
+        self._start_proxy = start_proxy
+
+    def proxy(self, config: str | None = None) -> RunningProxy:
+        return self._start_proxy(config or self.config)
+
+    def direct(self, shard: int, sql: str) -> tuple[tuple[Any, ...], ...]:
+        return execute(self.servers[shard], sql, database=self.databases[shard])
+
+    def ids(self) -> list[list[int]]:
+        """The customers on each shard."""
+        return [
+            [ident for (ident,) in self.direct(shard, "SELECT id FROM customer ORDER BY id")]
+            for shard in range(3)
+        ]
+
+    def prepared(self) -> list[Any]:
+        """The branches of this stage that are in doubt."""
+        tables = [
+            self.direct(shard, "SELECT branches FROM streamfrom_decisions WHERE id = 'self'")
+            for shard in range(3)
+        ]
+        own = [value.split()[0].decode() for ((value,),) in tables]
+        return [
+            name
+            for server in self.servers[1:]
+            for *_, name in execute(server, "XA RECOVER")
+            if any(table in str(name) for table in own)
+        ]
+
+    def looks(self) -> int:
+        """How often somebody has looked for what is prepared on the second server."""
+        ((_, number),) = execute(self.servers[2], "SHOW GLOBAL STATUS LIKE 'Com_xa_recover'")
+        return int(number)
+
+    def has_been_looked_at(self, times: int) -> bool:
+        """Say whether `looks` has come this far."""
+        return self.looks() >= times
+
+    def release(self) -> None:
+        """Let go of what the tripwires hold, by breaking every connection."""
+        for wire in self.wires:
+            wire.release()
+
+    def close(self) -> None:
+        for wire in self.wires:
+            wire.close()
+        for server, database in zip(self.servers, self.databases, strict=True):
+            execute(server, f"DROP DATABASE IF EXISTS {database}")
+
+
+@pytest.fixture
+def stage(
+    servers: tuple[DatabaseServer, DatabaseServer], tmp_path: Path, start_proxy: StartProxy
+) -> Iterator[Stage]:
+    made = Stage(servers, tmp_path, start_proxy)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def breakable_stage(
+    breakable_servers: tuple[DatabaseServer, DatabaseServer],
+    tmp_path: Path,
+    start_proxy: StartProxy,
+) -> Iterator[Stage]:
+    made = Stage(breakable_servers, tmp_path, start_proxy)
+    yield made
+    for server in breakable_servers:
+        server.start()
+    made.close()
+
+
+def insert_everywhere(proxy: RunningProxy, *, plus: int = 0) -> "pymysql.Connection[Any]":
+    """Return a client with an open transaction that has one row on each shard."""
+    client = proxy.connect(database="plain")
+    run(client, "BEGIN")
+    run(client, f"INSERT INTO customer (id) VALUES ({LOW + plus})")
+    run(client, f"INSERT INTO commerce.customer (id) VALUES ({LOW + plus}), ({HIGH + plus})")
+    return client
+
+
+def in_background(call: Callable[[], Any]) -> tuple[threading.Thread, list[Any]]:
+    """Start *call*; what it returned, or the error it ended with, is then in the list."""
+    results: list[Any] = []
+
+    def work() -> None:
+        try:
+            results.append(call())
+        except pymysql.MySQLError as error:
+            results.append(error)
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    return thread, results
+
+
+# --- without trouble -----------------------------------------------------------------------
+
+
+def test_a_transaction_over_shards_commits_and_leaves_nothing_behind(stage: Stage) -> None:
+    proxy = stage.proxy()
+    client = insert_everywhere(proxy)
+    assert stage.ids() == [[], [], []]
+    client.commit()
+    assert stage.ids() == [[LOW], [LOW], [HIGH]]
+    assert stage.prepared() == []
+    eventually(
+        lambda: stage.direct(0, "SELECT COUNT(*) FROM streamfrom_decisions") == ((1,),),
+        "the decision is forgotten",
+    )
+    client = insert_everywhere(proxy, plus=100)
+    run(client, "SAVEPOINT here")
+    run(client, "UPDATE commerce.customer SET n = 7")
+    run(client, "ROLLBACK TO here")
+    client.rollback()
+    assert stage.ids() == [[LOW], [LOW], [HIGH]]
+    # The connections that took part are as good as any.
+    run(client, "BEGIN")
+    run(client, "SELECT * FROM customer")
+    client.commit()
+
+
+def test_without_autocommit_and_for_one_write_to_several_shards_it_is_the_same(
+    stage: Stage,
+) -> None:
+    proxy = stage.proxy()
+    client = proxy.connect(database="commerce", autocommit=False)
+    assert rows(client, "SELECT id FROM customer ORDER BY id") == ()
+    run(client, f"INSERT INTO customer (id) VALUES ({LOW})")
+    run(client, f"INSERT INTO customer (id) VALUES ({HIGH})")
+    run(client, "SHOW TABLES")
+    client.commit()
+    run(client, "DELETE FROM customer")
+    client.rollback()
+    assert stage.ids() == [[], [LOW], [HIGH]]
+    client.autocommit(True)
+    run(client, f"INSERT INTO customer (id) VALUES ({LOW + 1}), ({HIGH + 1})")
+    assert refused(client, f"INSERT INTO customer (id) VALUES ({LOW + 2}), ({HIGH})")[0] == 1062
+    assert stage.ids() == [[], [LOW, LOW + 1], [HIGH, HIGH + 1]]
+    assert stage.prepared() == []
+
+
+def test_read_only_transactions_need_no_decision(stage: Stage) -> None:
+    client = stage.proxy().connect(database="commerce", autocommit=True)
+    run(client, f"INSERT INTO customer (id) VALUES ({LOW}), ({HIGH})")
+    for begin in (
+        ["START TRANSACTION READ ONLY"],
+        ["SET SESSION TRANSACTION READ ONLY", "BEGIN"],
+    ):
+        for sql in begin:
+            run(client, sql)
+        assert rows(client, "SELECT id FROM customer ORDER BY id") == ((LOW,), (HIGH,))
+        assert refused(client, f"DELETE FROM customer WHERE id = {HIGH}")[0] == 1792
+        client.commit()
+    assert stage.prepared() == []
+
+
+def test_what_may_commit_by_itself_is_refused_beside_other_shards(stage: Stage) -> None:
+    stage.direct(0, "CREATE PROCEDURE p() COMMIT")
+    proxy = stage.proxy()
+    client = insert_everywhere(proxy)
+    for sql in ("CALL p()", "LOCK TABLES customer WRITE", "XA START 'x'"):
+        code, text = refused(client, sql)
+        assert (code, text.partition(":")[0]) == (1235, "unsupported"), sql
+        assert 'transaction_mode = "twopc"' in text
+    client.commit()
+    assert stage.ids() == [[LOW], [LOW], [HIGH]]
+    # On one shard they are that server's own affair.
+    run(client, "BEGIN")
+    run(client, "CALL p()")
+
+
+def test_a_shard_that_cannot_keep_decisions_takes_no_part(stage: Stage) -> None:
+    proxy = stage.proxy()
+    for shard in range(3):
+        stage.direct(shard, "DROP TABLE streamfrom_decisions")
+    client = insert_everywhere(proxy)
+    code, text = refused(client, "COMMIT")
+    assert code == 1146
+    assert "the transaction was rolled back on every shard" in text
+    assert stage.ids() == [[], [], []]
+
+
+def test_check_says_what_commits_in_two_phases_need(stage: Stage) -> None:
+    proxy = stage.proxy()
+
+    def checked() -> tuple[int, str]:
+        done = subprocess.run(
+            [sys.executable, "-m", "proxy", "check", "--config", proxy.config],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return done.returncode, done.stdout
+
+    code, lines = checked()
+    assert (code, lines.count("table streamfrom_decisions, for commits")) == (0, 3), lines
+    stage.direct(0, "DROP TABLE streamfrom_decisions")
+    code, lines = checked()
+    assert (code, lines.count("else run: CREATE TABLE")) == (0, 1), lines
+
+
+def test_a_deadlock_between_two_takes_its_victim_everywhere(stage: Stage) -> None:
+    proxy = stage.proxy()
+    setup = proxy.connect(database="commerce", autocommit=True)
+    run(setup, f"INSERT INTO customer (id, n) VALUES (1, 0), (2, 0), ({HIGH}, 0)")
+    first = proxy.connect(database="commerce")
+    second = proxy.connect(database="commerce")
+    run(first, f"UPDATE customer SET n = 1 WHERE id = {HIGH}")
+    run(first, "UPDATE customer SET n = 1 WHERE id = 1")
+    for ident in range(100, 130):
+        run(second, f"INSERT IGNORE INTO customer (id) VALUES ({ident})")
+    run(second, "UPDATE customer SET n = 2 WHERE id = 2")
+    waiting, _ = in_background(lambda: run(second, "UPDATE customer SET n = 2 WHERE id = 1"))
+    eventually(
+        lambda: any(
+            row[0] and "n = 2 WHERE id = 1" in row[0]
+            for row in execute(
+                stage.servers[1], "SELECT info FROM information_schema.processlist"
+            )
+        ),
+        "the second waits",
+    )
+    assert refused(first, "UPDATE customer SET n = 1 WHERE id = 2")[0] == 1213
+    waiting.join(10)
+    first.commit()
+    second.commit()
+    found = rows(setup, f"SELECT id, n FROM customer WHERE id IN (1, 2, {HIGH}) ORDER BY id")
+    assert found == ((1, 2), (2, 2), (HIGH, 0))
+    assert stage.prepared() == []
+
+
+# --- somebody dies -------------------------------------------------------------------------
+
+# What is known, the tripwire's shard, its text, behind the text or before, does it survive.
+STEPS = (
+    ("the decision is not written", 0, DECIDE, False, False),
+    ("the decision is written, nothing prepared", 0, DECIDE, True, False),
+    ("one of two is prepared", 1, PREPARE, False, False),
+    ("both are prepared, one is not known to be", 1, PREPARE, True, False),
+    ("all is prepared", 0, COMMIT, False, False),
+    ("it is committed, which is not known", 0, COMMIT, True, True),
+    ("one of two has followed", 1, XA_COMMIT, False, True),
+    ("both have followed, one is not known to have", 1, XA_COMMIT, True, True),
+)
+
+
+@pytest.mark.slow
+def test_a_proxy_killed_at_any_step_leaves_all_or_nothing(stage: Stage) -> None:
+    proxy = stage.proxy()
+    expected: list[list[int]] = [[], [], []]
+    for number, (what, shard, text, is_after, survives) in enumerate(STEPS):
+        client = insert_everywhere(proxy, plus=number)
+        stage.wires[shard].arm(text, after=is_after)
+        committing, _ = in_background(client.commit)
+        stage.wires[shard].wait()
+        proxy.kill()
+        stage.release()
+        committing.join(10)
+        if survives:
+            for ids, first in zip(expected, (LOW, LOW, HIGH), strict=True):
+                ids.append(first + number)
+        proxy = stage.proxy()
+        eventually(lambda: stage.prepared() == [], f"{what}: nothing is in doubt")
+        assert stage.ids() == expected, what
+
+
+@pytest.mark.slow
+def test_two_proxies_agree_on_what_a_third_one_left(stage: Stage) -> None:
+    proxy = stage.proxy()
+    for number, (text, is_after) in enumerate(((COMMIT, True), (COMMIT, False))):
+        client = insert_everywhere(proxy, plus=number)
+        others = [stage.proxy(), stage.proxy()]
+        stage.wires[0].arm(text, after=is_after)
+        committing, _ = in_background(client.commit)
+        stage.wires[0].wait()
+        if not is_after:
+            # It is alive, only slow: the others leave its transaction alone.
+            eventually(lambda: len(stage.prepared()) == 2, "it is prepared")
+            enough = stage.looks() + 20
+            eventually(partial(stage.has_been_looked_at, enough), "the others look often")
+            assert len(stage.prepared()) == 2
+        proxy.kill()
+        stage.release()
+        committing.join(10)
+        eventually(lambda: stage.prepared() == [], "nothing is in doubt")
+        assert stage.ids() == [[LOW], [LOW], [HIGH]]
+        proxy, unused = others
+        unused.stop()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_after", [False, True], ids=["before", "after"])
+def test_the_deciding_server_killed_in_its_commit(
+    breakable_stage: Stage, is_after: bool
+) -> None:
+    stage = breakable_stage
+    proxy = stage.proxy()
+    client = proxy.connect(database="commerce")
+    run(client, "BEGIN")
+    run(client, f"INSERT INTO customer (id) VALUES ({LOW}), ({HIGH})")
+    stage.wires[1].arm(COMMIT, after=is_after)
+    committing, results = in_background(lambda: refused(client, "COMMIT"))
+    stage.wires[1].wait()
+    stage.servers[1].kill()
+    stage.release()
+    committing.join(20)
+    ((code, text),) = results
+    assert code == 1105
+    assert text.startswith(
+        "whether the transaction is committed is not known: shard 'commerce/-80' was lost while"
+        " it committed. It is prepared on commerce/80- and will be completed or rolled back there"
+    )
+    stage.servers[1].start()
+    eventually(lambda: stage.prepared() == [], "nothing is in doubt")
+    assert stage.ids() == ([[], [LOW], [HIGH]] if is_after else [[], [], []])
+
+
+@pytest.mark.slow
+def test_another_server_killed_before_it_could_follow(breakable_stage: Stage) -> None:
+    stage = breakable_stage
+    client = insert_everywhere(stage.proxy())
+    stage.wires[2].arm(XA_COMMIT, after=False)
+    committing, results = in_background(lambda: refused(client, "COMMIT"))
+    stage.wires[2].wait()
+    stage.servers[2].kill()
+    stage.release()
+    committing.join(20)
+    ((code, text),) = results
+    assert code == 1105
+    assert text.startswith(
+        "the transaction is committed, but not to be seen yet on commerce/80- ("
+    )
+    assert text.endswith("it is prepared there and will be completed: do not repeat it")
+    stage.servers[2].start()
+    eventually(lambda: stage.prepared() == [], "nothing is in doubt")
+    assert stage.ids() == [[LOW], [LOW], [HIGH]]
+
+
+@pytest.mark.slow
+def test_a_server_that_is_back_in_time_goes_unnoticed(breakable_stage: Stage) -> None:
+    stage = breakable_stage
+    client = insert_everywhere(stage.proxy())
+    for wire, is_after in ((stage.wires[0], True), (stage.wires[2], False)):
+        # Only the connections break, and at once the next ones work.
+        wire.arm(COMMIT if is_after else XA_COMMIT, after=is_after)
+    committing, results = in_background(client.commit)
+    for wire in (stage.wires[0], stage.wires[2]):
+        wire.wait()
+        wire.release()
+    committing.join(20)
+    assert results == [None]
+    assert stage.ids() == [[LOW], [LOW], [HIGH]]
+    assert stage.prepared() == []

@@ -1,0 +1,146 @@
+from itertools import count
+
+import pytest
+
+from proxy.errors import BackendError, NoDecisionTable
+from proxy.twophase.decisions import CREATE, Decisions, Outcome, read_own_id, record
+from proxy.twophase.xid import GlobalId
+from tests.proxy.fake_server import Error, Rows
+from tests.proxy.house import add_decisions, running_shard
+
+
+OWN = "0123456789abcdef"
+WHOLE = GlobalId(OWN, "1" * 32)
+READ_SELF = "SELECT branches FROM streamfrom_decisions WHERE id = 'self'"
+NONE = Error(1146, "Table 'db.streamfrom_decisions' doesn't exist", "42S02")
+
+
+def row(*values):
+    return Rows(tuple("abc"[: len(values)]), (tuple(value.encode() for value in values),))
+
+
+@pytest.fixture
+async def shard(server):
+    async with running_shard(server) as runtime:
+        yield runtime
+
+
+@pytest.fixture
+def decisions():
+    numbers = count(1)
+    return Decisions(lambda: f"{next(numbers):016x}")
+
+
+def about_decisions(server):
+    return [text for text in server.controlled if "streamfrom_decisions" in text]
+
+
+async def test_a_table_is_asked_for_its_id_once(server, shard, decisions):
+    add_decisions(server, OWN)
+    assert await decisions.table_of(shard) == OWN
+    assert await decisions.table_of(shard) == OWN
+    assert about_decisions(server) == [READ_SELF]
+    assert decisions.known() == {OWN: shard}
+
+
+async def test_a_missing_table_is_made_and_given_an_id(server, shard, decisions):
+    server.once(READ_SELF, NONE, row(f"{1:016x} db"))
+    assert await decisions.table_of(shard) == f"{1:016x}"
+    _, create, write, _ = about_decisions(server)
+    assert create == CREATE
+    assert f"{1:016x} db".encode().hex() in write
+
+
+async def test_of_two_proxies_that_make_it_the_first_one_names_it(server, shard, decisions):
+    server.once(READ_SELF, Rows(("branches",)), row(f"{OWN} db"))
+    assert await decisions.table_of(shard) == OWN
+
+
+async def test_a_copy_from_another_database_gets_an_id_of_its_own(server, shard, decisions):
+    server.once(READ_SELF, row(f"{OWN} production"), row(f"{1:016x} db"))
+    assert await decisions.table_of(shard) == f"{1:016x}"
+
+
+async def test_two_shards_with_one_table_are_refused(server, shard, decisions):
+    add_decisions(server, OWN)
+    await decisions.table_of(shard)
+    async with running_shard(server, "80-") as other:
+        with pytest.raises(NoDecisionTable, match="the id of the one of shard 'plain/-'"):
+            await decisions.table_of(other)
+
+
+async def test_a_table_that_cannot_be_made_says_why(server, shard, decisions):
+    server.on(READ_SELF, NONE)
+    server.on("CREATE TABLE", Error(1142, "CREATE command denied to user 'u'", "42000"))
+    with pytest.raises(NoDecisionTable, match="CREATE command denied") as refused:
+        await decisions.table_of(shard)
+    assert "'streamfrom_decisions' on shard 'plain/-'" in str(refused.value)
+    assert "`streamfrom check`" in str(refused.value)
+
+
+async def test_reading_the_id_makes_nothing(server, shard):
+    server.once(READ_SELF, NONE, Error(1142, "SELECT command denied", "42000"))
+    assert await read_own_id(shard) is None
+    with pytest.raises(BackendError):
+        await read_own_id(shard)
+    assert about_decisions(server) == [READ_SELF] * 2
+
+
+@pytest.mark.parametrize(
+    ("answer", "outcome"),
+    [
+        (row(str(WHOLE)), Outcome.COMMITTED),
+        (Rows(("id",)), Outcome.ROLLED_BACK),
+        (Error(3572, "NOWAIT is set"), Outcome.UNKNOWN),
+        (Error(1205, "Lock wait timeout exceeded"), Outcome.UNKNOWN),
+        (NONE, Outcome.UNKNOWN),
+    ],
+)
+async def test_the_row_says_what_became_of_a_transaction(
+    server, shard, decisions, answer, outcome
+):
+    add_decisions(server, OWN)
+    server.on("FOR UPDATE NOWAIT", answer)
+    assert await decisions.outcome(shard, WHOLE) is outcome
+
+
+async def test_another_table_says_nothing(server, shard, decisions):
+    add_decisions(server, "f" * 16)
+    server.on("FOR UPDATE NOWAIT", Rows(("id",)))
+    assert await decisions.outcome(shard, WHOLE) is Outcome.UNKNOWN
+
+
+async def test_a_server_that_is_down_says_nothing(server, shard, decisions):
+    server.stop()
+    assert await decisions.outcome(shard, WHOLE) is Outcome.UNKNOWN
+
+
+async def test_rows_that_are_not_ours_are_left_out(server, shard, decisions):
+    server.on(
+        "id <> 'self'",
+        Rows(("id", "branches"), ((str(WHOLE).encode(), b"b,c"), (b"mine", b"x"))),
+    )
+    assert await decisions.rows(shard) == {WHOLE: frozenset({"b", "c"})}
+
+
+async def test_what_is_done_with_is_deleted_together_and_again_if_that_fails(
+    server, shard, decisions
+):
+    other = GlobalId(OWN, "2" * 32)
+    decisions.forget(shard, WHOLE)
+    decisions.forget(shard, other)
+    server.once("DELETE", Error(1290, "--read-only"))
+    await decisions.flush()
+    await decisions.flush()
+    await decisions.flush()
+    sql = f"DELETE FROM streamfrom_decisions WHERE id IN ('{WHOLE}', '{other}')"
+    assert about_decisions(server) == [sql, sql]
+
+
+def test_a_decision_is_written_into_the_table_that_the_name_means_and_no_other():
+    sql = record("my`db", WHOLE, ["b", "c"], 7).decode()
+    assert sql.startswith(
+        "INSERT INTO `my``db`.streamfrom_decisions (id, branches, time_created)"
+    )
+    assert f"SELECT '{WHOLE}', 'b,c', 7 FROM" in sql
+    assert sql.endswith(f"branches = x'{f'{OWN} my`db'.encode().hex()}'")

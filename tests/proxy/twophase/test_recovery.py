@@ -1,0 +1,152 @@
+import asyncio
+
+import pytest
+import structlog
+
+from engine.clock import SystemClock
+from proxy.twophase.coordinator import Coordinator
+from proxy.twophase.decisions import Decisions
+from proxy.twophase.recovery import Recovery
+from proxy.twophase.xid import FORMAT_ID, GlobalId
+from proxy.wire.constants import FieldType
+from tests.proxy.fake_server import Error, Rows, until
+from tests.proxy.house import add_decisions, running_shard
+
+
+A, B = "a" * 16, "b" * 16
+WHOLE = GlobalId(A, "1" * 32)
+XID = WHOLE.branch(B)
+DECIDED = Rows(("id",), ((str(WHOLE).encode(),),))
+UNDECIDED = Rows(("id",))
+
+
+def prepared(*xids):
+    return Rows(
+        ("formatID", "gtrid_length", "bqual_length", "data"),
+        tuple(
+            (b"%d" % FORMAT_ID, b"60", b"16", f"{xid.whole}{xid.branch}".encode())
+            for xid in xids
+        ),
+        types=(*[FieldType.LONG] * 3, FieldType.VAR_STRING),
+    )
+
+
+class Watch:
+    """A recovery over two shards, the first of which decides; it looks when told to."""
+
+    def __init__(self, *shards):
+        self.decisions = Decisions(lambda: "f" * 16)
+        self.coordinator = Coordinator(
+            self.decisions, SystemClock(), patience_s=1, new_number=lambda: "1" * 32
+        )
+        self.recovery = Recovery(shards, self.decisions, self.coordinator, grace_s=1e-9)
+
+    async def looks(self, times=2):
+        with structlog.testing.capture_logs() as logs:
+            for _ in range(times):
+                await self.recovery.look()
+                await asyncio.sleep(0.001)
+        return [entry["event"] for entry in logs]
+
+
+@pytest.fixture
+async def watch(server, other_server):
+    add_decisions(server, A)
+    add_decisions(other_server, B)
+    async with running_shard(server, "-80") as low, running_shard(other_server, "80-") as high:
+        yield Watch(low, high)
+
+
+def finished(server):
+    return [t for t in server.controlled if t.startswith(("XA COMMIT", "XA ROLLBACK"))]
+
+
+async def test_a_branch_whose_transaction_is_decided_is_committed(server, other_server, watch):
+    other_server.on("XA RECOVER", prepared(XID))
+    server.on("FOR UPDATE NOWAIT", DECIDED)
+    assert "finished a transaction" in await watch.looks()
+    assert finished(other_server) == [f"XA COMMIT {XID}"]
+
+
+async def test_one_whose_transaction_is_not_is_rolled_back(server, other_server, watch):
+    other_server.on("XA RECOVER", prepared(XID))
+    server.on("FOR UPDATE NOWAIT", UNDECIDED)
+    await watch.looks()
+    assert finished(other_server) == [f"XA ROLLBACK {XID}"]
+
+
+async def test_while_its_first_shard_holds_the_row_it_is_left_alone(
+    server, other_server, watch
+):
+    other_server.on("XA RECOVER", prepared(XID))
+    server.on("FOR UPDATE NOWAIT", Error(3572, "NOWAIT is set"))
+    assert await watch.looks() == []
+    assert finished(other_server) == []
+
+
+async def test_a_branch_that_somebody_else_finished_is_nothing_to_speak_of(
+    server, other_server, watch
+):
+    other_server.on("XA RECOVER", prepared(XID))
+    server.on("FOR UPDATE NOWAIT", DECIDED)
+    other_server.on("XA COMMIT", Error(1397, "XAER_NOTA: Unknown XID"))
+    assert await watch.looks() == []
+
+
+async def test_a_branch_that_cannot_be_finished_is_told_and_tried_again(
+    server, other_server, watch
+):
+    other_server.on("XA RECOVER", prepared(XID))
+    server.on("FOR UPDATE NOWAIT", DECIDED)
+    other_server.once("XA COMMIT", Error(1290, "--read-only"))
+    events = await watch.looks(3)
+    assert events == ["cannot finish a transaction", "finished a transaction"]
+
+
+async def test_branches_of_strangers_are_told_of_and_left_alone(server, other_server, watch):
+    strange = GlobalId("d" * 16, "3" * 32).branch(B)
+    other_server.on("XA RECOVER", prepared(strange))
+    events = await watch.looks(3)
+    assert events == ["a prepared transaction belongs to shards that this proxy does not serve"]
+    assert finished(other_server) == []
+
+
+async def test_a_shard_that_does_not_let_us_look_is_told_of_once(other_server, watch):
+    other_server.once("XA RECOVER", *[Error(1401, "XAER_RMERR: Fatal error")] * 2)
+    events = await watch.looks(3)
+    assert events == ["cannot look for unfinished transactions"]
+
+
+async def test_a_shard_that_is_away_is_not_asked(server, other_server, watch):
+    low, _ = watch.recovery._shards
+    server.stop()
+    await low.probe()
+    asked = len(server.controlled)
+    assert await watch.looks() == []
+    assert len(server.controlled) == asked
+
+
+async def test_it_goes_on_in_the_background_until_it_is_stopped(server, other_server, watch):
+    await watch.recovery.start()
+    other_server.on("XA RECOVER", prepared(XID))
+    server.on("FOR UPDATE NOWAIT", DECIDED)
+    await until(lambda: finished(other_server))
+    watch.decisions.forget(watch.recovery._shards[0], WHOLE)
+    await watch.recovery.stop()
+    assert any(text.startswith("DELETE") for text in server.controlled)
+
+
+async def test_a_fault_of_its_own_does_not_end_it(watch, monkeypatch):
+    looked = []
+
+    async def look():
+        looked.append(1)
+        if len(looked) > 1:
+            raise ZeroDivisionError
+
+    monkeypatch.setattr(watch.recovery, "look", look)
+    with structlog.testing.capture_logs() as logs:
+        await watch.recovery.start()
+        await until(lambda: len(looked) > 3)
+        await watch.recovery.stop()
+    assert {entry["event"] for entry in logs} == {"recovery failed"}
