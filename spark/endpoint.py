@@ -6,6 +6,7 @@ its target (`keyspace:shard`), so that no answer depends on how the proxy merges
 
 import re
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlsplit
 
@@ -169,10 +170,28 @@ def describe(endpoint: Endpoint, shard: str, table: str) -> tuple[Column, ...]:
     return tuple(Column(_text(row[0]), spark_type(_text(row[1]))) for row in columns)
 
 
+def describe_alike(
+    endpoint: Endpoint, shards: "Sequence[str]", table: str
+) -> tuple[Column, ...]:
+    """Return the columns of a message table that has the same on all *shards*.
+
+    Raises:
+        RequestError: as for `describe`, or a shard has others than the first.
+    """
+    columns = describe(endpoint, shards[0], table)
+    for shard in shards[1:]:
+        if describe(endpoint, shard, table) != columns:
+            raise RequestError(
+                f"{table} has other columns on {shard} than on {shards[0]}: alter it"
+            )
+    return columns
+
+
 def clock_of(endpoint: Endpoint, shard: str) -> int:
-    """Return what a shard's server takes for now, in nanoseconds since the epoch."""
+    """Return what a shard's server takes for now, in nanoseconds since the epoch, to the microsecond."""
     connection = endpoint.connect(shard)
     try:
-        return int(ask(connection, "SELECT UNIX_TIMESTAMP()")[0][0]) * 10**9
+        told = _text(ask(connection, "SELECT UNIX_TIMESTAMP(NOW(6))")[0][0])
+        return int(Decimal(told) * 10**9)
     finally:
         connection.close()

@@ -1,8 +1,8 @@
 """Jobs over message tables. `JOBS` is where a job is registered: its name and what it does.
 
 A job is the module `spark.jobs.NAME` with what `spark.jobs.job.Job` asks for; the command line
-and every listing follow from that. `archive` keeps acknowledged messages as Parquet and then purges
-them, `manifest` is what it publishes, `reading` brings rows into Spark and `progress` says how far
+and every listing follow from that. `analytics` measures a queue, `archive` keeps
+acknowledged messages as Parquet and then purges them, `manifest` is what it publishes, `reading` brings rows into Spark and `progress` says how far
 a job is.
 """
 
@@ -10,5 +10,6 @@ from typing import Final
 
 
 JOBS: Final = {
+    "analytics": "measure throughput, delays, retries and what waits, as Parquet and as an HTML page",
     "archive": "keep the acknowledged messages of a window as Parquet, then purge exactly those",
 }

@@ -15,7 +15,7 @@ import pyarrow.dataset as ds
 import pymysql
 from pyspark.sql import functions as F
 
-from spark.endpoint import Endpoint, ask, clock_of, describe, quoted, shards_of
+from spark.endpoint import Endpoint, ask, clock_of, describe_alike, quoted, shards_of
 from spark.errors import JobError, RequestError
 from spark.jobs.job import add_window
 from spark.jobs.manifest import Manifest, Window
@@ -87,12 +87,7 @@ def run(
     progress = progress or Progress()
     endpoint, table = config.endpoint, config.table
     shards = shards_of(endpoint)
-    columns = describe(endpoint, shards[0], table)
-    for shard in shards[1:]:
-        if describe(endpoint, shard, table) != columns:
-            raise RequestError(
-                f"{table} has other columns on {shard} than on {shards[0]}: alter it"
-            )
+    columns = describe_alike(endpoint, shards, table)
     now_ns = min([time.time_ns(), *(clock_of(endpoint, shard) for shard in shards)])
     if not config.low_ns < config.high_ns <= now_ns - CLOSED_NS:
         raise RequestError("--from must lie before --to, and --to a minute back by every clock")

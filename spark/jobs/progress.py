@@ -8,12 +8,16 @@ from dataclasses import asdict, dataclass
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a job did: counts by name that add up, and how long its steps took, in seconds."""
+    """What a job did: counts by name that add up, and how long its steps took, in seconds.
+
+    wrote: the files or folders that hold what it made, where that is not plain from its options.
+    """
 
     job: str
     table: str
     counts: dict[str, int]
     steps_s: dict[str, float]
+    wrote: tuple[str, ...] = ()
 
     def json(self) -> str:
         """Return the report as one JSON object."""

@@ -1,8 +1,9 @@
-"""Acknowledged rows of a message table as a DataFrame, read through the proxy.
+"""Rows of a message table as a DataFrame, read through the proxy.
 
-One partition is one slice of the time window on one shard, so ids of any type divide alike. A task
-streams its rows: memory holds one Arrow batch, not the slice. A retried task reads the same rows,
-because rows acknowledged in a window that has closed no longer change.
+Of acknowledged rows one partition is one slice of the time window on one shard, so ids of any type
+divide alike. A task streams its rows: memory holds one Arrow batch, not the slice. A retried task reads
+the same rows, because rows acknowledged in a window that has closed no longer change. Rows that wait
+are read as they are at the moment, a shard at a time.
 """
 
 from decimal import Decimal
@@ -56,18 +57,19 @@ def arrow_batch(
     return pa.RecordBatch.from_arrays(arrays, names=[SHARD, *(c.name for c in columns)])
 
 
-def read_acked(
+def read_rows(
     spark: "SparkSession",
     endpoint: Endpoint,
     table: str,
     columns: "Sequence[Column]",
-    parts: "Sequence[tuple[str, int, int]]",
+    parts: "Sequence[tuple[str, str]]",
 ) -> "DataFrame":
-    """Return the rows acknowledged in *parts* (shard, low, high), with `streamfrom_shard` in front."""
+    """Return the rows of *parts*, each (shard, condition), with `streamfrom_shard` in front.
+
+    A task reads one part; a condition is SQL that holds no value from outside.
+    """
     names = ", ".join(quoted(column.name) for column in columns)
-    statement = (
-        f"SELECT {names} FROM {quoted(table)} WHERE time_acked >= %s AND time_acked < %s"  # noqa: S608  quoted
-    )
+    statement = f"SELECT {names} FROM {quoted(table)} WHERE "  # noqa: S608  quoted
 
     def read(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
         for batch in batches:
@@ -75,7 +77,7 @@ def read_acked(
                 connection = endpoint.connect(part["shard"], pymysql.cursors.SSCursor)
                 try:
                     with connection.cursor() as cursor:
-                        cursor.execute(statement, (part["low"], part["high"]))
+                        cursor.execute(statement + part["condition"])
                         while rows := cursor.fetchmany(BATCH_ROWS):
                             yield arrow_batch(columns, part["shard"], rows)
                 finally:
@@ -84,5 +86,32 @@ def read_acked(
     schema = ", ".join(
         [f"{SHARD} string", *(f"{quoted(c.name)} {c.spark_type}" for c in columns)]
     )
-    work = spark.createDataFrame(list(parts), "shard string, low bigint, high bigint")
-    return work.repartitionByRange(len(parts), "shard", "low").mapInArrow(read, schema)
+    work = spark.createDataFrame(list(parts), "shard string, condition string")
+    return work.repartitionByRange(len(parts), "shard", "condition").mapInArrow(read, schema)
+
+
+def read_acked(
+    spark: "SparkSession",
+    endpoint: Endpoint,
+    table: str,
+    columns: "Sequence[Column]",
+    parts: "Sequence[tuple[str, int, int]]",
+) -> "DataFrame":
+    """Return the rows acknowledged in *parts* (shard, low, high), with `streamfrom_shard` in front."""
+    conditions = [
+        (shard, f"time_acked >= {low:d} AND time_acked < {high:d}")
+        for shard, low, high in parts
+    ]
+    return read_rows(spark, endpoint, table, columns, conditions)
+
+
+def read_waiting(
+    spark: "SparkSession",
+    endpoint: Endpoint,
+    table: str,
+    columns: "Sequence[Column]",
+    shards: "Sequence[str]",
+) -> "DataFrame":
+    """Return the rows of *shards* that are not acknowledged, with `streamfrom_shard` in front."""
+    parts = [(shard, "time_acked IS NULL") for shard in shards]
+    return read_rows(spark, endpoint, table, columns, parts)

@@ -1,0 +1,186 @@
+"""How a queue behaves: throughput, delays, retries, what waits; as Parquet and as an HTML page.
+
+`facts` reads messages out of rows and `measures` counts them, both pure; `page` and `charts` draw what
+was counted, `basis` says what it rests on. Here is the reading and the writing. The table is only read,
+and a run replaces what an earlier one left in its folder.
+"""
+
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from spark.endpoint import Endpoint, ask, clock_of, describe_alike, quoted, shards_of
+from spark.jobs.analytics import measures, wording
+from spark.jobs.analytics.basis import basis, warnings
+from spark.jobs.analytics.config import (
+    AnalyticsConfig,
+    add_options,
+    configured,
+    needed,
+    resolved,
+    span,
+)
+from spark.jobs.analytics.facts import STATES, acked_facts, waiting_facts
+from spark.jobs.analytics.page import Results, page
+from spark.jobs.progress import Progress, Report
+from spark.jobs.reading import read_acked, read_waiting, slices
+
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["AnalyticsConfig", "add_options", "configured", "run"]
+
+SLICES: Final = 4
+_TENANTS_SHOWN: Final = 25
+_OLDEST_SHOWN: Final = 15
+
+
+def run(
+    spark: "SparkSession", config: AnalyticsConfig, progress: Progress | None = None
+) -> Report:
+    """Measure the table and return how many messages were counted.
+
+    `acked` is `sent_once` + `retried` + `never_sent`, and `waiting` the sum of its states.
+
+    Raises:
+        RequestError: the table, a column or the window is not there.
+    """
+    progress = progress or Progress()
+    endpoint, table = config.endpoint, config.table
+    name = f"{endpoint.keyspace}.{table}"
+    shards = shards_of(endpoint)
+    columns = describe_alike(endpoint, shards, table)
+    told = resolved(config.told, columns, table)
+    chosen = needed(told, columns)
+    now_ns = min(clock_of(endpoint, shard) for shard in shards)
+    acks_ns = [ack for shard in shards if (ack := _oldest_ack(endpoint, shard, table))]
+    low_ns, high_ns = span(config, now_ns, min(acks_ns, default=None))
+    bucket_ns = config.bucket_ns or wording.bucket_ns(low_ns, high_ns)
+
+    progress.enter("read acknowledged")
+    parts = [
+        (shard, low, high) for shard in shards for low, high in slices(low_ns, high_ns, SLICES)
+    ]
+    acked = acked_facts(read_acked(spark, endpoint, table, chosen, parts), told)
+    acked = measures.with_window(acked, "acked_ns", bucket_ns).persist()
+    acked.count()
+    progress.enter("read waiting")
+    rows = read_waiting(spark, endpoint, table, chosen, shards).persist()
+    rows.count()
+    # Asked once the rows are here, so that none was written later than its now.
+    made_ns = time.time_ns()
+    clocks_ns = {shard: clock_of(endpoint, shard) for shard in shards}
+    acked_later = sum(
+        _acked_since(endpoint, shard, table, clock_ns) for shard, clock_ns in clocks_ns.items()
+    )
+    waiting = waiting_facts(rows, told, clocks_ns)
+
+    progress.enter("measure")
+    folder = config.out.resolve() / endpoint.keyspace / table / "analytics"
+    stored = {
+        result: _stored(spark, frame, folder / result)
+        for result, frame in _measured(acked, waiting, name, config).items()
+    }
+    # Who was acknowledged after the window is not read, so only an open one knows what was written.
+    arrivals = []
+    if told.created and config.high_ns is None:
+        new = _written(acked, waiting, low_ns, high_ns, bucket_ns)
+        arrivals = _rows(_stored(spark, new, folder / "written"))
+    progress.enter("report")
+    total = _rows(stored["by_table"])[0]
+    waits = _rows(stored["waits"])
+    tenants = stored["by_tenant"] if told.tenant else stored["by_tenant"].limit(0)
+    results = Results(
+        table=name,
+        low_ns=low_ns,
+        high_ns=high_ns,
+        bucket_ns=bucket_ns,
+        made_ns=made_ns,
+        total=total,
+        windows=_rows(stored["by_window"]),
+        window_shards=_rows(stored["by_window_shard"]),
+        shards=_rows(stored["by_shard"].orderBy("shard")),
+        tenants=_rows(tenants.orderBy("acked", ascending=False).limit(_TENANTS_SHOWN)),
+        tenants_total=tenants.count(),
+        attempts=_rows(stored["attempts"]),
+        written=arrivals,
+        waits=waits,
+        poison=_rows(stored["poison"]),
+        oldest=_rows(stored["oldest"]),
+        poison_sends=config.poison_sends,
+        lag_is_bound=told.delivered is None,
+        warnings=warnings(total, waits, clocks_ns, made_ns, acked_later, told),
+        basis=basis(told, config.poison_sends),
+    )
+    (folder / "report.html").write_text(page(results), encoding="utf-8")
+    rows.unpersist()
+    acked.unpersist()
+    progress.leave()
+    counts = {
+        key: total[key] for key in ("acked", "sent_once", "retried", "never_sent", "skewed")
+    }
+    states = {
+        state: sum(row["messages"] for row in waits if row["state"] == state)
+        for state in STATES
+    }
+    counts |= {"waiting": sum(states.values())}
+    counts |= {f"waiting_{state.replace(' ', '_')}": many for state, many in states.items()}
+    counts |= {"poison": sum(row["suspects"] for row in waits)}
+    return Report("analytics", name, counts, progress.steps_s, (str(folder / "report.html"),))
+
+
+def _measured(
+    acked: "DataFrame", waiting: "DataFrame", name: str, config: AnalyticsConfig
+) -> "dict[str, DataFrame]":
+    frames = {
+        result: measures.measure(acked, name, by) for result, by in measures.GROUPINGS.items()
+    }
+    return frames | {
+        "attempts": measures.attempts(acked, name),
+        "waits": measures.waits(waiting, name, config.poison_sends),
+        "poison": measures.poison(waiting, name, config.poison_sends, config.poison_rows),
+        "oldest": measures.oldest(waiting, name, _OLDEST_SHOWN),
+    }
+
+
+def _written(
+    acked: "DataFrame", waiting: "DataFrame", low_ns: int, high_ns: int, bucket_ns: int
+) -> "DataFrame":
+    inside = f"created_ns >= {low_ns} AND created_ns < {high_ns}"
+    return measures.written(
+        *(
+            measures.with_window(frame.filter(inside), "created_ns", bucket_ns)
+            for frame in (acked, waiting)
+        )
+    )
+
+
+def _stored(spark: "SparkSession", frame: "DataFrame", folder: "Path") -> "DataFrame":
+    """Write a result and return it as it was written, so that it is computed once."""
+    frame.write.mode("overwrite").parquet(folder.as_uri())
+    return spark.read.schema(frame.schema).parquet(folder.as_uri())
+
+
+def _rows(frame: "DataFrame") -> list[dict[str, Any]]:
+    return [row.asDict() for row in frame.collect()]
+
+
+def _oldest_ack(endpoint: Endpoint, shard: str, table: str) -> int | None:
+    oldest = f"SELECT MIN(time_acked) FROM {quoted(table)} WHERE time_acked > 0"  # noqa: S608  quoted
+    told = _asked(endpoint, shard, oldest)
+    return None if told is None else int(told)
+
+
+def _acked_since(endpoint: Endpoint, shard: str, table: str, since_ns: int) -> int:
+    later = f"SELECT COUNT(*) FROM {quoted(table)} WHERE time_acked > {since_ns:d}"  # noqa: S608  quoted
+    return int(_asked(endpoint, shard, later))
+
+
+def _asked(endpoint: Endpoint, shard: str, sql: str) -> Any:
+    connection = endpoint.connect(shard)
+    try:
+        return ask(connection, sql)[0][0]
+    finally:
+        connection.close()

@@ -1,0 +1,222 @@
+"""The report's charts: numbers in, an SVG element out, its colours left to the page's style.
+
+Nothing here is measured or fetched: a chart is text that any browser draws without a script. Every
+name that came from a table is escaped.
+"""
+
+import math
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING, Final
+
+from spark.jobs.analytics import wording
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+# The room around what is drawn, in SVG units.
+_LEFT: Final = 62
+_RIGHT: Final = 14
+_TOP: Final = 12
+_BOTTOM: Final = 26
+_TICK_WIDTH: Final = 92  # of a time's label and the room around it
+# Beyond this ratio a linear axis shows nothing of the smaller values.
+_LINEAR_MAX: Final = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One line or one layer of bars: a value for each window, None where there is none."""
+
+    name: str
+    style: str
+    values: "Sequence[float | None]"
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """Where values are on the chart, and what is written there."""
+
+    ticks: "Sequence[tuple[float, str]]"
+    height_of: "Callable[[float], float]"
+    """Maps a value to 0 (bottom) … 1 (top)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """The time that a chart spans, the windows in it, and its size in SVG units."""
+
+    low_ns: int
+    high_ns: int
+    starts_ns: "Sequence[int]"
+    bucket_ns: int
+    width: int = 1160
+    height: int = 260
+
+    def x(self, at_ns: int) -> float:
+        """Return where a moment is."""
+        inside = min(max(at_ns, self.low_ns), self.high_ns) - self.low_ns
+        return _LEFT + inside / (self.high_ns - self.low_ns) * (self.width - _LEFT - _RIGHT)
+
+    def y(self, fraction: float) -> float:
+        """Return where a height of 0 … 1 is."""
+        return self.height - _BOTTOM - fraction * (self.height - _TOP - _BOTTOM)
+
+    def edges(self, start_ns: int) -> tuple[float, float]:
+        """Return where a window begins and ends."""
+        return self.x(start_ns), self.x(start_ns + self.bucket_ns)
+
+
+def linear(values: "Sequence[float]", say: "Callable[[float], str]", *, times: bool) -> Axis:
+    """Return an axis from zero to above the highest of *values*."""
+    highest = max(values, default=0.0)
+    ticks = wording.duration_ticks(highest) if times else wording.value_ticks(highest)
+    return Axis([(tick, say(tick)) for tick in ticks], lambda value: value / ticks[-1])
+
+
+def logarithmic(values: "Sequence[float]", say: "Callable[[float], str]") -> Axis:
+    """Return an axis of powers of ten around *values*; what is zero lies on its bottom."""
+    ticks = wording.decades(values)
+
+    def height_of(value: float) -> float:
+        if value <= ticks[0]:
+            return 0.0
+        return math.log10(value / ticks[0]) / math.log10(ticks[-1] / ticks[0])
+
+    return Axis([(tick, say(tick)) for tick in ticks], height_of)
+
+
+def duration_axis(series: "Sequence[Series]") -> Axis:
+    """Return a linear axis, or a logarithmic one where the values lie far apart."""
+    values = [value for line in series for value in line.values if value]
+    if values and max(values) > _LINEAR_MAX * min(values):
+        return logarithmic(values, wording.duration)
+    return linear(values, wording.duration, times=True)
+
+
+def bars(frame: Frame, layers: "Sequence[Series]", lines: "Sequence[Series]" = ()) -> str:
+    """Return *layers* stacked as bars, with *lines* over them; all are rates a second."""
+    totals = [sum(values) for values in zip(*(_filled(layer) for layer in layers), strict=True)]
+    highest = [*totals, *(value for line in lines for value in _filled(line))]
+    axis = linear(highest, wording.rate, times=False)
+    parts = [_grid(frame, axis)]
+    floors = [0.0] * len(frame.starts_ns)
+    for layer in layers:
+        path = []
+        for place, value in enumerate(_filled(layer)):
+            if not value:
+                continue
+            left, right = frame.edges(frame.starts_ns[place])
+            bottom = frame.y(axis.height_of(floors[place]))
+            floors[place] += value
+            top = frame.y(axis.height_of(floors[place]))
+            gap = min(1.5, (right - left) * 0.15)
+            path.append(f"M{left:.1f} {bottom:.1f}V{top:.1f}H{right - gap:.1f}V{bottom:.1f}Z")
+        parts.append(f'<path class="bar {escape(layer.style)}" d="{"".join(path)}"/>')
+    parts += [_line(frame, axis, line) for line in lines]
+    parts.append(_hover(frame, [*layers, *lines], wording.rate))
+    return _svg(frame, "".join(parts), "Messages over time")
+
+
+def lines(frame: Frame, series: "Sequence[Series]", about: str) -> str:
+    """Return *series* of milliseconds as lines, the room between first and last shaded."""
+    axis = duration_axis(series)
+    band = _band(frame, axis, series[0], series[-1])
+    drawn = "".join(_line(frame, axis, line) for line in series)
+    parts = _grid(frame, axis) + band + drawn + _hover(frame, series, wording.duration)
+    return _svg(frame, parts, about)
+
+
+def shares(parts: "Sequence[tuple[str, str, float]]", about: str) -> str:
+    """Return (name, style, value) side by side as one bar, each as wide as its share."""
+    total = sum(value for _, _, value in parts) or 1
+    at, drawn = 0.0, []
+    for name, style, value in parts:
+        width = value / total * 1000
+        if value:
+            told = f"{name}: {wording.count(value)} ({wording.share(value, total)})"
+            drawn.append(
+                f'<rect class="bar {escape(style)}" x="{at:.2f}" y="0"'
+                f' width="{max(width - 2, 1.5):.2f}" height="20"><title>{escape(told)}</title></rect>'
+            )
+        at += width
+    return (
+        '<svg class="shares" viewBox="0 0 1000 20" preserveAspectRatio="none" role="img"'
+        f' aria-label="{escape(about)}">{"".join(drawn)}</svg>'
+    )
+
+
+def _filled(series: Series) -> list[float]:
+    return [value or 0.0 for value in series.values]
+
+
+def _svg(frame: Frame, inside: str, about: str) -> str:
+    return (
+        f'<svg viewBox="0 0 {frame.width} {frame.height}" role="img"'
+        f' aria-label="{escape(about)}">{inside}</svg>'
+    )
+
+
+def _grid(frame: Frame, axis: Axis) -> str:
+    right = frame.width - _RIGHT
+    parts = []
+    for value, text in axis.ticks:
+        y = frame.y(axis.height_of(value))
+        parts.append(f'<path class="grid" d="M{_LEFT} {y:.1f}H{right}"/>')
+        parts.append(f'<text class="tick" x="{_LEFT - 8}" y="{y + 4:.1f}">{text}</text>')
+    ticks_max = (frame.width - _LEFT - _RIGHT) // _TICK_WIDTH
+    for at_ns, text in wording.time_ticks(frame.low_ns, frame.high_ns, ticks_max):
+        x = frame.x(at_ns)
+        y = frame.height - 7
+        parts.append(f'<text class="tick time" x="{x:.1f}" y="{y}">{text}</text>')
+    return "".join(parts)
+
+
+def _points(frame: Frame, axis: Axis, series: Series) -> "list[list[tuple[float, float]]]":
+    """Return the runs of windows that have a value."""
+    runs: list[list[tuple[float, float]]] = [[]]
+    for start_ns, value in zip(frame.starts_ns, series.values, strict=True):
+        if value is None:
+            runs.append([])
+            continue
+        left, right = frame.edges(start_ns)
+        runs[-1].append(((left + right) / 2, frame.y(axis.height_of(value))))
+    return [run for run in runs if run]
+
+
+def _line(frame: Frame, axis: Axis, series: Series) -> str:
+    drawn = []
+    for run in _points(frame, axis, series):
+        # A line of one point shows as a dot.
+        dot = "h0.1" if len(run) == 1 else ""
+        drawn.append("M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in run) + dot)
+    return f'<path class="line {escape(series.style)}" d="{"".join(drawn)}"/>'
+
+
+def _band(frame: Frame, axis: Axis, lower: Series, upper: Series) -> str:
+    drawn = []
+    for low, high in zip(
+        _points(frame, axis, lower), _points(frame, axis, upper), strict=False
+    ):
+        around = [*high, *reversed(low)]
+        drawn.append("M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in around) + "Z")
+    return f'<path class="band" d="{"".join(drawn)}"/>'
+
+
+def _hover(
+    frame: Frame, series: "Sequence[Series]", say: "Callable[[float | None], str]"
+) -> str:
+    """Return what shows a window's values under the pointer."""
+    parts = []
+    for place, start_ns in enumerate(frame.starts_ns):
+        left, right = frame.edges(start_ns)
+        values = [(one.name, one.values[place]) for one in series]
+        if all(value is None for _, value in values):
+            continue
+        told = [wording.moment(start_ns), *(f"{name}: {say(value)}" for name, value in values)]
+        parts.append(
+            f'<rect class="hover" x="{left:.1f}" y="{_TOP}" width="{max(right - left, 1):.1f}"'
+            f' height="{frame.height - _TOP - _BOTTOM}"><title>{escape(chr(10).join(told))}</title></rect>'
+        )
+    return "".join(parts)

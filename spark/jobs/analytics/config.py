@@ -1,0 +1,147 @@
+"""What analytics is asked for, and which of a table's columns tell what: pure."""
+
+import dataclasses
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from spark.endpoint import Column, Endpoint
+from spark.errors import RequestError
+from spark.jobs.analytics.facts import UNITS_NS, Told
+from spark.jobs.job import add_window
+
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+_NEEDED: Final = ("id", "epoch", "time_next", "time_acked")
+_USED: Final = (*_NEEDED, "priority")
+# Names that Vitess gave such columns; they are taken where nothing else is said.
+_USUAL: Final = {"tenant": "tenant_id", "created": "time_created", "due": "time_scheduled"}
+_NO_COLUMNS: Final = Told()
+
+
+@dataclass(frozen=True, slots=True)
+class AnalyticsConfig:
+    """What is measured of which table, and where the results go.
+
+    low_ns, high_ns: the window of `time_acked`; by default the last day, as far as the table has it.
+    told: columns of the application; those that are None are taken from the table where it has one
+        of Vitess's names (`tenant_id`, `time_created`, `time_scheduled`).
+    bucket_ns: the width of a window in the charts; by default one that gives about a hundred.
+    poison_sends: how often a message was sent without an acknowledgement to be listed.
+    poison_rows: how many of them are kept at most; the page shows the first.
+    """
+
+    endpoint: Endpoint
+    table: str
+    out: Path
+    low_ns: int | None = None
+    high_ns: int | None = None
+    told: Told = _NO_COLUMNS
+    bucket_ns: int | None = None
+    poison_sends: int = 5
+    poison_rows: int = 1000
+
+
+def add_options(parser: "argparse.ArgumentParser") -> None:
+    """Add the window, the application's columns and the limits."""
+    parser.add_argument(
+        "--out", type=Path, required=True, metavar="DIR", help="a folder all executors share"
+    )
+    add_window(parser, required=False)
+    for name, about in (
+        ("tenant", "whose a message is (tenant_id, if there is one)"),
+        ("created", "when it was written (time_created, if there is one)"),
+        ("due", "when it was to be delivered first (time_scheduled, if there is one)"),
+        ("delivered", "when its consumer got it"),
+    ):
+        parser.add_argument(f"--{name}-column", metavar="C", help=about)
+    parser.add_argument(
+        "--time-unit",
+        choices=UNITS_NS,
+        default="ns",
+        help="what numbers in these columns of times count since 1970 (ns)",
+    )
+    parser.add_argument(
+        "--bucket", type=int, metavar="S", help="seconds in a window of the charts"
+    )
+    parser.add_argument(
+        "--poison-sends", type=int, default=5, metavar="N", help="list from N sends on (5)"
+    )
+
+
+def configured(options: "argparse.Namespace", endpoint: Endpoint) -> AnalyticsConfig:
+    """Return what the command line asks for.
+
+    Raises:
+        RequestError: a number is not above zero.
+    """
+    for name in ("bucket", "poison_sends"):
+        value = getattr(options, name)
+        if value is not None and value < 1:
+            raise RequestError(f"--{name.replace('_', '-')} takes a number above 0")
+    return AnalyticsConfig(
+        endpoint=endpoint,
+        table=options.table,
+        out=options.out,
+        low_ns=options.low_ns,
+        high_ns=options.high_ns,
+        told=Told(
+            options.tenant_column,
+            options.created_column,
+            options.due_column,
+            options.delivered_column,
+            UNITS_NS[options.time_unit],
+        ),
+        bucket_ns=options.bucket * 10**9 if options.bucket else None,
+        poison_sends=options.poison_sends,
+    )
+
+
+def resolved(told: Told, columns: "Sequence[Column]", table: str) -> Told:
+    """Return *told* with what the table itself names added.
+
+    Raises:
+        RequestError: the table lacks a column that was named, or one that every message table has.
+    """
+    names = [column.name for column in columns]
+    for name in (*told.columns, *_NEEDED):
+        if name not in names:
+            raise RequestError(f"{table} has no column {name!r}; it has {', '.join(names)}")
+    found = {place: name for place, name in _USUAL.items() if name in names}
+    if told.created:
+        found.pop("due", None)  # it belongs to time_created, and may count another unit
+    return dataclasses.replace(
+        told,
+        tenant=told.tenant or found.get("tenant"),
+        created=told.created or found.get("created"),
+        due=told.due or found.get("due"),
+    )
+
+
+def needed(told: Told, columns: "Sequence[Column]") -> list[Column]:
+    """Return those of the table's columns that are read."""
+    wanted = {*_USED, *told.columns}
+    return [column for column in columns if column.name in wanted]
+
+
+def span(config: AnalyticsConfig, now_ns: int, oldest_ack_ns: int | None) -> tuple[int, int]:
+    """Return the window [low, high): by default the last day, as far as acknowledgements reach back.
+
+    Raises:
+        RequestError: it is empty, or its end lies in the future.
+    """
+    day_ns = 86_400 * 10**9
+    high_ns = now_ns if config.high_ns is None else config.high_ns
+    if high_ns > now_ns:
+        raise RequestError("--to lies in the future by a shard's clock: leave it out for now")
+    low_ns = config.low_ns
+    if low_ns is None:
+        low_ns = max(high_ns - day_ns, oldest_ack_ns or 0)
+        # At least a minute, so that a rate means something.
+        low_ns = min(low_ns, high_ns - 60 * 10**9)
+    if low_ns >= high_ns:
+        raise RequestError("--from must lie before --to")
+    return low_ns, high_ns

@@ -1,0 +1,174 @@
+"""What a row of a message table says about its message: pure DataFrame → DataFrame.
+
+A row keeps little of a message's life: `epoch` counts how often it was sent, `time_acked` is when it was
+acknowledged, and `time_next`, once it is in the future, when it is due or comes again; an acknowledgement erases
+`time_next`. When it was written, due first or delivered is known only where the application has columns
+for that. What is not known is NULL here, and so is a difference that would overflow.
+
+    acked    shard  tenant  acked_ns  created_ns  sends  retries  to_ack_ns  lag_ns  is_skewed
+    waiting  shard  id  tenant  priority  sends  next_ns  created_ns  now_ns  state  overdue_ns  age_ns  is_skewed
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F
+
+from spark.endpoint import quoted
+from spark.jobs.reading import SHARD
+
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import Column, DataFrame
+
+UNITS_NS: Final = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
+"""What a number in a column of times may count, and how many nanoseconds that is."""
+
+# The states of a message that is not acknowledged, in the order of their urgency.
+DUE: Final = "due"
+DUE_AGAIN: Final = "due again"
+SENT: Final = "sent"
+SCHEDULED: Final = "scheduled"
+STATES: Final = (DUE, DUE_AGAIN, SENT, SCHEDULED)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """Which columns of the application tell more about a message; None where there is none.
+
+    tenant: whose message it is.
+    created: when it was written.
+    due: when it was to be delivered first; when it was written, if there is no such column.
+    delivered: when its consumer got it.
+    unit_ns: what a number in the three columns of times counts; text in them is a DATETIME in UTC.
+    """
+
+    tenant: str | None = None
+    created: str | None = None
+    due: str | None = None
+    delivered: str | None = None
+    unit_ns: int = 1
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns there are, each once."""
+        named = (self.tenant, self.created, self.due, self.delivered)
+        return tuple(dict.fromkeys(name for name in named if name))
+
+
+def acked_facts(rows: "DataFrame", told: Told) -> "DataFrame":
+    """Return one row for each acknowledged message of *rows*.
+
+    lag_ns: delivered - due where there is a column for the delivery. Else, for a message that was
+        sent once, acknowledged - due: its delivery took no longer than that.
+    is_skewed: it was acknowledged or delivered before it was written, so two clocks disagree.
+    """
+    created, delivered = _time(rows, told.created, told), _time(rows, told.delivered, told)
+    due = F.greatest(_time(rows, told.due, told), created)
+    times = rows.select(
+        F.col(SHARD).alias("shard"),
+        _text(rows, told.tenant).alias("tenant"),
+        F.col("time_acked").cast("bigint").alias("acked_ns"),
+        created.alias("created_ns"),
+        due.alias("due_ns"),
+        delivered.alias("delivered_ns"),
+        F.coalesce(F.col("epoch"), F.lit(0)).cast("bigint").alias("sends"),
+    )
+    to_ack, acked_lag = _less("acked_ns", "created_ns"), _less("acked_ns", "due_ns")
+    lag = (
+        _less("delivered_ns", "due_ns")
+        if told.delivered
+        else F.when(F.col("sends") == 1, acked_lag)
+    )
+    early = (F.col("acked_ns") < F.col("created_ns")) | (
+        F.col("delivered_ns") < F.col("created_ns")
+    )
+    return times.select(
+        "shard",
+        "tenant",
+        "acked_ns",
+        "created_ns",
+        "sends",
+        F.greatest(F.col("sends") - 1, F.lit(0)).alias("retries"),
+        to_ack.alias("to_ack_ns"),
+        lag.alias("lag_ns"),
+        F.coalesce(early, F.lit(False)).alias("is_skewed"),  # noqa: FBT003  a literal column
+    )
+
+
+def waiting_facts(rows: "DataFrame", told: Told, clocks_ns: "Mapping[str, int]") -> "DataFrame":
+    """Return one row for each message of *rows*, none of them acknowledged.
+
+    clocks_ns: what each shard's server took for now when they had been read.
+    state: `due` was never sent and should be, `due again` was sent and waited long enough, `sent` is
+        with a consumer or waits for its next attempt, `scheduled` is for the future.
+    overdue_ns: since when it is due; NULL where `time_next` does not say and no column either.
+    age_ns: since when it is written; NULL where no column says.
+    is_skewed: it was written in the future, so two clocks disagree.
+    """
+    clocks = F.create_map(
+        *(F.lit(part) for clock in sorted(clocks_ns.items()) for part in clock)
+    )
+    times = rows.select(
+        F.col(SHARD).alias("shard"),
+        _text(rows, "id").alias("id"),
+        _text(rows, told.tenant).alias("tenant"),
+        _priority(rows).alias("priority"),
+        F.coalesce(F.col("epoch"), F.lit(0)).cast("bigint").alias("sends"),
+        F.col("time_next").cast("bigint").alias("next_ns"),
+        _time(rows, told.created, told).alias("created_ns"),
+        clocks[F.col(SHARD)].cast("bigint").alias("now_ns"),
+    )
+    is_due = F.col("next_ns").isNull() | (F.col("next_ns") <= F.col("now_ns"))
+    was_sent = F.col("sends") > 0
+    state = (
+        F.when(is_due & was_sent, DUE_AGAIN)
+        .when(is_due, DUE)
+        .when(was_sent, SENT)
+        .otherwise(SCHEDULED)
+    )
+    # A new row has 0 there, which is no time at all.
+    since = F.when(F.col("next_ns") > 0, F.col("next_ns")).otherwise(F.col("created_ns"))
+    overdue = F.when(is_due, F.try_subtract(F.col("now_ns"), since))
+    return times.select(
+        *times.columns,
+        state.alias("state"),
+        overdue.alias("overdue_ns"),
+        _less("now_ns", "created_ns").alias("age_ns"),
+        F.coalesce(F.col("created_ns") > F.col("now_ns"), F.lit(False)).alias("is_skewed"),  # noqa: FBT003  a literal column
+    )
+
+
+def _priority(rows: "DataFrame") -> "Column":
+    """Return the priority, which Vitess's first layout of message tables did not have."""
+    known = F.col("priority") if "priority" in rows.columns else F.lit(None)
+    return F.coalesce(known.cast("bigint"), F.lit(0))
+
+
+def _less(minuend: str, subtrahend: str) -> "Column":
+    return F.try_subtract(F.col(minuend), F.col(subtrahend))
+
+
+def _text(rows: "DataFrame", name: str | None) -> "Column":
+    if name is None:
+        return F.lit(None).cast("string")
+    column = F.col(quoted(name))
+    return F.hex(column) if _type(rows, name) == "binary" else column.cast("string")
+
+
+def _time(rows: "DataFrame", name: str | None, told: Told) -> "Column":
+    """Return the nanoseconds since the epoch in column *name*; NULL and zero are no times."""
+    if name is None:
+        return F.lit(None).cast("bigint")
+    column = F.col(quoted(name))
+    if _type(rows, name) == "string":
+        moment = F.try_to_timestamp(F.concat(column, F.lit("+00:00")))
+        return F.unix_micros(moment) * 1000
+    counted = F.try_multiply(column, F.lit(told.unit_ns)).try_cast("bigint")
+    return F.when(counted > 0, counted)
+
+
+def _type(rows: "DataFrame", name: str) -> str:
+    return next(kind for column, kind in rows.dtypes if column == name)

@@ -1,0 +1,404 @@
+"""The HTML report: results in, one page out that needs no network and no script: pure.
+
+Whatever came from a table is escaped where it is put in: names of tenants and ids are anybody's.
+"""
+
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING, Any, Final
+
+from spark.jobs.analytics import charts, wording
+from spark.jobs.analytics.charts import Frame, Series
+from spark.jobs.analytics.facts import DUE, DUE_AGAIN, SCHEDULED, SENT, STATES
+from spark.jobs.analytics.measures import PERCENTS
+from spark.jobs.analytics.style import STYLE
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    Row = Mapping[str, Any]
+
+# So many shards have a colour of their own.
+_COLOURS: Final = 8
+_NAME_CHARS: Final = 60
+_POISON_SHOWN: Final = 25
+_STATES_TOLD: Final = {
+    DUE: "never sent, and should be",
+    DUE_AGAIN: "sent, and waited long enough",
+    SENT: "with a consumer, or waiting for its next attempt",
+    SCHEDULED: "for the future, never sent",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """What the report shows; rows are those of `spark.jobs.analytics.measures`.
+
+    lag_is_bound: the lag is no delivery's, but that of acknowledgements after one send.
+    basis: (figure, what it is derived from), said at the end.
+    """
+
+    table: str
+    low_ns: int
+    high_ns: int
+    bucket_ns: int
+    made_ns: int
+    total: "Row"
+    windows: "Sequence[Row]"
+    window_shards: "Sequence[Row]"
+    shards: "Sequence[Row]"
+    tenants: "Sequence[Row]"
+    tenants_total: int
+    attempts: "Sequence[Row]"
+    written: "Sequence[Row]"
+    waits: "Sequence[Row]"
+    poison: "Sequence[Row]"
+    oldest: "Sequence[Row]"
+    poison_sends: int
+    lag_is_bound: bool
+    warnings: "Sequence[str]"
+    basis: "Sequence[tuple[str, str]]"
+
+
+def page(results: Results) -> str:
+    """Return the report as an HTML document."""
+    sections = [
+        _header(results),
+        "".join(_warnings(results)),
+        _figures(results),
+        _throughput(results),
+        '<div class="two">',
+        _latency(results, "to_ack", "Time to acknowledge", "from being written to the ack"),
+        _latency(results, "lag", _lag_title(results), _lag_about(results)),
+        "</div>",
+        '<div class="two">',
+        _attempts(results),
+        _waiting(results),
+        "</div>",
+        _groups("Shards", "shard", results.shards, len(results.shards)),
+        _groups("Tenants", "tenant", results.tenants, results.tenants_total),
+        _messages(
+            "Poison list",
+            f"Not acknowledged after {results.poison_sends} sends or more, the most often sent first:"
+            f" {min(len(results.poison), _POISON_SHOWN)} of {wording.count(_suspects(results))}.",
+            sorted(results.poison, key=lambda row: -row["sends"])[:_POISON_SHOWN],
+            f"No message was sent {results.poison_sends} times without an acknowledgement.",
+        ),
+        _messages(
+            "Due for longest",
+            "Messages that are due and with no consumer, the longest due first.",
+            sorted(results.oldest, key=lambda row: -row["overdue_ms"]),
+            "No message is known to be due.",
+        ),
+        _basis(results),
+    ]
+    return (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        # A second lock behind the escaping: a page that may run and fetch nothing.
+        '<meta http-equiv="Content-Security-Policy"'
+        " content=\"default-src 'none'; style-src 'unsafe-inline'\">"
+        f"<title>{escape(results.table)} · queue report</title><style>{STYLE}</style></head>"
+        f"<body><main>{''.join(sections)}"
+        f"<footer>Made by streamfrom-spark analytics at {wording.moment(results.made_ns)} UTC."
+        " All times are UTC.</footer></main></body></html>\n"
+    )
+
+
+def _header(results: Results) -> str:
+    span = wording.duration((results.high_ns - results.low_ns) / 1e6)
+    return (
+        f"<header><h1><small>Queue report</small>{escape(results.table)}</h1>"
+        f"<p><b>{wording.moment(results.low_ns)} to {wording.moment(results.high_ns)}</b> UTC<br>"
+        f"{span}, in windows of {wording.duration(results.bucket_ns / 1e6)}</p></header>"
+    )
+
+
+def _warnings(results: Results) -> "Iterable[str]":
+    if results.warnings:
+        told = "".join(f"<p>{escape(text)}</p>" for text in results.warnings)
+        yield f'<div class="warn" role="note">{told}</div>'
+
+
+def _figures(results: Results) -> str:
+    total = results.total
+    span_s = (results.high_ns - results.low_ns) / 1e9
+    by_state = _by_state(results)
+    waiting = sum(by_state.values())
+    longest = max((row["overdue_max_ms"] or 0 for row in results.waits), default=0)
+    bound = "≤ " if results.lag_is_bound else ""
+    due = by_state[DUE] + by_state[DUE_AGAIN]
+    told = [
+        ("Acknowledged", wording.count(total["acked"]), wording.rate(total["acked"] / span_s)),
+        ("Time to ack, median", *_pair(total, "to_ack", "")),
+        ("Delivery lag, median", *_pair(total, "lag", bound)),
+        (
+            "Sent more than once",
+            wording.share(total["retried"], total["acked"]),
+            f"{wording.count(total['retries'])} retries",
+        ),
+        ("Waiting now", wording.count(waiting), f"{wording.count(due)} of them due"),
+        (
+            "Due for longest",
+            wording.duration(longest) if longest else wording.UNKNOWN,
+            f"{wording.count(_suspects(results))} on the poison list",
+        ),
+    ]
+    cards = "".join(
+        f'<div class="figure"><span>{name}</span><strong>{value}</strong><em>{more}</em></div>'
+        for name, value, more in told
+    )
+    return f'<section class="figures">{cards}</section>'
+
+
+def _pair(total: "Row", name: str, bound: str) -> tuple[str, str]:
+    if not total[f"{name}_known"]:
+        return wording.UNKNOWN, "not known from the table"
+    return (
+        f"{bound}{wording.duration(total[f'{name}_p50_ms'])}",
+        f"p99 {bound}{wording.duration(total[f'{name}_p99_ms'])}",
+    )
+
+
+def _frame(results: Results, width: int, height: int) -> Frame:
+    first = results.low_ns - results.low_ns % results.bucket_ns
+    starts = range(first, results.high_ns, results.bucket_ns)
+    return Frame(results.low_ns, results.high_ns, starts, results.bucket_ns, width, height)
+
+
+def _seconds(frame: Frame, start_ns: int) -> float:
+    """Return how much of a window lies in the report's time: the first and last may not wholly."""
+    end_ns = min(start_ns + frame.bucket_ns, frame.high_ns)
+    return (end_ns - max(start_ns, frame.low_ns)) / 1e9
+
+
+def _throughput(results: Results) -> str:
+    frame = _frame(results, 1160, 270)
+    shards = [row["shard"] for row in results.shards]
+    if len(shards) > _COLOURS:
+        counted = {(row["window_ns"], ""): row["acked"] for row in results.windows}
+        shards = [""]
+    else:
+        counted = {
+            (row["window_ns"], row["shard"]): row["acked"] for row in results.window_shards
+        }
+    layers = [
+        Series(
+            f"acknowledged on {shard}" if shard else "acknowledged",
+            f"s{place}",
+            [counted.get((at, shard), 0) / _seconds(frame, at) for at in frame.starts_ns],
+        )
+        for place, shard in enumerate(shards)
+    ]
+    # Of a window that is hardly there a rate would be chance.
+    whole_ns = [at for at in frame.starts_ns if _seconds(frame, at) > frame.bucket_ns / 2e9]
+    new = dict.fromkeys(whole_ns, 0) | {
+        row["window_ns"]: row["written"] for row in results.written
+    }
+    rates = [
+        new[at] / _seconds(frame, at) if at in whole_ns else None for at in frame.starts_ns
+    ]
+    lines = [Series("written", "ink", rates)] if results.written else []
+    keys = [(one.name, one.style, "fill") for one in layers]
+    keys += [(one.name, one.style, "fill stroke") for one in lines]
+    if not results.windows:
+        return _card("Throughput", "", _none("acknowledged"))
+    drawn = f'<div class="wide">{charts.bars(frame, layers, lines)}</div>'
+    return _card("Throughput", _legend(keys), drawn)
+
+
+def _latency(results: Results, name: str, title: str, about: str) -> str:
+    if not results.total[f"{name}_known"]:
+        told = (
+            '<p class="none">The table does not say when a message was written.'
+            " <code>--created-column</code> names a column that does.</p>"
+        )
+        return _card(title, "", told)
+    frame = _frame(results, 570, 250)
+    rows = {row["window_ns"]: row for row in results.windows}
+    series = [
+        Series(
+            f"p{percent}",
+            f"p{percent}",
+            [
+                rows[at][f"{name}_p{percent}_ms"] if at in rows else None
+                for at in frame.starts_ns
+            ],
+        )
+        for percent in PERCENTS
+    ]
+    keys = [(one.name, one.style, "fill stroke") for one in reversed(series)]
+    drawn = f'<p class="sub">{about}</p>{charts.lines(frame, series, title)}'
+    return _card(title, _legend(keys), drawn)
+
+
+def _lag_title(results: Results) -> str:
+    return "Delivery lag, at most" if results.lag_is_bound else "Delivery lag"
+
+
+def _lag_about(results: Results) -> str:
+    return (
+        "from being due to the ack, of messages that were sent once"
+        if results.lag_is_bound
+        else "from being due to the delivery"
+    )
+
+
+def _attempts(results: Results) -> str:
+    rows = sorted(results.attempts, key=lambda row: row["sends"])
+    if not rows:
+        return _card("Sends until the ack", "", _none("acknowledged"))
+    shown, rest = rows[:_COLOURS], rows[_COLOURS:]
+    total = results.total["acked"]
+    cells = [(wording.count(row["sends"]), row["acked"]) for row in shown]
+    if rest:
+        cells.append((f"{rest[0]['sends']} and more", sum(row["acked"] for row in rest)))
+    body = "".join(
+        f'<tr><td class="name">{name}</td><td>{wording.count(acked)}</td>'
+        f"<td>{wording.share(acked, total)}{_meter(acked, total)}</td></tr>"
+        for name, acked in cells
+    )
+    return _card("Sends until the ack", "", _table(("sends", "messages", "share"), body))
+
+
+def _by_state(results: Results) -> dict[str, int]:
+    return {
+        state: sum(row["messages"] for row in results.waits if row["state"] == state)
+        for state in STATES
+    }
+
+
+def _waiting(results: Results) -> str:
+    by_state = _by_state(results)
+    if not any(by_state.values()):
+        return _card(
+            "What waits", "", '<p class="none">Nothing: each message is acknowledged.</p>'
+        )
+    parts = [(state, _style(state), float(many)) for state, many in by_state.items()]
+    body = []
+    for state, many in by_state.items():
+        rows = [row for row in results.waits if row["state"] == state]
+        since = _longest(rows, "overdue_max_ms"), _longest(rows, "until_max_ms")
+        when = f"for {since[0]}" if state in {DUE, DUE_AGAIN} else f"in {since[1]}"
+        body.append(
+            f'<tr><td class="name" title="{_STATES_TOLD[state]}"><i class="dot fill {_style(state)}"></i>{state}</td>'
+            f"<td>{wording.count(many)}</td><td>{when if many else wording.UNKNOWN}</td>"
+            f"<td>{_longest(rows, 'age_max_ms')}</td></tr>"
+        )
+    table = _table(("state", "messages", "due, at most", "age, at most"), "".join(body))
+    return _card("What waits", "", charts.shares(parts, "What waits, by state") + table)
+
+
+def _suspects(results: Results) -> int:
+    return sum(row["suspects"] for row in results.waits)
+
+
+def _style(state: str) -> str:
+    return state.replace(" ", "-")
+
+
+def _longest(rows: "Sequence[Row]", name: str) -> str:
+    return wording.duration(
+        max((row[name] for row in rows if row[name] is not None), default=None)
+    )
+
+
+def _groups(title: str, name: str, rows: "Sequence[Row]", total: int) -> str:
+    if not rows:
+        return _card(title, "", _none("acknowledged"))
+    most = max(row["acked"] for row in rows)
+    body = "".join(
+        f'<tr><td class="name">{_name(row[name])}</td>'
+        f"<td>{wording.count(row['acked'])}{_meter(row['acked'], most)}</td>"
+        f"<td>{wording.share(row['retried'], row['acked'])}</td>"
+        f"<td>{wording.count(row['retries_p99'])}</td>"
+        + "".join(
+            f"<td>{wording.duration(row[f'{kind}_p{percent}_ms'])}</td>"
+            for kind in ("to_ack", "lag")
+            for percent in PERCENTS
+        )
+        + "</tr>"
+        for row in rows
+    )
+    heads = (
+        name,
+        "acknowledged",
+        "retried",
+        "retries p99",
+        *(f"{kind} p{percent}" for kind in ("to ack", "lag") for percent in PERCENTS),
+    )
+    more = f"the {len(rows)} busiest of {wording.count(total)}" if total > len(rows) else ""
+    return _card(title, f'<span class="sub">{more}</span>' if more else "", _table(heads, body))
+
+
+def _messages(title: str, about: str, rows: "Sequence[Row]", none: str) -> str:
+    if not rows:
+        return _card(title, "", f'<p class="none">{none}</p>')
+    body = "".join(
+        f'<tr><td class="name">{_name(row["id"])}</td><td class="text">{_name(row["shard"])}</td>'
+        f'<td class="text">{_name(row["tenant"])}</td>'
+        f'<td class="text"><i class="dot fill {_style(row["state"])}"></i>{row["state"]}</td>'
+        f'<td class="hot">{wording.count(row["sends"])}</td><td>{wording.count(row["priority"])}</td>'
+        f"<td>{wording.duration(row['overdue_ms'])}</td><td>{wording.duration(row['age_ms'])}</td>"
+        f"<td>{wording.moment(row['next_ns'] or None)}</td></tr>"
+        for row in rows
+    )
+    heads = (
+        "id",
+        "|shard",
+        "|tenant",
+        "|state",
+        "sends",
+        "priority",
+        "due for",
+        "age",
+        "time_next",
+    )
+    return _card(title, "", f'<p class="sub">{about}</p>{_table(heads, body)}')
+
+
+def _basis(results: Results) -> str:
+    told = "".join(
+        f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in results.basis
+    )
+    return _card("What each figure is derived from", "", f"<dl>{told}</dl>")
+
+
+def _card(title: str, beside: str, inside: str) -> str:
+    return f'<section class="card"><div class="top"><h2>{title}</h2>{beside}</div>{inside}</section>'
+
+
+def _legend(keys: "Iterable[tuple[str, str, str]]") -> str:
+    items = "".join(
+        f'<li><i class="{kind} {style}"></i>{escape(name)}</li>' for name, style, kind in keys
+    )
+    return f'<ul class="legend">{items}</ul>'
+
+
+def _table(heads: "Iterable[str]", body: str) -> str:
+    """Return a table; a head that begins with | stands over text."""
+    cells = "".join(
+        f'<th class="text">{head[1:]}</th>' if head.startswith("|") else f"<th>{head}</th>"
+        for head in heads
+    )
+    return f'<div class="scroll"><table><tr>{cells}</tr>{body}</table></div>'
+
+
+def _meter(part: float, whole: float) -> str:
+    width = 100 * part / whole if whole else 0
+    return f'<span class="meter"><i style="width:{width:.1f}%"></i></span>'
+
+
+def _name(value: object) -> str:
+    """Return a value from the table, escaped; a long one ends in an ellipsis and shows whole on hover."""
+    if value is None:
+        return f'<span class="sub">{wording.UNKNOWN}</span>'
+    text = str(value)
+    if len(text) <= _NAME_CHARS:
+        return escape(text)
+    return f'<span title="{escape(text[:1000])}">{escape(text[:_NAME_CHARS])}…</span>'
+
+
+def _none(what: str) -> str:
+    return f'<p class="none">No message was {what} in this time.</p>'

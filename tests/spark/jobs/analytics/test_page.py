@@ -1,0 +1,141 @@
+"""The page: its numbers, and that nobody's name is more than a name on it."""
+
+import dataclasses
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+
+
+S = 10**9
+LOW = 1_800_000_000 * S
+HOSTILE = "<script>alert('x')</script>\"&"
+
+
+class Reader(HTMLParser):
+    """The tags, attributes and text of a page."""
+
+    def __init__(self):
+        super().__init__()
+        self.tags, self.attributes, self.text = [], [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += [(name, value or "") for name, value in attrs]
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+def group(**more):
+    spread = {
+        f"{kind}_{end}": value
+        for kind in ("to_ack", "lag")
+        for end, value in (
+            ("known", 90),
+            ("p50_ms", 120.0),
+            ("p90_ms", 900.0),
+            ("p99_ms", 4000.0),
+        )
+    }
+    counts = {"acked": 100, "retried": 10, "retries": 12, "retries_max": 2, "retries_p99": 1}
+    return counts | spread | more
+
+
+def message(**more):
+    times = {"next_ns": LOW, "created_ns": None, "overdue_ms": 61_000.0, "age_ms": None}
+    return {"id": HOSTILE, "shard": "-80", "tenant": HOSTILE, "priority": 5, "sends": 9} | {
+        "state": "due again",
+        **times,
+        **more,
+    }
+
+
+@pytest.fixture
+def results():
+    from spark.jobs.analytics.page import Results
+
+    waits = [
+        {"state": state, "messages": many, "overdue_max_ms": 61_000.0, "until_max_ms": 5000.0}
+        | {"age_max_ms": None, "suspects": suspects}
+        for state, many, suspects in (("due", 3, 0), ("due again", 2, 1), ("scheduled", 4, 0))
+    ]
+    return Results(
+        table=f"ks.{HOSTILE}",
+        low_ns=LOW,
+        high_ns=LOW + 600 * S,
+        bucket_ns=60 * S,
+        made_ns=LOW + 601 * S,
+        total=group(),
+        windows=[group(window_ns=LOW + 60 * S)],
+        window_shards=[group(window_ns=LOW + 60 * S, shard="-80")],
+        shards=[group(shard="-80")],
+        tenants=[group(tenant=HOSTILE), group(tenant=None)],
+        tenants_total=7,
+        attempts=[{"sends": sends, "acked": 10} for sends in range(1, 11)],
+        written=[{"window_ns": LOW + 60 * S, "written": 60}],
+        waits=waits,
+        poison=[message()],
+        oldest=[message()],
+        poison_sends=5,
+        lag_is_bound=True,
+        warnings=[HOSTILE],
+        basis=[(HOSTILE, HOSTILE)],
+    )
+
+
+def read(results):
+    from spark.jobs.analytics.page import page
+
+    html = page(results)
+    reader = Reader()
+    reader.feed(html)
+    return html, reader
+
+
+def test_its_figures_are_those_that_were_counted(results):
+    _, reader = read(results)
+    text = "|".join(reader.text)
+    assert "Acknowledged|100|10/min" in text
+    assert "Time to ack, median|120 ms|p99 4 s" in text
+    assert "Delivery lag, median|≤ 120 ms|p99 ≤ 4 s" in text
+    assert "Sent more than once|10 %|12 retries" in text
+    assert "Waiting now|9|5 of them due" in text
+    assert "Due for longest|1 min 1 s|1 on the poison list" in text
+    assert "the 2 busiest of 7" in text
+    assert "8 and more" not in text
+    assert "9 and more|20|20 %" in text
+    assert "2027-01-15 08:00:00 to 2027-01-15 08:10:00" in text
+
+
+def test_no_value_becomes_markup_and_nothing_is_fetched(results):
+    html, reader = read(results)
+    assert "script" not in reader.tags
+    assert "<script" not in html
+    assert not {"src", "href", "onload", "onclick"} & {name for name, _ in reader.attributes}
+    assert not any("http:" in value or "https:" in value for _, value in reader.attributes)
+    assert f"ks.{HOSTILE}" in reader.text
+    assert reader.text.count(HOSTILE) >= 6
+
+
+def test_long_values_end_in_an_ellipsis(results):
+    _, reader = read(dataclasses.replace(results, poison=[message(id="x" * 500)]))
+    assert "x" * 60 + "…" in reader.text
+
+
+def test_an_empty_queue_has_a_page_too(results):
+    nothing = dict.fromkeys(group()) | {"acked": 0, "retried": 0, "retries": 0}
+    nothing |= {"to_ack_known": 0, "lag_known": 0}
+    lists = "windows window_shards shards tenants attempts written waits poison oldest warnings"
+    empty: dict[str, Any] = {name: [] for name in lists.split()}
+    _, reader = read(dataclasses.replace(results, total=nothing, **empty))
+    text = "|".join(reader.text)
+    assert "No message was acknowledged in this time." in text
+    assert "--created-column" in text
+    assert "Nothing: each message is acknowledged." in text
+
+
+def test_many_shards_share_one_colour(results):
+    shards = [group(shard=f"s{n}") for n in range(20)]
+    _, reader = read(dataclasses.replace(results, shards=shards))
+    assert "acknowledged on" not in "|".join(reader.text)
