@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 
 _TABLE_TYPES: Final = ("", "sequence", "reference")
+# vschema.proto's enumeration; what is not specified is unmanaged.
+_FOREIGN_KEY_MODES: Final = ("disallow", "unmanaged", "managed")
 _HUMP = re.compile(r"[A-Z]")
 
 
@@ -70,11 +72,12 @@ class TableRouting:
 
 @dataclass(frozen=True, slots=True)
 class VSchema:
-    """The routing of one keyspace."""
+    """The routing of one keyspace. foreign_key_mode is told to who asks, and changes nothing."""
 
     sharded: bool
     vindexes: Mapping[str, VindexSpec]
     tables: Mapping[str, TableRouting]
+    foreign_key_mode: str = "unmanaged"
 
 
 def parse_vschema(text: str, keyspace: str = "") -> VSchema:
@@ -93,7 +96,18 @@ def parse_vschema(text: str, keyspace: str = "") -> VSchema:
         name: _table(name, _fields(raw, f"table {name}"), vindexes, sharded=sharded)
         for name, raw in (_typed(root, "tables", dict, where) or {}).items()
     }
-    return VSchema(sharded, vindexes, tables)
+    return VSchema(sharded, vindexes, tables, _foreign_key_mode(root, where))
+
+
+def _foreign_key_mode(root: dict[str, Any], where: str) -> str:
+    mode = _typed(root, "foreign_key_mode", str, where) or "unspecified"
+    if mode == "unspecified":
+        return "unmanaged"
+    if mode not in _FOREIGN_KEY_MODES:
+        raise VschemaError(
+            f"foreign_key_mode of {where} must be one of {', '.join(_FOREIGN_KEY_MODES)}"
+        )
+    return mode
 
 
 def _vindex(name: str, raw: dict[str, Any]) -> VindexSpec:

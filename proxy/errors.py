@@ -12,6 +12,7 @@
         ├── InsecureTransport      3159/HY000  closes
         ├── ServerShutdown         1053/08S01  closes
         ├── UnknownDatabase        1049/42000
+        ├── NoSuchVschemaTable     1146/42S02
         ├── DatabaseAccessDenied   1044/42000
         ├── NoDatabaseSelected     1046/3D000
         ├── CommandDenied          1142/42000
@@ -171,6 +172,18 @@ class UnknownDatabase(ProxyError):
     def __init__(self, name: str) -> None:
         super().__init__(f"Unknown database '{name}'")
         self.name = name
+
+
+class NoSuchVschemaTable(ProxyError):
+    """The vschema of a keyspace has no such table. The words, with their code, are Vitess's."""
+
+    mysql_code = 1146  # ER_NO_SUCH_TABLE
+    sqlstate = "42S02"
+
+    def __init__(self, table: str, keyspace: str) -> None:
+        super().__init__(f"VT05005: table '{table}' does not exist in keyspace '{keyspace}'")
+        self.table = table
+        self.keyspace = keyspace
 
 
 class DatabaseAccessDenied(ProxyError):

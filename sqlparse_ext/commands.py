@@ -63,6 +63,7 @@ _OBJECTS: Final = frozenset(
 )
 _TABLE_LIKE: Final = frozenset({"TABLE", "TABLES", "VIEW", "SEQUENCE"})
 _STORED_PROGRAMS: Final = frozenset({"PROCEDURE", "FUNCTION", "TRIGGER", "EVENT", "PACKAGE"})
+_VINDEXES_ON: Final = ("VSCHEMA", "VINDEXES", "ON")
 _SHOW_OF_TABLE: Final = frozenset({"COLUMNS", "FIELDS", "INDEX", "INDEXES", "KEYS"})
 
 
@@ -140,6 +141,10 @@ def read_show(draft: Draft, cursor: Cursor) -> None:
             draft.target = cursor.name()
         else:
             _one_table(draft, cursor)
+        return
+    if words[:3] == _VINDEXES_ON:
+        cursor.at += 3
+        _one_table(draft, cursor)
         return
     cursor.at = cursor.find({"FROM", "IN"}) + 1
     if _SHOW_OF_TABLE & set(words[:3]):

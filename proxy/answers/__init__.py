@@ -1,4 +1,4 @@
 """Statements that the proxy answers itself, since no server behind it could.
 
-``virtual`` says which, ``processlist`` and ``show_vschema`` make the longer ones.
+``virtual`` says which, ``processlist``, ``show_vschema`` and ``vexplain`` make the longer ones.
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from proxy.errors import NoDatabaseSelected
+from proxy.errors import NoDatabaseSelected, NoSuchVschemaTable, UnknownDatabase
 from proxy.wire.resultset import Column
 
 
@@ -12,19 +12,23 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from engine.keyspace import Keyspace
-    from sqlparse_ext.statements import Shape
+    from sqlparse_ext.statements import Shape, TableRef
 
 
 _TABLES: Final = ("VSCHEMA", "TABLES")
 _VINDEXES: Final = ("VSCHEMA", "VINDEXES")
 _KEYSPACES: Final = ("VSCHEMA", "KEYSPACES")
-# No keyspace manages foreign keys; Vitess's name for that.
+_VINDEXES_ON: Final = ("VSCHEMA", "VINDEXES", "ON")
+# What a keyspace has that says nothing of it.
 _FOREIGN_KEY_MODE: Final = "unmanaged"
 
 
 def is_show_vschema(shape: Shape) -> bool:
     """True for the forms that `show_vschema` answers."""
-    return shape.verb == "SHOW" and shape.words in {_TABLES, _VINDEXES, _KEYSPACES}
+    if shape.verb != "SHOW":
+        return False
+    is_on_table = shape.words[:3] == _VINDEXES_ON and bool(shape.tables)
+    return is_on_table or shape.words in {_TABLES, _VINDEXES, _KEYSPACES}
 
 
 def show_vschema(
@@ -32,8 +36,11 @@ def show_vschema(
 ) -> tuple[Sequence[Column], list[tuple[bytes | None, ...]]]:
     """Return columns and rows for a shape that `is_show_vschema`.
 
-    *keyspaces* are those in the user's sight, *selected* is the session's own. Raises
-    NoDatabaseSelected for TABLES without one.
+    *keyspaces* are those in the user's sight, *selected* is the session's own.
+
+    Raises:
+        NoDatabaseSelected: of TABLES and VINDEXES ON, where no keyspace is meant.
+        UnknownDatabase, NoSuchVschemaTable: of VINDEXES ON.
     """
     ordered = sorted(keyspaces, key=lambda keyspace: keyspace.name)
     if shape.words == _TABLES:
@@ -44,8 +51,10 @@ def show_vschema(
     if shape.words == _KEYSPACES:
         return _answer(
             ("Keyspace", "Sharded", "Foreign Key", "Comment"),
-            [(k.name, str(k.sharded).lower(), _FOREIGN_KEY_MODE, "") for k in ordered],
+            [(k.name, str(k.sharded).lower(), _foreign_key_mode(k), "") for k in ordered],
         )
+    if shape.tables:
+        return _vindexes_on(shape.tables[0], ordered, selected)
     return _answer(
         ("Keyspace", "Name", "Type", "Params", "Owner"),
         [
@@ -55,6 +64,40 @@ def show_vschema(
             for name, spec in sorted(k.vschema.vindexes.items())
         ],
     )
+
+
+def _foreign_key_mode(keyspace: Keyspace) -> str:
+    vschema = keyspace.vschema
+    return _FOREIGN_KEY_MODE if vschema is None else vschema.foreign_key_mode
+
+
+def _vindexes_on(
+    table: TableRef, keyspaces: Iterable[Keyspace], selected: Keyspace | None
+) -> tuple[Sequence[Column], list[tuple[bytes | None, ...]]]:
+    keyspace = selected
+    if table.schema is not None:
+        keyspace = next((k for k in keyspaces if k.name == table.schema), None)
+        if keyspace is None:
+            raise UnknownDatabase(table.schema)
+    if keyspace is None:
+        raise NoDatabaseSelected
+    rows = []
+    if keyspace.sharded and keyspace.vschema is not None:
+        routing = keyspace.vschema.tables.get(table.name)
+        if routing is None:
+            raise NoSuchVschemaTable(table.name, keyspace.name)
+        rows = [
+            (
+                ", ".join(cv.columns),
+                spec.name,
+                spec.type,
+                _params(spec.params.items()),
+                spec.owner,
+            )
+            for cv in routing.column_vindexes
+            for spec in (cv.vindex,)
+        ]
+    return _answer(("Columns", "Name", "Type", "Params", "Owner"), rows)
 
 
 def _params(params: Iterable[tuple[str, str]]) -> str:

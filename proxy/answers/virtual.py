@@ -7,14 +7,16 @@ tell goes in, a column and its values come out.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 from proxy.answers.processlist import is_processlist
 from proxy.answers.show_vschema import is_show_vschema
+from proxy.answers.vexplain import is_vexplain
 from proxy.config.file import Role
 from proxy.wire.constants import FieldType
 from proxy.wire.resultset import Column
-from sqlparse_ext.statements import Kind
+from sqlparse_ext.statements import Kind, Slot
 
 
 if TYPE_CHECKING:
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 
     from engine.keyspace import Keyspace
     from proxy.config.file import User
-    from sqlparse_ext.statements import Shape
+    from sqlparse_ext.statements import Shape, Statement
 
 
 _DATABASES: Final = frozenset({("DATABASES",), ("SCHEMAS",)})
@@ -39,19 +41,20 @@ def is_virtual(shape: Shape) -> bool:
             is_processlist(shape)
             or is_show_vschema(shape)
             or words in _DATABASES
-            or words == _SHARDS
+            or words[:1] == _SHARDS
             or words[:1] == (_GRANTS,)
         )
-    return shape.template.upper() == _CONNECTION_ID
+    return is_vexplain(shape) or shape.template.upper() == _CONNECTION_ID
 
 
 def answer(
-    shape: Shape, keyspaces: Iterable[Keyspace], user: User, connection_id: int
+    statement: Statement, keyspaces: Iterable[Keyspace], user: User, connection_id: int
 ) -> tuple[Column, list[str]]:
-    """Return the one column and its values for a shape that `is_virtual`.
+    """Return the one column and its values for a statement whose shape `is_virtual`.
 
     *keyspaces* are those that *user* may use.
     """
+    shape = statement.shape
     if shape.kind is Kind.SELECT:
         column = Column("CONNECTION_ID()", type=FieldType.LONGLONG, length=20)
         return column, [str(connection_id)]
@@ -59,11 +62,21 @@ def answer(
     if shape.words in _DATABASES:
         names = sorted({*(keyspace.name for keyspace in ordered), "information_schema"})
         return Column("Database", table="SCHEMATA"), names
-    if shape.words == _SHARDS:
-        return Column("Shards"), [
-            f"{k.name}/{shard.name}" for k in ordered for shard in k.shards
-        ]
+    if shape.words[:1] == _SHARDS:
+        names = [f"{k.name}/{shard.name}" for k in ordered for shard in k.shards]
+        # As in Vitess LIKE chooses, and WHERE does not.
+        if shape.words[1:2] == ("LIKE",):
+            names = [name for name in names if _pattern(statement).fullmatch(name)]
+        return Column("Shards"), names
     privileges = "SELECT" if user.role is Role.READONLY else "ALL PRIVILEGES"
     account = f"`{user.name}`@`%`"
     grants = [f"GRANT {privileges} ON `{k.name}`.* TO {account}" for k in ordered]
     return Column(f"Grants for {user.name}@%"), [f"GRANT USAGE ON *.* TO {account}", *grants]
+
+
+def _pattern(statement: Statement) -> re.Pattern[str]:
+    """Return what the one literal of a LIKE matches: % and _, and \\ before a plain one."""
+    text = statement.text(Slot(0)) if statement.literals else ""
+    parts = re.findall(r"\\.|.", text or "", re.DOTALL)
+    regex = {"%": ".*", "_": "."}
+    return re.compile("".join(regex.get(p, re.escape(p[-1:])) for p in parts), re.DOTALL)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from proxy.answers.processlist import COLUMNS, is_processlist, rows
 from proxy.answers.show_vschema import is_show_vschema, show_vschema
+from proxy.answers.vexplain import COLUMNS as VEXPLAIN_COLUMNS, is_vexplain
 from proxy.answers.virtual import answer, is_virtual
 from proxy.errors import (
     EmptyQuery,
@@ -19,6 +20,7 @@ from proxy.errors import (
     NoSuchThread,
     ProxyError,
 )
+from proxy.sessions.explanation import explanation
 from proxy.sessions.preparation import Step
 from proxy.sessions.recall import ASKS_BACK, AnswerHere, Recall, warnings_answer
 from proxy.sessions.reply import Reply
@@ -50,7 +52,6 @@ if TYPE_CHECKING:
     from proxy.sessions.state import SessionState
     from proxy.sessions.streams import Streams
     from proxy.wire.resultset import Column
-    from sqlparse_ext.statements import Shape
 
 
 # Vitess's session variables: its users set them before a STREAM, and they mean nothing here.
@@ -334,13 +335,20 @@ class Statements:
             return await self._on_rows(statement, reply)
         return await self._virtual(statement, reply)
 
+    async def _explain(self, statement: Statement, reply: Reply) -> bool:
+        if not is_vexplain(statement.shape):
+            return await self._on_rows(statement, reply)
+        reply.rows(*explanation(self._preparation, self._guard, statement))
+        return True
+
     async def _virtual(self, statement: Statement, reply: Reply) -> bool:
-        reply.rows(*self._virtual_answer(statement.shape))
+        reply.rows(*self._virtual_answer(statement))
         return True
 
     def _virtual_answer(
-        self, shape: Shape
+        self, statement: Statement
     ) -> tuple[Sequence[Column], list[tuple[bytes | None, ...]]]:
+        shape = statement.shape
         if is_processlist(shape):
             return COLUMNS, rows(shape, self._processes())
         user = self._guard.user
@@ -348,7 +356,7 @@ class Statements:
         if is_show_vschema(shape):
             view = self._preparation.view
             return show_vschema(shape, keyspaces, None if view is None else view.keyspace)
-        column, values = answer(shape, keyspaces, user, self._connection_id)
+        column, values = answer(statement, keyspaces, user, self._connection_id)
         return (column,), [(value.encode(),) for value in values]
 
     async def definitions(self, statement: Statement) -> list[bytes]:
@@ -357,8 +365,10 @@ class Statements:
         Raises what a STREAM of something that cannot be streamed raises.
         """
         shape = statement.shape
+        if is_vexplain(shape):
+            return list(map(column_definition, VEXPLAIN_COLUMNS))
         if is_virtual(shape):
-            columns, _ = self._virtual_answer(shape)
+            columns, _ = self._virtual_answer(statement)
             return list(map(column_definition, columns))
         if shape.stream is None:
             return []
@@ -400,6 +410,7 @@ _HANDLERS: Final[dict[Kind, _Handler]] = {
     Kind.USE: Statements._use,
     Kind.SET: Statements._set,
     Kind.SHOW: Statements._show,
+    Kind.EXPLAIN: Statements._explain,
     Kind.BEGIN: Statements._begin,
     Kind.COMMIT: Statements._commit,
     Kind.ROLLBACK: Statements._rollback,

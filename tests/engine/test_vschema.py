@@ -33,6 +33,24 @@ def test_an_unsharded_keyspace_needs_nothing():
     assert parsed(tables={"t": {}}).tables["t"].primary is None
 
 
+@pytest.mark.parametrize(
+    ("fields", "mode"),
+    [
+        ({}, "unmanaged"),
+        ({"foreign_key_mode": "unspecified"}, "unmanaged"),
+        ({"foreignKeyMode": "managed"}, "managed"),
+        ({"foreign_key_mode": "disallow"}, "disallow"),
+    ],
+)
+def test_what_it_says_of_foreign_keys_is_kept(fields, mode):
+    assert parsed(**fields).foreign_key_mode == mode
+
+
+def test_an_unknown_word_about_foreign_keys_is_refused():
+    with pytest.raises(VschemaError, match="disallow, unmanaged, managed"):
+        parsed(foreign_key_mode="allow")
+
+
 def test_both_spellings_of_fields_are_read_and_unknown_ones_ignored():
     table = sharded(
         {

@@ -141,3 +141,8 @@ def test_words_behind_the_verb(sql, words):
 
 def test_a_select_of_create_table_that_is_not_understood_is_unparsed():
     assert "UNPARSED" in uses("CREATE TABLE t SELECT * FROM {oj a JOIN b}")
+
+
+@pytest.mark.parametrize("name", ["t", "ks.t", "`ks`.t"])
+def test_the_table_whose_vindexes_are_shown_is_named(name):
+    assert tables(f"SHOW VSCHEMA VINDEXES ON {name}") == [name.replace("`", "")]

@@ -2,7 +2,7 @@ import pytest
 
 from proxy.answers.show_vschema import is_show_vschema, show_vschema
 from proxy.answers.virtual import is_virtual
-from proxy.errors import NoDatabaseSelected
+from proxy.errors import NoDatabaseSelected, NoSuchVschemaTable, UnknownDatabase
 from tests.proxy.keyspaces import PLAIN, SHARDED
 from tests.sqlparse_ext.facts import shape
 
@@ -46,6 +46,48 @@ def test_keyspaces():
     )
 
 
-@pytest.mark.parametrize("sql", ["SHOW VSCHEMA", "SHOW VSCHEMA VINDEXES ON t", "SHOW TABLES"])
+VINDEX_COLUMNS = ["Columns", "Name", "Type", "Params", "Owner"]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SHOW VSCHEMA VINDEXES ON multi",
+        "show vschema vindexes on commerce.multi",
+        "SHOW VSCHEMA VINDEXES ON `commerce`.`multi`",
+    ],
+)
+def test_vindexes_of_a_table_tell_their_columns(sql):
+    selected = PLAIN if "commerce" in sql else SHARDED
+    assert told(sql, selected) == (
+        VINDEX_COLUMNS,
+        [("a, b", "numeric", "numeric", "", "")],
+    )
+
+
+def test_a_table_without_a_vindex_has_none():
+    assert told("SHOW VSCHEMA VINDEXES ON ref") == (VINDEX_COLUMNS, [])
+    assert told("SHOW VSCHEMA VINDEXES ON whatever", PLAIN) == (VINDEX_COLUMNS, [])
+
+
+@pytest.mark.parametrize(
+    ("table", "selected", "error", "sentence"),
+    [
+        (
+            "garbage",
+            SHARDED,
+            NoSuchVschemaTable,
+            "VT05005: table 'garbage' does not exist in keyspace 'commerce'",
+        ),
+        ("nowhere.t", SHARDED, UnknownDatabase, "Unknown database 'nowhere'"),
+        ("t", None, NoDatabaseSelected, "No database selected"),
+    ],
+)
+def test_vindexes_of_what_there_is_not(table, selected, error, sentence):
+    with pytest.raises(error, match=f"^{sentence}$"):
+        told(f"SHOW VSCHEMA VINDEXES ON {table}", selected)
+
+
+@pytest.mark.parametrize("sql", ["SHOW VSCHEMA", "SHOW VSCHEMA VINDEXES ON", "SHOW TABLES"])
 def test_other_forms_are_not_answered(sql):
     assert not is_show_vschema(shape(sql))

@@ -3,7 +3,7 @@ import pytest
 from proxy.answers.virtual import answer, is_virtual
 from proxy.config.file import Role, Secret, User
 from tests.proxy.keyspaces import PLAIN, SHARDED
-from tests.sqlparse_ext.facts import shape
+from tests.sqlparse_ext.facts import shape, statement
 
 
 ADMIN = User("root", Secret(""), None, Role.READWRITE, None)
@@ -11,8 +11,8 @@ READER = User("eve", Secret(""), None, Role.READONLY, None)
 
 
 def told(sql, user=ADMIN, connection_id=7):
-    found = shape(sql)
-    assert is_virtual(found)
+    found = statement(sql)
+    assert is_virtual(found.shape)
     column, values = answer(found, [PLAIN, SHARDED], user, connection_id)
     return column.name, values
 
@@ -40,6 +40,25 @@ def test_databases_are_the_keyspaces_in_sight(sql):
 
 def test_shards_are_named_as_vitess_names_them():
     assert told("SHOW VITESS_SHARDS") == ("Shards", ["commerce/-80", "commerce/80-", "plain/-"])
+
+
+@pytest.mark.parametrize(
+    ("pattern", "shards"),
+    [
+        ("commerce/%", ["commerce/-80", "commerce/80-"]),
+        ("%/-80", ["commerce/-80"]),
+        ("p_ain/%", ["plain/-"]),
+        (r"p\\_ain/%", []),
+        ("commerce", []),
+        ("", []),
+    ],
+)
+def test_shards_may_be_chosen_by_a_pattern(pattern, shards):
+    assert told(f"SHOW VITESS_SHARDS LIKE '{pattern}'") == ("Shards", shards)
+
+
+def test_a_where_on_the_shards_chooses_nothing_as_in_vitess():
+    assert len(told("SHOW VITESS_SHARDS WHERE shards = 'x'")[1]) == 3
 
 
 @pytest.mark.parametrize("sql", ["SELECT CONNECTION_ID()", "select connection_id()"])

@@ -1,0 +1,68 @@
+"""Where a statement would run, asked as Vitess's users ask."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.fixtures.fix_streams import refused, rows, value
+from tests.integration.conftest import HIGH_IDS, LOW_IDS, CreateTable, House
+
+
+pytestmark = pytest.mark.db
+
+
+@pytest.fixture
+def client(house: House) -> Any:
+    return house.proxy.connect(database="commerce", autocommit=True)
+
+
+def plan(client: Any, statement: str) -> Any:
+    return json.loads(value(client, f"VEXPLAIN PLAN {statement}"))
+
+
+def test_a_plan_names_the_shards_and_runs_nothing(
+    house: House, client: Any, create: CreateTable
+) -> None:
+    create("commerce")
+    found = plan(client, f"INSERT INTO my_message (id, message) VALUES ({LOW_IDS[0]}, 'x')")
+    assert (found["OperatorType"], found["Shards"]) == ("Insert", ["-80"])
+    assert not house.direct("SELECT id FROM my_message", keyspace="commerce")
+    found = plan(client, f"SELECT * FROM my_message WHERE id IN ({LOW_IDS[0]}, {HIGH_IDS[0]})")
+    assert (found["Variant"], found["Shards"]) == ("IN", ["-80", "80-"])
+    both = "EXPLAIN FORMAT=VTEXPLAIN SELECT * FROM my_message", "SELECT * FROM my_message"
+    assert json.loads(value(client, both[0])) == plan(client, both[1])
+
+
+def test_a_stream_has_a_plan_too(client: Any, create: CreateTable) -> None:
+    create("commerce")
+    whole = plan(client, "STREAM * FROM my_message")
+    assert whole["OperatorType"] == "MStream"
+    assert whole["TargetDestination"] == "ExactKeyRange(-)"
+    half = plan(client, "STREAM id FROM `commerce:80-`.my_message")
+    assert half["TargetDestination"] == "ExactKeyRange(80-)"
+    assert refused(client, "VEXPLAIN PLAN STREAM * FROM nothing")[0] == 1146
+
+
+def test_what_would_be_refused_is_refused_alike(client: Any) -> None:
+    assert refused(client, "VEXPLAIN PLAN SELECT * FROM unknown")[0] == 1235
+    assert refused(client, "VEXPLAIN QUERIES SELECT 1") == (
+        1235,
+        "unsupported: VEXPLAIN QUERIES; VEXPLAIN PLAN tells where it runs",
+    )
+    assert refused(client, "VEXPLAIN PLAN CREATE TABLE t (a INT)")[0] == 1064
+    assert rows(client, "SELECT 1") == ((1,),)
+
+
+def test_the_answers_about_the_vschema_are_those_of_vitess(client: Any) -> None:
+    assert rows(client, "SHOW VSCHEMA VINDEXES ON purchase") == (
+        ("customer_id", "hash", "hash", "", ""),
+    )
+    assert refused(client, "SHOW VSCHEMA VINDEXES ON garbage") == (
+        1146,
+        "VT05005: table 'garbage' does not exist in keyspace 'commerce'",
+    )
+    assert rows(client, "SHOW VITESS_SHARDS LIKE 'commerce/%'") == (
+        ("commerce/-80",),
+        ("commerce/80-",),
+    )
