@@ -1,10 +1,13 @@
-"""The Spark session of a job: the one place that sets Spark up."""
+"""The Spark session of a job: the one place that sets Spark up, and that reads what it says of a failure."""
 
 import os
 import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 
 from spark.errors import RequestError
 
@@ -20,6 +23,10 @@ SETTINGS: Final = {
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.showConsoleProgress": "false",  # `spark.jobs.progress` says how far a job is
 }
+# What a query fails with; which one depends on where.
+SPARK_ERRORS: Final = (PySparkException, Py4JError)
+_TRACE: Final = "Traceback (most recent call last)"
+_CAUSE: Final = "Caused by: "
 
 
 def start_session(
@@ -33,7 +40,7 @@ def start_session(
     Raises:
         RequestError: there is no Java to run it on.
     """
-    from pyspark.sql import SparkSession
+    from pyspark.sql import SparkSession  # the seconds that it takes begin here
 
     if _SUBMITTED not in os.environ and not _has_java():
         raise RequestError(
@@ -44,6 +51,8 @@ def start_session(
     builder = SparkSession.builder.appName(name)
     if master or _SUBMITTED not in os.environ:
         builder = builder.master(master or "local[*]")
+        # Its traces would bury what the job says itself.
+        builder = builder.config("spark.log.level", "FATAL")
     for key, value in {**SETTINGS, **(settings or {})}.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
@@ -52,3 +61,15 @@ def start_session(
 def _has_java() -> bool:
     home = os.environ.get("JAVA_HOME")
     return (Path(home) / "bin" / "java").exists() if home else shutil.which("java") is not None
+
+
+def reason_of(error: Exception) -> str:
+    """Return what one of SPARK_ERRORS is about: a line without the traces around it."""
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    traces = [place for place, line in enumerate(lines) if line.strip().startswith(_TRACE)]
+    if traces:
+        # A trace's lines are indented, what was raised is not.
+        raised = (line for line in lines[traces[-1] + 1 :] if not line.startswith(" "))
+        return next(raised, lines[-1]).strip()
+    causes = [line for line in lines if line.startswith(_CAUSE)]
+    return causes[-1].removeprefix(_CAUSE).strip() if causes else lines[0].strip()

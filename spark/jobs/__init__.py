@@ -2,7 +2,8 @@
 
 A job is the module `spark.jobs.NAME` with what `spark.jobs.job.Job` asks for; the command line
 and every listing follow from that. `analytics` measures a queue, `archive` keeps
-acknowledged messages as Parquet and then purges them, `manifest` is what it publishes, `reading` brings rows into Spark and `progress` says how far
+acknowledged messages as Parquet and then purges them, `manifest` is what it publishes, `enqueue` feeds a queue, `writing` is how,
+`reading` brings rows into Spark and `progress` says how far
 a job is.
 """
 
@@ -12,4 +13,5 @@ from typing import Final
 JOBS: Final = {
     "analytics": "measure throughput, delays, retries and what waits, as Parquet and as an HTML page",
     "archive": "keep the acknowledged messages of a window as Parquet, then purge exactly those",
+    "enqueue": "feed files or a DataFrame into a message table, at once or with a rate",
 }

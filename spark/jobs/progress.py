@@ -2,8 +2,19 @@
 
 import json
 import sys
+import threading
 import time
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Final
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+_LOOK_S: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +69,31 @@ class Progress:
             {"step": self._step, "rows": done, "of": total, "rows_per_s": round(rate)},
             f"{self._step}: {done:,} of {total:,} rows, {rate:,.0f}/s, {left_s:.0f} s left",
         )
+
+    @contextmanager
+    def watching(self, spark: "SparkSession", total: int) -> "Iterator[None]":
+        """Say every second how far Spark is with *total* rows: by the tasks that it has finished."""
+        ended = threading.Event()
+
+        def look() -> None:
+            tracker = spark.sparkContext.statusTracker()
+            while not ended.wait(_LOOK_S):
+                stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+                running = [
+                    (one.stageId, one.numCompletedTasks, one.numTasks) for one in stages if one
+                ]
+                if running:
+                    # The last one depends on the others: it is what the step is about.
+                    _, done, tasks = max(running)
+                    self.rows(total * done // max(tasks, 1), total)
+
+        thread = threading.Thread(target=look, name="progress", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
 
     def _say(self, fields: dict[str, object], line: str) -> None:
         sys.stderr.write((line if self._terminal else json.dumps(fields)) + "\n")

@@ -14,7 +14,7 @@ ENVIRONMENT_READERS = {
     "proxy.demo",
     "proxy.embedded.servers",
     "proxy.embedded.program",
-    "spark.cli",
+    "spark.command",
     "spark.session",
 }
 """Who may touch os.environ: the command line, and what starts programs of its own."""

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from spark.jobs.progress import Progress, Report
 
 
@@ -21,3 +23,22 @@ def test_into_a_pipe_it_says_json_lines_and_not_every_row(capsys):
 def test_a_report_is_json():
     report = Report("archive", "ks.t", {"archived": 2}, {"stage": 0.5})
     assert json.loads(report.json())["counts"] == {"archived": 2}
+
+
+@pytest.mark.spark
+def test_while_spark_works_its_tasks_tell_how_far_it_is(spark, capsys, monkeypatch):
+    monkeypatch.setattr("spark.jobs.progress._LOOK_S", 0.02)
+
+    def slowly(batches):
+        import time
+
+        for batch in batches:
+            time.sleep(0.2)
+            yield batch
+
+    progress = Progress()
+    progress.enter("write")
+    with progress.watching(spark, 1000):
+        spark.range(8).repartition(8).mapInArrow(slowly, "id bigint").collect()
+    said = [json.loads(line) for line in capsys.readouterr().err.splitlines()[1:]]
+    assert {line["of"] for line in said} == {1000}

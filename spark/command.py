@@ -1,0 +1,110 @@
+"""What `streamfrom-spark` takes, and how a job runs from it: errors become a sentence and a number."""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pymysql.err import MySQLError
+
+from spark.endpoint import parse_endpoint
+from spark.errors import JobError, RequestError
+from spark.jobs import JOBS
+from spark.jobs.job import load_job
+from spark.session import SPARK_ERRORS, reason_of, start_session
+
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from spark.jobs.job import Job
+
+
+def parser(jobs: "dict[str, Job]") -> argparse.ArgumentParser:
+    """Return what the command line takes, with the own options of *jobs*."""
+    result = argparse.ArgumentParser(
+        "streamfrom-spark",
+        description="Spark jobs over the message tables behind streamfrom.",
+        epilog="streamfrom-spark JOB --help tells the options of a job.",
+        allow_abbrev=False,
+    )
+    names = result.add_subparsers(dest="job", metavar="JOB", required=True)
+    for name, about in JOBS.items():
+        job = names.add_parser(name, help=about, description=about, allow_abbrev=False)
+        _add_common(job)
+        if name in jobs:
+            jobs[name].add_options(job)
+    return result
+
+
+def _add_common(job: argparse.ArgumentParser) -> None:
+    job.add_argument(
+        "--proxy",
+        required=True,
+        metavar="URL",
+        help="mysql://user@host:port/keyspace, without the password",
+    )
+    job.add_argument("--table", required=True, metavar="T", help="the message table")
+    job.add_argument("--password-env", metavar="V", help="the variable that holds the password")
+    job.add_argument(
+        "--master", metavar="M", help="default local[*], or what spark-submit says"
+    )
+    job.add_argument(
+        "--report", type=Path, metavar="FILE", help="write the report there as well, as JSON"
+    )
+
+
+def run_command(argv: "Sequence[str]") -> int:
+    """Run one job and return 0, 1 if it broke off, or 2 if it cannot be done as asked."""
+    # Only the job that runs is imported, and help tells the options of that one.
+    jobs = {name: load_job(name) for name in argv[:1] if name in JOBS}
+    options = parser(jobs).parse_args(argv)
+    job = jobs[options.job]
+    try:
+        endpoint = parse_endpoint(options.proxy, _password(options))
+        config = job.configured(options, endpoint)
+        # What would fail at the end or after a JVM's seconds had better fail now.
+        if options.report:
+            options.report.open("a").close()
+        endpoint.connect().close()
+    except (JobError, OSError) as error:
+        return _ended(2, str(error))
+    try:
+        return _run(job, config, options)
+    except RequestError as error:
+        return _ended(2, str(error))
+    except JobError as error:
+        return _ended(1, str(error))
+    except MySQLError as error:
+        return _ended(1, f"the proxy or a shard broke off: {error}; run it again")
+    except OSError as error:
+        return _ended(1, f"{error}: make room or make it writable, then run it again")
+    except KeyboardInterrupt:
+        return _ended(130, "stopped; run it again")
+
+
+def _password(options: argparse.Namespace) -> str:
+    name = options.password_env
+    if name and name not in os.environ:
+        raise RequestError(f"--password-env: {name} is not set: export it with the password")
+    return os.environ[name] if name else ""
+
+
+def _run(job: "Job", config: Any, options: argparse.Namespace) -> int:
+    spark = start_session(f"streamfrom {options.job} {options.table}", options.master)
+    try:
+        report = job.run(spark, config)
+    except SPARK_ERRORS as error:
+        raise JobError(f"Spark gave up: {reason_of(error)}; run it again") from error
+    finally:
+        spark.stop()
+    if options.report:
+        options.report.write_text(report.json())
+    sys.stdout.write(report.json())
+    return 0
+
+
+def _ended(code: int, text: str) -> int:
+    sys.stderr.write(f"streamfrom-spark: {text}\n")
+    return code

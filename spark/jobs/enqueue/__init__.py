@@ -1,0 +1,219 @@
+"""Feed a message table in bulk, from files or a DataFrame.
+
+All is checked before anything is written: columns, types, ids. Ids are given or made of the rows, never
+drawn, and what is in the table already stays as it is there, so a run may be killed and run again.
+`identity` makes ids and times, `fitting` says what a table takes, both pure; `spark.jobs.writing` writes.
+"""
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import DataFrame, functions as F
+
+from spark.endpoint import Endpoint, describe_alike, quoted, shards_of
+from spark.errors import RequestError
+from spark.jobs.enqueue.fitting import fitted, matched, misfits
+from spark.jobs.enqueue.identity import clashes, derived_id, one_each, with_content, with_due
+from spark.jobs.job import nanoseconds
+from spark.jobs.progress import Progress, Report
+from spark.jobs.writing import feed, targets_of
+from spark.session import SPARK_ERRORS, reason_of
+
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Mapping
+
+    from pyspark.sql import SparkSession
+
+    from spark.jobs.writing import Target
+
+FORMATS: Final = {
+    "parquet": {},
+    # Quotes are doubled, as in RFC 4180.
+    "csv": {"header": "true", "escape": '"', "mode": "FAILFAST"},
+    "json": {"mode": "FAILFAST"},
+}
+"""What files may hold, and how Spark is to read them: JSON has one object a line."""
+_SUFFIXES: Final = {"parquet": "parquet", "csv": "csv", "json": "json", "jsonl": "json"}
+_EXAMPLES: Final = 3
+_INTEGERS: Final = ("tinyint", "smallint", "mediumint", "int", "bigint")
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Files or folders that all executors see, and what they hold: one of `FORMATS`."""
+
+    paths: tuple[str, ...]
+    format: str
+
+
+@dataclass(frozen=True, slots=True)
+class EnqueueConfig:
+    """What goes into which table, under which ids, and when it is due.
+
+    source: the rows; their columns are the table's, by name.
+    id_column: which of them is the id; `id`, if there is one. None makes an id of `key`.
+    key: the columns that an id is made of; all of them, if empty.
+    start_ns: when the first message is due, in nanoseconds since the epoch. Without it all are due at
+        once, or with a rate from now on.
+    rate_per_s: how many become due each second.
+    """
+
+    endpoint: Endpoint
+    table: str
+    source: Files | DataFrame
+    id_column: str | None = None
+    key: tuple[str, ...] = ()
+    start_ns: int | None = None
+    rate_per_s: float | None = None
+
+
+def add_options(parser: "argparse.ArgumentParser") -> None:
+    """Add the files, and what becomes id and time."""
+    parser.add_argument(
+        "--input",
+        required=True,
+        action="append",
+        metavar="PATH",
+        help="a file or folder that all executors see; may be given again",
+    )
+    parser.add_argument(
+        "--format", choices=FORMATS, help="what they hold; by default what their names end with"
+    )
+    parser.add_argument(
+        "--id-column", metavar="C", help="the column that is the id (id, if there is one)"
+    )
+    parser.add_argument(
+        "--key",
+        default="",
+        metavar="C,C",
+        help="columns to make an id of, where none is given (all of them)",
+    )
+    parser.add_argument(
+        "--start", dest="start_ns", type=nanoseconds, metavar="T", help="when the first is due"
+    )
+    parser.add_argument(
+        "--rate", type=float, metavar="N", help="how many become due each second, from T on"
+    )
+
+
+def configured(options: "argparse.Namespace", endpoint: Endpoint) -> EnqueueConfig:
+    """Return what the command line asks for.
+
+    Raises:
+        RequestError: the format of the files is not told, or options contradict each other.
+    """
+    endings = {path.rstrip("/*").rpartition(".")[2].lower() for path in options.input}
+    kinds = {options.format} if options.format else {_SUFFIXES.get(end) for end in endings}
+    kind = kinds.pop()
+    if kinds or kind is None:
+        raise RequestError(f"--format says what the files hold: {', '.join(FORMATS)}")
+    key = tuple(name.strip() for name in options.key.split(",") if name.strip())
+    if key and options.id_column:
+        raise RequestError("--id-column names an id and --key makes one: choose")
+    if options.rate is not None and not options.rate > 0:
+        raise RequestError("--rate takes a number of messages above 0")
+    return EnqueueConfig(
+        endpoint=endpoint,
+        table=options.table,
+        source=Files(tuple(options.input), kind),
+        id_column=options.id_column,
+        key=key,
+        start_ns=options.start_ns,
+        rate_per_s=options.rate,
+    )
+
+
+def run(
+    spark: "SparkSession", config: EnqueueConfig, progress: Progress | None = None
+) -> Report:
+    """Write what is not in the table yet, and return how many messages that were.
+
+    `read` is `repeated` (rows equal to another one) + `inserted` + `already_there`.
+
+    Raises:
+        RequestError: the files, columns, values or ids do not fit the table. Nothing was written.
+        JobError: it broke off; what was written stays, and running it again writes the rest.
+    """
+    progress = progress or Progress()
+    endpoint, table = config.endpoint, config.table
+    shards = shards_of(endpoint)
+    describe_alike(endpoint, shards, table)
+    targets = {target.name: target for target in targets_of(endpoint, shards[0], table)}
+    progress.enter("check")
+    try:
+        rows = with_content(_checked(_read(spark, config.source), config, targets)).persist()
+        read = rows.count()
+    except SPARK_ERRORS as error:
+        raise RequestError(
+            f"cannot read the input: {reason_of(error)}; nothing was written"
+        ) from error
+    differing = [str(row[0]) for row in clashes(rows).limit(_EXAMPLES).collect()]
+    if differing:
+        raise RequestError(
+            f"rows that differ have the same id, such as {', '.join(differing)}: give each its own"
+            " (--id-column), or name columns that tell them apart (--key); nothing was written"
+        )
+    messages = one_each(rows)
+    if config.start_ns is not None or config.rate_per_s is not None:
+        start_ns = time.time_ns() if config.start_ns is None else config.start_ns
+        messages = with_due(messages, start_ns, config.rate_per_s)
+    progress.enter("write")
+    written, inserted = feed(messages, endpoint, table, read, progress)
+    rows.unpersist()
+    progress.leave()
+    counts = {
+        "read": read,
+        "repeated": read - written,
+        "inserted": inserted,
+        "already_there": written - inserted,
+    }
+    return Report("enqueue", f"{endpoint.keyspace}.{table}", counts, progress.steps_s)
+
+
+def _read(spark: "SparkSession", source: Files | DataFrame) -> DataFrame:
+    if isinstance(source, DataFrame):
+        return source
+    return (
+        spark.read.options(**FORMATS[source.format])
+        .format(source.format)
+        .load(list(source.paths))
+    )
+
+
+def _checked(
+    given: DataFrame, config: EnqueueConfig, targets: "Mapping[str, Target]"
+) -> DataFrame:
+    """Return the columns of the table that *given* fills, each value as the server is sent it."""
+    named = given
+    if config.id_column and config.id_column != "id":
+        if config.id_column not in given.columns or "id" in given.columns:
+            raise RequestError(
+                f"--id-column: the input needs a column {config.id_column!r} and none called id;"
+                f" it has {', '.join(given.columns)}"
+            )
+        named = given.withColumnRenamed(config.id_column, "id")
+    for name in config.key:
+        if name not in given.columns:
+            raise RequestError(f"--key: the input has no column {name!r}")
+    is_scheduled = config.start_ns is not None or config.rate_per_s is not None
+    if is_scheduled and "time_next" in given.columns:
+        raise RequestError("the input has time_next: leave --start and --rate away, or drop it")
+    found = matched(named.columns, list(targets.values()), ["id"])
+    columns = [(name, fitted(named, name, target)) for name, target in found.items()]
+    wrong = misfits(named, columns)
+    if wrong:
+        raise RequestError(f"{'; '.join(wrong)}. Nothing was written")
+    values = [fit.value.alias(fit.target.name) for _, fit in columns]
+    if "id" in {fit.target.name for _, fit in columns}:
+        return named.select(*values)
+    key = [F.col(quoted(name)) for name in config.key or sorted(named.columns)]
+    kind = targets["id"].mysql_type
+    made = derived_id(key, is_integer=kind.startswith(_INTEGERS))
+    whole = named.withColumn("id", made)
+    misfit = misfits(whole, [("id", fitted(whole, "id", targets["id"]))])
+    if misfit:
+        raise RequestError(f"no id can be made that {kind} holds: --id-column names one")
+    return whole.select(F.col("id"), *values)

@@ -1,0 +1,201 @@
+"""Do rows fit a message table, and what do they look like there: pure.
+
+A value fits if the table can hold it exactly: nothing is cut, rounded or guessed. What fits
+is cast to what the server is sent; what does not is found before anything is written.
+"""
+
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F
+
+from spark.endpoint import quoted
+from spark.errors import RequestError
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pyspark.sql import Column, DataFrame
+
+    from spark.jobs.writing import Target
+
+_INTEGER_BITS: Final = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
+# Of the types without a length, in bytes.
+_TEXT_BYTES: Final = {
+    f"{size}{kind}": length
+    for size, length in (
+        ("tiny", 2**8 - 1),
+        ("", 2**16 - 1),
+        ("medium", 2**24 - 1),
+        ("long", 2**32 - 1),
+    )
+    for kind in ("text", "blob")
+}
+# A message that is new was never sent and never acknowledged.
+_NOT_NEW: Final = frozenset({"epoch", "time_acked"})
+_NESTED: Final = ("struct", "array", "map", "variant")
+_DIGITS_MAX: Final = 38
+_EXAMPLE_CHARS: Final = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """A column of the input as the table takes it; `fits` is false where it does not, never NULL."""
+
+    target: "Target"
+    value: "Column"
+    fits: "Column"
+
+
+def matched(
+    names: "Sequence[str]", targets: "Sequence[Target]", given: "Sequence[str]"
+) -> dict[str, "Target"]:
+    """Return the table's column for each of the input's *names*, which may differ in case.
+
+    given: columns that the job itself fills.
+
+    Raises:
+        RequestError: the input has a column that the table lacks or that is not for new messages, or
+            lacks one that the table requires.
+    """
+    by_name = {target.name.lower(): target for target in targets}
+    found: dict[str, Target] = {}
+    for name in names:
+        target = by_name.get(name.lower())
+        if target is None:
+            raise RequestError(
+                f"the input's column {name!r} is not in the table, which has"
+                f" {', '.join(target.name for target in targets)}: drop or rename it"
+            )
+        if target.is_generated or target.name.lower() in _NOT_NEW:
+            raise RequestError(f"the input's column {name!r} is not for new messages: drop it")
+        if target in found.values():
+            raise RequestError(f"the input has two columns for {target.name!r}: drop one")
+        found[name] = target
+    filled = {target.name for target in found.values()} | set(given)
+    for target in targets:
+        if target.is_required and target.name not in filled:
+            raise RequestError(
+                f"the table's column {target.name!r} takes no NULL and has no default: the input"
+                " must have it"
+            )
+    return found
+
+
+def fitted(frame: "DataFrame", name: str, target: "Target") -> Fitted:
+    """Return the column *name* of *frame* as *target* takes it.
+
+    Raises:
+        RequestError: the table's type is one that messages cannot be fed into.
+    """
+    given = F.col(quoted(name))
+    kind = next(spark_type for column, spark_type in frame.dtypes if column == name)
+    if kind.startswith(_NESTED):
+        if target.mysql_type != "json":
+            raise RequestError(
+                f"the input's column {name!r} is {kind.partition('<')[0]}: only a json column holds that"
+            )
+        given = F.to_json(given)
+    elif kind == "boolean":
+        given = given.cast("int")
+    value, fits = _cast(given, kind, target)
+    known = F.coalesce(fits, F.lit(0).cast("boolean"))
+    fits = F.when(given.isNull(), F.lit(target.takes_null)).otherwise(known)
+    return Fitted(target, value, fits)
+
+
+def misfits(frame: "DataFrame", columns: "Sequence[tuple[str, Fitted]]") -> list[str]:
+    """Return a sentence for each of *columns* that has values which do not fit, with one of them."""
+    if not columns:
+        return []
+    found = frame.agg(
+        *(
+            part
+            for place, (name, fit) in enumerate(columns)
+            for part in (
+                F.count_if(~fit.fits).alias(f"n{place}"),
+                F.first(
+                    F.when(
+                        ~fit.fits, F.coalesce(F.col(quoted(name)).cast("string"), F.lit("NULL"))
+                    ),
+                    ignorenulls=True,
+                ).alias(f"v{place}"),
+            )
+        )
+    ).collect()[0]
+    return [
+        f"{found[f'n{place}']:,} values of {name!r} do not fit {fit.target.mysql_type}"
+        f"{'' if fit.target.takes_null else ' NOT NULL'}, such as"
+        f" {found[f'v{place}'][:_EXAMPLE_CHARS]!r}"
+        for place, (name, fit) in enumerate(columns)
+        if found[f"n{place}"]
+    ]
+
+
+def _cast(given: "Column", kind: str, target: "Target") -> "tuple[Column, Column]":
+    """Return the value to send, and whether it is the one that was given."""
+    name = re.split(r"[ (]", target.mysql_type, maxsplit=1)[0]
+    sizes = [int(size) for size in re.findall(r"\d+", target.mysql_type)]
+    text = given.cast("string")
+    if name in _INTEGER_BITS:
+        return _integer(text, _INTEGER_BITS[name], is_unsigned="unsigned" in target.mysql_type)
+    if name == "decimal" and sizes[0] <= _DIGITS_MAX:
+        digits, fraction = sizes
+        exact = text.try_cast(f"decimal({digits},{fraction})")
+        # With all the digits that Spark has for a fraction it shows whether some were rounded away.
+        return exact, exact == text.try_cast(f"decimal(38,{38 - digits + fraction})")
+    if name in {"double", "float"}:
+        number = text.try_cast("double")
+        return number, number.isNotNull() & ~F.isnan(number) & (F.abs(number) != float("inf"))
+    if name == "json":
+        return text, F.try_parse_json(text).isNotNull()
+    if name in {"binary", "varbinary"}:
+        return given.cast("binary"), F.octet_length(given.cast("binary")) <= sizes[0]
+    if name in _TEXT_BYTES:
+        value = given.cast("binary") if name.endswith("blob") else text
+        return value, F.octet_length(value) <= _TEXT_BYTES[name]
+    if name in {"char", "varchar"}:
+        return text, F.char_length(text) <= sizes[0]
+    if name == "enum":
+        members = [
+            found.replace("''", "'")
+            for found in re.findall(r"'((?:[^']|'')*)'", target.mysql_type)
+        ]
+        return text, text.isin(members)
+    if name in _TIMES:
+        return _TIMES[name](given, kind)
+    raise RequestError(
+        f"messages cannot be fed into {target.name!r}, which is {target.mysql_type}"
+    )
+
+
+def _integer(text: "Column", bits: int, *, is_unsigned: bool) -> "tuple[Column, Column]":
+    low, high = (0, 2**bits - 1) if is_unsigned else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+    whole = text.try_cast("decimal(20,0)")
+    # Digits and fraction are 38 together, so the comparison rounds neither.
+    exact = whole == text.try_cast("decimal(38,18)")
+    inside = whole.between(F.lit(Decimal(low)), F.lit(Decimal(high)))
+    return whole, exact & inside
+
+
+def _datetime(given: "Column", kind: str) -> "tuple[Column, Column]":
+    moment = F.try_to_timestamp(given) if kind == "string" else given.try_cast("timestamp")
+    return F.date_format(moment, "yyyy-MM-dd HH:mm:ss.SSSSSS"), moment.isNotNull()
+
+
+def _date(given: "Column", kind: str) -> "tuple[Column, Column]":
+    day = given.try_cast("date")
+    is_whole = (
+        F.char_length(given) <= len("2026-01-01") if kind == "string" else day.isNotNull()
+    )
+    return F.date_format(day, "yyyy-MM-dd"), day.isNotNull() & is_whole
+
+
+_TIMES: "Final[dict[str, Callable[[Column, str], tuple[Column, Column]]]]" = {
+    "datetime": _datetime,
+    "timestamp": _datetime,
+    "date": _date,
+}

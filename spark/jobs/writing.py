@@ -1,0 +1,167 @@
+"""New messages into a message table, through the proxy, as often as one likes: pure Python in a task.
+
+A row whose id is in the table already stays as it is there and is counted so, which makes any
+retry harmless. Rows are inserted without naming a shard: the proxy splits them, whatever the vindex.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pymysql
+from pyspark.sql import functions as F
+
+from spark.endpoint import Endpoint, ask, quoted
+from spark.errors import JobError
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pyspark.sql import DataFrame
+
+    from spark.jobs.progress import Progress
+
+# So many rows go in one statement, or fewer of so many bytes: below any server's packet.
+INSERT_ROWS: Final = 1000
+INSERT_BYTES: Final = 4 << 20
+# In one task, so that a failed one repeats little and progress is seen.
+TASK_ROWS: Final = 20_000
+_PARTS_MIN: Final = 2
+LOCK_TRIES: Final = 5
+_LOST_LOCKS: Final = frozenset({1205, 1213})  # lock wait timeout, deadlock
+# The task's counts; a plain text, so that the schema and the batches cannot differ.
+_COUNTS: Final = "rows bigint, inserted bigint"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A column that rows are written to.
+
+    mysql_type: as `SHOW COLUMNS` writes it, `json` also for MariaDB's text with a check.
+    is_required: it takes no NULL and has no default.
+    is_generated: the server computes it.
+    """
+
+    name: str
+    mysql_type: str
+    takes_null: bool = True
+    is_required: bool = False
+    is_generated: bool = False
+
+
+def targets_of(endpoint: Endpoint, shard: str, table: str) -> tuple[Target, ...]:
+    """Return the columns of *table*, which `spark.endpoint.describe` has found to be a message table."""
+    connection = endpoint.connect(shard)
+    try:
+        columns = ask(connection, f"SHOW COLUMNS FROM {quoted(table)}")
+        created = _text(ask(connection, f"SHOW CREATE TABLE {quoted(table)}")[0][1])
+    finally:
+        connection.close()
+    checked = set(re.findall(r"json_valid\(`([^`]+)`\)", created))
+    return tuple(_target([_text(part) for part in column], checked) for column in columns)
+
+
+def _text(value: Any) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)
+
+
+def _target(told: "Sequence[str]", checked: set[str]) -> Target:
+    name, kind, null, _, default, extra = told
+    takes_null = null == "YES"
+    has_default = default != "None" or "auto_increment" in extra
+    return Target(
+        name,
+        "json" if name in checked else kind,
+        takes_null,
+        not takes_null and not has_default,
+        "GENERATED" in extra.upper() and "DEFAULT_GENERATED" not in extra.upper(),
+    )
+
+
+def batches(rows: "Sequence[tuple[Any, ...]]") -> "Iterator[Sequence[tuple[Any, ...]]]":
+    """Cut *rows* into statements' worth: at most INSERT_ROWS, and INSERT_BYTES unless one row has more."""
+    start = size = 0
+    for place, row in enumerate(rows):
+        row_bytes = sum(len(value) for value in row if isinstance(value, str | bytes))
+        if place > start and (place - start >= INSERT_ROWS or size + row_bytes > INSERT_BYTES):
+            yield rows[start:place]
+            start, size = place, 0
+        size += row_bytes
+    if start < len(rows):
+        yield rows[start:]
+
+
+def insert(
+    connection: Any, table: str, names: "Sequence[str]", rows: "Sequence[tuple[Any, ...]]"
+) -> int:
+    """Insert the *rows* whose ids are not in the table yet, and return how many those are.
+
+    Raises:
+        JobError: a row was left out although its id is new: another unique key has its values.
+    """
+    marks = "(" + ", ".join(["%s"] * len(names)) + ")"
+    statement = (
+        f"INSERT INTO {quoted(table)} ({', '.join(map(quoted, names))}) VALUES "  # noqa: S608  quoted
+        + ", ".join([marks] * len(rows))
+        # Changes nothing, so that it counts nothing; a vindex column must not even be named here.
+        + " ON DUPLICATE KEY UPDATE epoch = epoch"
+    )
+    inserted = _retried(connection, statement, [value for row in rows for value in row])
+    if inserted < len(rows):
+        place = list(names).index("id")
+        ids = [row[place] for row in rows]
+        there = f"SELECT id FROM {quoted(table)} WHERE id IN ({', '.join(['%s'] * len(ids))})"  # noqa: S608  quoted
+        missing = len(ids) - len(ask(connection, there, ids))
+        if missing:
+            raise JobError(
+                f"{missing} of {len(ids)} messages were left out of {table}: a unique key beside id"
+                " has their values already; drop that key or those messages, then run again"
+            )
+    return inserted
+
+
+def _retried(connection: Any, statement: str, values: "Sequence[Any]") -> int:
+    """Return how many rows a statement changed that may be run again after losing a lock."""
+    for _ in range(LOCK_TRIES - 1):
+        try:
+            with connection.cursor() as cursor:
+                return int(cursor.execute(statement, values))
+        except pymysql.err.OperationalError as error:
+            if error.args[0] not in _LOST_LOCKS:
+                raise
+    with connection.cursor() as cursor:
+        return int(cursor.execute(statement, values))
+
+
+def feed(
+    frame: "DataFrame", endpoint: Endpoint, table: str, total: int, progress: "Progress"
+) -> tuple[int, int]:
+    """Insert all rows of *frame* whose ids are new and return how many it has, and how many were new.
+
+    The frame's columns are the table's by name; it has about *total* rows. A task that Spark runs again counts as already
+    there what its first run inserted.
+    """
+    names = list(frame.columns)
+
+    def write(arrow: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+        connection = endpoint.connect()
+        try:
+            for batch in arrow:
+                rows = list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
+                for some in batches(rows):
+                    inserted = insert(connection, table, names, some)
+                    yield pa.RecordBatch.from_pydict(
+                        {"rows": [len(some)], "inserted": [inserted]}
+                    )
+        finally:
+            connection.close()
+
+    parts = frame.repartition(max(_PARTS_MIN, total // TASK_ROWS))
+    with progress.watching(frame.sparkSession, total):
+        told = (
+            parts.mapInArrow(write, _COUNTS).agg(F.sum("rows"), F.sum("inserted")).collect()[0]
+        )
+    progress.rows(int(told[0] or 0), int(told[0] or 0))
+    return int(told[0] or 0), int(told[1] or 0)

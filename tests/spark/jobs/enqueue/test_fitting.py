@@ -1,0 +1,114 @@
+"""Which values a column takes, and as what."""
+
+import datetime
+from decimal import Decimal
+
+import pytest
+
+from spark.errors import RequestError
+
+
+pytestmark = pytest.mark.spark
+
+ID = {"mysql_type": "bigint(20)", "takes_null": False, "is_required": True}
+
+
+def target(name="c", **more):
+    from spark.jobs.writing import Target
+
+    return Target(name, **({"mysql_type": "int(11)"} | more))
+
+
+def tried(spark, mysql_type, values, kind="string"):
+    """Return the value as the server is sent it, or False where it does not fit."""
+    from spark.jobs.enqueue.fitting import fitted
+
+    frame = spark.createDataFrame([(value,) for value in values], f"c {kind}")
+    fit = fitted(frame, "c", target(mysql_type=mysql_type))
+    rows = frame.select(fit.value.alias("value"), fit.fits.alias("fits")).collect()
+    return [row.value if row.fits else False for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("mysql_type", "values", "sent"),
+    [
+        (
+            "tinyint(4)",
+            ["127", "-128", "128", "1.5", "x", None],
+            [127, -128, False, False, False, None],
+        ),
+        ("int(10) unsigned", ["-1", "4294967295", "1e2"], [False, 4294967295, 100]),
+        (
+            "bigint(20) unsigned",
+            [str(2**64 - 1), str(2**64), "9" * 60],
+            [2**64 - 1, False, False],
+        ),
+        ("decimal(4,2)", ["12.34", "12.345", "123.4"], [Decimal("12.34"), False, False]),
+        ("double", ["1.5", "inf", "NaN", "x"], [1.5, False, False, False]),
+        ("varchar(2)", ["éé", "abc", ""], ["éé", False, ""]),
+        ("varbinary(2)", ["ab", "éé"], [b"ab", False]),
+        ("tinytext", ["x" * 255, "x" * 256], ["x" * 255, False]),
+        ("json", ['{"a": [1]}', "{oops", "7"], ['{"a": [1]}', False, "7"]),
+        ("enum('a','it''s')", ["a", "it's", "b"], ["a", "it's", False]),
+        (
+            "datetime(6)",
+            ["2026-01-02 03:04:05.6", "2026-02-30 00:00:00", "soon"],
+            ["2026-01-02 03:04:05.600000", False, False],
+        ),
+        ("date", ["2026-01-02", "2026-01-02 03:04:05"], ["2026-01-02", False]),
+    ],
+)
+def test_a_value_is_sent_as_it_is_or_not_at_all(spark, mysql_type, values, sent):
+    assert tried(spark, mysql_type, values) == sent
+
+
+def test_values_with_a_type_of_their_own_fit_as_well(spark):
+    noon = datetime.datetime(2026, 1, 2, 12, tzinfo=datetime.UTC)
+    assert tried(spark, "datetime", [noon], "timestamp")[0].endswith(":00:00.000000")
+    assert tried(spark, "date", [noon.date()], "date") == ["2026-01-02"]
+    assert tried(spark, "tinyint(1)", [True, None], "boolean") == [1, None]
+    assert tried(spark, "blob", [bytearray(b"\xff")], "binary") == [b"\xff"]
+    assert tried(spark, "json", [({"a": 1},)], "struct<m: map<string, int>>") == [
+        '{"m":{"a":1}}'
+    ]
+
+
+def test_what_no_column_takes_is_refused(spark):
+    with pytest.raises(RequestError, match="only a json column"):
+        tried(spark, "text", [[1]], "array<int>")
+    with pytest.raises(RequestError, match="cannot be fed into 'c', which is geometry"):
+        tried(spark, "geometry", ["x"])
+
+
+def test_columns_are_matched_by_name_and_what_is_wrong_is_named():
+    from spark.jobs.enqueue.fitting import matched
+
+    table = [
+        target("id", **ID),
+        target("epoch"),
+        target("Body", takes_null=False, is_required=True),
+        target("made", is_generated=True),
+    ]
+    assert [found.name for found in matched(["ID", "body"], table, []).values()] == [
+        "id",
+        "Body",
+    ]
+    for names, told in (
+        (["id", "bodi"], "'bodi' is not in the table, which has id, epoch, Body, made"),
+        (["id", "body", "epoch"], "'epoch' is not for new messages"),
+        (["id", "body", "made"], "'made' is not for new messages"),
+        (["body", "Body"], "two columns for 'Body'"),
+        (["id"], "'Body' takes no NULL and has no default"),
+    ):
+        with pytest.raises(RequestError, match=told):
+            matched(names, table, ["id"])
+
+
+def test_misfits_are_counted_with_an_example(spark):
+    from spark.jobs.enqueue.fitting import fitted, misfits
+
+    frame = spark.createDataFrame([("1",), ("x",), (None,), ("y",)], "c string")
+    needed = fitted(frame, "c", target(takes_null=False))
+    (told,) = misfits(frame, [("c", needed)])
+    assert told == "3 values of 'c' do not fit int(11) NOT NULL, such as 'x'"
+    assert misfits(frame, []) == []

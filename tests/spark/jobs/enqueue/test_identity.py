@@ -1,0 +1,56 @@
+"""Ids and times that a retry gives again."""
+
+import pytest
+
+
+pytestmark = pytest.mark.spark
+
+S = 10**9
+
+
+def test_an_id_is_made_of_values_however_they_are_typed_or_divided(spark):
+    from pyspark.sql import functions as F
+
+    from spark.jobs.enqueue.identity import derived_id
+
+    typed = spark.createDataFrame([(1, "a"), (2, None), (None, "2")], "n int, t string")
+    texts = typed.select(F.col("n").cast("string"), "t").repartition(3)
+    for is_integer in (True, False):
+        one, other = (
+            {
+                tuple(map(str, row[:2])): row[2]
+                for row in frame.select(
+                    "*", derived_id([F.col("n"), F.col("t")], is_integer=is_integer)
+                ).collect()
+            }
+            for frame in (typed, texts)
+        )
+        assert one == other
+        assert len(set(one.values())) == 3
+        if is_integer:
+            assert all(0 <= value < 2**63 for value in one.values())
+
+
+def test_equal_rows_are_one_message_and_differing_ones_clash(spark):
+    from spark.jobs.enqueue.identity import clashes, one_each, with_content
+
+    rows = [(1, "a"), (1, "a"), (2, "b"), (3, None), (3, "x")]
+    frame = with_content(spark.createDataFrame(rows, "id int, body string"))
+    assert [row.id for row in clashes(frame).collect()] == [3]
+    alike = frame.filter("id < 3")
+    assert sorted(tuple(row) for row in one_each(alike).collect()) == [(1, "a"), (2, "b")]
+
+
+def test_messages_become_due_evenly_and_the_same_however_they_are_divided(spark):
+    from spark.jobs.enqueue.identity import with_due
+
+    def due(parts):
+        frame = with_due(spark.range(100).repartition(parts), 7 * S, 4)
+        return {row.id: row.time_next for row in frame.collect()}
+
+    times = due(1)
+    assert sorted(times.values()) == [7 * S + n * S // 4 for n in range(100)]
+    assert due(3) == times
+    at_once = with_due(spark.range(3), 7 * S, None).collect()
+    assert {row.time_next for row in at_once} == {7 * S}
+    assert with_due(spark.range(0), 7 * S, 4).count() == 0

@@ -1,0 +1,117 @@
+"""Bulk feeding end to end: files and DataFrames into two shards, and once more."""
+
+import argparse
+import dataclasses
+import json
+
+import pytest
+
+from tests.fixtures.fix_streams import message_table, rows as rows_of, run as execute
+
+
+S = 10**9
+START = 4_000_000_000 * S
+
+
+def asked(*argv):
+    from spark.endpoint import Endpoint
+    from spark.jobs.enqueue import add_options, configured
+
+    parser = argparse.ArgumentParser()
+    add_options(parser)
+    options = parser.parse_args(argv, argparse.Namespace(table="t"))
+    return configured(options, Endpoint("db", 1, "u", "ks"))
+
+
+def test_options_become_a_configuration():
+    from spark.errors import RequestError
+    from spark.jobs.enqueue import Files
+
+    config = asked("--input", "a.csv", "--input", "dir/*.csv", "--key", "a, b", "--rate", "2.5")
+    assert config.source == Files(("a.csv", "dir/*.csv"), "csv")
+    assert (config.key, config.rate_per_s) == (("a", "b"), 2.5)
+    assert asked("--input", "lines.jsonl").source.format == "json"
+    assert asked("--input", "folder", "--format", "parquet").source.format == "parquet"
+    for argv, told in (
+        (["--input", "folder"], "--format"),
+        (["--input", "a.csv", "--input", "b.json"], "--format"),
+        (["--input", "a.csv", "--rate", "0"], "--rate"),
+        (["--input", "a.csv", "--key", "a", "--id-column", "b"], "choose"),
+    ):
+        with pytest.raises(RequestError, match=told):
+            asked(*argv)
+
+
+@pytest.mark.spark
+@pytest.mark.db
+@pytest.mark.slow
+def test_each_message_is_there_once_however_often_it_is_fed(sharded_proxy, spark, tmp_path):
+    from spark.endpoint import Endpoint
+    from spark.errors import RequestError
+    from spark.jobs.enqueue import EnqueueConfig, Files, run
+
+    connection = sharded_proxy.connect(database="commerce", autocommit=True)
+    execute(
+        connection, message_table(columns="tenant_id BIGINT, message JSON, amount DECIMAL(6,2)")
+    )
+    endpoint = Endpoint("127.0.0.1", sharded_proxy.port, "root", "commerce")
+
+    def stored():
+        return rows_of(
+            connection,
+            "SELECT id, time_next, tenant_id, message, amount FROM my_message ORDER BY time_next",
+        )
+
+    # JSON lines, two of them the same, ids made of the lines, one every half second.
+    lines = tmp_path / "in.jsonl"
+    told = [
+        {"tenant_id": n, "message": {"n": n, "é": None}, "amount": n / 4} for n in range(99)
+    ]
+    lines.write_text("\n".join(map(json.dumps, [*told, told[5]])))
+    config = EnqueueConfig(
+        endpoint, "my_message", Files((str(lines),), "json"), start_ns=START, rate_per_s=2
+    )
+    assert run(spark, config).counts == {
+        "read": 100,
+        "repeated": 1,
+        "inserted": 99,
+        "already_there": 0,
+    }
+    first = stored()
+    assert [int(row[1]) for row in first] == [START + n * S // 2 for n in range(99)]
+    assert {(int(row[2]), float(row[4])) for row in first} == {(n, n / 4) for n in range(99)}
+    assert json.loads(first[0][3])["n"] == int(first[0][2])
+    again = run(spark, dataclasses.replace(config, start_ns=START + 5 * S))
+    assert (again.counts["inserted"], again.counts["already_there"]) == (0, 99)
+    assert stored() == first
+
+    # A DataFrame with its own ids: those of before stay as they are.
+    known = int(first[0][0])
+    frame = spark.createDataFrame([(known, 7), (12, 8)], "key bigint, tenant_id bigint")
+    more = EnqueueConfig(endpoint, "my_message", frame, id_column="key", start_ns=START)
+    counts = run(spark, more).counts
+    assert (counts["inserted"], counts["already_there"]) == (1, 1)
+    assert len(stored()) == 100
+
+    # Nothing of what does not fit is written, nor anything beside it.
+    csv = tmp_path / "bad.csv"
+    csv.write_text('id,amount,message\n900,1.00,"{""a"": ""1,5""}"\n901,1.005,{oops\n')
+    for source, told_then in (
+        (
+            Files((str(csv),), "csv"),
+            r"'amount' do not fit decimal\(6,2\), such as '1.005'; .*'message'",
+        ),
+        (Files((str(tmp_path / "absent.csv"),), "csv"), "cannot read the input"),
+        (
+            spark.createDataFrame([(1, 1), (1, 2)], "id int, tenant_id int"),
+            "same id, such as 1",
+        ),
+        (
+            spark.createDataFrame([(1, 1)], "id int, nonsense int"),
+            "'nonsense' is not in the table",
+        ),
+        (spark.createDataFrame([(1, 1)], "id int, time_next int"), "has time_next"),
+    ):
+        with pytest.raises(RequestError, match=told_then):
+            run(spark, dataclasses.replace(config, source=source))
+    assert len(stored()) == 100

@@ -1,0 +1,75 @@
+"""What is sent to the server, and what its answers are counted as; the writing itself is the jobs' test."""
+
+import pymysql
+import pytest
+
+from spark.errors import JobError
+
+
+class Connection:
+    """Answers each statement with the next of *answers*: rows changed, rows found or an error."""
+
+    def __init__(self, *answers):
+        self.answers, self.statements, self.found = list(answers), [], []
+
+    def cursor(self):
+        return self
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def execute(self, statement, values=None):
+        self.statements.append(statement)
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        self.found = answer
+        return answer
+
+    def fetchall(self):
+        return self.found
+
+
+def test_a_statement_takes_so_many_rows_or_bytes_and_a_row_of_any_size():
+    from spark.jobs.writing import INSERT_BYTES, INSERT_ROWS, batches
+
+    assert [len(some) for some in batches([(1,)] * (2 * INSERT_ROWS + 1))] == [
+        INSERT_ROWS
+    ] * 2 + [1]
+    large = [("x" * INSERT_BYTES,), (b"y",), ("z" * (INSERT_BYTES - 1),)]
+    assert [len(some) for some in batches(large)] == [1, 2]
+    assert list(batches([])) == []
+
+
+def test_rows_that_are_there_already_are_counted_and_not_changed():
+    from spark.jobs.writing import insert
+
+    connection = Connection(1, [(7,), (8,)])
+    assert insert(connection, "t", ["id", "body"], [(7, "a"), (8, "b")]) == 1
+    assert connection.statements[0] == (
+        "INSERT INTO `t` (`id`, `body`) VALUES (%s, %s), (%s, %s)"
+        " ON DUPLICATE KEY UPDATE epoch = epoch"
+    )
+
+
+def test_a_message_that_another_unique_key_keeps_out_is_not_passed_over():
+    from spark.jobs.writing import insert
+
+    with pytest.raises(JobError, match="1 of 2 messages were left out of t"):
+        insert(Connection(1, [(7,)]), "t", ["id"], [(7,), (8,)])
+
+
+def test_a_lost_lock_is_tried_again_and_other_errors_are_not():
+    from spark.jobs.writing import insert
+
+    deadlock = pymysql.err.OperationalError(1213, "Deadlock found")
+    assert insert(Connection(deadlock, deadlock, 1), "t", ["id"], [(7,)]) == 1
+    with pytest.raises(pymysql.err.OperationalError):
+        insert(Connection(*[deadlock] * 9), "t", ["id"], [(7,)])
+    gone = Connection(pymysql.err.OperationalError(2013, "Lost connection"))
+    with pytest.raises(pymysql.err.OperationalError):
+        insert(gone, "t", ["id"], [(7,)])
+    assert len(gone.statements) == 1

@@ -1,0 +1,67 @@
+"""The command line, as far as it goes without a JVM."""
+
+import pytest
+
+from spark.command import run_command
+from spark.jobs import JOBS
+
+
+ASKED = ["archive", "--table", "t", "--out", "o", "--from", "2026-01-01", "--to", "2026-01-02"]
+
+
+def told(capsys):
+    return capsys.readouterr().err
+
+
+def test_help_lists_the_jobs_that_are_there(capsys):
+    with pytest.raises(SystemExit) as end:
+        run_command(["--help"])
+    assert end.value.code == 0
+    said = capsys.readouterr().out
+    assert all(name in said for name in JOBS)
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_each_job_tells_its_options(name, capsys):
+    with pytest.raises(SystemExit) as end:
+        run_command([name, "--help"])
+    assert end.value.code == 0
+    said = capsys.readouterr().out
+    for option in ("--proxy", "--table", "--password-env", "--master", "--report"):
+        assert option in said
+
+
+@pytest.mark.parametrize(
+    "argv", [[], ["nonsense"], ["--proxy", "x"], ["archive", "--nonsense"]]
+)
+def test_what_is_no_job_or_option_ends_with_2(argv, capsys):
+    with pytest.raises(SystemExit) as end:
+        run_command(argv)
+    assert end.value.code == 2
+    assert "usage: streamfrom-spark" in told(capsys)
+
+
+def test_a_wrong_address_ends_with_2_and_without_the_password(capsys):
+    assert run_command([*ASKED, "--proxy", "mysql://u:secret@db/ks"]) == 2
+    said = told(capsys)
+    assert "--password-env" in said
+    assert "secret" not in said
+
+
+def test_a_variable_that_is_not_set_is_named(capsys, monkeypatch):
+    monkeypatch.delenv("ABSENT", raising=False)
+    assert run_command([*ASKED, "--proxy", "mysql://u@db/ks", "--password-env", "ABSENT"]) == 2
+    assert "ABSENT is not set" in told(capsys)
+
+
+def test_a_proxy_that_is_not_there_is_named_before_spark_starts(capsys, monkeypatch):
+    monkeypatch.setattr("spark.command.start_session", None)
+    assert run_command([*ASKED, "--proxy", "mysql://u@127.0.0.1:1/ks"]) == 2
+    assert "the proxy at 127.0.0.1:1" in told(capsys)
+
+
+def test_a_report_that_cannot_be_written_is_said_before_the_work(capsys, tmp_path):
+    wrong = tmp_path / "absent" / "report.json"
+    asked = [*ASKED, "--proxy", "mysql://u@127.0.0.1:1/ks", "--report", str(wrong)]
+    assert run_command(asked) == 2
+    assert "absent" in told(capsys)
