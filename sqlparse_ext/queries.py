@@ -15,7 +15,7 @@ from sqlparse_ext.statements import (
     Uses,
 )
 from sqlparse_ext.structure import query_tables
-from sqlparse_ext.tokens import Cursor, Token, split_commas, stand_in
+from sqlparse_ext.tokens import Cursor, Token, split_commas, stand_in, statement_tokens
 
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def read_query(draft: Draft, cursor: Cursor) -> None:
         verb = Cursor(cursor.tokens, cursor.template, main).key
         if verb in ("UPDATE", "DELETE"):
             draft.kind = Kind(verb)
-            rewritten = cursor.tokens[:main] + _as_select(cursor.tokens, main + 1, verb)
+            rewritten = cursor.tokens[:main] + as_select(cursor.tokens, main + 1, verb)
             _ask_structure(draft, rewritten)
         elif verb in ("INSERT", "REPLACE"):
             draft.kind = Kind(verb)
@@ -198,7 +198,7 @@ def read_update(draft: Draft, cursor: Cursor) -> None:
         cursor.at = start
         has_set = cursor.find({"SET"}) < len(cursor.tokens)
         draft.uses |= Uses.JOIN if has_set else Uses.UNPARSED
-        _ask_structure(draft, _as_select(cursor.tokens, start, "UPDATE"))
+        _ask_structure(draft, as_select(cursor.tokens, start, "UPDATE"))
         return
     draft.tables = (parts.table,)
     draft.assignments = {
@@ -208,7 +208,7 @@ def read_update(draft: Draft, cursor: Cursor) -> None:
     cursor.at = parts.set_end
     _read_single(draft, cursor, parts.table)
     if draft.uses & Uses.SUBQUERY:
-        add_subqueries(draft, _as_select(cursor.tokens, start, "UPDATE"))
+        add_subqueries(draft, as_select(cursor.tokens, start, "UPDATE"))
 
 
 def update_parts(cursor: Cursor) -> UpdateParts | None:
@@ -242,6 +242,14 @@ def read_assignments(cursor: Cursor, start: int, end: int) -> tuple[Assignment, 
     return tuple(found)
 
 
+def assigned_columns(template: bytes) -> frozenset[str] | None:
+    """Return what an UPDATE of any form assigns, in lower case; None when that cannot be told."""
+    cursor = Cursor(statement_tokens(template), template, 1)
+    cursor.at = cursor.find({"SET"}) + 1
+    assignments = read_assignments(cursor, cursor.at, cursor.find(_UPDATE_ENDS))
+    return None if assignments is None else frozenset(each.column for each in assignments)
+
+
 def read_delete(draft: Draft, cursor: Cursor) -> None:
     """Read a DELETE behind its verb."""
     draft.kind = Kind.DELETE
@@ -253,10 +261,10 @@ def read_delete(draft: Draft, cursor: Cursor) -> None:
             draft.tables = (table,)
             _read_single(draft, cursor, table)
             if draft.uses & Uses.SUBQUERY:
-                add_subqueries(draft, _as_select(cursor.tokens, start, "DELETE"))
+                add_subqueries(draft, as_select(cursor.tokens, start, "DELETE"))
             return
     draft.uses |= Uses.JOIN
-    _ask_structure(draft, _as_select(cursor.tokens, start, "DELETE"))
+    _ask_structure(draft, as_select(cursor.tokens, start, "DELETE"))
 
 
 def add_subqueries(draft: Draft, tokens: list[Token]) -> None:
@@ -266,7 +274,7 @@ def add_subqueries(draft: Draft, tokens: list[Token]) -> None:
     draft.tables = tuple(dict.fromkeys(target + draft.tables))
 
 
-def _as_select(tokens: list[Token], start: int, verb: str) -> list[Token]:
+def as_select(tokens: list[Token], start: int, verb: str) -> list[Token]:
     """Write an UPDATE or DELETE as a SELECT of the same tables, for `structure`.
 
     sqlglot does not know all forms of the two, and the tables are all that is asked for.

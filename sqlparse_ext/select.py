@@ -1,9 +1,9 @@
-"""Takes a SELECT from one table apart: its items, groups, order and limit, as places in its template.
+"""Takes a SELECT apart: its items, groups, order and limit, as places in its template.
 
 Whoever spreads a SELECT over several servers rewrites it from these pieces, so a piece is never
 guessed: `read_select` returns None for every form that is not read with certainty, down to an
-alias that may be none. Expressions are compared by their `words`, in which names are unquoted, in
-lower case and without the table's name in front.
+alias that may be none. Expressions are compared by their `words`, in which names are unquoted and in
+lower case, without the table's name in front where there is but one table.
 """
 
 from __future__ import annotations
@@ -155,7 +155,8 @@ class Select:
     select_end: behind the word SELECT.
     distinct: the span of the word DISTINCT.
     table_span: the table's name with its schema, no alias.
-    source: FROM with the table and its hints, before WHERE.
+    joined: all tables of a join, in order; empty for one table alone.
+    source: FROM with the table and its hints, or the whole join, before WHERE.
     where: from the word WHERE to its end; empty, behind the source, without one.
     group_span, having_span, order_span: from the first keyword on; None without the clause.
     rows_end: behind all clauses that choose rows and their order, so where LIMIT begins or would.
@@ -166,6 +167,7 @@ class Select:
     items: tuple[Item, ...]
     table: TableRef
     table_span: Span
+    joined: tuple[TableRef, ...]
     source: Span
     where: Span
     group_span: Span | None
@@ -186,8 +188,11 @@ class Select:
         return any(expression.has_aggregate for expression in expressions)
 
 
-def read_select(template: bytes) -> Select | None:
-    """Return the pieces of a SELECT from one table; None when it is anything else."""
+def read_select(template: bytes, tables: tuple[TableRef, ...] = ()) -> Select | None:
+    """Return the pieces of a SELECT from one table, or from a join of *tables*; None for any other.
+
+    A subquery in an item is one value; one in a group, an order or HAVING is not read.
+    """
     if BAD in template or b"/*!" in template or b"/*M!" in template:
         return None
     tokens = statement_tokens(template)
@@ -195,13 +200,16 @@ def read_select(template: bytes) -> Select | None:
         return None
     if any(token.key in _FOREIGN or token.key == ";" for token in tokens):
         return None
-    return _Reader(tokens, template).read()
+    return _Reader(tokens, template, tables if len(tables) > 1 else ()).read()
 
 
 class _Reader:
-    def __init__(self, tokens: list[Token], template: bytes) -> None:
+    def __init__(
+        self, tokens: list[Token], template: bytes, joined: tuple[TableRef, ...]
+    ) -> None:
         self.tokens = tokens
         self.template = template
+        self.joined = joined
         self.cursor = Cursor(tokens, template, 1)
         self.qualifiers: tuple[str, ...] = ()
 
@@ -224,7 +232,10 @@ class _Reader:
         if table is None:
             return None
         name_end = table_at + (3 if table.schema is not None else 1)
-        self.qualifiers = ((table.alias or table.name).lower(),)
+        if self.joined:
+            cursor.at = cursor.find(_CLAUSES)
+        else:
+            self.qualifiers = ((table.alias or table.name).lower(),)
         items = [self.item(*bounds) for bounds in split_commas(tokens, items_at, from_at)]
         source = self.span(from_at, cursor.at)
         where = (source[1], source[1])
@@ -260,6 +271,7 @@ class _Reader:
         pieces = [item for item in items if item is not None]
         expressions = [*group, *(each.expression for each in order)]
         expressions += [each.left for each in having]
+        expressions += [each.expression for each in pieces if each.expression is not None]
         if len(pieces) < len(items) or not all(each.words for each in expressions):
             return None
         return Select(
@@ -268,6 +280,7 @@ class _Reader:
             tuple(pieces),
             table,
             self.span(table_at, name_end),
+            self.joined,
             source,
             where,
             group_span,
@@ -297,6 +310,8 @@ class _Reader:
         if tokens[end - 1].key == "*" and (end - start == 1 or tokens[end - 2].key == "."):
             return Item(span, None, is_bare_star=end - start == 1)
         alias_at = self.alias(start, end)
+        if any(token.key == "SELECT" for token in tokens[start:end]):
+            return self.subquery(start, end, alias_at)
         if alias_at is None:
             return Item(span, self.expression(start, end))
         alias = tokens[alias_at]
@@ -305,6 +320,20 @@ class _Reader:
         expression_end = alias_at - (tokens[alias_at - 1].key == "AS")
         name = unquote(alias, self.template).lower()
         return Item(span, self.expression(start, expression_end), name)
+
+    def subquery(self, start: int, end: int, alias_at: int | None) -> Item | None:
+        """Read an item with a subquery in it: a value that nothing else is compared with."""
+        tokens = self.tokens
+        alias = None
+        if alias_at is not None:
+            if not tokens[alias_at].is_name:
+                return None
+            alias = unquote(tokens[alias_at], self.template).lower()
+            end = alias_at - (tokens[alias_at - 1].key == "AS")
+        nothing: frozenset[str] = frozenset()
+        value = Expression(self.span(start, end), ("select",), None, nothing, nothing)
+        span = self.span(start, end if alias_at is None else alias_at + 1)
+        return Item(span, value, alias)
 
     def alias(self, start: int, end: int) -> int | None:
         """Return where the alias of an item stands."""
@@ -326,7 +355,7 @@ class _Reader:
         return end - 1 if ends_operand else None
 
     def expression(self, start: int, end: int) -> Expression:
-        """Read an expression; one without tokens has no words."""
+        """Read an expression; one without tokens, or with a subquery, has no words."""
         words: list[str | Slot | ListSlot] = []
         names = set()
         calls = set()
@@ -355,7 +384,7 @@ class _Reader:
         column = None
         if len(words) == 1 and len(names) == 1:
             (column,) = names
-        if end <= start:
+        if end <= start or any(token.key == "SELECT" for token in self.tokens[start:end]):
             return Expression((0, 0), (), None, frozenset(), frozenset())
         return Expression(
             self.span(start, end),

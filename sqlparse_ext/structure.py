@@ -1,4 +1,4 @@
-"""The tables of a query, wherever they stand in it. The one module that asks sqlglot.
+"""A query as sqlglot sees it, and its tables, wherever they stand in it. `ties` reads the same tree.
 
 sqlglot reads what no cursor over tokens should: joins, derived tables, CTEs and their scopes. It
 is composed, never subclassed (the compiled build forbids that), it sees the template with stand-ins
@@ -33,9 +33,39 @@ _STAND_INS: Final = {
     CALL_ROWS.decode(): "(1)",
     ROW_LITERAL.decode(): "'s'",
 }
+# What a literal of a marked tree begins with: the place of its token follows.
+_MARK: Final = "9000"
 # FROM inside these is no clause: EXTRACT(YEAR FROM d), TRIM(LEADING 'x' FROM s).
 _FROM_FUNCTIONS: Final = frozenset({"EXTRACT", "TRIM", "SUBSTRING", "SUBSTR", "MID", "OVERLAY"})
 _JOINS: Final = frozenset({"FROM", "JOIN", "STRAIGHT_JOIN"})
+
+
+def parse_query(
+    tokens: list[Token], template: bytes, *, marked: bool = False
+) -> exp.Query | exp.Values | None:
+    """Return the tree of a query; None when sqlglot cannot read it, or is not to be trusted.
+
+    marked: every literal says which token it was, see `marked_place`.
+    """
+    if len(tokens) > _TOKENS_MAX:
+        return None
+    try:
+        tree = sqlglot.parse_one(_render(tokens, template, marked=marked), read="mysql")
+    except (SqlglotError, RecursionError, ValueError):
+        return None
+    if not isinstance(tree, exp.Query | exp.Values):
+        return None
+    names = {table.name.lower() for table in tree.find_all(exp.Table)}
+    if any(name not in names for name in _named_sources(tokens, template)):
+        return None
+    return tree
+
+
+def marked_place(node: exp.Expr) -> int | None:
+    """Return the place of the token that a literal of a marked tree was; None for any other node."""
+    if not isinstance(node, exp.Literal) or not node.this.startswith(_MARK):
+        return None
+    return int(node.this[len(_MARK) :])
 
 
 def query_tables(tokens: list[Token], template: bytes) -> tuple[TableRef, ...] | None:
@@ -44,18 +74,10 @@ def query_tables(tokens: list[Token], template: bytes) -> tuple[TableRef, ...] |
     CTE names and DUAL are not tables. A table that is named twice is listed twice, once for each
     alias.
     """
-    if len(tokens) > _TOKENS_MAX:
-        return None
-    try:
-        tree = sqlglot.parse_one(_render(tokens, template), read="mysql")
-    except (SqlglotError, RecursionError, ValueError):
-        return None
-    if not isinstance(tree, exp.Query | exp.Values):
+    tree = parse_query(tokens, template)
+    if tree is None:
         return None
     found = list(tree.find_all(exp.Table, bfs=False))
-    names = {table.name.lower() for table in found}
-    if any(name not in names for name in _named_sources(tokens, template)):
-        return None
     refs = []
     for table in found:
         if not isinstance(table.this, exp.Identifier) or table.catalog:
@@ -63,16 +85,16 @@ def query_tables(tokens: list[Token], template: bytes) -> tuple[TableRef, ...] |
             if isinstance(table.this, exp.Func | exp.Anonymous):
                 continue
             return None
-        if table.db or not (table.name.upper() == "DUAL" or _is_cte(table)):
+        if table.db or not (table.name.upper() == "DUAL" or is_cte(table)):
             refs.append(TableRef(table.db or None, table.name, table.alias or None))
     return tuple(dict.fromkeys(refs))
 
 
-def _render(tokens: list[Token], template: bytes) -> str:
+def _render(tokens: list[Token], template: bytes, *, marked: bool) -> str:
     """Write *tokens* as text for sqlglot, with stand-ins for what it need not see."""
     parts = []
     end = -1
-    for token in tokens:
+    for place, token in enumerate(tokens):
         if token.start != end or token.start == token.end:
             parts.append(" ")
         end = token.end
@@ -80,7 +102,10 @@ def _render(tokens: list[Token], template: bytes) -> str:
         if token.start == token.end:
             parts.append(token.key + " ")
         elif token.slot is not None or first < " ":
-            parts.append(_STAND_INS.get(token.key, "1"))
+            stand_in = _STAND_INS.get(token.key, "1")
+            if marked and token.slot is not None:
+                stand_in = f"{_MARK}{place}" if stand_in == "1" else f"'{_MARK}{place}'"
+            parts.append(stand_in)
         elif first == "@":
             parts.append("@v")
         elif first in ("`", '"'):
@@ -113,7 +138,7 @@ def _named_sources(tokens: list[Token], template: bytes) -> Iterator[str]:
                 yield unquote(tokens[last], template).lower()
 
 
-def _is_cte(table: exp.Table) -> bool:
+def is_cte(table: exp.Table) -> bool:
     """Whether a CTE in scope has this name."""
     name = table.name.lower()
     child: exp.Expr = table

@@ -12,14 +12,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from proxy.routing.planner import (
-    SYSTEM_SCHEMAS,
-    Concatenate,
-    Everywhere,
-    Merge,
-    OneShard,
-    WriteParts,
-)
+from proxy.routing.planner import SYSTEM_SCHEMAS
+from proxy.routing.routes import Concatenate, Everywhere, Merge, OneShard, WriteParts
 from proxy.wire.resultset import Column
 from sqlparse_ext.errors import SqlError, Unsupported
 from sqlparse_ext.statements import Kind, ListSlot, Number
@@ -29,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from engine.keyspace import Keyspace, Shard
-    from proxy.routing.planner import Route
+    from proxy.routing.routes import Route
     from sqlparse_ext.statements import Shape, Statement, Value
 
 

@@ -104,6 +104,8 @@ class Grouping:
             self._add_group(resolved)
 
     def _add_all_columns(self) -> None:
+        if self._select.joined:
+            raise Unsupported("DISTINCT * of a join over several shards")
         if len(self._select.items) > 1:
             raise Unsupported("DISTINCT with * beside other items over several shards")
         for column in self._definitions:

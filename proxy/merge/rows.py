@@ -66,12 +66,16 @@ class RowsQuery:
         expression = order.expression
         if expression.is_constant:
             return None
-        if expression.column is not None and not expression.is_qualified:
-            item = texts.with_alias(expression.column)
+        name = expression.column
+        if name is not None and not expression.is_qualified:
+            item = texts.with_alias(name)
             if item is not None and item.expression is not None:
                 expression = item.expression
                 if expression.is_constant:
                     return None
+            if item is None and texts.select.joined and texts.ends_item(name):
+                # It means that item's column, and in front of the list it would be ambiguous.
+                raise Unsupported(f"ORDER BY '{name}' without its table over several shards")
         return self._known(expression)
 
     def _at(self, place: int) -> tuple[bytes, bool] | None:
@@ -86,6 +90,8 @@ class RowsQuery:
         index = place - 1
         if stars and index >= stars[0]:
             if index < stars[0] + width:
+                if self._texts.select.joined:
+                    raise Unsupported("ORDER BY a position in * of a join over several shards")
                 name = self._columns[index].org_name
                 return quote_identifier(name).encode(), False
             index -= width - 1

@@ -156,10 +156,25 @@ class Texts:
 
     def star(self) -> bytes:
         """Return `*` as it may stand behind other items."""
+        if self.select.joined:
+            return self._star_of_join()
         alias = self.select.table.alias
         if alias is not None:
             return quote_identifier(alias).encode("utf-8", "surrogateescape") + b".*"
         return self.at(self.select.table_span) + b".*"
+
+    def _star_of_join(self) -> bytes:
+        source = self.at(self.select.source).upper()
+        if any(word in source for word in (b"USING", b"NATURAL", b"RIGHT")):
+            # Their columns come in an order of their own, and some but once.
+            raise Unsupported("ORDER BY beside * of such a join over several shards")
+        names = [
+            quote_identifier(table.alias)
+            if table.alias
+            else ".".join(quote_identifier(part) for part in (table.schema, table.name) if part)
+            for table in self.select.joined
+        ]
+        return ", ".join(f"{name}.*" for name in names).encode("utf-8", "surrogateescape")
 
     def with_alias(self, name: str) -> Item | None:
         """Return the item of this (lower-case) alias. Raises Unsupported where several have it."""
@@ -167,6 +182,13 @@ class Texts:
         if len(found) > 1:
             raise Unsupported(f"'{name}' for two items over several shards")
         return found[0] if found else None
+
+    def ends_item(self, name: str) -> bool:
+        """Whether an item is a column of this name, its table in front."""
+        return any(
+            item.expression is not None and item.expression.words[-2:] == (".", name)
+            for item in self.select.items
+        )
 
     def check_repeatable(self, expression: Expression) -> None:
         """Raise Unsupported where an expression cannot be evaluated twice, or means an alias."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from engine.keyspace import Keyspace, Shard
     from engine.registry import Registry
     from proxy.backends.shard import ShardRuntime
-    from proxy.routing.planner import Plan
+    from proxy.routing.routes import Plan
     from sqlparse_ext.statements import Shape
 
 

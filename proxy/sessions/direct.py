@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from proxy.answers.virtual import is_virtual
-from proxy.routing.planner import OneShard, qualifiers
+from proxy.routing.planner import qualifiers
+from proxy.routing.routes import OneShard
 from proxy.sessions.catalog import Direct
 from proxy.sessions.execution import STALE, Execution
 from proxy.sessions.preparation import Step

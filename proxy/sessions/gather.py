@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from proxy.merge.group_merge import GroupsMerge
     from proxy.merge.rows import RowsMerge
     from proxy.net import Link
-    from proxy.routing.planner import Merge
+    from proxy.routing.routes import Merge
     from proxy.sessions.executor import Executor
     from proxy.sessions.reply import Reply
     from proxy.wire.resultset import Column

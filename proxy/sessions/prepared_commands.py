@@ -25,7 +25,7 @@ from proxy.errors import (
     NotPreparable,
     WireError,
 )
-from proxy.routing.planner import Merge, OneShard, WriteParts
+from proxy.routing.routes import Merge, OneShard, WriteParts
 from proxy.sessions.execution import CursorExecution, Execution
 from proxy.sessions.prepared import Prepared, PreparedTable
 from proxy.sessions.recall import ASKS_BACK

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from proxy.routing.planner import Concatenate, Everywhere, Merge, OneShard, WriteParts
+from proxy.routing.routes import Concatenate, Everywhere, Merge, OneShard, WriteParts
 from proxy.sessions.gather import gather
 from proxy.sessions.scatter import write_parts
 from proxy.wire.commands import query
@@ -19,7 +19,7 @@ from sqlparse_ext.errors import Unsupported
 if TYPE_CHECKING:
     from proxy.backends.shard import ShardRuntime
     from proxy.net import Link
-    from proxy.routing.planner import Route
+    from proxy.routing.routes import Route
     from proxy.sessions.catalog import View
     from proxy.sessions.execution import Packet
     from proxy.sessions.executor import Executor

@@ -1,4 +1,4 @@
-"""The same table on one database and spread over several, for tests that compare their answers.
+"""The same tables on one database and spread over several, for tests that compare their answers.
 
 One real server holds everything: a database for the whole, and per keyspace a database for each
 shard. Answers are taken as they come off the wire, so that column definitions are compared byte by
@@ -33,7 +33,11 @@ RANGES = {
 VSCHEMA = {
     "sharded": True,
     "vindexes": {"hash": {"type": "hash"}},
-    "tables": {"t": {"column_vindexes": [{"column": "id", "name": "hash"}]}},
+    "tables": {
+        "t": {"column_vindexes": [{"column": "id", "name": "hash"}]},
+        "u": {"column_vindexes": [{"column": "id", "name": "hash"}]},
+        "r": {"type": "reference"},
+    },
 }
 # What comes and goes with a server's plan (an index, a temporary table) for one statement:
 # PRI_KEY, PART_KEY, BINARY and the mark of a column that is grouped by.
@@ -78,11 +82,14 @@ def ask(connection: "Connection[Any]", sql: str) -> Answer:
 
 
 class Town:
-    """One server with the whole table in one database and in the shards of three keyspaces."""
+    """One server with all tables in one database and in the shards of three keyspaces."""
 
-    def __init__(self, server: DatabaseServer, proxy: RunningProxy, whole: str) -> None:
+    def __init__(
+        self, server: DatabaseServer, proxy: RunningProxy, whole: str, shards: Sequence[str]
+    ) -> None:
         self.server = server
         self.proxy = proxy
+        self._databases = (whole, *shards)
         self.direct = root(server, database=whole, charset="utf8mb4")
         self.spread = {
             count: proxy.connect(database=f"by{count}", autocommit=True, charset="utf8mb4")
@@ -95,16 +102,23 @@ class Town:
             with connection.cursor() as cursor:
                 cursor.execute(sql)
 
-    def create(self, columns: str) -> None:
-        """Make the table anew."""
-        self.run("DROP TABLE IF EXISTS t")
-        self.run(f"CREATE TABLE t ({columns})")
+    def create(self, columns: str, table: str = "t") -> None:
+        """Make a table anew."""
+        self.run(f"DROP TABLE IF EXISTS {table}")
+        self.run(f"CREATE TABLE {table} ({columns})")
 
-    def insert(self, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        """Insert rows of SQL texts."""
+    def insert(
+        self, columns: Sequence[str], rows: Sequence[Sequence[str]], table: str = "t"
+    ) -> None:
+        """Insert rows of SQL texts into a sharded table."""
         if rows:
             values = ", ".join(f"({', '.join(row)})" for row in rows)
-            self.run(f"INSERT INTO t ({', '.join(columns)}) VALUES {values}")
+            self.run(f"INSERT INTO {table} ({', '.join(columns)}) VALUES {values}")
+
+    def everywhere(self, sql: str) -> None:
+        """Run a statement in every database itself, as one fills reference tables."""
+        for database in self._databases:
+            execute(self.server, sql, database=database, autocommit=True)
 
     def close(self) -> None:
         self.direct.close()
@@ -133,7 +147,7 @@ def town(server: DatabaseServer, folder: Path) -> Iterator[Town]:
     path.write_text(config)
     proxy = RunningProxy(path, {})
     try:
-        place = Town(server, proxy, prefix)
+        place = Town(server, proxy, databases[0], databases[1:])
         yield place
         place.close()
         assert "internal error" not in proxy.log(), proxy.log()[-5000:]

@@ -191,3 +191,49 @@ def resident_bytes(pid: int) -> int:
     """Return how much memory a process has."""
     with open(f"/proc/{pid}/statm") as file:
         return int(file.read().split()[1]) * 4096
+
+
+def test_joined_writes_do_on_the_shards_what_they_do_on_one_server(place: Town) -> None:
+    place.create("id BIGINT PRIMARY KEY, a INT, s VARCHAR(20)")
+    place.create("id BIGINT PRIMARY KEY, a INT, s VARCHAR(20)", "u")
+    place.create("id BIGINT PRIMARY KEY, a INT", "r")
+    rows = [[str(n), str(n % 5), f"'s{n}'"] for n in range(1, 31)]
+    place.insert(["id", "a", "s"], rows)
+    place.insert(["id", "a", "s"], rows[::2], "u")
+    place.everywhere("INSERT INTO r VALUES (1, 1), (2, 4)")
+    for sql in (
+        "UPDATE t JOIN u ON t.id = u.id SET t.s = CONCAT(u.s, '!') WHERE t.id = 7",
+        "UPDATE t SET a = (SELECT MAX(a) FROM u WHERE u.id = 9) WHERE id = 9",
+        "DELETE t FROM t JOIN u ON t.id = u.id WHERE u.id = 11",
+        "DELETE FROM u WHERE id = 13 AND EXISTS (SELECT 1 FROM r WHERE r.a = 4)",
+        "INSERT INTO u (id, a, s) SELECT t.id, t.a, t.s FROM t LEFT JOIN u ON u.id = t.id"
+        " WHERE u.id IS NULL",
+        "INSERT IGNORE INTO t (s, id, a) SELECT u.s, u.id, 99 FROM u",
+        "REPLACE INTO t (id, a) SELECT 5, r.a FROM r WHERE r.id = 2",
+    ):
+        counts = set()
+        for connection in (place.direct, *place.spread.values()):
+            with connection.cursor() as cursor:
+                counts.add(cursor.execute(sql))
+        assert len(counts) == 1, (sql, counts)
+    check(place, "SELECT * FROM t ORDER BY id", "SELECT * FROM u ORDER BY id")
+
+
+def test_joins_are_merged_like_one_table(place: Town) -> None:
+    numbers(place)
+    place.create("id BIGINT PRIMARY KEY, a INT, s VARCHAR(20)", "u")
+    place.create("id BIGINT PRIMARY KEY, name VARCHAR(20)", "r")
+    place.insert(["id", "a"], [[str(n), str(n % 3)] for n in range(1, 51, 3)], "u")
+    place.everywhere("INSERT INTO r VALUES (1, 'one'), (2, 'Two'), (3, 'three')")
+    check(
+        place,
+        "SELECT * FROM t JOIN u ON t.id = u.id ORDER BY t.s, t.id LIMIT 4",
+        "SELECT t.id, r.name FROM t JOIN r ON r.id = t.a ORDER BY r.name DESC, t.id LIMIT 7",
+        "SELECT r.name, COUNT(*), AVG(t.id) FROM t LEFT JOIN r ON r.id = t.a GROUP BY r.name"
+        " ORDER BY r.name",
+        "SELECT COUNT(DISTINCT u.a) FROM t LEFT JOIN u USING (id) WHERE t.id > 3",
+        "SELECT t.id, (SELECT COUNT(*) FROM u WHERE u.id = t.id) n FROM t ORDER BY n DESC, t.id",
+        # The rows that a RIGHT JOIN fills with NULLs are one group, and of all shards.
+        "SELECT u.id, MIN(t.a) FROM u RIGHT JOIN t ON t.id = u.id AND t.id < 9 GROUP BY u.id"
+        " ORDER BY u.id",
+    )

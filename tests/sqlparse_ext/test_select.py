@@ -3,7 +3,7 @@ from hypothesis import given, strategies as st
 
 from sqlparse_ext.lexer import fingerprint
 from sqlparse_ext.select import read_select
-from sqlparse_ext.statements import DEFAULT_MODE, Slot
+from sqlparse_ext.statements import DEFAULT_MODE, Slot, TableRef
 
 
 def read(sql):
@@ -185,3 +185,37 @@ def test_any_text_is_read_or_refused_without_an_error(words):
     sql = "SELECT " + " ".join(words)
     found = read_select(fingerprint(sql.encode(), DEFAULT_MODE).template)
     assert found is None or found.items
+
+
+def joined(sql):
+    tables = (TableRef(None, "a"), TableRef(None, "b", "x"))
+    return read_select(fingerprint(sql.encode(), DEFAULT_MODE).template, tables)
+
+
+def test_a_join_is_taken_apart_like_one_table_with_the_tables_names_in_the_words():
+    found = joined(
+        "SELECT a.id, x.v FROM a LEFT JOIN b x ON a.id = x.id WHERE x.v > 1 ORDER BY x.v LIMIT 2"
+    )
+    assert found is not None
+    assert [table.name for table in found.joined] == ["a", "b"]
+    assert [item.expression.words for item in found.items] == [
+        ("a", ".", "id"),
+        ("x", ".", "v"),
+    ]
+    assert found.order[0].expression.words == ("x", ".", "v")
+    assert found.order[0].expression.column is None
+
+
+def test_a_join_where_one_table_was_expected_is_not_read():
+    assert (
+        read_select(fingerprint(b"SELECT a.id FROM a JOIN b ON 1 = 1", DEFAULT_MODE).template)
+        is None
+    )
+
+
+def test_an_item_with_a_subquery_is_one_value():
+    found = joined("SELECT (SELECT MAX(v) FROM c) AS m, a.id FROM a JOIN b x ON a.id = x.id")
+    assert found is not None
+    assert found.items[0].alias == "m"
+    assert not found.has_aggregate
+    assert joined("SELECT a.id FROM a JOIN b x ON 1 = 1 ORDER BY (SELECT 1)") is None

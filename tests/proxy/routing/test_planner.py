@@ -2,15 +2,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from proxy.errors import BadVindexValue, MissingVindexColumn
-from proxy.routing.planner import (
-    Concatenate,
-    Everywhere,
-    Merge,
-    OneShard,
-    Planner,
-    WriteParts,
-    qualifiers,
-)
+from proxy.routing.planner import Planner, qualifiers
+from proxy.routing.routes import Concatenate, Everywhere, Merge, OneShard, WriteParts
 from sqlparse_ext.errors import Unsupported
 from tests.proxy.keyspaces import HIGH, HIGH_SHARD, LOW_SHARD, PLAIN, QUARTERS, SHARDED
 from tests.sqlparse_ext.facts import shape, statement
@@ -230,14 +223,6 @@ def test_rows_of_several_shards_are_merged_in_groups_only_where_a_group_may_span
         ),
         ("SELECT ROW_NUMBER() OVER () FROM t", "a window function over several shards"),
         ("SELECT a FROM t INTO OUTFILE 'x'", "SELECT … INTO over several shards"),
-        (
-            "SELECT id FROM t UNION SELECT id FROM t",
-            "UNION, INTERSECT or EXCEPT in a sharded keyspace",
-        ),
-        ("SELECT * FROM t JOIN named ON t.id = named.id", "a join in a sharded keyspace"),
-        ("SELECT * FROM t WHERE id = (SELECT 1)", "a subquery in a sharded keyspace"),
-        ("WITH x AS (SELECT 1) SELECT * FROM t", "a subquery in a sharded keyspace"),
-        ("DELETE t, named FROM t, named", "a join in a sharded keyspace"),
         ("SELECT FOUND_ROWS()", "FOUND_ROWS() in a sharded keyspace"),
         (
             "SELECT @a := 1",
@@ -256,7 +241,6 @@ def test_rows_of_several_shards_are_merged_in_groups_only_where_a_group_may_span
             "SELECT * FROM nowhere",
             "table 'nowhere' is not in the vschema of keyspace 'commerce', which is sharded",
         ),
-        ("SELECT * FROM ref JOIN t ON ref.a = t.id", "a join in a sharded keyspace"),
         ("SELECT * FROM pin, pin_high", "tables that are pinned to several shards"),
         (
             "SELECT a FROM ref INTO @a",
@@ -268,12 +252,8 @@ def test_rows_of_several_shards_are_merged_in_groups_only_where_a_group_may_span
             "UPDATE pin JOIN ref ON pin.a = ref.a SET ref.b = 1",
             "writing reference table 'ref'; USE each shard for it",
         ),
-        (
-            "INSERT INTO pin SELECT * FROM t",
-            "INSERT … SELECT in a sharded keyspace",
-        ),
         ("SELECT * FROM multi", "table 'multi', whose primary vindex has several columns"),
-        ("INSERT INTO t SELECT 1, 2", "INSERT … SELECT in a sharded keyspace"),
+        ("INSERT INTO t SELECT 1, 2", "INSERT without a column list into sharded table 't'"),
         ("INSERT INTO t VALUES (1)", "INSERT without a column list into sharded table 't'"),
         (
             "INSERT INTO t (id) VALUES (1) ON DUPLICATE KEY UPDATE id = 2",

@@ -6,7 +6,7 @@ from engine.errors import KeyspaceError, TargetError
 from engine.message_table import load
 from engine.testing import raw_table
 from proxy.errors import NoDatabaseSelected, UnknownDatabase
-from proxy.routing.planner import OneShard, Plan
+from proxy.routing.routes import OneShard, Plan
 from proxy.sessions.catalog import Catalog, Direct
 from sqlparse_ext.errors import Unsupported
 from tests.proxy.keyspaces import HIGH, HIGH_SHARD, LOW_SHARD, PLAIN, QUARTERS, SHARDED

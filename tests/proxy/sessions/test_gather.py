@@ -8,7 +8,7 @@ import pytest
 
 from proxy.backends.readers import Answer
 from proxy.errors import BackendError, BackendLost
-from proxy.routing.planner import Merge
+from proxy.routing.routes import Merge
 from proxy.sessions import gather as module
 from proxy.wire.constants import BINARY_CHARSET, Capability, FieldType, Status
 from proxy.wire.framing import frame

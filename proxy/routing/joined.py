@@ -1,0 +1,254 @@
+"""Statements over several tables: joins, subqueries, UNION, INSERT … SELECT.
+
+They go to one shard where the values of all vindex columns say the same one. A SELECT goes to
+several where each row of its answer comes from one shard alone: all sharded tables are tied to
+one of them by their vindex columns, and that one has a part in every row. Reference tables are
+on every shard and tie nobody. Anything else is refused.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from proxy.routing.routes import OneShard, Plan, WriteParts
+from proxy.routing.scattered import refuse, scattered_select
+from sqlparse_ext.errors import Unsupported
+from sqlparse_ext.queries import assigned_columns
+from sqlparse_ext.statements import Kind, Uses
+from sqlparse_ext.ties import Reference, Source, read_ties
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from engine.keyspace import Shard
+    from engine.vindex import Vindex
+    from proxy.routing.routes import Route
+    from proxy.routing.tables import Tables
+    from sqlparse_ext.statements import Operand, Shape, Statement
+    from sqlparse_ext.ties import Tie, Ties
+
+_SEVERAL_TABLES: Final = (
+    (Uses.SETOP, "UNION, INTERSECT or EXCEPT over several shards"),
+    (Uses.JOIN, "a join of tables that no vindex column ties to one shard"),
+    (Uses.CTE, "WITH over several shards"),
+    (Uses.SUBQUERY, "a subquery of tables that no vindex column ties to one shard"),
+)
+# What a row of the source becomes must not hang on rows of other shards.
+_NOT_ROW_BY_ROW: Final = (
+    (Uses.AGGREGATE | Uses.GROUP, "INSERT … SELECT with groups over several shards"),
+    (Uses.DISTINCT, "INSERT … SELECT DISTINCT over several shards"),
+    (Uses.LIMIT, "INSERT … SELECT with LIMIT over several shards"),
+    (Uses.WINDOW, "INSERT … SELECT with a window function over several shards"),
+    (Uses.SETOP, "INSERT … SELECT with UNION over several shards"),
+    (Uses.RETURNING, "INSERT … RETURNING over several shards"),
+)
+
+
+class _Sharded(NamedTuple):
+    """A source whose rows a vindex deals out, and the literals that its vindex column equals."""
+
+    number: int
+    vindex: Vindex
+    literals: tuple[tuple[Operand, ...], ...]
+
+
+class Joined:
+    """The plan of one shape over several tables.
+
+    Args:
+        tables: of the keyspace.
+        shape: a SELECT, UPDATE, DELETE, INSERT or REPLACE.
+        column_place: of an INSERT … SELECT, where its vindex column stands among the columns.
+
+    Raises:
+        Unsupported: it goes to no shard whatever its values are.
+    """
+
+    def __init__(self, tables: Tables, shape: Shape, column_place: int | None = None) -> None:
+        self._tables = tables
+        self._shape = shape
+        ties = _read_ties(shape.template)
+        if ties is None:
+            raise Unsupported(
+                f"this form of {shape.verb}, whose tables could not be told apart"
+            )
+        self._ties = ties
+        self._sources = self._with_target(ties, column_place)
+        self._check_tables()
+        self._pinned = {
+            shard
+            for source in self._sources
+            if (shard := tables.pinned_to(source.table.name)) is not None
+        }
+        self._sharded = [
+            _Sharded(
+                number,
+                tables.routing(source.table.name)[1],
+                tuple(tie for tie in self._reached(number) if not isinstance(tie, Reference)),
+            )
+            for number, source in enumerate(self._sources)
+            if self._is_sharded(number)
+        ]
+        if shape.kind is not Kind.SELECT:
+            self._check_written()
+        self._anchor = self._find_anchor()
+
+    def plan(self) -> Plan:
+        """Return the plan. Raises Unsupported."""
+        if not self._sharded:
+            if len(self._pinned) > 1:
+                raise Unsupported("tables that are pinned to several shards")
+            return Plan(OneShard(next(iter(self._pinned), self._tables.shards[0])))
+        if self._anchor is None and not all(each.literals for each in self._sharded):
+            self._refuse()
+        return Plan(find=self._find)
+
+    # --- what the tables are ----------------------------------------------------------------
+
+    def _with_target(self, ties: Ties, column_place: int | None) -> tuple[Source, ...]:
+        """Return the sources, behind them the target of an INSERT as one more of them."""
+        if column_place is None:
+            return ties.sources
+        if column_place >= len(ties.items):
+            raise Unsupported(
+                f"{self._shape.verb} … SELECT whose vindex column is not among the items"
+            )
+        target = self._shape.tables[0]
+        column, _ = self._tables.routing(target.name)
+        tie = ties.items[column_place]
+        found = {} if tie is None else {column: (tie,)}
+        return (*ties.sources, Source(target, found, is_main=False, is_certain=False))
+
+    def _check_tables(self) -> None:
+        """Raise Unsupported unless the ties are about the tables that the statement has."""
+        known = {(source.table.schema, source.table.name) for source in self._sources}
+        if known != {(table.schema, table.name) for table in self._shape.tables}:
+            raise Unsupported(f"this form of {self._shape.verb} in a sharded keyspace")
+
+    def _is_sharded(self, number: int) -> bool:
+        name = self._sources[number].table.name
+        return not self._tables.is_reference(name) and self._tables.get(name).pinned is None
+
+    def _check_written(self) -> None:
+        shape = self._shape
+        if shape.insert is None and shape.uses & Uses.JOIN:
+            for source in self._sources:
+                if self._tables.is_reference(source.table.name):
+                    raise Unsupported(
+                        f"writing reference table '{source.table.name}'; USE each shard for it"
+                    )
+        if shape.kind is Kind.UPDATE:
+            assigned = assigned_columns(shape.template)
+            for each in self._sharded:
+                column, _ = self._tables.routing(self._sources[each.number].table.name)
+                if assigned is None or column in assigned:
+                    raise Unsupported(f"changing the vindex column '{column}'")
+
+    # --- how they hang together -------------------------------------------------------------
+
+    def _reached(self, number: int) -> Iterator[Tie]:
+        """Yield what the vindex column of a source equals, step by step, itself first.
+
+        Steps lead over vindex columns whose equal values are on one shard, and over no others:
+        of '1' = 1 and 1 = '1x' it does not follow that '1' = '1x'.
+        """
+        tables = self._tables
+        name = self._sources[number].table.name
+        equality = tables.equality(name)
+        start = Reference(number, tables.routing(name)[0])
+        seen, pending = {start}, [start]
+        while pending:
+            here = pending.pop()
+            yield here
+            for tie in self._sources[here.source].ties.get(here.column, ()):
+                if not isinstance(tie, Reference):
+                    yield tie
+                elif tie not in seen and equality is not None and self._leads(tie, equality):
+                    seen.add(tie)
+                    pending.append(tie)
+
+    def _leads(self, tie: Reference, equality: str) -> bool:
+        name = self._sources[tie.source].table.name
+        return (
+            self._is_sharded(tie.source)
+            and self._tables.equality(name) == equality
+            and self._tables.routing(name)[0] == tie.column
+        )
+
+    def _find_anchor(self) -> _Sharded | None:
+        """Return a table that every row of the answer has a row of, and that ties all others."""
+        shape, ties = self._shape, self._ties
+        if (
+            not (shape.kind is Kind.SELECT or shape.insert is not None)
+            or not ties.is_select
+            or ties.limits_inside
+            or self._pinned
+        ):
+            return None
+        reached = [
+            {tie.source for tie in self._reached(each.number) if isinstance(tie, Reference)}
+            for each in self._sharded
+        ]
+        for each in self._sharded:
+            is_certain = self._sources[each.number].is_certain
+            if is_certain and all(each.number in found for found in reached):
+                return each
+        return None
+
+    # --- routes -----------------------------------------------------------------------------
+
+    def _find(self, statement: Statement) -> Route:
+        shares = [self._shares(each, statement) for each in self._sharded]
+        owners = set(self._pinned)
+        is_one = True
+        for found in shares:
+            # No shard at all is a table without a row that matters: it is anywhere.
+            is_one = is_one and found is not None and len(found) <= 1
+            owners.update(found or ())
+        if is_one and len(owners) <= 1:
+            return OneShard(next(iter(owners), self._tables.shards[0]))
+        if self._anchor is None:
+            self._refuse()
+        assert self._anchor is not None
+        chosen = shares[self._sharded.index(self._anchor)]
+        if chosen is not None and not chosen:
+            return OneShard(self._tables.shards[0])
+        shards = self._tables.shards if chosen is None else chosen
+        return self._scattered(shards)
+
+    def _shares(self, each: _Sharded, statement: Statement) -> tuple[Shard, ...] | None:
+        """Return the shards of a source's rows that matter; None when that may be all."""
+        is_target = self._shape.insert is not None and each.number == len(self._sources) - 1
+        best: tuple[Shard, ...] | None = None
+        for operands in each.literals:
+            values = statement.values(operands)
+            if is_target and values is not None and len(values) == 1:
+                return (self._tables.owner(self._sources[each.number].table.name, values[0]),)
+            found = self._tables.shares(each.vindex, values)
+            if found is not None and (best is None or len(found) < len(best)):
+                best = tuple(found)
+        return best
+
+    def _scattered(self, shards: tuple[Shard, ...]) -> Route:
+        shape = self._shape
+        if shape.insert is not None:
+            refuse(shape, _NOT_ROW_BY_ROW)
+            return WriteParts(tuple((shard, None) for shard in shards))
+        sources = self._ties.sources
+        main = [source.table for source in sources if source.is_main]
+        certain = [source.table for source in sources if source.is_certain]
+        return scattered_select(self._tables, shape, shards, main, certain)
+
+    def _refuse(self) -> None:
+        shape = self._shape
+        if shape.insert is not None:
+            raise Unsupported(
+                f"{shape.verb} … SELECT whose rows may belong on another shard than their source"
+            )
+        refuse(shape, _SEVERAL_TABLES)
+        raise Unsupported("several tables over several shards")
+
+
+_read_ties = lru_cache(maxsize=2048)(read_ties)

@@ -1,0 +1,83 @@
+"""Where a statement runs, as the planner says it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from engine.keyspace import Shard
+    from sqlparse_ext.select import Select
+    from sqlparse_ext.statements import Statement
+
+
+@dataclass(frozen=True, slots=True)
+class OneShard:
+    """The statement goes to one shard, whose answer is the client's."""
+
+    shard: Shard
+
+
+@dataclass(frozen=True, slots=True)
+class Concatenate:
+    """A SELECT whose answer is the rows of all *shards*, in any order."""
+
+    shards: tuple[Shard, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """A SELECT whose answer must be put together from the rows of all *shards*.
+
+    in_groups: rows of several shards are in one group; otherwise each row, or group, is a whole.
+    """
+
+    shards: tuple[Shard, ...]
+    select: Select
+    in_groups: bool
+
+
+@dataclass(frozen=True, slots=True)
+class WriteParts:
+    """A write to several shards that succeeds or fails as one.
+
+    Each part has its own text; None is the statement as the client wrote it.
+    """
+
+    parts: tuple[tuple[Shard, bytes | None], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Everywhere:
+    """A DDL statement for all *shards*, one after another."""
+
+    shards: tuple[Shard, ...]
+
+
+Route = OneShard | Concatenate | Merge | WriteParts | Everywhere
+
+
+class Plan:
+    """How to find the shards of every statement of one shape.
+
+    Attributes:
+        always: the route when it does not depend on the values, else None.
+    """
+
+    __slots__ = ("_find", "always")
+
+    def __init__(
+        self, always: Route | None = None, find: Callable[[Statement], Route] | None = None
+    ) -> None:
+        self.always = always
+        self._find = find
+
+    def route(self, statement: Statement) -> Route:
+        """Return where *statement* goes. Raises Unsupported and the errors of bad values."""
+        if self.always is not None:
+            return self.always
+        assert self._find is not None
+        return self._find(statement)

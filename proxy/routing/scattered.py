@@ -1,0 +1,94 @@
+"""What several shards must answer together: how it is put together, or why it cannot be."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+from proxy.routing.routes import Concatenate, Merge
+from sqlparse_ext.errors import Unsupported
+from sqlparse_ext.select import read_select
+from sqlparse_ext.statements import Uses
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from engine.keyspace import Shard
+    from proxy.routing.routes import Route
+    from proxy.routing.tables import Tables
+    from sqlparse_ext.select import Select
+    from sqlparse_ext.statements import Shape, TableRef
+
+# What `proxy.merge` can put together, if `sqlparse_ext.select` can read it.
+_MERGED: Final = Uses.AGGREGATE | Uses.GROUP | Uses.DISTINCT | Uses.ORDER | Uses.LIMIT
+_NEEDS_MERGE: Final = (
+    (Uses.AGGREGATE, "an aggregate over several shards"),
+    (Uses.GROUP, "GROUP BY over several shards"),
+    (Uses.DISTINCT, "DISTINCT over several shards"),
+    (Uses.ORDER, "ORDER BY over several shards"),
+    (Uses.LIMIT, "LIMIT over several shards"),
+)
+_NEVER_MERGED: Final = (
+    (Uses.WINDOW, "a window function over several shards"),
+    (Uses.INTO, "SELECT … INTO over several shards"),
+    (Uses.CALC_FOUND_ROWS, "SQL_CALC_FOUND_ROWS over several shards"),
+)
+
+
+def refuse(shape: Shape, reasons: Iterable[tuple[Uses, str]]) -> None:
+    """Raise Unsupported for the first construct of *reasons* that the statement has."""
+    for use, construct in reasons:
+        if shape.uses & use:
+            raise Unsupported(construct)
+
+
+def scattered_select(
+    tables: Tables,
+    shape: Shape,
+    shards: tuple[Shard, ...],
+    main: Sequence[TableRef],
+    certain: Sequence[TableRef],
+) -> Route:
+    """Return how *shards* answer a SELECT whose rows each come whole from one of them.
+
+    main: the tables of its FROM, in order.
+    certain: those of them that every row of the answer has a row of.
+    """
+    refuse(shape, _NEVER_MERGED)
+    if not shape.uses & _MERGED:
+        return Concatenate(shards)
+    select = _read_select(shape.template, tuple(main))
+    if select is None or shape.uses & Uses.USER_VARIABLE:
+        refuse(shape, _NEEDS_MERGE)
+    assert select is not None
+    has_groups = bool(select.group) or select.has_aggregate
+    if not (has_groups or select.order or select.limit or select.distinct):
+        return Concatenate(shards)  # they are those of a subquery
+    if shape.uses & Uses.LOCKING_READ and (
+        has_groups or select.limit is not None or select.distinct is not None
+    ):
+        raise Unsupported("a locking read with LIMIT or groups over several shards")
+    is_whole = select.distinct is None and _groups_stay_together(tables, select, certain)
+    in_groups = not is_whole and (has_groups or select.distinct is not None)
+    return Merge(shards, select, in_groups)
+
+
+def _groups_stay_together(tables: Tables, select: Select, certain: Sequence[TableRef]) -> bool:
+    """True when all rows of a group are on one shard: the groups are of a vindex column.
+
+    Not so where an outer join puts NULL in it: those rows are one group, and of all shards.
+    """
+    for table in certain:
+        if tables.is_reference(table.name) or tables.equality(table.name) is None:
+            continue
+        column, _ = tables.routing(table.name)
+        name = (table.alias or table.name).lower()
+        named = (name, ".", column) if select.joined else (column,)
+        if any(group.words == named for group in select.group):
+            return True
+    return False
+
+
+# The pieces of a shape's template; a plan is made for each set of shards that values name.
+_read_select = lru_cache(maxsize=2048)(read_select)

@@ -1,0 +1,413 @@
+"""Which tables of a query hang together: what their columns equal in every row that can matter.
+
+A join, a subquery, a CTE or a UNION names tables; its conditions tie them to literals and to each
+other. `read_ties` collects the ties that hold for certain, and None stands for whatever it is not
+sure of: a tie that is missed costs a refusal, one that is invented would cost rows.
+
+A tie of source *i* says: a row of *i* whose column differs from it changes nothing in the answer.
+So ON of a LEFT JOIN ties only the table to the right, since those on its left come anyway, and a
+subquery's condition ties the subquery's table to the outer one, never the other way round.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from sqlglot import exp
+
+from sqlparse_ext.inserts import insert_parts
+from sqlparse_ext.queries import QUERY_STARTS, as_select
+from sqlparse_ext.statements import InsertSource, ListSlot, Param, Slot, TableRef
+from sqlparse_ext.structure import is_cte, marked_place, parse_query
+from sqlparse_ext.tokens import Cursor, statement_tokens
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from sqlparse_ext.statements import Operand
+    from sqlparse_ext.tokens import Token
+
+_JOIN_KINDS: Final = frozenset({"", "INNER", "OUTER", "CROSS", "STRAIGHT_JOIN"})
+_JOIN_SIDES: Final = frozenset({"", "LEFT", "RIGHT"})
+
+
+class Reference(NamedTuple):
+    """A column of a source, by its number; the column in lower case."""
+
+    source: int
+    column: str
+
+
+Tie = Reference | tuple["Operand", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One table, at one place of the query.
+
+    ties: what a column equals, by lower-case column: literals, of which it is one, or a column.
+    is_main: it stands in the FROM of the outermost SELECT.
+    is_certain: it does, and every row of the answer has one of its rows in it, not NULLs instead.
+    """
+
+    table: TableRef
+    ties: Mapping[str, tuple[Tie, ...]]
+    is_main: bool
+    is_certain: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Ties:
+    """The tables of a query and what ties them.
+
+    is_select: the query is one SELECT, not a UNION or the like.
+    limits_inside: a subquery, a derived table or a CTE has a LIMIT.
+    items: what each item of the outermost select list is: a column, one literal, or None for
+        everything else; empty with a `*`.
+    joins_by_name: a NATURAL, USING or RIGHT join at the outermost level, which order the columns
+        of `*` in a way of their own.
+    """
+
+    sources: tuple[Source, ...]
+    is_select: bool
+    limits_inside: bool
+    items: tuple[Tie | None, ...]
+    joins_by_name: bool
+
+
+def read_ties(template: bytes) -> Ties | None:
+    """Return the ties of a SELECT, an UPDATE, a DELETE or an INSERT … SELECT; None when in doubt.
+
+    Of an UPDATE or DELETE they are those of a SELECT of the same rows, of an INSERT those of its
+    SELECT, whose sources do not contain the target.
+    """
+    tokens = _query_tokens(statement_tokens(template), template)
+    if tokens is None:
+        return None
+    tree = parse_query(tokens, template, marked=True)
+    if not isinstance(tree, exp.Query) or tree.find(exp.Lateral):
+        return None
+    return _Reader(tokens, tree).read()
+
+
+def _query_tokens(tokens: list[Token], template: bytes) -> list[Token] | None:
+    if not tokens:
+        return None
+    verb = tokens[0].key
+    if verb in QUERY_STARTS:
+        return tokens
+    if verb in ("UPDATE", "DELETE"):
+        return as_select(tokens, 1, verb)
+    if verb in ("INSERT", "REPLACE"):
+        parts = insert_parts(Cursor(tokens, template, 1))
+        if parts is not None and parts.source is InsertSource.SELECT and parts.complete:
+            return tokens[slice(*parts.source_at)]
+    return None
+
+
+class _Scope:
+    """The FROM of one SELECT: which name means which source."""
+
+    def __init__(self, outer: _Scope | None) -> None:
+        self.outer = outer
+        self.names: dict[str, int | None] = {}  # None: a derived table, a CTE
+        self.numbers: set[int] = set()
+        # Columns of USING, and which sources have them; the first one's values are never missing.
+        self.shared: dict[str, list[int]] = defaultdict(list)
+
+    def add(self, name: str, number: int | None) -> None:
+        self.names[name] = number
+        if number is not None:
+            self.numbers.add(number)
+
+    def find(self, column: exp.Column) -> Reference | None:
+        """Return which source's column this is, as far as it is certain."""
+        name, qualifier = column.name.lower(), column.table.lower()
+        if not qualifier:
+            # Of several tables any may have it; an only one has it if it is what matters to us.
+            if self.shared[name]:
+                return Reference(self.shared[name][0], name)
+            (only,) = self.names.values() if len(self.names) == 1 else (None,)
+            return None if only is None else Reference(only, name)
+        scope: _Scope | None = self
+        while scope is not None:
+            if qualifier in scope.names:
+                number = scope.names[qualifier]
+                return None if number is None else Reference(number, name)
+            scope = scope.outer
+        return None
+
+
+class _DoubtError(Exception):
+    """The query has a form whose meaning is not known here for certain."""
+
+
+class _Reader:
+    def __init__(self, tokens: list[Token], tree: exp.Query) -> None:
+        self.tokens = tokens
+        self.tree = tree
+        self.tables: list[TableRef] = []
+        self.ties: list[dict[str, list[Tie]]] = []
+        self.main: set[int] = set()
+        self.extended: set[int] = set()  # by NULLs, in some row
+        self.limits_inside = False
+        self.joins_by_name = False
+
+    def read(self) -> Ties | None:
+        tree = self.tree
+        try:
+            scope = self.query(tree, None)
+        except _DoubtError:
+            return None
+        if len(self.tables) != sum(1 for _ in _tables(tree)):
+            return None  # one stands where this module does not look
+        items: list[Tie | None] = []
+        if isinstance(tree, exp.Select) and scope is not None:
+            for item in tree.expressions:
+                if item.is_star:
+                    items = []
+                    break
+                items.append(self.side(item.unalias(), scope))
+        return Ties(
+            tuple(
+                Source(
+                    table,
+                    {column: tuple(found) for column, found in ties.items()},
+                    number in self.main,
+                    number in self.main and number not in self.extended,
+                )
+                for number, (table, ties) in enumerate(zip(self.tables, self.ties, strict=True))
+            ),
+            isinstance(tree, exp.Select),
+            self.limits_inside,
+            tuple(items),
+            self.joins_by_name,
+        )
+
+    # --- queries ----------------------------------------------------------------------------
+
+    def query(self, node: exp.Expr, outer: _Scope | None) -> _Scope | None:
+        """Read a query at any depth; return the scope of a SELECT."""
+        while isinstance(node, exp.Subquery | exp.Paren):
+            self.check_limit(node)
+            node = node.this
+        self.check_limit(node)
+        with_ = node.args.get("with_")
+        for cte in with_.expressions if with_ is not None else ():
+            self.query(cte.this, None)
+        if isinstance(node, exp.SetOperation):
+            self.query(node.this, outer)
+            self.query(node.expression, outer)
+            return None
+        if not isinstance(node, exp.Select):
+            raise _DoubtError
+        scope = _Scope(outer)
+        is_main = node is self.tree
+        from_ = node.args.get("from_")
+        if from_ is not None:
+            self.source(from_.this, scope, is_main=is_main)
+        for join in node.args.get("joins") or ():
+            self.join(join, scope, is_main=is_main)
+        for clause, value in node.args.items():
+            if clause == "where" and value is not None:
+                self.conjuncts(value.this, scope, both_ways=True, only=None)
+            if clause not in ("from_", "with_"):
+                for part in value if isinstance(value, list) else [value]:
+                    if isinstance(part, exp.Expr):
+                        self.inside(part, scope)
+        return scope
+
+    def check_limit(self, node: exp.Expr) -> None:
+        if node is not self.tree and (node.args.get("limit") or node.args.get("offset")):
+            self.limits_inside = True
+
+    def inside(self, node: exp.Expr, scope: _Scope) -> None:
+        """Read the subqueries of a clause."""
+        if isinstance(node, exp.Query):
+            if isinstance(node.parent, exp.Join | exp.From):
+                return  # a derived table, which `source` has read
+            self.query(node, scope)
+            return
+        if isinstance(node, exp.In) and node.args.get("query") is not None:
+            self.membership(node, scope)
+            return
+        for child in node.iter_expressions():
+            self.inside(child, scope)
+
+    def membership(self, node: exp.In, scope: _Scope) -> None:
+        """`column IN (SELECT column …)`: rows that differ from the outer column are no members."""
+        inner = node.args["query"].unnest()
+        found = self.query(node.args["query"], scope)
+        self.inside(node.this, scope)
+        is_plain = isinstance(inner, exp.Select) and not any(
+            inner.args.get(clause)
+            for clause in ("group", "having", "limit", "offset", "windows", "qualify")
+        )
+        if not is_plain or found is None or len(inner.expressions) != 1:
+            return
+        member = self.side(inner.expressions[0].unalias(), found)
+        outer = self.side(node.this.unnest(), scope)
+        if (
+            isinstance(member, Reference)
+            and isinstance(outer, Reference)
+            and member.source in found.numbers
+            and outer.source not in found.numbers
+        ):
+            self.tie(member, outer)
+
+    # --- FROM -------------------------------------------------------------------------------
+
+    def source(self, node: exp.Expr, scope: _Scope, *, is_main: bool) -> int | None:
+        """Add one source; its number, None for what is no table."""
+        if node.args.get("joins") or node.args.get("pivots"):
+            raise _DoubtError
+        alias = node.alias_or_name.lower()
+        if isinstance(node, exp.Subquery):
+            if not isinstance(node.this, exp.Query):
+                raise _DoubtError  # parentheses around joins
+            self.query(node, None)
+            scope.add(alias, None)
+            return None
+        if not isinstance(node, exp.Table):
+            raise _DoubtError
+        if not is_table(node):
+            scope.add(alias, None)
+            return None
+        number = len(self.tables)
+        self.tables.append(TableRef(node.db or None, node.name, node.alias or None))
+        self.ties.append(defaultdict(list))
+        if is_main:
+            self.main.add(number)
+        scope.add(alias, number)
+        return number
+
+    def join(self, join: exp.Join, scope: _Scope, *, is_main: bool) -> None:
+        side, kind = (join.side or "").upper(), (join.kind or "").upper()
+        if kind not in _JOIN_KINDS or side not in _JOIN_SIDES:
+            raise _DoubtError
+        before = set(scope.numbers)
+        is_first = len(scope.names) == 1
+        number = self.source(join.this, scope, is_main=is_main)
+        method = (join.method or "").upper()
+        using = join.args.get("using") or ()
+        if is_main and (using or method or side == "RIGHT"):
+            self.joins_by_name = True
+        added = set() if number is None else {number}
+        # Whose rows ON chooses: those of an outer join's other side come anyway.
+        chosen = {"": None, "LEFT": added, "RIGHT": before}[side]
+        self.extended |= chosen or set()
+        condition = join.args.get("on")
+        if condition is not None:
+            self.conjuncts(condition, scope, both_ways=side == "", only=chosen)
+        for identifier in using:
+            self.using(
+                identifier.name.lower(), scope, side, number, before if is_first else None
+            )
+
+    def using(
+        self, column: str, scope: _Scope, side: str, number: int | None, first: set[int] | None
+    ) -> None:
+        """Tie the new source to those that share *column*; *first*: the one table before it."""
+        shared = scope.shared[column]
+        if first is not None:
+            shared[:] = first
+        if number is None or not shared:
+            return
+        mine = Reference(number, column)
+        for other in shared if side != "LEFT" else shared[:1]:
+            if side != "RIGHT":
+                self.tie(mine, Reference(other, column))
+            if side != "LEFT":
+                self.tie(Reference(other, column), mine)
+        if side == "":
+            shared.append(number)
+        elif side == "RIGHT":
+            shared[:] = [number]
+
+    # --- conditions -------------------------------------------------------------------------
+
+    def conjuncts(
+        self,
+        node: exp.Expr,
+        scope: _Scope,
+        *,
+        both_ways: bool,
+        only: set[int] | None,
+    ) -> None:
+        """Read what AND binds together. *only*: the sources that the condition chooses rows of."""
+        for condition in _operands_of_and(node):
+            if isinstance(condition, exp.EQ):
+                pairs = [(condition.this.unnest(), condition.expression.unnest())]
+            elif isinstance(condition, exp.In) and condition.expressions:
+                self.listed(condition, scope, only)
+                continue
+            else:
+                continue
+            for left_node, right_node in pairs:
+                left, right = self.side(left_node, scope), self.side(right_node, scope)
+                for mine, other in ((left, right), (right, left)):
+                    if not isinstance(mine, Reference) or other is None:
+                        continue
+                    if mine.source not in scope.numbers or (
+                        only is not None and mine.source not in only
+                    ):
+                        continue
+                    if isinstance(other, Reference) and (
+                        other.source == mine.source
+                        or (not both_ways and only is not None and other.source in only)
+                    ):
+                        continue
+                    self.tie(mine, other)
+
+    def listed(self, node: exp.In, scope: _Scope, only: set[int] | None) -> None:
+        mine = self.side(node.this.unnest(), scope)
+        operands = [self.operand(value) for value in node.expressions]
+        if (
+            isinstance(mine, Reference)
+            and mine.source in scope.numbers
+            and (only is None or mine.source in only)
+            and all(found is not None for found in operands)
+        ):
+            self.tie(mine, tuple(found[0] for found in operands if found is not None))
+
+    def side(self, node: exp.Expr, scope: _Scope) -> Tie | None:
+        """Return a column or a literal; None for any other expression."""
+        if isinstance(node, exp.Column):
+            return None if node.args.get("db") else scope.find(node)
+        return self.operand(node)
+
+    def operand(self, node: exp.Expr) -> tuple[Operand, ...] | None:
+        if isinstance(node, exp.Null):
+            return (None,)
+        place = marked_place(node)
+        if place is None or place >= len(self.tokens):
+            return None
+        slot = self.tokens[place].slot
+        return (slot,) if isinstance(slot, Slot | ListSlot | Param) else None
+
+    def tie(self, mine: Reference, other: Tie) -> None:
+        self.ties[mine.source][mine.column].append(other)
+
+
+def _operands_of_and(node: exp.Expr) -> Iterator[exp.Expr]:
+    pending = [node]
+    while pending:
+        each = pending.pop().unnest()
+        if isinstance(each, exp.And):
+            pending += [each.this, each.expression]
+        else:
+            yield each
+
+
+def is_table(node: exp.Table) -> bool:
+    """Whether it is a table of a database, and no CTE, no DUAL and no table function."""
+    if not isinstance(node.this, exp.Identifier):
+        return False
+    return bool(node.db) or not (node.name.upper() == "DUAL" or is_cte(node))
+
+
+def _tables(tree: exp.Query) -> Iterator[exp.Table]:
+    return (table for table in tree.find_all(exp.Table) if is_table(table))

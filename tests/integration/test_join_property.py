@@ -1,0 +1,236 @@
+"""Random joins, subqueries and unions over 2, 3 and 8 shards, answered as by one server or refused.
+
+SCATTER_QUERIES sets how many (per kind of server), SCATTER_SEED which. `t` and `u` are sharded by
+their id, `r` is on every shard. A difference becomes a test of test_scatter.py.
+"""
+
+import os
+import random
+from collections.abc import Iterator
+
+import pytest
+
+from tests.fixtures.fix_servers import DatabaseServer
+from tests.integration.scatter import Town, ask, differences, town
+
+
+pytestmark = [pytest.mark.db, pytest.mark.slow]
+
+QUERIES = int(os.environ.get("SCATTER_QUERIES", "600"))
+SEED = int(os.environ.get("SCATTER_SEED", "1"))
+QUERIES_PER_FILLING = 150
+TABLES = ("t", "u", "r")
+COLUMNS = ("id", "k", "v")
+IDS = 14
+
+
+class Author:
+    """Writes queries. Every table has the columns id, k and v; some are tied, some are not."""
+
+    def __init__(self, dice: random.Random) -> None:
+        self.dice = dice
+        self.aliases = 0
+
+    def alias(self) -> str:
+        self.aliases += 1
+        return f"x{self.aliases}"
+
+    def column(self, alias: str) -> str:
+        return f"{alias}.{self.dice.choice(('id', 'id', 'k', 'v'))}"
+
+    def literal(self) -> str:
+        return str(self.dice.randrange(IDS))
+
+    def condition(self, alias: str, others: list[str]) -> str:
+        """Return a condition on *alias*, often one that ties it."""
+        dice = self.dice
+        match dice.randrange(10):
+            case 0 | 1 | 2 if others:
+                return f"{alias}.id = {dice.choice(others)}.id"
+            case 3 if others:
+                return f"{self.column(dice.choice(others))} = {self.column(alias)}"
+            case 4:
+                return f"{alias}.id = {self.literal()}"
+            case 5:
+                return f"{alias}.id IN ({self.literal()}, {self.literal()})"
+            case 6:
+                return f"({alias}.k > {self.literal()} OR {alias}.id = {self.literal()})"
+            case 7:
+                return f"{alias}.v IS {dice.choice(('', 'NOT '))}NULL"
+            case 8 if others:
+                return self.subquery_condition([alias, *others])
+            case _:
+                return f"{self.column(alias)} < {self.literal()}"
+
+    def subquery_condition(self, outer: list[str]) -> str:
+        dice = self.dice
+        table, alias, other = dice.choice(TABLES), self.alias(), dice.choice(outer)
+        tie = f"{alias}.id = {other}.id" if dice.random() < 0.7 else self.condition(alias, [])
+        negation = dice.choice(("", "", "NOT "))
+        match dice.randrange(4):
+            case 0:
+                return f"{negation}EXISTS (SELECT 1 FROM {table} {alias} WHERE {tie})"
+            case 1:
+                item = dice.choice(("id", "id", "k", "v"))
+                where = f" WHERE {self.condition(alias, [])}" if dice.random() < 0.5 else ""
+                left = f"{other}.id" if dice.random() < 0.8 else self.column(other)
+                return (
+                    f"{left} {negation}IN (SELECT {alias}.{item} FROM {table} {alias}{where})"
+                )
+            case 2:
+                return (
+                    f"{other}.k < (SELECT COUNT(*) FROM {table} {alias} WHERE {tie}"
+                    f" AND {alias}.v > {self.literal()})"
+                )
+            case _:
+                return f"{other}.k >= (SELECT MIN({alias}.k) FROM {table} {alias} WHERE {tie})"
+
+    def source(self) -> tuple[str, list[str]]:
+        """Return a FROM and its aliases."""
+        dice = self.dice
+        aliases = [self.alias()]
+        text = f"{dice.choice(('t', 't', 'u', 'r'))} {aliases[0]}"
+        for _ in range(dice.choice((0, 1, 1, 1, 2))):
+            table, alias = dice.choice(TABLES), self.alias()
+            if dice.random() < 0.12:
+                text += (
+                    f" {dice.choice(('', 'LEFT ', 'RIGHT '))}JOIN {table} {alias} USING (id)"
+                )
+            elif dice.random() < 0.1:
+                text += f", {table} {alias}"
+            else:
+                join = dice.choice(("JOIN", "JOIN", "LEFT JOIN", "LEFT JOIN", "RIGHT JOIN"))
+                on = f"{alias}.id = {dice.choice(aliases)}.id"
+                if dice.random() < 0.3:
+                    on = self.condition(alias, aliases)
+                if dice.random() < 0.3:
+                    on += f" AND {self.condition(dice.choice([alias, *aliases]), [])}"
+                text += f" {join} {table} {alias} ON {on}"
+            aliases.append(alias)
+        return text, aliases
+
+    def where(self, aliases: list[str]) -> str:
+        found = []
+        while self.dice.random() < 0.55:
+            alias = self.dice.choice(aliases)
+            found.append(self.condition(alias, [other for other in aliases if other != alias]))
+        if len(found) > 1 and self.dice.random() < 0.15:
+            return " WHERE " + " OR ".join(found)
+        return " WHERE " + " AND ".join(found) if found else ""
+
+    def select(self) -> str:
+        dice = self.dice
+        match dice.randrange(10):
+            case 0:
+                word = dice.choice(("UNION", "UNION ALL"))
+                return f"{self.plain()} {word} {self.plain()}"
+            case 1:
+                inner, alias = self.alias(), self.alias()
+                return (
+                    f"WITH {alias} AS (SELECT id, k FROM {dice.choice(TABLES)} {inner}"
+                    f"{self.where([inner])}) SELECT id, k FROM {alias}"
+                )
+            case 2:
+                inner, alias, outer = self.alias(), self.alias(), self.alias()
+                return (
+                    f"SELECT {outer}.id, {alias}.k FROM {dice.choice(TABLES)} {outer} JOIN"
+                    f" (SELECT id, k FROM {dice.choice(TABLES)} {inner}{self.where([inner])})"
+                    f" {alias} ON {alias}.id = {outer}.id{self.where([outer])}"
+                )
+            case 3 | 4:
+                return self.grouped()
+            case _:
+                return self.rows()
+
+    def plain(self) -> str:
+        alias = self.alias()
+        return f"SELECT {alias}.id, {alias}.k FROM {self.dice.choice(TABLES)} {alias}{self.where([alias])}"
+
+    def rows(self) -> str:
+        dice = self.dice
+        text, aliases = self.source()
+        items = [f"{alias}.{dice.choice(COLUMNS)} AS c{i}" for i, alias in enumerate(aliases)]
+        if dice.random() < 0.15:
+            items = ["*"]
+        elif dice.random() < 0.15:
+            inner, other = self.alias(), dice.choice(aliases)
+            items.append(
+                f"(SELECT {dice.choice(('COUNT(*)', 'MAX(k)'))} FROM {dice.choice(TABLES)} {inner}"
+                f" WHERE {inner}.id = {other}.id) AS s"
+            )
+        sql = f"SELECT {dice.choice(('', '', 'DISTINCT '))}{', '.join(items)} FROM {text}{self.where(aliases)}"
+        if dice.random() < 0.5:
+            direction = dice.choice(("", " DESC"))
+            keys = [f"{alias}.{name}{direction}" for alias in aliases for name in COLUMNS]
+            if "DISTINCT" in sql:
+                keys = [f"c{i}{direction}" for i in range(len(aliases))] if "c0" in sql else []
+            if keys:
+                sql += f" ORDER BY {', '.join(keys)}"
+                sql += dice.choice(("", " LIMIT 3", " LIMIT 2 OFFSET 2"))
+        return sql
+
+    def grouped(self) -> str:
+        dice = self.dice
+        text, aliases = self.source()
+        alias = dice.choice(aliases)
+        aggregate = dice.choice(
+            ("COUNT(*)", f"SUM({alias}.k)", f"MIN({alias}.v)", f"COUNT(DISTINCT {alias}.k)")
+        )
+        if dice.random() < 0.4:
+            return f"SELECT {aggregate} AS m FROM {text}{self.where(aliases)}"
+        group = f"{dice.choice(aliases)}.{dice.choice(COLUMNS)}"
+        having = dice.choice(("", "", " HAVING COUNT(*) > 1"))
+        order = f" ORDER BY {group}" if dice.random() < 0.5 else ""
+        return (
+            f"SELECT {group}, {aggregate} AS m FROM {text}{self.where(aliases)}"
+            f" GROUP BY {group}{having}{order}"
+        )
+
+
+def fill(place: Town, dice: random.Random) -> None:
+    for table in TABLES:
+        place.create("id BIGINT PRIMARY KEY, k INT NOT NULL, v INT", table)
+        ids = sorted(dice.sample(range(IDS), dice.choice((0, 3, 8, IDS))))
+        rows = [
+            [str(n), str(dice.randrange(6)), dice.choice(("NULL", str(dice.randrange(4))))]
+            for n in ids
+        ]
+        if table != "r":
+            place.insert(COLUMNS, rows, table)
+        elif rows:
+            values = ", ".join(f"({', '.join(row)})" for row in rows)
+            place.everywhere(f"INSERT INTO r (id, k, v) VALUES {values}")
+
+
+@pytest.fixture
+def place(server: DatabaseServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
+    with town(server, tmp_path_factory.mktemp("joins")) as found:
+        yield found
+
+
+def test_every_join_is_answered_as_by_one_server_or_refused(place: Town) -> None:
+    asked = refused = 0
+    found: list[str] = []
+    reasons: dict[str, int] = {}
+    for number in range(max(1, QUERIES // QUERIES_PER_FILLING)):
+        seed = SEED * 1_000_000 + number
+        dice = random.Random(seed)
+        fill(place, dice)
+        for _ in range(QUERIES_PER_FILLING):
+            sql = Author(dice).select()
+            theirs = ask(place.direct, sql)
+            shards = dice.choice(tuple(place.spread))
+            mine = ask(place.spread[shards], sql)
+            asked += 1
+            if mine.error is not None and mine.error[0] == 1235:
+                refused += 1
+                reasons[mine.error[1]] = reasons.get(mine.error[1], 0) + 1
+                continue
+            difference = differences(mine, theirs, types=False)
+            if not difference and " ORDER BY " in sql and mine.rows != theirs.rows:
+                difference = f"rows in the order {mine.rows} instead of {theirs.rows}"
+            if difference:
+                found.append(f"filling {seed}, {shards} shards: {sql}\n    {difference[:600]}")
+    print(f"{asked} asked, {refused} refused: {reasons}")
+    assert not found, f"{len(found)} differences:\n" + "\n".join(found[:25])
+    assert refused < asked * 0.6, reasons

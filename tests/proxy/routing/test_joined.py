@@ -1,0 +1,132 @@
+"""Statements over several tables; `t` and `msg` are sharded by their number, `ref` is everywhere."""
+
+import pytest
+
+from proxy.errors import BadVindexValue
+from proxy.routing.planner import Planner
+from proxy.routing.routes import Concatenate, Merge, OneShard, WriteParts
+from sqlparse_ext.errors import Unsupported
+from tests.proxy.keyspaces import HIGH, HIGH_SHARD, LOW_SHARD, SHARDED
+from tests.sqlparse_ext.facts import statement
+
+
+BOTH = (LOW_SHARD, HIGH_SHARD)
+
+
+def route(sql):
+    found = statement(sql)
+    return Planner(SHARDED, BOTH, lambda _: None).plan(found.shape).route(found)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM t JOIN msg ON t.id = msg.id WHERE t.id = {}",
+        "SELECT * FROM t JOIN msg ON t.id = msg.id WHERE msg.id IN ({})",
+        "SELECT * FROM t LEFT JOIN msg ON t.id = msg.id WHERE t.id = {}",
+        "SELECT * FROM t JOIN msg USING (id) JOIN ref ON ref.a = msg.a WHERE id = {}",
+        "SELECT * FROM t, msg WHERE t.id = {0} AND msg.id = {0} ORDER BY 1 LIMIT 3",
+        "SELECT * FROM t WHERE id = {} AND EXISTS (SELECT 1 FROM msg WHERE msg.id = t.id)",
+        "SELECT * FROM t WHERE id = {0} AND a = (SELECT MAX(a) FROM msg WHERE id = {0})",
+        "SELECT * FROM t WHERE id = {0} UNION SELECT * FROM msg WHERE id = {0} ORDER BY 1",
+        "WITH w AS (SELECT a FROM t WHERE id = {} LIMIT 1) SELECT * FROM w, ref",
+        "UPDATE t JOIN msg ON t.id = msg.id SET t.a = msg.a WHERE msg.id = {}",
+        "DELETE t FROM t JOIN msg ON t.id = msg.id WHERE t.id = {}",
+        "DELETE FROM t WHERE id = {0} AND a IN (SELECT a FROM msg WHERE id = {0})",
+        "INSERT INTO t (id, a) SELECT id, a FROM msg WHERE id = {}",
+        "INSERT INTO t (id, a) SELECT {}, a FROM ref GROUP BY a",
+        "REPLACE INTO t (a, id) SELECT 1, msg.id FROM msg JOIN t ON t.id = msg.id WHERE t.id = {}",
+    ],
+)
+def test_tables_that_one_value_ties_are_answered_by_its_shard(sql):
+    assert route(sql.format(5)) == OneShard(LOW_SHARD)
+    assert route(sql.format(HIGH)) == OneShard(HIGH_SHARD)
+
+
+def test_no_row_at_all_is_told_by_any_shard():
+    assert route("SELECT * FROM t JOIN msg ON t.id = msg.id WHERE t.id = NULL") == OneShard(
+        LOW_SHARD
+    )
+
+
+def test_a_pinned_table_takes_part_where_it_is():
+    sql = "SELECT * FROM t, pin_high WHERE t.id = {}"
+    assert route(sql.format(HIGH)) == OneShard(HIGH_SHARD)
+    with pytest.raises(Unsupported):
+        route(sql.format(5))
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT t.a FROM t JOIN msg ON t.id = msg.id",
+        "SELECT t.a FROM t LEFT JOIN msg ON t.id = msg.id",
+        "SELECT t.a FROM ref JOIN t ON ref.a = t.a",
+        "SELECT t.a FROM ref RIGHT JOIN t ON ref.a = t.a",
+        "SELECT a FROM t WHERE id IN (SELECT msg.id FROM msg)",
+        "SELECT a FROM t WHERE a IN (SELECT a FROM ref) OR a = (SELECT 1)",
+        "SELECT a, (SELECT COUNT(*) FROM msg WHERE msg.id = t.id) FROM t",
+    ],
+)
+def test_a_join_whose_rows_are_each_on_one_shard_scatters(sql):
+    assert route(sql) == Concatenate(BOTH)
+
+
+def test_several_values_narrow_a_scattered_join():
+    sql = "SELECT t.a FROM t JOIN msg ON t.id = msg.id WHERE msg.id IN (1, {})"
+    assert route(sql.format(2)) == OneShard(LOW_SHARD)
+    assert route(sql.format(HIGH)) == Concatenate(BOTH)
+
+
+def test_a_scattered_join_is_merged_as_one_table_is():
+    found = route("SELECT t.a, msg.a FROM t JOIN msg ON t.id = msg.id ORDER BY t.a LIMIT 3")
+    assert isinstance(found, Merge)
+    assert [table.name for table in found.select.joined] == ["t", "msg"]
+
+
+def test_rows_that_stay_on_their_shard_are_inserted_everywhere():
+    parts = tuple((shard, None) for shard in BOTH)
+    assert route("INSERT INTO t (id, a) SELECT msg.id, msg.a FROM msg") == WriteParts(parts)
+
+
+@pytest.mark.parametrize(
+    ("sql", "sentence"),
+    [
+        ("SELECT * FROM t JOIN msg ON t.a = msg.a", "a join of tables that no vindex column"),
+        ("SELECT * FROM t JOIN named ON t.id = named.name", "a join of tables that no"),
+        ("SELECT * FROM named a JOIN named b ON a.name = b.name", "a join of tables that no"),
+        ("SELECT * FROM ref LEFT JOIN t ON ref.a = t.id", "a join of tables that no vindex"),
+        ("SELECT * FROM t WHERE a IN (SELECT a FROM msg)", "a subquery of tables that no"),
+        (f"SELECT * FROM t, msg WHERE t.id = 1 AND msg.id = {HIGH}", "a join of tables"),
+        ("SELECT id FROM t UNION SELECT id FROM msg", "UNION, INTERSECT or EXCEPT over"),
+        ("WITH w AS (SELECT id FROM t) SELECT * FROM w, ref", "WITH over several shards"),
+        (
+            "SELECT a FROM t WHERE id IN (SELECT id FROM ref LIMIT 2)",
+            "a subquery of tables that no vindex column ties to one shard",
+        ),
+        ("UPDATE t JOIN msg ON t.id = msg.id SET t.a = 1", "a join of tables that no vindex"),
+        (
+            "UPDATE t JOIN msg USING (id) SET t.id = 2 WHERE id = 1",
+            "changing the vindex column",
+        ),
+        ("DELETE t, ref FROM t JOIN ref ON t.a = ref.a WHERE t.id = 1", "writing reference"),
+        ("INSERT INTO t (id) SELECT a FROM msg", "INSERT … SELECT whose rows may belong"),
+        ("INSERT INTO t (a) SELECT a FROM msg", "Field 'id' doesn't have a default value"),
+        ("INSERT INTO t (id) SELECT * FROM msg", "whose vindex column is not among the items"),
+        ("INSERT INTO t (id, a) SELECT id, a FROM msg LIMIT 5", "with LIMIT over several"),
+        ("INSERT INTO pin (a) SELECT a FROM t", "from sharded tables into 'pin'"),
+        ("SELECT * FROM (t, msg) WHERE t.id = 1 AND msg.id = 1", "this form of SELECT"),
+        (
+            "SELECT * FROM t JOIN nowhere ON t.id = nowhere.id",
+            "'nowhere' is not in the vschema",
+        ),
+    ],
+)
+def test_what_needs_rows_of_other_shards_is_refused(sql, sentence):
+    with pytest.raises(Exception, match=sentence):
+        route(sql)
+
+
+def test_a_row_without_a_usable_value_is_not_inserted():
+    with pytest.raises(BadVindexValue):
+        route("INSERT INTO t (id) SELECT NULL FROM ref")

@@ -1,0 +1,59 @@
+import pytest
+
+from proxy.routing.routes import Concatenate, Merge
+from proxy.routing.scattered import scattered_select
+from proxy.routing.tables import Tables
+from sqlparse_ext.errors import Unsupported
+from sqlparse_ext.statements import TableRef
+from tests.proxy.keyspaces import SHARDED
+from tests.sqlparse_ext.facts import shape
+
+
+TABLES = Tables(SHARDED, SHARDED.shards)
+T, REF, MSG = TableRef(None, "t"), TableRef(None, "ref"), TableRef(None, "msg", "m")
+
+
+def scattered(sql, *main, certain=None):
+    tables = main or (T,)
+    return scattered_select(TABLES, shape(sql), SHARDED.shards, tables, certain or tables)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT id FROM t WHERE a > 1",
+        "SELECT id FROM t WHERE a > (SELECT COUNT(*) FROM ref ORDER BY 1 LIMIT 1)",
+    ],
+)
+def test_rows_that_need_no_order_follow_one_another(sql):
+    assert scattered(sql) == Concatenate(SHARDED.shards)
+
+
+@pytest.mark.parametrize(
+    ("sql", "certain", "in_groups"),
+    [
+        ("SELECT t.id, m.a FROM t JOIN msg m ON t.id = m.id ORDER BY t.id", (T, MSG), False),
+        ("SELECT t.id FROM t JOIN msg m ON t.id = m.id GROUP BY t.id", (T, MSG), False),
+        ("SELECT t.id FROM t RIGHT JOIN msg m ON t.id = m.id GROUP BY t.id", (MSG,), True),
+        ("SELECT id, COUNT(*) FROM t JOIN msg m ON t.id = m.id GROUP BY id", (T, MSG), True),
+    ],
+)
+def test_groups_of_a_join_are_whole_where_they_are_of_a_column_that_is_never_null(
+    sql, certain, in_groups
+):
+    found = scattered(sql, T, MSG, certain=certain)
+    assert isinstance(found, Merge)
+    assert found.in_groups is in_groups
+
+
+@pytest.mark.parametrize(
+    ("sql", "sentence"),
+    [
+        ("SELECT a FROM t ORDER BY (SELECT 1)", "ORDER BY over several shards"),
+        ("SELECT ROW_NUMBER() OVER () FROM t", "a window function over several shards"),
+        ("SELECT a FROM t LIMIT 1 FOR UPDATE", "a locking read with LIMIT or groups"),
+    ],
+)
+def test_what_cannot_be_put_together_is_refused(sql, sentence):
+    with pytest.raises(Unsupported, match=sentence):
+        scattered(sql)
