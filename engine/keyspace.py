@@ -84,11 +84,15 @@ class Shard:
 
 @dataclass(frozen=True, slots=True)
 class Keyspace:
-    """One logical database. shards stand in the order of their ranges."""
+    """One logical database. shards stand in the order of their ranges.
+
+    vschema_fault: why a newer vschema than this one could not be used, empty while there is none.
+    """
 
     name: str
     shards: tuple[Shard, ...]
     vschema: VSchema | None = None
+    vschema_fault: str = ""
 
     @property
     def sharded(self) -> bool:

@@ -20,15 +20,15 @@ from typing import TYPE_CHECKING, Any, Self
 import structlog
 
 from engine.clock import SystemClock
-from engine.keyspace import Keyspace, Shard
 from engine.registry import Registry
-from engine.vschema import parse_vschema
 from proxy import net, process
 from proxy.backends.charsets import Charsets
 from proxy.backends.shard import ShardRuntime
 from proxy.backends.store import ShardStore
 from proxy.config.file import Role, Secret, TransactionMode, User
+from proxy.config.keyspaces import make_keyspace
 from proxy.errors import ServerShutdown
+from proxy.reload import VschemaFiles
 from proxy.rsa import ServerKey
 from proxy.sessions.catalog import Catalog
 from proxy.sessions.services import Peer, Services
@@ -44,7 +44,7 @@ from sqlparse_ext.errors import StreamfromError
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
-    from proxy.config.file import Config, KeyspaceConfig
+    from proxy.config.file import Config
     from proxy.net import Link
 
 
@@ -56,9 +56,12 @@ FALLBACK_VERSION = "8.0.36"
 
 
 class Application:
-    """One running proxy. Use it as an async context manager."""
+    """One running proxy. Use it as an async context manager.
 
-    def __init__(self, config: Config) -> None:
+    hangup: when it is set, the vschema files are read again.
+    """
+
+    def __init__(self, config: Config, hangup: asyncio.Event | None = None) -> None:
         self._config = config
         self._servers: list[asyncio.Server] = []
         self._background: set[asyncio.Task[None]] = set()
@@ -76,10 +79,10 @@ class Application:
             for keyspace in config.keyspaces
             for shard in keyspace.shards
         }
-        self._keyspaces = [make_keyspace(keyspace) for keyspace in config.keyspaces]
+        keyspaces = [make_keyspace(keyspace) for keyspace in config.keyspaces]
         clock = SystemClock()
         self._registry = Registry(
-            self._keyspaces,
+            keyspaces,
             ShardStore(self._shards, clock),
             clock=clock,
             reload_interval_s=config.server.schema_reload_s,
@@ -106,6 +109,10 @@ class Application:
         if not users:
             users = {"root": User("root", Secret(""), None, Role.READWRITE, None)}
         tls = _tls_context(config)
+        catalog = Catalog(keyspaces, self._shards, self._registry)
+        self._vschema_files = VschemaFiles(
+            config.keyspaces, hangup or asyncio.Event(), catalog.replace
+        )
         self._services = Services(
             config=config.server,
             users=users,
@@ -119,7 +126,7 @@ class Application:
             ),
             tls=tls,
             server_version=self._server_version,
-            catalog=Catalog(self._keyspaces, self._shards, self._registry),
+            catalog=catalog,
             registry=self._registry,
             cache=StatementCache(),
             clock=clock,
@@ -163,6 +170,7 @@ class Application:
             self._servers.append(
                 await net.listen_unix(self._accept, server.unix_socket, backlog=BACKLOG)
             )
+        self._vschema_files.start()
         log.info("listening", host=server.host, port=self.port, socket=server.unix_socket)
 
     async def stop(self) -> None:
@@ -170,6 +178,7 @@ class Application:
         if self._stopped:
             return
         self._stopped = True
+        self._vschema_files.stop()
         for server in self._servers:
             server.close()
         if self._config.server.unix_socket:
@@ -237,15 +246,6 @@ class Application:
         return hashlib.sha256(der).digest()
 
 
-def make_keyspace(config: KeyspaceConfig) -> Keyspace:
-    """Return the engine's keyspace for a checked configuration."""
-    shards = tuple(Shard.named(shard.name) for shard in config.shards)
-    vschema = None
-    if config.vschema_text is not None:
-        vschema = parse_vschema(config.vschema_text, config.name)
-    return Keyspace(config.name, shards, vschema)
-
-
 def greeting_version(version: str) -> str:
     """Return how a server of *version* greets.
 
@@ -283,8 +283,8 @@ def _first_certificate(pem: str) -> str:
     return pem[pem.index("-----BEGIN CERTIFICATE-----") : pem.index(end) + len(end)]
 
 
-async def run(config: Config, stop: asyncio.Event) -> None:
-    """Run a proxy until *stop* is set."""
-    async with Application(config):
+async def run(config: Config, stop: asyncio.Event, hangup: asyncio.Event) -> None:
+    """Run a proxy until *stop* is set; *hangup* has it read its vschema files again."""
+    async with Application(config, hangup):
         process.prepare(config)
         await stop.wait()

@@ -13,10 +13,10 @@ from engine.clock import SystemClock
 from engine.comment import is_message_table
 from engine.errors import EngineError, StoreError
 from engine.message_table import MessageTable, load
-from proxy.app import make_keyspace
 from proxy.backends.shard import ShardRuntime
 from proxy.backends.store import ShardStore
 from proxy.config.file import TransactionMode
+from proxy.config.keyspaces import make_keyspace
 from proxy.errors import BackendError, BackendUnavailable
 from proxy.twophase.decisions import CREATE, TABLE, read_own_id
 from sqlparse_ext.identifiers import quote_identifier
@@ -84,6 +84,12 @@ async def _check_keyspace(
     except EngineError as error:
         report.fault(config.name, f"vschema: {error}")
         return
+    if keyspace.vschema is not None and config.vschema_path is not None:
+        tables = _count(len(keyspace.vschema.tables), "table") or "no tables"
+        report.ok(
+            config.name,
+            f"vschema {config.vschema_path}: {tables}; read again when it changes, or on SIGHUP",
+        )
     for shard_config in config.shards:
         shard = ShardRuntime(
             config.name, shard_config, pool_timeout_s=10, on_change=lambda _: None

@@ -81,12 +81,16 @@ def _load(path: Path) -> Config:
 
 
 async def _serve(config: Config) -> int:
-    stop = asyncio.Event()
+    stop, hangup = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number, event in (
+        (signal.SIGINT, stop),
+        (signal.SIGTERM, stop),
+        (signal.SIGHUP, hangup),
+    ):
         with suppress(NotImplementedError):
-            loop.add_signal_handler(number, stop.set)
-    await run(config, stop)
+            loop.add_signal_handler(number, event.set)
+    await run(config, stop, hangup)
     return 0
 
 

@@ -51,7 +51,10 @@ def show_vschema(
     if shape.words == _KEYSPACES:
         return _answer(
             ("Keyspace", "Sharded", "Foreign Key", "Comment"),
-            [(k.name, str(k.sharded).lower(), _foreign_key_mode(k), "") for k in ordered],
+            [
+                (k.name, str(k.sharded).lower(), _foreign_key_mode(k), k.vschema_fault)
+                for k in ordered
+            ],
         )
     if shape.tables:
         return _vindexes_on(shape.tables[0], ordered, selected)

@@ -4,11 +4,12 @@ A keyspace that comes out of here is whole: its shards own every keyspace id exa
 has a database of its own, and its vschema can be parsed.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Final
 
 from engine.errors import KeyspaceError, VindexError, VschemaError
-from engine.keyspace import Shard, check_partition
+from engine.keyspace import Keyspace, Shard, check_partition
 from engine.vschema import parse_vschema
 from proxy.config.dsn import FORM, Dsn, parse
 from proxy.config.values import REQUIRED, ConfigError, Table, reason, shown
@@ -37,11 +38,37 @@ class KeyspaceConfig:
     """One keyspace; its shards stand in the order of their key ranges.
 
     vschema_text: the JSON's text, which `engine.vschema` could read; None is unsharded.
+    vschema_path: the file that it came from, absolute.
     """
 
     name: str
     vschema_text: str | None
     shards: tuple[ShardConfig, ...]
+    vschema_path: Path | None = None
+
+
+def make_keyspace(config: KeyspaceConfig) -> Keyspace:
+    """Return the engine's keyspace for a checked configuration."""
+    shards = tuple(Shard.named(shard.name) for shard in config.shards)
+    vschema = None
+    if config.vschema_text is not None:
+        vschema = parse_vschema(config.vschema_text, config.name)
+    return Keyspace(config.name, shards, vschema)
+
+
+def reread_vschema(config: KeyspaceConfig) -> KeyspaceConfig:
+    """Return *config* with what its vschema's file says now; raises ConfigError as at the start."""
+    path = config.vschema_path
+    if path is None:
+        return config
+    key = f"keyspaces.{config.name}.vschema"
+    text = _read(path, key)
+    is_sharded = _is_sharded(text, config.name, key)
+    if len(config.shards) > 1 and not is_sharded:
+        raise ConfigError(
+            key, f"expected a sharded vschema for {len(config.shards)} shards, got another"
+        )
+    return replace(config, vschema_text=text)
 
 
 def keyspaces_from(table: Table) -> tuple[KeyspaceConfig, ...]:
@@ -59,7 +86,8 @@ def _keyspace(name: str, table: Table) -> KeyspaceConfig:
         )
     if name.lower() in SYSTEM_SCHEMAS:
         raise ConfigError(table.path, "expected a name that is not one of the server's schemas")
-    vschema_text = _vschema_text(table)
+    vschema_path = _vschema_path(table)
+    vschema_text = None if vschema_path is None else _read(vschema_path, table.key("vschema"))
     shards: list[ShardConfig] = []
     for inner in table.tables("shards"):
         shard = _shard(inner, keyspace=name)
@@ -71,16 +99,19 @@ def _keyspace(name: str, table: Table) -> KeyspaceConfig:
     is_sharded = vschema_text is not None and _is_sharded(
         vschema_text, name, table.key("vschema")
     )
-    return KeyspaceConfig(
-        name, vschema_text, _in_order(table.key("shards"), shards, is_sharded=is_sharded)
+    ordered = _in_order(table.key("shards"), shards, is_sharded=is_sharded)
+    return KeyspaceConfig(name, vschema_text, ordered, vschema_path)
+
+
+def _vschema_path(table: Table) -> Path | None:
+    if "vschema" not in table:
+        return None
+    return table.around.readable_file(
+        table.name("vschema", expected="a path"), table.key("vschema")
     )
 
 
-def _vschema_text(table: Table) -> str | None:
-    if "vschema" not in table:
-        return None
-    key = table.key("vschema")
-    path = table.around.readable_file(table.name("vschema", expected="a path"), key)
+def _read(path: Path, key: str) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError:

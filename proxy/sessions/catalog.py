@@ -54,6 +54,7 @@ class View:
     """
 
     __slots__ = (
+        "_columns_of",
         "_runtimes",
         "direct",
         "generation",
@@ -73,7 +74,6 @@ class View:
         registry: Registry,
     ) -> None:
         self.name = name
-        self.keyspace = keyspace
         self.shards = shards
         self.is_narrowed = len(shards) < len(keyspace.shards)
         self._runtimes = {shard: runtimes[shard.name] for shard in shards}
@@ -84,8 +84,18 @@ class View:
                 return None
             return tuple(column.lower() for column in found.columns)
 
-        self.planner = Planner(keyspace, shards, columns_of)
+        self._columns_of = columns_of
         self.direct: dict[Shape, Direct | None] = {}
+        self.replan(keyspace)
+
+    def replan(self, keyspace: Keyspace) -> None:
+        """Route by what *keyspace* says from the next statement on.
+
+        Its shards are those that it had; what runs keeps the route it was given.
+        """
+        self.keyspace = keyspace
+        self.planner = Planner(keyspace, self.shards, self._columns_of)
+        self.direct.clear()
         self.generation = -1
 
     @property
@@ -134,6 +144,13 @@ class Catalog:
             for name in sorted(self._keyspaces)
             if allowed is None or name in allowed
         ]
+
+    def replace(self, keyspace: Keyspace) -> None:
+        """Put *keyspace*, with another vschema, into force for all sessions at once."""
+        self._keyspaces[keyspace.name] = keyspace
+        for (name, _), view in self._views.items():
+            if name == keyspace.name:
+                view.replan(keyspace)
 
     def view(self, text: str) -> View:
         """Return what a target text means.

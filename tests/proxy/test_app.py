@@ -4,16 +4,15 @@ from dataclasses import replace
 import pytest
 import structlog
 
-from proxy.app import FALLBACK_VERSION, Application, greeting_version, make_keyspace, run
+from proxy.app import FALLBACK_VERSION, Application, greeting_version, run
 from proxy.backends.backend import Backend
 from proxy.config.dsn import Dsn, SslMode
-from proxy.config.file import KeyspaceConfig, Role, Secret, Tls, User
+from proxy.config.file import Role, Secret, Tls, User
 from proxy.errors import BackendError, BackendUnavailable
 from tests.proxy.certificates import write_certificate
 from tests.proxy.fake_client import Client
 from tests.proxy.fake_server import MARIADB, FakeServer, Silence, until
-from tests.proxy.house import add_message_table, config_of, running_proxy, shard_config
-from tests.proxy.keyspaces import VSCHEMA
+from tests.proxy.house import add_message_table, config_of, running_proxy
 from tests.proxy.wire.accounts import CRYPT, NATIVE, PASSWORD
 
 
@@ -34,17 +33,6 @@ def test_a_greeting_is_what_clients_of_the_family_look_for(version, greeting):
     assert greeting_version(version) == greeting
 
 
-def test_a_keyspace_is_made_of_its_configuration():
-    server = FakeServer()
-    halves = shard_config(server, "-80"), shard_config(server, "80-")
-    sharded = make_keyspace(KeyspaceConfig("commerce", VSCHEMA, halves))
-    assert [shard.name for shard in sharded.shards] == ["-80", "80-"]
-    assert sharded.sharded
-    plain = make_keyspace(KeyspaceConfig("plain", None, (shard_config(server, "0"),)))
-    assert plain.shards[0].key_range is None
-    assert not plain.sharded
-
-
 # --- life ------------------------------------------------------------------------------
 
 
@@ -52,7 +40,7 @@ async def test_a_proxy_starts_serves_and_stops(server):
     stop = asyncio.Event()
     config = config_of(server)
     with structlog.testing.capture_logs() as logs:
-        running = asyncio.ensure_future(run(config, stop))
+        running = asyncio.ensure_future(run(config, stop, asyncio.Event()))
         await until(lambda: any(line["event"] == "listening" for line in logs))
         port = next(line["port"] for line in logs if line["event"] == "listening")
         client = await Client.connect(port, database="plain")

@@ -97,7 +97,7 @@ def test_a_fault_that_check_finds_is_the_exit_code_and_the_report_says_it(
 def test_serve_runs_until_it_is_told_to_stop(config, monkeypatch, unconfigured, number):
     told = []
 
-    async def run(configuration, stop):
+    async def run(configuration, stop, hangup):
         told.append([keyspace.name for keyspace in configuration.keyspaces])
         os.kill(os.getpid(), number)
         await stop.wait()
@@ -108,8 +108,18 @@ def test_serve_runs_until_it_is_told_to_stop(config, monkeypatch, unconfigured, 
     assert unconfigured == [{"verbose": True, "quiet": False}]
 
 
+def test_a_hangup_asks_for_the_vschemas_and_ends_nothing(config, monkeypatch, unconfigured):
+    async def run(configuration, stop, hangup):
+        os.kill(os.getpid(), signal.SIGHUP)
+        await hangup.wait()
+        assert not stop.is_set()
+
+    monkeypatch.setattr(cli, "run", run)
+    assert main(["serve", "--config", config]) == 0
+
+
 def test_a_proxy_that_cannot_listen_says_why(config, monkeypatch, capsys):
-    async def run(configuration, stop):
+    async def run(configuration, stop, hangup):
         raise OSError("[Errno 98] address already in use")
 
     monkeypatch.setattr(cli, "run", run)

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from proxy.answers.show_vschema import is_show_vschema, show_vschema
@@ -44,6 +46,12 @@ def test_keyspaces():
         ["Keyspace", "Sharded", "Foreign Key", "Comment"],
         [("commerce", "true", "unmanaged", ""), ("plain", "false", "unmanaged", "")],
     )
+
+
+def test_the_comment_of_a_keyspace_tells_why_its_newer_vschema_is_not_in_force():
+    faulty = replace(PLAIN, vschema_fault="it is no JSON")
+    _, rows = show_vschema(shape("SHOW VSCHEMA KEYSPACES"), [faulty], None)
+    assert rows == [(b"plain", b"false", b"unmanaged", b"it is no JSON")]
 
 
 VINDEX_COLUMNS = ["Columns", "Name", "Type", "Params", "Owner"]

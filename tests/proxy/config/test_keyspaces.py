@@ -3,6 +3,7 @@
 import pytest
 
 from proxy.config.file import Config, ConfigError, load
+from proxy.config.keyspaces import make_keyspace, reread_vschema
 
 
 UNSHARDED = """
@@ -172,3 +173,49 @@ def test_a_fault_names_its_key_and_what_was_expected_but_no_secret(read, text, e
         read(text)
     assert expected in str(caught.value)
     assert "hunter2" not in str(caught.value)
+
+
+# --- what becomes of them ------------------------------------------------------------------
+
+
+def test_a_keyspace_is_made_of_its_configuration(read):
+    sharded = make_keyspace(read(SHARDED).keyspaces[0])
+    assert [shard.name for shard in sharded.shards] == ["-80", "80-"]
+    assert sharded.sharded
+    plain = make_keyspace(read(UNSHARDED).keyspaces[0])
+    assert plain.shards[0].key_range is None
+    assert not plain.sharded
+
+
+def test_a_vschema_is_read_again_from_where_it_came(read, tmp_path):
+    (keyspace,) = read(SHARDED).keyspaces
+    (tmp_path / "vschema.json").write_text(
+        '{"sharded": true, "tables": {"r": {"type": "reference"}}}'
+    )
+    again = reread_vschema(keyspace)
+    vschema = make_keyspace(again).vschema
+    assert vschema is not None
+    assert list(vschema.tables) == ["r"]
+    assert again.shards is keyspace.shards
+    (plain,) = read(UNSHARDED).keyspaces
+    assert reread_vschema(plain) is plain
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b'{"sharded": tru', "is no JSON"),
+        (b'{"\xe9": 1}', "expected UTF-8 in "),
+        (b"{}", "expected a sharded vschema for 2 shards, got another"),
+        (None, "cannot read "),
+    ],
+)
+def test_what_is_wrong_with_a_new_vschema_is_told_with_the_key(
+    read, tmp_path, content, problem
+):
+    (keyspace,) = read(SHARDED).keyspaces
+    path = tmp_path / "vschema.json"
+    path.unlink() if content is None else path.write_bytes(content)
+    with pytest.raises(ConfigError, match=problem) as caught:
+        reread_vschema(keyspace)
+    assert caught.value.key == "keyspaces.commerce.vschema"

@@ -1,3 +1,5 @@
+import json
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -5,11 +7,20 @@ import pytest
 from engine.errors import KeyspaceError, TargetError
 from engine.message_table import load
 from engine.testing import raw_table
+from engine.vschema import parse_vschema
 from proxy.errors import NoDatabaseSelected, UnknownDatabase
 from proxy.routing.routes import OneShard, Plan
 from proxy.sessions.catalog import Catalog, Direct
 from sqlparse_ext.errors import Unsupported
-from tests.proxy.keyspaces import HIGH, HIGH_SHARD, LOW_SHARD, PLAIN, QUARTERS, SHARDED
+from tests.proxy.keyspaces import (
+    HIGH,
+    HIGH_SHARD,
+    LOW_SHARD,
+    PLAIN,
+    QUARTERS,
+    SHARDED,
+    VSCHEMA,
+)
 from tests.sqlparse_ext.facts import statement
 
 
@@ -105,3 +116,22 @@ def test_the_hot_path_knows_whether_messages_are_concerned():
     plan = Plan(OneShard(LOW_SHARD))
     direct = Direct(plan, touches_messages=True)
     assert (direct.plan, direct.touches_messages) == (plan, True)
+
+
+def test_a_new_vschema_is_in_force_for_every_view_of_its_keyspace():
+    known = catalog()
+    whole, half, other = known.view("commerce"), known.view("commerce:-80"), known.view("plain")
+    insert = statement(f"INSERT INTO t (id, name) VALUES ({HIGH}, 'a')")
+    before = whole.planner.plan(insert.shape).route(insert)
+    whole.direct[insert.shape] = None
+    vschema = json.loads(VSCHEMA)
+    vschema["tables"]["t"] = {"column_vindexes": [{"column": "name", "name": "md5"}]}
+    known.replace(replace(SHARDED, vschema=parse_vschema(json.dumps(vschema), "commerce")))
+    after = whole.planner.plan(insert.shape).route(insert)
+    assert (before, after) == (OneShard(HIGH_SHARD), OneShard(LOW_SHARD))
+    assert not whole.direct
+    assert whole.generation == -1
+    assert half.keyspace is whole.keyspace
+    assert other.keyspace is PLAIN
+    assert known.view("commerce") is whole
+    assert known.visible(None)[0] is whole.keyspace

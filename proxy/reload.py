@@ -1,0 +1,124 @@
+"""The vschema files of a running proxy: read again when one changes, and when somebody asks.
+
+A file is looked at every second, by its status; a signal or the like asks for all of them at
+once. A new vschema is in force for the next statement of every session. One that cannot be used
+changes nothing: the log and SHOW VSCHEMA KEYSPACES say why, and what was in force stays. Nothing
+else of the configuration is read again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+import structlog
+
+from proxy.config.keyspaces import make_keyspace, reread_vschema
+from proxy.config.values import ConfigError
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+    from engine.keyspace import Keyspace
+    from proxy.config.keyspaces import KeyspaceConfig
+
+
+log = structlog.get_logger()
+
+LOOK_EVERY_S: Final = 1.0
+
+_Status = tuple[int, int, int]
+
+
+class VschemaFiles:
+    """The files that the vschemas of *keyspaces* came from.
+
+    asked: set by whoever wants all of them read now.
+    apply: puts a keyspace with another vschema, or a fault of one, into force.
+    """
+
+    def __init__(
+        self,
+        keyspaces: Iterable[KeyspaceConfig],
+        asked: asyncio.Event,
+        apply: Callable[[Keyspace], None],
+        *,
+        look_every_s: float = LOOK_EVERY_S,
+    ) -> None:
+        self._files = [_File(k, k.vschema_path, apply) for k in keyspaces if k.vschema_path]
+        self._asked = asked
+        self._look_every_s = look_every_s
+        self._watching: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin to look."""
+        self._watching = asyncio.create_task(self._watch(), name="vschema files")
+
+    def stop(self) -> None:
+        """Look no more."""
+        if self._watching is not None:
+            self._watching.cancel()
+
+    async def _watch(self) -> None:
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._look_every_s):
+                    await self._asked.wait()
+            is_asked = self._asked.is_set()
+            self._asked.clear()
+            for file in self._files:
+                file.look(is_asked=is_asked)
+
+
+class _File:
+    def __init__(
+        self, config: KeyspaceConfig, path: Path, apply: Callable[[Keyspace], None]
+    ) -> None:
+        self._config = config
+        self._path = path
+        self._apply = apply
+        self._keyspace = make_keyspace(config)
+        # The file may have changed since the configuration was read, so the first look reads.
+        self._status: _Status | None = (0, 0, 0)
+        self._log = log.bind(keyspace=config.name, path=str(path))
+
+    def look(self, *, is_asked: bool) -> None:
+        """Read the file if it is another than before; even if it is not when *is_asked*."""
+        status = _status(self._path)
+        if status == self._status and not is_asked:
+            return
+        self._status = status
+        try:
+            config = reread_vschema(self._config)
+        except ConfigError as error:
+            self._refused(error.problem)
+            return
+        is_new = config.vschema_text != self._config.vschema_text
+        if is_new or self._keyspace.vschema_fault:
+            self._config = config
+            self._keyspace = make_keyspace(config)
+            self._apply(self._keyspace)
+        if is_new:
+            vschema = self._keyspace.vschema
+            tables = 0 if vschema is None else len(vschema.tables)
+            self._log.info("vschema reloaded", tables=tables)
+        elif is_asked:
+            self._log.info("vschema unchanged")
+
+    def _refused(self, reason: str) -> None:
+        self._log.warning("vschema not reloaded, the old one stays", reason=reason)
+        self._keyspace = replace(self._keyspace, vschema_fault=reason)
+        self._apply(self._keyspace)
+
+
+def _status(path: Path) -> _Status | None:
+    """Return what changes with the file's contents; None while it is not there."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino

@@ -1,0 +1,104 @@
+import asyncio
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import structlog
+
+from proxy.config.keyspaces import KeyspaceConfig
+from proxy.reload import VschemaFiles
+from tests.proxy.fake_server import FakeServer, until
+from tests.proxy.house import shard_config
+
+
+if TYPE_CHECKING:
+    from collections.abc import MutableMapping
+
+    from engine.keyspace import Keyspace
+
+
+EMPTY = '{"sharded": true}'
+ONE_TABLE = '{"sharded": true, "tables": {"r": {"type": "reference"}}}'
+
+
+class Watched:
+    """One keyspace with two shards, its file, and what was put into force."""
+
+    def __init__(self, path: Path) -> None:
+        path.write_text(EMPTY)
+        halves = tuple(shard_config(FakeServer(), name) for name in ("-80", "80-"))
+        self.path = path
+        self.asked = asyncio.Event()
+        self.applied: list[Keyspace] = []
+        self.logs: list[MutableMapping[str, Any]] = []
+        self.files = VschemaFiles(
+            [
+                KeyspaceConfig("commerce", EMPTY, halves, path),
+                KeyspaceConfig("plain", None, ()),
+            ],
+            self.asked,
+            self.applied.append,
+            look_every_s=0.01,
+        )
+
+    async def write(self, text: str, then) -> None:
+        """Replace the file, as an editor does, and wait until *then*."""
+        other = self.path.with_suffix(".new")
+        other.write_text(text)
+        os.replace(other, self.path)
+        await until(then)
+
+
+@pytest.fixture
+async def watched(tmp_path):
+    made = Watched(tmp_path / "vschema.json")
+    with structlog.testing.capture_logs() as logs:
+        made.logs = logs
+        made.files.start()
+        yield made
+        made.files.stop()
+
+
+async def test_a_file_that_changes_is_put_into_force(watched):
+    await watched.write(ONE_TABLE, lambda: watched.applied)
+    (keyspace,) = watched.applied
+    assert (keyspace.name, list(keyspace.vschema.tables)) == ("commerce", ["r"])
+    assert [shard.name for shard in keyspace.shards] == ["-80", "80-"]
+    (line,) = watched.logs
+    assert (line["event"], line["keyspace"], line["tables"]) == (
+        "vschema reloaded",
+        "commerce",
+        1,
+    )
+
+
+async def test_a_file_that_cannot_be_used_leaves_the_old_vschema_and_says_why(watched):
+    await watched.write("{", lambda: watched.applied)
+    (keyspace,) = watched.applied
+    assert keyspace.vschema.tables == {}
+    assert "is no JSON" in keyspace.vschema_fault
+    (line,) = watched.logs
+    assert line["event"] == "vschema not reloaded, the old one stays"
+    assert line["reason"] == keyspace.vschema_fault
+    await watched.write(EMPTY, lambda: len(watched.applied) == 2)
+    assert watched.applied[1].vschema_fault == ""
+    assert len(watched.logs) == 1
+
+
+async def test_a_file_that_went_away_is_said_once(watched):
+    watched.path.unlink()
+    await until(lambda: watched.applied)
+    for _ in range(3):
+        watched.logs.clear()
+        await asyncio.sleep(0.02)
+        assert not watched.logs
+    assert "cannot read" in watched.applied[0].vschema_fault
+
+
+async def test_who_asks_is_told_that_nothing_changed(watched):
+    watched.asked.set()
+    await until(lambda: watched.logs)
+    assert [line["event"] for line in watched.logs] == ["vschema unchanged"]
+    assert not watched.applied
+    assert not watched.asked.is_set()
