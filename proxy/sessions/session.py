@@ -34,7 +34,7 @@ from proxy.wire import commands
 from proxy.wire.auth import Authenticated
 from proxy.wire.commands import parse_command
 from proxy.wire.constants import PROXY_OFFER, Capability, Command
-from proxy.wire.handshake import Greeting
+from proxy.wire.handshake import Greeting, plugin_to_greet
 from proxy.wire.server_connection import (
     Closed,
     CommandReceived,
@@ -123,8 +123,13 @@ class Session:
             return
         services.sessions[self.connection_id] = self
         offer = PROXY_OFFER | (Capability.SSL if services.tls is not None else 0)
+        version = services.server_version()
         greeting = Greeting(
-            services.server_version(), self.connection_id, services.nonce(), offer
+            version,
+            self.connection_id,
+            services.nonce(),
+            offer,
+            plugin=plugin_to_greet(version),
         )
         self._wire = ServerConnection(
             greeting,

@@ -48,6 +48,15 @@ def name_from(raw: bytes) -> str:
     return raw.decode("utf-8", "replace")
 
 
+def plugin_to_greet(server_version: str) -> str:
+    """Return the plugin that clients of a server of this version expect it to greet with.
+
+    Before 5.5.16, which is what the 5.5.5- of MariaDB says to a MySQL client, Connector/J reads an
+    answer of caching_sha2_password one byte off and gives up a login that was right.
+    """
+    return NATIVE_PASSWORD if server_version.startswith("5.5.5-") else CACHING_SHA2
+
+
 @dataclass(frozen=True, slots=True)
 class Greeting:
     """The server's first packet (HandshakeV10).

@@ -17,6 +17,7 @@ from proxy.wire.handshake import (
     encode_login,
     encode_tls_request,
     is_tls_request,
+    plugin_to_greet,
 )
 from tests.proxy.wire.peers import encode_change_user
 
@@ -178,3 +179,9 @@ def test_noise_raises_nothing_but_wire_errors(payload, flags):
     ):
         with contextlib.suppress(WireError):
             read(payload)
+
+
+def test_the_greeting_names_what_a_server_of_that_version_would():
+    assert plugin_to_greet("5.5.5-10.11.6-MariaDB") == NATIVE_PASSWORD
+    assert plugin_to_greet("11.4.2-MariaDB") == CACHING_SHA2
+    assert plugin_to_greet("8.0.36") == CACHING_SHA2
