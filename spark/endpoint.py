@@ -7,6 +7,7 @@ its target (`keyspace:shard`), so that no answer depends on how the proxy merges
 import re
 from dataclasses import dataclass, field
 from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlsplit
 
@@ -40,6 +41,9 @@ class Endpoint:
     user: str
     keyspace: str
     password: str = field(default="", repr=False)
+    ssl_ca: str = (
+        ""  # the file that vouches for the proxy's certificate; empty: TLS is not asked for
+    )
 
     def connect(self, shard: str = "", cursor: Any = pymysql.cursors.Cursor) -> Any:
         """Return an autocommitting connection to the keyspace, or to one *shard* of it.
@@ -56,10 +60,11 @@ class Endpoint:
                 database=f"{self.keyspace}:{shard}" if shard else self.keyspace,
                 charset="utf8mb4",
                 autocommit=True,
+                ssl={"ca": self.ssl_ca} if self.ssl_ca else None,
                 cursorclass=cursor,
                 conv=pymysql.converters.encoders,  # values come as the server sent them
             )
-        except pymysql.err.MySQLError as error:
+        except (pymysql.err.MySQLError, OSError) as error:
             raise JobError(
                 f"the proxy at {self.host}:{self.port} refused {self.user!r} for keyspace"
                 f" {self.keyspace!r}: {error}; check --proxy and --password-env"
@@ -67,14 +72,16 @@ class Endpoint:
 
 
 def parse_endpoint(url: str, password: str = "") -> Endpoint:
-    """Read `mysql://user@host:port/keyspace`.
+    """Read `mysql://user@host:port/keyspace`, where `?ssl_ca=FILE` asks for TLS.
 
     Raises:
         RequestError: it is anything else; a password in it is refused too, since processes show it.
     """
     wanted = "--proxy takes mysql://user@host:port/keyspace"
     if url.startswith("jdbc:"):
-        raise RequestError(f"{wanted}, without jdbc: and never mariadb:")
+        raise RequestError(
+            f"{wanted}, without jdbc:, and never jdbc:mariadb:, by which Spark's filters find nothing"
+        )
     parts = urlsplit(url)
     try:
         port = parts.port or 15306
@@ -87,9 +94,15 @@ def parse_endpoint(url: str, password: str = "") -> Endpoint:
         )
     if parts.scheme != "mysql" or not parts.hostname or not parts.username or not keyspace:
         raise RequestError(wanted)
-    if "/" in keyspace or ":" in keyspace or parts.query:
+    if "/" in keyspace or ":" in keyspace:
         raise RequestError(f"{wanted}, without a shard or more: a job reads all shards")
-    return Endpoint(parts.hostname, port, unquote(parts.username), keyspace, password)
+    name, _, ssl_ca = parts.query.partition("=")
+    if parts.query and (name != "ssl_ca" or not Path(unquote(ssl_ca)).is_file()):
+        raise RequestError(
+            f"{wanted}, and nothing after it but ?ssl_ca= with a file that is there"
+        )
+    user = unquote(parts.username)
+    return Endpoint(parts.hostname, port, user, keyspace, password, unquote(ssl_ca))
 
 
 @dataclass(frozen=True, slots=True)

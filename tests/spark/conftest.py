@@ -3,8 +3,18 @@
 import os
 import shutil
 import sys
+from pathlib import Path
 
 import pytest
+
+
+MARIADB_JAR = Path("/usr/share/java/mariadb-java-client.jar")
+
+
+def connector_j() -> Path | None:
+    """Return the newest MySQL Connector/J that Maven has brought to this machine."""
+    repository = Path.home() / ".m2" / "repository" / "com" / "mysql" / "mysql-connector-j"
+    return max(repository.glob("*/mysql-connector-j-*.jar"), default=None)
 
 
 @pytest.fixture(scope="session")
@@ -16,6 +26,7 @@ def spark():
     # Its workers must be this Python, and find the package as the tests do.
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
+    jars = (MARIADB_JAR, connector_j())
     session = (
         SparkSession.builder.master("local[2]")
         .appName("streamfrom tests")
@@ -23,6 +34,8 @@ def spark():
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
+        .config("spark.jars", ",".join(str(jar) for jar in jars if jar and jar.is_file()))
+        .config("spark.driver.extraJavaOptions", "-Duser.timezone=UTC")
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("ERROR")

@@ -1,0 +1,234 @@
+"""Tables by JDBC through the proxy: each statement that Spark sends is served, each type arrives."""
+
+import datetime as dt
+import re
+from decimal import Decimal
+
+import pytest
+
+from tests.fixtures.fix_proxy import keyspace_toml
+from tests.fixtures.fix_streams import rows, run
+from tests.proxy.certificates import write_certificate
+from tests.spark.conftest import MARIADB_JAR, connector_j
+from tests.spark.recorder import Recorder
+
+
+pytest.importorskip("pyspark")
+
+from pyspark.sql import functions as F
+
+from spark import jdbc
+from spark.endpoint import Endpoint
+from spark.errors import RequestError
+
+
+NOBODY = Endpoint("127.0.0.1", 1, "root", "commerce")
+TABLE = (
+    "CREATE TABLE my_message (id BIGINT NOT NULL PRIMARY KEY, big BIGINT UNSIGNED, whole INT UNSIGNED,"
+    " flag BOOLEAN, bits BIT(12), body JSON, amount DECIMAL(20,4), raw VARBINARY(20), day DATE,"
+    " at DATETIME(6), seen TIMESTAMP(6) NULL, clock TIME(3), year YEAR, text VARCHAR(40))"
+)
+ROWS = 40
+
+
+def values(ident):
+    return (
+        f"({ident}, 18446744073709551615, 4294967295, {ident % 2}, b'101010101010', '{{\"a\": 1}}',"
+        f" 12.3456, x'00ff27', '2024-02-29', '2024-02-29 12:34:56.123456',"
+        f" '2024-07-01 00:00:01.5', '-12:00:01.5', 2024, 'it''s {ident} 100%')"
+    )
+
+
+def test_a_jar_that_is_missing_is_named_with_its_cure(tmp_path):
+    with pytest.raises(RequestError, match=r"absent\.jar: apt-get install libmariadb-java"):
+        jdbc.driver_settings(tmp_path / "absent.jar")
+
+
+def test_a_jar_that_is_there_comes_with_a_jvm_in_utc(tmp_path):
+    jar = tmp_path / "driver.jar"
+    jar.touch()
+    assert jdbc.driver_settings(jar) == {
+        "spark.jars": str(jar),
+        "spark.driver.extraJavaOptions": "-Duser.timezone=UTC",
+        "spark.executor.extraJavaOptions": "-Duser.timezone=UTC",
+    }
+
+
+def test_the_url_has_a_dialect_and_a_shard_and_no_password():
+    endpoint = Endpoint("db", 3306, "app", "commerce", "secret")
+    chosen = jdbc.options(endpoint, "-80", parameters={"fetchsize": "5"})
+    assert chosen["url"] == "jdbc:mysql://db:3306/commerce:-80"
+    assert (chosen["fetchsize"], chosen["rewriteBatchedStatements"]) == ("5", "true")
+
+
+def test_tls_is_verified_or_refused():
+    endpoint = Endpoint("db", 3306, "app", "commerce", ssl_ca="/etc/ca.pem")
+    assert jdbc.options(endpoint)["serverSslCert"] == "/etc/ca.pem"
+    with pytest.raises(RequestError, match="trustCertificateKeyStoreUrl"):
+        jdbc.options(endpoint, driver=jdbc.CONNECTOR_J)
+
+
+@pytest.mark.spark
+def test_a_driver_that_spark_has_not_is_named_with_its_cure(spark):
+    absent = jdbc.Driver("org.absent.Driver", "apt-get install libabsent-java", 100)
+    with pytest.raises(RequestError, match=r"org\.absent\.Driver: apt-get install libabsent"):
+        jdbc.load(spark, {**jdbc.options(NOBODY, driver=absent), "dbtable": "t"}, absent)
+
+
+@pytest.fixture(params=["mariadb", "connector_j"])
+def driver(request):
+    if request.param == "mariadb":
+        if not MARIADB_JAR.is_file():
+            pytest.skip("no MariaDB driver: apt-get install libmariadb-java")
+        return jdbc.MARIADB
+    if connector_j() is None:
+        pytest.skip(
+            "no Connector/J: mvn dependency:get -Dartifact=com.mysql:mysql-connector-j:9.4.0"
+        )
+    return jdbc.CONNECTOR_J
+
+
+@pytest.fixture
+def recorder(sharded_proxy):
+    connection = sharded_proxy.connect(database="commerce", autocommit=True)
+    run(connection, TABLE)
+    run(
+        connection,
+        "INSERT INTO my_message (id, big, whole, flag, bits, body, amount, raw, day, at, seen, clock,"
+        " year, text) VALUES " + ", ".join(map(values, range(1, ROWS + 1))),
+    )
+    recorder = Recorder(sharded_proxy.port)
+    yield recorder
+    recorder.close()
+
+
+def by_spark(recorder):
+    """Return what Spark asked, on each shard, without what drivers say when they connect."""
+    asked: dict[str, list[str]] = {}
+    for database, text in recorder.queries:
+        if not re.match(r"set |select @@|/\*|show ", text, re.IGNORECASE):
+            asked.setdefault(database, []).append(" ".join(text.split()))
+    recorder.queries.clear()
+    return {database: sorted(set(texts)) for database, texts in asked.items()}
+
+
+COLUMNS = (
+    "`id`, `big`, `whole`, `flag`, CAST(`bits` AS UNSIGNED) AS `bits`, `body`, `amount`, `raw`,"
+    " `day`, `at`, `seen`, CAST(`clock` AS CHAR) AS `clock`, CAST(`year` AS SIGNED) AS `year`, `text`"
+)
+SOURCE = f"(SELECT {COLUMNS} FROM `my_message`) AS `my_message`"
+
+
+@pytest.mark.spark
+@pytest.mark.db
+@pytest.mark.slow
+def test_every_statement_of_spark_is_served_and_every_type_arrives(
+    spark, recorder, sharded_proxy, driver
+):
+    endpoint = Endpoint("127.0.0.1", recorder.port, "root", "commerce")
+    frame = jdbc.read(spark, endpoint, "my_message", column="id", partitions=2, driver=driver)
+    assert frame.count() == ROWS
+    asked = by_spark(recorder)
+    assert set(asked) == {"commerce:-80", "commerce:80-"}
+    for texts in asked.values():
+        bounds, probe, low, high = (
+            "SELECT MIN(`id`), MAX(`id`) FROM `my_message`",
+            f"SELECT * FROM {SOURCE} WHERE 1=0",
+            rf"SELECT 1 FROM {re.escape(SOURCE)} WHERE `id` < \d+ or `id` is null",
+            rf"SELECT 1 FROM {re.escape(SOURCE)} WHERE `id` >= \d+",
+        )
+        assert len(texts) == 4
+        assert {bounds, probe} < set(texts)
+        assert all(any(re.fullmatch(one, text) for text in texts) for one in (low, high))
+
+    whole = jdbc.read(spark, endpoint, "my_message", driver=driver)
+    assert whole.rdd.getNumPartitions() == 2
+    by_spark(recorder)
+    conditions = (
+        (F.col("text") == "it's 7 100%") & F.col("flag"),
+        F.col("id").isin(7, 8) & ~(F.col("id") == 8),
+        F.col("text").startswith("it's 7"),
+        F.col("id").eqNullSafe(7) & F.col("seen").isNotNull(),
+        (F.col("day") >= dt.date(2024, 2, 29)) & (F.col("id") < 8) & (F.col("id") > 6),
+    )
+    expected = {
+        "id": 7,
+        "big": Decimal(2**64 - 1),
+        "whole": 2**32 - 1,
+        "flag": True,
+        "bits": Decimal(0b101010101010),
+        "body": '{"a": 1}',
+        "amount": Decimal("12.3456"),
+        "raw": b"\x00\xff\x27",
+        "day": dt.date(2024, 2, 29),
+        "at": dt.datetime(2024, 2, 29, 12, 34, 56, 123456),  # noqa: DTZ001 - as Spark gives it
+        "seen": dt.datetime(2024, 7, 1, 0, 0, 1, 500000),  # noqa: DTZ001
+        "clock": "-12:00:01.500",
+        "year": 2024,
+        "text": "it's 7 100%",
+    }
+    for condition in conditions:
+        (row,) = whole.filter(condition).collect()
+        assert row.asDict() == expected
+        # The condition reached the server: Spark was not sent rows to throw away.
+        selects = [
+            text for texts in by_spark(recorder).values() for text in texts if "1=0" not in text
+        ]
+        assert selects
+        assert all(re.search(r"WHERE \(.*(`text`|`id`)", text) for text in selects)
+
+    one = jdbc.read(spark, endpoint, "my_message", shards=["80-"], driver=driver)
+    connection = sharded_proxy.connect(database="commerce:80-")
+    there = {ident for (ident,) in rows(connection, "SELECT id FROM my_message")}
+    assert {row.id for row in one.select("id").collect()} == there
+    assert set(by_spark(recorder)) == {"commerce:80-"}
+
+    scattered = jdbc.load(
+        spark, {**jdbc.options(endpoint, driver=driver), "dbtable": "my_message"}, driver
+    )
+    assert scattered.select("id").count() == ROWS
+    assert by_spark(recorder) == {
+        "commerce": ["SELECT * FROM my_message WHERE 1=0", "SELECT 1 FROM my_message"]
+    }
+
+    new = spark.range(1000, 1500).select("id", F.lit("x'\\y").alias("text")).coalesce(1)
+    jdbc.append(new, endpoint, "my_message", driver=driver)
+    asked = by_spark(recorder)["commerce"]
+    inserts = [text for text in asked if text.startswith("INSERT")]
+    # Batches are rewritten: five hundred rows, a handful of statements.
+    assert 1 <= len(inserts) <= 5
+    assert len(asked) - len(inserts) <= 4
+    connection = sharded_proxy.connect(database="commerce")
+    written = rows(connection, "SELECT id, text FROM my_message WHERE id >= 1000")
+    assert sorted(written) == [(ident, "x'\\y") for ident in range(1000, 1500)]
+    assert not recorder.errors
+
+    with pytest.raises(RequestError, match="check the table's name"):
+        jdbc.append(new, endpoint, "absent", driver=driver)
+    with pytest.raises(RequestError, match="no column 'absent'"):
+        jdbc.read(spark, endpoint, "my_message", column="absent", driver=driver)
+    with pytest.raises(RequestError, match="no integers"):
+        jdbc.read(spark, endpoint, "my_message", column="text", driver=driver)
+
+
+@pytest.mark.spark
+@pytest.mark.db
+@pytest.mark.slow
+def test_a_password_goes_through_tls_that_is_verified(
+    spark, server, database, start_proxy, tmp_path, driver
+):
+    certificate, _ = write_certificate(tmp_path)
+    config = (
+        '[server]\nlisten = "127.0.0.1:0"\n'
+        '[server.tls]\ncert = "server.pem"\nkey = "server.key"\nrequire = true\n'
+        '[[users]]\nname = "app"\npassword = "sesame"\n'
+    )
+    proxy = start_proxy(config + keyspace_toml(database, [server]))
+    endpoint = Endpoint("localhost", proxy.port, "app", database, "sesame", certificate)
+    connection = endpoint.connect()
+    run(connection, "CREATE TABLE t (id INT PRIMARY KEY)")
+    run(connection, "INSERT INTO t VALUES (1), (2)")
+    connection.close()
+    parameters = {"sslMode": "REQUIRED"} if driver is jdbc.CONNECTOR_J else {}
+    frame = jdbc.read(spark, endpoint, "t", driver=driver, parameters=parameters)
+    assert frame.count() == 2
