@@ -69,16 +69,13 @@ class Window:
             JobError: another published window overlaps this one, or a manifest is damaged.
         """
         found = None
-        for path in sorted((self.home / "_manifests").glob("*.json")):
-            try:
-                manifest = Manifest(**json.loads(path.read_text()))
-            except (ValueError, TypeError) as error:
-                raise JobError(f"{path} is damaged: restore it from a backup") from error
+        for manifest in manifests(self.home):
             if (manifest.low_ns, manifest.high_ns) == (self.low_ns, self.high_ns):
                 found = manifest
             elif manifest.low_ns < self.high_ns and self.low_ns < manifest.high_ns:
+                other = Window(self.home, manifest.low_ns, manifest.high_ns).manifest
                 raise RequestError(
-                    f"{path} has part of this window already: choose --from and --to beside it"
+                    f"{other} has part of this window already: choose --from and --to beside it"
                 )
         return found
 
@@ -115,6 +112,21 @@ class Window:
             except BlockingIOError as error:
                 raise JobError(f"another run archives into {self.home}: wait for it") from error
             yield
+
+
+def manifests(home: "Path") -> list[Manifest]:
+    """Return what is published in a table's archive, the oldest window first.
+
+    Raises:
+        JobError: a manifest is damaged.
+    """
+    found = []
+    for path in (home / "_manifests").glob("*.json"):
+        try:
+            found.append(Manifest(**json.loads(path.read_text())))
+        except (ValueError, TypeError) as error:
+            raise JobError(f"{path} is damaged: restore it from a backup") from error
+    return sorted(found, key=lambda manifest: manifest.low_ns)
 
 
 def _flush(path: "Path") -> None:

@@ -82,10 +82,10 @@ class Progress:
                 running = [
                     (one.stageId, one.numCompletedTasks, one.numTasks) for one in stages if one
                 ]
-                if running:
-                    # The last one depends on the others: it is what the step is about.
-                    _, done, tasks = max(running)
-                    self.rows(total * done // max(tasks, 1), total)
+                # The last one depends on the others: it is what the step is about.
+                _, done, tasks = max(running, default=(0, 0, 0))
+                if done:
+                    self.rows(total * done // tasks, total)
 
         thread = threading.Thread(target=look, name="progress", daemon=True)
         thread.start()

@@ -160,16 +160,26 @@ def _cast(given: "Column", kind: str, target: "Target") -> "tuple[Column, Column
     if name in {"char", "varchar"}:
         return text, F.char_length(text) <= sizes[0]
     if name == "enum":
-        members = [
-            found.replace("''", "'")
-            for found in re.findall(r"'((?:[^']|'')*)'", target.mysql_type)
-        ]
-        return text, text.isin(members)
+        return text, text.isin(_members(target.mysql_type))
+    if name == "set":
+        pattern = "|".join(re.escape(member) for member in _members(target.mysql_type))
+        return text, text.rlike(rf"\A(?:(?:{pattern})(?:,(?!\z)|\z))*\z")
+    if name == "bit":
+        value = given.cast("binary")
+        return value, F.octet_length(value) == (sizes[0] + 7) // 8
+    if name == "year":
+        value, is_whole = _integer(text, 16, is_unsigned=True)
+        return value, is_whole & (value.between(1901, 2155) | (value == 0))
     if name in _TIMES:
         return _TIMES[name](given, kind)
     raise RequestError(
         f"messages cannot be fed into {target.name!r}, which is {target.mysql_type}"
     )
+
+
+def _members(mysql_type: str) -> list[str]:
+    """Return the values that an enum or a set lists."""
+    return [told.replace("''", "'") for told in re.findall(r"'((?:[^']|'')*)'", mysql_type)]
 
 
 def _integer(text: "Column", bits: int, *, is_unsigned: bool) -> "tuple[Column, Column]":
@@ -186,6 +196,13 @@ def _datetime(given: "Column", kind: str) -> "tuple[Column, Column]":
     return F.date_format(moment, "yyyy-MM-dd HH:mm:ss.SSSSSS"), moment.isNotNull()
 
 
+def _time(given: "Column", _: str) -> "tuple[Column, Column]":
+    text = given.cast("string")
+    return text, text.rlike(
+        r"\A-?([0-7]?\d{1,2}|8[0-2]\d|83[0-8]):[0-5]\d:[0-5]\d(\.\d{1,6})?\z"
+    )
+
+
 def _date(given: "Column", kind: str) -> "tuple[Column, Column]":
     day = given.try_cast("date")
     is_whole = (
@@ -198,4 +215,5 @@ _TIMES: "Final[dict[str, Callable[[Column, str], tuple[Column, Column]]]]" = {
     "datetime": _datetime,
     "timestamp": _datetime,
     "date": _date,
+    "time": _time,
 }

@@ -55,6 +55,9 @@ def tried(spark, mysql_type, values, kind="string"):
             ["2026-01-02 03:04:05.6", "2026-02-30 00:00:00", "soon"],
             ["2026-01-02 03:04:05.600000", False, False],
         ),
+        ("time(6)", ["-838:59:59.5", "839:00:00", "12:00"], ["-838:59:59.5", False, False]),
+        ("year(4)", ["2026", "0", "1900"], [2026, 0, False]),
+        ("set('a','b.')", ["", "a,b.", "b.,a", "a,", "bx"], ["", "a,b.", "b.,a", False, False]),
         ("date", ["2026-01-02", "2026-01-02 03:04:05"], ["2026-01-02", False]),
     ],
 )
@@ -67,6 +70,10 @@ def test_values_with_a_type_of_their_own_fit_as_well(spark):
     assert tried(spark, "datetime", [noon], "timestamp")[0].endswith(":00:00.000000")
     assert tried(spark, "date", [noon.date()], "date") == ["2026-01-02"]
     assert tried(spark, "tinyint(1)", [True, None], "boolean") == [1, None]
+    assert tried(spark, "bit(9)", [bytearray(b"\1\2"), bytearray(b"\2")], "binary") == [
+        b"\1\2",
+        False,
+    ]
     assert tried(spark, "blob", [bytearray(b"\xff")], "binary") == [b"\xff"]
     assert tried(spark, "json", [({"a": 1},)], "struct<m: map<string, int>>") == [
         '{"m":{"a":1}}'

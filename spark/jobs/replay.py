@@ -1,0 +1,243 @@
+"""Bring archived messages back into a queue.
+
+Only what a manifest has published is read, and all of it must be there. A message comes back as a new
+one: never sent, never acknowledged, due when the table or `--start` says. Under its own id it is inserted
+unless the table has it; under a new one, made of the old id and a label, there may be a copy for
+each label. Either way a run may be killed and run again.
+"""
+
+import time
+from dataclasses import dataclass
+from functools import reduce
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import DataFrame, Window as Over, functions as F
+
+from spark.endpoint import Endpoint, describe_alike, shards_of
+from spark.errors import JobError, RequestError
+from spark.jobs.enqueue.fitting import fitted, matched, misfits
+from spark.jobs.enqueue.identity import derived_id, with_due
+from spark.jobs.job import add_window, nanoseconds
+from spark.jobs.manifest import Manifest, Window, manifests
+from spark.jobs.progress import Progress, Report
+from spark.jobs.reading import SHARD
+from spark.jobs.writing import Target, feed, targets_of
+from spark.session import SPARK_ERRORS, reason_of
+
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Mapping, Sequence
+
+    from pyspark.sql import SparkSession
+
+# What an archived message has that a new one has not.
+_PAST: Final = frozenset({"epoch", "time_next", "time_acked"})
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayConfig:
+    """Which archived messages come back, and how.
+
+    archive: the folder that the archive job was given as `--out`.
+    archived: the table that they were in, if it is not the one that they go to.
+    low_ns, high_ns: the window [low, high) of `time_acked`; all that is published, if None.
+    where: a condition in Spark's SQL on the archived columns.
+    without: columns that are left out, because the table has them no more.
+    label: makes new ids; None keeps the old ones.
+    start_ns, rate_per_s: as for `spark.jobs.enqueue.EnqueueConfig`.
+    """
+
+    endpoint: Endpoint
+    table: str
+    archive: Path
+    archived: str | None = None
+    low_ns: int | None = None
+    high_ns: int | None = None
+    where: str | None = None
+    without: tuple[str, ...] = ()
+    label: str | None = None
+    start_ns: int | None = None
+    rate_per_s: float | None = None
+
+
+def add_options(parser: "argparse.ArgumentParser") -> None:
+    """Add the archive, what is taken out of it, and when it is due."""
+    parser.add_argument(
+        "--archive",
+        type=Path,
+        required=True,
+        metavar="DIR",
+        help="the --out of the archive job",
+    )
+    parser.add_argument(
+        "--archived-table", metavar="T", help="the table they were in, if not --table"
+    )
+    add_window(parser, required=False)
+    parser.add_argument("--where", metavar="SQL", help="a condition on the archived columns")
+    parser.add_argument(
+        "--without", default="", metavar="C,C", help="archived columns to leave out"
+    )
+    parser.add_argument(
+        "--new-ids",
+        dest="label",
+        metavar="LABEL",
+        help="copies under ids made of the old and LABEL",
+    )
+    parser.add_argument(
+        "--start", dest="start_ns", type=nanoseconds, metavar="T", help="when the first is due"
+    )
+    parser.add_argument(
+        "--rate", type=float, metavar="N", help="how many become due each second, from T on"
+    )
+
+
+def configured(options: "argparse.Namespace", endpoint: Endpoint) -> ReplayConfig:
+    """Return what the command line asks for.
+
+    Raises:
+        RequestError: a rate that is none, or a window that is empty.
+    """
+    if options.rate is not None and not options.rate > 0:
+        raise RequestError("--rate takes a number of messages above 0")
+    low_ns, high_ns = options.low_ns, options.high_ns
+    if low_ns is not None and high_ns is not None and low_ns >= high_ns:
+        raise RequestError("--from must lie before --to")
+    return ReplayConfig(
+        endpoint=endpoint,
+        table=options.table,
+        archive=options.archive,
+        archived=options.archived_table,
+        low_ns=low_ns,
+        high_ns=high_ns,
+        where=options.where,
+        without=tuple(name.strip() for name in options.without.split(",") if name.strip()),
+        label=options.label,
+        start_ns=options.start_ns,
+        rate_per_s=options.rate,
+    )
+
+
+def run(
+    spark: "SparkSession", config: ReplayConfig, progress: Progress | None = None
+) -> Report:
+    """Insert what the table does not have, and return how many messages that were.
+
+    `read` is `repeated` (an id archived more than once, of which the last counts) + `inserted` +
+    `already_there`.
+
+    Raises:
+        RequestError: nothing is published there, or it does not fit the table. Nothing was written.
+        JobError: the archive lacks rows, or it broke off; running it again writes the rest.
+    """
+    progress = progress or Progress()
+    endpoint, table = config.endpoint, config.table
+    shards = shards_of(endpoint)
+    describe_alike(endpoint, shards, table)
+    targets = targets_of(endpoint, shards[0], table)
+    home = config.archive.resolve() / endpoint.keyspace / (config.archived or table)
+    found = chosen(manifests(home), config.low_ns, config.high_ns)
+    if not found:
+        raise RequestError(
+            f"nothing is published in {home} for this window: check --archive, --archived-table,"
+            " --from and --to"
+        )
+    # While the archive job still purges a window, what is put back would be purged with it.
+    with Window(home, 0, 0).locked():
+        progress.enter("check")
+        try:
+            read, rows = _messages(spark, config, home, found, targets)
+        except SPARK_ERRORS as error:
+            raise RequestError(
+                f"cannot read the archive so: {reason_of(error)}; nothing was written"
+            ) from error
+        if config.start_ns is not None or config.rate_per_s is not None:
+            start_ns = time.time_ns() if config.start_ns is None else config.start_ns
+            rows = with_due(rows, start_ns, config.rate_per_s)
+        progress.enter("write")
+        written, inserted = feed(rows, endpoint, table, read, progress)
+    progress.leave()
+    counts = {
+        "windows": len(found),
+        "read": read,
+        "repeated": read - written,
+        "inserted": inserted,
+        "already_there": written - inserted,
+    }
+    return Report("replay", f"{endpoint.keyspace}.{table}", counts, progress.steps_s)
+
+
+def chosen(
+    published: "Sequence[Manifest]", low_ns: int | None, high_ns: int | None
+) -> list[Manifest]:
+    """Return the published windows that have part of [low, high)."""
+    return [
+        manifest
+        for manifest in published
+        if (high_ns is None or manifest.low_ns < high_ns)
+        and (low_ns is None or low_ns < manifest.high_ns)
+    ]
+
+
+def last_of_each(rows: DataFrame) -> DataFrame:
+    """Return the row of each id that was acknowledged last."""
+    order = Over.partitionBy("id").orderBy(F.desc("time_acked"))
+    ranked = rows.withColumn("streamfrom_rank", F.row_number().over(order))
+    return ranked.filter("streamfrom_rank = 1").drop("streamfrom_rank")
+
+
+def _messages(
+    spark: "SparkSession",
+    config: ReplayConfig,
+    home: Path,
+    found: "Sequence[Manifest]",
+    targets: "Sequence[Target]",
+) -> tuple[int, DataFrame]:
+    """Return how many archived messages are meant, and each once as the table takes it."""
+    parts = [_whole(spark, home, manifest) for manifest in found if manifest.rows]
+    if not parts:
+        raise RequestError("the published windows hold no message")
+    rows = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), parts)
+    if config.low_ns is not None:
+        rows = rows.filter(F.col("time_acked") >= config.low_ns)
+    if config.high_ns is not None:
+        rows = rows.filter(F.col("time_acked") < config.high_ns)
+    if config.where:
+        rows = rows.filter(F.expr(config.where))
+    read = rows.count()
+    by_name = {target.name: target for target in targets}
+    if config.label is not None:
+        made = [F.col("id"), F.col("time_acked"), F.lit(config.label)]
+        is_integer = "int" in by_name["id"].mysql_type
+        rows = rows.withColumn("id", derived_id(made, is_integer=is_integer))
+    left_out = _PAST.union(config.without, _generated(by_name))
+    kept = [name for name in rows.columns if name not in left_out]
+    columns = [(n, fitted(rows, n, target)) for n, target in matched(kept, targets, []).items()]
+    wrong = misfits(rows, columns)
+    if wrong:
+        raise RequestError(
+            f"{'; '.join(wrong)}. Alter the table or leave columns out (--without); nothing was written"
+        )
+    values = [fit.value.alias(fit.target.name) for _, fit in columns]
+    return read, last_of_each(rows).select(*values)
+
+
+def _generated(targets: "Mapping[str, Target]") -> set[str]:
+    return {target.name for target in targets.values() if target.is_generated}
+
+
+def _whole(spark: "SparkSession", home: Path, manifest: Manifest) -> DataFrame:
+    """Return the rows of a published window, all of them."""
+    data = Window(home, manifest.low_ns, manifest.high_ns).data
+    try:
+        rows = spark.read.parquet(data.as_uri()).drop(SHARD)
+        count = rows.count()
+    except SPARK_ERRORS as error:
+        raise JobError(f"cannot read {data}: {reason_of(error)}; restore it") from error
+    if count != manifest.rows:
+        raise JobError(
+            f"{data} has {count} rows and its manifest says {manifest.rows}: restore it; nothing was"
+            " written"
+        )
+    return rows

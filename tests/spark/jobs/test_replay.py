@@ -1,0 +1,127 @@
+"""Archived messages come back: all that are published, once, and nothing else."""
+
+import argparse
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from spark.endpoint import Endpoint
+from spark.errors import JobError, RequestError
+from spark.jobs.manifest import Manifest, Window
+from tests.fixtures.fix_streams import message_table, rows as rows_of, run as execute
+
+
+S = 10**9
+LOW = 1_700_000_000 * S
+FUTURE = 4_000_000_000 * S
+
+
+def asked(*argv):
+    from spark.jobs.replay import add_options, configured
+
+    parser = argparse.ArgumentParser()
+    add_options(parser)
+    options = parser.parse_args(["--archive", "a", *argv], argparse.Namespace(table="t"))
+    return configured(options, Endpoint("db", 1, "u", "ks"))
+
+
+def test_options_become_a_configuration():
+    config = asked("--from", "1970-01-02", "--new-ids", "x", "--without", "a, b", "--rate", "3")
+    assert (config.low_ns, config.high_ns) == (86_400 * S, None)
+    assert (config.label, config.without, config.rate_per_s) == ("x", ("a", "b"), 3)
+    assert (config.archive, config.archived) == (Path("a"), None)
+    for argv in (["--rate", "-1"], ["--from", "1970-01-02", "--to", "1970-01-02"]):
+        with pytest.raises(RequestError, match=r"--rate|--from"):
+            asked(*argv)
+
+
+def test_windows_are_chosen_that_have_part_of_the_asked_time():
+    from spark.jobs.replay import chosen
+
+    published = [Manifest(low, low + 10, 1, 0) for low in (0, 10, 20)]
+
+    def lows(low, high):
+        return [manifest.low_ns for manifest in chosen(published, low, high)]
+
+    assert lows(None, None) == [0, 10, 20]
+    assert lows(9, 11) == [0, 10]
+    assert lows(10, 20) == [10]
+    assert lows(30, None) == []
+
+
+@pytest.mark.spark
+def test_the_last_acknowledged_of_an_id_counts(spark):
+    from spark.jobs.replay import last_of_each
+
+    frame = spark.createDataFrame(
+        [(1, 5, "a"), (1, 7, "b"), (2, 1, "c")], "id int, time_acked int, x string"
+    )
+    assert sorted(row.x for row in last_of_each(frame).collect()) == ["b", "c"]
+
+
+@pytest.mark.spark
+@pytest.mark.db
+@pytest.mark.slow
+def test_what_was_archived_comes_back_as_new_messages(sharded_proxy, spark, tmp_path):
+    from spark.jobs.archive import ArchiveConfig, run as archive
+    from spark.jobs.replay import ReplayConfig, run
+
+    connection = sharded_proxy.connect(database="commerce", autocommit=True)
+    columns = "tenant_id BIGINT, message JSON, body VARBINARY(9), made DATETIME(6)"
+    execute(connection, message_table(purge_after=10**9, columns=columns))
+    values = ", ".join(
+        f"({n}, {n % 9}, 3, NULL, {LOW + n}, {n % 5}, '{{\"n\": {n}}}', 0x00FF27, '2026-01-02 03:04:05.6')"
+        for n in range(60)
+    )
+    names = "id, priority, epoch, time_next, time_acked, tenant_id, message, body, made"
+    execute(connection, f"INSERT INTO my_message ({names}) VALUES {values}")
+    endpoint = Endpoint("127.0.0.1", sharded_proxy.port, "root", "commerce")
+    kept = "SELECT id, priority, tenant_id, message, body, made FROM my_message ORDER BY id"
+    before = rows_of(connection, kept)
+    archive(spark, ArchiveConfig(endpoint, "my_message", tmp_path, LOW, LOW + 100))
+    assert rows_of(connection, kept) == ()
+    # What a killed run left beside it is not published, and is nobody's.
+    home = tmp_path / "commerce" / "my_message"
+    (home / "_staging" / "5-6").mkdir(parents=True)
+    (home / "7-8").mkdir()
+
+    config = ReplayConfig(endpoint, "my_message", tmp_path, start_ns=FUTURE)
+    few = dataclasses.replace(config, low_ns=LOW + 10, high_ns=LOW + 20, where="tenant_id = 2")
+    assert run(spark, few).counts == {
+        "windows": 1,
+        "read": 2,
+        "repeated": 0,
+        "inserted": 2,
+        "already_there": 0,
+    }
+    rest = run(spark, config).counts
+    assert (rest["read"], rest["inserted"], rest["already_there"]) == (60, 58, 2)
+    assert rows_of(connection, kept) == before
+    state = "SELECT DISTINCT epoch, time_next, time_acked FROM my_message"
+    assert [tuple(map(str, row)) for row in rows_of(connection, state)] == [
+        ("0", str(FUTURE), "None")
+    ]
+
+    # Copies under new ids, for each label once.
+    copies = dataclasses.replace(config, label="tuesday", high_ns=LOW + 5)
+    assert run(spark, copies).counts["inserted"] == 5
+    assert run(spark, copies).counts["already_there"] == 5
+    assert len(rows_of(connection, kept)) == 65
+
+    for wrong, told in (
+        ({"low_ns": LOW + 100}, "nothing is published"),
+        ({"where": "nonsense = 1"}, "cannot read the archive so"),
+        ({"archived": "absent"}, "nothing is published"),
+    ):
+        with pytest.raises(RequestError, match=told):
+            run(spark, dataclasses.replace(config, **wrong))
+    execute(connection, "ALTER TABLE my_message DROP COLUMN made")
+    with pytest.raises(RequestError, match="'made' is not in the table"):
+        run(spark, config)
+    assert (
+        run(spark, dataclasses.replace(config, without=("made",))).counts["already_there"] == 60
+    )
+    next(Window(home, LOW, LOW + 100).data.glob("*/*.parquet")).unlink()
+    with pytest.raises(JobError, match="restore it"):
+        run(spark, config)
