@@ -11,6 +11,7 @@
         ├── TargetError        1105/HY000  a target such as ``ks:-80@replica``
         ├── VindexError        1105/HY000
         ├── VschemaError       1105/HY000
+        ├── SequenceError      1105/HY000  a sequence whose table cannot be used
         └── StoreError         1105/HY000  what the in-memory store raises
 
 ``ReceiverGone`` is no error of a client's: a receiver raises it to say that nothing was
@@ -95,6 +96,10 @@ class VindexError(EngineError):
 
 class VschemaError(EngineError):
     """A vschema that cannot be loaded."""
+
+
+class SequenceError(EngineError):
+    """A sequence gives no values; the words are Vitess's."""
 
 
 class StoreError(EngineError):

@@ -7,12 +7,14 @@ not work. One fault makes the exit code 1.
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from engine.clock import SystemClock
 from engine.comment import is_message_table
 from engine.errors import EngineError, StoreError
 from engine.message_table import MessageTable, load
+from engine.sequences import resolve
 from proxy.backends.shard import ShardRuntime
 from proxy.backends.store import ShardStore
 from proxy.config.file import TransactionMode
@@ -67,6 +69,7 @@ async def check(config: Config) -> int:
     report = _Report()
     users = _count(len(config.users), "user") or "root from this machine only"
     report.ok("config", f"{_count(len(config.keyspaces), 'keyspace')}, {users}")
+    _check_sequences(config, report)
     for keyspace in config.keyspaces:
         await _check_keyspace(keyspace, config.server.transaction_mode, report)
     return 1 if report.has_fault else 0
@@ -100,6 +103,22 @@ async def _check_keyspace(
                 await _check_two_phases(shard, report)
         finally:
             await shard.stop()
+
+
+def _check_sequences(config: Config, report: _Report) -> None:
+    """Say which tables take ids from a sequence that nobody can find."""
+    keyspaces: dict[str, Keyspace] = {}
+    for each in config.keyspaces:
+        with suppress(EngineError):  # told with its keyspace
+            keyspaces[each.name] = make_keyspace(each)
+    for keyspace in keyspaces.values():
+        tables = {} if keyspace.vschema is None else keyspace.vschema.tables
+        for table in tables.values():
+            if table.auto_increment is not None:
+                try:
+                    resolve(table.auto_increment.sequence, keyspace, keyspaces)
+                except EngineError as error:
+                    report.fault(f"{keyspace.name}.{table.name}", str(error))
 
 
 async def _check_shard(keyspace: Keyspace, shard: ShardRuntime, report: _Report) -> None:

@@ -186,7 +186,7 @@ def _complete_insert(statement: Statement, facts: TableFacts, now_ns: int) -> by
     shape = statement.shape
     insert = shape.insert
     assert insert is not None
-    plan = _insert_plan(shape, facts.first_layout)
+    plan = insert_plan(shape, facts.first_layout)
     edits = _moment_edits(plan.moments, statement, now_ns)
     in_text: list[Edit] = []
     if insert.source is InsertSource.SET:
@@ -201,7 +201,7 @@ def _complete_insert(statement: Statement, facts: TableFacts, now_ns: int) -> by
     return replace(statement.sql, in_text) if in_text else None
 
 
-class _InsertPlan(NamedTuple):
+class InsertPlan(NamedTuple):
     """Where an INSERT's template takes additions.
 
     columns_end: before the parenthesis that closes the column list.
@@ -216,12 +216,13 @@ class _InsertPlan(NamedTuple):
 
 
 @lru_cache(maxsize=1024)
-def _insert_plan(shape: Shape, first_layout: bool) -> _InsertPlan:  # noqa: FBT001 - a cache key
+def insert_plan(shape: Shape, first_layout: bool) -> InsertPlan:  # noqa: FBT001 - a cache key
+    """Return where the INSERTs of *shape* take additions: once per shape."""
     cursor = Cursor(statement_tokens(shape.template), shape.template)
     cursor.at = cursor.find({"INSERT", "REPLACE"}) + 1
     parts = insert_parts(cursor)
     if parts is None:
-        return _InsertPlan(())
+        return InsertPlan(())
     tokens = cursor.tokens
     set_at = parts.source_at if parts.source is InsertSource.SET else None
     moments: tuple[_PlacedMoment, ...] = ()
@@ -232,7 +233,7 @@ def _insert_plan(shape: Shape, first_layout: bool) -> _InsertPlan:  # noqa: FBT0
     if set_at is not None:
         for each in read_assignments(cursor, *set_at) or ():
             values[each.column] = tokens[each.start].start, tokens[each.end - 1].end
-    return _InsertPlan(
+    return InsertPlan(
         moments,
         tokens[parts.columns_end].start if parts.columns else None,
         tokens[set_at[1] - 1].end if set_at is not None else None,
@@ -260,7 +261,7 @@ def _default(column: str, scheduled: bytes | None, now_ns: int) -> bytes:
 
 
 def _set_defaults(
-    statement: Statement, plan: _InsertPlan, facts: TableFacts, now_ns: int
+    statement: Statement, plan: InsertPlan, facts: TableFacts, now_ns: int
 ) -> list[Edit]:
     """Return what to add to INSERT … SET, as edits of the template."""
     missing = _missing(facts, plan.values)

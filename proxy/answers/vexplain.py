@@ -87,6 +87,23 @@ def explain_stream(keyspace: Keyspace, shards: Sequence[Shard], table: str) -> b
     )
 
 
+def explain_filled(
+    statement: Statement, keyspace: Keyspace, sequence: str, count: int
+) -> bytes:
+    """Return the plan of an INSERT that takes *count* values of *sequence* before it is routed."""
+    return _json(
+        {
+            "OperatorType": "Insert",
+            "Variant": "Sharded" if keyspace.sharded else "Unsharded",
+            "Keyspace": _keyspace(keyspace),
+            "TargetTabletType": "PRIMARY",
+            "AutoIncrement": f"select next {count} values from {sequence}",  # noqa: S608 - told
+            "Query": _text(statement.sql),
+            "Table": statement.shape.tables[0].name,
+        }
+    )
+
+
 def explain_plan(
     statement: Statement, keyspace: Keyspace, reach: Sequence[Shard], route: Route
 ) -> bytes:

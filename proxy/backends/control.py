@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import asyncmy
@@ -19,7 +19,7 @@ from proxy.errors import BackendError, BackendUnavailable
 
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
 
     from proxy.config.dsn import Dsn
 
@@ -63,6 +63,27 @@ class Control:
         """Run *sql* in its own transaction and return the affected rows."""
         async with self._connection() as connection, connection.cursor() as cursor:
             return int(await cursor.execute(sql))
+
+    async def change(
+        self, sql: str, update: Callable[[list[tuple[Any, ...]]], str]
+    ) -> list[tuple[Any, ...]]:
+        """Run *sql* and the statement that *update* makes of its rows in one transaction.
+
+        Return the rows. What *update* raises undoes it.
+        """
+        async with self._connection() as connection, connection.cursor() as cursor:
+            await cursor.execute("START TRANSACTION")
+            try:
+                await cursor.execute(sql)
+                rows = list(await cursor.fetchall())
+                await cursor.execute(update(rows))
+                await cursor.execute("COMMIT")
+            except DriverError:
+                # Refused, a lock wait say: the connection goes on to others, its transaction not.
+                with suppress(DriverError):
+                    await cursor.execute("ROLLBACK")
+                raise
+            return rows
 
     async def kill_query(self, thread_id: int) -> None:
         """Stop what *thread_id* is running; a thread that is gone already is fine."""

@@ -17,6 +17,7 @@ import structlog
 from proxy.backends.backend import Backend
 from proxy.backends.control import Control
 from proxy.backends.pool import Pool
+from proxy.backends.sequences import Sequences
 from proxy.errors import BackendError, BackendUnavailable
 
 
@@ -47,6 +48,7 @@ class ShardRuntime:
         database: the real database's name on its server.
         pool: connections for clients' statements.
         control: connections for the proxy's own.
+        sequences: the values reserved here and not given yet.
         version: the server's version, empty until it was first reached.
         trouble: why the shard is not available, None while it is.
     """
@@ -66,6 +68,7 @@ class ShardRuntime:
         self.version = ""
         self.trouble: str | None = _NOT_REACHED
         self.control = Control(keyspace, config.name, config.primary)
+        self.sequences = Sequences(self.control)
         self.pool = Pool(
             keyspace,
             config.name,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from engine.keyspace import parse_target
 from engine.message_table import MessageTable
+from engine.sequences import resolve
 from proxy.errors import NoDatabaseSelected, UnknownDatabase
 from proxy.routing.planner import Planner
 from sqlparse_ext.errors import Unsupported
@@ -49,13 +50,14 @@ class View:
         shards: the shards in reach, in key-range order.
         planner: routes statements over them.
         is_narrowed: True when the target names shards.
+        columns_of: the columns of a table in order, in lower case; None when they are not known.
         direct: what the hot path knows of each shape, None where it may not take it.
         generation: the engine's generation that *direct* was worked out for.
     """
 
     __slots__ = (
-        "_columns_of",
         "_runtimes",
+        "columns_of",
         "direct",
         "generation",
         "is_narrowed",
@@ -84,7 +86,7 @@ class View:
                 return None
             return tuple(column.lower() for column in found.columns)
 
-        self._columns_of = columns_of
+        self.columns_of = columns_of
         self.direct: dict[Shape, Direct | None] = {}
         self.replan(keyspace)
 
@@ -94,7 +96,7 @@ class View:
         Its shards are those that it had; what runs keeps the route it was given.
         """
         self.keyspace = keyspace
-        self.planner = Planner(keyspace, self.shards, self._columns_of)
+        self.planner = Planner(keyspace, self.shards, self.columns_of)
         self.direct.clear()
         self.generation = -1
 
@@ -144,6 +146,15 @@ class Catalog:
             for name in sorted(self._keyspaces)
             if allowed is None or name in allowed
         ]
+
+    def sequence(self, name: str, home: Keyspace) -> tuple[ShardRuntime, str]:
+        """Return where the sequence is that *name* means in the vschema of *home*, and its table.
+
+        Raises:
+            VschemaError: it cannot be resolved.
+        """
+        place = resolve(name, home, self._keyspaces)
+        return self._runtimes[place.keyspace.name, place.shard.name], place.table
 
     def replace(self, keyspace: Keyspace) -> None:
         """Put *keyspace*, with another vschema, into force for all sessions at once."""

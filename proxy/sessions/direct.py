@@ -19,6 +19,7 @@ from proxy.sessions.retries import is_repeatable, was_refused_undone
 from proxy.wire.commands import query
 from proxy.wire.execute import with_types
 from sqlparse_ext.errors import StreamfromError
+from sqlparse_ext.generated import next_values
 from sqlparse_ext.statements import Kind, Uses
 
 
@@ -207,6 +208,8 @@ class DirectPath:
             or shape.target is not None
             or qualifiers(shape)
             or is_virtual(shape)
+            or next_values(shape) is not None
+            or self._preparation.sequence_of(view, shape) is not None
         ):
             return None
         touches = self._preparation.touches_messages(view, shape)

@@ -27,6 +27,7 @@ from proxy.sessions.state import leaves_residue, must_stay, traits
 from proxy.sessions.transaction import ROLLS_BACK
 from proxy.wire.constants import Status
 from proxy.wire.response import Answer
+from proxy.wire.resultset import with_insert_id
 from sqlparse_ext.statements import Kind, Uses
 
 
@@ -170,8 +171,11 @@ class Executor:
         columns: bool = True,
         final: bool = True,
         answer: Answer = Answer.RESULT,
+        insert_id: int = 0,
     ) -> RelayScanner | Resequencer:
         """Run a command on one shard and relay its answer, riding out a failover.
+
+        insert_id: the insert id that the client is told, where the server knows of none.
 
         Returns what the answer was; an error that the server answered is relayed, not raised.
 
@@ -228,7 +232,10 @@ class Executor:
                 may_renew = False
                 packet.stale(backend)
                 continue
-            self._link.write(relay.held)
+            held = relay.held
+            if insert_id and scanner.error is None:
+                held = with_insert_id(held, insert_id)
+            self._link.write(held)
             reply.sequence = scanner.next_sequence
             return scanner
 

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from proxy.answers.vexplain import COLUMNS, check_form, explain_plan, explain_stream
+from proxy.answers.vexplain import (
+    COLUMNS,
+    check_form,
+    explain_filled,
+    explain_plan,
+    explain_stream,
+)
 from sqlparse_ext.parser import explained_text
 
 
@@ -35,6 +41,12 @@ def explanation(
         return COLUMNS, [(explain_stream(view.keyspace, view.shards, table.name),)]
     place = preparation.place(inner)
     view = place.view
+    auto = preparation.sequence_of(view, place.statement.shape)
+    if auto is not None:
+        gaps = preparation.gaps(view, place.statement, auto.column)
+        if len(gaps):
+            plan = explain_filled(place.statement, view.keyspace, auto.sequence, len(gaps))
+            return COLUMNS, [(plan,)]
     step = preparation.step(view, place.statement)
     route = view.planner.plan(step.statement.shape).route(step.statement)
     return COLUMNS, [(explain_plan(step.statement, view.keyspace, view.shards, route),)]

@@ -15,6 +15,7 @@ from proxy.sessions.preparation import Preparation
 from proxy.sessions.prepared import PreparedTable
 from proxy.sessions.prepared_commands import PreparedCommands
 from proxy.sessions.routed import Routed
+from proxy.sessions.sequencing import Sequencing
 from proxy.sessions.state import SessionState
 from proxy.sessions.statements import Kill, Statements
 from proxy.sessions.streams import Streams
@@ -93,6 +94,7 @@ def assemble(
         executor=executor,
         preparation=preparation,
         routed=routed,
+        sequencing=Sequencing(guard, executor, preparation, services.catalog),
         streams=streams,
         catalog=services.catalog,
         registry=services.registry,

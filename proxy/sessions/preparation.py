@@ -15,6 +15,7 @@ from engine.message_table import MessageTable
 from proxy.errors import NoDatabaseSelected
 from proxy.routing.planner import SYSTEM_SCHEMAS, qualifiers
 from sqlparse_ext.errors import StreamfromError, Unsupported
+from sqlparse_ext.generated import gaps
 from sqlparse_ext.identifiers import requalify
 from sqlparse_ext.messages import complete, effect
 from sqlparse_ext.parameters import as_text, parameter_places
@@ -24,14 +25,17 @@ from sqlparse_ext.statements import Kind
 if TYPE_CHECKING:
     from engine.clock import Clock
     from engine.registry import Registry
+    from engine.vschema import AutoIncrement
     from proxy.sessions.catalog import Catalog, View
     from proxy.sessions.guard import Guard
     from proxy.sessions.state import SessionState
     from sqlparse_ext.cache import StatementCache
+    from sqlparse_ext.generated import Gaps
     from sqlparse_ext.messages import Effect
     from sqlparse_ext.statements import Shape, Statement, TableRef
 
 
+_INSERTS: Final = frozenset({Kind.INSERT, Kind.REPLACE})
 _ON_ROWS: Final = frozenset(
     {Kind.SELECT, Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE, Kind.LOAD}
 )
@@ -54,9 +58,10 @@ class Step:
 
     Attributes:
         table, effect: what it will do to a message table; "" and None for nothing.
+        insert_id: the first value that a sequence gave it; 0 for none.
     """
 
-    __slots__ = ("effect", "statement", "table")
+    __slots__ = ("effect", "insert_id", "statement", "table")
 
     def __init__(
         self, statement: Statement, table: str = "", change: Effect | None = None
@@ -64,6 +69,7 @@ class Step:
         self.statement = statement
         self.table = table
         self.effect = change
+        self.insert_id = 0
 
 
 class Preparation:
@@ -183,6 +189,34 @@ class Preparation:
         """True when a statement of this shape names a message table, usable or not."""
         keyspace = view.keyspace.name
         return any(self._registry.table(keyspace, table.name) for table in shape.tables)
+
+    @staticmethod
+    def sequence_of(view: View, shape: Shape) -> AutoIncrement | None:
+        """Return which column of an INSERT takes values of a sequence, None where none does.
+
+        In a target of some shards nothing is filled: what is said goes there.
+        """
+        vschema = view.keyspace.vschema
+        if shape.kind not in _INSERTS or not shape.tables or vschema is None:
+            return None
+        table = vschema.tables.get(shape.tables[0].name)
+        return None if table is None or view.is_narrowed else table.auto_increment
+
+    def gaps(self, view: View, statement: Statement, column: str) -> Gaps:
+        """Return where an INSERT of the session lacks values of *column*. Raises Unsupported."""
+        return gaps(
+            statement,
+            column,
+            view.columns_of(statement.shape.tables[0].name),
+            zero_is_value="NO_AUTO_VALUE_ON_ZERO" in self._state.settings.sql_mode.upper(),
+        )
+
+    def sample(self, view: View, statement: Statement) -> Statement:
+        """Return an INSERT as it would be with values of its sequence. Raises Unsupported."""
+        auto = self.sequence_of(view, statement.shape)
+        if auto is None:
+            return statement
+        return self.parse(self.gaps(view, statement, auto.column).filled(statement.sql, 1))
 
     def step(self, view: View, statement: Statement) -> Step:
         """Complete a statement on a message table and find out what it will do to it.

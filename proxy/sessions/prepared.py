@@ -22,6 +22,7 @@ from sqlparse_ext.statements import Param, SqlMode
 
 
 if TYPE_CHECKING:
+    from engine.keyspace import Keyspace
     from engine.registry import Registry
     from proxy.backends.settings import Settings
     from proxy.backends.shard import ShardRuntime
@@ -50,7 +51,8 @@ class Prepared:
         fault: what was wrong with that, to be told by the execution.
         cursor, cursor_shard: the execution whose rows are being fetched, and where.
         statement: what is prepared on a shard, completed on a message table; None when that
-            text changes from call to call (it holds the time) and is sent as text.
+            text changes from call to call (it holds the time, or values of a sequence) and is
+            sent as text.
         touches_messages: it names a message table.
     """
 
@@ -59,6 +61,7 @@ class Prepared:
         "_generation",
         "_is_countable",
         "_key",
+        "_keyspace",
         "count",
         "cursor",
         "cursor_shard",
@@ -86,19 +89,20 @@ class Prepared:
         self.touches_messages = False
         self._ack_at: Param | None = None
         self._generation = -1
+        self._keyspace: Keyspace | None = None
         self._is_countable = True
         self._key: StatementKey | None = None
 
     def settle(self, preparation: Preparation, registry: Registry) -> None:
-        """Work out what is sent, anew when message tables came, went or changed.
+        """Work out what is sent, anew when message tables or the vschema changed.
 
         Raises:
             TableLoadError: it names a message table that failed to load.
         """
-        if self._generation == registry.generation:
-            return
         assert self.place is not None
         view, original = self.place.view, self.original
+        if self._generation == registry.generation and self._keyspace is view.keyspace:
+            return
         self.statement = original
         self._key = None
         self._ack_at = None
@@ -108,7 +112,10 @@ class Prepared:
             assigned = original.shape.assignments.get("time_acked")
             if isinstance(assigned, Param) and is_ack(original.shape):
                 self._ack_at = assigned
+        if preparation.sequence_of(view, original.shape) is not None:
+            self.statement = None
         self._generation = registry.generation
+        self._keyspace = view.keyspace
 
     def counted(self, count: int) -> None:
         """Learn how many parameters the server sees.

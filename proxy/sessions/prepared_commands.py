@@ -128,7 +128,8 @@ class PreparedCommands:
                 raise SqlError(several(texts[1]))
             statement = self._preparation.parse(texts[0])
         self._guard.check_statement(statement.shape)
-        if shape.kind in _OWN or is_virtual(shape):
+        is_own = shape.kind in _OWN or is_virtual(shape)
+        if is_own or await self._statements.asks_sequence(statement):
             await self._prepare_own(statement, reply)
         else:
             await self._prepare_on_shard(statement, reply)
@@ -152,7 +153,8 @@ class PreparedCommands:
         prepared = Prepared(place.statement, place)
         prepared.settle(self._preparation, self._registry)
         sample = prepared.original.bind((1,) * prepared.count, lambda _: b"1")
-        place.view.planner.plan(self._preparation.parse(as_text(sample)).shape)
+        filled = self._preparation.sample(place.view, self._preparation.parse(as_text(sample)))
+        place.view.planner.plan(filled.shape)
         answer = await self._ask(prepared)
         prepared.counted(len(answer.parameters))
         self._table.add(prepared)

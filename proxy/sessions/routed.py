@@ -79,13 +79,15 @@ class Routed:
                 result = await write_parts(
                     self._executor, self._state, database, pieces, step.statement.shape
                 )
+                if step.insert_id:
+                    self._state.generated(step.insert_id)
                 if step.effect is not None:
                     for runtime, sql in pieces:
                         effect = self._effect_of_part(view, step.effect, sql)
                         self._branches.happened(runtime, step.table, effect)
                 reply.ok(
                     affected_rows=result.affected_rows,
-                    last_insert_id=result.last_insert_id,
+                    last_insert_id=step.insert_id or result.last_insert_id,
                     warnings=result.warnings,
                     info=result.info,
                 )
@@ -114,10 +116,12 @@ class Routed:
         """Run a statement on one shard; False when its answer is an error."""
         sent = packet or query(step.statement.sql)
         scanner = await self._executor.relay_on(
-            shard, database, sent, step.statement.shape, reply
+            shard, database, sent, step.statement.shape, reply, insert_id=step.insert_id
         )
         if scanner.error is not None:
             return False
+        if step.insert_id:
+            self._state.generated(step.insert_id)
         if step.effect is not None:
             insert_id = scanner.ok.last_insert_id if scanner.ok else 0
             self._branches.happened(shard, step.table, step.effect, insert_id)

@@ -243,6 +243,11 @@ class SessionState:
             self.insert_id_at = None
             self.last_insert_id = last_insert_id
 
+    def generated(self, insert_id: int) -> None:
+        """Learn that the last INSERT got its first id, *insert_id*, from a sequence."""
+        self.insert_id_at = None
+        self.last_insert_id = insert_id
+
     def leaves(self, backend: Backend, left: Left) -> bool:
         """Take *left* for what the last statement left on *backend*, if it ran there."""
         if self.answered_at is not backend:

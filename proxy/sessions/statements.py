@@ -25,6 +25,7 @@ from proxy.sessions.preparation import Step
 from proxy.sessions.recall import ASKS_BACK, AnswerHere, Recall, warnings_answer
 from proxy.sessions.reply import Reply
 from proxy.sessions.scatter import run_everywhere
+from proxy.sessions.sequencing import COLUMNS as NEXT_COLUMNS
 from proxy.sessions.state import Transaction, sets_collation, sets_untracked
 from proxy.wire.commands import query
 from proxy.wire.constants import Capability
@@ -32,6 +33,7 @@ from proxy.wire.framing import frame
 from proxy.wire.response import Answer
 from proxy.wire.resultset import column_definition
 from sqlparse_ext.errors import SqlError, Unsupported
+from sqlparse_ext.generated import next_values
 from sqlparse_ext.identifiers import literal
 from sqlparse_ext.inline import inline
 from sqlparse_ext.split import split_statements
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
     from proxy.sessions.guard import Guard
     from proxy.sessions.preparation import Preparation
     from proxy.sessions.routed import Routed
+    from proxy.sessions.sequencing import Sequencing
     from proxy.sessions.state import SessionState
     from proxy.sessions.streams import Streams
     from proxy.wire.resultset import Column
@@ -89,6 +92,7 @@ class Statements:
         executor: Executor,
         preparation: Preparation,
         routed: Routed,
+        sequencing: Sequencing,
         streams: Streams,
         catalog: Catalog,
         registry: Registry,
@@ -102,6 +106,7 @@ class Statements:
         self._branches = executor.branches
         self._preparation = preparation
         self._routed = routed
+        self._sequencing = sequencing
         self._streams = streams
         self._catalog = catalog
         self._registry = registry
@@ -145,7 +150,9 @@ class Statements:
     async def _on_rows(self, statement: Statement, reply: Reply) -> bool:
         place = self._preparation.place(statement)
         view = place.view
-        step = self._preparation.step(view, place.statement)
+        filled, insert_id = await self._sequencing.filled(view, place.statement)
+        step = self._preparation.step(view, filled)
+        step.insert_id = insert_id
         route = view.planner.plan(step.statement.shape).route(step.statement)
         if step.statement.shape.uses & Uses.LOCAL_INFILE and not (
             self._state.capabilities & Capability.LOCAL_FILES
@@ -331,6 +338,9 @@ class Statements:
         return await self._virtual(statement, reply)
 
     async def _select(self, statement: Statement, reply: Reply) -> bool:
+        if await self.asks_sequence(statement):
+            reply.rows(*await self._sequencing.next(statement))
+            return True
         if not is_virtual(statement.shape):
             return await self._on_rows(statement, reply)
         return await self._virtual(statement, reply)
@@ -359,6 +369,10 @@ class Statements:
         column, values = answer(statement, keyspaces, user, self._connection_id)
         return (column,), [(value.encode(),) for value in values]
 
+    async def asks_sequence(self, statement: Statement) -> bool:
+        """Return whether a statement is a SELECT NEXT … VALUES. Raises where it should be one."""
+        return await self._sequencing.asked(statement) is not None
+
     async def definitions(self, statement: Statement) -> list[bytes]:
         """Return the columns of a statement's answer, as far as the proxy makes that itself.
 
@@ -367,6 +381,8 @@ class Statements:
         shape = statement.shape
         if is_vexplain(shape):
             return list(map(column_definition, VEXPLAIN_COLUMNS))
+        if next_values(shape) is not None:
+            return list(map(column_definition, NEXT_COLUMNS))
         if is_virtual(shape):
             columns, _ = self._virtual_answer(statement)
             return list(map(column_definition, columns))

@@ -29,7 +29,7 @@ from proxy.wire.constants import (
     Status,
     TrackerKind,
 )
-from proxy.wire.framing import frames
+from proxy.wire.framing import frame, frames
 
 
 if TYPE_CHECKING:
@@ -126,6 +126,20 @@ def ok_packet(
             tail,
         )
     )
+
+
+def with_insert_id(framed: bytes, insert_id: int) -> bytes:
+    """Return an OK packet, header and all, with another insert id; anything else as it is."""
+    payload = framed[4:]
+    if payload[:1] != bytes((OK_HEADER,)):
+        return framed
+    cursor = Cursor(payload[1:])
+    affected_rows = cursor.lenenc_int()
+    cursor.lenenc_int()
+    told = b"".join(
+        (payload[:1], lenenc_int(affected_rows), lenenc_int(insert_id), cursor.rest())
+    )
+    return frame(told, framed[3])
 
 
 @lru_cache(maxsize=1024)  # the same few in every answer to an older client: 0.9 µs apiece

@@ -174,3 +174,15 @@ async def test_a_server_that_does_not_show_what_is_prepared_is_a_fault(server, r
     assert code == 1
     (line,) = (line for line in lines if line.startswith("fault"))
     assert line.endswith("; run: GRANT XA_RECOVER_ADMIN ON *.* TO the account root")
+
+
+async def test_a_sequence_that_nobody_finds_is_a_fault_of_the_table_that_wants_it(
+    server, report
+):
+    config = config_of(server)
+    table = '{"auto_increment": {"column": "id", "sequence": "nowhere.seq"}}'
+    shards = config.keyspaces[0].shards
+    keyspace = KeyspaceConfig("plain", f'{{"tables": {{"t": {table}}}}}', shards)
+    code, lines = await report(type(config)(config.server, (), (keyspace,)))
+    assert code == 1
+    assert lines[1].startswith("fault    plain.t: cannot resolve sequence nowhere.seq: ")

@@ -5,7 +5,7 @@ from hypothesis import given, strategies as st
 
 from proxy.errors import UnknownDatabase, WireError
 from proxy.wire.constants import Capability, FieldType, Status
-from proxy.wire.framing import frames
+from proxy.wire.framing import frame, frames
 from proxy.wire.resultset import (
     Column,
     Err,
@@ -25,6 +25,7 @@ from proxy.wire.resultset import (
     resultset_head,
     skip_lenenc,
     text_row,
+    with_insert_id,
 )
 from tests.proxy.wire.peers import encode_trackers, parse_column_definition
 from tests.proxy.wire.streams import MODERN, MODERN_WITHOUT_TRACK, OLD, dones, result_sets
@@ -218,3 +219,18 @@ def test_noise_raises_nothing_but_wire_errors(payload):
     ):
         with contextlib.suppress(WireError):
             read(payload)
+
+
+@given(st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1), st.integers(1, 2**64 - 1))
+def test_another_insert_id_leaves_the_rest_of_an_ok_as_it_is(affected, before, after):
+    def told(insert_id):
+        return frame(
+            ok_packet(affected, insert_id, status=2, info=b"x", capabilities=MODERN), 7
+        )
+
+    assert with_insert_id(told(before), after) == told(after)
+
+
+def test_only_an_ok_has_an_insert_id():
+    for other in (frame(b"\xff\x15\x04#28000no", 1), frame(b"\xfe\0\0\2\0", 3), b""):
+        assert with_insert_id(other, 5) == other

@@ -1,0 +1,81 @@
+"""The sequences of one shard: values are reserved in blocks, each in a short transaction of its own.
+
+The transaction is never a client's: a rollback leaves a gap and gives no value twice. Neither do
+two proxies, since each reserves its block with the sequence's row locked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from engine.sequences import MARK, Block, check_increment, extend
+from sqlparse_ext.identifiers import literal, quote_identifier
+
+
+if TYPE_CHECKING:
+    from proxy.backends.control import Control
+
+
+@dataclass(slots=True)
+class _Reserved:
+    block: Block = field(default_factory=Block)
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+class Sequences:
+    """What this proxy has reserved of the sequences on one server."""
+
+    def __init__(self, control: Control) -> None:
+        self._control = control
+        self._reserved: dict[str, _Reserved] = {}
+
+    async def is_sequence(self, table: str) -> bool:
+        """Return whether *table* is there and has the comment of a sequence.
+
+        Raises:
+            BackendUnavailable, BackendError.
+        """
+        if table in self._reserved:
+            return True
+        name = literal(table.encode()).decode()
+        rows = await self._control.rows(
+            "SELECT table_comment FROM information_schema.tables"  # noqa: S608 - quoted
+            f" WHERE table_schema = DATABASE() AND table_name = {name}"
+        )
+        if not any(MARK in str(comment) for (comment,) in rows):
+            return False
+        self._reserved.setdefault(table, _Reserved())
+        return True
+
+    async def take(self, table: str, count: int) -> int:
+        """Return the first of *count* values in a row of *table*, which `is_sequence`.
+
+        Raises:
+            SequenceError: *count* or the table's row cannot be used.
+            BackendUnavailable, BackendError: nothing was reserved, or what was is lost.
+        """
+        check_increment(table, count)
+        reserved = self._reserved.setdefault(table, _Reserved())
+        async with reserved.lock:
+            if not reserved.block.has(count):
+                reserved.block = await self._extended(table, reserved.block, count)
+            first = reserved.block.next_value
+            reserved.block = reserved.block.without(count)
+            return first
+
+    async def _extended(self, table: str, block: Block, count: int) -> Block:
+        name = quote_identifier(table)
+        found = block
+
+        def update(rows: list[tuple[Any, ...]]) -> str:
+            nonlocal found
+            found = extend(table, block, [(row[0], row[1]) for row in rows], count)
+            return f"UPDATE {name} SET next_id = {found.end} WHERE id = 0"  # noqa: S608 - quoted
+
+        await self._control.change(
+            f"SELECT next_id, cache FROM {name} WHERE id = 0 FOR UPDATE",  # noqa: S608 - quoted
+            update,
+        )
+        return found

@@ -1,0 +1,165 @@
+"""Ids from a sequence, which no two proxies give twice."""
+
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fixtures.fix_proxy import RunningProxy, StartProxy, keyspace_toml
+from tests.fixtures.fix_servers import DatabaseServer, execute
+from tests.fixtures.fix_streams import Consume, message_table, refused, rows, run, value
+
+
+pytestmark = pytest.mark.db
+
+HASH = {"column": "id", "name": "hash"}
+TABLES = {
+    "my_message": {
+        "column_vindexes": [HASH],
+        "auto_increment": {"column": "id", "sequence": "seq"},
+    },
+    "customer": {
+        "column_vindexes": [HASH],
+        "auto_increment": {"column": "id", "sequence": "lookup.seq"},
+    },
+    "broken": {
+        "column_vindexes": [HASH],
+        "auto_increment": {"column": "id", "sequence": "lookup.nothing"},
+    },
+}
+
+
+@pytest.fixture
+def config(
+    tmp_path: Path, servers: tuple[DatabaseServer, DatabaseServer], sharded_database: str
+) -> str:
+    sharded, lookup = tmp_path / "commerce.json", tmp_path / "lookup.json"
+    vindexes = {"hash": {"type": "hash"}}
+    sharded.write_text(json.dumps({"sharded": True, "vindexes": vindexes, "tables": TABLES}))
+    lookup.write_text(json.dumps({"tables": {"seq": {"type": "sequence"}}}))
+    execute(servers[0], f"CREATE DATABASE {sharded_database}_lookup")
+    return keyspace_toml("commerce", servers, sharded_database, sharded) + keyspace_toml(
+        "lookup", servers[:1], f"{sharded_database}_lookup", lookup
+    )
+
+
+@pytest.fixture
+def proxy(config: str, start_proxy: StartProxy) -> RunningProxy:
+    proxy = start_proxy(config)
+    client = proxy.connect(database="lookup", autocommit=True)
+    run(
+        client,
+        "CREATE TABLE seq (id BIGINT PRIMARY KEY, next_id BIGINT, cache BIGINT)"
+        " COMMENT 'vitess_sequence'",
+    )
+    run(client, "INSERT INTO seq (id, next_id, cache) VALUES (0, 1, 10)")
+    run(client, "USE commerce")
+    run(client, "CREATE TABLE customer (id BIGINT PRIMARY KEY, name VARCHAR(20))")
+    return proxy
+
+
+def test_inserts_take_their_ids_from_the_sequence(proxy: RunningProxy) -> None:
+    client = proxy.connect(database="commerce", autocommit=True)
+    with client.cursor() as cursor:
+        cursor.execute("INSERT INTO customer (name) VALUES ('a'), ('b'), ('c'), ('d'), ('e')")
+        assert (cursor.rowcount, cursor.lastrowid) == (5, 1)
+        assert value(client, "SELECT LAST_INSERT_ID()") == 1
+        cursor.execute("INSERT INTO customer SET name = 'f', id = NULL")
+        assert cursor.lastrowid == 6
+        cursor.execute("REPLACE INTO customer (id, name) VALUES (0, 'g'), (50, 'h')")
+        assert cursor.lastrowid == 7
+        cursor.execute("INSERT INTO customer (id, name) VALUES (51, 'own')")
+    assert value(client, "SELECT LAST_INSERT_ID()") == 7
+    found = rows(client, "SELECT id, name FROM customer ORDER BY id")
+    assert found == (*enumerate("abcdefg", 1), (50, "h"), (51, "own"))
+
+
+def test_values_are_asked_for_and_given_once_by_two_proxies(
+    proxy: RunningProxy, config: str, start_proxy: StartProxy
+) -> None:
+    clients = [
+        each.connect(database="commerce", autocommit=True)
+        for each in (proxy, proxy, start_proxy(config))
+    ]
+    assert rows(clients[0], "SELECT NEXT VALUE FROM lookup.seq") == ((1,),)
+    assert rows(clients[1], "SELECT NEXT 25 VALUES FROM lookup.seq") == ((2,),)
+    assert rows(clients[2], "SELECT NEXT VALUE FROM lookup.seq") == ((31,),)
+
+    def work(client: Any) -> None:
+        for _ in range(40):
+            run(client, "INSERT INTO customer (name) VALUES ('x'), ('y')")
+
+    threads = [threading.Thread(target=work, args=(client,)) for client in clients]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert value(clients[0], "SELECT COUNT(DISTINCT id) FROM customer") == 240
+
+
+def test_a_rollback_leaves_a_gap_and_gives_no_value_back(proxy: RunningProxy) -> None:
+    client = proxy.connect(database="commerce", autocommit=False)
+    run(client, "INSERT INTO customer (name) VALUES ('a')")
+    client.rollback()
+    run(client, "INSERT INTO customer (name) VALUES ('b')")
+    client.commit()
+    assert rows(client, "SELECT id, name FROM customer") == ((2, "b"),)
+
+
+def test_a_message_whose_id_is_generated_reaches_its_stream_at_once(
+    proxy: RunningProxy, consume: Consume
+) -> None:
+    client = proxy.connect(database="commerce", autocommit=True)
+    run(client, message_table("my_message", poller_interval=3600))
+    consumer = consume(proxy, database="commerce")
+    run(client, "INSERT INTO my_message (message) VALUES ('1'), ('2'), ('3')")
+    assert sorted(row[0] for row in consumer.take(3)) == [1, 2, 3]
+
+
+def test_what_stands_in_the_way_is_told(proxy: RunningProxy) -> None:
+    client = proxy.connect(database="commerce", autocommit=True)
+    assert refused(client, "INSERT INTO customer VALUES (NULL, 'a')")[0] == 1235
+    assert refused(client, "INSERT INTO broken (name) VALUES ('a')")[1] == (
+        "nothing is not a sequence"
+    )
+    assert refused(client, "SELECT NEXT 0 VALUES FROM lookup.seq")[1] == (
+        "invalid increment for sequence seq: 0"
+    )
+    run(client, "UPDATE lookup.seq SET cache = 0")
+    assert refused(client, "SELECT NEXT VALUE FROM lookup.seq")[1] == (
+        "invalid cache value for sequence seq: 0"
+    )
+    run(client, "DELETE FROM lookup.seq")
+    assert refused(client, "INSERT INTO customer (name) VALUES ('a')")[1] == (
+        "unexpected rows from reading sequence seq (possible mis-route): 0"
+    )
+    plan = json.loads(value(client, "VEXPLAIN PLAN INSERT INTO customer (name) VALUES ('a')"))
+    assert plan["AutoIncrement"] == "select next 1 values from lookup.seq"
+
+
+def test_a_prepared_insert_takes_its_ids_too(proxy: RunningProxy) -> None:
+    driver = pytest.importorskip("mysql.connector", reason="no mysql-connector-python here")
+    client = driver.connect(
+        host="127.0.0.1",
+        port=proxy.port,
+        user="root",
+        database="commerce",
+        use_pure=True,
+        autocommit=True,
+    )
+    prepared = client.cursor(prepared=True)
+    ids = []
+    for name in "abc":
+        prepared.execute("INSERT INTO customer (name) VALUES (?), (?)", (name, name))
+        ids.append(prepared.lastrowid)
+    assert ids == [1, 3, 5]
+    given = client.cursor(prepared=True)
+    for ident, expected in ((None, 7), (99, 0), (0, 8)):
+        given.execute("INSERT INTO customer (id, name) VALUES (?, 'x')", (ident,))
+        assert (given.lastrowid or 0) == expected
+    asking = client.cursor(prepared=True)
+    asking.execute("SELECT NEXT ? VALUES FROM lookup.seq", (3,))
+    assert asking.fetchall() == [(9,)]
+    client.close()
