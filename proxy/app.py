@@ -31,6 +31,8 @@ from proxy.errors import ServerShutdown
 from proxy.reload import VschemaFiles
 from proxy.rsa import ServerKey
 from proxy.sessions.catalog import Catalog
+from proxy.sessions.deadlines import Deadlines
+from proxy.sessions.login_backoff import LoginBackoff
 from proxy.sessions.services import Peer, Services
 from proxy.sessions.session import Session
 from proxy.twophase.coordinator import Coordinator
@@ -134,6 +136,7 @@ class Application:
             sessions=self._sessions,
             uptime_s=lambda: time.monotonic() - self._started,
             nonce=_nonce,
+            backoff=LoginBackoff(config.server.auth_backoff_s),
             coordinator=self._coordinator,
             spawn=self._spawn,
         )
@@ -171,6 +174,10 @@ class Application:
                 await net.listen_unix(self._accept, server.unix_socket, backlog=BACKLOG)
             )
         self._vschema_files.start()
+        deadlines = Deadlines(
+            self._sessions, statement_s=server.statement_timeout_s, idle_s=server.idle_timeout_s
+        )
+        self._spawn(deadlines.run())
         log.info("listening", host=server.host, port=self.port, socket=server.unix_socket)
 
     async def stop(self) -> None:

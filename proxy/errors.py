@@ -7,6 +7,8 @@
         │   └── PacketTooLarge     1153/08S01
         ├── LocalDataDisabled      3948/HY000
         ├── TooManyConnections     1040/08004
+        ├── UserLimitReached       1226/42000  closes
+        ├── IdleTooLong            4031/HY000  closes
         ├── HostNotAllowed         1130/HY000  closes
         ├── AccessDenied           1045/28000  closes
         ├── InsecureTransport      3159/HY000  closes
@@ -19,6 +21,7 @@
         ├── UnknownCommand         1047/08S01
         ├── NoSuchThread           1094/HY000
         ├── QueryInterrupted       1317/70100
+        ├── StatementTimedOut      3024/HY000
         ├── BackendError           a backend's own code, state and words
         │   └── CommitRefused      the same, of one shard for all of them
         ├── BackendUnavailable     1105/HY000  no connection to a shard
@@ -113,6 +116,32 @@ class TooManyConnections(ProxyError):
 
     def __init__(self) -> None:
         super().__init__("Too many connections")
+
+
+class UserLimitReached(ProxyError):
+    """A login of a user who has as many connections as the configuration allows."""
+
+    mysql_code = 1226  # ER_USER_LIMIT_REACHED
+    sqlstate = "42000"
+
+    def __init__(self, user: str, limit: int) -> None:
+        super().__init__(
+            f"User '{user}' has exceeded the 'max_connections' resource (current value: {limit})"
+        )
+        self.user = user
+        self.limit = limit
+
+
+class IdleTooLong(ProxyError):
+    """The client has said nothing for `idle_timeout`; told unasked, as MySQL does."""
+
+    mysql_code = 4031  # ER_CLIENT_INTERACTION_TIMEOUT
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The client was disconnected by the server because of inactivity. See idle_timeout"
+            " for configuring this behavior."
+        )
 
 
 class HostNotAllowed(ProxyError):
@@ -251,6 +280,17 @@ class QueryInterrupted(ProxyError):
 
     def __init__(self) -> None:
         super().__init__("Query execution was interrupted")
+
+
+class StatementTimedOut(ProxyError):
+    """A statement took longer than `statement_timeout`, and was stopped on its server."""
+
+    mysql_code = 3024  # ER_QUERY_TIMEOUT
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Query execution was interrupted, maximum statement execution time exceeded"
+        )
 
 
 class BackendError(ProxyError):

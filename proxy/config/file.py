@@ -88,6 +88,9 @@ class Server:
     shutdown_grace_s: how long a shutdown waits for running statements.
     schema_reload_s: how often message tables are looked for.
     pool_timeout_s: how long a statement waits for a free backend connection.
+    statement_timeout_s: how long a statement may run; 0 is any time. STREAM has no end anyway.
+    idle_timeout_s: how long a client may say nothing; 0 is any time.
+    auth_backoff_s: how long the answer to a login waits at most, after failures; 0 is not at all.
     recovery_grace_s: how long a prepared transaction is left to the proxy that commits it.
     """
 
@@ -105,6 +108,9 @@ class Server:
     pool_timeout_s: float
     transaction_mode: TransactionMode
     recovery_grace_s: float
+    statement_timeout_s: float
+    idle_timeout_s: float
+    auth_backoff_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +121,7 @@ class User:
         or MySQL's stored form "$A$005$…", or that in hexadecimal, as SHOW CREATE USER can print
         it (a salt may hold characters that no file should).
     keyspaces: the ones this user sees; None is all.
+    max_connections: logins beyond this are refused with error 1226; None is no limit of its own.
     """
 
     name: str
@@ -122,6 +129,7 @@ class User:
     password_hash: Secret | None
     role: Role
     keyspaces: frozenset[str] | None
+    max_connections: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +193,9 @@ def _server(table: Table) -> Server:
             table.choice("transaction_mode", TransactionMode.MULTI, tuple(TransactionMode))
         ),
         recovery_grace_s=table.seconds("recovery_grace", 5),
+        statement_timeout_s=table.seconds("statement_timeout", 0, zero=True),
+        idle_timeout_s=table.seconds("idle_timeout", 28_800, zero=True),
+        auth_backoff_s=table.seconds("auth_backoff", 2, zero=True),
     )
     table.close()
     return server
@@ -236,8 +247,11 @@ def _user(table: Table, keyspaces: set[str]) -> User:
             raise table.fault("keyspaces", "expected at least one (leave the key out for all)")
         if unknown := sorted(allowed - keyspaces):
             raise table.fault("keyspaces", f'expected configured keyspaces, got "{unknown[0]}"')
+    most = None
+    if "max_connections" in table:
+        most = table.integer("max_connections", REQUIRED, least=1)
     table.close()
-    return User(name, password, password_hash, role, allowed)
+    return User(name, password, password_hash, role, allowed, most)
 
 
 def _credentials(table: Table) -> tuple[Secret | None, Secret | None]:

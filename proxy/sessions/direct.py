@@ -171,9 +171,16 @@ class DirectPath:
             if step.effect is not None:
                 insert_id = scanner.ok.last_insert_id if scanner.ok else 0
                 executor.branches.happened(shard, step.table, step.effect, insert_id)
-            self._link.write(relay.held)
+            if reply.stopped is None:
+                self._link.write(relay.held)
+            else:
+                reply.end(relay, is_read=is_repeatable(shape))
             return True
-        may_repeat = not executor.branches.in_transaction and not relay.has_written
+        may_repeat = (
+            not executor.branches.in_transaction
+            and not relay.has_written
+            and reply.stopped is None
+        )
         if relay.failure is not None:
             reply.broke_off(scanner)
         executor.settle(shard, shape, relay)
@@ -185,7 +192,7 @@ class DirectPath:
             return False
         if scanner.error is not None and scanner.error.code in STALE and not relay.has_written:
             return False
-        self._link.write(relay.held)
+        reply.end(relay, is_read=is_repeatable(shape))
         return True
 
     def _known(self, view: View, shape: Shape) -> Direct | None:

@@ -213,7 +213,7 @@ class Executor:
             if relay.failure is not None:
                 reply.broke_off(scanner)
             self.settle(shard, shape, relay)
-            untouched = may_wait and not relay.has_written
+            untouched = may_wait and not relay.has_written and reply.stopped is None
             if relay.failure is not None:
                 if untouched and is_repeatable(shape) and await shard.wait_available(deadline):
                     continue
@@ -232,11 +232,9 @@ class Executor:
                 may_renew = False
                 packet.stale(backend)
                 continue
-            held = relay.held
             if insert_id and scanner.error is None:
-                held = with_insert_id(held, insert_id)
-            self._link.write(held)
-            reply.sequence = scanner.next_sequence
+                relay.held = with_insert_id(relay.held, insert_id)
+            reply.end(relay, is_read=is_repeatable(shape))
             return scanner
 
     def deadline(self) -> float:
@@ -489,11 +487,17 @@ class Executor:
         if isinstance(self.relay, Relay):
             self.relay.file(piece)
 
-    def interrupt(self) -> None:
-        """Stop what is running; the server's own error ends the answer."""
+    def interrupt(self) -> bool:
+        """Stop what is running; the server's own error ends the answer. False if nothing is."""
         for backend, shard in self._active.items():
             backend.awaits_kill = True
             self._spawn(shard.control.kill_query(backend.thread_id))
+        return bool(self._active)
+
+    def break_off(self) -> None:
+        """Stop what is running where the server does not: its connections break."""
+        for backend in list(self._active):
+            backend.abort()
 
     def forget(self) -> None:
         """Give up every connection: the session is reset or gone."""

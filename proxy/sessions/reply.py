@@ -6,10 +6,10 @@ answers in it: every one but the last says that more follow, and the sequence nu
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, Protocol
 
 from proxy.wire.binary_rows import BinaryRows
-from proxy.wire.constants import Status
+from proxy.wire.constants import HEADER_BYTES, Status
 from proxy.wire.framing import frame, frames
 from proxy.wire.prepare import prepare_answer
 from proxy.wire.response import Answer, Resequencer, relay_for
@@ -33,6 +33,17 @@ if TYPE_CHECKING:
     from sqlparse_ext.errors import StreamfromError
 
 
+INTERRUPTED: Final = 1317  # what a server answers to a statement that KILL QUERY ended
+
+
+class Relayed(Protocol):
+    """An answer whose last piece is still to be written."""
+
+    held: bytes
+    has_written: bool
+    scanner: Relay | Resequencer
+
+
 class Reply:
     """The answer to one command.
 
@@ -40,9 +51,10 @@ class Reply:
         sequence: the number of the next packet.
         more: True while another statement's answer follows this one.
         binary: the answer is one to COM_STMT_EXECUTE, whose rows are binary.
+        stopped: why the proxy has stopped the statement, if it has.
     """
 
-    __slots__ = ("_binary_rows", "_link", "_state", "binary", "more", "sequence")
+    __slots__ = ("_binary_rows", "_link", "_state", "binary", "more", "sequence", "stopped")
 
     def __init__(self, link: Link, state: SessionState, sequence: int) -> None:
         self._link = link
@@ -50,6 +62,7 @@ class Reply:
         self.sequence = sequence
         self.more = False
         self.binary = False
+        self.stopped: StreamfromError | None = None
         self._binary_rows: BinaryRows | None = None
 
     @property
@@ -180,6 +193,28 @@ class Reply:
         self.sequence = scanner.next_sequence
         if scanner.is_mid_packet:
             self._link.close()
+
+    def end(self, relay: Relayed, *, is_read: bool) -> None:
+        """Write the last piece of an answer; one that the proxy has stopped says why.
+
+        is_read: the statement changes nothing. Then it has not succeeded either if its server
+        made an answer of the interruption, as MySQL's SLEEP does.
+        """
+        held, scanner = relay.held, relay.scanner
+        if self.stopped is None:
+            self._link.write(held)
+            self.sequence = scanner.next_sequence
+        elif scanner.error is not None and scanner.error.code == INTERRUPTED:
+            # The error is the last packet: 0xFF, the code, # and the SQLSTATE, the words.
+            at = len(held) - HEADER_BYTES - 9 - len(scanner.error.message)
+            self._link.write(held[:at])
+            self.sequence = held[at + 3]
+            self.error(self.stopped)
+        elif scanner.error is None and is_read and not relay.has_written:
+            self.error(self.stopped)
+        else:
+            self._link.write(held)
+            self.sequence = scanner.next_sequence
 
     def _send(self, payload: bytes) -> None:
         self._link.write(frame(payload, self.sequence))

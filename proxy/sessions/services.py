@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from proxy.backends.settings import Settings
     from proxy.config.file import Server, User
     from proxy.sessions.catalog import Catalog
+    from proxy.sessions.login_backoff import LoginBackoff
     from proxy.twophase.coordinator import Coordinator
     from proxy.wire.auth import Authenticator
     from sqlparse_ext.cache import StatementCache
@@ -42,6 +43,18 @@ class Peer(Protocol):
     def end(self) -> None:
         """End it now."""
 
+    def times(self, now_s: float) -> tuple[float, float]:
+        """Return for how long a statement has been running, and the client been silent.
+
+        Both in seconds, 0 where that is not so; neither runs while a STREAM is open.
+        """
+
+    def time_out(self, now_s: float) -> None:
+        """Stop the statement, which takes too long; once more if it goes on nevertheless."""
+
+    def leave_idle(self) -> None:
+        """End the session of a client that said nothing for too long."""
+
 
 @dataclass(frozen=True, slots=True)
 class Services:
@@ -59,6 +72,7 @@ class Services:
         sessions: everybody who is connected, by connection id.
         uptime_s: how long the proxy has been running.
         nonce: 20 fresh random bytes for a login.
+        backoff: how long the answers to logins wait.
         coordinator: commits in two phases; None where the configuration does not ask for it.
         spawn: runs a coroutine in the background and logs its failure.
     """
@@ -77,5 +91,6 @@ class Services:
     sessions: dict[int, Peer]
     uptime_s: Callable[[], float]
     nonce: Callable[[], bytes]
+    backoff: LoginBackoff
     coordinator: Coordinator | None
     spawn: Callable[[Coroutine[Any, Any, None]], None]

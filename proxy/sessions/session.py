@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import structlog
@@ -17,19 +18,21 @@ import structlog
 from proxy.answers.processlist import Process
 from proxy.config.file import Role
 from proxy.errors import (
-    HostNotAllowed,
+    BackendError,
+    IdleTooLong,
     InternalError,
     NoSuchThread,
     NotOwner,
     QueryInterrupted,
     ServerShutdown,
     SessionLost,
-    TooManyConnections,
+    StatementTimedOut,
     UnknownCommand,
     WireError,
 )
+from proxy.sessions.entrance import Entrance
 from proxy.sessions.parts import Parts, assemble
-from proxy.sessions.reply import Reply
+from proxy.sessions.reply import INTERRUPTED, Reply
 from proxy.wire import commands
 from proxy.wire.auth import Authenticated
 from proxy.wire.commands import parse_command
@@ -66,6 +69,9 @@ log = structlog.get_logger()
 # A client may send commands ahead. Beyond this it is not read from until they are done.
 QUEUED_BYTES_MAX: Final = 1 << 20
 
+# How long a server may take to stop what it was told to stop.
+STOP_S: Final = 5.0
+
 _QUERY: Final = int(Command.QUERY)
 _EXECUTE: Final = int(Command.STMT_EXECUTE)
 _COMMAND_NAMES: Final = {
@@ -93,6 +99,7 @@ class Session:
         self._link = link
         self._loop = asyncio.get_running_loop()
         self._log = log.bind(connection=connection_id)
+        self._entrance = Entrance(services, link)
         self._wire: ServerConnection
         self._parts: Parts
         self._state: SessionState
@@ -103,19 +110,20 @@ class Session:
         self._is_busy = False
         # When what it does now began, in the loop's time.
         self._since_s = self._loop.time()
+        # When the server was told to stop a statement.
+        self._stopped_s = 0.0
         self._is_over = False
         self._is_closing = False
         self._commands: deque[CommandReceived] = deque()
         self._queued_bytes = 0
         self._task: asyncio.Task[None] | None = None
-        self._login_deadline: asyncio.TimerHandle | None = None
 
     # --- what the link calls --------------------------------------------------------------
 
     def connected(self) -> None:
         """Greet, unless the client may not even try to log in."""
         services = self._services
-        refusal = self._refusal()
+        refusal = self._entrance.refusal()
         if refusal is not None:
             self._is_over = True
             self._link.write(wire_refusal(refusal))
@@ -139,19 +147,8 @@ class Session:
             is_secure=self._link.is_unix,
             requires_tls=services.config.tls is not None and services.config.tls.require,
         )
-        loop = asyncio.get_running_loop()
-        self._login_deadline = loop.call_later(
-            services.config.connect_timeout_s, self._login_timed_out
-        )
+        self._entrance.open(self._login_timed_out)
         self._link.write(self._wire.data_to_send())
-
-    def _refusal(self) -> StreamfromError | None:
-        services = self._services
-        if len(services.sessions) >= services.config.max_connections:
-            return TooManyConnections()
-        if services.loopback_only and not self._link.is_loopback:
-            return HostNotAllowed(self._link.peer)
-        return None
 
     def received(self, data: bytes) -> None:
         """Run what the bytes ask for, or queue it behind what is running."""
@@ -182,7 +179,7 @@ class Session:
     def lost(self, error: Exception | None) -> None:
         """Clean up after a client that left, in whatever it was doing."""
         self._services.sessions.pop(self.connection_id, None)
-        self._cancel_login_deadline()
+        self._entrance.leave()
         self._is_over = True
         self.closed.set()
         if self.user is None:
@@ -208,12 +205,12 @@ class Session:
                 self._log.info("connection closed", reason="COM_CHANGE_USER sent ahead")
                 self._link.abort()
             case Authenticated(name):
-                self._logged_in(name)
+                answer = self._wire.data_to_send()
+                self._entrance.proven(name, answer, partial(self._logged_in, name))
             case Closed(error):
                 what = "connection refused" if self.user is None else "connection closed"
                 self._log.info(what, host=self._link.peer, reason=str(error))
-                self._link.write(self._wire.data_to_send())
-                self._link.close()
+                self._entrance.refused(error, self._wire.data_to_send(), self._link.close)
             case _:
                 pass
 
@@ -225,27 +222,28 @@ class Session:
         login = self._wire.login
         assert login is not None
         user = services.users[name]
-        parts = assemble(
-            services,
-            self._link,
-            self._wire,
-            user,
-            self.connection_id,
-            kill=self._kill,
-            processes=self._processes,
-        )
-        if login.database:
-            try:
+        try:
+            self._entrance.check(user, self)
+            parts = assemble(
+                services,
+                self._link,
+                self._wire,
+                user,
+                self.connection_id,
+                kill=self._kill,
+                processes=self._processes,
+            )
+            if login.database:
                 parts.preparation.use(login.database)
-            except StreamfromError as error:
-                self._wire.refuse(error)
-                self._link.write(self._wire.data_to_send())
-                self._link.close()
-                return
+        except StreamfromError as error:
+            self._wire.refuse(error)
+            self._link.write(self._wire.data_to_send())
+            self._link.close()
+            return
         self.user = user
         self._parts, self._state, self._direct = parts, parts.state, parts.direct
         self._takes_hot_path = user.role is not Role.READONLY
-        self._cancel_login_deadline()
+        self._entrance.leave()
         self._log.info("session opened", user=name, host=self._link.peer)
         self._wire.accept(status=parts.state.status)
         self._link.write(self._wire.data_to_send())
@@ -253,14 +251,8 @@ class Session:
         self.received(b"")
 
     def _login_timed_out(self) -> None:
-        self._login_deadline = None
         self._log.info("login timed out", host=self._link.peer)
         self._link.abort()
-
-    def _cancel_login_deadline(self) -> None:
-        if self._login_deadline is not None:
-            self._login_deadline.cancel()
-            self._login_deadline = None
 
     # --- commands, one at a time ----------------------------------------------------------
 
@@ -398,7 +390,10 @@ class Session:
                 raise UnknownCommand
 
     def _answer_error(self, error: Exception) -> None:
-        if isinstance(error, StreamfromError):
+        stopped = None if self._wire.phase is Phase.CLOSED else self._reply.stopped
+        if isinstance(error, BackendError) and error.code == INTERRUPTED and stopped:
+            shown = stopped
+        elif isinstance(error, StreamfromError):
             shown = error
         else:
             self._log.exception("internal error", exc_info=error)
@@ -432,6 +427,30 @@ class Session:
     def end(self) -> None:
         """End the session now; what it runs is stopped."""
         self._link.abort()
+
+    def times(self, now_s: float) -> tuple[float, float]:
+        """Return for how long a statement has been running, and the client been silent."""
+        if self.user is None or self.is_streaming:
+            return 0.0, 0.0
+        since_s = now_s - self._since_s
+        return (since_s, 0.0) if self._is_busy else (0.0, since_s)
+
+    def time_out(self, now_s: float) -> None:
+        """Stop the statement, which takes too long; once more if it goes on nevertheless."""
+        if self._reply.stopped is None:
+            # What waits for a connection or a shard has limits of its own.
+            if self._parts.executor.interrupt():
+                self._reply.stopped = StatementTimedOut()
+                self._stopped_s = now_s
+                self._log.info("statement timed out")
+        elif now_s - self._stopped_s >= STOP_S:
+            self._parts.executor.break_off()
+
+    def leave_idle(self) -> None:
+        """End the session of a client that said nothing for too long."""
+        self._log.info("client idle for too long")
+        self._link.write(wire_refusal(IdleTooLong()))
+        self._link.close()
 
     @property
     def is_streaming(self) -> bool:

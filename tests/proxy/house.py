@@ -149,6 +149,9 @@ SERVER = Server(
     pool_timeout_s=2.0,
     transaction_mode=TransactionMode.MULTI,
     recovery_grace_s=1.0,
+    statement_timeout_s=0.0,
+    idle_timeout_s=0.0,
+    auth_backoff_s=0.0,
 )
 
 

@@ -72,6 +72,9 @@ def test_the_shortest_file_gets_the_documented_defaults(read):
         pool_timeout_s=10,
         transaction_mode=TransactionMode.MULTI,
         recovery_grace_s=5.0,
+        statement_timeout_s=0,
+        idle_timeout_s=28_800,
+        auth_backoff_s=2,
     )
 
 
@@ -91,6 +94,9 @@ def test_every_server_key_is_taken(read, folder):
         pool_timeout = 4
         transaction_mode = "single"
         recovery_grace = 6
+        statement_timeout = 7.5
+        idle_timeout = 8
+        auth_backoff = 0
         [server.tls]
         cert = "server.pem"
         key = "server.key"
@@ -106,6 +112,8 @@ def test_every_server_key_is_taken(read, folder):
     assert (server.schema_reload_s, server.pool_timeout_s) == (3, 4)
     assert server.transaction_mode is TransactionMode.SINGLE
     assert server.recovery_grace_s == 6
+    assert (server.statement_timeout_s, server.idle_timeout_s) == (7.5, 8)
+    assert server.auth_backoff_s == 0
     assert server.tls is not None
     assert server.tls.cert == str(folder / "server.pem")
     assert server.tls.key == str(folder / "server.key")
@@ -136,6 +144,7 @@ def test_users_have_a_password_in_one_of_three_forms(read):
         [[users]]
         name = "open"
         password = ""
+        max_connections = 3
         """
         + UNSHARDED,
         {"PW": "${secret}"},
@@ -145,7 +154,7 @@ def test_users_have_a_password_in_one_of_three_forms(read):
         User("env", Secret("${secret}"), None, Role.READONLY, frozenset({"commerce"})),
         User("native", None, Secret(NATIVE), Role.READWRITE, None),
         User("sha2", None, Secret(SHA2), Role.READWRITE, None),
-        User("open", Secret(""), None, Role.READWRITE, None),
+        User("open", Secret(""), None, Role.READWRITE, None, 3),
     )
 
 
@@ -228,6 +237,17 @@ FAULTS = [
     (server("stream_grace = true"), "server.stream_grace: expected a number of seconds ≥ 0"),
     (server("shutdown_grace = nan"), "server.shutdown_grace: expected a number of seconds ≥ 0"),
     (server("schema_reload = 0"), "server.schema_reload: expected a number of seconds > 0"),
+    (
+        server("statement_timeout = -1"),
+        "server.statement_timeout: expected a number of seconds ≥ 0, got -1",
+    ),
+    (server('idle_timeout = "8h"'), "server.idle_timeout: expected a number of seconds ≥ 0"),
+    (server("auth_backoff = inf"), "server.auth_backoff: expected a number of seconds ≥ 0"),
+    (server("recovery_grace = 0"), "server.recovery_grace: expected a number of seconds > 0"),
+    (
+        user('name = "a"\npassword = ""\nmax_connections = 0'),
+        "users[0].max_connections: expected an integer ≥ 1, got 0",
+    ),
     (server("pool_timeout = []"), "server.pool_timeout: expected a number of seconds > 0"),
     (
         server("max_allowed_packet = 1023"),

@@ -1,0 +1,66 @@
+"""How long the answer to a login waits, after failures from the same address. Pure.
+
+The first few failures cost nothing, as people mistype. Then every refusal to an address waits twice
+as long as the one before, up to a bound. A login that succeeds waits only if this very user
+has failed from this address: otherwise one client with a wrong password would slow down all
+others of its machine. But that one must wait, for who guesses could take a late answer for a no.
+
+Failures are forgotten a minute after the last one, and of many the oldest first, so that nobody
+can fill the memory from many addresses or with many names.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Final
+
+
+FREE_FAILURES: Final = 3
+FIRST_S: Final = 0.1
+FORGOTTEN_S: Final = 60.0
+REMEMBERED_MAX: Final = 4096
+# Behind this many doublings of any FIRST_S there is no bound that has not been reached.
+_DOUBLINGS_MAX: Final = 30
+
+_Key = tuple[str, str | None]
+
+
+class LoginBackoff:
+    """The failures of late. *longest_s*: no answer waits longer; 0 is not at all."""
+
+    def __init__(self, longest_s: float) -> None:
+        self._longest_s = longest_s
+        # How many, and when the last was; the oldest first.
+        self._failures: OrderedDict[_Key, tuple[int, float]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._failures)
+
+    def failed(self, address: str, user: str, now_s: float) -> float:
+        """Count a failure, and return how many seconds its answer waits."""
+        self._count((address, user), now_s)
+        return self._wait_s(self._count((address, None), now_s))
+
+    def succeeded(self, address: str, user: str, now_s: float) -> float:
+        """Forget the failures of *user*, and return how many seconds the answer waits."""
+        wait_s = self._wait_s(self._known((address, user), now_s))
+        self._failures.pop((address, user), None)
+        return wait_s
+
+    def _known(self, key: _Key, now_s: float) -> int:
+        number, at_s = self._failures.get(key, (0, now_s))
+        return number if now_s - at_s < FORGOTTEN_S else 0
+
+    def _count(self, key: _Key, now_s: float) -> int:
+        number = self._known(key, now_s) + 1
+        self._failures[key] = number, now_s
+        self._failures.move_to_end(key)
+        while len(self._failures) > REMEMBERED_MAX:
+            self._failures.popitem(last=False)
+        return number
+
+    def _wait_s(self, failures: int) -> float:
+        if failures <= FREE_FAILURES:
+            return 0.0
+        doublings = min(failures - FREE_FAILURES - 1, _DOUBLINGS_MAX)
+        return float(min(FIRST_S * (1 << doublings), self._longest_s))

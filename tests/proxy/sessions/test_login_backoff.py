@@ -1,0 +1,72 @@
+from hypothesis import given, strategies as st
+
+from proxy.sessions.login_backoff import REMEMBERED_MAX, LoginBackoff
+
+
+HERE, THERE = "10.0.0.1", "10.0.0.2"
+
+
+def failures(backoff, number, *, address=HERE, user="eve", now_s=0.0):
+    return [backoff.failed(address, user, now_s) for _ in range(number)]
+
+
+def test_the_first_failures_are_free_and_then_each_waits_twice_as_long_up_to_a_bound():
+    assert failures(LoginBackoff(2.0), 9) == [0, 0, 0, 0.1, 0.2, 0.4, 0.8, 1.6, 2.0]
+
+
+def test_without_a_bound_nobody_waits():
+    assert set(failures(LoginBackoff(0), 50)) == {0}
+
+
+def test_it_never_overflows():
+    assert failures(LoginBackoff(2.0), 2000)[-1] == 2.0
+
+
+def test_other_addresses_are_not_concerned():
+    backoff = LoginBackoff(2.0)
+    failures(backoff, 20)
+    assert backoff.failed(THERE, "eve", 0) == 0
+    assert backoff.succeeded(THERE, "eve", 0) == 0
+
+
+def test_a_good_login_waits_only_if_this_user_has_failed_from_here():
+    backoff = LoginBackoff(2.0)
+    failures(backoff, 20)
+    assert backoff.succeeded(HERE, "app", 0) == 0
+    assert backoff.succeeded(HERE, "eve", 0) == 2.0
+    # Who has got in is trusted again; the address is not.
+    assert backoff.succeeded(HERE, "eve", 0) == 0
+    assert backoff.failed(HERE, "mallory", 0) == 2.0
+
+
+def test_many_names_from_one_address_are_one_series_of_failures():
+    backoff = LoginBackoff(2.0)
+    waits = [backoff.failed(HERE, f"user{n}", 0) for n in range(5)]
+    assert waits == [0, 0, 0, 0.1, 0.2]
+
+
+def test_a_minute_of_peace_forgets_everything():
+    backoff = LoginBackoff(2.0)
+    failures(backoff, 20)
+    assert backoff.failed(HERE, "eve", 59.9) == 2.0
+    assert backoff.failed(HERE, "eve", 119.8) == 2.0
+    assert backoff.failed(HERE, "eve", 179.8) == 0
+
+
+@given(st.lists(st.tuples(st.integers(0, 3 * REMEMBERED_MAX), st.booleans()), max_size=50))
+def test_what_is_remembered_is_bounded(attempts):
+    backoff = LoginBackoff(2.0)
+    for number in range(REMEMBERED_MAX):
+        backoff.failed(f"10.{number}", "eve", 0)
+    for number, succeeds in attempts:
+        call = backoff.succeeded if succeeds else backoff.failed
+        assert 0 <= call(f"10.{number}", "eve", 0) <= 2.0
+    assert len(backoff) <= REMEMBERED_MAX
+
+
+def test_of_too_many_the_oldest_are_forgotten():
+    backoff = LoginBackoff(2.0)
+    failures(backoff, 5)
+    for number in range(REMEMBERED_MAX):
+        backoff.failed(f"10.{number}", "eve", 0)
+    assert backoff.failed(HERE, "eve", 0) == 0
