@@ -6,13 +6,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pymysql.err import MySQLError
-
 from spark.endpoint import parse_endpoint
 from spark.errors import JobError, RequestError
 from spark.jobs import JOBS
-from spark.jobs.job import load_job
-from spark.session import SPARK_ERRORS, reason_of, start_session
+from spark.jobs.job import broken_off, load_job
+from spark.session import start_session
 
 
 if TYPE_CHECKING:
@@ -76,8 +74,6 @@ def run_command(argv: "Sequence[str]") -> int:
         return _ended(2, str(error))
     except JobError as error:
         return _ended(1, str(error))
-    except MySQLError as error:
-        return _ended(1, f"the proxy or a shard broke off: {error}; run it again")
     except OSError as error:
         return _ended(1, f"{error}: make room or make it writable, then run it again")
     except KeyboardInterrupt:
@@ -94,9 +90,8 @@ def _password(options: argparse.Namespace) -> str:
 def _run(job: "Job", config: Any, options: argparse.Namespace) -> int:
     spark = start_session(f"streamfrom {options.job} {options.table}", options.master)
     try:
-        report = job.run(spark, config)
-    except SPARK_ERRORS as error:
-        raise JobError(f"Spark gave up: {reason_of(error)}; run it again") from error
+        with broken_off():
+            report = job.run(spark, config)
     finally:
         spark.stop()
     if options.report:

@@ -172,13 +172,18 @@ def describe(endpoint: Endpoint, shard: str, table: str) -> tuple[Column, ...]:
     connection = endpoint.connect(shard)
     where = f"{endpoint.keyspace}.{table} on shard {shard}"
     try:
-        created = ask(connection, f"SHOW CREATE TABLE {quoted(table)}")
         columns = ask(connection, f"SHOW COLUMNS FROM {quoted(table)}")
+        ((*_, comment),) = ask(
+            connection,
+            "SELECT TABLE_COMMENT FROM information_schema.TABLES"
+            " WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = %s",
+            (table,),
+        )
     except pymysql.err.MySQLError as error:
         raise RequestError(f"cannot read {where}: {error}; check --table") from error
     finally:
         connection.close()
-    if "vitess_message" not in _text(created[0][1]).rpartition(")")[2]:
+    if "vitess_message" not in _text(comment):
         raise RequestError(f"{where} is no message table: its comment lacks vitess_message")
     return tuple(Column(_text(row[0]), spark_type(_text(row[1]))) for row in columns)
 

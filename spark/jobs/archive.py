@@ -13,18 +13,27 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow.dataset as ds
 import pymysql
-from pyspark.sql import functions as F
 
-from spark.endpoint import Endpoint, ask, clock_of, describe_alike, quoted, shards_of
+from spark.endpoint import Column, Endpoint, ask, clock_of, describe_alike, quoted, shards_of
 from spark.errors import JobError, RequestError
-from spark.jobs.job import add_window
+from spark.jobs.checksum import Checksum, is_exact, total
+from spark.jobs.job import add_window, broken_off
 from spark.jobs.manifest import Manifest, Window
 from spark.jobs.progress import Progress, Report
-from spark.jobs.reading import SHARD, read_acked, slices
+from spark.jobs.reading import (
+    SHARD,
+    acked_between,
+    checksum_of_frame,
+    checksums_of_servers,
+    read_acked,
+    slices,
+)
+from spark.session import SPARK_ERRORS
 
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -58,18 +67,6 @@ def configured(options: "argparse.Namespace", endpoint: Endpoint) -> ArchiveConf
     return ArchiveConfig(endpoint, options.table, options.out, options.low_ns, options.high_ns)
 
 
-def checksum(frame: "DataFrame") -> tuple[int, int]:
-    """Return how many rows *frame* has and a sum over their values that no order changes."""
-    names = sorted(frame.columns)
-    # NULLs leave a hash as it was, so which values are NULL is hashed as well.
-    values = [F.col(f"`{n}`") for n in names] + [F.col(f"`{n}`").isNull() for n in names]
-    row = frame.select(F.xxhash64(*values).alias("h")).agg(
-        F.count("*").alias("n"), F.sum(F.col("h").cast("decimal(38,0)")).alias("s")
-    )
-    counted = row.collect()[0]
-    return int(counted["n"]), int(counted["s"] or 0)
-
-
 def run(
     spark: "SparkSession", config: ArchiveConfig, progress: Progress | None = None
 ) -> Report:
@@ -94,31 +91,35 @@ def run(
     window = Window(
         config.out.resolve() / endpoint.keyspace / table, config.low_ns, config.high_ns
     )
-    with window.locked():
+    with window.locked(), broken_off():
         manifest = window.published()
+        parts = [
+            (shard, low, high)
+            for shard in shards
+            for low, high in slices(config.low_ns, config.high_ns, SLICES)
+        ]
+        rows = read_acked(spark, endpoint, table, columns, parts)
         if manifest is None:
             progress.enter("stage")
             window.sweep()
-            parts = [
-                (shard, low, high)
-                for shard in shards
-                for low, high in slices(config.low_ns, config.high_ns, SLICES)
-            ]
-            rows = read_acked(spark, endpoint, table, columns, parts)
             rows.write.partitionBy(SHARD).parquet(window.staging.as_uri())
             progress.enter("verify")
-            staged = _read(spark, window.staging, rows)
-            counted = checksum(staged)
-            if counted != checksum(rows):
+            staged = checksum_of_frame(_read(spark, window.staging, rows), columns)
+            if not _is_in_table(rows, staged, config, columns, parts):
                 raise JobError(
                     "the staged rows are not those of the table, which changed meanwhile: run again,"
                     " and keep vt_purge_after longer than the age of --from"
                 )
             progress.enter("publish")
-            manifest = Manifest(config.low_ns, config.high_ns, *counted)
+            manifest = Manifest(config.low_ns, config.high_ns, staged.rows, staged.bits)
             window.publish(manifest)
-        progress.enter("check")
-        if not window.data.is_dir() or _count(window.data) != manifest.rows:
+            progress.enter("check")
+            is_whole = _count(window.data) == manifest.rows
+        else:
+            # Whatever happened to the files since an earlier run.
+            progress.enter("check")
+            is_whole = _is_whole(window.data, manifest, rows, columns)
+        if not is_whole:
             raise JobError(
                 f"{window.data} lacks rows of its manifest: restore it; nothing was purged"
             )
@@ -133,6 +134,37 @@ def run(
         "left": left,
     }
     return Report("archive", f"{endpoint.keyspace}.{table}", counts, progress.steps_s)
+
+
+def _is_in_table(
+    rows: "DataFrame",
+    staged: Checksum,
+    config: ArchiveConfig,
+    columns: "Sequence[Column]",
+    parts: "Sequence[tuple[str, int, int]]",
+) -> bool:
+    """Say whether the table's rows have the checksum of those that are staged."""
+    where = [acked_between(*part) for part in parts]
+    if is_exact(columns):
+        told = checksums_of_servers(
+            rows.sparkSession, config.endpoint, config.table, columns, where
+        )
+        if staged == total(checksum for _, checksum in told):
+            return True
+    # A server may write a rare type or a huge row in another way: what it sends decides.
+    return checksum_of_frame(rows, columns) == staged
+
+
+def _is_whole(
+    folder: Path, manifest: Manifest, like: "DataFrame", columns: "Sequence[Column]"
+) -> bool:
+    if not folder.is_dir():
+        return False
+    try:
+        found = checksum_of_frame(_read(like.sparkSession, folder, like), columns)
+    except SPARK_ERRORS:
+        return False
+    return found == Checksum(manifest.rows, manifest.checksum)
 
 
 def _read(spark: "SparkSession", folder: Path, like: "DataFrame") -> "DataFrame":

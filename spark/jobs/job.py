@@ -1,12 +1,19 @@
 """What a module of `spark.jobs` has to be a job, and what several of them read from options."""
 
 import importlib
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from pymysql.err import MySQLError
+
+from spark.errors import JobError
+from spark.session import SPARK_ERRORS, reason_of
 
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Iterator
 
     from pyspark.sql import SparkSession
 
@@ -36,6 +43,17 @@ class Job(Protocol):
             RequestError: the servers say that it cannot be done as asked; nothing was begun.
             JobError: it broke off; the text says what to do.
         """
+
+
+@contextmanager
+def broken_off() -> "Iterator[None]":
+    """Tell as a JobError what Spark, the proxy or a server fails with inside the block."""
+    try:
+        yield
+    except SPARK_ERRORS as error:
+        raise JobError(f"Spark gave up: {reason_of(error)}; run it again") from error
+    except MySQLError as error:
+        raise JobError(f"the proxy or a shard broke off: {error}; run it again") from error
 
 
 def load_job(name: str) -> Job:

@@ -6,23 +6,24 @@ the same rows, because rows acknowledged in a window that has closed no longer c
 are read as they are at the moment, a shard at a time.
 """
 
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pymysql
 
 from spark.endpoint import Column, Endpoint, quoted
+from spark.jobs.checksum import Checksum, of_batch, of_server, total
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
 BATCH_ROWS: Final = 5000
 # Not _shard: pyarrow does not look into folders that begin so.
 SHARD: Final = "streamfrom_shard"
+_CHECKSUM_SCHEMA: Final = "shard string, condition string, rows bigint, bits string"
 
 
 def slices(low_ns: int, high_ns: int, count: int) -> list[tuple[int, int]]:
@@ -31,15 +32,16 @@ def slices(low_ns: int, high_ns: int, count: int) -> list[tuple[int, int]]:
     return [(start, min(start + width, high_ns)) for start in range(low_ns, high_ns, width)]
 
 
-def _decoder(spark_type: str) -> "tuple[pa.DataType, Callable[[bytes], Any]]":
+def arrow_type(spark_type: str) -> pa.DataType:
+    """Return the Arrow type of a column's Spark type."""
     if spark_type.startswith("decimal"):
         digits, fraction = spark_type[8:-1].split(",")
-        return pa.decimal128(int(digits), int(fraction)), lambda raw: Decimal(raw.decode())
-    kinds: dict[str, tuple[pa.DataType, Callable[[bytes], Any]]] = {
-        "bigint": (pa.int64(), int),
-        "double": (pa.float64(), float),
-        "binary": (pa.binary(), bytes),
-        "string": (pa.string(), bytes.decode),
+        return pa.decimal128(int(digits), int(fraction))
+    kinds = {
+        "bigint": pa.int64(),
+        "double": pa.float64(),
+        "binary": pa.binary(),
+        "string": pa.string(),
     }
     return kinds[spark_type]
 
@@ -50,10 +52,10 @@ def arrow_batch(
     """Return rows, as the server sent them, as one batch with the shard's name in front."""
     arrays = [pa.array([shard] * len(rows), pa.string())]
     for column, values in zip(columns, zip(*rows, strict=True), strict=True):
-        kind, decode = _decoder(column.spark_type)
-        # Text comes decoded already where the column has a character set.
-        raw = (value.encode() if isinstance(value, str) else value for value in values)
-        arrays.append(pa.array([None if v is None else decode(v) for v in raw], kind))
+        kind = arrow_type(column.spark_type)
+        # Arrow reads numbers in their text, many at a time.
+        sent = pa.array(values, pa.binary() if pa.types.is_binary(kind) else pa.string())
+        arrays.append(sent.cast(kind))
     return pa.RecordBatch.from_arrays(arrays, names=[SHARD, *(c.name for c in columns)])
 
 
@@ -86,8 +88,61 @@ def read_rows(
     schema = ", ".join(
         [f"{SHARD} string", *(f"{quoted(c.name)} {c.spark_type}" for c in columns)]
     )
+    return _work(spark, parts).mapInArrow(read, schema)
+
+
+def checksums_of_servers(
+    spark: "SparkSession",
+    endpoint: Endpoint,
+    table: str,
+    columns: "Sequence[Column]",
+    parts: "Sequence[tuple[str, str]]",
+) -> list[tuple[tuple[str, str], Checksum]]:
+    """Return the checksum of the rows of each of *parts*, (shard, condition), computed by the servers."""
+
+    def compute(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+        for batch in batches:
+            for part in batch.to_pylist():
+                connection = endpoint.connect(part["shard"])
+                try:
+                    found = of_server(connection, table, columns, part["condition"])
+                finally:
+                    connection.close()
+                yield _as_batch(found, part["shard"], part["condition"])
+
+    told = _work(spark, parts).mapInArrow(compute, _CHECKSUM_SCHEMA).collect()
+    return [
+        ((row["shard"], row["condition"]), Checksum(row["rows"], int(row["bits"])))
+        for row in told
+    ]
+
+
+def checksum_of_frame(frame: "DataFrame", columns: "Sequence[Column]") -> Checksum:
+    """Return the checksum of the rows of *frame*, which has *columns*."""
+
+    def compute(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+        for batch in batches:
+            yield _as_batch(of_batch(batch, columns))
+
+    told = frame.mapInArrow(compute, _CHECKSUM_SCHEMA).collect()
+    return total(Checksum(row["rows"], int(row["bits"])) for row in told)
+
+
+def _as_batch(found: Checksum, shard: str = "", condition: str = "") -> pa.RecordBatch:
+    # As text: Spark has no integer of 64 bits without a sign.
+    row = {"shard": shard, "condition": condition, "rows": found.rows, "bits": str(found.bits)}
+    return pa.RecordBatch.from_pylist([row])
+
+
+def _work(spark: "SparkSession", parts: "Sequence[tuple[str, str]]") -> "DataFrame":
+    """Return *parts*, a task each."""
     work = spark.createDataFrame(list(parts), "shard string, condition string")
-    return work.repartitionByRange(len(parts), "shard", "condition").mapInArrow(read, schema)
+    return work.repartitionByRange(len(parts), "shard", "condition")
+
+
+def acked_between(shard: str, low_ns: int, high_ns: int) -> tuple[str, str]:
+    """Return the part of *shard* that was acknowledged in [low, high)."""
+    return shard, f"time_acked >= {low_ns:d} AND time_acked < {high_ns:d}"
 
 
 def read_acked(
@@ -98,11 +153,7 @@ def read_acked(
     parts: "Sequence[tuple[str, int, int]]",
 ) -> "DataFrame":
     """Return the rows acknowledged in *parts* (shard, low, high), with `streamfrom_shard` in front."""
-    conditions = [
-        (shard, f"time_acked >= {low:d} AND time_acked < {high:d}")
-        for shard, low, high in parts
-    ]
-    return read_rows(spark, endpoint, table, columns, conditions)
+    return read_rows(spark, endpoint, table, columns, [acked_between(*part) for part in parts])
 
 
 def read_waiting(

@@ -1,0 +1,136 @@
+"""An archive whose process is killed, or whose proxy dies, and that is run again."""
+
+import pyarrow.dataset as ds
+import pytest
+
+from proxy.embedded.servers import Family
+from tests.fixtures.fix_proxy import MESSAGE_VSCHEMA, keyspace_toml, write_vschema
+from tests.fixtures.fix_servers import fresh_database
+from tests.fixtures.fix_streams import message_table, rows as rows_of, run as execute
+from tests.spark.killed import run_killed
+
+
+pytestmark = [pytest.mark.spark, pytest.mark.db, pytest.mark.slow]
+
+LOW = 1_700_000_000 * 10**9
+HIGH = LOW + 1000
+ROWS = 400
+EVERYTHING = set(range(1, ROWS + 1))
+STAYING = {1001}
+
+
+@pytest.fixture
+def configuration(farm, tmp_path):
+    servers = [farm.server(Family.MARIADB, index) for index in range(2)]
+    vschema = write_vschema(tmp_path, MESSAGE_VSCHEMA)
+    for database in fresh_database(*servers):
+        yield keyspace_toml("commerce", servers, database, vschema)
+
+
+@pytest.fixture
+def filled(configuration, start_proxy):
+    proxy = start_proxy(configuration)
+    connection = proxy.connect(database="commerce", autocommit=True)
+    execute(
+        connection, message_table(purge_after=10**9, columns="body VARBINARY(40), at DATETIME")
+    )
+    values = ", ".join(f"({n}, {LOW + n}, 0x00FF27, NOW())" for n in range(1, ROWS + 1))
+    execute(connection, f"INSERT INTO my_message (id, time_acked, body, at) VALUES {values}")
+    execute(connection, "INSERT INTO my_message (id) VALUES (1001)")
+    return proxy
+
+
+def config_of(proxy, folder):
+    from spark.endpoint import Endpoint
+    from spark.jobs.archive import ArchiveConfig
+
+    endpoint = Endpoint("127.0.0.1", proxy.port, "root", "commerce")
+    return ArchiveConfig(endpoint, "my_message", folder / "out", LOW, HIGH)
+
+
+def archived(config):
+    home = config.out / "commerce" / "my_message"
+    return [
+        ident
+        for manifest in (home / "_manifests").glob("*.json")
+        for path in (home / manifest.stem).glob("*/*.parquet")
+        for ident in ds.dataset(str(path)).to_table(columns=["id"])["id"].to_pylist()
+    ]
+
+
+def in_table(proxy):
+    connection = proxy.connect(database="commerce")
+    return {int(row[0]) for row in rows_of(connection, "SELECT id FROM my_message")}
+
+
+def test_killed_by_the_system_at_each_step_it_ends_with_equal_sets(filled, spark, tmp_path):
+    from spark.jobs import archive
+
+    config = config_of(filled, tmp_path)
+    home = config.out / "commerce" / "my_message"
+    points = {
+        "stage": home / "_staging" / "*" / "_temporary" / "**" / "*.parquet",
+        "verify": "verify",
+        "publish": home / f"{LOW}-{HIGH}",
+        "purge": "purge.rows",
+    }
+    for step, point in points.items():
+        run_killed("archive", config, point, tmp_path)
+        assert set(archived(config)) | in_table(filled) == EVERYTHING | STAYING, step
+        if step in {"stage", "verify"}:
+            assert not archived(config)
+    gone = len(EVERYTHING | STAYING) - len(in_table(filled))
+    assert 0 < gone < ROWS
+    report = archive.run(spark, config)
+    assert report.counts == {
+        "archived": ROWS,
+        "purged": ROWS - gone,
+        "gone_before": gone,
+        "left": 0,
+    }
+    assert sorted(archived(config)) == sorted(EVERYTHING)
+    assert in_table(filled) == STAYING
+
+
+def test_a_proxy_that_dies_is_told_with_a_cure_and_the_next_run_ends_it(
+    filled, configuration, start_proxy, spark, tmp_path
+):
+    from spark.errors import JobError
+    from spark.jobs import archive
+    from spark.jobs.progress import Progress
+
+    proxy = filled
+    for fatal in ("stage", "verify"):
+        dying = proxy
+
+        class Fatal(Progress):
+            def enter(self, step, fatal=fatal, dying=dying):
+                super().enter(step)
+                if step == fatal:
+                    dying.kill()
+
+        with pytest.raises(JobError, match=r"refused 'root'.*run it again") as told:
+            archive.run(spark, config_of(proxy, tmp_path), Fatal())
+        assert "\n" not in str(told.value)
+        proxy = start_proxy(configuration)
+        assert in_table(proxy) == EVERYTHING | STAYING
+    config = config_of(proxy, tmp_path)
+    assert archive.run(spark, config).counts["purged"] == ROWS
+    assert sorted(archived(config)) == sorted(EVERYTHING)
+
+    # Rows of the right number that are not those that were published.
+    path = next((config.out / "commerce" / "my_message").glob("*/*/*.parquet"))
+    rows = ds.dataset(str(path)).to_table()
+    forged = rows.set_column(
+        rows.schema.get_field_index("priority"), "priority", [[1] * len(rows)]
+    )
+    ds.write_dataset(
+        forged,
+        str(path.parent),
+        format="parquet",
+        basename_template="x{i}.parquet",
+        existing_data_behavior="overwrite_or_ignore",
+    )
+    path.unlink()
+    with pytest.raises(JobError, match="lacks rows of its manifest"):
+        archive.run(spark, config)

@@ -1,0 +1,75 @@
+"""Runs a job in a process of its own that SIGKILL ends at a given point, and at no other.
+
+A point is the name of a step, which dies as it begins; `STEP.rows`, which dies at its first rows that
+are not its last; or a file pattern, which dies once the file is there.
+"""
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+from spark.jobs.job import load_job
+from spark.jobs.progress import Progress
+
+
+HERE = Path(__file__).parents[2]
+
+
+def die():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Killer(Progress):
+    def __init__(self, point):
+        super().__init__()
+        self.point = point
+
+    def enter(self, step):
+        super().enter(step)
+        if step == self.point:
+            die()
+
+    def rows(self, done, total):
+        if f"{self._step}.rows" == self.point and done < total:
+            die()
+
+
+def die_with(pattern):
+    pause = threading.Event()
+    while not any(Path("/").glob(pattern.lstrip("/"))):
+        pause.wait(0.01)
+    die()
+
+
+def run_killed(job, config, point, folder):
+    """Run *job* with *config* in a process of its own and return when it was killed at *point*."""
+    asked = folder / "killed.pickle"
+    asked.write_bytes(pickle.dumps((job, config, str(point))))
+    ended = subprocess.run(
+        [sys.executable, "-m", "tests.spark.killed", str(asked)],
+        cwd=HERE,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert ended.returncode == -signal.SIGKILL, ended.stderr[-3000:]
+
+
+def main():
+    from spark.session import start_session
+
+    job, config, point = pickle.loads(Path(sys.argv[1]).read_bytes())
+    if point.startswith("/"):
+        threading.Thread(target=die_with, args=(point,), daemon=True).start()
+    settings = {"spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1"}
+    spark = start_session("killed", "local[2]", settings)
+    load_job(job).run(spark, config, Killer(point))
+
+
+if __name__ == "__main__":
+    main()
