@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from engine.errors import VindexError, VschemaError
-from engine.vindex import make_vindex
+from engine.multicol import is_several, make_any
 
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from engine.multicol import SeveralVindex
     from engine.vindex import Vindex
 
 
@@ -35,7 +36,7 @@ class VindexSpec:
     type: str
     params: Mapping[str, str]
     owner: str
-    vindex: Vindex
+    vindex: Vindex | SeveralVindex
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +118,7 @@ def _vindex(name: str, raw: dict[str, Any]) -> VindexSpec:
         key: str(value) for key, value in (_typed(raw, "params", dict, where) or {}).items()
     }
     try:
-        vindex = make_vindex(vindex_type, params)
+        vindex = make_any(vindex_type, params)
     except VindexError as error:
         raise VschemaError(str(error)) from error
     return VindexSpec(name, vindex_type, params, _typed(raw, "owner", str, where) or "", vindex)
@@ -180,6 +181,11 @@ def _column_vindex(
     if not names:
         raise VschemaError(
             f"must specify at least one column for vindex ({name}) and table ({table})"
+        )
+    count = spec.vindex.count if is_several(spec.vindex) else len(names)
+    if count != len(names):
+        raise VschemaError(
+            f"vindex {name} of table {table} takes {count} columns, not {len(names)}"
         )
     return ColumnVindex(tuple(str(one).lower() for one in names), spec)
 

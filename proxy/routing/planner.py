@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from engine.keyspace import Keyspace, Shard
+    from proxy.routing.several import SeveralColumns
     from sqlparse_ext.statements import Opaque, Operand, Shape, Statement, TableRef, Value
 
 
@@ -117,6 +118,9 @@ class Planner:
             return Plan(placed)
         if shape.uses & _SEVERAL or len(tables) > 1:
             return Joined(self._tables, shape).plan()
+        several = self._tables.several(tables[0].name)
+        if several is not None:
+            return self._of_several(shape, several, here)
         column, vindex = self._tables.routing(tables[0].name)
         if shape.kind is Kind.UPDATE and column in shape.assignments:
             raise Unsupported(f"changing the vindex column '{column}'")
@@ -139,6 +143,26 @@ class Planner:
                 texts = share_list(statement, operands[0], shares.values())
                 return WriteParts(tuple(zip(shards, texts, strict=True)))
             return route
+
+        return Plan(find=find)
+
+    def _of_several(self, shape: Shape, several: SeveralColumns, here: OneShard) -> Plan:
+        """Plan a statement on a table whose rows are placed by several columns."""
+        if shape.kind is Kind.UPDATE:
+            for column in several.columns:
+                if column in shape.assignments:
+                    raise Unsupported(f"changing the vindex column '{column}'")
+        given = several.given(shape)
+        if not given:
+            return Plan(self._scattered(shape, self._shards))
+
+        def find(statement: Statement) -> Route:
+            shards = several.shards(statement, given)
+            if shards is None:
+                return self._scattered(shape, self._shards)
+            if not shards:
+                return here
+            return OneShard(shards[0]) if len(shards) == 1 else self._scattered(shape, shards)
 
         return Plan(find=find)
 
@@ -191,38 +215,51 @@ class Planner:
         table = shape.tables[0].name
         if self._tables.pinned_to(table) is not None or self._tables.is_reference(table):
             raise Unsupported(f"{shape.verb} … SELECT from sharded tables into '{table}'")
-        column, _ = self._tables.routing(table)
-        if column in shape.assignments:
-            raise Unsupported(f"changing the vindex column '{column}'")
+        several = self._tables.several(table)
+        vindex_columns = (
+            (self._tables.routing(table)[0],) if several is None else several.columns
+        )
+        for column in vindex_columns:
+            if column in shape.assignments:
+                raise Unsupported(f"changing the vindex column '{column}'")
+
+        def owner(values: Sequence[Value | Opaque]) -> Shard:
+            if several is not None:
+                return several.owner(values)
+            return self._tables.owner(table, values[0])
+
         if shape.insert.source is InsertSource.SET:
-            if column not in shape.insert.set:
-                raise MissingVindexColumn(table, column)
-            operand = shape.insert.set[column]
-            return Plan(find=lambda statement: self._insert_set(statement, table, operand))
+            operands = []
+            for column in vindex_columns:
+                if column not in shape.insert.set:
+                    raise MissingVindexColumn(table, column)
+                operands.append(shape.insert.set[column])
+            return Plan(find=lambda statement: _insert_set(statement, owner, operands))
         columns = shape.insert.columns or self._columns_of(table)
         if columns is None:
             raise Unsupported(
                 f"{shape.verb} without a column list into sharded table '{table}'"
             )
-        if column not in columns:
-            raise MissingVindexColumn(table, column)
-        position = columns.index(column)
+        for column in vindex_columns:
+            if column not in columns:
+                raise MissingVindexColumn(table, column)
+        positions = [columns.index(column) for column in vindex_columns]
         if shape.insert.source is InsertSource.SELECT:
-            return Joined(self._tables, shape, position).plan()
-        return Plan(find=lambda statement: self._insert_values(statement, table, position))
+            return Joined(self._tables, shape, positions[0]).plan()
+        return Plan(find=lambda statement: self._insert_values(statement, owner, positions))
 
-    def _insert_set(self, statement: Statement, table: str, operand: Operand) -> Route:
-        values = statement.values((operand,))
-        value: Value | Opaque = OPAQUE if values is None else values[0]
-        return OneShard(self._tables.owner(table, value))
-
-    def _insert_values(self, statement: Statement, table: str, position: int) -> Route:
+    def _insert_values(
+        self,
+        statement: Statement,
+        owner: Callable[[Sequence[Value | Opaque]], Shard],
+        positions: Sequence[int],
+    ) -> Route:
         rows = insert_rows(statement)
         if rows is None:
             raise Unsupported(f"this form of {statement.shape.verb} in a sharded keyspace")
         by_shard: dict[Shard, list[int]] = {}
-        for index, value in enumerate(rows.position(position)):
-            by_shard.setdefault(self._tables.owner(table, value), []).append(index)
+        for index, values in enumerate(zip(*map(rows.position, positions), strict=True)):
+            by_shard.setdefault(owner(values), []).append(index)
         if len(by_shard) == 1:
             return OneShard(next(iter(by_shard)))
         if statement.shape.uses & Uses.RETURNING:
@@ -234,6 +271,15 @@ class Planner:
                 if shard in by_shard
             )
         )
+
+
+def _insert_set(
+    statement: Statement,
+    owner: Callable[[Sequence[Value | Opaque]], Shard],
+    operands: Sequence[Operand],
+) -> Route:
+    found = [statement.values((operand,)) for operand in operands]
+    return OneShard(owner([OPAQUE if values is None else values[0] for values in found]))
 
 
 def qualifiers(shape: Shape) -> set[str]:

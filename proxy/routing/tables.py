@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
+from engine.multicol import is_several
 from proxy.errors import BadVindexValue
+from proxy.routing.several import SeveralColumns
 from sqlparse_ext.errors import Unsupported
 from sqlparse_ext.statements import OPAQUE, Number
 
@@ -69,7 +71,21 @@ class Tables:
         primary = routing.primary
         if primary is None or len(primary.columns) > 1:
             raise Unsupported(f"table '{name}', whose primary vindex has several columns")
-        return primary.columns[0], primary.vindex.vindex
+        vindex = primary.vindex.vindex
+        if is_several(vindex):
+            raise Unsupported(f"table '{name}', whose primary vindex has several columns")
+        return primary.columns[0], cast("Vindex", vindex)
+
+    def several(self, name: str) -> SeveralColumns | None:
+        """Return how several columns place a row of table *name*, None where one does."""
+        routing = self.get(name)
+        primary = routing.primary
+        if routing.type or primary is None:
+            return None
+        vindex = primary.vindex.vindex
+        if not is_several(vindex):
+            return None
+        return SeveralColumns(self.keyspace, self.shards, name, primary.columns, vindex)
 
     def equality(self, name: str) -> str | None:
         """Return the vindex type by which equal values of any tables are on one shard.

@@ -1,0 +1,124 @@
+import json
+
+import pytest
+from hypothesis import given, strategies as st
+
+from engine.errors import VschemaError
+from engine.keyspace import Keyspace, Shard
+from engine.vschema import parse_vschema
+from proxy.errors import BadVindexValue, MissingVindexColumn
+from proxy.routing.planner import Planner
+from proxy.routing.routes import Concatenate, OneShard, WriteParts
+from sqlparse_ext.errors import Unsupported
+from tests.sqlparse_ext.facts import statement
+
+
+def vschema(columns):
+    return {
+        "sharded": True,
+        "vindexes": {
+            "region": {"type": "region_experimental", "params": {"region_bytes": "1"}},
+            "both": {"type": "multicol", "params": {"column_count": "2", "column_bytes": "1"}},
+        },
+        "tables": {
+            "t": {"column_vindexes": [{"columns": columns, "name": "region"}]},
+            "b": {"column_vindexes": [{"columns": ["x", "y"], "name": "both"}]},
+        },
+    }
+
+
+NAMES = ("-40", "40-80", "80-8080", "8080-")
+KEYSPACE = Keyspace(
+    "world",
+    tuple(map(Shard.named, NAMES)),
+    parse_vschema(json.dumps(vschema(["region", "id"])), "world"),
+)
+
+
+def route(sql):
+    found = statement(sql)
+    return Planner(KEYSPACE, KEYSPACE.shards, lambda _: None).plan(found.shape).route(found)
+
+
+def shards(sql):
+    match route(sql):
+        case OneShard(shard):
+            return [shard.name]
+        case Concatenate(found):
+            return [shard.name for shard in found]
+        case WriteParts(parts):
+            return [shard.name for shard, _ in parts]
+        case other:
+            raise AssertionError(other)
+
+
+@pytest.mark.parametrize(
+    ("condition", "names"),
+    [
+        ("region = 1 AND id = 1", ["-40"]),
+        ("id = 1 AND region = 64", ["40-80"]),
+        ("region = 128 AND id = 1", ["80-8080"]),
+        ("region = 128 AND id = 4", ["8080-"]),
+        ("region = 128", ["80-8080", "8080-"]),
+        ("region IN (1, 128) AND id = 1", ["-40", "80-8080"]),
+        ("region IN (1, 65)", ["-40", "40-80"]),
+        ("region = 1 AND id IN (1, 2, NULL)", ["-40"]),
+        ("region = NULL", ["-40"]),
+        ("region = 1.5", list(NAMES)),
+        ("region = 'x'", list(NAMES)),
+        ("id = 1", list(NAMES)),
+        ("region > 1", list(NAMES)),
+    ],
+)
+@pytest.mark.parametrize("verb", ["SELECT * FROM t WHERE", "DELETE FROM t WHERE"])
+def test_all_columns_name_a_shard_and_the_first_ones_a_range(verb, condition, names):
+    assert shards(f"{verb} {condition}") == names
+
+
+def test_too_many_combinations_go_everywhere():
+    ids = ", ".join(map(str, range(1001)))
+    assert shards(f"SELECT * FROM t WHERE region = 1 AND id IN ({ids})") == list(NAMES)
+
+
+def test_rows_go_where_all_their_columns_place_them():
+    assert route("INSERT INTO t (id, region) VALUES (1, 1), (4, 128), (1, 128)") == WriteParts(
+        (
+            (KEYSPACE.shards[0], b"INSERT INTO t (id, region) VALUES (1, 1)"),
+            (KEYSPACE.shards[2], b"INSERT INTO t (id, region) VALUES (1, 128)"),
+            (KEYSPACE.shards[3], b"INSERT INTO t (id, region) VALUES (4, 128)"),
+        )
+    )
+    assert shards("REPLACE INTO t SET region = 64, id = '7'") == ["40-80"]
+
+
+@pytest.mark.parametrize(
+    ("sql", "error", "reason"),
+    [
+        ("INSERT INTO t (id) VALUES (1)", MissingVindexColumn, "'region'"),
+        ("INSERT INTO t SET region = 1", MissingVindexColumn, "'id'"),
+        ("INSERT INTO t (id, region) VALUES (1, NULL)", BadVindexValue, "'region' cannot"),
+        ("INSERT INTO t (id, region) VALUES ('x', 1)", BadVindexValue, "for column 'id'"),
+        ("INSERT INTO t (id, region) VALUES (f(1), 1)", Unsupported, "vindex column 'id'"),
+        (
+            "UPDATE t SET id = 5 WHERE region = 1",
+            Unsupported,
+            "changing the vindex column 'id'",
+        ),
+        ("SELECT * FROM t JOIN b ON t.id = b.x", Unsupported, "several columns"),
+    ],
+)
+def test_what_cannot_be_placed_is_refused(sql, error, reason):
+    with pytest.raises(error, match=reason):
+        route(sql)
+
+
+def test_the_number_of_columns_must_be_that_of_the_vindex():
+    with pytest.raises(VschemaError, match="vindex region of table t takes 2 columns, not 1"):
+        parse_vschema(json.dumps(vschema(["region"])), "world")
+
+
+@given(st.integers(0, 2**63), st.integers(0, 2**63))
+def test_a_row_is_among_those_that_its_first_column_finds(x, y):
+    (owner,) = shards(f"INSERT INTO b (x, y) VALUES ({x}, {y})")
+    assert shards(f"SELECT * FROM b WHERE x = {x} AND y = {y}") == [owner]
+    assert owner in shards(f"SELECT * FROM b WHERE x = {x}")
