@@ -30,6 +30,7 @@ _BYTES: Final = frozenset(
     | {"multipoint", "multilinestring", "multipolygon", "geomcollection"}
 )
 _DIGITS_MAX: Final = 38
+_UNREACHABLE: Final = 2003  # the client library's own error: nobody listens there
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,11 @@ class Endpoint:
                 conv=pymysql.converters.encoders,  # values come as the server sent them
             )
         except (pymysql.err.MySQLError, OSError) as error:
+            if isinstance(error, OSError) or error.args[:1] == (_UNREACHABLE,):
+                raise JobError(
+                    f"the proxy at {self.host}:{self.port} cannot be reached: {error}; start it, or"
+                    " check --proxy"
+                ) from error
             raise JobError(
                 f"the proxy at {self.host}:{self.port} refused {self.user!r} for keyspace"
                 f" {self.keyspace!r}: {error}; check --proxy and --password-env"
