@@ -59,6 +59,9 @@ _COMPARISONS: Final = frozenset({"=", "<", ">", "<=", ">=", "<>", "!="})
 _MIRRORED: Final = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 _LOOSER: Final = frozenset({"OR", "XOR", "||", "BETWEEN", "CASE", "NOT"})
 
+# The words of an item with a subquery in it: they say nothing of which one it is.
+SUBQUERY: Final = ("select",)
+
 
 @dataclass(frozen=True, slots=True)
 class Expression:
@@ -331,7 +334,7 @@ class _Reader:
             alias = unquote(tokens[alias_at], self.template).lower()
             end = alias_at - (tokens[alias_at - 1].key == "AS")
         nothing: frozenset[str] = frozenset()
-        value = Expression(self.span(start, end), ("select",), None, nothing, nothing)
+        value = Expression(self.span(start, end), SUBQUERY, None, nothing, nothing)
         span = self.span(start, end if alias_at is None else alias_at + 1)
         return Item(span, value, alias)
 

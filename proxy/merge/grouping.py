@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from sqlparse_ext.errors import Unsupported
 from sqlparse_ext.identifiers import quote_identifier
+from sqlparse_ext.select import SUBQUERY
 from sqlparse_ext.statements import Slot
 
 
@@ -114,6 +115,9 @@ class Grouping:
             self.groups.append(Group(text, (name.lower(),), name.lower()))
 
     def _add_group(self, expression: Expression) -> None:
+        if not expression.names and expression.words == SUBQUERY:
+            # Servers do not see that it follows from what else is grouped.
+            raise Unsupported("grouping by a subquery over several shards")
         self._texts.check_repeatable(expression)
         words = self._texts.words(expression)
         if all(group.words != words for group in self.groups):

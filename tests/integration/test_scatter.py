@@ -237,3 +237,14 @@ def test_joins_are_merged_like_one_table(place: Town) -> None:
         "SELECT u.id, MIN(t.a) FROM u RIGHT JOIN t ON t.id = u.id AND t.id < 9 GROUP BY u.id"
         " ORDER BY u.id",
     )
+
+
+def test_distinct_rows_with_a_subquery_among_them_are_refused(place: Town) -> None:
+    numbers(place)
+    place.create("id BIGINT PRIMARY KEY, k INT", "u")
+    for items in (
+        "a, (SELECT MAX(k) FROM u WHERE u.id = t.id)",
+        "(SELECT MIN(k) FROM u WHERE u.id = t.id), (SELECT MAX(k) FROM u WHERE u.id = t.id)",
+    ):
+        answer = ask(place.spread[2], f"SELECT DISTINCT {items} FROM t")
+        assert answer.error == (1235, "unsupported: grouping by a subquery over several shards")
