@@ -206,6 +206,11 @@ def read_select(template: bytes, tables: tuple[TableRef, ...] = ()) -> Select | 
     return _Reader(tokens, template, tables if len(tables) > 1 else ()).read()
 
 
+def read_select_from(tokens: list[Token], template: bytes) -> Select | None:
+    """Return the pieces of a SELECT from what one token of *tokens* stands for, under an alias."""
+    return _Reader(tokens, template, ()).read()
+
+
 class _Reader:
     def __init__(
         self, tokens: list[Token], template: bytes, joined: tuple[TableRef, ...]

@@ -110,7 +110,7 @@ class Grouping:
         if len(self._select.items) > 1:
             raise Unsupported("DISTINCT with * beside other items over several shards")
         for column in self._definitions:
-            name = column.org_name
+            name = self._texts.name_of(column)
             text = quote_identifier(name).encode()
             self.groups.append(Group(text, (name.lower(),), name.lower()))
 
