@@ -412,7 +412,10 @@ class Executor:
         backend.row_count = ok.affected_rows if traits(shape).counts_rows else None
         backend.has_warnings = ok.warnings > 0
         was_in_transaction = backend.in_transaction
-        backend.in_transaction = bool(ok.status & _IN_TRANS)
+        # Without autocommit a savepoint begins a transaction that no flag shows yet.
+        backend.in_transaction = bool(ok.status & _IN_TRANS) or (
+            shape.kind is Kind.SAVEPOINT and not self._state.settings.autocommit
+        )
         if trackers:
             backend.note(trackers)
             self._state.note(trackers)
