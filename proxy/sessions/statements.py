@@ -191,7 +191,11 @@ class Statements:
     # --- the session's own statements -----------------------------------------------------
 
     async def _empty(self, statement: Statement, reply: Reply) -> bool:
-        raise EmptyQuery
+        if not statement.sql.strip(b"; \t\n\r\f\v"):
+            raise EmptyQuery
+        # A comment alone is answered OK by every server; drivers ping so.
+        reply.ok()
+        return True
 
     async def _use(self, statement: Statement, reply: Reply) -> bool:
         self._preparation.use(statement.shape.target or "")
