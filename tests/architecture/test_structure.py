@@ -14,7 +14,7 @@ ENVIRONMENT_READERS = {
     "proxy.demo",
     "proxy.embedded.servers",
     "proxy.embedded.program",
-    "spark.command",
+    "spark.passwords",
     "spark.session",
     "spark.source.options",
 }
