@@ -116,7 +116,7 @@ def test_it_is_copied_live_killed_run_again_and_cut_over(proxy, spark, tmp_path,
     before = everything(proxy, "commerce")
     # One batch waits for a lock, and no other: the copy is never whole when it is killed.
     blocker = proxy.connect(database="wide", autocommit=False)
-    execute(blocker, f"INSERT INTO my_message (id) VALUES (1)")
+    execute(blocker, "INSERT INTO my_message (id) VALUES (1)")
     run_killed("reshard", live, "SELECT COUNT(*) FROM my_message", tmp_path)
     blocker.rollback()
     with pytest.raises(JobError, match="never switch over"):
