@@ -22,6 +22,75 @@ if TYPE_CHECKING:
     from sqlparse_ext.statements import Opaque, TableRef
     from sqlparse_ext.tokens import Cursor
 
+STATEMENT_VERBS: Final = frozenset(
+    [
+        "ALTER",
+        "ANALYZE",
+        "BACKUP",
+        "BEGIN",
+        "BINLOG",
+        "CACHE",
+        "CALL",
+        "CHANGE",
+        "CHECK",
+        "CHECKSUM",
+        "CLONE",
+        "COMMIT",
+        "CREATE",
+        "DEALLOCATE",
+        "DELETE",
+        "DESC",
+        "DESCRIBE",
+        "DO",
+        "DROP",
+        "EXECUTE",
+        "EXPLAIN",
+        "FLUSH",
+        "GET",
+        "GRANT",
+        "HANDLER",
+        "HELP",
+        "IMPORT",
+        "INSERT",
+        "INSTALL",
+        "KILL",
+        "LOAD",
+        "LOCK",
+        "OPTIMIZE",
+        "PREPARE",
+        "PURGE",
+        "RELEASE",
+        "RENAME",
+        "REPAIR",
+        "REPLACE",
+        "RESET",
+        "RESIGNAL",
+        "RESTART",
+        "REVOKE",
+        "ROLLBACK",
+        "SAVEPOINT",
+        "SELECT",
+        "SET",
+        "SHOW",
+        "SHUTDOWN",
+        "SIGNAL",
+        "START",
+        "STOP",
+        "STREAM",
+        "TABLE",
+        "TRUNCATE",
+        "UNINSTALL",
+        "UNLOCK",
+        "UPDATE",
+        "USE",
+        "VALUES",
+        "VEXPLAIN",
+        "WITH",
+        "XA",
+    ]
+)
+"""What a statement of MySQL or MariaDB may begin with, parentheses apart."""
+
 _EXPLAINABLE: Final = frozenset(
     {
         "SELECT",
@@ -221,7 +290,7 @@ def read_ddl(draft: Draft, cursor: Cursor, verb: str) -> None:
         draft.target = cursor.name()
     if what in _STORED_PROGRAMS:
         # What the body uses is used when it runs, not now.
-        draft.uses = Uses.IMPLICIT_COMMIT | draft.uses & Uses.MULTIPLE
+        draft.uses = Uses.IMPLICIT_COMMIT
 
 
 def _ddl_tables(draft: Draft, cursor: Cursor, verb: str) -> None:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 # A backslash reads differently under NO_BACKSLASH_ESCAPES, and control characters spoil logs.
 _UNSAFE = re.compile(rb"[\x00-\x1f\\\x7f]")
+# A name behind one of these is SHOW's schema, or its table.
+_SCHEMA_FOLLOWS: Final = frozenset({"FROM", "IN", "DATABASE", "SCHEMA", "EXISTS"})
 # Two names joined by a dot right behind one of these are schema and table.
 _TABLE_FOLLOWS: Final = frozenset(
     {
@@ -98,6 +100,26 @@ def requalify(
             )
             edits.append(Edit(token.start, end, text))
     return splice(sql, mode, edits) if edits else sql
+
+
+def redirect_show(sql: bytes, name: str, database: str, mode: SqlMode = DEFAULT_MODE) -> bytes:
+    """Return a SHOW of schema *name* (`SHOW TABLES FROM name`) that names *database* instead."""
+    template = fingerprint(sql, mode).template
+    tokens = tokenise(template).tokens
+    edits = [
+        Edit(
+            token.start,
+            token.end,
+            quote_identifier(database).encode("utf-8", "surrogateescape"),
+        )
+        for place, token in enumerate(tokens)
+        if token.is_name
+        and unquote(token, template) == name
+        and _key(tokens, place - 1) in _SCHEMA_FOLLOWS
+        and _key(tokens, place + 1) != "."
+    ]
+    # SHOW COLUMNS FROM t FROM t: the schema is the last one.
+    return splice(sql, mode, edits[-1:])
 
 
 def _key(tokens: list[Token], place: int) -> str:

@@ -17,7 +17,8 @@ from proxy.routing.joined import Joined
 from proxy.routing.routes import Everywhere, OneShard, Plan, Route, WriteParts
 from proxy.routing.scattered import refuse, scattered_select
 from proxy.routing.tables import Tables
-from sqlparse_ext.errors import Unsupported
+from sqlparse_ext.commands import STATEMENT_VERBS
+from sqlparse_ext.errors import SqlError, Unsupported
 from sqlparse_ext.lists import share_list
 from sqlparse_ext.rows import insert_rows
 from sqlparse_ext.statements import OPAQUE, InsertSource, Kind, ListSlot, Uses
@@ -93,6 +94,11 @@ class Planner:
                 return Plan(here)
             case Kind.OTHER if shape.verb in {"DO", "GET", "HELP"} and not shape.tables:
                 return Plan(here)
+            case Kind.OTHER if shape.verb not in STATEMENT_VERBS:
+                raise SqlError(
+                    "You have an error in your SQL syntax; check the manual that corresponds to"
+                    f" your server version for the right syntax to use near '{shape.verb}'"
+                )
             case _:
                 raise Unsupported(f"{shape.verb} in a sharded keyspace; USE one shard for it")
 

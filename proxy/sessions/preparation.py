@@ -16,7 +16,7 @@ from proxy.errors import NoDatabaseSelected
 from proxy.routing.planner import SYSTEM_SCHEMAS, qualifiers
 from sqlparse_ext.errors import StreamfromError, Unsupported
 from sqlparse_ext.generated import gaps
-from sqlparse_ext.identifiers import requalify
+from sqlparse_ext.identifiers import redirect_show, requalify
 from sqlparse_ext.messages import complete, effect
 from sqlparse_ext.parameters import as_text, parameter_places
 from sqlparse_ext.statements import Kind
@@ -135,6 +135,10 @@ class Preparation:
             try:
                 views[name] = self.lookup(name)
             except StreamfromError:
+                if self.view is not None and name in self.view.databases:
+                    # What SELECT DATABASE() told, and drivers then ask about.
+                    views[name] = self.view
+                    continue
                 if self._guard.user.keyspaces is not None or self.view is None:
                     raise
                 # A database of the server that is no keyspace; the server says what it is.
@@ -142,21 +146,19 @@ class Preparation:
                     raise
                 return Place(self.view, self.view.database, statement)
         first = next(iter(views.values()))
-        # An unqualified name means the session's own target, wherever the others lead.
-        is_mixed = self.view not in (None, first) and any(
-            table.schema is None for table in statement.shape.tables
-        )
-        if is_mixed or any(view is not first for view in views.values()):
+        if any(view is not first for view in views.values()):
             raise Unsupported("tables of several keyspaces or targets in one statement")
         # Without a qualifier the connection's own database is meant, whatever its name is on
         # that shard; so one text serves all shards.
         mapping: dict[str, str | None] = {
             name: None for name, view in views.items() if view.databases != {name}
         }
-        if mapping and statement.shape.kind is Kind.SHOW:
-            raise Unsupported("SHOW … FROM a target; USE it first")
         if mapping:
-            statement = self.parse(requalify(statement.sql, mapping, self._state.mode))
+            sql, mode = statement.sql, self._state.mode
+            target = statement.shape.target
+            if statement.shape.kind is Kind.SHOW and target in mapping:
+                sql = redirect_show(sql, target, first.database, mode)
+            statement = self.parse(requalify(sql, mapping, mode))
         return Place(first, first.database, statement)
 
     def stream_source(self, table: TableRef) -> tuple[View, MessageTable]:

@@ -4,7 +4,7 @@ from hypothesis import given, strategies as st
 from proxy.errors import BadVindexValue, MissingVindexColumn
 from proxy.routing.planner import Planner, qualifiers
 from proxy.routing.routes import Concatenate, Everywhere, Merge, OneShard, WriteParts
-from sqlparse_ext.errors import Unsupported
+from sqlparse_ext.errors import SqlError, Unsupported
 from tests.proxy.keyspaces import HIGH, HIGH_SHARD, LOW_SHARD, PLAIN, QUARTERS, SHARDED
 from tests.sqlparse_ext.facts import shape, statement
 
@@ -350,3 +350,8 @@ def test_qualifiers_are_the_schemas_that_may_be_keyspaces():
         shape("SELECT * FROM a.t JOIN b.t JOIN u JOIN INFORMATION_SCHEMA.tables")
     )
     assert found == {"a", "b"}
+
+
+def test_what_begins_like_no_statement_is_a_syntax_error_and_not_unsupported():
+    with pytest.raises(SqlError, match=r"You have an error in your SQL syntax.* near 'SELEKT'"):
+        route("SELEKT 1")
