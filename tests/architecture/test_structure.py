@@ -14,11 +14,10 @@ ENVIRONMENT_READERS = {
     "proxy.demo",
     "proxy.embedded.servers",
     "proxy.embedded.program",
-    "spark.passwords",
+    "spark.command",
     "spark.session",
-    "spark.source.options",
 }
-"""Who may touch os.environ: the command line, what starts programs of its own, and a source that has no command line."""
+"""Who may touch os.environ: the command line, and what starts programs of its own."""
 
 
 def sources() -> dict[str, Path]:

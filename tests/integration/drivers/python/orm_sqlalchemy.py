@@ -1,0 +1,106 @@
+"""What a program does with SQLAlchemy: an ORM model, sessions, a pool, streamed rows, messages.
+
+Usage: orm_sqlalchemy.py DRIVER PORT DATABASE USER TLS PREPARED, DRIVER being SQLAlchemy's name of
+one (pymysql, mysqldb, mysqlconnector). Prints "ok".
+"""
+
+import os
+import sys
+
+from sqlalchemy import BigInteger, String, create_engine, func, inspect, select, text
+from sqlalchemy.exc import IntegrityError, ProgrammingError
+from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
+
+
+class Base(DeclarativeBase):
+    pass
+
+
+class Item(Base):
+    __tablename__ = "item"
+    id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    name: Mapped[str | None] = mapped_column(String(100))
+
+
+def main() -> None:
+    driver, port, database, user, tls, _ = sys.argv[1:]
+    password = ":secret" if user != "root" else ""
+    arguments = {}
+    if driver == "pymysql":
+        arguments = {"ssl_verify_cert": False} if tls == "1" else {"ssl_disabled": True}
+    elif driver == "mysqldb":
+        arguments = {"ssl_mode": "REQUIRED" if tls == "1" else "DISABLED"}
+    else:
+        arguments = {"ssl_disabled": tls != "1"}
+    engine = create_engine(
+        f"mysql+{driver}://{user}{password}@127.0.0.1:{port}/{database}",
+        connect_args=arguments,
+        pool_pre_ping=True,
+    )
+    assert "item" in inspect(engine).get_table_names()
+    columns = {column["name"] for column in inspect(engine).get_columns("item")}
+    assert {"id", "name"} <= columns, columns
+    with Session(engine) as session:
+        session.add_all([Item(id=1, name="hällo 🎉"), Item(id=4), Item(id=7, name="")])
+        session.commit()
+        session.get_one(Item, 7).name = "undone"
+        session.flush()
+        session.rollback()
+        assert session.get_one(Item, 7).name == ""
+        session.get_one(Item, 7).name = "changed"
+        session.commit()
+        names = session.scalars(select(Item.name).order_by(Item.id)).all()
+        assert names == ["hällo 🎉", None, "changed"], names
+        assert session.scalar(select(func.count()).select_from(Item)) == 3
+        session.add(Item(id=1))
+        try:
+            session.commit()
+        except IntegrityError:
+            session.rollback()
+        else:
+            raise AssertionError("a duplicate was taken")
+        session.delete(session.get_one(Item, 4))
+        session.commit()
+        assert session.get(Item, 4) is None
+
+    with engine.connect() as connection:
+        try:
+            connection.execute(text("SELECT nothing FROM item"))
+        except (ProgrammingError, Exception) as error:
+            assert "1054" in str(error), error
+        connection.rollback()
+        connection.execute(
+            Item.__table__.insert(),
+            [{"id": number, "name": "x" * 90} for number in range(100, 5100)],
+        )
+        connection.commit()
+        rows = connection.execution_options(stream_results=True).execute(select(Item))
+        assert sum(1 for _ in rows) == 5002
+        connection.commit()
+        connection.execute(
+            text("INSERT INTO my_message (id, message) VALUES (1, 'one'), (4, 'four')")
+        )
+        connection.commit()
+
+    reader = engine.connect()
+    rows = reader.execution_options(yield_per=1).execute(
+        text("STREAM id, message FROM my_message")
+    )
+    acked = 0
+    with engine.connect() as connection:
+        for message_id, _ in rows:
+            acked += connection.execute(
+                text("UPDATE my_message SET time_acked = NOW() WHERE id = :id"),
+                {"id": message_id},
+            ).rowcount
+            connection.commit()
+            if acked == 2:
+                break
+    reader.detach()  # it is in the middle of an answer that does not end
+    print("ok", flush=True)
+    # The stream is still open, and whoever drops its cursor waits for its end.
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,145 @@
+"""Drivers as they are shipped, each doing what its users do: see docs/drivers.md.
+
+Every program under drivers/ connects, creates and changes rows, rolls back, streams a large
+result, receives and acknowledges messages, meets errors, is killed and comes back. Each runs over
+TLS with a password, and without both over two shards; what is prepared where the driver can.
+One way per server is tried here, DRIVERS=all tries them all.
+"""
+
+import importlib.util
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from proxy.embedded.servers import Family
+from tests.fixtures.fix_proxy import RunningProxy, keyspace_toml
+from tests.fixtures.fix_streams import message_table, run
+from tests.integration.conftest import SETTINGS, House
+from tests.integration.test_prepared import ITEM
+from tests.proxy.certificates import write_certificate
+
+
+pytestmark = pytest.mark.db
+
+PYTHON = Path(__file__).parent / "drivers" / "python"
+RUN_S = 120
+GUARDED = """
+[server.tls]
+cert = "server.pem"
+key = "server.key"
+require = true
+[[users]]
+name = "app"
+password = "secret"
+"""
+# Program, the driver's name for it, the module that must be there, prepared statements or not.
+ROWS = (
+    ("dbapi", "pymysql", "pymysql", (False,)),
+    ("dbapi", "mysqlclient", "MySQLdb", (False,)),
+    ("dbapi", "connector", "mysql.connector", (False, True)),
+    ("dbapi", "connector_c", "_mysql_connector", (False, True)),
+    ("aio", "aiomysql", "aiomysql", (False,)),
+    ("aio", "asyncmy", "asyncmy", (False,)),
+    ("orm_sqlalchemy", "pymysql", "sqlalchemy", (False,)),
+    ("orm_sqlalchemy", "mysqldb", "MySQLdb", (False,)),
+    ("orm_sqlalchemy", "mysqlconnector", "sqlalchemy", (False,)),
+    ("orm_django", "mysqlclient", "MySQLdb", (False,)),
+)
+CASES = [
+    pytest.param(
+        program, driver, module, prepared, id=f"{program}-{driver}{'-prepared' * prepared}"
+    )
+    for program, driver, module, both in ROWS
+    for prepared in both
+]
+
+
+@dataclass(frozen=True)
+class Door:
+    """Where a driver comes in."""
+
+    proxy: RunningProxy
+    database: str
+    user: str
+    tls: bool
+
+    def arguments(self, *, prepared: bool) -> list[str]:
+        """Return what every program takes behind its driver's name."""
+        return [
+            str(self.proxy.port),
+            self.database,
+            self.user,
+            str(int(self.tls)),
+            str(int(prepared)),
+        ]
+
+
+@pytest.fixture(scope="session")
+def guarded_proxy(
+    shared_house: House, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RunningProxy]:
+    folder = tmp_path_factory.mktemp("guarded")
+    write_certificate(folder)
+    config = folder / "proxy.toml"
+    config.write_text(
+        SETTINGS
+        + GUARDED
+        + keyspace_toml("plain", shared_house.servers[:1], shared_house.databases["plain"])
+    )
+    proxy = RunningProxy(config, {})
+    yield proxy
+    proxy.close()
+
+
+@pytest.fixture(params=["tls", "sharded"])
+def door(
+    request: pytest.FixtureRequest, house: House, family: Family, guarded_proxy: RunningProxy
+) -> Iterator[Door]:
+    """A way in, with the tables that the programs use."""
+    if os.environ.get("DRIVERS") != "all" and (request.param == "tls") != (
+        family is Family.MARIADB
+    ):
+        pytest.skip("the other server's way in; DRIVERS=all tries both")
+    if request.param == "sharded":
+        found = Door(house.proxy, "commerce", "root", tls=False)
+        connection = house.proxy.connect(database="commerce", autocommit=True)
+    else:
+        found = Door(guarded_proxy, "plain", "app", tls=True)
+        connection = guarded_proxy.connect(
+            database="plain",
+            autocommit=True,
+            user="app",
+            password=b"secret",
+            ssl_disabled=False,
+            ssl_verify_cert=False,
+        )
+    run(connection, ITEM.format("item"))
+    run(connection, message_table("my_message", columns="message VARCHAR(100)"))
+    yield found
+    guarded_proxy.disconnect()
+
+
+@pytest.mark.parametrize(("program", "driver", "module", "prepared"), CASES)
+def test_a_python_driver_as_shipped_is_at_home(
+    door: Door, program: str, driver: str, module: str, prepared: bool
+) -> None:
+    if importlib.util.find_spec(module.split(".")[0]) is None:
+        pytest.skip(f"{driver} is not installed")
+    done = subprocess.run(
+        [
+            sys.executable,
+            str(PYTHON / f"{program}.py"),
+            driver,
+            *door.arguments(prepared=prepared),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=RUN_S,
+        check=False,
+    )
+    assert (done.stdout.strip(), done.returncode) == ("ok", 0), done.stderr[-3000:]
