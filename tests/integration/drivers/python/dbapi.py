@@ -102,7 +102,7 @@ def main() -> None:
     for sql, code in (
         ("INSERT INTO item (id) VALUES (1)", 1062),
         ("SELECT nothing FROM item", 1054),
-        ("SELEKT 1", 1064),
+        ("FROBNICATE 1", 1064),
     ):
         try:
             run(db, sql)
