@@ -4,7 +4,8 @@
     └── ProxyError
         ├── WireError              1835/HY000  bad bytes: closes this connection, no other
         │   ├── OutOfOrder         1156/08S01
-        │   └── PacketTooLarge     1153/08S01
+        │   ├── PacketTooLarge     1153/08S01
+        │   └── CannotUnpack       1157/08S01
         ├── LocalDataDisabled      3948/HY000
         ├── TooManyConnections     1040/08004
         ├── UserLimitReached       1226/42000  closes
@@ -94,6 +95,17 @@ class PacketTooLarge(WireError):
         super().__init__(f"more than {bytes_max} bytes")
         self.args = ("Got a packet bigger than 'max_allowed_packet' bytes",)
         self.bytes_max = bytes_max
+
+
+class CannotUnpack(WireError):
+    """A compressed piece is not what its header says."""
+
+    mysql_code = 1157  # ER_NET_UNCOMPRESS_ERROR
+    sqlstate = "08S01"
+
+    def __init__(self) -> None:
+        super().__init__("compressed data that cannot be unpacked")
+        self.args = ("Couldn't uncompress communication packet",)
 
 
 class LocalDataDisabled(ProxyError):

@@ -51,14 +51,30 @@ class Link(asyncio.Protocol):
 
     `blocked` is True while more bytes wait in user space than the high-water mark allows.
     Writing is still allowed then, but a well-behaved owner stops until `writable`.
+    `is_paused` is True while nothing is taken from the peer; `on_resumed` is called once when
+    that ends.
     """
 
-    __slots__ = ("_is_lost", "_owner", "_receive", "_tls", "_transport", "blocked", "closed")
+    __slots__ = (
+        "_encode",
+        "_is_lost",
+        "_owner",
+        "_receive",
+        "_tls",
+        "_transport",
+        "blocked",
+        "closed",
+        "is_paused",
+        "on_resumed",
+    )
 
     def __init__(self, owner_of: Callable[[Link], Owner]) -> None:
         self.blocked = False
         self.closed = False
+        self.is_paused = False
+        self.on_resumed: Callable[[], None] | None = None
         self._is_lost = False
+        self._encode: Callable[[bytes], bytes] | None = None
         self._tls: _Tls | None = None
         self._transport: asyncio.Transport | None = None
         self._owner = owner_of(self)
@@ -70,8 +86,10 @@ class Link(asyncio.Protocol):
         """Send *data* in order; bytes written to a closed link vanish."""
         if self.closed or self._transport is None:
             return
-        if self._tls is not None:
-            data = self._tls.encrypt(data)
+        if self._encode is not None:
+            data = self._encode(data)
+            if not data:
+                return
         self._transport.write(data)
 
     @property
@@ -88,12 +106,17 @@ class Link(asyncio.Protocol):
     def pause_reading(self) -> None:
         """Stop taking bytes from the peer, which then stops sending. May be repeated."""
         if self._transport is not None and not self.closed:
+            self.is_paused = True
             self._transport.pause_reading()
 
     def resume_reading(self) -> None:
         """Take bytes again. May be repeated."""
         if self._transport is not None and not self.closed:
+            self.is_paused = False
             self._transport.resume_reading()
+            if self.on_resumed is not None:
+                asyncio.get_running_loop().call_soon(self.on_resumed)
+                self.on_resumed = None
 
     def start_tls(
         self, context: ssl.SSLContext, *, server_side: bool, hostname: str | None, early: bytes
@@ -103,8 +126,14 @@ class Link(asyncio.Protocol):
         Bytes written before the handshake ends are sent once it has.
         """
         self._tls = _Tls(context, server_side=server_side, hostname=hostname)
+        self._encode = self._tls.encrypt
         self._receive = self._receive_tls
         self._receive_tls(early)
+
+    def start_packing(self, pack: Callable[[bytes], bytes]) -> None:
+        """Send what *pack* makes of all that is written from here on; not before TLS begins."""
+        tls = self._tls
+        self._encode = pack if tls is None else lambda data: tls.encrypt(pack(data))
 
     def close(self) -> None:
         """Send what waits, then close."""

@@ -36,7 +36,7 @@ from proxy.sessions.reply import INTERRUPTED, Reply
 from proxy.wire import commands
 from proxy.wire.auth import Authenticated
 from proxy.wire.commands import parse_command
-from proxy.wire.constants import PROXY_OFFER, Capability, Command
+from proxy.wire.constants import COMPRESSIONS, PROXY_OFFER, Capability, Command
 from proxy.wire.handshake import Greeting, plugin_to_greet
 from proxy.wire.server_connection import (
     Closed,
@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from proxy.sessions.relay import Relay
     from proxy.sessions.services import Services
     from proxy.sessions.state import SessionState
+    from proxy.wire.compression import Compression
     from proxy.wire.server_connection import Event
 
 
@@ -106,6 +107,8 @@ class Session:
         self._direct: DirectPath
         self._current: CommandReceived
         self._takes_hot_path = False
+        self._compression: Compression | None = None
+        self._unpacks_more = False
         self._reply: Reply
         self._is_busy = False
         # When what it does now began, in the loop's time.
@@ -130,7 +133,7 @@ class Session:
             self._link.close()
             return
         services.sessions[self.connection_id] = self
-        offer = PROXY_OFFER | (Capability.SSL if services.tls is not None else 0)
+        offer = PROXY_OFFER | COMPRESSIONS | (Capability.SSL if services.tls is not None else 0)
         version = services.server_version()
         greeting = Greeting(
             version,
@@ -166,6 +169,17 @@ class Session:
         answer = self._wire.data_to_send()
         if answer:
             self._link.write(answer)
+        if self._compression is not None and self._wire.holds_back and not self._unpacks_more:
+            self._unpacks_more = True
+            self._loop.call_soon(self._unpack_more)
+
+    def _unpack_more(self) -> None:
+        """Go on with compressed bytes, once what the first of them became is settled."""
+        if self._link.is_paused:
+            self._link.on_resumed = self._unpack_more
+            return
+        self._unpacks_more = False
+        self.received(b"")
 
     def writable(self) -> None:
         """Go on after the client caught up."""
@@ -247,6 +261,9 @@ class Session:
         self._log.info("session opened", user=name, host=self._link.peer)
         self._wire.accept(status=parts.state.status)
         self._link.write(self._wire.data_to_send())
+        if self._compression is None and self._wire.compression is not None:
+            self._compression = self._wire.compression
+            self._link.start_packing(self._compression.pack_whole)
         # Commands that came in the same segment as the login.
         self.received(b"")
 
@@ -270,7 +287,9 @@ class Session:
             self._link.pause_reading()
 
     def _begin(self, command: CommandReceived) -> None:
-        payload, sequence = self._current = command
+        payload, sequence, piece = self._current = command
+        if self._compression is not None:
+            self._compression.sequence = piece
         code = payload[0] if payload else 0
         if code in _UNANSWERED:
             self._unanswered(payload)
@@ -496,7 +515,5 @@ class Session:
         return [process for peer in own if (process := peer.process()) is not None]
 
     def _statistics(self) -> bytes:
-        services = self._services
-        return (
-            f"Uptime: {services.uptime_s():.0f}  Threads: {len(services.sessions)}"
-        ).encode()
+        uptime_s, threads = self._services.uptime_s(), len(self._services.sessions)
+        return f"Uptime: {uptime_s:.0f}  Threads: {threads}".encode()

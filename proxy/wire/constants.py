@@ -181,8 +181,8 @@ CACHING_SHA2: Final = "caching_sha2_password"
 NONCE_BYTES: Final = 20
 
 # What the proxy announces to clients. SSL is added where a certificate is configured.
-# Withheld on purpose: COMPRESS, QUERY_ATTRIBUTES and the MariaDB extensions; a client that
-# sets them nevertheless (mysql2 does) is not believed.
+# Withheld on purpose: QUERY_ATTRIBUTES and the MariaDB extensions; a client that sets them
+# nevertheless (mysql2 does) is not believed.
 PROXY_OFFER: Final = int(
     Capability.LONG_PASSWORD
     | Capability.FOUND_ROWS
@@ -204,6 +204,9 @@ PROXY_OFFER: Final = int(
     | Capability.SESSION_TRACK
     | Capability.DEPRECATE_EOF
 )
+
+# Offered beside it. Not asked of a backend: the proxy stands next to its servers.
+COMPRESSIONS: Final = int(Capability.COMPRESS | Capability.ZSTD_COMPRESSION)
 
 # What every backend must offer: `response` relies on these being in force on that leg.
 BACKEND_NEEDS: Final = int(

@@ -60,13 +60,22 @@ class Framer:
 
     packet_bytes_max: the largest payload, counted over all its frames; may be changed any time.
     next_sequence: the number that the next frame must carry.
+    is_numbered: check that it does.
     """
 
-    __slots__ = ("_at", "_buffer", "_joined", "next_sequence", "packet_bytes_max")
+    __slots__ = (
+        "_at",
+        "_buffer",
+        "_joined",
+        "is_numbered",
+        "next_sequence",
+        "packet_bytes_max",
+    )
 
     def __init__(self, packet_bytes_max: int) -> None:
         self.packet_bytes_max = packet_bytes_max
         self.next_sequence = 0
+        self.is_numbered = True
         self._buffer: bytes | bytearray = b""
         self._at = 0  # where the next frame starts in the buffer
         self._joined = bytearray()  # the full-size frames of a payload that is not complete
@@ -96,7 +105,7 @@ class Framer:
                 return None
             header = int.from_bytes(buffer[start - HEADER_BYTES : start], "little")
             size = header & 0xFFFFFF
-            if header >> 24 != self.next_sequence:
+            if header >> 24 != self.next_sequence and self.is_numbered:
                 raise OutOfOrder(header >> 24, self.next_sequence)
             if size + len(self._joined) > self.packet_bytes_max:
                 raise PacketTooLarge(self.packet_bytes_max)
@@ -120,6 +129,11 @@ class Framer:
                 return payload
             else:
                 return piece
+
+    @property
+    def is_empty(self) -> bool:
+        """True when no part of a packet waits for its rest."""
+        return self._at == len(self._buffer) and not self._joined
 
     def reset_sequence(self) -> None:
         """Expect number 0 next: a new command begins."""

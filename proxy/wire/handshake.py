@@ -41,6 +41,9 @@ _SECURE_CONNECTION = int(Capability.SECURE_CONNECTION)
 _PLUGIN_AUTH = int(Capability.PLUGIN_AUTH)
 _CONNECT_ATTRS = int(Capability.CONNECT_ATTRS)
 _LENENC = int(Capability.PLUGIN_AUTH_LENENC)
+_ZSTD = int(Capability.ZSTD_COMPRESSION)
+
+_ZSTD_LEVEL_DEFAULT = 3
 
 
 def name_from(raw: bytes) -> str:
@@ -124,6 +127,7 @@ class LoginRequest:
 
     response: the proof made for *plugin*; empty means no password.
     plugin: None where the client knows no plugins, and then speaks mysql_native_password.
+    zstd_level: what a client that wants zstd compression wants to be spent on it.
     """
 
     user: str
@@ -134,6 +138,7 @@ class LoginRequest:
     packet_bytes_max: int = 1 << 24
     plugin: str | None = None
     attributes: Mapping[str, str] = field(default_factory=dict)
+    zstd_level: int = _ZSTD_LEVEL_DEFAULT
 
 
 def is_tls_request(payload: bytes) -> bool:
@@ -167,6 +172,10 @@ def decode_login(payload: bytes) -> LoginRequest:
     plugin = None
     if capabilities & _PLUGIN_AUTH and cursor.remaining:
         plugin = name_from(cursor.until_nul())
+    attributes = _attributes(cursor) if capabilities & _CONNECT_ATTRS else {}
+    zstd_level = _ZSTD_LEVEL_DEFAULT
+    if capabilities & _ZSTD and cursor.remaining:
+        zstd_level = cursor.uint(1)
     return LoginRequest(
         user,
         response,
@@ -175,7 +184,8 @@ def decode_login(payload: bytes) -> LoginRequest:
         charset,
         packet_bytes_max,
         plugin,
-        _attributes(cursor) if capabilities & _CONNECT_ATTRS else {},
+        attributes,
+        zstd_level,
     )
 
 
@@ -195,6 +205,8 @@ def encode_login(login: LoginRequest) -> bytes:
         pieces.append(_plugin_of(login).encode() + b"\0")
     if flags & _CONNECT_ATTRS:
         pieces.append(_encode_attributes(login.attributes))
+    if flags & _ZSTD:
+        pieces.append(bytes((login.zstd_level,)))
     return b"".join(pieces)
 
 

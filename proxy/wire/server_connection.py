@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from proxy.errors import InsecureTransport, ProxyError, WireError
 from proxy.wire.auth import Authenticated as Authenticated, Send, ServerAuth
-from proxy.wire.constants import Capability, Command, Status
+from proxy.wire.compression import Compression, packer_for
+from proxy.wire.constants import HEADER_BYTES, Capability, Command, Status
 from proxy.wire.framing import Framer, frame
 from proxy.wire.handshake import decode_change_user, decode_login, is_tls_request
 from proxy.wire.resultset import error_packet, ok_packet
@@ -67,13 +68,14 @@ class LoginAttempt:
 
 
 class CommandReceived(NamedTuple):
-    """A command. The answer's first packet carries *sequence*.
+    """A command. The answer's first packet carries *sequence*, and *piece* in a compressed stream.
 
     A tuple because one is made for every statement: a third of the cost of a frozen dataclass.
     """
 
     payload: bytes
     sequence: int
+    piece: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +142,8 @@ class ServerConnection:
     ``capabilities``: flags in force, 0 before a login was read.
     ``login``: the last login read, or None.
     ``user``: who is logged in, or None.
+    ``compression``: what all bytes pass once the first login is accepted, None where none was
+    agreed on. `receive` unpacks; the shell packs what it writes.
     """
 
     def __init__(
@@ -157,6 +161,7 @@ class ServerConnection:
         self.login: LoginRequest | None = None
         self.user: str | None = None
         self.is_tls = False
+        self.compression: Compression | None = None
         self._greeting = greeting
         self._authenticator = authenticator
         self._host = host
@@ -190,21 +195,60 @@ class ServerConnection:
         if self.phase is Phase.CLOSED:
             return []
         events: list[Event] = []
-        framer = self._framer
         try:
-            framer.feed(data)
-            while self.phase not in _PAUSED:
-                payload = framer.next_packet()
-                if payload is None:
-                    break
-                if self.phase is Phase.COMMAND:
-                    self._command(payload, events)
-                else:
-                    _HANDLERS[self.phase](self, payload, events)
+            if self.compression is None:
+                self._framer.feed(data)
+                self._packets(events)
+            else:
+                self._unpack(self.compression, data, events)
         except ProxyError as error:
+            if self.compression is not None:
+                self.compression.sequence = self.compression.next_sequence
             self.refuse(error)
             events.append(Closed(error))
         return events
+
+    @property
+    def holds_back(self) -> bool:
+        """True while received bytes wait to be unpacked: call ``receive(b"")`` for more."""
+        return (
+            self.compression is not None
+            and self.phase not in _PAUSED
+            and self.compression.has_piece
+        )
+
+    def _packets(self, events: list[Event]) -> None:
+        framer = self._framer
+        while self.phase not in _PAUSED:
+            payload = framer.next_packet()
+            if payload is None:
+                break
+            if self.phase is Phase.COMMAND:
+                self._command(payload, events)
+            else:
+                _HANDLERS[self.phase](self, payload, events)
+
+    def _unpack(self, compression: Compression, data: bytes, events: list[Event]) -> None:
+        """Unpack what is in *data*, as far as memory allows for one call."""
+        compression.feed(data)
+        # What waits for the shell to move on comes before any new piece.
+        self._packets(events)
+        unpacked_bytes = 0
+        while self.phase not in _PAUSED and unpacked_bytes < _UNPACKED_BYTES_MAX:
+            in_conversation = self.phase is not Phase.COMMAND
+            if in_conversation:
+                # A login or a file: both sides go on counting from what the other has sent.
+                compression.next_sequence = compression.sequence
+            piece = compression.next_piece(self._framer.packet_bytes_max + HEADER_BYTES)
+            if piece is None:
+                break
+            unpacked_bytes += len(piece)
+            if in_conversation:
+                compression.sequence = compression.next_sequence
+            self._framer.feed(piece)
+            self._packets(events)
+            if self.phase is Phase.COMMAND and self._framer.is_empty:
+                compression.next_sequence = 0
 
     def tls_started(self) -> None:
         """Go on: what is received from now on came through TLS."""
@@ -215,6 +259,7 @@ class ServerConnection:
         """Tell the client that its login succeeded, and begin to read commands."""
         assert self._auth is not None
         self._move(_Move.ACCEPTED)
+        assert self.login is not None
         self._send(
             ok_packet(status=status, info=self._login_info, capabilities=self.capabilities)
         )
@@ -223,6 +268,14 @@ class ServerConnection:
         self._login_info = b""
         self._framer.packet_bytes_max = self._limits.packet_bytes_max
         self._framer.reset_sequence()
+        if self.compression is not None:
+            self.compression.next_sequence = 0
+            return
+        packer = packer_for(self.capabilities, self.login.zstd_level)
+        if packer is not None:
+            self.compression = Compression(packer)
+            self.compression.feed(self._framer.take_rest())
+            self._framer.is_numbered = False
 
     def refuse(self, error: StreamfromError) -> None:
         """Tell the client why, and close: nothing it sends is read any more."""
@@ -269,9 +322,12 @@ class ServerConnection:
         if payload[0] == _CHANGE_USER:
             login = decode_change_user(payload, self.capabilities)
             self._framer.packet_bytes_max = self._limits.login_bytes_max
+            if self.compression is not None:
+                self.compression.sequence = self.compression.next_sequence
             self._begin(login, events, is_change=True)
             return
-        events.append(CommandReceived(payload, self._framer.next_sequence))
+        piece = 1 if self.compression is None else self.compression.next_sequence
+        events.append(CommandReceived(payload, self._framer.next_sequence, piece))
         self._framer.next_sequence = 0
 
     def _infile(self, payload: bytes, events: list[Event]) -> None:
@@ -306,6 +362,9 @@ class ServerConnection:
                 self._login_info = action.info
                 events.append(action.proof)
 
+
+# How much one call of `receive` unpacks before it gives the shell a chance to pause.
+_UNPACKED_BYTES_MAX: Final = 1 << 20
 
 # The client is not to be read: bytes wait until the shell has moved on.
 _PAUSED: Final = frozenset((Phase.TLS, Phase.DECIDING, Phase.CLOSED))

@@ -351,7 +351,7 @@ class Connection(asyncio.Protocol):
 
     async def _work(self) -> None:
         while True:
-            payload, sequence = await self._commands.get()
+            payload, sequence, _ = await self._commands.get()
             await self._command(payload, sequence)
 
     async def _command(self, payload: bytes, sequence: int) -> None:

@@ -266,3 +266,33 @@ async def test_the_end_of_tls_is_the_end_of_the_link(contexts):
         client.link.write(outgoing.read())
         await until(lambda: "lost" in server.told)
         assert server.got == b"bye"
+
+
+@pytest.mark.parametrize("tls", [True, False])
+async def test_what_is_written_is_packed_before_it_is_encrypted(tls, tmp_path):
+    async with pair() as (server, client):
+        if tls:
+            cert, key = write_certificate(tmp_path)
+            context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+            context.load_cert_chain(cert, key)
+            trusting = ssl.create_default_context(cafile=str(cert))
+            server.link.start_tls(context, server_side=True, hostname=None, early=b"")
+            client.link.start_tls(trusting, server_side=False, hostname="localhost", early=b"")
+        server.link.write(b"plain ")
+        server.link.start_packing(bytes.upper)
+        server.link.write(b"packed")
+        await until(lambda: client.got == b"plain PACKED")
+
+
+async def test_who_waits_for_a_paused_link_is_called_once():
+    async with pair() as (server, _):
+        calls = []
+        server.link.pause_reading()
+        assert server.link.is_paused
+        server.link.on_resumed = lambda: calls.append("resumed")
+        server.link.resume_reading()
+        assert not server.link.is_paused
+        await until(lambda: calls)
+        server.link.resume_reading()
+        await asyncio.sleep(0)
+        assert calls == ["resumed"]

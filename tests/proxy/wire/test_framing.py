@@ -101,3 +101,16 @@ def test_noise_gives_packets_or_wire_errors(data, places):
     framer = Framer(32)
     with contextlib.suppress(OutOfOrder, PacketTooLarge):
         read(framer, cut(data, places))
+
+
+def test_numbers_count_for_nothing_where_they_are_not_checked():
+    framer = Framer(100)
+    framer.is_numbered = False
+    assert read(framer, [frame(b"x", 9) + frame(b"y", 3)]) == [b"x", b"y"]
+
+
+def test_a_framer_is_empty_between_packets_only():
+    framer = Framer(100)
+    packet = frame(b"xyz", 0)
+    found = [(read(framer, [part]), framer.is_empty) for part in (b"", packet[:5], packet[5:])]
+    assert found == [([], True), ([], False), ([b"xyz"], True)]

@@ -185,3 +185,12 @@ def test_the_greeting_names_what_a_server_of_that_version_would():
     assert plugin_to_greet("5.5.5-10.11.6-MariaDB") == NATIVE_PASSWORD
     assert plugin_to_greet("11.4.2-MariaDB") == CACHING_SHA2
     assert plugin_to_greet("8.0.36") == CACHING_SHA2
+
+
+def test_the_level_of_zstd_comes_last_and_may_be_missing():
+    flags = int(PROXY_OFFER | Capability.ZSTD_COMPRESSION)
+    login = LoginRequest("root", b"", None, flags, 45, plugin=CACHING_SHA2, zstd_level=7)
+    payload = encode_login(login)
+    assert payload[-1] == 7
+    assert decode_login(payload) == login
+    assert decode_login(payload[:-1]).zstd_level == 3

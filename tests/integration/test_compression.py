@@ -1,0 +1,205 @@
+"""Clients that compress: what comes back is what they get without, however it travels."""
+
+import hashlib
+import shutil
+import socket
+import subprocess
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proxy.wire.commands import query
+from proxy.wire.constants import PROXY_OFFER, Capability
+from proxy.wire.framing import frame
+from proxy.wire.handshake import LoginRequest, decode_greeting, encode_login
+from tests.fixtures.fix_proxy import RunningProxy, StartProxy, keyspace_toml
+from tests.fixtures.fix_streams import run, value
+from tests.fixtures.fix_terminal import OpenTerminal
+from tests.integration.conftest import SETTINGS, CreateTable, House
+from tests.proxy.certificates import write_certificate
+
+
+pytestmark = pytest.mark.db
+
+MYSQL, MARIADB = "/opt/mysql9/bin/mysql", "mariadb"
+CLIENTS = {
+    "mysql-zlib": (MYSQL, "--compression-algorithms=zlib"),
+    "mysql-zstd": (MYSQL, "--compression-algorithms=zstd", "--zstd-compression-level=19"),
+    "mysql-either": (MYSQL, "--compression-algorithms=zstd,zlib"),
+    "mariadb": (MARIADB, "--compress"),
+}
+
+Shell = Callable[..., str]
+
+
+@pytest.fixture(params=list(CLIENTS))
+def command(request: pytest.FixtureRequest) -> list[str]:
+    """The command line of a client that compresses."""
+    program, *options = CLIENTS[request.param]
+    found = shutil.which(program)
+    if found is None:
+        pytest.skip(f"no {program} client on this machine")
+    return [found, "-h127.0.0.1", "-uroot", *options]
+
+
+@pytest.fixture
+def shell(house: House, command: list[str]) -> Shell:
+    """A function that runs SQL in a client and returns what it prints."""
+
+    def shell(sql: str, *options: str, proxy: RunningProxy | None = None) -> str:
+        port = (proxy or house.proxy).port
+        return subprocess.run(
+            [*command, f"-P{port}", *options, "plain"],
+            input=sql,
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=60,
+        ).stdout
+
+    return shell
+
+
+class TestCommandLines:
+    def test_small_and_large_answers_are_those_of_the_server(
+        self, house: House, shell: Shell
+    ) -> None:
+        sql = "SELECT 1; SELECT REPEAT('streamfrom ', 300000); SELECT SHA2(1, 512);"
+        expected = ["1", "streamfrom " * 300_000, hashlib.sha512(b"1").hexdigest()]
+        assert shell(sql, "-N").splitlines() == expected
+
+    def test_a_large_statement_arrives_whole(self, house: House, shell: Shell) -> None:
+        run(house.proxy.connect(database="plain"), "CREATE TABLE large (body LONGTEXT)")
+        # Hardly to be compressed, and far beyond one piece.
+        noise = "".join(hashlib.sha512(b"%d" % n).hexdigest() for n in range(20_000))
+        shell(f"INSERT INTO large VALUES ('{noise}');", "--max-allowed-packet=64M")
+        (found,) = house.direct("SELECT SHA1(body), LENGTH(body) FROM large")
+        assert found == (hashlib.sha1(noise.encode()).hexdigest(), len(noise))
+
+    def test_many_rows(self, house: House, shell: Shell) -> None:
+        digits = "SELECT 0 n" + "".join(f" UNION ALL SELECT {n}" for n in range(1, 10))
+        sql = (
+            f"SELECT a.n + 10 * b.n + 100 * c.n + 1000 * d.n AS n FROM ({digits}) a,"
+            f" ({digits}) b, ({digits}) c, ({digits}) d ORDER BY 1;"
+        )
+        assert shell(sql, "-N", "--quick").split() == [str(n) for n in range(10_000)]
+
+    def test_a_file_is_loaded(self, house: House, shell: Shell, tmp_path: Path) -> None:
+        run(house.proxy.connect(database="plain"), "CREATE TABLE filled (n INT, name TEXT)")
+        file = tmp_path / "rows.tsv"
+        file.write_text("".join(f"{n}\tthe same in every line\n" for n in range(100_000)))
+        sql = (
+            f"LOAD DATA LOCAL INFILE '{file}' INTO TABLE filled;"
+            " SELECT COUNT(*), SUM(n), COUNT(DISTINCT name) FROM filled;"
+        )
+        assert shell(sql, "-N", "--local-infile=1").split() == ["100000", "4999950000", "1"]
+
+    def test_an_error_leaves_the_connection_in_step(self, shell: Shell) -> None:
+        assert shell("SELECT * FROM nosuch; SELECT 7;", "-N", "--force").split() == ["7"]
+
+    def test_inside_tls(
+        self,
+        house: House,
+        shell: Shell,
+        command: list[str],
+        start_proxy: StartProxy,
+        tmp_path: Path,
+    ) -> None:
+        write_certificate(tmp_path)
+        proxy = start_proxy(
+            SETTINGS
+            + '[server.tls]\ncert = "server.pem"\nkey = "server.key"\n'
+            + keyspace_toml("plain", house.servers[:1], house.databases["plain"])
+        )
+        tls = ["--ssl-mode=REQUIRED"] if "mysql9" in command[0] else ["--ssl"]
+        assert (
+            shell("SELECT REPEAT('x', 100000);", "-N", *tls, proxy=proxy).strip()
+            == "x" * 100_000
+        )
+
+
+def test_a_stream_shows_rows_at_once(
+    house: House, create: CreateTable, command: list[str], terminal: OpenTerminal
+) -> None:
+    create("plain")
+    producer = house.proxy.connect(database="plain", autocommit=True)
+    program, *_, option = command
+    shell = terminal(house.proxy.port, option, "--quick", program=program, database="plain")
+    shell.expect(r"> $")
+    shell.type("STREAM id, tenant_id FROM my_message;")
+    for turn in range(2):
+        run(producer, f"INSERT INTO my_message (id, tenant_id) VALUES ({turn}, 77{turn})")
+        shell.expect(rf"\| +{turn} +\| +77{turn} \|", 5)
+
+
+class TestDrivers:
+    def test_mysqlclient(self, house: House) -> None:
+        driver = pytest.importorskip("MySQLdb")
+        connection = driver.connect(
+            host="127.0.0.1", port=house.proxy.port, user="root", db="plain", compress=True
+        )
+        work(connection)
+        connection.change_user("root", "", "plain")
+        work(connection)
+        connection.close()
+
+    def test_mysql_connector_python(self, house: House) -> None:
+        driver = pytest.importorskip("mysql.connector")
+        connection = driver.connect(
+            host="127.0.0.1",
+            port=house.proxy.port,
+            user="root",
+            database="plain",
+            compress=True,
+            ssl_disabled=True,
+        )
+        work(connection)
+        connection.close()
+
+
+def work(connection: Any) -> None:
+    cursor = connection.cursor()
+    for size in (1, 49, 50, 51, 1_000_000):
+        cursor.execute("SELECT REPEAT('a', %s), LENGTH(%s)", (size, "b" * size))
+        assert cursor.fetchall()[0] == ("a" * size, size)
+
+
+class Raw:
+    """A client that compresses by zlib and says what it is told to."""
+
+    def __init__(self, port: int) -> None:
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=10)
+        greeting = decode_greeting(self.read(4, 0, 3))
+        assert greeting.capabilities & Capability.COMPRESS
+        flags = PROXY_OFFER | Capability.COMPRESS
+        login = LoginRequest("root", b"", "plain", int(flags), 45, plugin=greeting.plugin)
+        self.socket.sendall(frame(encode_login(login), 1))
+        assert self.read(4, 0, 3)[0] == 0
+
+    def read(self, head_bytes: int, at: int, to: int) -> bytes:
+        head = self._exactly(head_bytes)
+        return self._exactly(int.from_bytes(head[at:to], "little"))
+
+    def _exactly(self, size: int) -> bytes:
+        found = b""
+        while len(found) < size:
+            piece = self.socket.recv(size - len(found))
+            assert piece, "closed"
+            found += piece
+        return found
+
+
+def test_a_bomb_ends_its_connection_and_nothing_else(house: House) -> None:
+    client = Raw(house.proxy.port)
+    # Announced as 1,000 bytes, and 100 MB if somebody were to look.
+    bomb = zlib.compress(query(bytes(100_000_000)))
+    head = len(bomb).to_bytes(3, "little") + b"\0" + (1000).to_bytes(3, "little")
+    client.socket.sendall(head + bomb)
+    answer = client.read(7, 0, 3)
+    assert b"Couldn't uncompress communication packet" in answer
+    assert client.socket.recv(1) == b""
+    client.socket.close()
+    assert value(house.proxy.connect(database="plain"), "SELECT 1") == 1

@@ -1,0 +1,277 @@
+import contextlib
+import zlib
+
+import pytest
+from hypothesis import given, strategies as st
+
+from proxy.errors import CannotUnpack, OutOfOrder, PacketTooLarge, WireError
+from proxy.wire import commands
+from proxy.wire.auth import Authenticated
+from proxy.wire.compression import Compression, Zlib, Zstd, packer_for
+from proxy.wire.constants import FRAME_BYTES_MAX, PROXY_OFFER, Capability
+from proxy.wire.framing import Framer, frame, frames
+from proxy.wire.handshake import Greeting, LoginRequest, encode_login
+from proxy.wire.server_connection import (
+    Closed,
+    CommandReceived,
+    InfileData,
+    Limits,
+    LoginAttempt,
+    ServerConnection,
+)
+from tests.proxy.wire.accounts import NONCE, authenticator
+from tests.proxy.wire.peers import encode_change_user
+from tests.proxy.wire.streams import cut, places
+
+
+PACKERS = [Zlib(), Zstd(3)]
+ANY_SIZE = 1 << 24
+
+packers = st.sampled_from(PACKERS)
+
+
+def piece(packed, sequence=0, size=0):
+    head = len(packed).to_bytes(3, "little") + bytes((sequence,)) + size.to_bytes(3, "little")
+    return head + packed
+
+
+def unpacked(compression, data, bytes_max=ANY_SIZE):
+    compression.feed(data)
+    found = []
+    while (one := compression.next_piece(bytes_max)) is not None:
+        found.append(one)
+    return b"".join(found)
+
+
+@given(packers, st.lists(st.binary(max_size=200) | st.just(b"a" * 5000)), places)
+def test_any_cut_of_what_is_packed_is_unpacked(packer, pieces, places):
+    sender, receiver = Compression(packer), Compression(packer)
+    stream = b"".join(map(sender.pack, pieces))
+    found = b"".join(unpacked(receiver, part) for part in cut(stream, places))
+    assert found == b"".join(pieces)
+    assert receiver.next_sequence == sender.sequence == sum(map(bool, pieces)) % 256
+    assert not receiver.has_piece
+
+
+@given(packers, st.lists(st.binary(max_size=200)), places)
+def test_a_piece_ends_where_a_packet_ends_however_the_stream_came(packer, payloads, places):
+    stream, _ = frames(payloads, 1)
+    sender, receiver = Compression(packer), Compression(packer)
+    framer = Framer(1000)
+    framer.next_sequence = 1
+    found = []
+    for part in cut(stream, places):
+        receiver.feed(sender.pack_whole(part))
+        while (whole := receiver.next_piece(ANY_SIZE)) is not None:
+            framer.feed(whole)
+            while (payload := framer.next_packet()) is not None:
+                found.append(payload)
+            assert framer.is_empty
+    assert found == payloads
+
+
+@given(packers, st.integers(0, (1 << 24) - 1), st.binary(max_size=100))
+def test_noise_is_refused_and_nothing_worse(packer, size, noise):
+    compression = Compression(packer)
+    compression.feed(piece(noise, size=size))
+    try:
+        found = compression.next_piece(ANY_SIZE)
+    except WireError:
+        return
+    assert found is not None
+    assert len(found) == (size or len(noise))
+
+
+@given(st.binary())
+def test_any_bytes_are_pieces_or_refused(noise):
+    compression = Compression(Zlib())
+    with contextlib.suppress(WireError):
+        unpacked(compression, noise)
+
+
+@pytest.mark.parametrize("packer", PACKERS)
+def test_what_would_not_become_smaller_is_sent_as_it_is(packer):
+    assert Compression(packer).pack(b"a" * 49) == piece(b"a" * 49)
+    assert len(Compression(packer).pack(b"a" * 50)) < 50
+    noise = bytes(range(256))
+    assert Compression(packer).pack(noise) == piece(noise)
+
+
+@pytest.mark.parametrize("packer", PACKERS)
+def test_more_than_a_piece_holds_is_sent_in_several(packer):
+    data = b"ab" * (FRAME_BYTES_MAX // 2) + b"cde"
+    sender = Compression(packer)
+    sender.sequence = 255
+    receiver = Compression(packer)
+    receiver.next_sequence = 255
+    assert unpacked(receiver, sender.pack(data)) == data
+    assert receiver.next_sequence == sender.sequence == 1
+
+
+@pytest.mark.parametrize("packer", PACKERS)
+@pytest.mark.parametrize("announced", [1, 99, 101])
+def test_what_is_not_as_long_as_announced_is_refused(packer, announced):
+    with pytest.raises(CannotUnpack) as caught:
+        unpacked(Compression(packer), piece(packer.pack(b"x" * 100), size=announced))
+    assert caught.value.wire_code() == (1157, "08S01")
+    assert str(caught.value) == "Couldn't uncompress communication packet"
+
+
+@pytest.mark.parametrize("packer", PACKERS)
+def test_what_follows_packed_data_in_its_piece_is_refused(packer):
+    with pytest.raises(CannotUnpack):
+        unpacked(Compression(packer), piece(packer.pack(b"x" * 100) + b"y", size=100))
+
+
+@pytest.mark.parametrize("packer", PACKERS)
+def test_a_bomb_is_unpacked_no_further_than_announced(packer):
+    bomb = packer.pack(bytes(50_000_000))
+    with pytest.raises(CannotUnpack):
+        packer.unpack(bomb, 1000)
+
+
+def test_a_window_that_needs_too_much_memory_is_refused():
+    # A frame that wants a window of 128 MiB, and holds one block of one byte repeated.
+    data = bytes.fromhex("28b52ffd 00 88 43 1f 00 00")
+    with pytest.raises(CannotUnpack):
+        Zstd(3).unpack(data, 1000)
+    small = bytes.fromhex("28b52ffd 00 58 43 1f 00 00")
+    assert Zstd(3).unpack(small, 1000) == bytes(1000)
+
+
+@pytest.mark.parametrize("head", [piece(b"", size=101), piece(b"x" * 101)])
+def test_more_than_is_allowed_is_refused_when_it_is_announced(head):
+    with pytest.raises(PacketTooLarge):
+        unpacked(Compression(Zlib()), head[:7], 100)
+
+
+def test_a_wrong_number_is_refused():
+    with pytest.raises(OutOfOrder):
+        unpacked(Compression(Zlib()), piece(b"x", sequence=1))
+
+
+def test_flags_choose_the_algorithm_and_a_level_is_kept_in_bounds():
+    assert packer_for(PROXY_OFFER, 3) is None
+    assert isinstance(packer_for(int(Capability.COMPRESS), 3), Zlib)
+    assert isinstance(
+        packer_for(int(Capability.COMPRESS | Capability.ZSTD_COMPRESSION), 3), Zlib
+    )
+    for asked, given_ in ((0, 1), (1, 1), (3, 3), (22, 6), (255, 6)):
+        packer = packer_for(int(Capability.ZSTD_COMPRESSION), asked)
+        assert isinstance(packer, Zstd)
+        assert packer.level == given_
+
+
+# --- in the conversation with a client -----------------------------------------------------
+
+
+class Client:
+    """A connection of a client that compresses, logged in, and the client's own counting."""
+
+    def __init__(self, **options):
+        flags = int(PROXY_OFFER | Capability.COMPRESS)
+        self.login = LoginRequest("empty", b"", None, flags, 45, plugin="caching_sha2_password")
+        greeting = Greeting("8.0.36", 7, NONCE, flags)
+        self.server = ServerConnection(greeting, authenticator("empty"), host="h", **options)
+        self.server.receive(frame(encode_login(self.login), 1))
+        self.server.accept()
+        # The OK of the login is the last that is not packed.
+        assert self.server.data_to_send().endswith(frame(b"\0\0\0\2\0\0\0", 2))
+        self.packing = Compression(Zlib())
+
+    def send(self, data, sequence=0):
+        self.packing.sequence = sequence
+        return self.server.receive(self.packing.pack(data))
+
+    def sent(self):
+        assert self.server.compression is not None
+        return self.server.compression.pack(self.server.data_to_send())
+
+
+def test_commands_are_unpacked_and_each_begins_to_count_anew():
+    client = Client()
+    large = b"select '" + b"x" * 1000 + b"'"
+    for sql in (b"select 1", large, b"select 2"):
+        assert client.send(commands.query(sql)) == [CommandReceived(b"\x03" + sql, 1, 1)]
+
+
+def test_commands_in_one_piece_are_all_there():
+    client = Client()
+    assert client.send(commands.query(b"select 1") + commands.query(b"select 2")) == [
+        CommandReceived(b"\x03select 1", 1, 1),
+        CommandReceived(b"\x03select 2", 1, 1),
+    ]
+
+
+def test_the_answer_to_a_command_in_several_pieces_goes_on_counting():
+    client = Client()
+    packet = commands.query(b"select 1")
+    assert client.send(packet[:3]) == []
+    assert client.send(packet[3:], 1) == [CommandReceived(b"\x03select 1", 1, 2)]
+    assert client.send(packet) == [CommandReceived(b"\x03select 1", 1, 1)]
+
+
+def test_a_command_that_came_with_the_login_is_packed_already():
+    flags = int(PROXY_OFFER | Capability.ZSTD_COMPRESSION)
+    login = LoginRequest("empty", b"", None, flags, 45, plugin="caching_sha2_password")
+    greeting = Greeting("8.0.36", 7, NONCE, flags)
+    server = ServerConnection(greeting, authenticator("empty"), host="h")
+    sql = b"select '" + b"x" * 1000 + b"'"
+    packed = Compression(Zstd(3)).pack(commands.query(sql))
+    events = server.receive(frame(encode_login(login), 1) + packed)
+    assert events == [LoginAttempt(login, is_change=False), Authenticated("empty")]
+    server.accept()
+    assert server.receive(b"") == [CommandReceived(b"\x03" + sql, 1, 1)]
+
+
+def test_a_file_goes_on_counting_from_the_request():
+    client = Client()
+    client.send(commands.query(b"load data local infile 'x' into table t"))
+    assert client.server.compression is not None
+    client.server.compression.sequence = 1
+    client.server.compression.pack(frame(b"\xfbx", 1))
+    client.server.expect_infile(2)
+    lines = b"one line\n" * 100
+    assert client.send(frame(lines, 2), 2) == [InfileData(lines)]
+    # The numbers inside are the client's own business.
+    assert client.send(frame(b"", 77), 3) == [InfileData(b"")]
+    assert client.server.compression.sequence == 4
+    assert client.send(commands.query(b"do 1")) == [CommandReceived(b"\x03do 1", 1, 1)]
+
+
+def test_a_change_of_user_stays_packed():
+    client = Client()
+    events = client.send(frame(encode_change_user(client.login), 0))
+    assert events == [LoginAttempt(client.login, is_change=True)]
+    # Asked for a proof, and answered with the one for no password.
+    assert client.sent()[3] == 1
+    assert client.send(frame(b"", 2), 2) == [Authenticated("empty")]
+    client.server.accept()
+    assert client.sent()[3] == 3
+    assert client.send(commands.query(b"do 1")) == [CommandReceived(b"\x03do 1", 1, 1)]
+
+
+def test_a_refusal_is_numbered_behind_what_is_refused():
+    client = Client()
+    (closed,) = client.server.receive(piece(b"no zlib", size=100))
+    assert isinstance(closed, Closed)
+    assert isinstance(closed.error, CannotUnpack)
+    assert client.sent()[3] == 1
+    assert client.send(commands.query(b"do 1")) == []
+
+
+def test_a_piece_larger_than_the_largest_packet_is_refused():
+    client = Client(limits=Limits(packet_bytes_max=1000))
+    (closed,) = client.server.receive(piece(zlib.compress(b"x"), size=1005))
+    assert isinstance(closed, Closed)
+    assert isinstance(closed.error, PacketTooLarge)
+
+
+def test_little_that_becomes_much_is_unpacked_bit_by_bit():
+    client = Client()
+    packet = commands.query(b"x" * 700_000)
+    stream = b"".join(Compression(Zlib()).pack(packet) for _ in range(5))
+    counts = [len(client.server.receive(stream))]
+    while client.server.holds_back:
+        counts.append(len(client.server.receive(b"")))
+    assert counts == [2, 2, 1]
