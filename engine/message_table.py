@@ -80,6 +80,7 @@ class MessageTable:
     default_time_next_ns: None when the column's default is NULL.
     id_index: the index that finds a row by its id, for a hint; None without one.
     poll_index: the first layout's index on time_next, for a hint.
+    purge_index: the index on time_acked, for a hint; None without one.
     purge_by_schedule: whether the purge may use time_scheduled, the first layout's key.
     null_lane: whether rows with a NULL time_next can be looked for by index.
     advice: sentences for `streamfrom check` and the log.
@@ -100,6 +101,7 @@ class MessageTable:
     default_time_next_ns: int | None
     id_index: str | None
     poll_index: str | None
+    purge_index: str | None
     purge_by_schedule: bool
     null_lane: bool
     advice: tuple[str, ...]
@@ -177,6 +179,7 @@ def _load(keyspace: str, raw: RawTable) -> MessageTable:
         default_time_next_ns=_default(time_next),
         id_index=_leading(raw, "id", unique=True) or _leading(raw, "id"),
         poll_index=_leading(raw, "time_next") if first_layout else None,
+        purge_index=_leading(raw, "time_acked"),
         purge_by_schedule=first_layout and _leading(raw, "time_scheduled") is not None,
         null_lane=not first_layout or _leading(raw, "time_acked") is not None,
         advice=(*_advice(raw, first_layout=first_layout), *properties.warnings),

@@ -1,7 +1,6 @@
 """What `streamfrom-spark` takes, and how a job runs from it: errors become a sentence and a number."""
 
 import argparse
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ from spark.endpoint import parse_endpoint
 from spark.errors import JobError, RequestError
 from spark.jobs import JOBS
 from spark.jobs.job import broken_off, load_job
+from spark.passwords import password
 from spark.session import start_session
 
 
@@ -60,7 +60,9 @@ def run_command(argv: "Sequence[str]") -> int:
     options = parser(jobs).parse_args(argv)
     job = jobs[options.job]
     try:
-        endpoint = parse_endpoint(options.proxy, _password(options))
+        endpoint = parse_endpoint(
+            options.proxy, password("--password-env", options.password_env)
+        )
         config = job.configured(options, endpoint)
         # What would fail at the end or after a JVM's seconds had better fail now.
         if options.report:
@@ -78,13 +80,6 @@ def run_command(argv: "Sequence[str]") -> int:
         return _ended(1, f"{error}: make room or make it writable, then run it again")
     except KeyboardInterrupt:
         return _ended(130, "stopped; run it again")
-
-
-def _password(options: argparse.Namespace) -> str:
-    name = options.password_env
-    if name and name not in os.environ:
-        raise RequestError(f"--password-env: {name} is not set: export it with the password")
-    return os.environ[name] if name else ""
 
 
 def _run(job: "Job", config: Any, options: argparse.Namespace) -> int:

@@ -30,6 +30,7 @@ _BYTES: Final = frozenset(
     | {"multipoint", "multilinestring", "multipolygon", "geomcollection"}
 )
 _DIGITS_MAX: Final = 38
+_UNREACHABLE: Final = 2003  # the client library's own error: nobody listens there
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +46,12 @@ class Endpoint:
         ""  # the file that vouches for the proxy's certificate; empty: TLS is not asked for
     )
 
-    def connect(self, shard: str = "", cursor: Any = pymysql.cursors.Cursor) -> Any:
+    def connect(
+        self, shard: str = "", cursor: Any = pymysql.cursors.Cursor, setting: str | None = None
+    ) -> Any:
         """Return an autocommitting connection to the keyspace, or to one *shard* of it.
+
+        setting: a statement for its session that runs first.
 
         Raises:
             JobError: the proxy cannot be reached, or refuses the user, keyspace or shard.
@@ -62,9 +67,15 @@ class Endpoint:
                 autocommit=True,
                 ssl={"ca": self.ssl_ca} if self.ssl_ca else None,
                 cursorclass=cursor,
+                init_command=setting,
                 conv=pymysql.converters.encoders,  # values come as the server sent them
             )
         except (pymysql.err.MySQLError, OSError) as error:
+            if isinstance(error, OSError) or error.args[:1] == (_UNREACHABLE,):
+                raise JobError(
+                    f"the proxy at {self.host}:{self.port} cannot be reached: {error}; start it, or"
+                    " check --proxy"
+                ) from error
             raise JobError(
                 f"the proxy at {self.host}:{self.port} refused {self.user!r} for keyspace"
                 f" {self.keyspace!r}: {error}; check --proxy and --password-env"
@@ -163,11 +174,11 @@ def shards_of(endpoint: Endpoint) -> list[str]:
     return [shard for keyspace, _, shard in told if keyspace == endpoint.keyspace]
 
 
-def describe(endpoint: Endpoint, shard: str, table: str) -> tuple[Column, ...]:
-    """Return the columns of a message table on one shard.
+def declared(endpoint: Endpoint, shard: str, table: str) -> list[tuple[str, str]]:
+    """Return name and MySQL type of a message table's columns, as `SHOW COLUMNS` writes them.
 
     Raises:
-        RequestError: it is missing there, is no message table, or has columns Spark cannot hold.
+        RequestError: it is missing on that shard, or is no message table.
     """
     connection = endpoint.connect(shard)
     where = f"{endpoint.keyspace}.{table} on shard {shard}"
@@ -185,7 +196,18 @@ def describe(endpoint: Endpoint, shard: str, table: str) -> tuple[Column, ...]:
         connection.close()
     if "vitess_message" not in _text(comment):
         raise RequestError(f"{where} is no message table: its comment lacks vitess_message")
-    return tuple(Column(_text(row[0]), spark_type(_text(row[1]))) for row in columns)
+    return [(_text(row[0]), _text(row[1])) for row in columns]
+
+
+def describe(endpoint: Endpoint, shard: str, table: str) -> tuple[Column, ...]:
+    """Return the columns of a message table on one shard.
+
+    Raises:
+        RequestError: it is missing there, is no message table, or has columns Spark cannot hold.
+    """
+    return tuple(
+        Column(name, spark_type(kind)) for name, kind in declared(endpoint, shard, table)
+    )
 
 
 def describe_alike(

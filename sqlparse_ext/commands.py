@@ -290,7 +290,7 @@ def read_ddl(draft: Draft, cursor: Cursor, verb: str) -> None:
         draft.target = cursor.name()
     if what in _STORED_PROGRAMS:
         # What the body uses is used when it runs, not now.
-        draft.uses = Uses.IMPLICIT_COMMIT
+        draft.uses = Uses.IMPLICIT_COMMIT | draft.uses & Uses.MULTIPLE
 
 
 def _ddl_tables(draft: Draft, cursor: Cursor, verb: str) -> None:

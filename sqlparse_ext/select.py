@@ -59,6 +59,9 @@ _COMPARISONS: Final = frozenset({"=", "<", ">", "<=", ">=", "<>", "!="})
 _MIRRORED: Final = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 _LOOSER: Final = frozenset({"OR", "XOR", "||", "BETWEEN", "CASE", "NOT"})
 
+# The words of an item with a subquery in it: they say nothing of which one it is.
+SUBQUERY: Final = ("select",)
+
 
 @dataclass(frozen=True, slots=True)
 class Expression:
@@ -203,6 +206,11 @@ def read_select(template: bytes, tables: tuple[TableRef, ...] = ()) -> Select | 
     return _Reader(tokens, template, tables if len(tables) > 1 else ()).read()
 
 
+def read_select_from(tokens: list[Token], template: bytes) -> Select | None:
+    """Return the pieces of a SELECT from what one token of *tokens* stands for, under an alias."""
+    return _Reader(tokens, template, ()).read()
+
+
 class _Reader:
     def __init__(
         self, tokens: list[Token], template: bytes, joined: tuple[TableRef, ...]
@@ -331,7 +339,7 @@ class _Reader:
             alias = unquote(tokens[alias_at], self.template).lower()
             end = alias_at - (tokens[alias_at - 1].key == "AS")
         nothing: frozenset[str] = frozenset()
-        value = Expression(self.span(start, end), ("select",), None, nothing, nothing)
+        value = Expression(self.span(start, end), SUBQUERY, None, nothing, nothing)
         span = self.span(start, end if alias_at is None else alias_at + 1)
         return Item(span, value, alias)
 

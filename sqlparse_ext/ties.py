@@ -49,33 +49,45 @@ class Source:
     """One table, at one place of the query.
 
     ties: what a column equals, by lower-case column: literals, of which it is one, or a column.
-    is_main: it stands in the FROM of the outermost SELECT.
-    is_certain: it does, and every row of the answer has one of its rows in it, not NULLs instead.
+    block: the number of the outermost SELECT that it belongs to, in whatever depth; None for
+        one in a CTE of several.
+    is_main: it stands in that SELECT's own FROM.
+    is_certain: it does, and every row of that SELECT has one of its rows in it, not NULLs instead.
     """
 
     table: TableRef
     ties: Mapping[str, tuple[Tie, ...]]
+    block: int | None
     is_main: bool
     is_certain: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """An outermost SELECT: the only one, or one of those that UNION and the like put together.
+
+    items: what each item of its select list is: a column, one literal, or None for everything
+        else; empty with a `*`.
+    is_distinct: it says DISTINCT.
+    """
+
+    items: tuple[Tie | None, ...]
+    is_distinct: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Ties:
     """The tables of a query and what ties them.
 
-    is_select: the query is one SELECT, not a UNION or the like.
-    limits_inside: a subquery, a derived table or a CTE has a LIMIT.
-    items: what each item of the outermost select list is: a column, one literal, or None for
-        everything else; empty with a `*`.
-    joins_by_name: a NATURAL, USING or RIGHT join at the outermost level, which order the columns
-        of `*` in a way of their own.
+    blocks: the outermost SELECTs.
+    operators: what puts them together, such as "UNION" and "UNION ALL", the last to do so first.
+    limits_inside: a subquery, a derived table, a CTE or one of several blocks has a LIMIT.
     """
 
     sources: tuple[Source, ...]
-    is_select: bool
+    blocks: tuple[Block, ...]
+    operators: tuple[str, ...]
     limits_inside: bool
-    items: tuple[Tie | None, ...]
-    joins_by_name: bool
 
 
 def read_ties(template: bytes) -> Ties | None:
@@ -151,53 +163,83 @@ class _Reader:
         self.tree = tree
         self.tables: list[TableRef] = []
         self.ties: list[dict[str, list[Tie]]] = []
+        self.places: list[int | None] = []  # the block of each table
+        self.block: int | None = None
+        self.blocks: list[Block] = []
+        self.operators: list[str] = []
         self.main: set[int] = set()
         self.extended: set[int] = set()  # by NULLs, in some row
         self.limits_inside = False
-        self.joins_by_name = False
 
     def read(self) -> Ties | None:
         tree = self.tree
         try:
-            scope = self.query(tree, None)
+            self.outermost(tree)
         except _DoubtError:
             return None
         if len(self.tables) != sum(1 for _ in _tables(tree)):
             return None  # one stands where this module does not look
-        items: list[Tie | None] = []
-        if isinstance(tree, exp.Select) and scope is not None:
-            for item in tree.expressions:
-                if item.is_star:
-                    items = []
-                    break
-                items.append(self.side(item.unalias(), scope))
         return Ties(
             tuple(
                 Source(
                     table,
                     {column: tuple(found) for column, found in ties.items()},
+                    block,
                     number in self.main,
                     number in self.main and number not in self.extended,
                 )
-                for number, (table, ties) in enumerate(zip(self.tables, self.ties, strict=True))
+                for number, (table, ties, block) in enumerate(
+                    zip(self.tables, self.ties, self.places, strict=True)
+                )
             ),
-            isinstance(tree, exp.Select),
+            tuple(self.blocks),
+            tuple(self.operators),
             self.limits_inside,
-            tuple(items),
-            self.joins_by_name,
         )
 
     # --- queries ----------------------------------------------------------------------------
 
-    def query(self, node: exp.Expr, outer: _Scope | None) -> _Scope | None:
+    def outermost(self, node: exp.Expr) -> None:
+        """Read the query itself, or a part of the UNION that it is."""
+        while isinstance(node, exp.Subquery | exp.Paren):
+            self.check_limit(node)
+            node = node.this
+        if isinstance(node, exp.SetOperation):
+            self.check_limit(node)
+            self.with_(node)
+            self.operators.append(
+                type(node).__name__.upper() + ("" if node.args.get("distinct") else " ALL")
+            )
+            self.outermost(node.this)
+            self.outermost(node.expression)
+            self.block = None
+            return
+        self.block = len(self.blocks)
+        scope = self.query(node, None, is_main=True)
+        assert scope is not None, "no UNION, so a SELECT"
+        items: list[Tie | None] = []
+        for item in node.expressions:
+            if item.is_star:
+                items = []
+                break
+            items.append(self.side(item.unalias(), scope))
+        self.blocks.append(Block(tuple(items), node.args.get("distinct") is not None))
+
+    def with_(self, node: exp.Expr) -> None:
+        """Read the CTEs in front of a query."""
+        with_ = node.args.get("with_")
+        for cte in with_.expressions if with_ is not None else ():
+            self.query(cte.this, None)
+
+    def query(
+        self, node: exp.Expr, outer: _Scope | None, *, is_main: bool = False
+    ) -> _Scope | None:
         """Read a query at any depth; return the scope of a SELECT."""
         while isinstance(node, exp.Subquery | exp.Paren):
             self.check_limit(node)
             node = node.this
         self.check_limit(node)
-        with_ = node.args.get("with_")
-        for cte in with_.expressions if with_ is not None else ():
-            self.query(cte.this, None)
+        self.with_(node)
         if isinstance(node, exp.SetOperation):
             self.query(node.this, outer)
             self.query(node.expression, outer)
@@ -205,7 +247,6 @@ class _Reader:
         if not isinstance(node, exp.Select):
             raise _DoubtError
         scope = _Scope(outer)
-        is_main = node is self.tree
         from_ = node.args.get("from_")
         if from_ is not None:
             self.source(from_.this, scope, is_main=is_main)
@@ -279,6 +320,7 @@ class _Reader:
         number = len(self.tables)
         self.tables.append(TableRef(node.db or None, node.name, node.alias or None))
         self.ties.append(defaultdict(list))
+        self.places.append(self.block)
         if is_main:
             self.main.add(number)
         scope.add(alias, number)
@@ -291,10 +333,7 @@ class _Reader:
         before = set(scope.numbers)
         is_first = len(scope.names) == 1
         number = self.source(join.this, scope, is_main=is_main)
-        method = (join.method or "").upper()
         using = join.args.get("using") or ()
-        if is_main and (using or method or side == "RIGHT"):
-            self.joins_by_name = True
         added = set() if number is None else {number}
         # Whose rows ON chooses: those of an outer join's other side come anyway.
         chosen = {"": None, "LEFT": added, "RIGHT": before}[side]

@@ -1,4 +1,4 @@
-"""Control work on one server through asyncmy: discovery, polls, purge, health, KILL.
+"""Control work on one server through asyncmy: discovery, polls, health, KILL, recovery.
 
 These are the proxy's own statements, few and small; decoding their rows in a driver is worth
 its comfort. What clients ask and what they are sent never passes here (`proxy.backends.backend`).
@@ -28,8 +28,8 @@ CONNECTIONS_MAX = 4
 CONNECT_TIMEOUT_S = 5.0
 STATEMENT_TIMEOUT_S = 60.0
 
-# READ COMMITTED: under REPEATABLE READ the purge would lock the gaps that producers insert
-# into. The wait is short because nobody waits for a control statement to be polite.
+# READ COMMITTED: under REPEATABLE READ a locking read that finds nothing would lock the gap that
+# others insert into. The wait is short because nobody waits for a control statement to be polite.
 _INIT = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
 
 

@@ -89,8 +89,11 @@ class ShardStore:
 
     async def purge(self, table: MessageTable, shard: ShardName, cutoff_ns: int) -> int:
         """Delete one batch of old acked rows and return how many. Raises StoreError."""
-        runtime = self._shards[table.keyspace, shard]
-        return await self._by_control(runtime, conversations.purge(table, cutoff_ns))
+
+        def conversation() -> Conversation[int]:
+            return conversations.purge(table, cutoff_ns)
+
+        return await self._by_backend(self._shards[table.keyspace, shard], conversation)
 
     async def claim(
         self, table: MessageTable, shard: ShardName, request: ClaimRequest

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from sqlparse_ext.errors import Unsupported
 from sqlparse_ext.identifiers import quote_identifier
+from sqlparse_ext.select import SUBQUERY
 from sqlparse_ext.statements import Slot
 
 
@@ -109,11 +110,14 @@ class Grouping:
         if len(self._select.items) > 1:
             raise Unsupported("DISTINCT with * beside other items over several shards")
         for column in self._definitions:
-            name = column.org_name
+            name = self._texts.name_of(column)
             text = quote_identifier(name).encode()
             self.groups.append(Group(text, (name.lower(),), name.lower()))
 
     def _add_group(self, expression: Expression) -> None:
+        if not expression.names and expression.words == SUBQUERY:
+            # Servers do not see that it follows from what else is grouped.
+            raise Unsupported("grouping by a subquery over several shards")
         self._texts.check_repeatable(expression)
         words = self._texts.words(expression)
         if all(group.words != words for group in self.groups):

@@ -142,6 +142,8 @@ class GroupsQuery:
         temporary table): where a *shard* has run much the same, they are taken from there.
         """
         grouping = self._grouping
+        if self._texts.is_derived:
+            return list(described)
         # One server sorts the groups of COUNT(DISTINCT) without a temporary table, unless they
         # are wanted in yet another order.
         is_direct = bool(grouping.distinct) and not grouping.final_order

@@ -92,7 +92,7 @@ class RowsQuery:
             if index < stars[0] + width:
                 if self._texts.select.joined:
                     raise Unsupported("ORDER BY a position in * of a join over several shards")
-                name = self._columns[index].org_name
+                name = self._texts.name_of(self._columns[index])
                 return quote_identifier(name).encode(), False
             index -= width - 1
         expression = items[index].expression
@@ -147,6 +147,8 @@ class RowsQuery:
 
     def definitions(self, described: Sequence[bytes], shard: Sequence[bytes]) -> list[bytes]:
         """Return the answer's column definitions: those of a shard, which ran the same text."""
+        if self._texts.is_derived:
+            return list(described)
         return list(shard[len(self._keys) :])
 
     def merger(self, count: int, definitions: Sequence[Column]) -> RowsMerge:

@@ -14,10 +14,12 @@ from sqlparse_ext.lexer import Edit, locate, replace
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
+    from proxy.wire.resultset import Column
     from sqlparse_ext.select import Condition, Expression, Item, Select, Span
     from sqlparse_ext.statements import Slot, Statement
+    from sqlparse_ext.unions import Union
 
 
 LIMIT_MAX: Final = (1 << 64) - 1
@@ -32,10 +34,13 @@ class Texts:
     """The texts of one statement's pieces.
 
     Attributes:
+        is_derived: what is asked for comes from a derived table, so its own definitions differ.
         select: the pieces.
         offset: of LIMIT, 0 without one.
         count: of LIMIT, None without one.
     """
+
+    is_derived = False
 
     def __init__(self, statement: Statement, select: Select) -> None:
         self.select = select
@@ -122,6 +127,13 @@ class Texts:
         """Return the statement as it is but without rows: its definitions are the answer's."""
         return self.edited([self.limit_edit(b"LIMIT 0")])
 
+    def check_described(self, definitions: Sequence[Column]) -> None:
+        """Raise Unsupported where columns of these *definitions* cannot be asked for by name."""
+
+    def name_of(self, column: Column) -> str:
+        """Return what a column of the answer is called where it comes from."""
+        return column.org_name
+
     def limit_edit(self, text: bytes) -> tuple[Span, bytes]:
         """Return the edit that puts *text* for the LIMIT clause, there or not."""
         limit = self.select.limit
@@ -200,6 +212,32 @@ class Texts:
             item = self.with_alias(name)
             if item is not None and (item.expression is None or item.expression.column != name):
                 raise Unsupported(f"an expression of the alias '{name}' over several shards")
+
+
+class UnionTexts(Texts):
+    """The texts of a UNION, which shards are asked for as a derived table."""
+
+    is_derived = True
+
+    def __init__(self, statement: Statement, union: Union) -> None:
+        super().__init__(union.wrapped(statement), union.select)
+        self._body = union.body(statement)
+
+    def described(self) -> bytes:
+        """Return the UNION itself without rows."""
+        return self._body + b" LIMIT 0"
+
+    def check_described(self, definitions: Sequence[Column]) -> None:
+        """Raise Unsupported for names that a derived table must not have."""
+        names = [column.name.lower() for column in definitions]
+        if len(set(names)) < len(names):
+            raise Unsupported("two columns of one name in a UNION over several shards")
+        if not all(name and name == name.rstrip() for name in names):
+            raise Unsupported("a column with such a name in a UNION over several shards")
+
+    def name_of(self, column: Column) -> str:
+        """Return the name that it has in the first SELECT."""
+        return column.name
 
 
 def _places(select: Select) -> Iterable[int]:

@@ -3,7 +3,9 @@
 They go to one shard where the values of all vindex columns say the same one. A SELECT goes to
 several where each row of its answer comes from one shard alone: all sharded tables are tied to
 one of them by their vindex columns, and that one has a part in every row. Reference tables are
-on every shard and tie nobody. Anything else is refused.
+on every shard and tie nobody. Of a UNION this must hold for each SELECT, and rows that are equal
+must meet: on one shard, because a vindex column is among them, or in the merge. Anything else is
+refused.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from proxy.routing.routes import OneShard, Plan, WriteParts
-from proxy.routing.scattered import refuse, scattered_select
+from proxy.routing.scattered import refuse, scattered_select, scattered_union
 from sqlparse_ext.errors import Unsupported
 from sqlparse_ext.queries import assigned_columns
 from sqlparse_ext.statements import Kind, Uses
@@ -35,6 +37,7 @@ _SEVERAL_TABLES: Final = (
     (Uses.CTE, "WITH over several shards"),
     (Uses.SUBQUERY, "a subquery of tables that no vindex column ties to one shard"),
 )
+_UNIONS: Final = frozenset({"UNION", "UNION ALL"})
 # What a row of the source becomes must not hang on rows of other shards.
 _NOT_ROW_BY_ROW: Final = (
     (Uses.AGGREGATE | Uses.GROUP, "INSERT … SELECT with groups over several shards"),
@@ -93,7 +96,7 @@ class Joined:
         ]
         if shape.kind is not Kind.SELECT:
             self._check_written()
-        self._anchor = self._find_anchor()
+        self._anchors = self._find_anchors()
 
     def plan(self) -> Plan:
         """Return the plan. Raises Unsupported."""
@@ -101,7 +104,7 @@ class Joined:
             if len(self._pinned) > 1:
                 raise Unsupported("tables that are pinned to several shards")
             return Plan(OneShard(next(iter(self._pinned), self._tables.shards[0])))
-        if self._anchor is None and not all(each.literals for each in self._sharded):
+        if not self._anchors and not all(each.literals for each in self._sharded):
             self._refuse()
         return Plan(find=self._find)
 
@@ -111,15 +114,16 @@ class Joined:
         """Return the sources, behind them the target of an INSERT as one more of them."""
         if column_place is None:
             return ties.sources
-        if column_place >= len(ties.items):
+        items = ties.blocks[0].items if len(ties.blocks) == 1 else ()
+        if column_place >= len(items):
             raise Unsupported(
                 f"{self._shape.verb} … SELECT whose vindex column is not among the items"
             )
         target = self._shape.tables[0]
         column, _ = self._tables.routing(target.name)
-        tie = ties.items[column_place]
+        tie = items[column_place]
         found = {} if tie is None else {column: (tie,)}
-        return (*ties.sources, Source(target, found, is_main=False, is_certain=False))
+        return (*ties.sources, Source(target, found, 0, is_main=False, is_certain=False))
 
     def _check_tables(self) -> None:
         """Raise Unsupported unless the ties are about the tables that the statement has."""
@@ -177,21 +181,35 @@ class Joined:
             and self._tables.routing(name)[0] == tie.column
         )
 
-    def _find_anchor(self) -> _Sharded | None:
-        """Return a table that every row of the answer has a row of, and that ties all others."""
+    def _find_anchors(self) -> tuple[_Sharded | None, ...]:
+        """Return for each outermost SELECT a table that every row of it has a row of.
+
+        All other sharded tables in it are tied to that one; None where there is none at all.
+        Empty where shards cannot answer together.
+        """
         shape, ties = self._shape, self._ties
-        if (
-            not (shape.kind is Kind.SELECT or shape.insert is not None)
-            or not ties.is_select
-            or ties.limits_inside
-            or self._pinned
-        ):
-            return None
+        is_read = shape.kind is Kind.SELECT or shape.insert is not None
+        if not is_read or ties.limits_inside or self._pinned:
+            return ()
+        found = []
+        rest = set(self._sharded)
+        for block in range(len(ties.blocks)):
+            members = [
+                each for each in self._sharded if self._sources[each.number].block == block
+            ]
+            anchor = self._anchor_of(members)
+            if members and anchor is None:
+                return ()
+            found.append(anchor)
+            rest.difference_update(members)
+        return () if rest else tuple(found)
+
+    def _anchor_of(self, members: list[_Sharded]) -> _Sharded | None:
         reached = [
             {tie.source for tie in self._reached(each.number) if isinstance(tie, Reference)}
-            for each in self._sharded
+            for each in members
         ]
-        for each in self._sharded:
+        for each in members:
             is_certain = self._sources[each.number].is_certain
             if is_certain and all(each.number in found for found in reached):
                 return each
@@ -209,14 +227,15 @@ class Joined:
             owners.update(found or ())
         if is_one and len(owners) <= 1:
             return OneShard(next(iter(owners), self._tables.shards[0]))
-        if self._anchor is None:
+        if not self._anchors:
             self._refuse()
-        assert self._anchor is not None
-        chosen = shares[self._sharded.index(self._anchor)]
-        if chosen is not None and not chosen:
+        chosen: set[Shard] = set()
+        for anchor in filter(None, self._anchors):
+            found = shares[self._sharded.index(anchor)]
+            chosen.update(self._tables.shards if found is None else found)
+        if not chosen:
             return OneShard(self._tables.shards[0])
-        shards = self._tables.shards if chosen is None else chosen
-        return self._scattered(shards)
+        return self._scattered(tuple(shard for shard in self._tables.shards if shard in chosen))
 
     def _shares(self, each: _Sharded, statement: Statement) -> tuple[Shard, ...] | None:
         """Return the shards of a source's rows that matter; None when that may be all."""
@@ -236,10 +255,46 @@ class Joined:
         if shape.insert is not None:
             refuse(shape, _NOT_ROW_BY_ROW)
             return WriteParts(tuple((shard, None) for shard in shards))
+        if self._ties.operators:
+            return scattered_union(shape, shards, in_groups=self._has_equals_apart())
         sources = self._ties.sources
         main = [source.table for source in sources if source.is_main]
         certain = [source.table for source in sources if source.is_certain]
         return scattered_select(self._tables, shape, shards, main, certain)
+
+    def _has_equals_apart(self) -> bool:
+        """Whether equal rows of a UNION may come from several shards, for the merge to find.
+
+        Raises:
+            Unsupported: they may, and the merge cannot say what becomes of them.
+        """
+        blocks, operators = self._ties.blocks, self._ties.operators
+        owned = [self._owned_items(number) for number in range(len(blocks))]
+        common = set.intersection(*owned)
+        is_whole = None not in self._anchors and all(
+            bool(common) or (operator == "UNION ALL") for operator in operators
+        )
+        if is_whole and all(
+            places or not block.is_distinct for places, block in zip(owned, blocks, strict=True)
+        ):
+            return False
+        # The last one to put rows together drops all equals, so that they came twice is no matter.
+        if operators[0] != "UNION" or not _UNIONS.issuperset(operators):
+            self._refuse()
+        return True
+
+    def _owned_items(self, block: int) -> set[tuple[int, str]]:
+        """Return the items of a SELECT whose equal values are on one shard, and by which vindex."""
+        anchor = self._anchors[block]
+        if anchor is None:
+            return set()
+        equality = self._tables.equality(self._sources[anchor.number].table.name)
+        reached = set(self._reached(anchor.number))
+        return {
+            (place, equality)
+            for place, item in enumerate(self._ties.blocks[block].items)
+            if equality is not None and isinstance(item, Reference) and item in reached
+        }
 
     def _refuse(self) -> None:
         shape = self._shape

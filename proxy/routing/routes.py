@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from engine.keyspace import Shard
     from sqlparse_ext.select import Select
     from sqlparse_ext.statements import Statement
+    from sqlparse_ext.unions import Union
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +34,13 @@ class Merge:
     """A SELECT whose answer must be put together from the rows of all *shards*.
 
     in_groups: rows of several shards are in one group; otherwise each row, or group, is a whole.
+    union: set for SELECTs that UNION puts together; *select* is then that of `union.wrapped`.
     """
 
     shards: tuple[Shard, ...]
     select: Select
     in_groups: bool
+    union: Union | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from proxy.routing.routes import Concatenate, Merge
 from sqlparse_ext.errors import Unsupported
 from sqlparse_ext.select import read_select
 from sqlparse_ext.statements import Uses
+from sqlparse_ext.unions import read_union
 
 
 if TYPE_CHECKING:
@@ -33,6 +34,11 @@ _NEVER_MERGED: Final = (
     (Uses.WINDOW, "a window function over several shards"),
     (Uses.INTO, "SELECT … INTO over several shards"),
     (Uses.CALC_FOUND_ROWS, "SQL_CALC_FOUND_ROWS over several shards"),
+)
+
+_NOT_IN_UNION: Final = (
+    (Uses.GROUP, "GROUP BY in a UNION over several shards"),
+    (Uses.AGGREGATE, "an aggregate in a UNION over several shards"),
 )
 
 
@@ -74,6 +80,25 @@ def scattered_select(
     return Merge(shards, select, in_groups)
 
 
+def scattered_union(shape: Shape, shards: tuple[Shard, ...], *, in_groups: bool) -> Route:
+    """Return how *shards* answer SELECTs that UNION or the like puts together.
+
+    in_groups: equal rows of several shards are one; else each shard's answer is a part of the whole.
+    """
+    refuse(shape, _NEVER_MERGED)
+    refuse(shape, _NOT_IN_UNION)
+    if not (in_groups or shape.uses & (Uses.ORDER | Uses.LIMIT)):
+        return Concatenate(shards)
+    union = _read_union(shape.template, is_distinct=in_groups)
+    if union is None or shape.uses & (Uses.USER_VARIABLE | Uses.LOCKING_READ):
+        refuse(shape, _NEEDS_MERGE)
+        raise Unsupported("this form of UNION over several shards")
+    select = union.select
+    if not (in_groups or select.order or select.limit):
+        return Concatenate(shards)  # they are those of a part
+    return Merge(shards, select, in_groups, union)
+
+
 def _groups_stay_together(tables: Tables, select: Select, certain: Sequence[TableRef]) -> bool:
     """True when all rows of a group are on one shard: the groups are of a vindex column.
 
@@ -92,3 +117,4 @@ def _groups_stay_together(tables: Tables, select: Select, certain: Sequence[Tabl
 
 # The pieces of a shape's template; a plan is made for each set of shards that values name.
 _read_select = lru_cache(maxsize=2048)(read_select)
+_read_union = lru_cache(maxsize=2048)(read_union)

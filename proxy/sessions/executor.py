@@ -19,7 +19,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
 from proxy.backends.statement_ids import StatementKey
-from proxy.errors import BackendLost, BackendUnavailable
+from proxy.errors import BackendError, BackendLost, BackendUnavailable
 from proxy.sessions.execution import STALE
 from proxy.sessions.relay import Relay
 from proxy.sessions.retries import is_repeatable, was_refused_undone
@@ -237,6 +237,29 @@ class Executor:
             reply.end(relay, is_read=is_repeatable(shape))
             return scanner
 
+    async def ask(
+        self, shard: ShardRuntime, database: str | None, packet: bytes | Packet, shape: Shape
+    ) -> Collected:
+        """Run a command on one shard and return its whole answer; the session follows it.
+
+        Raises:
+            BackendError: the server refused it.
+            BackendUnavailable, PoolTimeout, BackendLost: as `relay_on`.
+        """
+        backend = await self.take_patiently(shard, database, shape)
+        data = await self._bytes_for(shard, backend, packet)
+        try:
+            (answer,) = await self.run(shard, backend, [data])
+        except BackendError as error:
+            self._settle_error(shard, backend, error.code)
+            raise
+        except BackendLost:
+            self._lost(shard, backend)
+            raise
+        assert answer.ok is not None
+        self.follow(shard, backend, shape, answer.ok, answer.ok.trackers)
+        return answer
+
     def deadline(self) -> float:
         """Return until when (loop time) a statement that begins now may wait for a shard."""
         return asyncio.get_running_loop().time() + self._failover_buffer_s
@@ -412,7 +435,10 @@ class Executor:
         backend.row_count = ok.affected_rows if traits(shape).counts_rows else None
         backend.has_warnings = ok.warnings > 0
         was_in_transaction = backend.in_transaction
-        backend.in_transaction = bool(ok.status & _IN_TRANS)
+        # Without autocommit a savepoint begins a transaction that no flag shows yet.
+        backend.in_transaction = bool(ok.status & _IN_TRANS) or (
+            shape.kind is Kind.SAVEPOINT and not self._state.settings.autocommit
+        )
         if trackers:
             backend.note(trackers)
             self._state.note(trackers)

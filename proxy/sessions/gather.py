@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from proxy.errors import BackendError, BackendLost
 from proxy.merge.groups import GroupsQuery
 from proxy.merge.rows import RowsQuery
-from proxy.merge.texts import Texts
+from proxy.merge.texts import Texts, UnionTexts
 from proxy.merge.values import Comparison, Key, comparison_of, padding
 from proxy.sessions.retries import is_repeatable
 from proxy.wire.commands import query
@@ -149,7 +149,11 @@ class _Gather:
         self._shards = shards
         self._statement = statement
         self._reply = reply
-        self._texts = Texts(statement, route.select)
+        self._texts = (
+            Texts(statement, route.select)
+            if route.union is None
+            else UnionTexts(statement, route.union)
+        )
         self._query: RowsQuery | GroupsQuery = (
             GroupsQuery(self._texts) if route.in_groups else RowsQuery(self._texts)
         )
@@ -345,7 +349,9 @@ class _Gather:
             names = frozenset(
                 parse_column_definition(each).name.lower() for each in answers[1].columns
             )
-        plan.describe([parse_column_definition(each) for each in self._definitions], names)
+        definitions = [parse_column_definition(each) for each in self._definitions]
+        texts.check_described(definitions)
+        plan.describe(definitions, names)
         questions = []
         for text, aggregate in plan.expressions:
             questions.append(texts.ask_type(text))

@@ -146,7 +146,11 @@ class Preparation:
                     raise
                 return Place(self.view, self.view.database, statement)
         first = next(iter(views.values()))
-        if any(view is not first for view in views.values()):
+        # An unqualified name means the session's own target, wherever the others lead.
+        is_mixed = self.view not in (None, first) and any(
+            table.schema is None for table in statement.shape.tables
+        )
+        if is_mixed or any(view is not first for view in views.values()):
             raise Unsupported("tables of several keyspaces or targets in one statement")
         # Without a qualifier the connection's own database is meant, whatever its name is on
         # that shard; so one text serves all shards.

@@ -77,10 +77,6 @@ _CURSOR_EXISTS: Final = int(Status.CURSOR_EXISTS)
 _LAST_ROW_SENT: Final = int(Status.LAST_ROW_SENT)
 
 
-# The answer is the client's own, and a server asked like that would tell another one's.
-_AS_TEXT: Final = ASKS_BACK | Uses.IDENTITY
-
-
 class PreparedCommands:
     """The prepared statements of one session at work.
 
@@ -132,7 +128,8 @@ class PreparedCommands:
         if is_own or await self._statements.asks_sequence(statement):
             await self._prepare_own(statement, reply)
         else:
-            await self._prepare_on_shard(statement, reply)
+            # Who the client is stays the same for as long as the statement lives.
+            await self._prepare_on_shard(self._statements.told_who(statement), reply)
 
     async def _prepare_own(self, statement: Statement, reply: Reply) -> None:
         if statement.shape.kind in _CHECKED and not self._statements.is_ignored(statement):
@@ -194,7 +191,7 @@ class PreparedCommands:
             await self._run_as_text(prepared, command, reply)
             return
         prepared.settle(self._preparation, self._registry)
-        if prepared.statement is None or prepared.original.shape.uses & _AS_TEXT:
+        if prepared.statement is None or prepared.original.shape.uses & ASKS_BACK:
             await self._run_as_text(prepared, command, reply)
             return
         bound = prepared.bind(prepared.statement, command.body)

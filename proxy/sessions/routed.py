@@ -7,13 +7,15 @@ is told to the transaction.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from proxy.routing.routes import Concatenate, Everywhere, Merge, OneShard, WriteParts
+from proxy.sessions.execution import Execution
 from proxy.sessions.gather import gather
 from proxy.sessions.scatter import write_parts
 from proxy.wire.commands import query
 from sqlparse_ext.errors import Unsupported
+from sqlparse_ext.statements import Kind
 
 
 if TYPE_CHECKING:
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
     from proxy.sessions.reply import Reply
     from proxy.sessions.state import SessionState
     from sqlparse_ext.messages import Effect
+
+
+_HAS_ROWS: Final = frozenset({Kind.SELECT, Kind.SHOW})
 
 
 class Routed:
@@ -115,8 +120,17 @@ class Routed:
     ) -> bool:
         """Run a statement on one shard; False when its answer is an error."""
         sent = packet or query(step.statement.sql)
+        shape = step.statement.shape
+        if reply.binary and shape.kind in _HAS_ROWS and not isinstance(packet, Execution):
+            # What it is sent is text, and so are the rows that come back.
+            answer = await self._executor.ask(shard, database, sent, shape)
+            assert answer.ok is not None
+            reply.head(answer.columns)
+            reply.more_rows(answer.rows)
+            reply.end_of_rows(warnings=answer.ok.warnings)
+            return True
         scanner = await self._executor.relay_on(
-            shard, database, sent, step.statement.shape, reply, insert_id=step.insert_id
+            shard, database, sent, shape, reply, insert_id=step.insert_id
         )
         if scanner.error is not None:
             return False

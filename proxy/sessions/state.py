@@ -235,6 +235,9 @@ class SessionState:
     def status(self) -> int:
         """The status flags of an OK that the proxy itself answers."""
         status = int(Status.AUTOCOMMIT) if self.settings.autocommit else 0
+        if SqlMode.NO_BACKSLASH_ESCAPES in self.mode:
+            # Drivers go by it when they put values into a text.
+            status |= Status.NO_BACKSLASH_ESCAPES
         return status | (Status.IN_TRANS if self.transaction is not None else 0)
 
     def evicted(self, backend: Backend, last_insert_id: int) -> None:

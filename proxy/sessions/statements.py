@@ -139,11 +139,15 @@ class Statements:
 
     async def run_one(self, statement: Statement, reply: Reply) -> bool:
         """Run one statement that the user may run; False when its answer is an error."""
+        handler = _HANDLERS.get(statement.shape.kind, Statements._on_rows)
+        return await handler(self, self.told_who(statement), reply)
+
+    def told_who(self, statement: Statement) -> Statement:
+        """Return *statement* with who the client is in it, where it asks."""
         shape = statement.shape
         if shape.uses & Uses.IDENTITY and shape.kind in _TELL_WHO and not is_virtual(shape):
-            statement = self._preparation.parse(inline(statement, self._identity))
-        handler = _HANDLERS.get(shape.kind, Statements._on_rows)
-        return await handler(self, statement, reply)
+            return self._preparation.parse(inline(statement, self._identity))
+        return statement
 
     # --- rows: SELECT, INSERT, UPDATE, DELETE and whatever else a shard may answer ----------
 
@@ -191,7 +195,11 @@ class Statements:
     # --- the session's own statements -----------------------------------------------------
 
     async def _empty(self, statement: Statement, reply: Reply) -> bool:
-        raise EmptyQuery
+        if not statement.sql.strip(b"; \t\n\r\f\v"):
+            raise EmptyQuery
+        # A comment alone is answered OK by every server; drivers ping so.
+        reply.ok()
+        return True
 
     async def _use(self, statement: Statement, reply: Reply) -> bool:
         self._preparation.use(statement.shape.target or "")

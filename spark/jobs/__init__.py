@@ -2,7 +2,7 @@
 
 A job is the module `spark.jobs.NAME` with what `spark.jobs.job.Job` asks for; the command line
 and every listing follow from that. `analytics` measures a queue, `enqueue` feeds one, `archive` keeps
-acknowledged messages as Parquet and then purges them, `replay` brings those back. `reading` and
+acknowledged messages as Parquet and then purges them, `replay` brings those back, and `reshard` moves a table. `reading` and
 `writing` are how rows come and go, `manifest` is what an archive publishes, and `progress` says how
 far a job is.
 """
@@ -15,4 +15,5 @@ JOBS: Final = {
     "archive": "keep the acknowledged messages of a window as Parquet, then purge exactly those",
     "enqueue": "feed files or a DataFrame into a message table, at once or with a rate",
     "replay": "bring archived messages back into a queue",
+    "reshard": "move a table to a keyspace with other shards: plan, copy, verify",
 }

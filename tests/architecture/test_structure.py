@@ -14,10 +14,11 @@ ENVIRONMENT_READERS = {
     "proxy.demo",
     "proxy.embedded.servers",
     "proxy.embedded.program",
-    "spark.command",
+    "spark.passwords",
     "spark.session",
+    "spark.source.options",
 }
-"""Who may touch os.environ: the command line, and what starts programs of its own."""
+"""Who may touch os.environ: the command line, what starts programs of its own, and a source that has no command line."""
 
 
 def sources() -> dict[str, Path]:

@@ -95,15 +95,29 @@ def test_a_release_is_one_guarded_statement():
 
 
 def test_a_purge_is_one_batch():
-    deleted, sent = run(purge(TABLE, 99), Answer(affected=17))
-    assert deleted == 17
-    assert sent == [b"DELETE FROM `msg` WHERE time_acked < 99 LIMIT 500"]
+    found = Answer(rows=[((b"5",), b""), ((b"7",), b"")])
+    deleted, sent = run(purge(TABLE, 99), found, Answer(affected=2))
+    assert deleted == 2
+    assert sent == [
+        b"SELECT `id` FROM `msg` FORCE INDEX (`poller_idx`) WHERE time_acked < 99 LIMIT 500"
+        b" FOR UPDATE SKIP LOCKED",
+        b"DELETE `msg` FROM `msg` FORCE INDEX (`PRIMARY`) WHERE `id` IN (5, 7)"
+        b" AND time_acked < 99",
+        b"COMMIT",
+    ]
+
+
+def test_a_purge_that_finds_nothing_deletes_nothing():
+    deleted, sent = run(purge(TABLE, 99), Answer(rows=[]))
+    assert deleted == 0
+    assert sent[1:] == [b"COMMIT"]
 
 
 def test_the_first_layout_is_purged_along_its_primary_key():
-    _, sent = run(purge(OLD, 99))
+    _, sent = run(purge(OLD, 99), Answer(rows=[]))
     assert sent[0] == (
-        b"DELETE FROM `my_message` WHERE time_acked < 99 AND time_scheduled < 99 LIMIT 500"
+        b"SELECT `id` FROM `my_message` WHERE time_acked < 99 AND time_scheduled < 99 LIMIT 500"
+        b" FOR UPDATE SKIP LOCKED"
     )
 
 

@@ -120,31 +120,63 @@ class Author:
 
     def select(self) -> str:
         dice = self.dice
-        match dice.randrange(10):
-            case 0:
-                word = dice.choice(("UNION", "UNION ALL"))
-                return f"{self.plain()} {word} {self.plain()}"
-            case 1:
+        match dice.randrange(11):
+            case 0 | 1:
+                return self.union()
+            case 2:
                 inner, alias = self.alias(), self.alias()
                 return (
                     f"WITH {alias} AS (SELECT id, k FROM {dice.choice(TABLES)} {inner}"
                     f"{self.where([inner])}) SELECT id, k FROM {alias}"
                 )
-            case 2:
+            case 3:
                 inner, alias, outer = self.alias(), self.alias(), self.alias()
                 return (
                     f"SELECT {outer}.id, {alias}.k FROM {dice.choice(TABLES)} {outer} JOIN"
                     f" (SELECT id, k FROM {dice.choice(TABLES)} {inner}{self.where([inner])})"
                     f" {alias} ON {alias}.id = {outer}.id{self.where([outer])}"
                 )
-            case 3 | 4:
+            case 4 | 5:
                 return self.grouped()
             case _:
                 return self.rows()
 
-    def plain(self) -> str:
+    def union(self) -> str:
+        dice = self.dice
+        columns = dice.choice((("id", "k"), ("id", "k"), ("k",), ("k", "v"), ("v", "id")))
+        words = ("UNION ALL", "UNION ALL", "UNION", "UNION", "EXCEPT", "INTERSECT")
+        sql = self.part(columns)
+        for _ in range(dice.choice((1, 1, 2))):
+            sql += f" {dice.choice(words)} {self.part(columns)}"
+        names = [f"{name}{dice.choice(('', ' DESC'))}" for name in columns]
+        places = map(str, range(1, len(columns) + 1))
+        return sql + dice.choice(
+            (
+                f" ORDER BY {', '.join(names)}",
+                f" ORDER BY {', '.join(places)} LIMIT {dice.randrange(9)}, 5",
+                "",
+                "",
+            )
+        )
+
+    def part(self, columns: tuple[str, ...]) -> str:
+        """Return one SELECT of a UNION: of a table, of a join, or of none."""
+        dice = self.dice
+        if dice.random() < 0.05:
+            return f"SELECT {', '.join(f'{self.literal()} AS {name}' for name in columns)}"
         alias = self.alias()
-        return f"SELECT {alias}.id, {alias}.k FROM {self.dice.choice(TABLES)} {alias}{self.where([alias])}"
+        source, aliases = (
+            self.source()
+            if dice.random() < 0.2
+            else (f"{dice.choice(('t', 't', 'u', 'u', 'r'))} {alias}", [alias])
+        )
+        items = [
+            f"{dice.choice(aliases)}.{name if dice.random() < 0.9 else 'k'} AS {name}"
+            for name in columns
+        ]
+        sql = f"SELECT {dice.choice(('', '', '', 'DISTINCT '))}{', '.join(items)} FROM {source}"
+        sql += self.where(aliases)
+        return f"({sql})" if dice.random() < 0.2 else sql
 
     def rows(self) -> str:
         dice = self.dice

@@ -237,3 +237,43 @@ def test_joins_are_merged_like_one_table(place: Town) -> None:
         "SELECT u.id, MIN(t.a) FROM u RIGHT JOIN t ON t.id = u.id AND t.id < 9 GROUP BY u.id"
         " ORDER BY u.id",
     )
+
+
+def test_unions_are_answered_with_one_servers_columns_and_rows(place: Town) -> None:
+    numbers(place)
+    place.create("id BIGINT PRIMARY KEY, b DECIMAL(6,2), s VARCHAR(40)", "u")
+    place.insert(
+        ["id", "b", "s"], [[str(n), f"{n % 4}.5", f"'B{n % 5}'"] for n in range(40, 70)], "u"
+    )
+    place.create("id BIGINT PRIMARY KEY, s VARCHAR(20)", "r")
+    place.everywhere("INSERT INTO r VALUES (1, 'b1'), (2, 'other')")
+    for sql in (
+        "SELECT id, s FROM t UNION ALL SELECT id, s FROM u ORDER BY s DESC, id LIMIT 3, 9",
+        "SELECT a, s FROM t UNION ALL SELECT b, s FROM u ORDER BY 1, s, 2 LIMIT 20",
+        "SELECT id AS n, 'left' AS side FROM t UNION ALL (SELECT id, 'rightmost' FROM u)"
+        " ORDER BY side, n",
+        "SELECT id FROM t EXCEPT SELECT id FROM u ORDER BY id",
+        "SELECT id FROM t INTERSECT SELECT id FROM u ORDER BY 1 DESC LIMIT 4",
+        "SELECT a FROM t UNION SELECT b FROM u UNION SELECT 77 ORDER BY a",
+        "SELECT a, a % 2 AS p FROM t UNION SELECT id, 5 FROM r ORDER BY p DESC, 1 LIMIT 5",
+    ):
+        theirs = ask(place.direct, sql)
+        for shards, connection in place.spread.items():
+            mine = ask(connection, sql)
+            assert not differences(mine, theirs), (shards, sql)
+            assert mine.rows == theirs.rows, (shards, sql)
+    check(place, "SELECT id, s FROM t UNION ALL SELECT id, s FROM u", in_order=False)
+    answer = ask(place.spread[2], "SELECT a, a FROM t UNION SELECT id, s FROM r")
+    assert answer.error is not None
+    assert "two columns of one name" in answer.error[1]
+
+
+def test_distinct_rows_with_a_subquery_among_them_are_refused(place: Town) -> None:
+    numbers(place)
+    place.create("id BIGINT PRIMARY KEY, k INT", "u")
+    for items in (
+        "a, (SELECT MAX(k) FROM u WHERE u.id = t.id)",
+        "(SELECT MIN(k) FROM u WHERE u.id = t.id), (SELECT MAX(k) FROM u WHERE u.id = t.id)",
+    ):
+        answer = ask(place.spread[2], f"SELECT DISTINCT {items} FROM t")
+        assert answer.error == (1235, "unsupported: grouping by a subquery over several shards")

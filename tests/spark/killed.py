@@ -1,7 +1,8 @@
 """Runs a job in a process of its own that SIGKILL ends at a given point, and at no other.
 
 A point is the name of a step, which dies as it begins; `STEP.rows`, which dies at its first rows that
-are not its last; or a file pattern, which dies once the file is there.
+are not its last; a file pattern, which dies once the file is there; or a SELECT at the target, which dies
+once it is not 0.
 """
 
 import os
@@ -12,6 +13,7 @@ import sys
 import threading
 from pathlib import Path
 
+from spark.endpoint import ask
 from spark.jobs.job import load_job
 from spark.jobs.progress import Progress
 
@@ -38,11 +40,20 @@ class Killer(Progress):
             die()
 
 
-def die_with(pattern):
+def die_with(fact):
     pause = threading.Event()
-    while not any(Path("/").glob(pattern.lstrip("/"))):
+    while not fact():
         pause.wait(0.01)
     die()
+
+
+def fact_of(point, config):
+    if point.startswith("/"):
+        return lambda: any(Path("/").glob(point.lstrip("/")))
+    if point.startswith("SELECT"):
+        connection = config.target.connect()
+        return lambda: int(ask(connection, point)[0][0])
+    return None
 
 
 def run_killed(job, config, point, folder):
@@ -64,8 +75,8 @@ def main():
     from spark.session import start_session
 
     job, config, point = pickle.loads(Path(sys.argv[1]).read_bytes())
-    if point.startswith("/"):
-        threading.Thread(target=die_with, args=(point,), daemon=True).start()
+    if fact := fact_of(point, config):
+        threading.Thread(target=die_with, args=(fact,), daemon=True).start()
     settings = {"spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1"}
     spark = start_session("killed", "local[2]", settings)
     load_job(job).run(spark, config, Killer(point))

@@ -51,5 +51,5 @@ def test_anything_else_is_refused_with_the_right_form_and_a_cure(url, told):
 
 
 def test_a_proxy_that_is_not_there_is_named():
-    with pytest.raises(JobError, match="the proxy at 127"):
+    with pytest.raises(JobError, match=r"the proxy at 127\.0\.0\.1:1 cannot be reached"):
         parse_endpoint("mysql://u@127.0.0.1:1/ks").connect()

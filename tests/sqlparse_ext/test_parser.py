@@ -166,6 +166,7 @@ def test_the_statement_inside_an_explain(sql, inner):
 def test_bodies_of_statements_are_one_statement():
     assert "MULTIPLE" not in uses("CREATE PROCEDURE p() BEGIN SELECT 1; SELECT 2; END")
     assert "MULTIPLE" in uses("CREATE TABLE IF NOT EXISTS t (a INT); SELECT 1")
+    assert "MULTIPLE" in uses("DROP PROCEDURE IF EXISTS p; CREATE PROCEDURE p() SELECT 1")
 
 
 @pytest.mark.parametrize(

@@ -161,10 +161,39 @@ def test_writes_are_read_like_a_select_of_their_rows():
 
 def test_the_items_of_an_insert_select_are_told():
     sql = "INSERT INTO t (id, k, v) SELECT a.id, 5, a.k + 1 FROM a WHERE a.id = 9"
-    assert read(sql).items == (Reference(0, "id"), (Slot(0),), None)
-    assert read("INSERT INTO t SELECT * FROM a").items == ()
+    assert read(sql).blocks[0].items == (Reference(0, "id"), (Slot(0),), None)
+    assert read("INSERT INTO t SELECT * FROM a").blocks[0].items == ()
 
 
 @given(st.text(alphabet="SELECT FROM a,b.id=1()JOIN ON?'", max_size=60))
 def test_no_text_makes_it_fail(text):
     read_ties(fingerprint(text.encode(), DEFAULT_MODE).template)
+
+
+def test_a_table_belongs_to_the_select_of_a_union_that_it_stands_in():
+    found = read(
+        "SELECT a.id FROM a UNION ALL (SELECT DISTINCT 5 FROM b WHERE b.id IN (SELECT c.id FROM c))"
+        " EXCEPT SELECT * FROM d"
+    )
+    assert [source.block for source in found.sources] == [0, 1, 1, 2]
+    assert [source.is_main for source in found.sources] == [True, True, False, True]
+    assert [block.items for block in found.blocks] == [
+        (Reference(0, "id"),),
+        ((Slot(0),),),
+        (),
+    ]
+    assert [block.is_distinct for block in found.blocks] == [False, True, False]
+    assert found.operators == ("EXCEPT", "UNION ALL")
+
+
+def test_a_cte_of_several_selects_is_of_none_of_them():
+    found = read("WITH w AS (SELECT id FROM a) SELECT id FROM w UNION SELECT id FROM b")
+    assert [(source.table.name, source.block) for source in found.sources] == [
+        ("a", None),
+        ("b", 1),
+    ]
+
+
+def test_a_limit_of_one_of_several_selects_is_inside():
+    assert read("(SELECT id FROM a LIMIT 3) UNION ALL SELECT id FROM b").limits_inside
+    assert not read("SELECT id FROM a UNION ALL SELECT id FROM b LIMIT 3").limits_inside

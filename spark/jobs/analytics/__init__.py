@@ -26,6 +26,7 @@ from spark.jobs.reading import read_acked, read_waiting, slices
 
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
@@ -65,15 +66,19 @@ def run(
     ]
     acked = acked_facts(read_acked(spark, endpoint, table, chosen, parts), told)
     acked = measures.with_window(acked, "acked_ns", bucket_ns).persist()
-    acked.count()
+    inside = f"time_acked >= {low_ns:d} AND time_acked < {high_ns:d}"
+    with progress.watching(spark, _rows_where(endpoint, shards, table, inside)):
+        acked.count()
     progress.enter("read waiting")
     rows = read_waiting(spark, endpoint, table, chosen, shards).persist()
-    rows.count()
+    with progress.watching(spark, _rows_where(endpoint, shards, table, "time_acked IS NULL")):
+        rows.count()
     # Asked once the rows are here, so that none was written later than its now.
     made_ns = time.time_ns()
     clocks_ns = {shard: clock_of(endpoint, shard) for shard in shards}
     acked_later = sum(
-        _acked_since(endpoint, shard, table, clock_ns) for shard, clock_ns in clocks_ns.items()
+        _rows_where(endpoint, [shard], table, f"time_acked > {clock_ns:d}")
+        for shard, clock_ns in clocks_ns.items()
     )
     waiting = waiting_facts(rows, told, clocks_ns)
 
@@ -173,9 +178,9 @@ def _oldest_ack(endpoint: Endpoint, shard: str, table: str) -> int | None:
     return None if told is None else int(told)
 
 
-def _acked_since(endpoint: Endpoint, shard: str, table: str, since_ns: int) -> int:
-    later = f"SELECT COUNT(*) FROM {quoted(table)} WHERE time_acked > {since_ns:d}"  # noqa: S608  quoted
-    return int(_asked(endpoint, shard, later))
+def _rows_where(endpoint: Endpoint, shards: "Sequence[str]", table: str, condition: str) -> int:
+    counted = f"SELECT COUNT(*) FROM {quoted(table)} WHERE {condition}"  # noqa: S608  quoted, numbers
+    return sum(int(_asked(endpoint, shard, counted)) for shard in shards)
 
 
 def _asked(endpoint: Endpoint, shard: str, sql: str) -> Any:

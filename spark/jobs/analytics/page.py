@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
-from spark.jobs.analytics import charts, wording
+from spark.jobs.analytics import charts, parts, wording
 from spark.jobs.analytics.charts import Frame, Series
 from spark.jobs.analytics.facts import DUE, DUE_AGAIN, SCHEDULED, SENT, STATES
 from spark.jobs.analytics.measures import PERCENTS
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 # So many shards have a colour of their own.
 _COLOURS: Final = 8
-_NAME_CHARS: Final = 60
 _POISON_SHOWN: Final = 25
 _STATES_TOLD: Final = {
     DUE: "never sent, and should be",
@@ -203,9 +202,9 @@ def _throughput(results: Results) -> str:
     keys = [(one.name, one.style, "fill") for one in layers]
     keys += [(one.name, one.style, "fill stroke") for one in lines]
     if not results.windows:
-        return _card("Throughput", "", _none("acknowledged"))
+        return parts.card("Throughput", "", parts.none("acknowledged"))
     drawn = f'<div class="wide">{charts.bars(frame, layers, lines)}</div>'
-    return _card("Throughput", _legend(keys), drawn)
+    return parts.card("Throughput", parts.legend(keys), drawn)
 
 
 def _latency(results: Results, name: str, title: str, about: str) -> str:
@@ -214,7 +213,7 @@ def _latency(results: Results, name: str, title: str, about: str) -> str:
             '<p class="none">The table does not say when a message was written.'
             " <code>--created-column</code> names a column that does.</p>"
         )
-        return _card(title, "", told)
+        return parts.card(title, "", told)
     frame = _frame(results, 570, 250)
     rows = {row["window_ns"]: row for row in results.windows}
     series = [
@@ -230,7 +229,7 @@ def _latency(results: Results, name: str, title: str, about: str) -> str:
     ]
     keys = [(one.name, one.style, "fill stroke") for one in reversed(series)]
     drawn = f'<p class="sub">{about}</p>{charts.lines(frame, series, title)}'
-    return _card(title, _legend(keys), drawn)
+    return parts.card(title, parts.legend(keys), drawn)
 
 
 def _lag_title(results: Results) -> str:
@@ -248,7 +247,7 @@ def _lag_about(results: Results) -> str:
 def _attempts(results: Results) -> str:
     rows = sorted(results.attempts, key=lambda row: row["sends"])
     if not rows:
-        return _card("Sends until the ack", "", _none("acknowledged"))
+        return parts.card("Sends until the ack", "", parts.none("acknowledged"))
     shown, rest = rows[:_COLOURS], rows[_COLOURS:]
     total = results.total["acked"]
     cells = [(wording.count(row["sends"]), row["acked"]) for row in shown]
@@ -256,10 +255,12 @@ def _attempts(results: Results) -> str:
         cells.append((f"{rest[0]['sends']} and more", sum(row["acked"] for row in rest)))
     body = "".join(
         f'<tr><td class="name">{name}</td><td>{wording.count(acked)}</td>'
-        f"<td>{wording.share(acked, total)}{_meter(acked, total)}</td></tr>"
+        f"<td>{wording.share(acked, total)}{parts.meter(acked, total)}</td></tr>"
         for name, acked in cells
     )
-    return _card("Sends until the ack", "", _table(("sends", "messages", "share"), body))
+    return parts.card(
+        "Sends until the ack", "", parts.table(("sends", "messages", "share"), body)
+    )
 
 
 def _by_state(results: Results) -> dict[str, int]:
@@ -272,10 +273,10 @@ def _by_state(results: Results) -> dict[str, int]:
 def _waiting(results: Results) -> str:
     by_state = _by_state(results)
     if not any(by_state.values()):
-        return _card(
+        return parts.card(
             "What waits", "", '<p class="none">Nothing: each message is acknowledged.</p>'
         )
-    parts = [(state, _style(state), float(many)) for state, many in by_state.items()]
+    shares = [(state, _style(state), float(many)) for state, many in by_state.items()]
     body = []
     for state, many in by_state.items():
         rows = [row for row in results.waits if row["state"] == state]
@@ -286,8 +287,8 @@ def _waiting(results: Results) -> str:
             f"<td>{wording.count(many)}</td><td>{when if many else wording.UNKNOWN}</td>"
             f"<td>{_longest(rows, 'age_max_ms')}</td></tr>"
         )
-    table = _table(("state", "messages", "due, at most", "age, at most"), "".join(body))
-    return _card("What waits", "", charts.shares(parts, "What waits, by state") + table)
+    table = parts.table(("state", "messages", "due, at most", "age, at most"), "".join(body))
+    return parts.card("What waits", "", charts.shares(shares, "What waits, by state") + table)
 
 
 def _suspects(results: Results) -> int:
@@ -306,11 +307,11 @@ def _longest(rows: "Sequence[Row]", name: str) -> str:
 
 def _groups(title: str, name: str, rows: "Sequence[Row]", total: int) -> str:
     if not rows:
-        return _card(title, "", _none("acknowledged"))
+        return parts.card(title, "", parts.none("acknowledged"))
     most = max(row["acked"] for row in rows)
     body = "".join(
-        f'<tr><td class="name">{_name(row[name])}</td>'
-        f"<td>{wording.count(row['acked'])}{_meter(row['acked'], most)}</td>"
+        f'<tr><td class="name">{parts.name(row[name])}</td>'
+        f"<td>{wording.count(row['acked'])}{parts.meter(row['acked'], most)}</td>"
         f"<td>{wording.share(row['retried'], row['acked'])}</td>"
         f"<td>{wording.count(row['retries_p99'])}</td>"
         + "".join(
@@ -329,15 +330,17 @@ def _groups(title: str, name: str, rows: "Sequence[Row]", total: int) -> str:
         *(f"{kind} p{percent}" for kind in ("to ack", "lag") for percent in PERCENTS),
     )
     more = f"the {len(rows)} busiest of {wording.count(total)}" if total > len(rows) else ""
-    return _card(title, f'<span class="sub">{more}</span>' if more else "", _table(heads, body))
+    return parts.card(
+        title, f'<span class="sub">{more}</span>' if more else "", parts.table(heads, body)
+    )
 
 
 def _messages(title: str, about: str, rows: "Sequence[Row]", none: str) -> str:
     if not rows:
-        return _card(title, "", f'<p class="none">{none}</p>')
+        return parts.card(title, "", f'<p class="none">{none}</p>')
     body = "".join(
-        f'<tr><td class="name">{_name(row["id"])}</td><td class="text">{_name(row["shard"])}</td>'
-        f'<td class="text">{_name(row["tenant"])}</td>'
+        f'<tr><td class="name">{parts.name(row["id"])}</td><td class="text">{parts.name(row["shard"])}</td>'
+        f'<td class="text">{parts.name(row["tenant"])}</td>'
         f'<td class="text"><i class="dot fill {_style(row["state"])}"></i>{row["state"]}</td>'
         f'<td class="hot">{wording.count(row["sends"])}</td><td>{wording.count(row["priority"])}</td>'
         f"<td>{wording.duration(row['overdue_ms'])}</td><td>{wording.duration(row['age_ms'])}</td>"
@@ -355,50 +358,11 @@ def _messages(title: str, about: str, rows: "Sequence[Row]", none: str) -> str:
         "age",
         "time_next",
     )
-    return _card(title, "", f'<p class="sub">{about}</p>{_table(heads, body)}')
+    return parts.card(title, "", f'<p class="sub">{about}</p>{parts.table(heads, body)}')
 
 
 def _basis(results: Results) -> str:
     told = "".join(
         f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in results.basis
     )
-    return _card("What each figure is derived from", "", f"<dl>{told}</dl>")
-
-
-def _card(title: str, beside: str, inside: str) -> str:
-    return f'<section class="card"><div class="top"><h2>{title}</h2>{beside}</div>{inside}</section>'
-
-
-def _legend(keys: "Iterable[tuple[str, str, str]]") -> str:
-    items = "".join(
-        f'<li><i class="{kind} {style}"></i>{escape(name)}</li>' for name, style, kind in keys
-    )
-    return f'<ul class="legend">{items}</ul>'
-
-
-def _table(heads: "Iterable[str]", body: str) -> str:
-    """Return a table; a head that begins with | stands over text."""
-    cells = "".join(
-        f'<th class="text">{head[1:]}</th>' if head.startswith("|") else f"<th>{head}</th>"
-        for head in heads
-    )
-    return f'<div class="scroll"><table><tr>{cells}</tr>{body}</table></div>'
-
-
-def _meter(part: float, whole: float) -> str:
-    width = 100 * part / whole if whole else 0
-    return f'<span class="meter"><i style="width:{width:.1f}%"></i></span>'
-
-
-def _name(value: object) -> str:
-    """Return a value from the table, escaped; a long one ends in an ellipsis and shows whole on hover."""
-    if value is None:
-        return f'<span class="sub">{wording.UNKNOWN}</span>'
-    text = str(value)
-    if len(text) <= _NAME_CHARS:
-        return escape(text)
-    return f'<span title="{escape(text[:1000])}">{escape(text[:_NAME_CHARS])}…</span>'
-
-
-def _none(what: str) -> str:
-    return f'<p class="none">No message was {what} in this time.</p>'
+    return parts.card("What each figure is derived from", "", f"<dl>{told}</dl>")

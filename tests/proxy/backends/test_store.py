@@ -10,7 +10,17 @@ from engine.types import ClaimedRow
 from proxy.backends import store as module
 from proxy.backends.store import ShardStore
 from proxy.wire.constants import FieldType
-from tests.proxy.fake_server import MARIADB, Error, FakeServer, HangUp, Ok, Rows, Silence, until
+from tests.proxy.fake_server import (
+    MARIADB,
+    Error,
+    FakeServer,
+    HangUp,
+    Ok,
+    Rows,
+    Silence,
+    rows_of,
+    until,
+)
 from tests.proxy.house import Desk, add_message_table, claimed, running_shard
 
 
@@ -63,9 +73,11 @@ async def test_keys_are_polled_with_the_time_of_the_clock(server, store, table):
 
 
 async def test_a_purge_counts_what_it_deleted(server, store, table):
+    server.once("FOR UPDATE SKIP LOCKED", rows_of(*range(500)))
     server.on("DELETE", Ok(affected_rows=500))
     assert await store.purge(table, "-", NOW_NS) == 500
-    assert f"time_acked < {NOW_NS}" in server.controlled[-1]
+    assert f"time_acked < {NOW_NS}" in server.heard[-2]
+    assert server.heard[-1] == "COMMIT"
 
 
 async def test_a_claim_is_one_transaction_and_bodies_stay_bytes(server, store, table):

@@ -84,6 +84,48 @@ def test_a_scattered_join_is_merged_as_one_table_is():
     assert [table.name for table in found.select.joined] == ["t", "msg"]
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT a FROM t UNION ALL SELECT a FROM msg",
+        "(SELECT a FROM t) UNION ALL (SELECT a FROM msg ORDER BY a)",
+        "SELECT a, id FROM t UNION SELECT 1 + a, id FROM msg",
+        "SELECT id FROM t EXCEPT SELECT id FROM msg INTERSECT SELECT id FROM t",
+        "SELECT DISTINCT id, a FROM t UNION ALL SELECT id, a FROM msg",
+        "SELECT t.id FROM t JOIN msg ON t.id = msg.id UNION SELECT id FROM msg WHERE id = 5",
+    ],
+)
+def test_selects_whose_equal_rows_are_on_one_shard_follow_one_another(sql):
+    assert route(sql) == Concatenate(BOTH)
+
+
+def test_the_order_of_a_union_is_merged():
+    found = route("SELECT id, a FROM t UNION ALL SELECT id, a FROM msg ORDER BY a LIMIT 3")
+    assert isinstance(found, Merge)
+    assert found.union is not None
+    assert not found.in_groups
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT a FROM t UNION SELECT a FROM msg",
+        "SELECT a FROM t UNION ALL SELECT a FROM ref UNION SELECT 5",
+        "SELECT id FROM t UNION SELECT a FROM msg ORDER BY id",
+    ],
+)
+def test_equal_rows_of_a_union_that_are_apart_meet_in_the_merge(sql):
+    found = route(sql)
+    assert isinstance(found, Merge)
+    assert found.in_groups
+
+
+def test_values_in_every_select_narrow_a_union():
+    sql = "SELECT a FROM t WHERE id = {} UNION ALL SELECT a FROM msg WHERE id = {}"
+    assert route(sql.format(5, 5)) == OneShard(LOW_SHARD)
+    assert route(sql.format(5, HIGH)) == Concatenate(BOTH)
+
+
 def test_rows_that_stay_on_their_shard_are_inserted_everywhere():
     parts = tuple((shard, None) for shard in BOTH)
     assert route("INSERT INTO t (id, a) SELECT msg.id, msg.a FROM msg") == WriteParts(parts)
@@ -98,7 +140,22 @@ def test_rows_that_stay_on_their_shard_are_inserted_everywhere():
         ("SELECT * FROM ref LEFT JOIN t ON ref.a = t.id", "a join of tables that no vindex"),
         ("SELECT * FROM t WHERE a IN (SELECT a FROM msg)", "a subquery of tables that no"),
         (f"SELECT * FROM t, msg WHERE t.id = 1 AND msg.id = {HIGH}", "a join of tables"),
-        ("SELECT id FROM t UNION SELECT id FROM msg", "UNION, INTERSECT or EXCEPT over"),
+        ("SELECT a FROM t UNION SELECT a FROM msg UNION ALL SELECT 1", "UNION, INTERSECT or"),
+        ("SELECT a FROM t EXCEPT SELECT a FROM msg", "UNION, INTERSECT or EXCEPT over"),
+        ("SELECT id FROM t INTERSECT SELECT a FROM msg", "UNION, INTERSECT or EXCEPT over"),
+        ("SELECT id FROM t EXCEPT SELECT a FROM ref", "UNION, INTERSECT or EXCEPT over"),
+        ("SELECT id FROM t UNION ALL SELECT a FROM ref", "UNION, INTERSECT or EXCEPT over"),
+        ("SELECT id FROM t UNION ALL SELECT 5", "UNION, INTERSECT or EXCEPT over"),
+        ("SELECT DISTINCT a FROM t UNION ALL SELECT a FROM msg", "UNION, INTERSECT or"),
+        ("(SELECT id FROM t LIMIT 2) UNION ALL SELECT id FROM msg", "UNION, INTERSECT or"),
+        ("SELECT id FROM t UNION SELECT m.id FROM msg m JOIN t ON t.a = m.a", "UNION, INTERS"),
+        ("SELECT id FROM t UNION ALL SELECT COUNT(*) FROM msg", "an aggregate in a UNION"),
+        ("SELECT a FROM t UNION ALL SELECT a FROM msg GROUP BY a", "GROUP BY in a UNION"),
+        ("SELECT id FROM t UNION ALL SELECT id FROM msg FOR UPDATE LIMIT 3", "LIMIT over"),
+        (
+            "WITH w AS (SELECT id FROM t) SELECT id FROM w UNION SELECT id FROM msg",
+            "UNION, INT",
+        ),
         ("WITH w AS (SELECT id FROM t) SELECT * FROM w, ref", "WITH over several shards"),
         (
             "SELECT a FROM t WHERE id IN (SELECT id FROM ref LIMIT 2)",

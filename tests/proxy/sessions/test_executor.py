@@ -192,6 +192,16 @@ async def test_a_transaction_keeps_its_connection_until_it_ends(server, shard, d
     assert desk.state.transaction is None
 
 
+async def test_without_autocommit_a_savepoint_keeps_its_connection(server, shard, desk):
+    await desk.run("SET autocommit = 0")
+    await desk.run("SAVEPOINT a")
+    assert shard.pool.lent == 1
+    await desk.run("RELEASE SAVEPOINT a")
+    assert shard.pool.lent == 1
+    await desk.run("COMMIT")
+    assert shard.pool.lent == 0
+
+
 async def test_without_autocommit_any_statement_opens_one(server, shard, desk):
     await desk.run("SET autocommit = 0")
     assert not desk.branches.in_transaction

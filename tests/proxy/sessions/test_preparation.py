@@ -108,9 +108,20 @@ def test_two_keyspaces_in_one_statement_are_refused():
     for sql in (
         "SELECT * FROM plain.t JOIN commerce.t",
         "SELECT * FROM commerce.t JOIN `commerce:-80`.t",
+        "SELECT * FROM commerce.t JOIN t AS u",
+        "INSERT INTO t SELECT * FROM commerce.t",
+        "CREATE TABLE t LIKE commerce.t",
     ):
         with pytest.raises(Unsupported, match="several keyspaces or targets"):
             place(sql, "plain")
+
+
+def test_names_of_the_statement_itself_are_of_no_keyspace():
+    for sql in (
+        "WITH c AS (SELECT * FROM commerce.t) SELECT * FROM c",
+        "DELETE a FROM commerce.t AS a",
+    ):
+        assert place(sql, "plain")[0] == "commerce"
 
 
 def test_nobody_gets_into_a_keyspace_that_is_not_for_him():

@@ -176,6 +176,34 @@ async def test_the_proxys_own_rows_are_binary(server, capabilities):
         assert len(row) == 2 + 8
 
 
+async def test_who_the_client_is_stands_in_what_is_prepared(server, capabilities):
+    async with running_proxy(server) as house:
+        client = await house.client(capabilities=capabilities)
+        ((ident,),) = (await client.query("SELECT CONNECTION_ID()")).rows
+        assert ident is not None
+        statement, _, _ = await client.prepare("SELECT a, CONNECTION_ID() FROM t")
+        server.on("SELECT a", rows_of("x"))
+        assert [value(row) for row in (await client.execute(statement)).rows] == [b"x"]
+    assert told(server, "EXECUTE") == [
+        f"EXECUTE SELECT a, {ident.decode()} AS `CONNECTION_ID()` FROM t"
+    ]
+
+
+@pytest.mark.parametrize("sql", ["SELECT FOUND_ROWS(), @@warning_count", "SHOW WARNINGS"])
+async def test_what_the_statement_before_left_is_told_in_binary_rows(server, capabilities, sql):
+    async with running_proxy(server) as house:
+        client = await house.client(capabilities=capabilities)
+        await client.query("SELECT b FROM t")
+        statement, _, _ = await client.prepare(sql)
+        server.on(sql[:12], rows_of("x", "y"))
+        for _ in range(2):
+            rows = (await client.execute(statement)).rows
+            assert [value(row) for row in rows] == [b"x", b"y"]
+        server.once(sql[:12], Error(1064))
+        assert (await client.execute(statement)).code == 1064
+        assert (await client.execute(statement)).error is None
+
+
 @pytest.mark.parametrize(
     ("sql", "code"),
     [("", 1065), ("SELECT 1; SELECT 2", 1064), ("STREAM nothing", 1064)],

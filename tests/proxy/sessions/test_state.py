@@ -139,6 +139,12 @@ def test_the_flags_of_our_own_answers_say_what_a_server_would():
     assert session.status == Status.IN_TRANS
 
 
+def test_drivers_are_told_how_strings_are_written():
+    session = state()
+    session.note([sysvar("sql_mode", "NO_BACKSLASH_ESCAPES")])
+    assert session.status == Status.AUTOCOMMIT | Status.NO_BACKSLASH_ESCAPES
+
+
 def test_a_reset_returns_to_what_the_login_had():
     session = state()
     initial = session.settings

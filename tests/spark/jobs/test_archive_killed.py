@@ -109,7 +109,7 @@ def test_a_proxy_that_dies_is_told_with_a_cure_and_the_next_run_ends_it(
                 if step == fatal:
                     dying.kill()
 
-        with pytest.raises(JobError, match=r"refused 'root'.*run it again") as told:
+        with pytest.raises(JobError, match=r"cannot be reached.*run it again") as told:
             archive.run(spark, config_of(proxy, tmp_path), Fatal())
         assert "\n" not in str(told.value)
         proxy = start_proxy(configuration)

@@ -1,0 +1,10 @@
+"""The data source "streamfrom": message tables for `spark.read`, `readStream`, `write` and `writeStream`.
+
+`MessageSource` is the manual. `options` checks what the user gives, `tables` knows types, `filters` and
+`batch` read, `values` and `writer` write.
+"""
+
+from spark.source.format import MessageSource, register
+
+
+__all__ = ["MessageSource", "register"]

@@ -1,0 +1,143 @@
+"""The batch reader: one task for each shard, or for each range of ids on it.
+
+A task is one streamed SELECT at `keyspace:shard`, so memory holds one Arrow batch. Tasks share no snapshot: what changes
+while it is read may be seen by one and not by the other; a retried task reads again.
+"""
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import pymysql
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+
+from spark.endpoint import ask, quoted
+from spark.errors import JobError
+from spark.source.filters import condition_of
+from spark.source.tables import arrow_batch
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    import pyarrow as pa
+    from pyspark.sql.datasource import Filter
+
+    from spark.endpoint import Endpoint
+    from spark.source.filters import Condition
+    from spark.source.options import Options
+    from spark.source.tables import Field
+
+BATCH_ROWS: Final = 10_000
+# Times of type TIMESTAMP are told in the session's zone.
+IN_UTC: Final = "SET time_zone = '+00:00'"
+
+
+@dataclass
+class Part(InputPartition):
+    """The rows of one shard that fulfil a condition."""
+
+    shard: str
+    condition: str
+    values: tuple[Any, ...] = ()
+
+
+@contextmanager
+def told_apart(endpoint: "Endpoint", shard: str) -> "Iterator[None]":
+    """Make what a driver raises a sentence that says where it happened."""
+    try:
+        yield
+    except pymysql.err.MySQLError as error:
+        raise JobError(
+            f"the proxy at {endpoint.host}:{endpoint.port} or shard {shard} of"
+            f" {endpoint.keyspace!r} broke off: {error}; run it again when it is back"
+        ) from error
+
+
+def read_part(
+    endpoint: "Endpoint", table: str, fields: "Sequence[Field]", part: Part
+) -> "Iterator[pa.RecordBatch]":
+    """Yield the rows of *part*.
+
+    Raises:
+        JobError: the proxy or the shard broke off.
+    """
+    columns = ", ".join(field.sql for field in fields) or "1"
+    statement = f"SELECT {columns} FROM {quoted(table)}"  # noqa: S608  quoted
+    if part.condition:
+        statement += f" WHERE {part.condition}"
+    with told_apart(endpoint, part.shard):
+        connection = endpoint.connect(part.shard, pymysql.cursors.SSCursor, IN_UTC)
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute(statement, part.values or None)
+                while rows := cursor.fetchmany(BATCH_ROWS):
+                    yield arrow_batch(fields, rows)
+        finally:
+            # A reader that wants no more must not fetch the rest first.
+            connection._force_close()
+
+
+class BatchReader(DataSourceReader):
+    """Reads a message table as it is now."""
+
+    def __init__(self, options: "Options", fields: "Sequence[Field]") -> None:
+        self.options = options
+        self.fields = fields
+        self.conditions: list[Condition] = []
+
+    def pushFilters(self, filters: "list[Filter]") -> "Iterable[Filter]":
+        """Take what a server can answer, and give back what Spark must look at again."""
+        by_name = {field.name: field for field in self.fields}
+        for one in filters:
+            condition = condition_of(one, by_name)
+            if condition is not None:
+                self.conditions.append(condition)
+            if condition is None or not condition.is_exact:
+                yield one
+
+    def partitions(self) -> "Sequence[Part]":
+        """Return a part for each shard, or several where ids are whole numbers."""
+        condition = " AND ".join(one.sql for one in self.conditions)
+        values = tuple(value for one in self.conditions for value in one.values)
+        found = []
+        for shard in self.options.chosen_shards():
+            for bounds in self._ranges(shard):
+                whole = " AND ".join(text for text in (condition, bounds) if text)
+                found.append(Part(shard, whole, values))
+        return found
+
+    def _ranges(self, shard: str) -> list[str]:
+        count = self.options.partitions_per_shard
+        if count == 1:
+            return [""]
+        with told_apart(self.options.endpoint, shard):
+            connection = self.options.endpoint.connect(shard)
+            try:
+                sql = f"SELECT MIN(id), MAX(id) FROM {quoted(self.options.table)}"  # noqa: S608  quoted
+                low, high = ask(connection, sql)[0]
+            finally:
+                connection.close()
+        return id_ranges(low, high, count)
+
+    def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
+        """Yield a part's rows."""
+        assert isinstance(partition, Part)
+        yield from read_part(self.options.endpoint, self.options.table, self.fields, partition)
+
+
+def id_ranges(low: str | None, high: str | None, count: int) -> list[str]:
+    """Return at most *count* conditions that together take each id once, whatever lies between.
+
+    One that takes all, where ids are no whole numbers or there are none.
+    """
+    try:
+        first, last = int(low or ""), int(high or "")
+    except ValueError:
+        return [""]
+    step = max(1, -(-(last - first + 1) // count))
+    cuts = list(range(first + step, last + 1, step))
+    # Open at both ends: rows may come after the bounds were asked for.
+    lows = ["", *(f"id >= {cut}" for cut in cuts)]
+    highs = [*(f"id < {cut}" for cut in cuts), ""]
+    return [" AND ".join(filter(None, pair)) for pair in zip(lows, highs, strict=True)]

@@ -1,0 +1,99 @@
+"""What Spark calls "streamfrom": the manual, and which module does what of it."""
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSource
+
+from spark.source.batch import BatchReader
+from spark.source.options import parse_options
+from spark.source.tables import asked_for, ddl_of, fields_of
+from spark.source.writer import BatchWriter, StreamWriter, plan_of
+
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
+
+    from spark.source.tables import Field
+
+
+class MessageSource(DataSource):
+    """Message tables behind streamfrom.
+
+    One line makes it known to a session::
+
+        from spark.source import register
+
+        register(spark)
+
+    Options, in any case:
+
+    ==================  =========  ==============================================================
+    proxy                          mysql://user@host:port/keyspace, without the password
+    table                          the message table
+    password_env                   the variable with the password, in the driver's environment
+    shards              all        names to read from, such as "-80,80-"
+    partitionsPerShard  1          tasks for each shard of a batch read, by ranges of integer ids
+    ==================  =========  ==============================================================
+
+    Reading a table::
+
+        messages = spark.read.format("streamfrom").option("proxy", "mysql://root@127.0.0.1:15306/commerce")
+        messages.option("table", "my_message").load().where("id > 100").show()
+
+    * Types are exact (`spark.source.tables`); `.schema("id bigint, message string")` reads these columns only, which
+      a `select` cannot say.
+    * Conditions on whole numbers, decimals and NULL are answered by the shards; equal strings are looked for there and compared
+      again by Spark.
+    * Each task reads what its shard has at that moment: there is no snapshot over tasks, and a task that is
+      retried reads again.
+
+    Writing::
+
+        frame.write.format("streamfrom").options(proxy=…, table="my_message").mode("append").save()
+
+    * Columns are the table's by name; `id` must be among them and be made of the data. A message whose id is in the table
+      stays as it is there, so any retry, by Spark or by hand, is harmless. It is not a transaction: what was written
+      when a job fails stays, and running it again writes the rest.
+    * The proxy puts each row on its shard and delivers at once what is due. A statement has at most 1,000 rows and, unless
+      one row has more, 4 MiB.
+    * Types that the table would round or cut are refused before the first row, values that do not fit when they come.
+
+    `writeStream` does the same with each batch, and a batch that runs again adds nothing twice.
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the name for `format`."""
+        return "streamfrom"
+
+    def schema(self) -> str:
+        """Return all columns of the table.
+
+        Raises:
+            RequestError: an option is wrong, or the table cannot be read so.
+        """
+        return ddl_of(self._fields())
+
+    def reader(self, schema: "StructType") -> BatchReader:
+        """Return what `spark.read` runs."""
+        return BatchReader(parse_options(self.options), asked_for(self._fields(), schema))
+
+    def writer(self, schema: "StructType", overwrite: bool) -> BatchWriter:  # noqa: FBT001  Spark's signature
+        """Return what `df.write` runs."""
+        return BatchWriter(plan_of(parse_options(self.options), schema, overwrite=overwrite))
+
+    def streamWriter(self, schema: "StructType", overwrite: bool) -> StreamWriter:  # noqa: FBT001  Spark's signature
+        """Return what `df.writeStream` runs."""
+        return StreamWriter(plan_of(parse_options(self.options), schema, overwrite=overwrite))
+
+    def _fields(self) -> "tuple[Field, ...]":
+        options = parse_options(self.options)
+        return fields_of(options.endpoint, options.chosen_shards(), options.table)
+
+
+def register(spark: "SparkSession") -> None:
+    """Make `format("streamfrom")` known to *spark*, and let it push filters down."""
+    # A source that takes filters fails without it, for whatever is read.
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    spark.dataSource.register(MessageSource)

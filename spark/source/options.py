@@ -1,0 +1,111 @@
+"""What a user gives the source: read once, checked once, frozen."""
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from spark.endpoint import Endpoint, parse_endpoint, shards_of
+from spark.errors import RequestError
+
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+FEEDS: Final = ("queue", "acked")
+# Each option with its default; None where there is none. Spark takes names in any case.
+_DEFAULTS: Final = {
+    "proxy": None,
+    "table": None,
+    "password_env": "",
+    "shards": "",
+    "partitionsPerShard": "1",
+    "maxRowsPerBatch": "10000",
+    "leaseSeconds": "60",
+    "feed": "queue",
+    "lagSeconds": "60",
+}
+# What Spark adds by itself.
+_SPARKS_OWN: Final = frozenset({"path", "checkpointlocation", "queryname"})
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The options, checked as far as that goes without asking a server."""
+
+    endpoint: Endpoint
+    table: str
+    shards: tuple[str, ...] = ()
+    partitions_per_shard: int = 1
+    max_rows_per_batch: int = 10_000
+    lease_s: float = 60.0
+    feed: str = "queue"
+    lag_s: float = 60.0
+
+    def chosen_shards(self) -> tuple[str, ...]:
+        """Return the shards to read, in the keyspace's order: those chosen, or all.
+
+        Raises:
+            RequestError: one that was chosen does not exist.
+        """
+        known = shards_of(self.endpoint)
+        wrong = [shard for shard in self.shards if shard not in known]
+        if wrong or not known:
+            raise RequestError(
+                f"option shards: {self.endpoint.keyspace} has no shard"
+                f" {', '.join(map(repr, wrong))}; it has {', '.join(known) or 'none'}"
+            )
+        return tuple(shard for shard in known if not self.shards or shard in self.shards)
+
+
+def parse_options(given: "Mapping[str, str]") -> Options:
+    """Read the options of `spark.read.format("streamfrom")` and its kin.
+
+    Raises:
+        RequestError: one is missing, unknown or not what it should be; the text names it.
+    """
+    # Spark's own mapping knows any case, but lists its keys in lower case.
+    known = {name.lower(): name for name in _DEFAULTS}
+    unknown = sorted(key for key in given if key.lower() not in known.keys() | _SPARKS_OWN)
+    if unknown:
+        raise RequestError(f"unknown option {unknown[0]!r}; there are {', '.join(_DEFAULTS)}")
+    told = {known[key.lower()]: text for key, text in given.items() if key.lower() in known}
+    for name, default in _DEFAULTS.items():
+        if default is None and not told.get(name):
+            raise RequestError(f"option {name} is missing: .option({name!r}, …)")
+    text = {name: told.get(name, default) or "" for name, default in _DEFAULTS.items()}
+    if text["feed"] not in FEEDS:
+        raise RequestError(f"option feed takes {' or '.join(FEEDS)}, not {text['feed']!r}")
+    return Options(
+        endpoint=parse_endpoint(text["proxy"], _password(text["password_env"])),
+        table=text["table"],
+        shards=tuple(name for part in text["shards"].split(",") if (name := part.strip())),
+        partitions_per_shard=_whole("partitionsPerShard", text["partitionsPerShard"]),
+        max_rows_per_batch=_whole("maxRowsPerBatch", text["maxRowsPerBatch"]),
+        lease_s=_seconds("leaseSeconds", text["leaseSeconds"], at_least_s=1),
+        feed=text["feed"],
+        lag_s=_seconds("lagSeconds", text["lagSeconds"], at_least_s=0),
+    )
+
+
+def _password(name: str) -> str:
+    if name and name not in os.environ:
+        raise RequestError(
+            f"option password_env: {name} is not set where the driver runs: export it"
+        )
+    return os.environ[name] if name else ""
+
+
+def _whole(name: str, text: str) -> int:
+    if not text.strip().isdecimal() or int(text) < 1:
+        raise RequestError(f"option {name} takes a whole number from 1 on, not {text!r}")
+    return int(text)
+
+
+def _seconds(name: str, text: str, at_least_s: float) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = float("nan")
+    if not at_least_s <= seconds < 10**9:
+        raise RequestError(f"option {name} takes seconds from {at_least_s:g} on, not {text!r}")
+    return seconds

@@ -1,0 +1,130 @@
+"""Rows of a DataFrame into a message table, as often as one likes.
+
+A row whose id is in the table stays as it is there (`spark.jobs.writing`), so a task, a batch or a whole job that runs again
+adds nothing twice, as long as its ids are the same: they are to be made of the data, never drawn.
+Rows that were written stay when a job fails.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql.datasource import (
+    DataSourceArrowWriter,
+    DataSourceStreamArrowWriter,
+    WriterCommitMessage,
+)
+
+from spark.endpoint import shards_of
+from spark.errors import RequestError
+from spark.jobs.enqueue.fitting import matched
+from spark.jobs.writing import batches, insert, targets_of
+from spark.source.batch import told_apart
+from spark.source.tables import fields_of
+from spark.source.values import converter
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+    from spark.endpoint import Endpoint
+    from spark.source.options import Options
+
+# Nothing is cut to what a column holds, and times mean what they mean to Spark.
+STRICT: Final = "SET sql_mode = concat(@@sql_mode, ',STRICT_ALL_TABLES'), time_zone = '+00:00'"
+
+
+@dataclass
+class Written(WriterCommitMessage):
+    """What a task wrote: its rows, and how many of them were new."""
+
+    rows: int
+    inserted: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Where rows go, and what is sent of each value, by the table's column names."""
+
+    endpoint: "Endpoint"
+    table: str
+    converters: "dict[str, Callable[[Any], Any]]"
+
+    def write(self, arrow: "Iterator[pa.RecordBatch]") -> Written:
+        """Insert all rows whose ids are new.
+
+        Raises:
+            JobError: the proxy or a shard broke off or refused a value.
+        """
+        rows = inserted = 0
+        with told_apart(self.endpoint, "of the keyspace"):
+            connection = self.endpoint.connect(setting=STRICT)
+            try:
+                for batch in arrow:
+                    columns = [
+                        [
+                            None if value is None else convert(value)
+                            for value in column.to_pylist()
+                        ]
+                        for convert, column in zip(
+                            self.converters.values(), batch.columns, strict=True
+                        )
+                    ]
+                    for some in batches(list(zip(*columns, strict=True))):
+                        inserted += insert(connection, self.table, list(self.converters), some)
+                        rows += len(some)
+            finally:
+                connection.close()
+        return Written(rows, inserted)
+
+
+def plan_of(options: "Options", schema: "StructType", *, overwrite: bool) -> Plan:
+    """Check all that can be known before the first row.
+
+    Raises:
+        RequestError: the mode is not append, the table is no message table, or the columns do not fit.
+    """
+    if overwrite:
+        raise RequestError(
+            'messages are only added: .mode("append"); archive and purge take them away'
+        )
+    if options.shards:
+        raise RequestError("option shards is for reading: rows go where the vindex says")
+    endpoint, table = options.endpoint, options.table
+    shards = shards_of(endpoint)
+    fields_of(endpoint, shards, table)
+    targets = matched(schema.names, targets_of(endpoint, shards[0], table), [])
+    if not any(target.name == "id" for target in targets.values()):
+        raise RequestError(
+            "the DataFrame has no column id: make one of the data, so that a retry writes the same"
+            " (streamfrom-spark enqueue does), since drawn ids would double messages"
+        )
+    converters = {
+        target.name: converter(name, schema[name].dataType, target.mysql_type)
+        for name, target in targets.items()
+    }
+    return Plan(endpoint, table, converters)
+
+
+class BatchWriter(DataSourceArrowWriter):
+    """`df.write`: each task inserts its rows; nothing is left to do at the end."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+
+    def write(self, iterator: "Iterator[pa.RecordBatch]") -> WriterCommitMessage:
+        """Insert the rows of one task."""
+        return self.plan.write(iterator)
+
+
+class StreamWriter(DataSourceStreamArrowWriter):
+    """`df.writeStream`: a batch that Spark runs again inserts what its first run did not."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+
+    def write(self, iterator: "Iterator[pa.RecordBatch]") -> WriterCommitMessage:
+        """Insert the rows of one task."""
+        return self.plan.write(iterator)

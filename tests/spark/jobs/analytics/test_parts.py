@@ -1,0 +1,27 @@
+"""The parts of a page: what goes in comes out as text."""
+
+from spark.jobs.analytics import parts
+
+
+HOSTILE = "<script>alert(1)</script>"
+
+
+def test_names_are_escaped_and_long_ones_cut():
+    assert parts.name(HOSTILE) == "&lt;script&gt;alert(1)&lt;/script&gt;"
+    assert "—" in parts.name(None)
+    long = parts.name(HOSTILE * 9)
+    assert "<script" not in long
+    assert "…</span>" in long
+
+
+def test_a_meter_is_filled_by_a_share():
+    assert "width:25.0%" in parts.meter(1, 4)
+    assert "width:0.0%" in parts.meter(1, 0)
+
+
+def test_heads_stand_over_text_or_numbers():
+    assert parts.table(("|id", "sends"), "").count('class="text"') == 1
+
+
+def test_legends_are_escaped():
+    assert "<script" not in parts.legend([(HOSTILE, "s0", "fill")])

@@ -1,0 +1,141 @@
+"""A table moves from two shards to four, copied live, killed, run again, and compared."""
+
+import argparse
+import dataclasses
+import json
+import time
+
+import pytest
+
+from proxy.embedded.servers import Family
+from tests.fixtures.fix_proxy import MESSAGE_VSCHEMA, write_vschema
+from tests.fixtures.fix_servers import fresh_database
+from tests.fixtures.fix_streams import message_table, rows as rows_of, run as execute
+from tests.spark.killed import run_killed
+
+
+LOW = 1_700_000_000 * 10**9
+ACKED = 3000
+WAITING = 40
+WIDE = ("-40", "40-80", "80-c0", "c0-")
+COLUMNS = "body VARBINARY(40), at TIMESTAMP NULL, size INT AS (LENGTH(body)) VIRTUAL"
+
+
+def options(*asked):
+    from spark.jobs import reshard
+
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--table")
+    reshard.add_options(parser)
+    return parser.parse_args(["--table", "t", *asked])
+
+
+def test_a_target_that_is_the_source_is_refused():
+    from spark.endpoint import parse_endpoint
+    from spark.errors import RequestError
+    from spark.jobs import reshard
+
+    url = "mysql://u@db:1/ks"
+    with pytest.raises(RequestError, match="name one with the new shards"):
+        reshard.configured(options("plan", "--to-proxy", url, "--stopped"), parse_endpoint(url))
+
+
+def test_how_much_is_moved_must_be_said():
+    with pytest.raises(SystemExit):
+        options("copy", "--to-proxy", "mysql://u@db:1/ks")
+    with pytest.raises(SystemExit):
+        options("copy", "--to-proxy", "mysql://u@db:1/ks", "--stopped", "--until", "2026-01-01")
+
+
+@pytest.fixture
+def proxy(farm, start_proxy, tmp_path):
+    """Keyspaces commerce, two shards, and wide, four, on two servers, with a database for each shard."""
+    servers = [farm.server(Family.MARIADB, index) for index in range(2)]
+    vschema = json.dumps(str(write_vschema(tmp_path, MESSAGE_VSCHEMA)))
+    names = [fresh_database(*servers) for _ in range(3)]
+    databases = [next(name) for name in names]
+    lines = []
+    for keyspace, shards in (("commerce", ("-80", "80-")), ("wide", WIDE)):
+        lines += [f"[keyspaces.{keyspace}]", f"vschema = {vschema}"]
+        for place, shard in enumerate(shards):
+            database = databases[0] if keyspace == "commerce" else databases[1 + place // 2]
+            address = f"mysql://root@127.0.0.1:{servers[place % 2].port}/{database}"
+            lines += [
+                f"[[keyspaces.{keyspace}.shards]]",
+                f'name = "{shard}"',
+                f'primary = "{address}"',
+            ]
+    yield start_proxy("\n".join(lines) + "\n")
+    for name in names:
+        next(name, None)
+
+
+def everything(proxy, keyspace):
+    connection = proxy.connect(database=keyspace)
+    return sorted(rows_of(connection, "SELECT * FROM my_message"))
+
+
+@pytest.mark.spark
+@pytest.mark.db
+@pytest.mark.slow
+def test_it_is_copied_live_killed_run_again_and_cut_over(proxy, spark, tmp_path, monkeypatch):
+    from spark.endpoint import Endpoint
+    from spark.errors import JobError, RequestError
+    from spark.jobs import reshard
+
+    source = proxy.connect(database="commerce", autocommit=True)
+    target = proxy.connect(database="wide", autocommit=True)
+    execute(source, message_table(purge_after=10**9, columns=COLUMNS))
+    values = ", ".join(f"({n}, {LOW + n}, 0x00FF27, NOW())" for n in range(1, ACKED + 1))
+    execute(source, f"INSERT INTO my_message (id, time_acked, body, at) VALUES {values}")
+    values = ", ".join(f"({n}, 'waits')" for n in range(ACKED + 1, ACKED + 1 + WAITING))
+    execute(source, f"INSERT INTO my_message (id, body) VALUES {values}")
+    live = reshard.ReshardConfig(
+        "copy",
+        Endpoint("127.0.0.1", proxy.port, "root", "commerce"),
+        "my_message",
+        Endpoint("127.0.0.1", proxy.port, "root", "wide"),
+        LOW + 10**6,
+    )
+
+    def step(name, config=live):
+        return reshard.run(spark, dataclasses.replace(config, step=name)).counts
+
+    with pytest.raises(RequestError, match="cannot read"):
+        step("plan")
+    execute(target, message_table(columns="body TEXT"))
+    with pytest.raises(RequestError, match="other columns"):
+        step("plan")
+    execute(target, "DROP TABLE my_message")
+    execute(target, message_table(purge_after=10**9, columns=COLUMNS))
+    with pytest.raises(RequestError, match="a minute back"):
+        step("copy", dataclasses.replace(live, until_ns=time.time_ns()))
+
+    planned = step("plan")
+    assert planned["rows"] == ACKED == sum(planned[f"to {shard}"] for shard in WIDE)
+    before = everything(proxy, "commerce")
+    # One batch waits for a lock, and no other: the copy is never whole when it is killed.
+    blocker = proxy.connect(database="wide", autocommit=False)
+    execute(blocker, "INSERT INTO my_message (id) VALUES (1)")
+    run_killed("reshard", live, "SELECT COUNT(*) FROM my_message", tmp_path)
+    blocker.rollback()
+    with pytest.raises(JobError, match="never switch over"):
+        step("verify")
+
+    monkeypatch.setattr(reshard, "SLICE_ROWS", 1000)
+    done = step("copy")
+    assert done["rows"] == ACKED == done["copied"] + done["there before"]
+    assert done["there before"]
+    assert step("copy") == {"rows": ACKED, "copied": 0, "there before": ACKED}
+    verified = step("verify")
+    assert verified == {key.replace("to ", "on "): rows for key, rows in planned.items()}
+
+    # Writes stop, and what waited comes over too.
+    stopped = dataclasses.replace(live, until_ns=None)
+    assert step("copy", stopped)["copied"] == WAITING
+    assert step("verify", stopped)["rows"] == ACKED + WAITING
+    assert everything(proxy, "wide") == everything(proxy, "commerce") == before
+
+    execute(target, "UPDATE my_message SET body = 'other' WHERE id = 5")
+    with pytest.raises(JobError, match=r"has \d+ rows of \d+, others"):
+        step("verify", stopped)

@@ -1,0 +1,171 @@
+"""The source against real shards: reading and writing, and what is refused."""
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+import pytest
+
+from tests.fixtures.fix_streams import message_table, rows as rows_of, run as execute
+
+
+pytestmark = [pytest.mark.spark, pytest.mark.db, pytest.mark.slow]
+
+COLUMNS = """big BIGINT UNSIGNED, doc JSON, flag BIT(1), bits BIT(12), all_bits BIT(64), day DATE,
+ at DATETIME(6), stamp TIMESTAMP(3) NULL, raw VARBINARY(20), price DECIMAL(12,4), ratio FLOAT, exact DOUBLE,
+ small TINYINT UNSIGNED, word VARCHAR(50) CHARACTER SET utf8mb4, span TIME"""
+
+
+@pytest.fixture
+def table(sharded_proxy, spark):
+    from spark.source import register
+
+    register(spark)
+    connection = sharded_proxy.connect(database="commerce", autocommit=True)
+    execute(connection, message_table(columns=COLUMNS))
+    options = {
+        "proxy": f"mysql://root@127.0.0.1:{sharded_proxy.port}/commerce",
+        "table": "my_message",
+    }
+    return connection, options
+
+
+def source(spark, options, **more):
+    return spark.read.format("streamfrom").options(**options, **more)
+
+
+def test_values_types_filters_and_shards(table, spark):
+    connection, options = table
+    execute(connection, "SET time_zone = '+00:00', sql_mode = ''")
+    execute(
+        connection,
+        "INSERT INTO my_message (id, big, doc, flag, bits, all_bits, day, at, stamp, raw, price, ratio,"
+        " exact, small, word, span) VALUES (1, 18446744073709551615, '{\"a\": [1, null]}', 1, 4095,"
+        " 18446744073709551615, '2024-02-29', '2024-01-01 10:00:00.123456', '2024-06-01 12:00:00.5',"
+        " 0x00FF27, -12345.6789, 16777217.5, 0.1, 255, 'it''s \\\\ 100% ü', '-100:00:01')",
+    )
+    execute(connection, "INSERT INTO my_message (id, day, word) VALUES (4, '0000-00-00', 'A')")
+    execute(
+        connection,
+        "INSERT INTO my_message (id, word) VALUES "
+        + ", ".join(f"({n}, 'a')" for n in range(5, 105)),
+    )
+    frame = source(spark, options).load()
+    assert dict(frame.dtypes) == {
+        "id": "bigint", "priority": "bigint", "epoch": "bigint", "time_next": "bigint",
+        "time_acked": "bigint", "big": "decimal(20,0)", "doc": "string", "flag": "boolean",
+        "bits": "bigint", "all_bits": "decimal(20,0)", "day": "date", "at": "timestamp_ntz",
+        "stamp": "timestamp", "raw": "binary", "price": "decimal(12,4)", "ratio": "float",
+        "exact": "double", "small": "bigint", "word": "string", "span": "string",
+    }  # fmt: skip
+    row = frame.where("id = 1").collect()[0].asDict()
+    assert row["big"] == row["all_bits"] == Decimal(2**64 - 1)
+    assert row["doc"].replace(" ", "") == '{"a":[1,null]}'
+    assert (row["flag"], row["bits"], row["small"]) == (True, 4095, 255)
+    assert row["day"] == date(2024, 2, 29)
+    assert row["at"] == datetime.fromisoformat("2024-01-01T10:00:00.123456")
+    assert row["stamp"].astimezone(UTC) == datetime(2024, 6, 1, 12, 0, 0, 500000, UTC)
+    assert bytes(row["raw"]) == b"\x00\xff'"
+    assert (row["price"], row["ratio"], row["exact"]) == (
+        Decimal("-12345.6789"),
+        16777218.0,
+        0.1,
+    )
+    assert (row["word"], row["span"]) == ("it's \\ 100% ü", "-100:00:01")
+    assert row["time_acked"] is None
+    assert frame.where("id = 4").collect()[0].day is None
+
+    def ids(condition, **more):
+        found = source(spark, options, **more).load().where(condition)
+        return sorted(one.id for one in found.select("id").collect())
+
+    assert ids("id in (1, 4, 7)") == [1, 4, 7]
+    assert ids("word = 'A'") == [4]  # the server takes a for A
+    assert ids("word = 'it\\'s \\\\ 100% ü'") == [1]
+    assert ids("day is null and id < 6") == [4, 5]
+    assert ids("not (id > 5) and big is null") == [4, 5]
+    assert ids("id not in (1, 4) and id <= 6") == [5, 6]
+    assert ids("big > 18446744073709551614") == [1]
+    everything = [1, *range(4, 105)]
+    assert ids("true", partitionsPerShard="3") == everything
+    low, high = ids("true", shards="-80"), ids("true", shards="80-")
+    assert low
+    assert high
+    assert sorted(low + high) == everything
+    pushed = source(spark, options).load().where("id = 1")
+    assert "PushedFilters: [EqualTo(`id`, 1)" in _plan(pushed) or "id = 1" in _plan(pushed)
+    narrow = source(spark, options).schema("ID bigint, big string, day string").load()
+    assert narrow.where("id = 1").collect()[0] == (1, "18446744073709551615", "2024-02-29")
+    assert narrow.where("id = 4").collect()[0].day == "0000-00-00"
+
+
+def _plan(frame):
+    return frame._jdf.queryExecution().toString()
+
+
+def test_what_is_written_can_be_written_again_and_is_on_its_shards(table, spark):
+    connection, options = table
+    frame = spark.range(1, 3001).selectExpr(
+        "id", "cast(id as decimal(20,0)) + 18446744073709548615 as big", "cast(id as string) as word",
+        "cast('x' as binary) as raw", "cast(id as decimal(10,2)) / 4 as quarter",
+        "timestamp_ntz'2024-01-01 10:00:00.123456' as at", "id % 2 = 0 as flag",
+        "'{\"a\": 1}' as doc",
+    ).selectExpr("id", "cast(big as decimal(20,0)) as big", "word", "raw", "cast(quarter as decimal(12,4)) as price", "at", "flag", "doc")  # fmt: skip
+    execute(connection, "INSERT INTO my_message (id, word) VALUES (7, 'mine')")
+    for _ in range(2):
+        frame.write.format("streamfrom").options(**options).mode("append").save()
+    assert rows_of(connection, "SELECT COUNT(*), MAX(big) FROM my_message") == (
+        (3000, 2**64 - 1),
+    )
+    assert rows_of(connection, "SELECT word FROM my_message WHERE id = 7") == (("mine",),)
+    read = source(spark, options).load().where("id > 10 and id < 20")
+    assert sorted((r.id, r.price, r.flag) for r in read.collect())[0] == (
+        11, Decimal("2.7500"), False
+    )  # fmt: skip
+    assert source(spark, options, shards="-80").load().count() not in {0, 3000}
+
+
+def test_what_cannot_be_read_says_why(table, spark):
+    connection, options = table
+    execute(connection, "CREATE TABLE plain_table (id BIGINT PRIMARY KEY)")
+    for more, what in [
+        ({"table": "nothing"}, r"cannot read commerce.nothing on shard -80.*check --table"),
+        ({"table": "plain_table"}, r"plain_table on shard -80 is no message table"),
+        ({"shards": "-40"}, r"commerce has no shard '-40'; it has -80, 80-"),
+        ({"proxy": "jdbc:mariadb://x/y"}, r"never jdbc:mariadb"),
+        ({"password_env": "NO_SUCH_VARIABLE"}, r"NO_SUCH_VARIABLE is not set"),
+        ({"colour": "red"}, r"unknown option 'colour'"),
+        ({"proxy": "mysql://root@127.0.0.1:1/commerce"}, r"refused.*check --proxy"),
+    ]:
+        with pytest.raises(Exception, match=what):
+            source(spark, options | more).load()
+    for schema, what in [
+        ("nothing string", r"column 'nothing' is not in the table"),
+        ("id int", r"is int, the table's bigint.*read it as bigint and cast"),
+    ]:
+        with pytest.raises(Exception, match=what):
+            source(spark, options).schema(schema).load().collect()
+
+
+def test_what_cannot_be_written_says_why(table, spark):
+    connection, options = table
+    for columns, what in [
+        (["id", "1 as colour"], r"column 'colour' is not in the table"),
+        (["'a' as word"], r"'id' takes no NULL"),
+        (["id", "1.23456D as price"], r"column 'price' is double.*cast it"),
+        (["id", "repeat('x', 60) as word"], r"word"),
+        (["id", "timestamp_ltz'2024-01-01 00:00:00.1234' as stamp"], r"cannot hold"),
+    ]:
+        frame = spark.range(1, 3).selectExpr(*columns)
+        with pytest.raises(Exception, match=what):
+            frame.write.format("streamfrom").options(**options).mode("append").save()
+    assert rows_of(connection, "SELECT COUNT(*) FROM my_message") == ((0,),)
+    with pytest.raises(Exception, match="messages are only added"):
+        spark.range(1).write.format("streamfrom").options(**options).mode("overwrite").save()
+
+
+def test_a_proxy_that_dies_is_named(table, spark, sharded_proxy):
+    _, options = table
+    frame = source(spark, options).load()
+    sharded_proxy.kill()
+    with pytest.raises(Exception, match=r"refused|broke off"):
+        frame.collect()

@@ -1,0 +1,53 @@
+"""What users may say, and what each mistake is answered with."""
+
+import pytest
+
+
+GIVEN = {"proxy": "mysql://me@db:1/ks", "table": "t"}
+
+
+def test_defaults_and_names_in_any_case():
+    from spark.endpoint import Endpoint
+    from spark.source.options import Options, parse_options
+
+    assert parse_options(GIVEN) == Options(Endpoint("db", 1, "me", "ks"), "t")
+    more = {
+        "MAXROWSPERBATCH": "7",
+        "leaseseconds": "1.5",
+        "shards": " -80 ,80-",
+        "FEED": "acked",
+    }
+    found = parse_options(GIVEN | more)
+    assert (found.max_rows_per_batch, found.lease_s, found.feed) == (7, 1.5, "acked")
+    assert found.shards == ("-80", "80-")
+
+
+def test_the_password_comes_from_the_environment_and_is_not_shown(monkeypatch):
+    from spark.source.options import parse_options
+
+    monkeypatch.setenv("MY_PASSWORD", "geheim")
+    found = parse_options(GIVEN | {"password_env": "MY_PASSWORD"})
+    assert found.endpoint.password == "geheim"
+    assert "geheim" not in repr(found)
+
+
+@pytest.mark.parametrize(
+    ("more", "what"),
+    [
+        ({"table": ""}, "option table is missing"),
+        ({"proxy": "postgres://x"}, "mysql://user@host:port/keyspace"),
+        ({"feed": "both"}, "option feed takes queue or acked, not 'both'"),
+        ({"maxRowsPerBatch": "0"}, "option maxRowsPerBatch takes a whole number from 1 on"),
+        ({"leaseSeconds": "soon"}, "option leaseSeconds takes seconds from 1 on, not 'soon'"),
+        ({"lagSeconds": "-1"}, "option lagSeconds takes seconds from 0 on"),
+        ({"colour": "red"}, "unknown option 'colour'; there are proxy, table"),
+        ({"password_env": "NO_SUCH"}, "NO_SUCH is not set"),
+    ],
+)
+def test_a_mistake_is_named(more, what):
+    from spark.errors import RequestError
+    from spark.source.options import parse_options
+
+    with pytest.raises(RequestError) as caught:
+        parse_options(GIVEN | more)
+    assert what in str(caught.value)

@@ -1,0 +1,18 @@
+"""What is refused before any server is asked; the writing is `test_batch_db.py`."""
+
+import pytest
+
+
+def test_only_adding_and_only_where_the_vindex_says():
+    from pyspark.sql.types import StructType
+
+    from spark.endpoint import Endpoint
+    from spark.errors import RequestError
+    from spark.source.options import Options
+    from spark.source.writer import plan_of
+
+    nowhere = Endpoint("127.0.0.1", 1, "u", "ks")
+    with pytest.raises(RequestError, match="messages are only added"):
+        plan_of(Options(nowhere, "t"), StructType(), overwrite=True)
+    with pytest.raises(RequestError, match="shards is for reading"):
+        plan_of(Options(nowhere, "t", ("-80",)), StructType(), overwrite=False)
