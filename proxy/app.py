@@ -23,7 +23,7 @@ from engine.clock import SystemClock
 from engine.registry import Registry
 from proxy import net, process
 from proxy.backends.charsets import Charsets
-from proxy.backends.shard import ShardRuntime
+from proxy.backends.shard import ShardRuntime, replicas_of
 from proxy.backends.store import ShardStore
 from proxy.config.file import Role, Secret, TransactionMode, User
 from proxy.config.keyspaces import make_keyspace
@@ -81,6 +81,16 @@ class Application:
             for keyspace in config.keyspaces
             for shard in keyspace.shards
         }
+        self._replicas = {
+            (keyspace.name, shard.name): replicas_of(
+                keyspace.name,
+                shard,
+                pool_timeout_s=config.server.pool_timeout_s,
+                lag_max_s=config.server.replica_max_lag_s,
+            )
+            for keyspace in config.keyspaces
+            for shard in keyspace.shards
+        }
         keyspaces = [make_keyspace(keyspace) for keyspace in config.keyspaces]
         clock = SystemClock()
         self._registry = Registry(
@@ -111,7 +121,7 @@ class Application:
         if not users:
             users = {"root": User("root", Secret(""), None, Role.READWRITE, None)}
         tls = _tls_context(config)
-        catalog = Catalog(keyspaces, self._shards, self._registry)
+        catalog = Catalog(keyspaces, self._shards, self._registry, self._replicas)
         self._vschema_files = VschemaFiles(
             config.keyspaces, hangup or asyncio.Event(), catalog.replace
         )
@@ -163,7 +173,7 @@ class Application:
                 "no [[users]] in the configuration: only this machine may connect,"
                 " as root with an empty password"
             )
-        await asyncio.gather(*(shard.start() for shard in self._shards.values()))
+        await asyncio.gather(*(shard.start() for shard in self._all_servers()))
         await self._registry.start()
         if self._recovery is not None:
             await self._recovery.start()
@@ -196,7 +206,7 @@ class Application:
             task.cancel()
         if self._recovery is not None:
             await self._recovery.stop()
-        await asyncio.gather(*(shard.stop() for shard in self._shards.values()))
+        await asyncio.gather(*(shard.stop() for shard in self._all_servers()))
         log.info("stopped")
 
     async def _drain(self) -> None:
@@ -216,6 +226,10 @@ class Application:
         return port
 
     # --- parts ----------------------------------------------------------------------------
+
+    def _all_servers(self) -> list[ShardRuntime]:
+        replicas = [each for found in self._replicas.values() for each in found]
+        return [*self._shards.values(), *replicas]
 
     def _accept(self, link: Link) -> Session:
         return Session(self._services, link, next(self._connection_ids))

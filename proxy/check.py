@@ -15,7 +15,7 @@ from engine.comment import is_message_table
 from engine.errors import EngineError, StoreError
 from engine.message_table import MessageTable, load
 from engine.sequences import resolve
-from proxy.backends.shard import ShardRuntime
+from proxy.backends.shard import ShardRuntime, replicas_of
 from proxy.backends.store import ShardStore
 from proxy.config.file import TransactionMode
 from proxy.config.keyspaces import make_keyspace
@@ -26,7 +26,7 @@ from sqlparse_ext.identifiers import quote_identifier
 
 if TYPE_CHECKING:
     from engine.keyspace import Keyspace
-    from proxy.config.file import Config, KeyspaceConfig
+    from proxy.config.file import Config, KeyspaceConfig, Server
 
 
 # Statements that touch no row but need every privilege that delivery needs.
@@ -71,7 +71,7 @@ async def check(config: Config) -> int:
     report.ok("config", f"{_count(len(config.keyspaces), 'keyspace')}, {users}")
     _check_sequences(config, report)
     for keyspace in config.keyspaces:
-        await _check_keyspace(keyspace, config.server.transaction_mode, report)
+        await _check_keyspace(keyspace, config.server, report)
     return 1 if report.has_fault else 0
 
 
@@ -79,9 +79,7 @@ def _count(number: int, noun: str) -> str:
     return "" if not number else f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-async def _check_keyspace(
-    config: KeyspaceConfig, mode: TransactionMode, report: _Report
-) -> None:
+async def _check_keyspace(config: KeyspaceConfig, server: Server, report: _Report) -> None:
     try:
         keyspace = make_keyspace(config)
     except EngineError as error:
@@ -99,10 +97,22 @@ async def _check_keyspace(
         )
         try:
             await _check_shard(keyspace, shard, report)
-            if mode is TransactionMode.TWOPC and shard.version:
+            if server.transaction_mode is TransactionMode.TWOPC and shard.version:
                 await _check_two_phases(shard, report)
         finally:
             await shard.stop()
+        for replica in replicas_of(
+            config.name,
+            shard_config,
+            pool_timeout_s=10,
+            lag_max_s=server.replica_max_lag_s,
+        ):
+            await replica.probe()
+            await replica.stop()
+            if replica.trouble is None:
+                report.ok(str(replica), f"replica {replica.dsn}: {replica.version}")
+            else:
+                report.warning(str(replica), f"replica {replica.dsn}: {replica.trouble}")
 
 
 def _check_sequences(config: Config, report: _Report) -> None:

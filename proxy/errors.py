@@ -16,6 +16,9 @@
         ├── ServerShutdown         1053/08S01  closes
         ├── UnknownDatabase        1049/42000
         ├── NoSuchVschemaTable     1146/42S02
+        ├── NoHealthyReplica       1105/HY000
+        ├── ReplicaTarget          1874/HY000  a write, where `@replica` is the target
+        ├── StreamOfReplica        1105/HY000
         ├── DatabaseAccessDenied   1044/42000
         ├── NoDatabaseSelected     1046/3D000
         ├── CommandDenied          1142/42000
@@ -225,6 +228,34 @@ class NoSuchVschemaTable(ProxyError):
         super().__init__(f"VT05005: table '{table}' does not exist in keyspace '{keyspace}'")
         self.table = table
         self.keyspace = keyspace
+
+
+class NoHealthyReplica(ProxyError):
+    """A target `@replica` of a shard whose replicas are all away or behind; Vitess's words first."""
+
+    def __init__(self, keyspace: str, shard: str, reason: str) -> None:
+        super().__init__(
+            f'no healthy tablet available for \'keyspace:"{keyspace}" shard:"{shard}"'
+            f" tablet_type:REPLICA': {reason}"
+        )
+
+
+class ReplicaTarget(ProxyError):
+    """A statement that may write, in a target `@replica`. The words are Vitess's."""
+
+    mysql_code = 1874  # ER_INNODB_READ_ONLY
+
+    def __init__(self, verb: str) -> None:
+        super().__init__(f"VT09002: {verb} statement with a replica target")
+
+
+class StreamOfReplica(ProxyError):
+    """A STREAM in a target `@replica`: only a primary can be claimed from. Vitess's words."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "VT09009: stream is supported only for primary tablet type, current type: REPLICA"
+        )
 
 
 class DatabaseAccessDenied(ProxyError):

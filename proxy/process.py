@@ -33,7 +33,11 @@ def prepare(config: Config) -> None:
 
 
 def _raise_file_limit(config: Config) -> None:
-    backends = sum(shard.pool_size for k in config.keyspaces for shard in k.shards)
+    backends = sum(
+        shard.pool_size * (1 + len(shard.replicas))
+        for k in config.keyspaces
+        for shard in k.shards
+    )
     wanted = config.server.max_connections + backends + _FILES_RESERVED
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft >= wanted:

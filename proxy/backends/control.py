@@ -59,6 +59,13 @@ class Control:
             await cursor.execute(sql)
             return list(await cursor.fetchall())
 
+    async def records(self, sql: str) -> list[dict[str, Any]]:
+        """Return all rows of *sql*, their values by column."""
+        async with self._connection() as connection, connection.cursor() as cursor:
+            await cursor.execute(sql)
+            names = [column[0] for column in cursor.description]
+            return [dict(zip(names, row, strict=True)) for row in await cursor.fetchall()]
+
     async def execute(self, sql: str) -> int:
         """Run *sql* in its own transaction and return the affected rows."""
         async with self._connection() as connection, connection.cursor() as cursor:

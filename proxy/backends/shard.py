@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import structlog
 
 from proxy.backends.backend import Backend
 from proxy.backends.control import Control
+from proxy.backends.health import ReplicaHealth, primary_health
 from proxy.backends.pool import Pool
 from proxy.backends.sequences import Sequences
 from proxy.errors import BackendError, BackendUnavailable
@@ -24,6 +26,7 @@ from proxy.errors import BackendError, BackendUnavailable
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from proxy.backends.health import Probe
     from proxy.config.file import ShardConfig
 
 
@@ -37,7 +40,6 @@ RETRY_FIRST_S = 0.05
 RETRY_LAST_S = 1.0
 
 _NOT_REACHED = "not reached yet"
-_HEALTH = "SELECT @@global.read_only OR @@global.innodb_read_only, VERSION()"
 
 
 class ShardRuntime:
@@ -60,6 +62,7 @@ class ShardRuntime:
         *,
         pool_timeout_s: float,
         on_change: Callable[[ShardRuntime], None],
+        health: Probe = primary_health,
     ) -> None:
         self.keyspace = keyspace
         self.name = config.name
@@ -78,10 +81,13 @@ class ShardRuntime:
             on_lost=self.suspect,
         )
         self._on_change = on_change
+        self._health = health
         self._check_now = asyncio.Event()
         self._available = asyncio.Event()
         self._monitor: asyncio.Task[None] | None = None
         self._log = log.bind(keyspace=keyspace, shard=config.name)
+        if isinstance(health, ReplicaHealth):
+            self._log = self._log.bind(replica=str(self.dsn))
 
     def __str__(self) -> str:
         return f"{self.keyspace}/{self.name}"
@@ -146,7 +152,7 @@ class ShardRuntime:
         """Ask the server now; `trouble` and `version` say what came of it."""
         try:
             async with asyncio.timeout(CHECK_TIMEOUT_S):
-                ((read_only, version),) = await self.control.rows(_HEALTH)
+                found = await self._health(self.control)
         except TimeoutError:
             self._set(f"{self.dsn}: no answer within {CHECK_TIMEOUT_S:g} s")
             return
@@ -156,8 +162,8 @@ class ShardRuntime:
         except BackendError as error:
             self._set(str(error))
             return
-        self.version = str(version)
-        self._set("the server is read-only" if read_only else None)
+        self.version = found.version
+        self._set(found.trouble)
 
     def _set(self, trouble: str | None) -> None:
         before, self.trouble = self.trouble, trouble
@@ -173,3 +179,19 @@ class ShardRuntime:
             self._log.warning("shard not available", reason=trouble)
             self.pool.close_idle()
         self._on_change(self)
+
+
+def replicas_of(
+    keyspace: str, config: ShardConfig, *, pool_timeout_s: float, lag_max_s: float
+) -> tuple[ShardRuntime, ...]:
+    """Return the replicas of a shard: like it, but what counts is how far they are behind."""
+    return tuple(
+        ShardRuntime(
+            keyspace,
+            replace(config, primary=dsn),
+            pool_timeout_s=pool_timeout_s,
+            on_change=lambda _: None,
+            health=ReplicaHealth(lag_max_s),
+        )
+        for dsn in config.replicas
+    )

@@ -91,6 +91,7 @@ class Server:
     statement_timeout_s: how long a statement may run; 0 is any time. STREAM has no end anyway.
     idle_timeout_s: how long a client may say nothing; 0 is any time.
     auth_backoff_s: how long the answer to a login waits at most, after failures; 0 is not at all.
+    replica_max_lag_s: how far behind a replica may be that is read from.
     recovery_grace_s: how long a prepared transaction is left to the proxy that commits it.
     """
 
@@ -111,6 +112,7 @@ class Server:
     statement_timeout_s: float
     idle_timeout_s: float
     auth_backoff_s: float
+    replica_max_lag_s: float = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +195,7 @@ def _server(table: Table) -> Server:
             table.choice("transaction_mode", TransactionMode.MULTI, tuple(TransactionMode))
         ),
         recovery_grace_s=table.seconds("recovery_grace", 5),
+        replica_max_lag_s=table.seconds("replica_max_lag", 30, zero=True),
         statement_timeout_s=table.seconds("statement_timeout", 0, zero=True),
         idle_timeout_s=table.seconds("idle_timeout", 28_800, zero=True),
         auth_backoff_s=table.seconds("auth_backoff", 2, zero=True),

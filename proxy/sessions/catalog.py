@@ -6,12 +6,13 @@ shards in reach, the planner that routes over them, the real database behind the
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
 
 from engine.keyspace import parse_target
 from engine.message_table import MessageTable
 from engine.sequences import resolve
-from proxy.errors import NoDatabaseSelected, UnknownDatabase
+from proxy.errors import NoDatabaseSelected, NoHealthyReplica, UnknownDatabase
 from proxy.routing.planner import Planner
 from sqlparse_ext.errors import Unsupported
 
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
     from proxy.backends.shard import ShardRuntime
     from proxy.routing.routes import Plan
     from sqlparse_ext.statements import Shape
+
+
+_SERVED: Final = frozenset({"primary", "replica"})
+_NO_REPLICAS: Final[Mapping[tuple[str, str], Sequence[ShardRuntime]]] = MappingProxyType({})
 
 
 class Direct:
@@ -50,6 +55,7 @@ class View:
         shards: the shards in reach, in key-range order.
         planner: routes statements over them.
         is_narrowed: True when the target names shards.
+        is_replica: it is read from a replica of each shard.
         columns_of: the columns of a table in order, in lower case; None when they are not known.
         direct: what the hot path knows of each shape, None where it may not take it.
         generation: the engine's generation that *direct* was worked out for.
@@ -61,6 +67,7 @@ class View:
         "direct",
         "generation",
         "is_narrowed",
+        "is_replica",
         "keyspace",
         "name",
         "planner",
@@ -74,8 +81,11 @@ class View:
         shards: tuple[Shard, ...],
         runtimes: Mapping[str, ShardRuntime],
         registry: Registry,
+        *,
+        is_replica: bool = False,
     ) -> None:
         self.name = name
+        self.is_replica = is_replica
         self.shards = shards
         self.is_narrowed = len(shards) < len(keyspace.shards)
         self._runtimes = {shard: runtimes[shard.name] for shard in shards}
@@ -106,6 +116,13 @@ class View:
         return len(self.shards) > 1
 
     @property
+    def is_ailing(self) -> bool:
+        """True when a replica that it is read from should not be."""
+        return self.is_replica and any(
+            runtime.trouble is not None for runtime in self._runtimes.values()
+        )
+
+    @property
     def database(self) -> str:
         """The real database's name on the first shard."""
         return self._runtimes[self.shards[0]].database
@@ -133,11 +150,15 @@ class Catalog:
         keyspaces: Sequence[Keyspace],
         runtimes: Mapping[tuple[str, str], ShardRuntime],
         registry: Registry,
+        replicas: Mapping[tuple[str, str], Sequence[ShardRuntime]] = _NO_REPLICAS,
     ) -> None:
+        self._replicas = replicas
+        self._turn = 0
         self._keyspaces = {keyspace.name: keyspace for keyspace in keyspaces}
         self._runtimes = runtimes
         self._registry = registry
-        self._views: dict[tuple[str, tuple[Shard, ...]], View] = {}
+        # By keyspace, shards, and which replica of each; () for primaries.
+        self._views: dict[tuple[str, tuple[Shard, ...], tuple[int, ...]], View] = {}
 
     def visible(self, allowed: frozenset[str] | None) -> Sequence[Keyspace]:
         """Return the keyspaces that a user may use, by name; *allowed* None is all."""
@@ -159,7 +180,7 @@ class Catalog:
     def replace(self, keyspace: Keyspace) -> None:
         """Put *keyspace*, with another vschema, into force for all sessions at once."""
         self._keyspaces[keyspace.name] = keyspace
-        for (name, _), view in self._views.items():
+        for (name, _, _), view in self._views.items():
             if name == keyspace.name:
                 view.replan(keyspace)
 
@@ -169,14 +190,15 @@ class Catalog:
         Raises:
             UnknownDatabase: there is no such keyspace.
             Unsupported: a target that this version does not serve.
+            NoHealthyReplica: of a target `@replica`.
             EngineError: it is malformed, or names shards that do not exist.
         """
         target = parse_target(text)
         keyspace = self._keyspaces.get(target.keyspace)
         if keyspace is None:
             raise UnknownDatabase(text)
-        if target.tablet_type != "primary" or target.alias is not None:
-            raise Unsupported(f"target '{text}': only primaries are served")
+        if target.tablet_type not in _SERVED or target.alias is not None:
+            raise Unsupported(f"target '{text}': only primaries and replicas are served")
         if target.shard is not None:
             shards: tuple[Shard, ...] = (keyspace.shard(target.shard),)
         elif target.key_range is not None:
@@ -185,13 +207,30 @@ class Catalog:
             shards = (keyspace.shard_of(target.keyspace_id),)
         else:
             shards = keyspace.shards
-        key = (keyspace.name, shards)
+        is_replica = target.tablet_type == "replica"
+        picked = self._pick(keyspace, shards) if is_replica else ()
+        key = (keyspace.name, shards, picked)
         view = self._views.get(key)
         if view is None:
             runtimes = {s.name: self._runtimes[keyspace.name, s.name] for s in shards}
-            view = View(text, keyspace, shards, runtimes, self._registry)
+            for shard, index in zip(shards, picked, strict=False):
+                runtimes[shard.name] = self._replicas[keyspace.name, shard.name][index]
+            view = View(text, keyspace, shards, runtimes, self._registry, is_replica=is_replica)
             self._views[key] = view
         return view
+
+    def _pick(self, keyspace: Keyspace, shards: Sequence[Shard]) -> tuple[int, ...]:
+        """Return which replica of each shard is read from, all healthy ones in turn."""
+        self._turn += 1
+        picked = []
+        for shard in shards:
+            replicas = self._replicas.get((keyspace.name, shard.name), ())
+            healthy = [index for index, each in enumerate(replicas) if each.trouble is None]
+            if not healthy:
+                reasons = "; ".join(f"{each.dsn}: {each.trouble}" for each in replicas)
+                raise NoHealthyReplica(keyspace.name, shard.name, reasons or "there is none")
+            picked.append(healthy[self._turn % len(healthy)])
+        return tuple(picked)
 
     def anywhere(self, allowed: frozenset[str] | None) -> View:
         """Return a view for statements without a database: the first keyspace one may use."""

@@ -76,7 +76,11 @@ class DirectPath:
         """
         preparation = self._preparation
         view = preparation.view
-        if view is None or (view.is_sharded and len(sql) > _SHARDED_BYTES_MAX):
+        if (
+            view is None
+            or view.is_replica
+            or (view.is_sharded and len(sql) > _SHARDED_BYTES_MAX)
+        ):
             return False
         try:
             statement = preparation.parse(sql)
@@ -122,6 +126,8 @@ class DirectPath:
         ):
             return False
         view, database, _ = prepared.place
+        if view.is_replica:
+            return False
         body = payload[_EXECUTE_BYTES:]
         try:
             prepared.settle(self._preparation, self._registry)

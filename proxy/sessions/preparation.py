@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from engine.errors import TableLoadError, TableNotFound
 from engine.message_table import MessageTable
-from proxy.errors import NoDatabaseSelected
+from proxy.errors import NoDatabaseSelected, ReplicaTarget, StreamOfReplica
 from proxy.routing.planner import SYSTEM_SCHEMAS, qualifiers
 from sqlparse_ext.errors import StreamfromError, Unsupported
 from sqlparse_ext.generated import gaps
 from sqlparse_ext.identifiers import redirect_show, requalify
 from sqlparse_ext.messages import complete, effect
 from sqlparse_ext.parameters import as_text, parameter_places
-from sqlparse_ext.statements import Kind
+from sqlparse_ext.statements import Kind, Uses
 
 
 if TYPE_CHECKING:
@@ -35,6 +35,13 @@ if TYPE_CHECKING:
     from sqlparse_ext.statements import Shape, Statement, TableRef
 
 
+_READS: Final = frozenset(
+    {Kind.SELECT, Kind.SHOW, Kind.EXPLAIN, Kind.SET, Kind.SAVEPOINT, Kind.OTHER}
+)
+# ANALYZE runs what it explains.
+_READS_THAT_WRITE: Final = frozenset(
+    {"ANALYZE", "OPTIMIZE", "REPAIR", "CHECK", "FLUSH", "GRANT", "REVOKE", "RESET", "STOP"}
+)
 _INSERTS: Final = frozenset({Kind.INSERT, Kind.REPLACE})
 _ON_ROWS: Final = frozenset(
     {Kind.SELECT, Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE, Kind.LOAD}
@@ -89,6 +96,8 @@ class Preparation:
         clock: Clock,
     ) -> None:
         self.view: View | None = None
+        # By target: a session stays with the replicas that it read from first.
+        self._replicas: dict[str, View] = {}
         self._state = state
         self._guard = guard
         self._catalog = catalog
@@ -112,9 +121,23 @@ class Preparation:
         Raises:
             UnknownDatabase, DatabaseAccessDenied, Unsupported, EngineError.
         """
-        view = self._catalog.view(target)
+        view = self._replicas.get(target) or self._catalog.view(target)
         self._guard.check_keyspace(view.keyspace.name, target)
+        if view.is_replica:
+            self._replicas[target] = view
         return view
+
+    def leave_ailing_replicas(self) -> None:
+        """Read from other replicas from now on where one is away or behind. Raises as `lookup`."""
+        if not self._replicas:
+            return
+        self._replicas = {name: v for name, v in self._replicas.items() if not v.is_ailing}
+        if self.view is not None and self.view.is_ailing:
+            self.view = self.lookup(self.view.name)
+
+    def current(self, view: View) -> View:
+        """Return *view*, or what the session reads from in its place."""
+        return self._replicas.get(view.name, view) if view.is_replica else view
 
     def here(self) -> View:
         """Return the current target; without one, a keyspace that answers table-less queries."""
@@ -126,7 +149,12 @@ class Preparation:
         return None if self.view is None else self.view.database
 
     def place(self, statement: Statement) -> Place:
-        """Return where a statement runs. Raises as `lookup`."""
+        """Return where a statement runs. Raises as `lookup`, and ReplicaTarget."""
+        place = self._place(statement)
+        check_target(place.view, statement.shape)
+        return place
+
+    def _place(self, statement: Statement) -> Place:
         names = _names(statement.shape)
         if not names:
             return Place(self.here(), self.database, statement)
@@ -178,6 +206,8 @@ class Preparation:
             view = self.view
         else:
             view = self._only_view(table.name)
+        if view.is_replica:
+            raise StreamOfReplica
         found = self._registry.table(view.keyspace.name, table.name)
         if found is None:
             raise TableNotFound(view.keyspace.name, table.name)
@@ -279,6 +309,16 @@ class Preparation:
         tables = [self._registry.table(keyspace, table.name) for table in shape.tables]
         usable = [None if table is None else _usable(table) for table in tables]
         return usable[0] if usable and shape.kind is not Kind.SELECT else None
+
+
+def check_target(view: View, shape: Shape) -> None:
+    """Raise ReplicaTarget for what may write, where only a replica is meant."""
+    if view.is_replica and (
+        shape.kind not in _READS
+        or shape.verb in _READS_THAT_WRITE
+        or shape.uses & Uses.GLOBAL_SCOPE
+    ):
+        raise ReplicaTarget(shape.verb)
 
 
 def _usable(table: MessageTable | TableLoadError) -> MessageTable:

@@ -187,6 +187,8 @@ class PreparedCommands:
 
     async def _run(self, prepared: Prepared, command: StmtExecute, reply: Reply) -> None:
         prepared.take_types(command.body)
+        if not self._executor.branches.held:
+            self._preparation.leave_ailing_replicas()
         if prepared.place is None:
             await self._run_as_text(prepared, command, reply)
             return
@@ -198,6 +200,9 @@ class PreparedCommands:
         if prepared.takes_back(bound):
             await self._run_as_text(prepared, command, reply)
             return
+        prepared.place = prepared.place._replace(
+            view=self._preparation.current(prepared.place.view)
+        )
         view, database, _ = prepared.place
         try:
             route = view.planner.plan(bound.shape).route(bound)

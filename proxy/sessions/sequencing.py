@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from engine.errors import SequenceError
-from proxy.errors import BackendUnavailable, CommandDenied, NoDatabaseSelected
+from proxy.errors import BackendUnavailable, CommandDenied, NoDatabaseSelected, ReplicaTarget
 from proxy.wire.constants import FieldType
 from proxy.wire.resultset import Column
 from sqlparse_ext.generated import count_of, next_values
@@ -76,6 +76,8 @@ class Sequencing:
         view = self._preparation.view if schema is None else self._preparation.lookup(schema)
         if view is None:
             raise NoDatabaseSelected
+        if view.is_replica and asked.is_certain:
+            raise ReplicaTarget("SELECT NEXT")
         shard = self._place(view, name)
         if shard is not None and await self._patiently(
             shard, shard.sequences.is_sequence, name
@@ -109,6 +111,8 @@ class Sequencing:
 
     @staticmethod
     def _place(view: View, table: str) -> ShardRuntime | None:
+        if view.is_replica:
+            return None
         if not view.is_sharded:
             return view.runtimes[0]
         vschema = view.keyspace.vschema

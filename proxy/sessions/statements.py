@@ -21,7 +21,7 @@ from proxy.errors import (
     ProxyError,
 )
 from proxy.sessions.explanation import explanation
-from proxy.sessions.preparation import Step
+from proxy.sessions.preparation import Step, check_target
 from proxy.sessions.recall import ASKS_BACK, AnswerHere, Recall, warnings_answer
 from proxy.sessions.reply import Reply
 from proxy.sessions.scatter import run_everywhere
@@ -139,6 +139,9 @@ class Statements:
 
     async def run_one(self, statement: Statement, reply: Reply) -> bool:
         """Run one statement that the user may run; False when its answer is an error."""
+        # USE leads away from a target whose replicas all ail.
+        if not self._branches.held and statement.shape.kind is not Kind.USE:
+            self._preparation.leave_ailing_replicas()
         handler = _HANDLERS.get(statement.shape.kind, Statements._on_rows)
         return await handler(self, self.told_who(statement), reply)
 
@@ -212,6 +215,7 @@ class Statements:
             reply.ok()
             return True
         view = self._preparation.here()
+        check_target(view, shape)
         shards = list(view.runtimes)
         if view.is_sharded and (
             shape.uses & (Uses.USER_VARIABLE | Uses.GLOBAL_SCOPE) or sets_untracked(shape)
@@ -270,6 +274,8 @@ class Statements:
 
     async def _begin(self, statement: Statement, reply: Reply) -> bool:
         view = self._preparation.here()
+        if view.is_replica and view.is_sharded:
+            raise Unsupported("a transaction over replicas of several shards; USE one of them")
         transaction = self._state.transaction
         is_broken = transaction is not None and transaction.broken
         is_elsewhere = any(shard is not view.runtimes[0] for shard, _ in self._branches.open)

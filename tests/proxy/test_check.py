@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 import structlog
 
@@ -186,3 +188,14 @@ async def test_a_sequence_that_nobody_finds_is_a_fault_of_the_table_that_wants_i
     code, lines = await report(type(config)(config.server, (), (keyspace,)))
     assert code == 1
     assert lines[1].startswith("fault    plain.t: cannot resolve sequence nowhere.seq: ")
+
+
+async def test_a_replica_that_cannot_be_read_from_is_a_warning(server, other_server, report):
+    config = config_of(server)
+    (shard,) = config.keyspaces[0].shards
+    shard = replace(shard, replicas=(shard_config(other_server).primary,))
+    config = type(config)(config.server, (), (KeyspaceConfig("plain", None, (shard,)),))
+    other_server.stop()
+    code, lines = await report(config)
+    assert code == 0
+    assert lines[-1].startswith("warning  plain/-: replica mysql://root@127.0.0.1:")

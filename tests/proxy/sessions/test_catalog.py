@@ -8,7 +8,7 @@ from engine.errors import KeyspaceError, TargetError
 from engine.message_table import load
 from engine.testing import raw_table
 from engine.vschema import parse_vschema
-from proxy.errors import NoDatabaseSelected, UnknownDatabase
+from proxy.errors import NoDatabaseSelected, NoHealthyReplica, UnknownDatabase
 from proxy.routing.routes import OneShard, Plan
 from proxy.sessions.catalog import Catalog, Direct
 from sqlparse_ext.errors import Unsupported
@@ -83,8 +83,8 @@ def test_sessions_on_the_same_shards_share_a_view():
         ("", UnknownDatabase, "Unknown database ''"),
         ("commerce:-40", KeyspaceError, "shard '-40' not found"),
         ("commerce[-40]", KeyspaceError, "does not exactly match shards"),
-        ("commerce@replica", Unsupported, "only primaries are served"),
-        ("commerce:-80@primary|zone-1", Unsupported, "only primaries are served"),
+        ("commerce@rdonly", Unsupported, "only primaries and replicas are served"),
+        ("commerce:-80@primary|zone-1", Unsupported, "only primaries and replicas are served"),
         ("commerce@", TargetError, "empty tablet type"),
     ],
 )
@@ -135,3 +135,46 @@ def test_a_new_vschema_is_in_force_for_every_view_of_its_keyspace():
     assert other.keyspace is PLAIN
     assert known.view("commerce") is whole
     assert known.visible(None)[0] is whole.keyspace
+
+
+# --- replicas ----------------------------------------------------------------------------
+
+
+def with_replicas(*troubles):
+    """Return a catalog whose shard commerce/-80 has replicas with these troubles."""
+    known = catalog()
+    low = [
+        SimpleNamespace(name=f"low{i}", trouble=t, dsn=f"d{i}") for i, t in enumerate(troubles)
+    ]
+    high = [SimpleNamespace(name="high0", trouble=None, dsn="d")]
+    known._replicas = {("commerce", "-80"): low, ("commerce", "80-"): high}
+    return known, low
+
+
+def test_replicas_that_are_well_are_read_from_in_turn():
+    known, _ = with_replicas(None, "away", None)
+    views = [known.view("commerce:-80@replica") for _ in range(4)]
+    assert sorted(view.runtimes[0].name for view in views) == ["low0", "low0", "low2", "low2"]
+    assert len(set(map(id, views))) == 2
+    assert all(view.is_replica and not view.is_ailing for view in views)
+    whole = known.view("commerce@replica")
+    assert [runtime.name for runtime in whole.runtimes][1] == "high0"
+    assert not known.view("commerce").is_replica
+
+
+def test_a_view_ails_with_its_replica():
+    known, low = with_replicas(None)
+    view = known.view("commerce@replica")
+    low[0].trouble = "9 s behind"
+    assert view.is_ailing
+    with pytest.raises(NoHealthyReplica) as caught:
+        known.view("commerce@replica")
+    assert str(caught.value) == (
+        'no healthy tablet available for \'keyspace:"commerce" shard:"-80"'
+        " tablet_type:REPLICA': d0: 9 s behind"
+    )
+
+
+def test_a_shard_without_replicas_has_no_healthy_one():
+    with pytest.raises(NoHealthyReplica, match="there is none"):
+        catalog().view("plain@replica")

@@ -7,7 +7,13 @@ from engine.message_table import load
 from engine.testing import raw_table
 from proxy.backends.settings import Settings
 from proxy.config.file import Role, Secret, User
-from proxy.errors import DatabaseAccessDenied, NoDatabaseSelected, UnknownDatabase
+from proxy.errors import (
+    DatabaseAccessDenied,
+    NoDatabaseSelected,
+    ReplicaTarget,
+    StreamOfReplica,
+    UnknownDatabase,
+)
 from proxy.sessions.catalog import Catalog
 from proxy.sessions.guard import Guard
 from proxy.sessions.preparation import Preparation
@@ -260,3 +266,66 @@ def test_which_statements_concern_messages():
     ):
         shape = made.parse(sql).shape
         assert made.touches_messages(made.view, shape) is expected
+
+
+# --- replicas ----------------------------------------------------------------------------
+
+
+class Replica:
+    def __init__(self, name):
+        self.name = self.dsn = name
+        self.database = "db_plain"
+        self.trouble = None
+
+
+def reading(*replicas):
+    made = preparation()
+    made._catalog._replicas = {("plain", "-"): replicas}
+    made.use("plain@replica")
+    return made
+
+
+def test_a_session_stays_with_its_replica_until_that_ails():
+    replicas = Replica("one"), Replica("two")
+    made = reading(*replicas)
+    assert made.view is not None
+    view, first = made.view, made.view.runtimes[0]
+    assert made.lookup("plain@replica") is view
+    made.leave_ailing_replicas()
+    assert made.view is view
+    first.trouble = "away"
+    made.leave_ailing_replicas()
+    assert made.view.runtimes[0] is replicas[first is replicas[0]]
+    assert made.current(view) is made.view
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "INSERT INTO t VALUES (1)",
+        "UPDATE t SET a = 1",
+        "CREATE TABLE t (a INT)",
+        "CALL p()",
+        "LOCK TABLES t READ",
+        "ANALYZE TABLE t",
+        "PREPARE x FROM 'DELETE FROM t'",
+    ],
+)
+def test_what_may_write_does_not_run_on_a_replica(sql):
+    made = reading(Replica("one"))
+    with pytest.raises(
+        ReplicaTarget, match=r"^VT09002: [A-Z]+ statement with a replica target$"
+    ):
+        made.place(made.parse(sql.encode()))
+
+
+@pytest.mark.parametrize("sql", ["SELECT 1", "SHOW TABLES", "EXPLAIN SELECT 1", "DO 1"])
+def test_what_reads_does(sql):
+    made = reading(Replica("one"))
+    assert made.place(made.parse(sql.encode())).view.is_replica
+
+
+def test_no_stream_reads_a_replica():
+    made = reading(Replica("one"))
+    with pytest.raises(StreamOfReplica, match=r"^VT09009: "):
+        made.stream_source(TableRef(None, "msg"))

@@ -65,7 +65,7 @@ async def test_a_login_may_name_a_target(house):
         ("nobody", "", None, 1045),
         ("eve", "sesame", "commerce", 1044),
         ("root", "", "nowhere", 1049),
-        ("root", "", "plain@replica", 1235),
+        ("root", "", "plain@replica", 1105),
     ],
 )
 async def test_who_may_not_come_in_is_told_why_and_never_read_again(

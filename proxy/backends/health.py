@@ -1,0 +1,59 @@
+"""What makes a server fit for a shard's statements: a primary that can be written, a replica near it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from proxy.backends.control import Control
+
+
+_PRIMARY: Final = "SELECT @@global.read_only OR @@global.innodb_read_only, VERSION()"
+# What MySQL and MariaDB call it.
+_LAG_COLUMNS: Final = ("Seconds_Behind_Source", "Seconds_Behind_Master")
+
+
+class Health(NamedTuple):
+    """What a server says of itself; *trouble* is None when it may be used."""
+
+    version: str
+    trouble: str | None
+
+
+Probe: TypeAlias = "Callable[[Control], Awaitable[Health]]"
+
+
+async def primary_health(control: Control) -> Health:
+    """Ask whether a primary can be written. Raises BackendUnavailable and BackendError."""
+    ((read_only, version),) = await control.rows(_PRIMARY)
+    return Health(str(version), "the server is read-only" if read_only else None)
+
+
+class ReplicaHealth:
+    """Asks a replica how far it is behind; more than *lag_max_s* seconds are too many."""
+
+    def __init__(self, lag_max_s: float) -> None:
+        self._lag_max_s = lag_max_s
+
+    async def __call__(self, control: Control) -> Health:
+        """Ask. Raises BackendUnavailable and BackendError."""
+        ((version,),) = await control.rows("SELECT VERSION()")
+        channels = await control.records("SHOW REPLICA STATUS")
+        return Health(str(version), lag_trouble(channels, self._lag_max_s))
+
+
+def lag_trouble(channels: Sequence[dict[str, Any]], lag_max_s: float) -> str | None:
+    """Return what keeps a replica from being read, by the rows of SHOW REPLICA STATUS."""
+    if not channels:
+        return "the server is no replica"
+    for channel in channels:
+        lag_s = next((channel[name] for name in _LAG_COLUMNS if name in channel), None)
+        if lag_s is None:
+            why = channel.get("Last_SQL_Error") or channel.get("Last_IO_Error") or ""
+            return f"replication is not running{': ' if why else ''}{why}"
+        if int(lag_s) > lag_max_s:
+            return f"{int(lag_s)} s behind, more than replica_max_lag"
+    return None

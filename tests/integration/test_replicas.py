@@ -1,0 +1,148 @@
+"""Reads from a real replica: near its primary it answers, behind it or stopped it does not."""
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from proxy.embedded.servers import EmbeddedServer, Family, find_server
+from tests.fixtures.fix_proxy import RunningProxy, StartProxy
+from tests.fixtures.fix_servers import execute
+from tests.fixtures.fix_streams import refused, rows, run, value
+
+
+pytestmark = pytest.mark.db
+WAIT_S = 60.0
+
+
+@pytest.fixture(scope="module")
+def pair(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[tuple[EmbeddedServer, EmbeddedServer]]:
+    """A MariaDB primary and its replica."""
+    program = find_server(Family.MARIADB)
+    if program is None:
+        pytest.skip("no MariaDB here")
+    folder = tmp_path_factory.mktemp("replication")
+    primary = EmbeddedServer(folder / "primary", program=program, binlog=True, durable=False)
+    replica = EmbeddedServer(
+        folder / "replica",
+        program=program,
+        durable=False,
+        options=("--server-id=2", "--read-only=1", "--relay-log=relay"),
+    )
+    with primary, replica:
+        execute(primary, "CREATE USER repl@'%' IDENTIFIED BY 'secret'")
+        execute(primary, "GRANT REPLICATION SLAVE ON *.* TO repl@'%'")
+        execute(primary, "CREATE DATABASE shop")
+        execute(
+            replica,
+            f"CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT={primary.port},"
+            " MASTER_USER='repl', MASTER_PASSWORD='secret', MASTER_USE_GTID=slave_pos",
+        )
+        execute(replica, "START SLAVE")
+        yield primary, replica
+
+
+@pytest.fixture
+def proxy(pair: tuple[EmbeddedServer, EmbeddedServer], start_proxy: StartProxy) -> RunningProxy:
+    primary, replica = (f"mysql://root@127.0.0.1:{server.port}/shop" for server in pair)
+    proxy = start_proxy(
+        '[server]\nlisten = "127.0.0.1:0"\nreplica_max_lag = 5\nfailover_buffer = 1\n'
+        "[keyspaces.shop]\n[[keyspaces.shop.shards]]\n"
+        f'name = "0"\nprimary = "{primary}"\nreplicas = ["{replica}"]\n'
+    )
+    wait_for(lambda: execute(pair[1], "SHOW DATABASES LIKE 'shop'"))
+    return proxy
+
+
+def wait_for(condition: Any) -> Any:
+    deadline = time.monotonic() + WAIT_S
+    while not (found := condition()):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return found
+
+
+def can_use(client: Any, target: str) -> bool:
+    try:
+        run(client, f"USE `{target}`")
+        return bool(value(client, "SELECT @@server_id") == 2)
+    except Exception:
+        return False
+
+
+def test_a_replica_answers_reads_and_refuses_writes(
+    pair: tuple[EmbeddedServer, EmbeddedServer], proxy: RunningProxy
+) -> None:
+    _, replica = pair
+    client = proxy.connect(autocommit=True)
+    wait_for(lambda: can_use(client, "shop@replica"))
+    writer = proxy.connect(database="shop@primary", autocommit=True)
+    run(writer, "CREATE TABLE item (id INT PRIMARY KEY)")
+    run(writer, "INSERT INTO item VALUES (1), (2)")
+    assert value(writer, "SELECT @@server_id") == 1
+    wait_for(lambda: len(rows(client, "SHOW TABLES LIKE 'item'")) == 1)
+    wait_for(lambda: rows(client, "SELECT id FROM item ORDER BY id") == ((1,), (2,)))
+    assert value(writer, "SELECT @@server_id FROM `shop:0@replica`.item LIMIT 1") == 2
+    run(client, "BEGIN")
+    assert value(client, "SELECT COUNT(*) FROM item") == 2
+    run(client, "COMMIT")
+    for sql, verb in (
+        ("INSERT INTO item VALUES (3)", "INSERT"),
+        ("UPDATE item SET id = 5", "UPDATE"),
+        ("DROP TABLE item", "DROP"),
+        ("SET GLOBAL max_connections = 10", "SET"),
+    ):
+        assert refused(client, sql) == (
+            1874,
+            f"VT09002: {verb} statement with a replica target",
+        )
+    assert refused(client, "STREAM * FROM item") == (
+        1105,
+        "VT09009: stream is supported only for primary tablet type, current type: REPLICA",
+    )
+
+    # Stopped, it is not read from, by sessions old and new; then it is again.
+    execute(replica, "STOP SLAVE")
+    wait_for(lambda: not can_use(proxy.connect(autocommit=True), "shop@replica"))
+    code, sentence = refused(client, "SELECT * FROM item")
+    assert code == 1105
+    assert sentence.startswith(
+        'no healthy tablet available for \'keyspace:"shop" shard:"0" tablet_type:REPLICA\': '
+    )
+    assert "replication is not running" in sentence
+    run(client, "USE shop")
+    assert value(client, "SELECT @@server_id") == 1
+    assert rows(writer, "SELECT id FROM item ORDER BY id") == ((1,), (2,))
+    execute(replica, "START SLAVE")
+    wait_for(lambda: can_use(client, "shop@replica"))
+    run(writer, "DROP TABLE item")
+
+
+def test_a_replica_that_is_far_behind_is_not_read_from(
+    pair: tuple[EmbeddedServer, EmbeddedServer], proxy: RunningProxy
+) -> None:
+    _, replica = pair
+    client = proxy.connect(autocommit=True)
+    wait_for(lambda: can_use(client, "shop@replica"))
+    execute(replica, "STOP SLAVE")
+    execute(replica, "CHANGE MASTER TO MASTER_DELAY = 20")
+    execute(replica, "START SLAVE")
+    writer = proxy.connect(database="shop", autocommit=True)
+    run(writer, "CREATE TABLE late (id INT PRIMARY KEY)")
+
+    def told() -> str:
+        try:
+            run(proxy.connect(autocommit=True), "USE `shop@replica`")
+        except Exception as error:
+            return str(error.args[1])
+        return ""
+
+    assert "more than replica_max_lag" in wait_for(lambda: "behind" in told() and told())
+    execute(replica, "STOP SLAVE")
+    execute(replica, "CHANGE MASTER TO MASTER_DELAY = 0")
+    execute(replica, "START SLAVE")
+    wait_for(lambda: can_use(client, "shop@replica"))
+    run(writer, "DROP TABLE late")
