@@ -353,5 +353,7 @@ def test_qualifiers_are_the_schemas_that_may_be_keyspaces():
 
 
 def test_what_begins_like_no_statement_is_a_syntax_error_and_not_unsupported():
-    with pytest.raises(SqlError, match=r"You have an error in your SQL syntax.* near 'FROBNICATE'"):
+    with pytest.raises(
+        SqlError, match=r"You have an error in your SQL syntax.* near 'FROBNICATE'"
+    ):
         route("FROBNICATE 1")
