@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSource
 
 from spark.source.batch import BatchReader
+from spark.source.feed import FeedReader
 from spark.source.options import parse_options
+from spark.source.queue import QueueReader
 from spark.source.tables import asked_for, ddl_of, fields_of
 from spark.source.writer import BatchWriter, StreamWriter, plan_of
 
@@ -34,6 +36,10 @@ class MessageSource(DataSource):
     password_env                   the variable with the password, in the driver's environment
     shards              all        names to read from, such as "-80,80-"
     partitionsPerShard  1          tasks for each shard of a batch read, by ranges of integer ids
+    feed                queue      what readStream reads: queue or acked
+    maxRowsPerBatch     10000      messages in a batch of a stream, over all shards
+    leaseSeconds        60         how long a batch's messages are kept from others; renewed while it runs
+    lagSeconds          60         how far feed=acked stays behind now
     ==================  =========  ==============================================================
 
     Reading a table::
@@ -59,7 +65,25 @@ class MessageSource(DataSource):
       one row has more, 4 MiB.
     * Types that the table would round or cut are refused before the first row, values that do not fit when they come.
 
-    `writeStream` does the same with each batch, and a batch that runs again adds nothing twice.
+    The queue as a stream::
+
+        orders = spark.readStream.format("streamfrom").options(proxy=…, table="my_message").load()
+        orders.writeStream.foreachBatch(work).option("checkpointLocation", …).start()
+
+    * At least once: a message is acknowledged after Spark has committed its batch. A batch that failed holds the
+      same messages when it runs again, so a sink that knows the batch's number, or the ids, makes it exactly once.
+    * Consumers of a STREAM, other queries and other proxies share the queue: all claim by the same transaction.
+    * Leases are renewed three times in `leaseSeconds`. A driver that dies lets its messages go after that; those that another
+      took meanwhile are delivered twice when it is back. Now is the server's clock.
+    * `trigger(availableNow=True)` takes as many messages as were due when it began, and ends.
+    * `epoch` counts the sends; it and `time_next` may differ when a batch is read again. A message deleted meanwhile is missing then.
+    * A checkpoint belongs to one table, and is refused for another. Spark's asynchronous progress tracking must be off.
+
+    What was acknowledged, with `feed="acked"`: append-only, by `time_acked`, `lagSeconds` behind the server's clock.
+    Nothing is claimed. An acknowledgement whose transaction commits later than the lag is missed, and so is what was purged
+    before it was read.
+
+    A `writeStream` writes as `write` does, and a batch that runs again adds nothing twice.
     """
 
     @classmethod
@@ -78,6 +102,15 @@ class MessageSource(DataSource):
     def reader(self, schema: "StructType") -> BatchReader:
         """Return what `spark.read` runs."""
         return BatchReader(parse_options(self.options), asked_for(self._fields(), schema))
+
+    def streamReader(self, schema: "StructType") -> QueueReader | FeedReader:
+        """Return what `spark.readStream` runs."""
+        options = parse_options(self.options)
+        shards, fields = options.chosen_shards(), self._fields()
+        if options.feed == "acked":
+            return FeedReader(options, shards, asked_for(fields, schema))
+        columns = {field.column: field.mysql_type for field in fields}
+        return QueueReader(options, shards, asked_for(fields, schema), columns)
 
     def writer(self, schema: "StructType", overwrite: bool) -> BatchWriter:  # noqa: FBT001  Spark's signature
         """Return what `df.write` runs."""

@@ -5,5 +5,15 @@ def test_it_is_called_streamfrom_and_its_manual_names_the_options():
     from spark.source import MessageSource
 
     assert MessageSource.name() == "streamfrom"
-    for option in ("proxy", "table", "password_env", "shards", "partitionsPerShard"):
+    for option in (
+        "proxy",
+        "table",
+        "password_env",
+        "shards",
+        "partitionsPerShard",
+        "feed",
+        "maxRowsPerBatch",
+        "leaseSeconds",
+        "lagSeconds",
+    ):
         assert option in (MessageSource.__doc__ or ""), option

@@ -1,0 +1,243 @@
+"""Taking messages of one shard for a while, keeping them, and acknowledging them.
+
+The same short transaction as the proxy's own claim: candidates are the soonest keys by index, `FOR UPDATE SKIP LOCKED` with
+the condition that they are still due says who is won, and `epoch + 1` with a `time_next` in the future takes them. So
+consumers of a STREAM, other queries and other proxies share the queue, and nobody waits for anybody.
+Now is always the server's clock.
+"""
+
+from collections import defaultdict
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final
+
+import pymysql
+
+from spark.endpoint import ask, quoted
+from spark.source.batch import told_apart
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from spark.endpoint import Endpoint
+    from spark.source.offsets import Id
+
+CHUNK_IDS: Final = 2500
+# Candidates that somebody else took meanwhile are no reason to come back empty-handed at once.
+CLAIM_TRIES: Final = 4
+_LOCK_TRIES: Final = 5
+_LOST_LOCKS: Final = frozenset({1205, 1213})
+_SESSION: Final = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
+_DUE: Final = "time_acked IS NULL AND (time_next IS NULL OR time_next <= %s)"
+
+
+class Shard:
+    """One shard's queue over a connection of its own, which is opened again when it broke."""
+
+    def __init__(
+        self, endpoint: "Endpoint", name: str, table: str, columns: "Mapping[str, str]"
+    ) -> None:
+        """*columns* are the table's, with their MySQL types."""
+        self._endpoint = endpoint
+        self.name = name
+        self._table = quoted(table)
+        self._id_type = columns["id"]
+        self._has_priority = "priority" in columns
+        self._connection: Any = None
+
+    def now_ns(self) -> int:
+        """Return what the server takes for now, in nanoseconds since the epoch."""
+        return int(self._with_connection(self._now_ns))
+
+    def count_due(self) -> int:
+        """Return how many messages are due."""
+        sql = f"SELECT COUNT(*) FROM {self._table} WHERE {_DUE}"  # noqa: S608  quoted
+
+        def count() -> int:
+            return int(ask(self._connection, sql, [self._now_ns()])[0][0])
+
+        return int(self._with_connection(count))
+
+    def claim(
+        self, limit: int, lease_s: float, until_ns: int | None = None
+    ) -> "dict[int, list[Id]]":
+        """Take at most *limit* due messages for *lease_s* seconds, and return their ids by epoch.
+
+        until_ns: take only what was due then.
+        """
+
+        def claim() -> "dict[int, list[Id]]":
+            for _ in range(CLAIM_TRIES):
+                now_ns = self._now_ns()
+                due_ns = now_ns if until_ns is None else min(now_ns, until_ns)
+                candidates = self._candidates(limit, due_ns)
+                if not candidates:
+                    break
+                won: dict[int, list[Id]] = defaultdict(list)
+                for some in _chunks(candidates):
+                    for epoch, ids in self._take(
+                        some, due_ns, now_ns + int(lease_s * 1e9)
+                    ).items():
+                        won[epoch] += ids
+                if won:
+                    return dict(won)
+            return {}
+
+        won: dict[int, list[Id]] = self._with_connection(claim)
+        return won
+
+    def renew(self, claims: "Mapping[int, Sequence[Id]]", lease_s: float) -> None:
+        """Keep what is still ours for *lease_s* more seconds: not acknowledged, and of our epoch."""
+
+        def renew() -> None:
+            until_ns = self._now_ns() + int(lease_s * 1e9)
+            for epoch, ids in claims.items():
+                for some in _chunks(ids):
+                    self._change(
+                        f"UPDATE {self._table} SET time_next = %s WHERE id IN ({_marks(some)})"  # noqa: S608  quoted
+                        " AND time_acked IS NULL AND epoch = %s",
+                        [until_ns, *map(self._sent, some), epoch],
+                    )
+
+        self._with_connection(renew)
+
+    def ack(self, claims: "Mapping[int, Sequence[Id]]") -> None:
+        """Acknowledge them, whoever claimed them since: their work is done. Again is no harm."""
+
+        def ack() -> None:
+            now_ns = self._now_ns()
+            for ids in claims.values():
+                for some in _chunks(ids):
+                    self._change(
+                        f"UPDATE {self._table} SET time_acked = %s, time_next = NULL"  # noqa: S608  quoted
+                        f" WHERE id IN ({_marks(some)}) AND time_acked IS NULL",
+                        [now_ns, *map(self._sent, some)],
+                    )
+
+        self._with_connection(ack)
+
+    def where_ids(self, ids: "Sequence[Id]") -> tuple[str, tuple[Any, ...]]:
+        """Return the condition for *ids*, and its values."""
+        return f"id IN ({_marks(ids)})", tuple(map(self._sent, ids))
+
+    def close(self) -> None:
+        """Let the connection go."""
+        connection, self._connection = self._connection, None
+        if connection is not None and connection.open:
+            connection._force_close()
+
+    def _with_connection(self, work: "Callable[[], Any]") -> Any:
+        with told_apart(self._endpoint, self.name):
+            if self._connection is None or not self._connection.open:
+                self._connection = self._endpoint.connect(self.name, setting=_SESSION)
+            try:
+                return work()
+            except BaseException:
+                # Whatever it had begun is undone, and the next one begins anew.
+                self.close()
+                raise
+
+    def _now_ns(self) -> int:
+        told = ask(self._connection, "SELECT UNIX_TIMESTAMP(NOW(6))")[0][0]
+        return int(Decimal(_text(told)) * 10**9)
+
+    def _candidates(self, limit: int, due_ns: int) -> "list[Id]":
+        """Return the soonest ids: by priority if there is one, each by a lookup in order."""
+        found: list[Id] = []
+        if not self._has_priority:
+            return self._soonest("", [], limit, due_ns)
+        least = self._priority("", [])
+        while least is not None and len(found) < limit:
+            found += self._soonest("AND priority = %s", [least], limit - len(found), due_ns)
+            least = self._priority("AND priority > %s", [least])
+        return found
+
+    def _priority(self, condition: str, values: "list[int]") -> int | None:
+        sql = f"SELECT MIN(priority) FROM {self._table} WHERE time_acked IS NULL {condition}"  # noqa: S608  quoted
+        told = ask(self._connection, sql, values)[0][0]
+        return None if told is None else int(told)
+
+    def _soonest(
+        self, condition: str, values: "list[int]", limit: int, due_ns: int
+    ) -> "list[Id]":
+        # No bound on time: with one, servers sort. NULL comes first, then the moments.
+        rows = ask(
+            self._connection,
+            f"SELECT id, time_next FROM {self._table} WHERE time_acked IS NULL {condition}"  # noqa: S608  quoted
+            " ORDER BY time_next LIMIT %s",
+            [*values, limit],
+        )
+        return [
+            self._told(ident) for ident, time in rows if time is None or int(time) <= due_ns
+        ]
+
+    def _take(self, ids: "Sequence[Id]", due_ns: int, until_ns: int) -> "dict[int, list[Id]]":
+        """Return those of *ids* that were won; none, if somebody else needed their locks first."""
+        self._connection.begin()
+        try:
+            won = self._won(ids, due_ns, until_ns)
+        except pymysql.err.OperationalError as error:
+            if error.args[0] not in _LOST_LOCKS:
+                raise
+            self._connection.rollback()
+            return {}
+        self._connection.commit()
+        return won
+
+    def _won(self, ids: "Sequence[Id]", due_ns: int, until_ns: int) -> "dict[int, list[Id]]":
+        won: dict[int, list[Id]] = defaultdict(list)
+        marks, values = self.where_ids(ids)
+        rows = ask(
+            self._connection,
+            f"SELECT id, epoch FROM {self._table} WHERE {marks} AND {_DUE}"  # noqa: S608  quoted
+            " FOR UPDATE SKIP LOCKED",
+            [*values, due_ns],
+        )
+        for ident, epoch in rows:
+            won[int(epoch or 0) + 1].append(self._told(ident))
+        taken = [ident for some in won.values() for ident in some]
+        if taken:
+            marks, values = self.where_ids(taken)
+            with self._connection.cursor() as cursor:
+                cursor.execute(
+                    f"UPDATE {self._table} SET epoch = epoch + 1, time_next = %s"  # noqa: S608  quoted
+                    f" WHERE {marks} AND time_acked IS NULL",
+                    [until_ns, *values],
+                )
+        return won
+
+    def _change(self, sql: str, values: "Sequence[Any]") -> None:
+        for tried in range(_LOCK_TRIES):
+            try:
+                with self._connection.cursor() as cursor:
+                    cursor.execute(sql, values)
+                return
+            except pymysql.err.OperationalError as error:
+                if error.args[0] not in _LOST_LOCKS or tried == _LOCK_TRIES - 1:
+                    raise
+
+    def _told(self, raw: Any) -> "Id":
+        """Return an id as JSON holds it."""
+        if "int" in self._id_type:
+            return int(raw)
+        if "binary" in self._id_type or "blob" in self._id_type:
+            return bytes(raw).hex()
+        return _text(raw)
+
+    def _sent(self, ident: "Id") -> Any:
+        if "binary" in self._id_type or "blob" in self._id_type:
+            return bytes.fromhex(str(ident))
+        return Decimal(ident) if self._id_type.startswith("decimal") else ident
+
+
+def _text(raw: Any) -> str:
+    return raw.decode() if isinstance(raw, bytes) else str(raw)
+
+
+def _marks(ids: "Sequence[Id]") -> str:
+    return ", ".join(["%s"] * len(ids))
+
+
+def _chunks(ids: "Sequence[Id]") -> "Iterator[Sequence[Id]]":
+    for start in range(0, len(ids), CHUNK_IDS):
+        yield ids[start : start + CHUNK_IDS]

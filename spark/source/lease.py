@@ -1,0 +1,65 @@
+"""Keeps a batch's messages from coming due again while the batch runs."""
+
+import threading
+from typing import TYPE_CHECKING, Final
+
+from spark.errors import JobError
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from spark.source.claims import Shard
+    from spark.source.offsets import Claims
+
+BEATS: Final = 3
+"""How often in a lease it is renewed: two beats may fail before others may have the messages."""
+
+
+class Keeper:
+    """Renews what it holds from a thread of its own, until it is told to hold nothing."""
+
+    def __init__(self, open_shard: "Callable[[str], Shard]", lease_s: float) -> None:
+        self._open_shard = open_shard
+        self._lease_s = lease_s
+        self._shards: dict[str, Shard] = {}
+        self._held: Claims = {}
+        self._stopped = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._beating = threading.Lock()
+
+    def hold(self, claims: "Claims") -> None:
+        """Renew *claims* from now on, and nothing else."""
+        self._held = claims
+        if claims and self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="lease", daemon=True)
+            self._thread.start()
+
+    def holds(self, claims: "Claims") -> bool:
+        """Say whether it is these that are renewed."""
+        return self._held == claims
+
+    def stop(self) -> None:
+        """Renew nothing any more; what was held comes due when its lease ends."""
+        self._held = {}
+        self._stopped.set()
+        if self._thread is not None:
+            self._thread.join()
+        for shard in self._shards.values():
+            shard.close()
+
+    def beat(self) -> None:
+        """Renew all once; what cannot be reached is tried again at the next beat."""
+        with self._beating:
+            for name, claims in list(self._held.items()):
+                shard = self._shards.get(name)
+                if shard is None:
+                    shard = self._shards[name] = self._open_shard(name)
+                try:
+                    shard.renew(claims, self._lease_s)
+                except JobError:
+                    continue
+
+    def _run(self) -> None:
+        while not self._stopped.wait(self._lease_s / BEATS):
+            self.beat()

@@ -1,0 +1,176 @@
+"""The queue as a stream: a batch takes due messages, and they are acknowledged when Spark has committed it.
+
+The claimed ids are in the offset, which Spark writes down before the batch runs, so a batch that failed holds the same messages
+again. Spark asks `latestOffset(start)` only when the batch that ended at *start* is committed, so that is where it is
+acknowledged; `commit` comes a batch late and never for the last one, and acknowledges what is not yet. Whoever dies between
+the claim and the offset loses nothing: the lease ends and the messages are due again.
+"""
+
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadMaxRows, SupportsTriggerAvailableNow
+
+from spark.errors import JobError
+from spark.source.batch import Part, read_part
+from spark.source.claims import Shard
+from spark.source.lease import Keeper
+from spark.source.offsets import QueueOffset, queue_offset
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    import pyarrow as pa
+    from pyspark.sql.streaming.datasource import ReadLimit
+
+    from spark.source.offsets import Claims
+    from spark.source.options import Options
+    from spark.source.tables import Field
+
+PART_ROWS: Final = 5000
+
+
+class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Claims on the driver, reads by id on the executors."""
+
+    def __init__(
+        self,
+        options: "Options",
+        shards: "tuple[str, ...]",
+        fields: "Sequence[Field]",
+        columns: "Mapping[str, str]",
+    ) -> None:
+        """*fields* are read; *columns* are all of the table, with their MySQL types."""
+        self.options = options
+        self.shards = shards
+        self.fields = fields
+        self.columns = columns
+        self.table = f"{options.endpoint.keyspace}.{options.table}"
+        # Connections and a thread are made by the process that needs them: Spark pickles a reader.
+        self.opened: dict[str, Shard] = {}
+        self.keeper: Keeper | None = None
+        self.acked = 0
+        # With AvailableNow: what was due on each shard when it began, and when that was.
+        self.left: dict[str, int] = {}
+        self.until_ns: dict[str, int] = {}
+
+    def initialOffset(self) -> dict[str, Any]:
+        """Return the offset before the first batch."""
+        return QueueOffset(self.table).json()
+
+    def getDefaultReadLimit(self) -> "ReadLimit":
+        """Return how much a batch takes."""
+        return ReadMaxRows(self.options.max_rows_per_batch)
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """Note how much is due: no more is taken, however much comes meanwhile."""
+        for name in self.shards:
+            shard = self._shard(name)
+            self.until_ns[name] = shard.now_ns()
+            self.left[name] = shard.count_due()
+
+    def latestOffset(self, start: "dict[str, Any]", limit: "ReadLimit") -> dict[str, Any]:
+        """Acknowledge the batch that ended at *start*, and claim the next one.
+
+        Raises:
+            RequestError: the checkpoint is of another query.
+            JobError: a shard cannot be reached, and no other has messages.
+        """
+        before = self._offset(start)
+        self._ack(before)
+        room = (
+            limit.max_rows
+            if isinstance(limit, ReadMaxRows)
+            else self.options.max_rows_per_batch
+        )
+        claims = self._claim(before.sequence, room)
+        if not claims:
+            return start
+        self._keeper().hold(claims)
+        return QueueOffset(self.table, before.sequence + 1, claims).json()
+
+    def _claim(self, turn: int, room: int) -> "Claims":
+        """Claim at most *room*; each shard has an equal share, and takes over what others left of theirs."""
+        first = turn % len(self.shards)
+        order = self.shards[first:] + self.shards[:first]
+        claims: Claims = {}
+        failure: JobError | None = None
+        for place, name in enumerate(order):
+            share = -(-room // (len(order) - place))
+            share = min(share, self.left.get(name, share))
+            if share <= 0:
+                continue
+            try:
+                won = self._shard(name).claim(
+                    share, self.options.lease_s, self.until_ns.get(name)
+                )
+            except JobError as error:
+                failure = error
+                continue
+            taken = sum(map(len, won.values()))
+            room -= taken
+            if name in self.left:
+                self.left[name] = self.left[name] - taken if taken else 0
+            if won:
+                claims[name] = won
+        if failure is not None and not claims:
+            raise failure
+        return claims
+
+    def partitions(self, start: "dict[str, Any]", end: "dict[str, Any]") -> "Sequence[Part]":
+        """Return the parts of the batch that ends at *end*, which may run again after a failure."""
+        self._offset(start)
+        offset = self._offset(end)
+        keeper = self._keeper()
+        if not keeper.holds(offset.claims):
+            # From before this process: the lease may be over, and is ours again if nobody took them.
+            keeper.hold(offset.claims)
+            keeper.beat()
+        found = []
+        for name, by_epoch in offset.claims.items():
+            ids = [ident for some in by_epoch.values() for ident in some]
+            for low in range(0, len(ids), PART_ROWS):
+                condition, values = self._shard(name).where_ids(ids[low : low + PART_ROWS])
+                found.append(Part(name, condition, values))
+        return found
+
+    def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
+        """Yield a part's rows, on an executor."""
+        assert isinstance(partition, Part)
+        yield from read_part(self.options.endpoint, self.options.table, self.fields, partition)
+
+    def commit(self, end: "dict[str, Any]") -> None:
+        """Acknowledge the batch that ended at *end*, if that did not happen yet."""
+        self._ack(self._offset(end))
+
+    def stop(self) -> None:
+        """Hold nothing any more. What a batch had that did not end is read again after a restart."""
+        if self.keeper is not None:
+            self.keeper.stop()
+        for shard in self.opened.values():
+            shard.close()
+
+    def _ack(self, offset: QueueOffset) -> None:
+        if offset.sequence <= self.acked:
+            return
+        for name, claims in offset.claims.items():
+            self._shard(name).ack(claims)
+        self.acked = offset.sequence
+        self._keeper().hold({})
+
+    def _offset(self, told: "dict[str, Any]") -> QueueOffset:
+        return queue_offset(told, self.table, self.shards)
+
+    def _open(self, name: str) -> Shard:
+        return Shard(self.options.endpoint, name, self.options.table, self.columns)
+
+    def _shard(self, name: str) -> Shard:
+        if name not in self.opened:
+            self.opened[name] = self._open(name)
+        return self.opened[name]
+
+    def _keeper(self) -> Keeper:
+        if self.keeper is None:
+            self.keeper = Keeper(self._open, self.options.lease_s)
+        return self.keeper

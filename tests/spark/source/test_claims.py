@@ -1,0 +1,32 @@
+"""Ids in JSON and back; claiming itself is `test_queue_db.py`."""
+
+from decimal import Decimal
+
+import pytest
+
+
+@pytest.mark.parametrize(
+    ("kind", "ident", "sent"),
+    [
+        ("bigint(20) unsigned", 2**64 - 1, 2**64 - 1),
+        ("varchar(9)", "it's", "it's"),
+        ("binary(2)", "00ff", b"\x00\xff"),
+        ("decimal(10,2)", "1.50", Decimal("1.50")),
+    ],
+)
+def test_an_id_is_sent_as_what_it_is(kind, ident, sent):
+    from spark.endpoint import Endpoint
+    from spark.source.claims import Shard
+
+    shard = Shard(Endpoint("127.0.0.1", 1, "u", "ks"), "-80", "t", {"id": kind})
+    assert shard.where_ids([ident, ident]) == ("id IN (%s, %s)", (sent, sent))
+
+
+def test_a_shard_that_cannot_be_reached_is_named():
+    from spark.endpoint import Endpoint
+    from spark.errors import JobError
+    from spark.source.claims import Shard
+
+    shard = Shard(Endpoint("127.0.0.1", 1, "u", "ks"), "-80", "t", {"id": "int"})
+    with pytest.raises(JobError, match=r"127.0.0.1:1 cannot be reached"):
+        shard.now_ns()

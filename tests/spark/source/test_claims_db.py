@@ -1,0 +1,91 @@
+"""Claims on real servers: nobody gets what another has, and only what is ours is renewed."""
+
+import threading
+
+import pytest
+
+from tests.fixtures.fix_streams import message_table, rows as rows_of, run as execute
+
+
+pytestmark = [pytest.mark.spark, pytest.mark.db]
+
+LEASE_S = 600.0
+
+
+@pytest.fixture
+def table(sharded_proxy):
+    from spark.endpoint import Endpoint
+    from spark.source.claims import Shard
+
+    connection = sharded_proxy.connect(database="commerce", autocommit=True)
+    execute(connection, message_table())
+    endpoint = Endpoint("127.0.0.1", sharded_proxy.port, "root", "commerce")
+    columns = {"id": "bigint", "priority": "tinyint"}
+    return connection, lambda: Shard(endpoint, "-80", "my_message", columns)
+
+
+def test_each_message_goes_to_one_of_several_and_the_stream_has_the_rest(table, consume):
+    connection, opened = table
+    values = ", ".join(f"({n}, {n % 3})" for n in range(1, 601))
+    execute(connection, f"INSERT INTO my_message (id, priority) VALUES {values}")
+    ours = {
+        int(row[0])
+        for row in rows_of(opened()._endpoint.connect("-80"), "SELECT id FROM my_message")
+    }
+    taken: list[int | str] = []
+
+    def take():
+        shard = opened()
+        while won := shard.claim(50, LEASE_S):
+            assert list(won) == [1]
+            taken.extend(won[1])
+        shard.close()
+
+    threads = [threading.Thread(target=take) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(taken) == len(set(taken))
+    # Who lost all candidates to the others ends early; nobody gets one twice, and nothing stays.
+    shard = opened()
+    while won := shard.claim(50, LEASE_S):
+        taken.extend(won[1])
+    assert set(taken) == ours
+    assert shard.count_due() == 0
+    shard.ack({1: taken})
+    shard.ack({1: taken})
+    shard.close()
+    acked = rows_of(
+        connection, "SELECT COUNT(time_acked), COUNT(time_next), MAX(epoch) FROM my_message"
+    )
+    assert acked[0][0] == len(ours)
+    assert acked[0][1] == 600 - len(ours)
+
+
+def test_urgent_and_soonest_first_and_only_what_was_due_then(table):
+    connection, opened = table
+    shard = opened()
+    now_ns = shard.now_ns()
+    execute(
+        connection,
+        "INSERT INTO my_message (id, priority, time_next) VALUES"
+        f" (1, 5, {now_ns}), (2, 5, NULL), (3, 1, 7), (5, 1, {now_ns + 10**15})",
+    )
+    assert shard.claim(1, LEASE_S) == {1: [3]}
+    assert shard.claim(1, LEASE_S, until_ns=9) == {1: [2]}
+    assert shard.claim(5, LEASE_S, until_ns=9) == {}
+    assert shard.claim(5, LEASE_S) == {1: [1]}
+
+
+def test_what_another_took_after_the_lease_is_not_renewed(table):
+    connection, opened = table
+    execute(connection, "INSERT INTO my_message (id) VALUES (1), (2)")
+    first, second = opened(), opened()
+    held = first.claim(2, 0.0)
+    assert second.claim(1, LEASE_S) in ({2: [1]}, {2: [2]})
+    before = rows_of(connection, "SELECT MAX(time_next) FROM my_message")
+    first.renew(held, 2 * LEASE_S)
+    times = rows_of(connection, "SELECT epoch, time_next FROM my_message ORDER BY epoch")
+    assert times[0][1] > before[0][0]
+    assert times[1] == (2, before[0][0])

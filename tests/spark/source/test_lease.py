@@ -1,0 +1,56 @@
+"""What is held is renewed, what is not is not, and a shard that is away does not end it."""
+
+from typing import Any
+
+from spark.errors import JobError
+
+
+class Recorder:
+    def __init__(self, name, renewed):
+        self.name, self.renewed, self.closed = name, renewed, False
+
+    def renew(self, claims, lease_s):
+        if self.name == "away":
+            raise JobError("away")
+        self.renewed.append((self.name, claims, lease_s))
+
+    def close(self):
+        self.renewed.append((self.name, "closed", None))
+
+
+def test_only_what_is_held_is_renewed_until_it_stops():
+    from spark.source.lease import Keeper
+
+    renewed: list[Any] = []
+    opened: Any = lambda name: Recorder(name, renewed)  # noqa: E731
+    keeper = Keeper(opened, 3600.0)
+    keeper.beat()
+    claims: Any = {"away": {1: [1]}, "80-": {2: [5]}}
+    keeper.hold(claims)
+    assert keeper.holds(claims)
+    keeper.beat()
+    keeper.hold({})
+    keeper.beat()
+    assert renewed == [("80-", {2: [5]}, 3600.0)]
+    keeper.stop()
+    assert ("80-", "closed", None) in renewed
+
+
+def test_it_beats_by_itself_several_times_in_a_lease():
+    import threading
+
+    from spark.source.lease import Keeper
+
+    beaten = threading.Event()
+
+    class Telling(Recorder):
+        def renew(self, claims, lease_s):
+            super().renew(claims, lease_s)
+            if len(self.renewed) > 2:
+                beaten.set()
+
+    opened: Any = lambda name: Telling(name, [])  # noqa: E731
+    keeper = Keeper(opened, 0.03)
+    keeper.hold({"-80": {1: [1]}})
+    assert beaten.wait(20)
+    keeper.stop()

@@ -1,0 +1,38 @@
+"""An offset is read as it was written, and none of another query is."""
+
+import json
+
+import pytest
+
+
+SHARDS = ("-80", "80-")
+
+
+def test_offsets_come_back_from_json_as_they_were():
+    from spark.source.offsets import FeedOffset, QueueOffset, feed_offset, queue_offset
+
+    queue = QueueOffset("ks.t", 3, {"-80": {1: [1, 2], 7: [3]}, "80-": {1: ["a'", "ff00"]}})
+    assert queue_offset(json.loads(json.dumps(queue.json())), "ks.t", SHARDS) == queue
+    feed = FeedOffset("ks.t", {"-80": 2**62})
+    assert feed_offset(json.loads(json.dumps(feed.json())), "ks.t", SHARDS) == feed
+
+
+@pytest.mark.parametrize(
+    ("told", "what"),
+    [
+        (17, "another source"),
+        ({"partition": 1}, "another source"),
+        ({"feed": "queue", "table": "ks.other"}, "of ks.other with feed=queue.*reads ks.t"),
+        ({"feed": "acked", "table": "ks.t"}, "feed=acked.*reads ks.t with feed=queue"),
+        (
+            {"feed": "queue", "table": "ks.t", "sequence": 1, "claims": {"40-80": {}}},
+            "speaks of shard 40-80, and this query reads -80, 80-",
+        ),
+    ],
+)
+def test_a_checkpoint_of_another_query_is_refused(told, what):
+    from spark.errors import RequestError
+    from spark.source.offsets import queue_offset
+
+    with pytest.raises(RequestError, match=f"{what}.*checkpointLocation of its own"):
+        queue_offset(told, "ks.t", SHARDS)

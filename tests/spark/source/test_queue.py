@@ -1,0 +1,102 @@
+"""When a batch is claimed and when it is acknowledged, in the order in which Spark calls."""
+
+import pytest
+
+from spark.errors import JobError
+
+
+class Shards:
+    """Each shard has so many messages; ids are given out in order."""
+
+    def __init__(self, **sizes):
+        self.left = {name: list(range(size)) for name, size in sizes.items()}
+        self.acked, self.away = [], set()
+
+    def open(self, name):
+        shards = self
+
+        class Shard:
+            def claim(self, limit, lease_s, until_ns=None):
+                if name in shards.away:
+                    raise JobError(f"{name} is away")
+                taken, shards.left[name] = shards.left[name][:limit], shards.left[name][limit:]
+                return {1: taken} if taken else {}
+
+            def ack(self, claims):
+                shards.acked.append((name, claims[1]))
+
+            def renew(self, claims, lease_s): ...
+            def close(self): ...
+            def now_ns(self):
+                return 7
+
+            def count_due(self):
+                return len(shards.left[name])
+
+            def where_ids(self, ids):
+                return "id IN", tuple(ids)
+
+        return Shard()
+
+
+@pytest.fixture
+def reader_of(monkeypatch):
+    from spark.endpoint import Endpoint
+    from spark.source.options import Options
+    from spark.source.queue import QueueReader
+
+    def reader_of(shards):
+        options = Options(Endpoint("h", 1, "u", "ks"), "t")
+        reader = QueueReader(options, tuple(shards.left), (), {"id": "int"})
+        monkeypatch.setattr(reader, "_open", shards.open)
+        return reader
+
+    return reader_of
+
+
+def limit(rows):
+    from pyspark.sql.streaming.datasource import ReadMaxRows
+
+    return ReadMaxRows(rows)
+
+
+def test_a_batch_is_acknowledged_when_the_next_is_asked_for_and_once(reader_of):
+    shards = Shards(a=3, b=1)
+    reader = reader_of(shards)
+    start = reader.initialOffset()
+    first = reader.latestOffset(start, limit(2))
+    assert first["claims"] == {"a": {"1": [0]}, "b": {"1": [0]}}
+    assert shards.acked == []
+    assert [part.values for part in reader.partitions(start, first)] == [(0,), (0,)]
+    second = reader.latestOffset(first, limit(9))
+    assert second["sequence"] == 2
+    assert shards.acked == [("a", [0]), ("b", [0])]
+    reader.commit(first)
+    assert len(shards.acked) == 2
+    assert reader.latestOffset(second, limit(9)) == second
+    assert shards.acked[2:] == [("a", [1, 2])]
+    reader.stop()
+
+
+def test_a_shard_that_is_away_leaves_the_others_working(reader_of):
+    shards = Shards(a=1, b=1)
+    shards.away.add("a")
+    reader = reader_of(shards)
+    offset = reader.latestOffset(reader.initialOffset(), limit(5))
+    assert list(offset["claims"]) == ["b"]
+    with pytest.raises(JobError, match="a is away"):
+        reader.latestOffset(offset, limit(5))
+    assert shards.acked == [("b", [0])]
+    reader.stop()
+
+
+def test_available_now_takes_what_was_due_when_it_began(reader_of):
+    shards = Shards(a=3)
+    reader = reader_of(shards)
+    reader.prepareForTriggerAvailableNow()
+    shards.left["a"] += [8, 9]
+    offset = reader.latestOffset(reader.initialOffset(), limit(2))
+    offset = reader.latestOffset(offset, limit(2))
+    assert reader.latestOffset(offset, limit(2)) == offset
+    assert shards.left["a"] == [8, 9]
+    reader.stop()

@@ -1,0 +1,114 @@
+"""The queue stream on real shards: nothing is lost, and a batch that failed holds the same messages again."""
+
+import pytest
+
+from tests.fixtures.fix_streams import (
+    eventually,
+    message_table,
+    rows as rows_of,
+    run as execute,
+)
+
+
+pytestmark = [pytest.mark.spark, pytest.mark.db, pytest.mark.slow]
+
+
+@pytest.fixture
+def queue(sharded_proxy, spark, tmp_path):
+    from spark.source import register
+
+    register(spark)
+    connection = sharded_proxy.connect(database="commerce", autocommit=True)
+    execute(connection, message_table(columns="word VARCHAR(20)"))
+    options = {
+        "proxy": f"mysql://root@127.0.0.1:{sharded_proxy.port}/commerce",
+        "table": "my_message",
+        "maxRowsPerBatch": "10",
+    }
+    return connection, options, str(tmp_path / "checkpoint")
+
+
+def feed(connection, first, last):
+    values = ", ".join(f"({n}, 'w{n}')" for n in range(first, last + 1))
+    execute(connection, f"INSERT INTO my_message (id, word) VALUES {values}")
+
+
+def started(spark, queue, each, *, now=True, **more):
+    _, options, checkpoint = queue
+    stream = spark.readStream.format("streamfrom").options(**(options | more)).load()
+    writing = stream.writeStream.foreachBatch(each).option("checkpointLocation", checkpoint)
+    return (writing.trigger(availableNow=True) if now else writing).start()
+
+
+def state(connection):
+    return rows_of(
+        connection,
+        "SELECT COUNT(*), COUNT(time_acked), MIN(epoch), MAX(epoch) FROM my_message",
+    )[0]
+
+
+def test_a_failed_batch_comes_again_the_same_and_all_are_acknowledged_once(queue, spark):
+    connection, *_ = queue
+    feed(connection, 1, 25)
+    seen: dict[int, list[list[int]]] = {}
+
+    def each(batch, number):
+        ids = sorted(row.id for row in batch.collect())
+        seen.setdefault(number, []).append(ids)
+        if number == 1 and len(seen[1]) == 1:
+            raise ValueError("the sink is full")
+
+    failing = started(spark, queue, each)
+    with pytest.raises(Exception, match="the sink is full"):
+        failing.awaitTermination(120)
+    # What was committed is acknowledged; what failed is held.
+    assert state(connection)[:2] == (25, len(seen[0][0]))
+    # New ones do not join what was already under way.
+    assert started(spark, queue, each).awaitTermination(120)
+    assert seen[1][0] == seen[1][1]
+    everything = [ident for batches in seen.values() for ident in batches[-1]]
+    assert sorted(everything) == list(range(1, 26))
+    assert state(connection) == (25, 25, 1, 1)
+
+    # A checkpoint of another query.
+    execute(connection, message_table("other_message", columns="word VARCHAR(20)"))
+    foreign = started(spark, queue, each, table="other_message")
+    with pytest.raises(
+        Exception,
+        match=r"belongs to a query of commerce.my_message.*reads commerce.other_message",
+    ):
+        foreign.awaitTermination(120)
+
+
+def test_a_batch_longer_than_its_lease_keeps_its_messages(queue, spark):
+    connection, *_ = queue
+    ours: list[int] = []
+    going: list[bool] = []
+    may_end: list[bool] = []
+    feed(connection, 1, 10)
+
+    def each(batch, _):
+        ours.extend(row.id for row in batch.collect())
+        going.append(True)
+        eventually(lambda: may_end, seconds=120)
+
+    query = started(spark, queue, each, now=False, leaseSeconds="3", maxRowsPerBatch="100")
+    try:
+        eventually(lambda: going, seconds=120)
+        lease = rows_of(connection, "SELECT MAX(time_next) FROM my_message")[0][0]
+        # Two leases later they still are ours.
+        eventually(
+            lambda: (
+                rows_of(
+                    connection, "SELECT MIN(time_next) FROM my_message WHERE time_acked IS NULL"
+                )[0][0]
+                > lease + 6 * 10**9
+            ),
+            seconds=120,
+        )
+        may_end.append(True)
+        eventually(lambda: state(connection) == (10, 10, 1, 1), seconds=120)
+    finally:
+        may_end.append(True)
+        query.stop()
+    assert sorted(ours) == list(range(1, 11))
