@@ -174,9 +174,12 @@ class Preparation:
                     raise
                 return Place(self.view, self.view.database, statement)
         first = next(iter(views.values()))
-        # An unqualified name means the session's own target, wherever the others lead.
-        is_mixed = self.view not in (None, first) and any(
-            table.schema is None for table in statement.shape.tables
+        # An unqualified name means the session's own target, wherever the others lead; in SHOW
+        # COLUMNS FROM t FROM database it means that database's.
+        is_mixed = (
+            self.view not in (None, first)
+            and statement.shape.kind is not Kind.SHOW
+            and any(table.schema is None for table in statement.shape.tables)
         )
         if is_mixed or any(view is not first for view in views.values()):
             raise Unsupported("tables of several keyspaces or targets in one statement")
