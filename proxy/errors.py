@@ -539,7 +539,7 @@ class MergeTooLarge(ProxyError):
     def __init__(self, bytes_max: int) -> None:
         super().__init__(
             f"Out of sort memory: the groups of all shards take more than {bytes_max} bytes in"
-            " this order; add a LIMIT, or ORDER BY what is grouped"
+            " this order; add a LIMIT, ORDER BY what is grouped, or raise merge_memory"
         )
         self.bytes_max = bytes_max
 

@@ -83,6 +83,7 @@ class Server:
     max_connections: clients beyond this are refused with error 1040.
     connect_timeout_s: time to finish the handshake.
     max_allowed_packet_bytes: the largest packet taken from a client.
+    merge_memory_bytes: what the groups of one merge may take that must be sorted at the end.
     failover_buffer_s: how long a statement waits for a backend that restarts.
     stream_grace_s: how long a stream survives without its backend.
     shutdown_grace_s: how long a shutdown waits for running statements.
@@ -102,6 +103,7 @@ class Server:
     connect_timeout_s: float
     max_allowed_packet_bytes: int
     tls: Tls | None
+    merge_memory_bytes: int
     failover_buffer_s: float
     stream_grace_s: float
     shutdown_grace_s: float
@@ -186,6 +188,7 @@ def _server(table: Table) -> Server:
             "max_allowed_packet", 64 << 20, least=1024, most=PACKET_BYTES_MAX
         ),
         tls=_tls(table.table("tls")) if "tls" in table else None,
+        merge_memory_bytes=table.integer("merge_memory", 64 << 20, least=1024),
         failover_buffer_s=table.seconds("failover_buffer", 10, zero=True),
         stream_grace_s=table.seconds("stream_grace", 30, zero=True),
         shutdown_grace_s=table.seconds("shutdown_grace", 5, zero=True),

@@ -1,6 +1,6 @@
 """The shards' parts of groups, put together group by group.
 
-Only an order that is not the groups' own needs all of them in memory; `GROUPS_BYTES_MAX` bounds
+Only an order that is not the groups' own needs all of them in memory; `merge_memory` bounds
 that, and with a LIMIT only the groups that it lets through are kept.
 """
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from proxy.merge.values import Component
 
 
-GROUPS_BYTES_MAX: Final = 64 << 20
 # What a kept group costs beside its row.
 _GROUP_BYTES: Final = 300
 # Groups beyond a LIMIT that gather before they are sorted and cut.
@@ -97,6 +96,7 @@ class GroupsMerge:
         group_width: int,
         width: int,
         tests: Sequence[Test],
+        memory_bytes: int,
     ) -> None:
         self._parts = parts
         self._window = window
@@ -107,6 +107,7 @@ class GroupsMerge:
         self._sorts: list[tuple[Callable[[SortKey, Row], Component], bool]] = []
         self._kept: list[_Kept] = []
         self._kept_bytes = 0
+        self._memory_bytes = memory_bytes
         self._key: SortKey | None = None
         self._ended = False
         self.waiting_bytes = parts.waiting_bytes
@@ -188,8 +189,8 @@ class GroupsMerge:
             self._sort()
             del self._kept[reach:]
             self._kept_bytes = sum(len(kept.row) + _GROUP_BYTES for kept in self._kept)
-        if self._kept_bytes > GROUPS_BYTES_MAX:
-            raise MergeTooLarge(GROUPS_BYTES_MAX)
+        if self._kept_bytes > self._memory_bytes:
+            raise MergeTooLarge(self._memory_bytes)
 
     def _sort(self) -> None:
         for component, (_, down) in enumerate(self._sorts):

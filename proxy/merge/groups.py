@@ -41,8 +41,9 @@ class GroupsQuery:
             a column where there is one of that name.
     """
 
-    def __init__(self, texts: Texts) -> None:
+    def __init__(self, texts: Texts, memory_bytes: int) -> None:
         self._texts = texts
+        self._memory_bytes = memory_bytes
         aliases = {item.alias for item in texts.select.items if item.alias is not None}
         self.asks_columns = bool(aliases) and bool(texts.select.group)
         self.expressions: list[tuple[bytes, bool]] = []
@@ -191,6 +192,7 @@ class GroupsQuery:
             group_width=len(grouping.groups),
             width=grouping.width,
             tests=tests,
+            memory_bytes=self._memory_bytes,
         )
         for place, down in reversed(grouping.final_order):
             found = grouping.outputs[place]

@@ -56,8 +56,12 @@ async def gather(
     statement: Statement,
     route: Merge,
     reply: Reply,
+    *,
+    memory_bytes: int,
 ) -> bool:
     """Answer *statement* from all *shards*, and return True.
+
+    memory_bytes: what groups may take that must be sorted once all of them are known.
 
     Raises:
         Unsupported, MergeTooLarge: it cannot be merged.
@@ -66,7 +70,9 @@ async def gather(
     loop = asyncio.get_running_loop()
     deadline = executor.deadline()
     while True:
-        attempt = _Gather(executor, link, database, shards, statement, route, reply)
+        attempt = _Gather(
+            executor, link, database, shards, statement, route, reply, memory_bytes
+        )
         may_wait = is_repeatable(statement.shape) and not executor.branches.in_transaction
         try:
             await attempt.run()
@@ -142,6 +148,7 @@ class _Gather:
         statement: Statement,
         route: Merge,
         reply: Reply,
+        memory_bytes: int,
     ) -> None:
         self._executor = executor
         self._link = link
@@ -155,7 +162,9 @@ class _Gather:
             else UnionTexts(statement, route.union)
         )
         self._query: RowsQuery | GroupsQuery = (
-            GroupsQuery(self._texts) if route.in_groups else RowsQuery(self._texts)
+            GroupsQuery(self._texts, memory_bytes)
+            if route.in_groups
+            else RowsQuery(self._texts)
         )
         self._definitions: list[bytes] = []
         self._parts: list[_Part] = []

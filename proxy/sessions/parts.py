@@ -83,7 +83,13 @@ def assemble(
     preparation = Preparation(
         state, guard, services.catalog, services.registry, services.cache, services.clock
     )
-    routed = Routed(link=link, state=state, executor=executor, preparation=preparation)
+    routed = Routed(
+        link=link,
+        state=state,
+        executor=executor,
+        preparation=preparation,
+        merge_memory_bytes=services.config.merge_memory_bytes,
+    )
     streams = Streams(
         link=link, executor=executor, preparation=preparation, registry=services.registry
     )

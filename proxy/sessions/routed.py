@@ -38,13 +38,20 @@ class Routed:
     """The statements of one session that its shards answer."""
 
     def __init__(
-        self, *, link: Link, state: SessionState, executor: Executor, preparation: Preparation
+        self,
+        *,
+        link: Link,
+        state: SessionState,
+        executor: Executor,
+        preparation: Preparation,
+        merge_memory_bytes: int,
     ) -> None:
         self._link = link
         self._state = state
         self._executor = executor
         self._branches = executor.branches
         self._preparation = preparation
+        self._merge_memory_bytes = merge_memory_bytes
 
     async def run(
         self,
@@ -77,6 +84,7 @@ class Routed:
                     step.statement,
                     route,
                     reply,
+                    memory_bytes=self._merge_memory_bytes,
                 )
             case WriteParts(parts):
                 own = step.statement.sql

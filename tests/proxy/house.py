@@ -142,6 +142,7 @@ SERVER = Server(
     connect_timeout_s=5.0,
     max_allowed_packet_bytes=64 << 20,
     tls=None,
+    merge_memory_bytes=64 << 20,
     failover_buffer_s=2.0,
     stream_grace_s=5.0,
     shutdown_grace_s=1.0,

@@ -65,6 +65,7 @@ def test_the_shortest_file_gets_the_documented_defaults(read):
         connect_timeout_s=10,
         max_allowed_packet_bytes=67_108_864,
         tls=None,
+        merge_memory_bytes=67_108_864,
         failover_buffer_s=10,
         stream_grace_s=30,
         shutdown_grace_s=5,
@@ -87,6 +88,7 @@ def test_every_server_key_is_taken(read, folder):
         max_connections = 5
         connect_timeout = 1.5
         max_allowed_packet = 1048576
+        merge_memory = 2048
         failover_buffer = 0
         stream_grace = 1
         shutdown_grace = 2
@@ -107,6 +109,7 @@ def test_every_server_key_is_taken(read, folder):
     assert (server.host, server.port) == ("::1", 3306)
     assert server.unix_socket == str(folder / "proxy.sock")
     assert (server.max_connections, server.max_allowed_packet_bytes) == (5, 1 << 20)
+    assert server.merge_memory_bytes == 2048
     assert (server.connect_timeout_s, server.failover_buffer_s) == (1.5, 0)
     assert (server.stream_grace_s, server.shutdown_grace_s) == (1, 2)
     assert (server.schema_reload_s, server.pool_timeout_s) == (3, 4)
@@ -252,6 +255,10 @@ FAULTS = [
     (
         server("max_allowed_packet = 1023"),
         "expected an integer from 1024 to 1073741824, got 1023",
+    ),
+    (
+        server("merge_memory = 1000"),
+        "server.merge_memory: expected an integer ≥ 1024, got 1000",
     ),
     (
         server("max_allowed_packet = 1073741825"),

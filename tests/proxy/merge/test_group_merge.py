@@ -12,7 +12,7 @@ from tests.proxy.merge.answers import answer
 NUMBER = Key(Comparison.NUMBER)
 
 
-def merge(count, window=None, tests=()):
+def merge(count, window=None, tests=(), memory_bytes=1 << 20):
     return GroupsMerge(
         OrderedMerge(count, [NUMBER.decoder()]),
         window or Window(),
@@ -20,6 +20,7 @@ def merge(count, window=None, tests=()):
         group_width=1,
         width=2,
         tests=tests,
+        memory_bytes=memory_bytes,
     )
 
 
@@ -57,9 +58,8 @@ def test_with_a_limit_only_the_first_groups_of_an_order_are_kept(monkeypatch):
     assert len(found._kept) <= 5
 
 
-def test_more_groups_than_may_be_sorted_are_an_error(monkeypatch):
-    monkeypatch.setattr(group_merge, "GROUPS_BYTES_MAX", 1000)
-    found = merge(1)
+def test_more_groups_than_may_be_sorted_are_an_error():
+    found = merge(1, memory_bytes=1000)
     found.sort_by_group(0, descending=True)
     with pytest.raises(MergeTooLarge) as refused:
         answer(found, [(n, n, 1) for n in range(100)])

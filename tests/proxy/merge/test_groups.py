@@ -11,7 +11,7 @@ INT = FieldType.LONGLONG
 
 
 def plan(sql, columns=(), strings=(), table=("a", "b")):
-    return planned(GroupsQuery(texts(sql)), columns, table, strings)
+    return planned(GroupsQuery(texts(sql), 1 << 20), columns, table, strings)
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_names_come_from_the_statement_and_types_from_what_ran():
 
 
 def test_an_order_by_the_extreme_of_an_enum_is_refused():
-    found = GroupsQuery(texts("SELECT a, MAX(e) m FROM t GROUP BY a ORDER BY m"))
+    found = GroupsQuery(texts("SELECT a, MAX(e) m FROM t GROUP BY a ORDER BY m"), 1 << 20)
     found.describe([number("a"), number("m")], frozenset())
     from proxy.merge.values import Comparison, Key
 

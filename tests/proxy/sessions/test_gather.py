@@ -147,6 +147,7 @@ class Stage:
                 found,
                 Merge((), select, in_groups),
                 self.reply,
+                memory_bytes=1 << 20,
             )
         )
 
