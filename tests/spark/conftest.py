@@ -17,6 +17,16 @@ def connector_j() -> Path | None:
     return max(repository.glob("*/mysql-connector-j-*.jar"), default=None)
 
 
+def pytest_collection_modifyitems(config, items):
+    """Leave out what starts a cluster, unless it is asked for: minutes, and four more JVMs."""
+    if "cluster" in (config.getoption("markexpr") or ""):
+        return
+    skip = pytest.mark.skip(reason="a Spark cluster of its own: pytest -m cluster")
+    for item in items:
+        if item.get_closest_marker("cluster"):
+            item.add_marker(skip)
+
+
 @pytest.fixture(scope="session")
 def spark():
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
