@@ -442,7 +442,7 @@ class Executor:
         if trackers:
             backend.note(trackers)
             self._state.note(trackers)
-        if ok.last_insert_id:
+        if ok.last_insert_id or traits(shape).sets_insert_id:
             self._state.insert_id_at = backend
             backend.has_insert_id = True
         backend.has_residue = backend.has_residue or leaves_residue(shape, ok)

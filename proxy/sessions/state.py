@@ -80,6 +80,7 @@ class Traits:
         finds_its_rows: FOUND_ROWS() says afterwards how many rows it answered.
         keeps_found_rows: FOUND_ROWS() says afterwards what it said before.
         counts_rows: ROW_COUNT() says afterwards what its OK says.
+        sets_insert_id: it says itself what LAST_INSERT_ID() is from now on.
     """
 
     __slots__ = (
@@ -88,6 +89,7 @@ class Traits:
         "is_sticky",
         "is_traceless",
         "keeps_found_rows",
+        "sets_insert_id",
     )
 
     def __init__(self, shape: Shape) -> None:
@@ -100,6 +102,9 @@ class Traits:
         is_select = shape.insert is not None and shape.insert.source is InsertSource.SELECT
         self.keeps_found_rows = shape.kind in _CONTROL_KINDS or (is_write and not is_select)
         self.counts_rows = is_write or shape.kind in {Kind.DDL, Kind.LOAD}
+        self.sets_insert_id = bool(shape.uses & Uses.SETS_LAST_INSERT_ID) or any(
+            item.name in {"last_insert_id", "identity"} for item in shape.set
+        )
 
 
 # Flags of an enumeration cost 1 µs to test; a shape's are tested once.

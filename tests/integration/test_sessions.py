@@ -341,6 +341,19 @@ class TestHeldState:
             assert found == ((number,),)
             run(clients[number], "INSERT INTO numbered (who) SELECT LAST_INSERT_ID()")
 
+    @pytest.mark.parametrize(
+        "sql", ["SET last_insert_id = 5", "SET @@identity = 5", "SELECT LAST_INSERT_ID(5)"]
+    )
+    def test_an_insert_id_that_the_client_sets_itself_stays(
+        self, tight: RunningProxy, sql: str
+    ) -> None:
+        clients = crowd(tight, 3)
+        run(clients[0], sql)
+        for client in clients[1:]:
+            run(client, "SELECT 1")
+            assert value(client, "SELECT LAST_INSERT_ID()") == 0
+        assert value(clients[0], "SELECT LAST_INSERT_ID()") == 5
+
     def test_warnings_are_those_of_the_clients_last_statement(
         self, tight: RunningProxy
     ) -> None:
