@@ -323,7 +323,8 @@ class Statements:
     async def _savepoint(self, statement: Statement, reply: Reply) -> bool:
         if statement.shape.verb == "ROLLBACK":
             self._branches.partly_rolled_back()
-        if self._state.transaction is None and not self._preparation.here().is_sharded:
+        is_alone = self._state.transaction is None and not self._preparation.here().is_sharded
+        if is_alone and self._state.settings.autocommit:
             return await self._on_rows(statement, reply)
         await self._branches.savepoint(statement.sql)
         reply.ok()

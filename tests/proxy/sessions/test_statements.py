@@ -168,6 +168,24 @@ async def test_a_savepoint_in_one_keyspace_is_repeated_in_another(server, other_
     ]
 
 
+async def test_a_savepoint_that_opens_the_transaction_without_autocommit_is_repeated_too(
+    server, other_server, client
+):
+    await client.query("USE plain")
+    await client.query("SET autocommit = 0")
+    await client.query("SAVEPOINT a")
+    await client.query("INSERT INTO u VALUES (1)")
+    await client.query("USE `commerce:80-`")
+    await client.query("DELETE FROM t")
+    assert (await client.query("RELEASE SAVEPOINT a")).error is None
+    assert said(server)[-3:] == [
+        "SAVEPOINT a",
+        "INSERT INTO u VALUES (1)",
+        "RELEASE SAVEPOINT a",
+    ]
+    assert said(other_server)[-3:] == ["SAVEPOINT a", "DELETE FROM t", "RELEASE SAVEPOINT a"]
+
+
 async def test_a_broken_transaction_refuses_everything_until_rollback(
     server, other_server, client
 ):
