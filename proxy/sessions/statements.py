@@ -6,6 +6,7 @@ instead. `_HANDLERS` is the table of who does what.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -59,6 +60,9 @@ if TYPE_CHECKING:
 
 # Vitess's session variables: its users set them before a STREAM, and they mean nothing here.
 _VITESS_VARIABLES: Final = frozenset({"workload", "transaction_mode", "query_timeout"})
+
+# Nothing but comments that have an end.
+_COMMENTS: Final = re.compile(rb"(?:[\s;]|/\*.*?\*/|(?:#|--(?=\s|\Z))[^\n]*)*", re.DOTALL)
 
 # Changes nothing, and so has the tracker say what there is.
 _REPORT_COLLATION: Final = query(
@@ -200,6 +204,10 @@ class Statements:
     async def _empty(self, statement: Statement, reply: Reply) -> bool:
         if not statement.sql.strip(b"; \t\n\r\f\v"):
             raise EmptyQuery
+        if not _COMMENTS.fullmatch(statement.sql):
+            raise SqlError(
+                "You have an error in your SQL syntax; a comment has no end, near '/*'"
+            )
         # A comment alone is answered OK by every server; drivers ping so.
         reply.ok()
         return True

@@ -370,8 +370,6 @@ class TestPackets:
             "",
             "  ",
             ";",
-            "/* nothing */",
-            "-- nothing",
             "'",
             "`",
             '"',
@@ -386,6 +384,11 @@ class TestPackets:
         code, _ = refused(connection, sql)
         assert code in (1064, 1065), code
         assert value(connection, "SELECT 1") == 1
+
+    @pytest.mark.parametrize("sql", ["/* nothing */", "-- nothing", "# nothing", "/**/ ;"])
+    def test_a_comment_alone_is_answered_as_by_a_server(self, house: House, sql: str) -> None:
+        connection = house.proxy.connect(database="plain", autocommit=True)
+        assert run(connection, sql) == 0
 
     def test_deep_nesting_harms_nobody(self, house: House) -> None:
         connection = house.proxy.connect(database="plain", autocommit=True)
