@@ -1,0 +1,182 @@
+"""Everything the proxy itself can refuse, as one tree; code and SQLSTATE stand with each class.
+
+A module of this room holds the errors of one kind; all are imported from here.
+
+    StreamfromError
+    └── ProxyError
+        │ wire
+        ├── WireError              1835/HY000  bad bytes: closes this connection, no other
+        │   ├── OutOfOrder         1156/08S01
+        │   ├── PacketTooLarge     1153/08S01
+        │   └── CannotUnpack       1157/08S01
+        ├── LocalDataDisabled      3948/HY000
+        │ access
+        ├── TooManyConnections     1040/08004
+        ├── UserLimitReached       1226/42000  closes
+        ├── IdleTooLong            4031/HY000  closes
+        ├── HostNotAllowed         1130/HY000  closes
+        ├── AccessDenied           1045/28000  closes
+        ├── InsecureTransport      3159/HY000  closes
+        ├── ServerShutdown         1053/08S01  closes
+        ├── DatabaseAccessDenied   1044/42000
+        ├── CommandDenied          1142/42000
+        ├── NoSuchThread           1094/HY000
+        ├── NotOwner               1095/HY000  KILL of another user's connection
+        │ targets
+        ├── UnknownDatabase        1049/42000
+        ├── NoDatabaseSelected     1046/3D000
+        ├── NoSuchVschemaTable     1146/42S02
+        ├── NoHealthyReplica       1105/HY000
+        ├── ReplicaTarget          1874/HY000  a write, where `@replica` is the target
+        ├── StreamOfReplica        1105/HY000
+        ├── MissingVindexColumn    1364/HY000  an INSERT that nobody could route
+        ├── BadVindexValue         1048/23000 (NULL) or 1366/HY000
+        │ shards
+        ├── BackendError           a backend's own code, state and words
+        │   └── CommitRefused      the same, of one shard for all of them
+        ├── BackendUnavailable     1105/HY000  no connection to a shard
+        ├── BackendLost            1105/HY000  the connection broke while a statement ran
+        ├── PoolTimeout            1105/HY000  all connections of a shard are taken
+        ├── SessionLost            2013/HY000  session state died with its server: closes
+        │ transactions
+        ├── TransactionSpansShards 1105/HY000  transaction_mode = "single" refuses it
+        ├── TransactionBroken      1105/HY000  a shard of the transaction was lost
+        ├── PartialCommit          1105/HY000  some shards committed, some did not
+        ├── NoDecisionTable        1105/HY000  a shard cannot take part in two phases
+        ├── CommitUnknown          1105/HY000  prepared; the shard that decides is away
+        ├── CommitPending          1105/HY000  committed; a shard still has to follow
+        │ statements
+        ├── UnknownCommand         1047/08S01
+        ├── EmptyQuery             1065/42000
+        ├── QueryInterrupted       1317/70100
+        ├── StatementTimedOut      3024/HY000
+        ├── MergeTooLarge          1038/HY001  more groups to sort than there may be
+        ├── NotPreparable          1295/HY000
+        ├── UnknownStatement       1243/HY000
+        ├── NoOpenCursor           1421/HY000
+        ├── BadArguments           1210/HY000
+        ├── LongDataTooLarge       1105/HY000  as MySQL, at the execution
+        ├── TooManyStatements      1461/42000
+        │ base
+        └── InternalError          1105/HY000  a fault of the proxy; the log has the trace
+
+Codes are MySQL's own, with its own words where it has words for the case, so that drivers
+react as they do to a server.
+https://dev.mysql.com/doc/mysql-errors/8.4/en/server-error-reference.html
+"""
+
+from __future__ import annotations
+
+from proxy.errors.access import (
+    AccessDenied,
+    CommandDenied,
+    DatabaseAccessDenied,
+    HostNotAllowed,
+    IdleTooLong,
+    InsecureTransport,
+    NoSuchThread,
+    NotOwner,
+    ServerShutdown,
+    TooManyConnections,
+    UserLimitReached,
+)
+from proxy.errors.base import InternalError, ProxyError
+from proxy.errors.shards import (
+    BackendError,
+    BackendLost,
+    BackendUnavailable,
+    PoolTimeout,
+    SessionLost,
+)
+from proxy.errors.statements import (
+    BadArguments,
+    EmptyQuery,
+    LongDataTooLarge,
+    MergeTooLarge,
+    NoOpenCursor,
+    NotPreparable,
+    QueryInterrupted,
+    StatementTimedOut,
+    TooManyStatements,
+    UnknownCommand,
+    UnknownStatement,
+)
+from proxy.errors.targets import (
+    BadVindexValue,
+    MissingVindexColumn,
+    NoDatabaseSelected,
+    NoHealthyReplica,
+    NoSuchVschemaTable,
+    ReplicaTarget,
+    StreamOfReplica,
+    UnknownDatabase,
+)
+from proxy.errors.transactions import (
+    CommitPending,
+    CommitRefused,
+    CommitUnknown,
+    NoDecisionTable,
+    PartialCommit,
+    TransactionBroken,
+    TransactionSpansShards,
+)
+from proxy.errors.wire import (
+    CannotUnpack,
+    LocalDataDisabled,
+    OutOfOrder,
+    PacketTooLarge,
+    WireError,
+)
+
+
+__all__ = [
+    "AccessDenied",
+    "BackendError",
+    "BackendLost",
+    "BackendUnavailable",
+    "BadArguments",
+    "BadVindexValue",
+    "CannotUnpack",
+    "CommandDenied",
+    "CommitPending",
+    "CommitRefused",
+    "CommitUnknown",
+    "DatabaseAccessDenied",
+    "EmptyQuery",
+    "HostNotAllowed",
+    "IdleTooLong",
+    "InsecureTransport",
+    "InternalError",
+    "LocalDataDisabled",
+    "LongDataTooLarge",
+    "MergeTooLarge",
+    "MissingVindexColumn",
+    "NoDatabaseSelected",
+    "NoDecisionTable",
+    "NoHealthyReplica",
+    "NoOpenCursor",
+    "NoSuchThread",
+    "NoSuchVschemaTable",
+    "NotOwner",
+    "NotPreparable",
+    "OutOfOrder",
+    "PacketTooLarge",
+    "PartialCommit",
+    "PoolTimeout",
+    "ProxyError",
+    "QueryInterrupted",
+    "ReplicaTarget",
+    "ServerShutdown",
+    "SessionLost",
+    "StatementTimedOut",
+    "StreamOfReplica",
+    "TooManyConnections",
+    "TooManyStatements",
+    "TransactionBroken",
+    "TransactionSpansShards",
+    "UnknownCommand",
+    "UnknownDatabase",
+    "UnknownStatement",
+    "UserLimitReached",
+    "WireError",
+]

@@ -1,0 +1,136 @@
+"""Who may not come in, must leave, or may not do what is asked."""
+
+from __future__ import annotations
+
+from proxy.errors.base import ProxyError
+
+
+class TooManyConnections(ProxyError):
+    """The connection limit is reached; told instead of a greeting."""
+
+    mysql_code = 1040  # ER_CON_COUNT_ERROR
+    sqlstate = "08004"
+
+    def __init__(self) -> None:
+        super().__init__("Too many connections")
+
+
+class UserLimitReached(ProxyError):
+    """A login of a user who has as many connections as the configuration allows."""
+
+    mysql_code = 1226  # ER_USER_LIMIT_REACHED
+    sqlstate = "42000"
+
+    def __init__(self, user: str, limit: int) -> None:
+        super().__init__(
+            f"User '{user}' has exceeded the 'max_connections' resource (current value: {limit})"
+        )
+        self.user = user
+        self.limit = limit
+
+
+class IdleTooLong(ProxyError):
+    """The client has said nothing for `idle_timeout`; told unasked, as MySQL does."""
+
+    mysql_code = 4031  # ER_CLIENT_INTERACTION_TIMEOUT
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The client was disconnected by the server because of inactivity. See idle_timeout"
+            " for configuring this behavior."
+        )
+
+
+class HostNotAllowed(ProxyError):
+    """A client from another machine, where the configuration names no users."""
+
+    mysql_code = 1130  # ER_HOST_NOT_PRIVILEGED
+
+    def __init__(self, host: str) -> None:
+        super().__init__(
+            f"Host '{host}' is not allowed to connect to this server: without [[users]] in its"
+            " configuration it serves its own machine only"
+        )
+        self.host = host
+
+
+class AccessDenied(ProxyError):
+    """The login is refused. Unknown user and wrong password read alike."""
+
+    mysql_code = 1045  # ER_ACCESS_DENIED_ERROR
+    sqlstate = "28000"
+
+    def __init__(self, user: str, host: str, *, has_password: bool) -> None:
+        using = "YES" if has_password else "NO"
+        super().__init__(f"Access denied for user '{user}'@'{host}' (using password: {using})")
+        self.user = user
+        self.host = host
+
+
+class InsecureTransport(ProxyError):
+    """A login without TLS where TLS is required."""
+
+    mysql_code = 3159  # ER_SECURE_TRANSPORT_REQUIRED
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Connections using insecure transport are prohibited "
+            "while --require_secure_transport=ON."
+        )
+
+
+class ServerShutdown(ProxyError):
+    """The proxy is closing down."""
+
+    mysql_code = 1053  # ER_SERVER_SHUTDOWN
+    sqlstate = "08S01"
+
+    def __init__(self) -> None:
+        super().__init__("Server shutdown in progress")
+
+
+class DatabaseAccessDenied(ProxyError):
+    """The keyspace exists, but not for this user."""
+
+    mysql_code = 1044  # ER_DBACCESS_DENIED_ERROR
+    sqlstate = "42000"
+
+    def __init__(self, user: str, host: str, database: str) -> None:
+        super().__init__(f"Access denied for user '{user}'@'{host}' to database '{database}'")
+        self.user = user
+        self.database = database
+
+
+class CommandDenied(ProxyError):
+    """The user's role does not allow this statement."""
+
+    mysql_code = 1142  # ER_TABLEACCESS_DENIED_ERROR
+    sqlstate = "42000"
+
+    def __init__(self, command: str, user: str, host: str, table: str) -> None:
+        super().__init__(
+            f"{command} command denied to user '{user}'@'{host}' for table '{table}'"
+        )
+        self.command = command
+        self.user = user
+        self.table = table
+
+
+class NoSuchThread(ProxyError):
+    """KILL names a connection that does not exist."""
+
+    mysql_code = 1094  # ER_NO_SUCH_THREAD
+
+    def __init__(self, connection_id: int) -> None:
+        super().__init__(f"Unknown thread id: {connection_id}")
+        self.connection_id = connection_id
+
+
+class NotOwner(ProxyError):
+    """KILL names a connection of another user."""
+
+    mysql_code = 1095  # ER_KILL_DENIED_ERROR
+
+    def __init__(self, connection_id: int) -> None:
+        super().__init__(f"You are not owner of thread {connection_id}")
+        self.connection_id = connection_id

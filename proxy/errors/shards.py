@@ -1,0 +1,68 @@
+"""What a shard answered, or that it did not answer."""
+
+from __future__ import annotations
+
+from proxy.errors.base import ProxyError
+
+
+class BackendError(ProxyError):
+    """A backend's own refusal, passed on with its own code and words."""
+
+    def __init__(self, code: int, state: str, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+        self.state = state
+
+    def wire_code(self) -> tuple[int, str]:
+        """Return the backend's code and SQLSTATE."""
+        return self.code, self.state
+
+
+class BackendUnavailable(ProxyError):
+    """No connection to a shard can be had. Nothing was sent: the statement may be repeated."""
+
+    def __init__(self, keyspace: str, shard: str, reason: str) -> None:
+        super().__init__(
+            f"shard {shard!r} of keyspace {keyspace!r} is not available ({reason}); "
+            "nothing was executed there: try again once the shard is back"
+        )
+        self.keyspace = keyspace
+        self.shard = shard
+        self.reason = reason
+
+
+class BackendLost(ProxyError):
+    """The connection to a shard broke after a statement had been sent."""
+
+    def __init__(self, keyspace: str, shard: str) -> None:
+        super().__init__(
+            f"lost the connection to shard {shard!r} of keyspace {keyspace!r} during the "
+            "statement; whether it took effect is unknown: check before you repeat it"
+        )
+        self.keyspace = keyspace
+        self.shard = shard
+
+
+class PoolTimeout(ProxyError):
+    """Every connection to a shard stayed taken for the whole wait."""
+
+    def __init__(self, keyspace: str, shard: str, waited_s: float) -> None:
+        super().__init__(
+            f"no free connection to shard {shard!r} of keyspace {keyspace!r} within "
+            f"{waited_s:g} s; nothing was executed there: try again, or raise pool_size"
+        )
+        self.keyspace = keyspace
+        self.shard = shard
+        self.waited_s = waited_s
+
+
+class SessionLost(ProxyError):
+    """The backend connection with a session's own state (temporary tables, locks) is gone."""
+
+    mysql_code = 2013
+
+    def __init__(self, keyspace: str, shard: str) -> None:
+        super().__init__(
+            f"lost the connection to shard {shard!r} of keyspace {keyspace!r}, which held state"
+            " of this session (variables, temporary tables or locks): connect again"
+        )

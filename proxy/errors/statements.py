@@ -1,0 +1,124 @@
+"""Commands and prepared statements that cannot be carried out, or were stopped."""
+
+from __future__ import annotations
+
+from proxy.errors.base import ProxyError
+
+
+class UnknownCommand(ProxyError):
+    """A command byte that the proxy does not serve."""
+
+    mysql_code = 1047  # ER_UNKNOWN_COM_ERROR
+    sqlstate = "08S01"
+
+    def __init__(self) -> None:
+        super().__init__("Unknown command")
+
+
+class EmptyQuery(ProxyError):
+    """A statement holds nothing but blanks and comments."""
+
+    mysql_code = 1065  # ER_EMPTY_QUERY
+    sqlstate = "42000"
+
+    def __init__(self) -> None:
+        super().__init__("Query was empty")
+
+
+class QueryInterrupted(ProxyError):
+    """KILL QUERY ended the statement."""
+
+    mysql_code = 1317  # ER_QUERY_INTERRUPTED
+    sqlstate = "70100"
+
+    def __init__(self) -> None:
+        super().__init__("Query execution was interrupted")
+
+
+class StatementTimedOut(ProxyError):
+    """A statement took longer than `statement_timeout`, and was stopped on its server."""
+
+    mysql_code = 3024  # ER_QUERY_TIMEOUT
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Query execution was interrupted, maximum statement execution time exceeded"
+        )
+
+
+class MergeTooLarge(ProxyError):
+    """Groups of several shards, in an order of their own, are more than may be kept to sort."""
+
+    mysql_code = 1038  # ER_OUT_OF_SORTMEMORY
+    sqlstate = "HY001"
+
+    def __init__(self, bytes_max: int) -> None:
+        super().__init__(
+            f"Out of sort memory: the groups of all shards take more than {bytes_max} bytes in"
+            " this order; add a LIMIT, ORDER BY what is grouped, or raise merge_memory"
+        )
+        self.bytes_max = bytes_max
+
+
+class NotPreparable(ProxyError):
+    """A statement was to be prepared that can only be sent as text."""
+
+    mysql_code = 1295  # ER_UNSUPPORTED_PS
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"This command is not supported in the prepared statement protocol yet: {what};"
+            " send it as text"
+        )
+
+
+class UnknownStatement(ProxyError):
+    """No prepared statement of this session has this id."""
+
+    mysql_code = 1243  # ER_UNKNOWN_STMT_HANDLER
+
+    def __init__(self, statement_id: int, command: str) -> None:
+        super().__init__(
+            f"Unknown prepared statement handler ({statement_id}) given to {command}"
+        )
+
+
+class NoOpenCursor(ProxyError):
+    """Rows are asked of a statement that has no cursor, or whose server is gone."""
+
+    mysql_code = 1421  # ER_STMT_HAS_NO_OPEN_CURSOR
+
+    def __init__(self, statement_id: int) -> None:
+        super().__init__(f"The statement ({statement_id}) has no open cursor.")
+
+
+class BadArguments(ProxyError):
+    """The parameters of an execution do not fit the statement."""
+
+    mysql_code = 1210  # ER_WRONG_ARGUMENTS
+
+    def __init__(self, command: str) -> None:
+        super().__init__(f"Incorrect arguments to {command}")
+
+
+class LongDataTooLarge(ProxyError):
+    """More long data than a packet may have; told when the statement is executed."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Parameter of prepared statement which is set through mysql_send_long_data() is"
+            " longer than 'max_allowed_packet' bytes"
+        )
+
+
+class TooManyStatements(ProxyError):
+    """A session holds as many prepared statements as it may."""
+
+    mysql_code = 1461  # ER_MAX_PREPARED_STMT_COUNT_REACHED
+    sqlstate = "42000"
+
+    def __init__(self, statements_max: int) -> None:
+        super().__init__(
+            "Can't create more than max_prepared_stmt_count statements"
+            f" (current value: {statements_max}); close some first"
+        )

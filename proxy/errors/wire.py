@@ -1,0 +1,63 @@
+"""Bytes that break the protocol, and files that a client does not give."""
+
+from __future__ import annotations
+
+from proxy.errors.base import ProxyError
+
+
+class WireError(ProxyError):
+    """The peer broke the protocol; nothing after these bytes can be trusted."""
+
+    mysql_code = 1835  # ER_MALFORMED_PACKET
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(f"Malformed communication packet: {detail}")
+        self.detail = detail
+
+
+class OutOfOrder(WireError):
+    """A packet carries another sequence number than its turn."""
+
+    mysql_code = 1156  # ER_NET_PACKETS_OUT_OF_ORDER
+    sqlstate = "08S01"
+
+    def __init__(self, got: int, expected: int) -> None:
+        super().__init__(f"sequence {got} where {expected} was due")
+        self.args = ("Got packets out of order",)
+        self.got = got
+        self.expected = expected
+
+
+class PacketTooLarge(WireError):
+    """A packet is announced that is larger than this proxy accepts."""
+
+    mysql_code = 1153  # ER_NET_PACKET_TOO_LARGE
+    sqlstate = "08S01"
+
+    def __init__(self, bytes_max: int) -> None:
+        super().__init__(f"more than {bytes_max} bytes")
+        self.args = ("Got a packet bigger than 'max_allowed_packet' bytes",)
+        self.bytes_max = bytes_max
+
+
+class CannotUnpack(WireError):
+    """A compressed piece is not what its header says."""
+
+    mysql_code = 1157  # ER_NET_UNCOMPRESS_ERROR
+    sqlstate = "08S01"
+
+    def __init__(self) -> None:
+        super().__init__("compressed data that cannot be unpacked")
+        self.args = ("Couldn't uncompress communication packet",)
+
+
+class LocalDataDisabled(ProxyError):
+    """LOAD DATA LOCAL by a client that said at login that it gives no files."""
+
+    mysql_code = 3948  # ER_CLIENT_LOCAL_FILES_DISABLED
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Loading local data is disabled; this must be enabled on both the client and"
+            " server sides"
+        )
