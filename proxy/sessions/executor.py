@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Final, Protocol
 from proxy.backends.statement_ids import StatementKey
 from proxy.errors import BackendError, BackendLost, BackendUnavailable
 from proxy.sessions.execution import STALE
+from proxy.sessions.following import bring_insert_id, follow, follow_error
 from proxy.sessions.relay import Relay
 from proxy.sessions.retries import is_repeatable, was_refused_undone
-from proxy.sessions.state import leaves_residue, must_stay, traits
-from proxy.sessions.transaction import ROLLS_BACK
+from proxy.sessions.state import traits
 from proxy.wire.constants import Status
 from proxy.wire.response import Answer
 from proxy.wire.resultset import with_insert_id
@@ -251,7 +251,7 @@ class Executor:
         try:
             (answer,) = await self.run(shard, backend, [data])
         except BackendError as error:
-            self._settle_error(shard, backend, error.code)
+            follow_error(self._state, self.branches, shard, backend, error.code)
             raise
         except BackendLost:
             self._lost(shard, backend)
@@ -354,7 +354,7 @@ class Executor:
         try:
             await self.branches.join(shard, backend, shape)
             if shape.uses & Uses.LAST_INSERT_ID:
-                await self._bring_insert_id(backend)
+                await bring_insert_id(self._state, backend)
         except BaseException:
             if shard not in self.branches.held:
                 shard.pool.give(backend)
@@ -378,18 +378,6 @@ class Executor:
             await backend.adopt(self._state, self._state.settings, database)
         return backend
 
-    async def _bring_insert_id(self, backend: Backend) -> None:
-        """Have LAST_INSERT_ID() on *backend* be that of the session's last INSERT."""
-        state = self._state
-        source = state.insert_id_at
-        if source is backend:
-            return
-        if source is not None and not source.is_closed:
-            state.last_insert_id = await source.last_insert_id()
-        await backend.run(b"SET last_insert_id = %d" % state.last_insert_id)
-        state.insert_id_at = backend
-        backend.has_insert_id = True
-
     def settle(self, shard: ShardRuntime, shape: Shape, relay: Ended) -> None:
         """Follow what an answer means, and keep its connection or give it back."""
         backend = relay.backend
@@ -398,11 +386,9 @@ class Executor:
         self._active.pop(backend, None)
         if relay.failure is not None:
             self._lost(shard, backend)
-            return
-        if scanner.error is not None:
-            self._settle_error(shard, backend, scanner.error.code)
-            return
-        if (
+        elif scanner.error is not None:
+            follow_error(self._state, self.branches, shard, backend, scanner.error.code)
+        elif (
             scanner.is_plain
             and not scanner.status & _STAYS
             and shard not in self.branches.held
@@ -415,10 +401,9 @@ class Executor:
             backend.row_count = -1
             backend.has_warnings = False
             shard.pool.give(backend)
-            return
-        ok = scanner.ok
-        assert ok is not None
-        self.follow(shard, backend, shape, ok, scanner.trackers)
+        else:
+            assert scanner.ok is not None
+            self.follow(shard, backend, shape, scanner.ok, scanner.trackers)
 
     def follow(
         self,
@@ -428,55 +413,8 @@ class Executor:
         ok: Ok,
         trackers: Sequence[Tracker],
     ) -> None:
-        """Follow a successful answer: its flags, its trackers, what must stay together now."""
-        self._state.answered_at = backend
-        if not traits(shape).keeps_found_rows:
-            backend.found_rows = None
-        backend.row_count = ok.affected_rows if traits(shape).counts_rows else None
-        backend.has_warnings = ok.warnings > 0
-        was_in_transaction = backend.in_transaction
-        # Without autocommit a savepoint begins a transaction that no flag shows yet.
-        backend.in_transaction = bool(ok.status & _IN_TRANS) or (
-            shape.kind is Kind.SAVEPOINT and not self._state.settings.autocommit
-        )
-        if trackers:
-            backend.note(trackers)
-            self._state.note(trackers)
-        if ok.last_insert_id or traits(shape).sets_insert_id:
-            self._state.insert_id_at = backend
-            backend.has_insert_id = True
-        backend.has_residue = backend.has_residue or leaves_residue(shape, ok)
-        if must_stay(shape, trackers):
-            self.branches.stick(shard, backend)
-        elif backend.in_transaction:
-            self.branches.held[shard] = backend
-            self.branches.entered()
-            if ok.status & _CURSOR_EXISTS:
-                self.branches.opened_cursor(shard, backend)
-        elif ok.status & _CURSOR_EXISTS:
-            self.branches.opened_cursor(shard, backend)
-        elif not self.branches.is_sticky(shard):
-            self.branches.held.pop(shard, None)
-            shard.pool.give(backend)
-        if was_in_transaction and not backend.in_transaction:
-            self.branches.left(shard, rolled_back=shape.kind is Kind.ROLLBACK)
-
-    def _settle_error(self, shard: ShardRuntime, backend: Backend, code: int) -> None:
-        # An error packet says nothing of the transaction. Without autocommit a statement that
-        # failed may still have opened one.
-        backend.has_residue = True
-        self._state.answered_at = backend
-        backend.found_rows = None
-        backend.row_count = -1
-        backend.has_warnings = True
-        if code in ROLLS_BACK:
-            self.branches.undone(shard, backend)
-        elif not self._state.settings.autocommit:
-            backend.in_transaction = True
-            self.branches.held[shard] = backend
-            self.branches.entered()
-        if shard not in self.branches.held:
-            shard.pool.give(backend)
+        """Follow a successful answer that was not relayed, as `settle` does."""
+        follow(self._state, self.branches, shard, backend, shape, ok, trackers)
 
     def _lost(self, shard: ShardRuntime, backend: Backend) -> None:
         shard.suspect()

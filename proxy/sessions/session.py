@@ -21,21 +21,17 @@ from proxy.errors import (
     BackendError,
     IdleTooLong,
     InternalError,
-    NoSuchThread,
-    NotOwner,
-    QueryInterrupted,
     ServerShutdown,
     SessionLost,
     StatementTimedOut,
-    UnknownCommand,
     WireError,
 )
+from proxy.sessions.dispatch import Dispatch
 from proxy.sessions.entrance import Entrance
 from proxy.sessions.parts import Parts, assemble
+from proxy.sessions.peers import Peers
 from proxy.sessions.reply import INTERRUPTED, Reply
-from proxy.wire import commands
 from proxy.wire.auth import Authenticated
-from proxy.wire.commands import parse_command
 from proxy.wire.constants import COMPRESSIONS, PROXY_OFFER, Capability, Command
 from proxy.wire.handshake import Greeting, plugin_to_greet
 from proxy.wire.server_connection import (
@@ -102,7 +98,9 @@ class Session:
         self._log = log.bind(connection=connection_id)
         self._entrance = Entrance(services, link)
         self._wire: ServerConnection
+        self._peers = Peers(services, self)
         self._parts: Parts
+        self._dispatch: Dispatch
         self._state: SessionState
         self._direct: DirectPath
         self._current: CommandReceived
@@ -244,8 +242,8 @@ class Session:
                 self._wire,
                 user,
                 self.connection_id,
-                kill=self._kill,
-                processes=self._processes,
+                kill=self._peers.kill,
+                processes=self._peers.processes,
             )
             if login.database:
                 parts.preparation.use(login.database)
@@ -256,6 +254,7 @@ class Session:
             return
         self.user = user
         self._parts, self._state, self._direct = parts, parts.state, parts.direct
+        self._dispatch = Dispatch(parts, self._link, self._peers)
         self._takes_hot_path = user.role is not Role.READONLY
         self._entrance.leave()
         self._log.info("session opened", user=name, host=self._link.peer)
@@ -306,15 +305,8 @@ class Session:
         self._start(command)
 
     def _unanswered(self, payload: bytes) -> None:
-        """Carry out a command that has no answer, not even an error."""
         try:
-            match parse_command(payload):
-                case commands.StmtClose(statement_id):
-                    self._parts.prepared.close(statement_id)
-                case commands.StmtSendLongData() as command:
-                    self._parts.prepared.send_long_data(command)
-                case _:
-                    pass
+            self._dispatch.run_unanswered(payload)
         except WireError as error:
             self._log.info("connection closed", reason=str(error))
             self._link.close()
@@ -338,7 +330,7 @@ class Session:
 
     async def _run(self, command: CommandReceived) -> None:
         try:
-            await self._execute(command)
+            await self._dispatch.run(command.payload, self._reply)
         except asyncio.CancelledError:
             if self._is_over:
                 return
@@ -366,47 +358,6 @@ class Session:
             if before > QUEUED_BYTES_MAX >= self._queued_bytes:
                 self._link.resume_reading()
             self._begin(command)
-
-    async def _execute(self, command: CommandReceived) -> None:
-        reply = self._reply
-        match parse_command(command.payload):
-            case commands.Query(sql):
-                await self._parts.statements.run(sql, reply)
-            case commands.Quit():
-                self._link.close()
-            case commands.Ping():
-                reply.ok()
-            case commands.InitDb(name):
-                self._parts.preparation.use(name.decode("utf-8", "replace"))
-                reply.ok()
-            case commands.ResetConnection():
-                self._parts.table.clear()
-                self._parts.executor.forget()
-                self._state.reset()
-                reply.ok()
-            case commands.SetOption(multi_statements):
-                self._state.multi_statements = multi_statements
-                reply.end_of_rows()
-            case commands.Statistics():
-                reply.text(self._statistics())
-            case commands.Debug():
-                reply.end_of_rows()
-            case commands.ProcessKill(connection_id):
-                self._kill(connection_id, query_only=False)
-                reply.ok()
-            case commands.FieldList():
-                await self._parts.statements.field_list(command.payload, reply)
-            case commands.StmtPrepare(sql):
-                await self._parts.prepared.prepare(sql, reply)
-            case commands.StmtExecute() as execute:
-                await self._parts.prepared.execute(execute, reply)
-            case commands.StmtFetch() as fetch:
-                await self._parts.prepared.fetch(fetch, reply)
-            case commands.StmtReset(statement_id):
-                self._parts.prepared.reset(statement_id)
-                reply.ok()
-            case _:
-                raise UnknownCommand
 
     def _answer_error(self, error: Exception) -> None:
         stopped = None if self._wire.phase is Phase.CLOSED else self._reply.stopped
@@ -476,17 +427,6 @@ class Session:
         """True while a STREAM is open."""
         return self.user is not None and self._parts.streams.current is not None
 
-    def _kill(self, connection_id: int, *, query_only: bool) -> None:
-        other = self._services.sessions.get(connection_id)
-        if other is None or other.user is None:
-            raise NoSuchThread(connection_id)
-        if other.user is not self.user:
-            raise NotOwner(connection_id)
-        if query_only:
-            other.interrupt(QueryInterrupted())
-        else:
-            other.end()
-
     def process(self) -> Process | None:
         """Return this session's line in SHOW PROCESSLIST, None before it has logged in."""
         if self.user is None:
@@ -508,12 +448,3 @@ class Session:
             state,
             info,
         )
-
-    def _processes(self) -> list[Process]:
-        """Return the sessions of the same user."""
-        own = (peer for peer in self._services.sessions.values() if peer.user is self.user)
-        return [process for peer in own if (process := peer.process()) is not None]
-
-    def _statistics(self) -> bytes:
-        uptime_s, threads = self._services.uptime_s(), len(self._services.sessions)
-        return f"Uptime: {uptime_s:.0f}  Threads: {threads}".encode()

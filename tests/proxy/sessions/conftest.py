@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.proxy.house import add_message_table, running_proxy
+from tests.proxy.house import Desk, add_message_table, running_proxy, running_shard
 
 
 @pytest.fixture
@@ -22,3 +22,16 @@ async def messages(server, other_server):
         add_message_table(each)
     async with running_proxy(server, other_server) as made:
         yield made
+
+
+@pytest.fixture
+async def shard(server):
+    async with running_shard(server, pool_size=2) as runtime:
+        yield runtime
+
+
+@pytest.fixture
+async def desk(shard):
+    made = Desk(shard)
+    yield made
+    await made.leave()

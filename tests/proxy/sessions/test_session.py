@@ -125,35 +125,6 @@ async def test_commands_may_come_in_the_same_segment_as_the_login(house):
 # --- commands --------------------------------------------------------------------------
 
 
-async def test_the_small_commands(server, house):
-    client = await house.client()
-    assert (await client.command(PING)).ok is not None
-    assert (await client.command(DEBUG)).ok is not None
-    assert (await client.command(b"\x02plain:-")).ok is not None
-    assert (await client.command(b"\x02nowhere")).code == 1049
-    client.write(frame(STATISTICS, 0))
-    client._framer.next_sequence = 1
-    assert (await client.packet()).startswith(b"Uptime: ")
-    client.write(frame(b"\x19\x01\0\0\0", 0))  # COM_STMT_CLOSE is not answered
-    assert (await client.command(PING)).ok is not None
-
-
-@pytest.mark.parametrize(
-    ("payload", "code"),
-    [
-        (b"\x05db", 1047),
-        (b"\xfe", 1047),
-        (b"\x17\1\0\0\0\0\1\0\0\0", 1243),
-    ],
-)
-async def test_commands_that_are_not_served_are_refused_and_the_connection_goes_on(
-    house, payload, code
-):
-    client = await house.client()
-    assert (await client.command(payload)).code == code
-    assert (await client.query("SELECT 1")).values == [b"1"]
-
-
 @pytest.mark.parametrize("payload", [b"", b"\x1b\x05\x00", b"\x0c\x01"])
 async def test_a_malformed_command_closes_this_connection_and_no_other(house, payload):
     other = await house.client()
@@ -164,17 +135,6 @@ async def test_a_malformed_command_closes_this_connection_and_no_other(house, pa
     assert error.code == 1835
     assert await client.is_closed()
     assert (await other.query("SELECT 1")).values == [b"1"]
-
-
-async def test_columns_of_a_table_come_from_the_server(server, house):
-    client = await house.client()
-    client.write(frame(b"\x04t\0", 0))
-    client._framer.next_sequence = 1
-    assert (await client.packet()).startswith(b"\x03def")
-    assert (await client.packet())[0] == 0xFE
-    assert server.heard[-1] == "FIELD_LIST t"
-    nowhere = await house.client(None)
-    assert (await nowhere.command(b"\x04t\0")).code == 1046
 
 
 async def test_quit_closes_without_a_word(house):
@@ -281,37 +241,6 @@ async def test_who_did_not_ask_for_several_statements_may_not_send_them(server, 
 
 
 # --- a fresh session -------------------------------------------------------------------
-
-
-async def dirty(client):
-    """Leave all kinds of state."""
-    for sql in (
-        "SET sql_mode = 'ANSI'",
-        "SET @secret = 1",
-        "BEGIN",
-        "INSERT INTO t VALUES (1)",
-    ):
-        assert (await client.query(sql)).error is None
-
-
-@pytest.mark.parametrize("how", ["reset", "change_user"])
-async def test_a_fresh_session_has_none_of_the_old_ones_state(server, house, how):
-    client = await house.client()
-    await dirty(client)
-    if how == "reset":
-        result = await client.command(RESET)
-        assert result.ok is not None
-        assert not result.ok.status & Status.IN_TRANS
-    else:
-        await client.change_user("root", "", "plain")
-    await until(lambda: "RESET" in server.heard)
-    result = await client.query("SELECT 1")
-    assert result.values == [b"1"]
-    assert not result.status & Status.IN_TRANS
-    for connection in server.relays:
-        assert connection.user_variables == set()
-        assert "sql_mode" not in connection.variables
-        assert not connection.in_transaction
 
 
 async def test_another_user_has_its_own_rights(server, other_server):
@@ -440,7 +369,8 @@ async def test_what_a_vanished_client_was_running_is_killed(server, house, way):
 
 async def test_a_vanished_clients_transaction_is_rolled_back(server, house):
     client = await house.client()
-    await dirty(client)
+    for sql in ("SET @secret = 1", "BEGIN", "INSERT INTO t VALUES (1)"):
+        assert (await client.query(sql)).error is None
     (connection,) = server.relays
     client.vanish()
     await until(lambda: not connection.in_transaction)
@@ -459,45 +389,6 @@ async def test_a_client_that_leaves_a_slow_answer_leaves_nothing_behind(server, 
 
 
 # --- KILL ------------------------------------------------------------------------------
-
-
-async def test_kill_query_ends_a_statement_with_the_servers_own_error(server, house):
-    victim, killer = await house.client(), await house.client()
-    server.once("SLEEP", Silence())
-    victim.send("SELECT SLEEP(9)")
-    await until(lambda: "SELECT SLEEP(9)" in server.heard)
-    number = victim.greeting.connection_id
-    assert (await killer.query(f"KILL QUERY {number}")).error is None
-    assert (await victim.answer())[0].code == 1317
-    assert (await victim.query("SELECT 1")).values == [b"1"]
-
-
-@pytest.mark.parametrize("by_command", [False, True])
-async def test_kill_ends_a_connection(house, by_command):
-    victim, killer = await house.client(), await house.client()
-    number = victim.greeting.connection_id
-    if by_command:
-        await killer.command(b"\x0c" + number.to_bytes(4, "little"))
-    else:
-        await killer.query(f"KILL {number}")
-    assert await victim.is_closed()
-
-
-async def test_only_ones_own_connections_can_be_killed(server):
-    async with running_proxy(server, users=(ADMIN, EVE)) as house:
-        admin = await house.client(user="root")
-        eve = await house.client(user="eve", password="sesame")
-        assert (await eve.query(f"KILL {admin.greeting.connection_id}")).code == 1095
-        assert (await eve.query("KILL 4711")).code == 1094
-        half = await house.greeted()
-        assert (await eve.query(f"KILL {half.greeting.connection_id}")).code == 1094
-        assert (await admin.query("SELECT 1")).values == [b"1"]
-
-
-async def test_a_client_is_told_the_id_that_kill_takes(house):
-    client = await house.client()
-    result = await client.query("SELECT CONNECTION_ID()")
-    assert result.values == [str(client.greeting.connection_id).encode()]
 
 
 # --- STREAM ----------------------------------------------------------------------------

@@ -1,0 +1,87 @@
+"""Which part of a session carries out which command."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from proxy.errors import UnknownCommand
+from proxy.wire import commands
+from proxy.wire.commands import parse_command
+
+
+if TYPE_CHECKING:
+    from proxy.net import Link
+    from proxy.sessions.parts import Parts
+    from proxy.sessions.peers import Peers
+    from proxy.sessions.reply import Reply
+
+
+class Dispatch:
+    """The commands of one logged-in session."""
+
+    __slots__ = ("_link", "_parts", "_peers")
+
+    def __init__(self, parts: Parts, link: Link, peers: Peers) -> None:
+        self._parts = parts
+        self._link = link
+        self._peers = peers
+
+    async def run(self, payload: bytes, reply: Reply) -> None:
+        """Carry out a command and answer it.
+
+        Raises:
+            StreamfromError: what *reply* has still to be told.
+        """
+        parts = self._parts
+        match parse_command(payload):
+            case commands.Query(sql):
+                await parts.statements.run(sql, reply)
+            case commands.Quit():
+                self._link.close()
+            case commands.Ping():
+                reply.ok()
+            case commands.InitDb(name):
+                parts.preparation.use(name.decode("utf-8", "replace"))
+                reply.ok()
+            case commands.ResetConnection():
+                parts.table.clear()
+                parts.executor.forget()
+                parts.state.reset()
+                reply.ok()
+            case commands.SetOption(multi_statements):
+                parts.state.multi_statements = multi_statements
+                reply.end_of_rows()
+            case commands.Statistics():
+                reply.text(self._peers.statistics())
+            case commands.Debug():
+                reply.end_of_rows()
+            case commands.ProcessKill(connection_id):
+                self._peers.kill(connection_id, query_only=False)
+                reply.ok()
+            case commands.FieldList():
+                await parts.statements.field_list(payload, reply)
+            case commands.StmtPrepare(sql):
+                await parts.prepared.prepare(sql, reply)
+            case commands.StmtExecute() as execute:
+                await parts.prepared.execute(execute, reply)
+            case commands.StmtFetch() as fetch:
+                await parts.prepared.fetch(fetch, reply)
+            case commands.StmtReset(statement_id):
+                parts.prepared.reset(statement_id)
+                reply.ok()
+            case _:
+                raise UnknownCommand
+
+    def run_unanswered(self, payload: bytes) -> None:
+        """Carry out a command that has no answer, not even an error.
+
+        Raises:
+            WireError: it is malformed.
+        """
+        match parse_command(payload):
+            case commands.StmtClose(statement_id):
+                self._parts.prepared.close(statement_id)
+            case commands.StmtSendLongData() as command:
+                self._parts.prepared.send_long_data(command)
+            case _:
+                pass

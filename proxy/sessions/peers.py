@@ -1,0 +1,48 @@
+"""The sessions of the proxy as one of them sees them: it may list and end those of its own user."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from proxy.errors import NoSuchThread, NotOwner, QueryInterrupted
+
+
+if TYPE_CHECKING:
+    from proxy.answers.processlist import Process
+    from proxy.sessions.services import Peer, Services
+
+
+class Peers:
+    """What one session may ask of all."""
+
+    __slots__ = ("_own", "_services")
+
+    def __init__(self, services: Services, own: Peer) -> None:
+        self._services = services
+        self._own = own
+
+    def kill(self, connection_id: int, *, query_only: bool) -> None:
+        """End a connection, or what it runs.
+
+        Raises:
+            NoSuchThread, NotOwner: there is none of this id, or it is another user's.
+        """
+        other = self._services.sessions.get(connection_id)
+        if other is None or other.user is None:
+            raise NoSuchThread(connection_id)
+        if other.user is not self._own.user:
+            raise NotOwner(connection_id)
+        if query_only:
+            other.interrupt(QueryInterrupted())
+        else:
+            other.end()
+
+    def processes(self) -> list[Process]:
+        """Return the sessions of the same user, as SHOW PROCESSLIST lists them."""
+        own = (peer for peer in self._services.sessions.values() if peer.user is self._own.user)
+        return [process for peer in own if (process := peer.process()) is not None]
+
+    def statistics(self) -> bytes:
+        """Return the line that COM_STATISTICS answers."""
+        uptime_s, threads = self._services.uptime_s(), len(self._services.sessions)
+        return f"Uptime: {uptime_s:.0f}  Threads: {threads}".encode()

@@ -1,0 +1,48 @@
+import pytest
+
+from proxy.config.file import Role, Secret, User
+from tests.proxy.fake_server import Silence, until
+from tests.proxy.house import running_proxy
+
+
+ADMIN = User("root", Secret(""), None, Role.READWRITE, None)
+EVE = User("eve", Secret("sesame"), None, Role.READWRITE, frozenset({"plain"}))
+
+
+async def test_kill_query_ends_a_statement_with_the_servers_own_error(server, house):
+    victim, killer = await house.client(), await house.client()
+    server.once("SLEEP", Silence())
+    victim.send("SELECT SLEEP(9)")
+    await until(lambda: "SELECT SLEEP(9)" in server.heard)
+    number = victim.greeting.connection_id
+    assert (await killer.query(f"KILL QUERY {number}")).error is None
+    assert (await victim.answer())[0].code == 1317
+    assert (await victim.query("SELECT 1")).values == [b"1"]
+
+
+@pytest.mark.parametrize("by_command", [False, True])
+async def test_kill_ends_a_connection(house, by_command):
+    victim, killer = await house.client(), await house.client()
+    number = victim.greeting.connection_id
+    if by_command:
+        await killer.command(b"\x0c" + number.to_bytes(4, "little"))
+    else:
+        await killer.query(f"KILL {number}")
+    assert await victim.is_closed()
+
+
+async def test_only_ones_own_connections_can_be_killed(server):
+    async with running_proxy(server, users=(ADMIN, EVE)) as house:
+        admin = await house.client(user="root")
+        eve = await house.client(user="eve", password="sesame")
+        assert (await eve.query(f"KILL {admin.greeting.connection_id}")).code == 1095
+        assert (await eve.query("KILL 4711")).code == 1094
+        half = await house.greeted()
+        assert (await eve.query(f"KILL {half.greeting.connection_id}")).code == 1094
+        assert (await admin.query("SELECT 1")).values == [b"1"]
+
+
+async def test_a_client_is_told_the_id_that_kill_takes(house):
+    client = await house.client()
+    result = await client.query("SELECT CONNECTION_ID()")
+    assert result.values == [str(client.greeting.connection_id).encode()]
