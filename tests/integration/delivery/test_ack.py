@@ -1,0 +1,171 @@
+"""Acknowledgements, and other UPDATEs of messages."""
+
+import time
+
+import pytest
+
+from tests.fixtures.fix_streams import (
+    Consume,
+    eventually,
+    rows,
+    run,
+)
+from tests.integration.conftest import CreateTable, House
+from tests.integration.delivery.producing import insert, insert_all
+
+
+pytestmark = pytest.mark.db
+
+SECOND_NS = 10**9
+# A busy machine delays a timer; an early row is never excused.
+LATE_S = 1.0
+
+
+@pytest.mark.parametrize(
+    "ack",
+    [
+        "UPDATE my_message SET time_acked = 123456789 WHERE id IN (1, 4, 99)",
+        "UPDATE my_message SET time_acked = NOW() WHERE id IN (1, 4)",
+        "UPDATE my_message SET time_acked = UNIX_TIMESTAMP() WHERE id = 1 OR id = 4",
+        "UPDATE my_message SET time_acked = CURRENT_TIMESTAMP, time_next = NULL"
+        " WHERE id IN (1, 4) AND time_acked IS NULL",
+    ],
+)
+def test_it_counts_each_row_once_and_leaves_the_row_complete(
+    house: House, create: CreateTable, consume: Consume, keyspace: str, ack: str
+) -> None:
+    create(keyspace, ack_wait=0.4)
+    producer = house.proxy.connect(database=keyspace, autocommit=True)
+    stream = consume(house.proxy, database=keyspace)
+    insert_all(producer, (1, 4))
+    stream.take(2, LATE_S)
+    assert run(producer, ack) == 2
+    assert run(producer, ack) == 0
+    found = rows(producer, "SELECT time_next, time_acked FROM my_message")
+    assert [time_next for time_next, _ in found] == [None, None]
+    if "123456789" in ack:
+        assert {time_acked for _, time_acked in found} == {123456789}
+    else:
+        for _, time_acked in found:
+            assert abs(time_acked - time.time_ns()) < 3 * SECOND_NS
+    stream.nothing(0.8)
+
+
+def test_it_counts_on_commit(
+    house: House, create: CreateTable, consume: Consume, keyspace: str
+) -> None:
+    create(keyspace, ack_wait=0.4, more=",vt_max_backoff=0.4")
+    producer = house.proxy.connect(database=keyspace, autocommit=True)
+    consumer = house.proxy.connect(database=keyspace)
+    stream = consume(house.proxy, database=keyspace)
+    insert_all(producer, (1, 4))
+    stream.take(2, LATE_S)
+    ack = "UPDATE my_message SET time_acked = NOW() WHERE id IN (1, 4)"
+    assert run(consumer, ack) == 2
+    consumer.rollback()
+    # A row that was locked when it was due is tried again a second later.
+    assert sorted(stream.ids(2, 2 + LATE_S)) == [1, 4]
+    assert run(consumer, ack) == 2
+    consumer.commit()
+    stream.nothing(0.9)
+
+
+def test_one_that_a_savepoint_took_back_delays_nothing(
+    house: House, create: CreateTable, consume: Consume, keyspace: str
+) -> None:
+    create(keyspace, ack_wait=0.5, more=",vt_max_backoff=0.5")
+    producer = house.proxy.connect(database=keyspace, autocommit=True)
+    consumer = house.proxy.connect(database=keyspace)
+    stream = consume(house.proxy, database=keyspace)
+    insert(producer, 1)
+    stream.next(LATE_S)
+    run(consumer, "SAVEPOINT a")
+    run(consumer, "UPDATE my_message SET time_acked = NOW() WHERE id = 1")
+    run(consumer, "ROLLBACK TO a")
+    consumer.commit()
+    assert stream.next(0.7 + LATE_S)[0] == 1
+
+
+def test_an_open_ack_transaction_blocks_no_other_message(
+    house: House, create: CreateTable, consume: Consume, keyspace: str
+) -> None:
+    create(keyspace, ack_wait=0.3, more=",vt_max_backoff=0.3")
+    producer = house.proxy.connect(database=keyspace, autocommit=True)
+    consumer = house.proxy.connect(database=keyspace)
+    stream = consume(house.proxy, database=keyspace)
+    insert_all(producer, (1, 2, 4))
+    stream.take(3, LATE_S)
+    assert run(consumer, "UPDATE my_message SET time_acked = NOW() WHERE id = 1") == 1
+    again = stream.ids(4, 2 + LATE_S)
+    assert set(again) == {2, 4}
+    consumer.commit()
+
+
+def test_a_row_that_was_locked_when_it_was_due_is_sent_soon_after(
+    house: House, create: CreateTable, consume: Consume, keyspace: str
+) -> None:
+    create(keyspace, ack_wait=0.3, more=",vt_max_backoff=0.3")
+    producer = house.proxy.connect(database=keyspace, autocommit=True)
+    consumer = house.proxy.connect(database=keyspace)
+    stream = consume(house.proxy, database=keyspace)
+    insert(producer, 1)
+    stream.next(LATE_S)
+    run(consumer, "UPDATE my_message SET time_acked = NOW() WHERE id = 1")
+    stream.nothing(1.0)
+    consumer.rollback()
+    # A row that could not be had is looked for again a second later, not at the next poll.
+    assert stream.next(2 + LATE_S)[0] == 1
+
+
+def test_a_condition_beside_the_ids_leaves_the_others_alone(
+    house: House, create: CreateTable, consume: Consume, keyspace: str
+) -> None:
+    create(keyspace, ack_wait=0.4, more=",vt_max_backoff=0.4")
+    producer = house.proxy.connect(database=keyspace, autocommit=True)
+    stream = consume(house.proxy, database=keyspace)
+    insert(producer, 1, tenant_id=1)
+    insert(producer, 4, tenant_id=2)
+    stream.take(2, LATE_S)
+    ack = "UPDATE my_message SET time_acked = NOW() WHERE id IN (1, 4) AND tenant_id = 1"
+    assert run(producer, ack) == 1
+    assert stream.next(0.6 + LATE_S)[0] == 4
+
+
+def test_a_deleted_row_is_not_sent_again(
+    house: House, create: CreateTable, consume: Consume, keyspace: str
+) -> None:
+    create(keyspace, ack_wait=0.4)
+    producer = house.proxy.connect(database=keyspace, autocommit=True)
+    stream = consume(house.proxy, database=keyspace)
+    insert_all(producer, (1, 4))
+    stream.take(2, LATE_S)
+    assert run(producer, "DELETE FROM my_message WHERE id = 1") == 1
+    assert run(producer, "DELETE FROM my_message WHERE tenant_id IS NULL") == 1
+    stream.nothing(0.8)
+
+
+def test_an_ack_past_the_proxy_is_respected(
+    house: House, create: CreateTable, consume: Consume
+) -> None:
+    create("plain", ack_wait=0.4)
+    producer = house.proxy.connect(database="plain", autocommit=True)
+    stream = consume(house.proxy, database="plain")
+    insert(producer, 1)
+    stream.next(LATE_S)
+    house.direct("UPDATE my_message SET time_acked = 1, time_next = NULL WHERE id = 1")
+    stream.nothing(0.8)
+
+
+def test_acked_rows_are_purged_once_they_are_old_enough_and_others_never(
+    house: House, create: CreateTable, consume: Consume, keyspace: str
+) -> None:
+    create(keyspace, purge_after=1, poller_interval=0.3)
+    producer = house.proxy.connect(database=keyspace, autocommit=True)
+    consume(house.proxy, database=keyspace)
+    insert_all(producer, range(1, 11))
+    run(producer, "UPDATE my_message SET time_acked = NOW() WHERE id IN (1, 4)")
+    acked_at = time.monotonic()
+    remaining = "SELECT id FROM my_message"
+    eventually(lambda: len(rows(producer, remaining)) == 8, "two rows purged")
+    assert time.monotonic() - acked_at >= 0.9
+    assert {1, 4}.isdisjoint(ident for (ident,) in rows(producer, remaining))

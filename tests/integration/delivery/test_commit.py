@@ -1,0 +1,168 @@
+"""From commit to row: what is sent at once, and what never is."""
+
+import pytest
+
+from tests.fixtures.fix_streams import (
+    Consume,
+    run,
+)
+from tests.integration.conftest import CreateTable, House
+from tests.integration.delivery.producing import insert, insert_all
+
+
+pytestmark = pytest.mark.db
+
+# A busy machine delays a timer; an early row is never excused.
+LATE_S = 1.0
+QUIET_S = 0.4
+
+
+def test_columns_come_before_any_row_and_a_committed_row_at_once(
+    house: House, create: CreateTable, consume: Consume, keyspace: str
+) -> None:
+    create(keyspace)
+    producer = house.proxy.connect(database=keyspace, autocommit=True)
+    stream = consume(house.proxy, database=keyspace)
+    assert stream.columns == ("id", "tenant_id", "message")
+    insert(producer, 1, tenant_id=7, message='{"a": 1}')
+    ident, tenant, message = stream.next(LATE_S)
+    assert (ident, tenant, message.replace(" ", "")) == (1, 7, '{"a":1}')
+
+
+def test_a_row_written_before_the_stream_opened_is_sent_when_it_opens(
+    house: House, create: CreateTable, consume: Consume, keyspace: str
+) -> None:
+    create(keyspace)
+    producer = house.proxy.connect(database=keyspace, autocommit=True)
+    insert_all(producer, (4, 1))
+    assert sorted(consume(house.proxy, database=keyspace).ids(2, LATE_S)) == [1, 4]
+
+
+def test_a_second_first_receiver_sees_the_backlog_at_once(
+    house: House, create: CreateTable, consume: Consume, keyspace: str
+) -> None:
+    create(keyspace)
+    producer = house.proxy.connect(database=keyspace, autocommit=True)
+    consume(house.proxy, database=keyspace).close()
+    insert_all(producer, (1, 4))
+    assert sorted(consume(house.proxy, database=keyspace).ids(2, LATE_S)) == [1, 4]
+
+
+def test_rows_of_a_transaction_come_when_it_commits_and_not_before(
+    house: House, create: CreateTable, consume: Consume, keyspace: str
+) -> None:
+    create(keyspace)
+    producer = house.proxy.connect(database=keyspace)
+    stream = consume(house.proxy, database=keyspace)
+    insert_all(producer, (1, 4))
+    stream.nothing(QUIET_S)
+    producer.commit()
+    assert sorted(stream.ids(2, LATE_S)) == [1, 4]
+
+
+def test_a_rollback_reaches_nobody(
+    house: House, create: CreateTable, consume: Consume, keyspace: str
+) -> None:
+    create(keyspace)
+    producer = house.proxy.connect(database=keyspace)
+    stream = consume(house.proxy, database=keyspace)
+    insert_all(producer, (1, 4))
+    producer.rollback()
+    insert_all(producer, (2, 6))
+    producer.commit()
+    assert sorted(stream.ids(2, LATE_S)) == [2, 6]
+    stream.nothing(QUIET_S)
+
+
+def test_what_a_savepoint_took_back_is_not_sent(
+    house: House, create: CreateTable, consume: Consume, keyspace: str
+) -> None:
+    create(keyspace)
+    producer = house.proxy.connect(database=keyspace)
+    stream = consume(house.proxy, database=keyspace)
+    insert(producer, 1)
+    run(producer, "SAVEPOINT a")
+    insert(producer, 2)
+    insert(producer, 4)
+    run(producer, "ROLLBACK TO SAVEPOINT a")
+    producer.commit()
+    assert stream.ids(1, LATE_S) == [1]
+    stream.nothing(QUIET_S)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "INSERT INTO my_message SET id = 1",
+        "REPLACE INTO my_message (id) VALUES (1)",
+        "INSERT INTO my_message (id) VALUES (1) ON DUPLICATE KEY UPDATE tenant_id = 2",
+        "INSERT IGNORE my_message (id, priority) VALUES (1, 10 + 5)",
+        "INSERT INTO `my_message` (`id`, `time_next`) VALUES (1, NULL)",
+        "INSERT INTO my_message (id, time_next) VALUES (1, UNIX_TIMESTAMP() - 5)",
+        "INSERT INTO my_message VALUES (1, 50, 0, 0, NULL, 3, NULL)",
+        "/* a comment */ insert into my_message(id,message) value (1, '{\"a;b\": \"c''d\"}');",
+    ],
+)
+def test_every_form_of_insert_wakes_the_stream(
+    house: House, create: CreateTable, consume: Consume, keyspace: str, sql: str
+) -> None:
+    create(keyspace)
+    stream = consume(house.proxy, database=keyspace)
+    run(house.proxy.connect(database=keyspace, autocommit=True), sql)
+    assert stream.next(LATE_S)[0] == 1
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "INSERT INTO my_message (id) SELECT 1 UNION SELECT 2",
+        "INSERT INTO my_message (id) VALUES (1 + 0), (LENGTH('ab'))",
+        "INSERT INTO my_message (id) VALUES (1); INSERT INTO my_message (id) VALUES (2)",
+    ],
+)
+def test_rows_whose_ids_the_text_does_not_show_wake_it_too(
+    house: House, create: CreateTable, consume: Consume, sql: str
+) -> None:
+    create("plain")
+    stream = consume(house.proxy, database="plain")
+    producer = house.proxy.connect(database="plain", autocommit=True)
+    with producer.cursor() as cursor:
+        if ";" in sql:
+            for part in sql.split("; "):
+                cursor.execute(part)
+        else:
+            cursor.execute(sql)
+    assert sorted(stream.ids(2, LATE_S)) == [1, 2]
+
+
+def test_a_row_that_is_inserted_as_acknowledged_is_not_sent(
+    house: House, create: CreateTable, consume: Consume, keyspace: str
+) -> None:
+    create(keyspace)
+    stream = consume(house.proxy, database=keyspace)
+    producer = house.proxy.connect(database=keyspace, autocommit=True)
+    run(producer, "INSERT INTO my_message (id, time_acked) VALUES (1, 5), (4, 5)")
+    stream.nothing(QUIET_S)
+
+
+def test_a_row_written_past_the_proxy_is_found_by_the_poller(
+    house: House, create: CreateTable, consume: Consume, keyspace: str
+) -> None:
+    create(keyspace, poller_interval=0.3)
+    stream = consume(house.proxy, database=keyspace)
+    house.direct("INSERT INTO my_message (id) VALUES (1)", keyspace=keyspace)
+    assert stream.next(0.3 + LATE_S)[0] == 1
+
+
+def test_an_open_transaction_of_somebody_else_delays_only_its_own_rows(
+    house: House, create: CreateTable, consume: Consume
+) -> None:
+    create("plain")
+    slow = house.proxy.connect(database="plain")
+    quick = house.proxy.connect(database="plain", autocommit=True)
+    stream = consume(house.proxy, database="plain")
+    insert(slow, 1)
+    insert(quick, 2)
+    assert stream.next(LATE_S)[0] == 2
+    slow.commit()
+    assert stream.next(LATE_S)[0] == 1

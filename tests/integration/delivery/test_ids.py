@@ -1,0 +1,132 @@
+"""Ids of every type, and both layouts."""
+
+import time
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from tests.fixtures.fix_streams import (
+    Consume,
+    message_table,
+    run,
+)
+from tests.integration.conftest import House
+from tests.integration.delivery.producing import insert, insert_all
+
+
+pytestmark = pytest.mark.db
+
+SECOND_NS = 10**9
+# A busy machine delays a timer; an early row is never excused.
+LATE_S = 1.0
+
+
+def comparable(ident: Any) -> str:
+    return str(ident)
+
+
+@pytest.mark.parametrize(
+    ("ident", "ids"),
+    [
+        (
+            "id VARCHAR(40) NOT NULL",
+            ["a", "b'c", 'q"r', "back\\slash", "ünïcode ✓", "", "5"],
+        ),
+        ("id VARBINARY(16) NOT NULL", [b"\x00\xff\x27", b"plain", b"\\", b"'"]),
+        ("id BINARY(4) NOT NULL", [b"\x00\x01\x02\x03", b"\xff\x00\xff\x00"]),
+        ("id BIGINT NOT NULL", [-(2**63), -1, 0, 2**63 - 1]),
+        ("id BIGINT UNSIGNED NOT NULL", [0, 2**64 - 1]),
+        ("id DECIMAL(30, 0) NOT NULL", [10**25, -5]),
+        ("id CHAR(36) COLLATE utf8mb4_bin NOT NULL", ["A", "a", "b"]),
+    ],
+)
+def test_every_type_of_id_is_sent_acknowledged_and_then_left_alone(
+    house: House, consume: Consume, ident: str, ids: list[Any]
+) -> None:
+    producer = house.proxy.connect(database="plain", autocommit=True)
+    run(producer, message_table(ident=ident, ack_wait=0.5, more=",vt_max_backoff=0.5"))
+    stream = consume(house.proxy, "STREAM id, epoch FROM my_message", database="plain")
+    with producer.cursor() as cursor:
+        for number in ids:
+            cursor.execute("INSERT INTO my_message (id) VALUES (%s)", (number,))
+    wanted = set(map(comparable, ids))
+    sends: Counter[Any] = Counter()
+    # Every one comes, and comes again, although the first wake-up named it as the client
+    # wrote it.  One may be on its third attempt while another waits for its second.
+    while len(sends) < len(ids) or min(sends.values()) < 2:
+        sent, epoch = stream.next(1 + LATE_S)
+        assert epoch == sends[comparable(sent)]
+        sends[comparable(sent)] += 1
+    assert sends.keys() == wanted
+    with producer.cursor() as cursor:
+        for number in ids:
+            sql = "UPDATE my_message SET time_acked = NOW() WHERE id = %s"
+            assert cursor.execute(sql, (number,)) == 1
+    stream.nothing(1.0)
+
+
+def test_generated_ids(house: House, consume: Consume) -> None:
+    producer = house.proxy.connect(database="plain", autocommit=True)
+    run(producer, message_table(ident="id BIGINT NOT NULL AUTO_INCREMENT"))
+    stream = consume(house.proxy, database="plain")
+    with producer.cursor() as cursor:
+        cursor.execute("INSERT INTO my_message (tenant_id) VALUES (5)")
+        assert cursor.lastrowid == 1
+        cursor.execute("INSERT INTO my_message (id, tenant_id) VALUES (NULL, 6), (0, 7)")
+        assert cursor.lastrowid == 2
+    assert [row[:2] for row in stream.take(3, LATE_S)] == [(1, 5), (2, 6), (3, 7)]
+
+
+def test_an_id_in_another_case_is_the_same_message(house: House, consume: Consume) -> None:
+    producer = house.proxy.connect(database="plain", autocommit=True)
+    run(producer, message_table(ident="id VARCHAR(20) NOT NULL", ack_wait=0.4))
+    stream = consume(house.proxy, database="plain")
+    insert(producer, "Order-1")
+    assert stream.next(LATE_S)[0] == "Order-1"
+    sql = "UPDATE my_message SET time_acked = NOW() WHERE id = 'ORDER-1'"
+    assert run(producer, sql) == 1
+    stream.nothing(0.8)
+
+
+def test_a_sharded_keyspace_takes_binary_ids(house: House, consume: Consume) -> None:
+    producer = house.proxy.connect(database="commerce", autocommit=True)
+    run(producer, message_table("named", ident="id VARBINARY(32) NOT NULL"))
+    stream = consume(house.proxy, "STREAM * FROM named", database="commerce")
+    names = [f"message {n}".encode() for n in range(20)]
+    insert_all(producer, (f"'{name.decode()}'" for name in names), table="named")
+    assert sorted(stream.ids(20, LATE_S)) == sorted(names)
+    shards = [
+        len(house.direct("SELECT id FROM named", keyspace="commerce", shard=shard))
+        for shard in (0, 1)
+    ]
+    assert sum(shards) == 20
+    assert all(shards)
+
+
+def test_the_first_layout(house: House, consume: Consume) -> None:
+    producer = house.proxy.connect(database="plain", autocommit=True)
+    run(
+        producer,
+        "CREATE TABLE my_message (time_scheduled BIGINT, id BIGINT, time_next BIGINT,"
+        " epoch BIGINT, time_created BIGINT, time_acked BIGINT, message VARCHAR(128),"
+        " PRIMARY KEY (time_scheduled, id), UNIQUE INDEX id_idx (id),"
+        " INDEX next_idx (time_next, epoch)) COMMENT 'vitess_message,vt_ack_wait=0.5,"
+        "vt_purge_after=86400,vt_batch_size=10,vt_cache_size=100,vt_poller_interval=30'",
+    )
+    stream = consume(house.proxy, database="plain")
+    assert stream.columns == ("id", "time_scheduled", "message")
+    moment_ns = time.time_ns() + SECOND_NS // 2
+    run(producer, "INSERT INTO my_message (id, message) VALUES (1, 'a')")
+    run(
+        producer,
+        f"INSERT INTO my_message (time_scheduled, id, message) VALUES ({moment_ns}, 2, 'b')",
+    )
+    now_ns = time.time_ns()
+    ident, scheduled, message = stream.next(LATE_S)
+    assert (ident, message) == (1, "a")
+    assert abs(scheduled - now_ns) < 3 * SECOND_NS
+    assert run(producer, "UPDATE my_message SET time_acked = NOW() WHERE id IN (1)") == 1
+    assert stream.next(0.5 + LATE_S) == (2, moment_ns, "b")
+    assert time.time_ns() >= moment_ns
+    assert stream.next(0.7 + LATE_S)[0] == 2

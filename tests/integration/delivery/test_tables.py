@@ -1,0 +1,150 @@
+"""Tables come, change and go while streams are open."""
+
+import pymysql
+import pytest
+
+from tests.fixtures.fix_streams import (
+    Consume,
+    Consumer,
+    eventually,
+    message_table,
+    refused,
+    run,
+    value,
+)
+from tests.integration.conftest import CreateTable, House
+from tests.integration.delivery.producing import insert, insert_all
+
+
+pytestmark = pytest.mark.db
+
+# A busy machine delays a timer; an early row is never excused.
+LATE_S = 1.0
+QUIET_S = 0.4
+
+
+def test_a_changed_comment_takes_effect_at_once_and_streams_survive(
+    house: House, create: CreateTable, consume: Consume, keyspace: str
+) -> None:
+    create(keyspace)
+    stream = consume(house.proxy, database=keyspace)
+    producer = house.proxy.connect(database=keyspace, autocommit=True)
+    insert(producer, 1)
+    stream.next(LATE_S)
+    stream.nothing(QUIET_S)
+    run(
+        producer,
+        "ALTER TABLE my_message COMMENT 'vitess_message,vt_ack_wait=0.3,vt_purge_after=9,"
+        "vt_batch_size=10,vt_cache_size=100,vt_poller_interval=30,vt_max_backoff=0.3'",
+    )
+    insert(producer, 4)
+    assert stream.ids(3, 2 + LATE_S) == [4, 4, 4]
+
+
+def test_a_new_column_appears_for_new_streams(
+    house: House, create: CreateTable, consume: Consume, keyspace: str
+) -> None:
+    create(keyspace)
+    old = consume(house.proxy, database=keyspace)
+    producer = house.proxy.connect(database=keyspace, autocommit=True)
+    run(producer, "ALTER TABLE my_message ADD COLUMN extra INT DEFAULT 9")
+    insert(producer, 1)
+    assert len(old.next(LATE_S)) == 3
+    old.close()
+    new = consume(house.proxy, database=keyspace)
+    assert new.columns[-1] == "extra"
+    insert(producer, 4)
+    assert new.next(LATE_S)[-1] == 9
+
+
+def test_a_change_past_the_proxy_is_found(
+    house: House, create: CreateTable, consume: Consume
+) -> None:
+    house.direct(message_table())
+    producer = house.proxy.connect(database="plain", autocommit=True)
+    insert(producer, 1)
+
+    def opened() -> Consumer | None:
+        try:
+            return consume(house.proxy, database="plain")
+        except pymysql.MySQLError:
+            return None
+
+    assert eventually(opened, "the table is found").next(LATE_S)[0] == 1
+
+
+def test_a_bad_comment_hurts_its_own_table_only(
+    house: House, create: CreateTable, consume: Consume, keyspace: str
+) -> None:
+    create(keyspace)
+    connection = house.proxy.connect(database=keyspace, autocommit=True)
+    run(connection, message_table("other_message", batch_size=0))
+    why = (
+        "message table 'other_message' failed to load:"
+        " vt_batch_size must be a whole number greater than 0, not '0'"
+    )
+    for sql in (
+        "STREAM * FROM other_message",
+        "SELECT * FROM other_message",
+        "INSERT INTO other_message (id) VALUES (1)",
+        "UPDATE other_message SET time_acked = 1 WHERE id = 1",
+        "DELETE FROM other_message WHERE id = 1",
+    ):
+        assert refused(connection, sql) == (1105, why)
+    stream = consume(house.proxy, database=keyspace)
+    insert(connection, 1)
+    assert stream.next(LATE_S)[0] == 1
+    run(
+        connection,
+        "ALTER TABLE other_message COMMENT 'vitess_message,vt_ack_wait=30,vt_batch_size=1,"
+        "vt_purge_after=9,vt_cache_size=100,vt_poller_interval=30'",
+    )
+    mended = consume(house.proxy, "STREAM * FROM other_message", database=keyspace)
+    insert(connection, 1, table="other_message")
+    assert mended.next(LATE_S)[0] == 1
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "DROP TABLE my_message",
+        "ALTER TABLE my_message COMMENT 'an ordinary table'",
+        "RENAME TABLE my_message TO other_message",
+    ],
+)
+def test_a_table_that_goes_ends_its_streams(
+    house: House, create: CreateTable, consume: Consume, keyspace: str, sql: str
+) -> None:
+    create(keyspace)
+    stream = consume(house.proxy, database=keyspace)
+    connection = house.proxy.connect(database=keyspace, autocommit=True)
+    run(connection, sql)
+    assert stream.error() == (
+        1146,
+        "message table 'my_message' was dropped; its streams end",
+    )
+    # The session goes on.
+    assert value(stream.connection, "SELECT 1") == 1
+
+
+def test_truncate_empties_the_queue(
+    house: House, create: CreateTable, consume: Consume, keyspace: str
+) -> None:
+    create(keyspace, ack_wait=0.4)
+    stream = consume(house.proxy, database=keyspace)
+    connection = house.proxy.connect(database=keyspace, autocommit=True)
+    insert_all(connection, (1, 4))
+    stream.take(2, LATE_S)
+    run(connection, "TRUNCATE TABLE my_message")
+    stream.nothing(0.8)
+    insert(connection, 2)
+    assert stream.next(LATE_S)[0] == 2
+
+
+def test_a_table_dropped_past_the_proxy_ends_its_streams(
+    house: House, create: CreateTable, consume: Consume
+) -> None:
+    create("plain")
+    stream = consume(house.proxy, database="plain")
+    house.direct("DROP TABLE my_message")
+    assert stream.error()[0] == 1146
