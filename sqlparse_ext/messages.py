@@ -17,14 +17,16 @@ from sqlparse_ext.statements import InsertSource, Kind, Opaque, Param, Uses
 
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from sqlparse_ext.statements import Operand, Shape, Statement, Value
 
-__all__ = ["Effect", "EffectKind", "Key", "TableFacts", "complete", "effect"]
+__all__ = ["Effect", "EffectKind", "Key", "TableFacts", "complete", "effect", "together"]
 
 # A larger INSERT is read by one poll, which costs less than its text.
 _KEYS_MAX: Final = 200
+# So are the ids of a longer batch of other statements.
+_IDS_MAX: Final = 10_000
 # More digits than any priority or time has.
 _DIGITS_MAX: Final = 20
 
@@ -67,6 +69,18 @@ class Effect:
         if self.generated is None or not insert_id:
             return self
         return Effect(self.kind, (insert_id,), (self.generated._replace(id=insert_id),))
+
+
+def together(effects: Sequence[Effect]) -> Effect | None:
+    """Return what a statement does that was executed several times, each time as *effects* say."""
+    if len(effects) < 2:
+        return effects[0] if effects else None
+    kind = effects[0].kind
+    ids = tuple(id_ for each in effects for id_ in each.ids or ())
+    ids_max = _KEYS_MAX if kind is EffectKind.NEW else _IDS_MAX
+    if len(ids) > ids_max or any(each.ids is None for each in effects):
+        return Effect(kind, None)
+    return Effect(kind, ids, tuple(key for each in effects for key in each.keys))
 
 
 def effect(statement: Statement, facts: TableFacts) -> Effect | None:

@@ -317,13 +317,15 @@ class Statement:
     shape: Shape
     literals: tuple[bytes, ...] = ()
     runs: tuple[tuple[int, int], ...] = ()
-    arguments: tuple[Value, ...] | None = None
+    arguments: tuple[Value | Opaque, ...] | None = None
     spell: Callable[[int], bytes] | None = None
 
     def bind(
-        self, arguments: tuple[Value, ...], spell: Callable[[int], bytes] | None = None
+        self,
+        arguments: tuple[Value | Opaque, ...],
+        spell: Callable[[int], bytes] | None = None,
     ) -> Statement:
-        """Return the statement with values for all its `?`s."""
+        """Return the statement with values for all its `?`s, OPAQUE for what nobody knows."""
         return Statement(
             self.sql, self.mode, self.shape, self.literals, self.runs, arguments, spell
         )

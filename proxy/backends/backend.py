@@ -32,7 +32,7 @@ from proxy.wire.commands import (
     stmt_close,
     stmt_prepare,
 )
-from proxy.wire.constants import TrackerKind
+from proxy.wire.constants import Capability, TrackerKind
 from proxy.wire.resultset import parse_text_row
 
 
@@ -84,6 +84,7 @@ class Backend:
         has_warnings: so does SHOW WARNINGS.
         on_writable: called once when the server has caught up with what it was sent.
         statements: what is prepared on it, for whichever session comes.
+        takes_bulk: it understands COM_STMT_BULK_EXECUTE.
         awaits_kill: a KILL QUERY is on its way, which must not meet another session's statement.
     """
 
@@ -108,6 +109,7 @@ class Backend:
         "row_count",
         "settings",
         "statements",
+        "takes_bulk",
         "thread_id",
         "variant",
     )
@@ -135,6 +137,7 @@ class Backend:
         self.has_warnings = False
         self.on_writable: Callable[[], None] | None = None
         self.statements = StatementIds()
+        self.takes_bulk = False
 
     @property
     def is_closed(self) -> bool:
@@ -196,6 +199,9 @@ class Backend:
                 greeting = backend._wire.greeting
                 backend.thread_id = greeting.connection_id
                 backend.database = database
+                backend.takes_bulk = bool(
+                    backend._wire.capabilities & Capability.STMT_BULK_OPERATIONS
+                )
                 backend._tracking = tracking(greeting.server_version)
                 await backend.run(backend._tracking)
         except TimeoutError:

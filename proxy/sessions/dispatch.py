@@ -64,6 +64,8 @@ class Dispatch:
                 await parts.prepared.prepare(sql, reply)
             case commands.StmtExecute() as execute:
                 await parts.prepared.execute(execute, reply)
+            case commands.StmtBulkExecute() as bulk:
+                await parts.bulk.execute(bulk, reply)
             case commands.StmtFetch() as fetch:
                 await parts.prepared.fetch(fetch, reply)
             case commands.StmtReset(statement_id):

@@ -11,7 +11,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Protocol
 
 from proxy.errors import NoOpenCursor
-from proxy.wire.commands import stmt_close, stmt_execute, stmt_fetch, stmt_send_long_data
+from proxy.wire.commands import (
+    stmt_bulk_execute,
+    stmt_close,
+    stmt_execute,
+    stmt_fetch,
+    stmt_send_long_data,
+)
+from sqlparse_ext.errors import Unsupported
 
 
 if TYPE_CHECKING:
@@ -64,6 +71,46 @@ class Execution:
             return None
         packet = stmt_execute(statement_id, 0, self._body)
         return _long(statement_id, self._long_data) + packet if self._long_data else packet
+
+    async def prepare(self, backend: Backend) -> None:
+        """Prepare the statement on *backend*."""
+        await backend.prepare(self._key)
+
+    def stale(self, backend: Backend) -> None:
+        """Have the statement prepared anew."""
+        backend.statements.drop(self._key)
+
+
+class BulkExecution:
+    """COM_STMT_BULK_EXECUTE, which only MariaDB knows.
+
+    body: types and rows, as they go on the wire; *flags* are the client's.
+    is_kept: the statement stays prepared for other executions.
+    """
+
+    __slots__ = ("_body", "_flags", "_is_kept", "_key")
+
+    def __init__(
+        self, key: StatementKey, flags: int, body: bytes, *, is_kept: bool = True
+    ) -> None:
+        self._key = key
+        self._flags = flags
+        self._body = body
+        self._is_kept = is_kept
+
+    def packet_for(self, backend: Backend) -> bytes | None:
+        """Return the bytes for *backend*, None when the statement is not prepared there.
+
+        Raises Unsupported where the server is not MariaDB.
+        """
+        if not backend.takes_bulk:
+            raise Unsupported("bulk execution (COM_STMT_BULK_EXECUTE) by this server")
+        statement_id = backend.statements.get(self._key)
+        if statement_id is None:
+            return None
+        if not self._is_kept:
+            backend.statements.drop(self._key)
+        return stmt_bulk_execute(statement_id, self._flags, self._body)
 
     async def prepare(self, backend: Backend) -> None:
         """Prepare the statement on *backend*."""

@@ -191,7 +191,7 @@ class Executor:
             may_wait = not self.branches.in_transaction
             try:
                 backend = await self.take(shard, database, shape)
-                data = await self._bytes_for(shard, backend, packet)
+                data = await self.bytes_for(shard, backend, packet)
             except (BackendUnavailable, BackendLost):
                 if not may_wait or not await shard.wait_available(deadline):
                     raise
@@ -247,7 +247,7 @@ class Executor:
             BackendUnavailable, PoolTimeout, BackendLost: as `relay_on`.
         """
         backend = await self.take_patiently(shard, database, shape)
-        data = await self._bytes_for(shard, backend, packet)
+        data = await self.bytes_for(shard, backend, packet)
         try:
             (answer,) = await self.run(shard, backend, [data])
         except BackendError as error:
@@ -269,7 +269,7 @@ class Executor:
         await asyncio.sleep(_RETRY_PAUSE_S)
         return await shard.wait_available(deadline)
 
-    async def _bytes_for(
+    async def bytes_for(
         self, shard: ShardRuntime, backend: Backend, packet: bytes | Packet
     ) -> bytes:
         """Return the bytes of *packet* for a connection that was taken."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from proxy.sessions.bulk import BulkCommands
 from proxy.sessions.direct import DirectPath
 from proxy.sessions.executor import Executor
 from proxy.sessions.guard import Guard
@@ -45,6 +46,7 @@ class Parts:
     statements: Statements
     streams: Streams
     prepared: PreparedCommands
+    bulk: BulkCommands
     table: PreparedTable
 
 
@@ -119,5 +121,17 @@ def assemble(
         table=table,
         long_data_bytes_max=services.config.max_allowed_packet_bytes,
     )
+    bulk = BulkCommands(
+        state=state,
+        executor=executor,
+        preparation=preparation,
+        registry=services.registry,
+        statements=statements,
+        routed=routed,
+        table=table,
+        prepared=prepared,
+    )
     direct = DirectPath(preparation, executor, services.registry, link, table)
-    return Parts(state, executor, preparation, direct, statements, streams, prepared, table)
+    return Parts(
+        state, executor, preparation, direct, statements, streams, prepared, bulk, table
+    )

@@ -18,7 +18,7 @@ from proxy.errors import LongDataTooLarge, TooManyStatements, UnknownStatement, 
 from proxy.wire.execute import literal_of, read_parameters, types_of, value_of
 from sqlparse_ext.completion import is_ack
 from sqlparse_ext.parameters import parameter_places
-from sqlparse_ext.statements import Param, SqlMode
+from sqlparse_ext.statements import OPAQUE, Param, SqlMode
 
 
 if TYPE_CHECKING:
@@ -54,12 +54,12 @@ class Prepared:
             text changes from call to call (it holds the time, or values of a sequence) and is
             sent as text.
         touches_messages: it names a message table.
+        is_countable: it is known which parameter is which.
     """
 
     __slots__ = (
         "_ack_at",
         "_generation",
-        "_is_countable",
         "_key",
         "_keyspace",
         "count",
@@ -67,6 +67,7 @@ class Prepared:
         "cursor_shard",
         "fault",
         "id",
+        "is_countable",
         "long_data",
         "original",
         "place",
@@ -90,7 +91,7 @@ class Prepared:
         self._ack_at: Param | None = None
         self._generation = -1
         self._keyspace: Keyspace | None = None
-        self._is_countable = True
+        self.is_countable = True
         self._key: StatementKey | None = None
 
     def settle(self, preparation: Preparation, registry: Registry) -> None:
@@ -123,7 +124,7 @@ class Prepared:
         Another number than the text shows (some are in a comment that only some servers read)
         means that nobody here can tell which is which.
         """
-        self._is_countable = count == self.count
+        self.is_countable = count == self.count
         self.count = count
 
     def key(self, settings: Settings) -> StatementKey:
@@ -131,10 +132,13 @@ class Prepared:
         key = self._key
         if key is None or key.reading is not settings.reading:
             assert self.statement is not None
-            assert self.place is not None
-            key = StatementKey(self.statement.sql, self.place.database, settings.reading)
-            self._key = key
+            key = self._key = self.key_of(self.statement, settings)
         return key
+
+    def key_of(self, statement: Statement, settings: Settings) -> StatementKey:
+        """Return what *statement*, a form of this one, is on a connection with *settings*."""
+        assert self.place is not None
+        return StatementKey(statement.sql, self.place.database, settings.reading)
 
     def take_types(self, body: bytes) -> None:
         """Remember the types in *body*. WireError when there are none and never were."""
@@ -147,7 +151,7 @@ class Prepared:
             WireError: *body* is cut.
         """
         parameters = read_parameters(body, self.count, self.types, self.long_data)
-        if not self._is_countable:
+        if not self.is_countable:
             return statement
         escapes = SqlMode.NO_BACKSLASH_ESCAPES not in statement.mode
         return statement.bind(
@@ -156,8 +160,8 @@ class Prepared:
         )
 
     def takes_back(self, bound: Statement) -> bool:
-        """True when what would be an ack is bound to NULL: then it is none."""
-        return self._ack_at is not None and bound.argument(self._ack_at) is None
+        """True when what would be an ack is bound to NULL, or left out: then it is none."""
+        return self._ack_at is not None and bound.argument(self._ack_at) in (None, OPAQUE)
 
     def add_long_data(self, parameter: int, data: bytes, bytes_max: int) -> None:
         """Keep a piece of a parameter for the next execution."""

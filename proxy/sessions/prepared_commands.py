@@ -172,7 +172,7 @@ class PreparedCommands:
     async def execute(self, command: StmtExecute, reply: Reply) -> None:
         """Execute a statement. Raises whatever stops it."""
         prepared = self._table.find(command.statement_id, _EXECUTE)
-        self._close_cursor(prepared)
+        self.close_cursor(prepared)
         reply.binary = True
         try:
             if isinstance(prepared.fault, WireError):
@@ -269,12 +269,13 @@ class PreparedCommands:
                 shard, place.database, packet, shape, reply, answer=Answer.ROWS
             )
         except BaseException:
-            self._close_cursor(prepared)
+            self.close_cursor(prepared)
             raise
         if scanner.error is not None or scanner.status & _LAST_ROW_SENT:
-            self._close_cursor(prepared)
+            self.close_cursor(prepared)
 
-    def _close_cursor(self, prepared: Prepared) -> None:
+    def close_cursor(self, prepared: Prepared) -> None:
+        """Close the cursor of a statement, if it has one."""
         cursor, shard = prepared.cursor, prepared.cursor_shard
         prepared.cursor = prepared.cursor_shard = None
         if cursor is None or shard is None:
@@ -289,13 +290,13 @@ class PreparedCommands:
         """Forget a statement. There is no answer, not even for one that is not known."""
         prepared = self._table.get(statement_id)
         if prepared is not None:
-            self._close_cursor(prepared)
+            self.close_cursor(prepared)
             self._table.remove(prepared)
 
     def reset(self, statement_id: int) -> None:
         """Drop long data and the cursor of a statement. Raises UnknownStatement."""
         prepared = self._table.find(statement_id, _RESET)
-        self._close_cursor(prepared)
+        self.close_cursor(prepared)
         prepared.drop_long_data()
 
     def send_long_data(self, command: StmtSendLongData) -> None:

@@ -90,7 +90,11 @@ class Routed:
                 own = step.statement.sql
                 pieces = [(view.runtime(shard), sql or own) for shard, sql in parts]
                 result = await write_parts(
-                    self._executor, self._state, database, pieces, step.statement.shape
+                    self._executor,
+                    self._state,
+                    database,
+                    [(runtime, query(sql)) for runtime, sql in pieces],
+                    step.statement.shape,
                 )
                 if step.insert_id:
                     self._state.generated(step.insert_id)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from proxy.backends.backend import Backend
     from proxy.backends.readers import Answer
     from proxy.backends.shard import ShardRuntime
+    from proxy.sessions.execution import Packet
     from proxy.sessions.executor import Executor
     from proxy.sessions.state import SessionState
     from proxy.wire.resultset import Ok
@@ -88,10 +89,12 @@ async def write_parts(
     executor: Executor,
     state: SessionState,
     database: str | None,
-    parts: Sequence[tuple[ShardRuntime, bytes]],
+    parts: Sequence[tuple[ShardRuntime, bytes | Packet]],
     shape: Shape,
 ) -> Merged:
     """Run a write's parts; all of them take effect, or none, outside a transaction patiently.
+
+    A part is what is sent: a framed command, or what makes one for a connection.
 
     Raises:
         BackendError: a part was refused; the other parts are undone.
@@ -123,7 +126,7 @@ async def _write_parts(
     executor: Executor,
     state: SessionState,
     database: str | None,
-    parts: Sequence[tuple[ShardRuntime, bytes]],
+    parts: Sequence[tuple[ShardRuntime, bytes | Packet]],
     shape: Shape,
     *,
     own: bool,
@@ -134,9 +137,11 @@ async def _write_parts(
     try:
         # In the order of the shards, always: two sessions that each hold a connection the
         # other one waits for would otherwise be possible.
-        taken = [
-            (shard, await executor.take(shard, database, shape), sql) for shard, sql in parts
-        ]
+        taken = []
+        for shard, packet in parts:
+            backend = await executor.take(shard, database, shape)
+            data = await executor.bytes_for(shard, backend, packet)
+            taken.append((shard, backend, data))
         oks = await _run_parts(executor, taken, undo=not own)
     except BaseException as error:
         if own or _undid_everything(error):
@@ -163,8 +168,8 @@ async def _run_parts(
     # rows could each hold one that the other waits for, and no server sees such a deadlock.
     answers: list[Answer] = []
     try:
-        for shard, backend, sql in parts:
-            packets = [_SAVEPOINT, query(sql)] if undo else [query(sql)]
+        for shard, backend, data in parts:
+            packets = [_SAVEPOINT, data] if undo else [data]
             answers.append((await executor.run(shard, backend, packets))[-1])
     except (BackendError, BackendLost) as error:
         if undo and not _undid_everything(error):

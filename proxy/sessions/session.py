@@ -33,7 +33,7 @@ from proxy.sessions.peers import Peers
 from proxy.sessions.reply import INTERRUPTED, Reply
 from proxy.wire.auth import Authenticated
 from proxy.wire.constants import COMPRESSIONS, PROXY_OFFER, Capability, Command
-from proxy.wire.handshake import Greeting, plugin_to_greet
+from proxy.wire.handshake import Greeting, offer_as, plugin_to_greet
 from proxy.wire.server_connection import (
     Closed,
     CommandReceived,
@@ -74,6 +74,7 @@ _EXECUTE: Final = int(Command.STMT_EXECUTE)
 _COMMAND_NAMES: Final = {
     int(Command.STMT_PREPARE): "Prepare",
     int(Command.STMT_EXECUTE): "Execute",
+    int(Command.STMT_BULK_EXECUTE): "Execute",
     int(Command.STMT_FETCH): "Fetch",
 }
 _UNANSWERED: Final = frozenset({Command.STMT_CLOSE, Command.STMT_SEND_LONG_DATA})
@@ -137,7 +138,7 @@ class Session:
             version,
             self.connection_id,
             services.nonce(),
-            offer,
+            offer_as(version, offer),
             plugin=plugin_to_greet(version),
         )
         self._wire = ServerConnection(

@@ -20,6 +20,7 @@ from proxy.wire.constants import (
     BACKEND_NEEDS,
     BACKEND_WISHES,
     ERR_HEADER,
+    MARIADB_OFFER,
     OK_HEADER,
     UTF8MB4_CHARSET,
     Capability,
@@ -186,7 +187,8 @@ class ClientConnection:
                 f"server {greeting.server_version} lacks {Capability(missing).name}; "
                 "MySQL 5.7.5 or MariaDB 10.2 is the oldest that serves",
             )
-        self.capabilities = (BACKEND_WISHES | self._options) & greeting.capabilities
+        wishes = BACKEND_WISHES | MARIADB_OFFER | self._options
+        self.capabilities = wishes & greeting.capabilities
         if self._database is not None:
             self.capabilities |= _CONNECT_WITH_DB
         if not self._wants_tls or not greeting.capabilities & _SSL:

@@ -106,6 +106,15 @@ class StmtExecute:
 
 
 @dataclass(frozen=True, slots=True)
+class StmtBulkExecute:
+    """COM_STMT_BULK_EXECUTE of MariaDB. *body* is what follows the flags: types and rows."""
+
+    statement_id: int
+    flags: int
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class StmtSendLongData:
     """COM_STMT_SEND_LONG_DATA: a piece of one parameter. Never answered."""
 
@@ -157,6 +166,7 @@ ClientCommand = (
     | SetOption
     | StmtPrepare
     | StmtExecute
+    | StmtBulkExecute
     | StmtSendLongData
     | StmtClose
     | StmtReset
@@ -207,6 +217,9 @@ _PARSERS: dict[int, Callable[[Cursor], ClientCommand]] = {
     Command.SET_OPTION: _set_option,
     Command.STMT_PREPARE: lambda cursor: StmtPrepare(cursor.rest()),
     Command.STMT_EXECUTE: _stmt_execute,
+    Command.STMT_BULK_EXECUTE: lambda cursor: StmtBulkExecute(
+        cursor.uint(4), cursor.uint(2), cursor.rest()
+    ),
     Command.STMT_SEND_LONG_DATA: lambda cursor: StmtSendLongData(
         cursor.uint(4), cursor.uint(2), cursor.rest()
     ),
@@ -234,6 +247,12 @@ def stmt_prepare(sql: bytes) -> bytes:
 def stmt_execute(statement_id: int, flags: int, body: bytes) -> bytes:
     """Return a COM_STMT_EXECUTE as it goes on the wire; *body* as in `StmtExecute`."""
     head = b"\x17%s%c\x01\0\0\0" % (statement_id.to_bytes(4, "little"), flags)
+    return frame(head + body, 0)
+
+
+def stmt_bulk_execute(statement_id: int, flags: int, body: bytes) -> bytes:
+    """Return a COM_STMT_BULK_EXECUTE as it goes on the wire; *body* as in `StmtBulkExecute`."""
+    head = b"\xfa" + statement_id.to_bytes(4, "little") + flags.to_bytes(2, "little")
     return frame(head + body, 0)
 
 

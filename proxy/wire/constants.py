@@ -54,6 +54,8 @@ class Capability(IntFlag):
     CAPABILITY_EXTENSION = 1 << 29
     SSL_VERIFY_SERVER_CERT = 1 << 30
     REMEMBER_OPTIONS = 1 << 31
+    # MariaDB's own, which travel apart and only between peers that both clear LONG_PASSWORD.
+    STMT_BULK_OPERATIONS = 1 << 34
 
 
 class Status(IntFlag):
@@ -111,6 +113,7 @@ class Command(IntEnum):
     DAEMON = 0x1D
     BINLOG_DUMP_GTID = 0x1E
     RESET_CONNECTION = 0x1F
+    STMT_BULK_EXECUTE = 0xFA  # MariaDB only
 
 
 class FieldType(IntEnum):
@@ -181,8 +184,8 @@ CACHING_SHA2: Final = "caching_sha2_password"
 NONCE_BYTES: Final = 20
 
 # What the proxy announces to clients. SSL is added where a certificate is configured.
-# Withheld on purpose: QUERY_ATTRIBUTES and the MariaDB extensions; a client that sets them
-# nevertheless (mysql2 does) is not believed.
+# Withheld on purpose: QUERY_ATTRIBUTES; a client that sets it nevertheless (mysql2 does) is not
+# believed.
 PROXY_OFFER: Final = int(
     Capability.LONG_PASSWORD
     | Capability.FOUND_ROWS
@@ -204,6 +207,9 @@ PROXY_OFFER: Final = int(
     | Capability.SESSION_TRACK
     | Capability.DEPRECATE_EOF
 )
+
+# Offered beside it by a proxy that greets as MariaDB, and asked of a server that does.
+MARIADB_OFFER: Final = int(Capability.STMT_BULK_OPERATIONS)
 
 # Offered beside it. Not asked of a backend: the proxy stands next to its servers.
 COMPRESSIONS: Final = int(Capability.COMPRESS | Capability.ZSTD_COMPRESSION)

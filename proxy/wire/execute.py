@@ -108,22 +108,31 @@ def read_parameters(
     cursor = Cursor(body, at)
     found = []
     for place in range(count):
-        kind, unsigned = types[2 * place], bool(types[2 * place + 1] & _UNSIGNED)
-        data: bytes | None
+        kind, flags = types[2 * place : 2 * place + 2]
         if long_data and place in long_data:
-            data = bytes(long_data[place])
-        elif body[place // 8] & 1 << place % 8 or kind == FieldType.NULL:
-            data = None
-        elif (size := _FIXED_BYTES.get(kind)) is not None:
-            data = cursor.take(size)
-        elif kind in _TEMPORAL:
-            data = cursor.take(cursor.uint(1))
-            if len(data) not in (_TIME_SIZES if kind == FieldType.TIME else _DATE_SIZES):
-                raise WireError(f"a temporal parameter of {len(data)} bytes")
+            parameter = Parameter(kind, bool(flags & _UNSIGNED), bytes(long_data[place]))
+        elif body[place // 8] & 1 << place % 8:
+            parameter = Parameter(kind, bool(flags & _UNSIGNED), None)
         else:
-            data = cursor.lenenc_bytes()
-        found.append(Parameter(kind, unsigned, data))
+            parameter = read_value(cursor, kind, flags)
+        found.append(parameter)
     return found
+
+
+def read_value(cursor: Cursor, kind: int, flags: int) -> Parameter:
+    """Read one value of a type that the client told as *kind* and *flags*. WireError if cut."""
+    data: bytes | None
+    if kind == FieldType.NULL:
+        data = None
+    elif (size := _FIXED_BYTES.get(kind)) is not None:
+        data = cursor.take(size)
+    elif kind in _TEMPORAL:
+        data = cursor.take(cursor.uint(1))
+        if len(data) not in (_TIME_SIZES if kind == FieldType.TIME else _DATE_SIZES):
+            raise WireError(f"a temporal parameter of {len(data)} bytes")
+    else:
+        data = cursor.lenenc_bytes()
+    return Parameter(kind, bool(flags & _UNSIGNED), data)
 
 
 def write_parameters(parameters: Sequence[Parameter]) -> bytes:

@@ -17,6 +17,7 @@ from proxy.wire.constants import (
     AUTH_MORE_DATA,
     CACHING_SHA2,
     EOF_HEADER,
+    MARIADB_OFFER,
     NATIVE_PASSWORD,
     NONCE_BYTES,
     UTF8MB4_CHARSET,
@@ -30,10 +31,12 @@ if TYPE_CHECKING:
 
 
 _PROTOCOL_VERSION = 10
-_FILLER = bytes(23)
+# Of these the last four are MariaDB's capabilities, where both peers clear LONG_PASSWORD.
+_FILLER = bytes(19)
 _TLS_REQUEST_BYTES = 32
 
 # Plain integers: see `constants`.
+_LONG_PASSWORD = int(Capability.LONG_PASSWORD)
 _CONNECT_WITH_DB = int(Capability.CONNECT_WITH_DB)
 _PROTOCOL_41 = int(Capability.PROTOCOL_41)
 _SSL = int(Capability.SSL)
@@ -58,6 +61,14 @@ def plugin_to_greet(server_version: str) -> str:
     answer of caching_sha2_password one byte off and gives up a login that was right.
     """
     return NATIVE_PASSWORD if server_version.startswith("5.5.5-") else CACHING_SHA2
+
+
+def offer_as(server_version: str, offer: int) -> int:
+    """Return *offer* as a server of this version makes it.
+
+    https://mariadb.com/kb/en/connection/#capabilities
+    """
+    return offer & ~_LONG_PASSWORD | MARIADB_OFFER if "MariaDB" in server_version else offer
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +97,10 @@ class Greeting:
                 (self.capabilities & 0xFFFF).to_bytes(2, "little"),
                 bytes((self.charset & 0xFF,)),
                 self.status.to_bytes(2, "little"),
-                (self.capabilities >> 16).to_bytes(2, "little"),
+                (self.capabilities >> 16 & 0xFFFF).to_bytes(2, "little"),
                 bytes((NONCE_BYTES + 1,)),
-                bytes(10),
+                bytes(6),
+                _extensions(self.capabilities),
                 self.nonce[8:] + b"\0",
                 self.plugin.encode() + b"\0",
             )
@@ -111,7 +123,8 @@ def decode_greeting(payload: bytes) -> Greeting:
     status = cursor.uint(2)
     capabilities |= cursor.uint(2) << 16
     nonce_bytes = cursor.uint(1)
-    cursor.take(10)
+    cursor.take(6)
+    capabilities |= _read_extensions(cursor, capabilities)
     # "max(13, length of auth-plugin-data - 8)" bytes, of which the last is a NUL.
     nonce += cursor.take(max(13, nonce_bytes - 8))[: NONCE_BYTES - 8]
     plugin = NATIVE_PASSWORD
@@ -158,6 +171,7 @@ def decode_login(payload: bytes) -> LoginRequest:
     packet_bytes_max = cursor.uint(4)
     charset = cursor.uint(1)
     cursor.take(len(_FILLER))
+    capabilities |= _read_extensions(cursor, capabilities)
     user = name_from(cursor.until_nul())
     if capabilities & _LENENC:
         response = cursor.lenenc_bytes()
@@ -265,11 +279,22 @@ def encode_auth_more_data(data: bytes) -> bytes:
 
 def _login_head(flags: int, login: LoginRequest) -> bytes:
     return (
-        flags.to_bytes(4, "little")
+        (flags & 0xFFFFFFFF).to_bytes(4, "little")
         + login.packet_bytes_max.to_bytes(4, "little")
         + bytes((login.charset & 0xFF,))
         + _FILLER
+        + _extensions(flags)
     )
+
+
+def _extensions(flags: int) -> bytes:
+    """Return the four bytes of MariaDB's capabilities, zeros for the others."""
+    return bytes(4) if flags & _LONG_PASSWORD else (flags >> 32).to_bytes(4, "little")
+
+
+def _read_extensions(cursor: Cursor, flags: int) -> int:
+    extensions = cursor.uint(4)
+    return 0 if flags & _LONG_PASSWORD else extensions << 32
 
 
 def _plugin_of(login: LoginRequest) -> str:

@@ -1,5 +1,6 @@
 """Ids from a sequence, which no two proxies give twice."""
 
+import asyncio
 import json
 import threading
 from pathlib import Path
@@ -7,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from proxy.embedded.servers import Family
 from tests.fixtures.fix_proxy import RunningProxy, StartProxy, keyspace_toml
 from tests.fixtures.fix_servers import DatabaseServer, execute
 from tests.fixtures.fix_streams import Consume, message_table, refused, rows, run, value
+from tests.proxy.fake_client import MARIADB as MARIADB_CLIENT, Client
 
 
 pytestmark = pytest.mark.db
@@ -58,6 +61,26 @@ def proxy(config: str, start_proxy: StartProxy) -> RunningProxy:
     run(client, "USE commerce")
     run(client, "CREATE TABLE customer (id BIGINT PRIMARY KEY, name VARCHAR(20))")
     return proxy
+
+
+def test_a_batch_takes_its_ids_from_the_sequence(proxy: RunningProxy, family: Family) -> None:
+    if family is Family.MYSQL:
+        pytest.skip("MySQL knows no batches")
+
+    async def send() -> tuple[int, int]:
+        client = await Client.connect(
+            proxy.port, database="commerce", capabilities=MARIADB_CLIENT
+        )
+        statement, _, _ = await client.prepare("INSERT INTO customer (id, name) VALUES (?, ?)")
+        result = await client.bulk(statement, (None, b"a"), (None, b"it's"), ("DEFAULT", None))
+        await client.close()
+        assert result.ok is not None, result.error
+        return result.ok.affected_rows, result.ok.last_insert_id
+
+    assert asyncio.run(send()) == (3, 1)
+    client = proxy.connect(database="commerce", autocommit=True)
+    found = rows(client, "SELECT id, name FROM customer ORDER BY id")
+    assert found == ((1, "a"), (2, "it's"), (3, None))
 
 
 def test_inserts_take_their_ids_from_the_sequence(proxy: RunningProxy) -> None:

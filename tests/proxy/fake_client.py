@@ -8,8 +8,16 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from proxy.wire.commands import stmt_execute, stmt_fetch, stmt_prepare
-from proxy.wire.constants import CACHING_SHA2, PROXY_OFFER, Capability, FieldType, Status
+from proxy.wire.bulk import TYPES_FOLLOW
+from proxy.wire.commands import stmt_bulk_execute, stmt_execute, stmt_fetch, stmt_prepare
+from proxy.wire.constants import (
+    CACHING_SHA2,
+    MARIADB_OFFER,
+    PROXY_OFFER,
+    Capability,
+    FieldType,
+    Status,
+)
 from proxy.wire.execute import Parameter, write_parameters
 from proxy.wire.framing import Framer, frame
 from proxy.wire.handshake import (
@@ -26,14 +34,17 @@ from proxy.wire.resultset import (
     parse_text_row,
 )
 from proxy.wire.scramble import sha2_proof
-from tests.proxy.wire.peers import encode_change_user
+from tests.proxy.wire.peers import bulk_body, encode_change_user
 
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from proxy.wire.handshake import Greeting
 
 
 MODERN = PROXY_OFFER
+MARIADB = int(PROXY_OFFER & ~Capability.LONG_PASSWORD | MARIADB_OFFER)
 OLD = PROXY_OFFER & ~int(Capability.DEPRECATE_EOF | Capability.SESSION_TRACK)
 
 
@@ -241,6 +252,16 @@ class Client:
     ) -> Result:
         """Execute a statement; its rows come as payloads of one value."""
         self.send_execute(statement_id, *values, flags=flags)
+        return await self.binary_answer()
+
+    async def bulk(
+        self, statement_id: int, *rows: Sequence[int | bytes | str | None], flags: int = 0x80
+    ) -> Result:
+        """Execute a statement for many rows, as MariaDB's drivers do."""
+        body = bulk_body(rows)
+        if not flags & TYPES_FOLLOW:
+            body = body[2 * len(rows[0]) :]
+        self.write(stmt_bulk_execute(statement_id, flags, body))
         return await self.binary_answer()
 
     async def binary_answer(self) -> Result:

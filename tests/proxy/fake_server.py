@@ -18,6 +18,7 @@ from proxy.config.dsn import Dsn, SslMode
 from proxy.config.values import Secret
 from proxy.wire.auth import Account, Authenticated, Authenticator, nonce_from
 from proxy.wire.binary_rows import BinaryRows
+from proxy.wire.bulk import bulk_rows, bulk_types
 from proxy.wire.constants import (
     CHARSETS,
     PROXY_OFFER,
@@ -28,7 +29,7 @@ from proxy.wire.constants import (
 )
 from proxy.wire.execute import read_parameters, value_of
 from proxy.wire.framing import frame, frames
-from proxy.wire.handshake import Greeting
+from proxy.wire.handshake import Greeting, offer_as
 from proxy.wire.prepare import PARAMETER_DEFINITION, prepare_answer
 from proxy.wire.resultset import (
     Column,
@@ -295,7 +296,7 @@ class Connection(asyncio.Protocol):
         server = self._server
         server.connections[self.id] = self
         self._wire = ServerConnection(
-            Greeting(server.version, self.id, NONCE, PROXY_OFFER),
+            Greeting(server.version, self.id, NONCE, offer_as(server.version, PROXY_OFFER)),
             server.authenticator,
             host="client",
         )
@@ -380,6 +381,8 @@ class Connection(asyncio.Protocol):
                 await self._prepare(rest)
             case Command.STMT_EXECUTE:
                 await self._execute(payload)
+            case Command.STMT_BULK_EXECUTE:
+                await self._bulk_execute(payload)
             case Command.STMT_SEND_LONG_DATA:
                 number = int.from_bytes(payload[5:7], "little")
                 self._note(f"LONG_DATA {number} {len(payload) - 7}")
@@ -404,6 +407,17 @@ class Connection(asyncio.Protocol):
             case other:
                 self._note(f"COMMAND {other}")
                 await self._answer(Error(1047, "Unknown command", "08S01"), "")
+
+    async def _bulk_execute(self, payload: bytes) -> None:
+        sql, _ = self.prepared[int.from_bytes(payload[1:5], "little")]
+        body, flags = payload[7:], int.from_bytes(payload[5:7], "little")
+        types, at = bulk_types(flags, body, sql.count("?"), b"")
+        rows = [
+            ["DEFAULT" if each is None else value_of(each) for each in row.parameters]
+            for row in bulk_rows(body, at, types)
+        ]
+        self._note(f"BULK {sql} {rows}")
+        await self._answer(self._server.answer_to(sql) or Ok(affected_rows=len(rows)), sql)
 
     async def _prepare(self, sql: str) -> None:
         answer = self._server.answer_to(f"PREPARE {sql}")

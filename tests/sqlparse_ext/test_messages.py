@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from sqlparse_ext.messages import Effect, EffectKind, Key, complete, effect
+from sqlparse_ext.messages import Effect, EffectKind, Key, complete, effect, together
 from tests.sqlparse_ext.facts import statement
 from tests.sqlparse_ext.test_completion import CURRENT, FIRST
 
@@ -128,3 +128,20 @@ def test_a_completed_insert_gives_its_completed_times():
     done = complete(statement("INSERT INTO m (id) VALUES (1)"), FIRST, 99)
     assert done is not None
     assert effect(statement(done), FIRST) == Effect(NEW, (1,), (Key(1, 0, 99),))
+
+
+def test_effects_of_one_statement_executed_often_are_one_effect():
+    new = Effect(NEW, (1,), (Key(1, 5, 0),)), Effect(NEW, (2,), (Key(2, 7, 9),))
+    assert together(new) == Effect(NEW, (1, 2), (Key(1, 5, 0), Key(2, 7, 9)))
+    assert together([Effect(ACK, (1,)), Effect(ACK, (2, 3))]) == Effect(ACK, (1, 2, 3))
+    assert together([]) is None
+    generated = Effect(NEW, None, generated=Key(None, 5, 0))
+    assert together([generated]) is generated
+
+
+def test_of_one_effect_without_ids_or_of_very_many_none_is_known():
+    assert together([Effect(ACK, (1,)), Effect(ACK, None)]) == Effect(ACK, None)
+    assert together([Effect(NEW, (n,), (Key(n, 0, 0),)) for n in range(201)]) == Effect(
+        NEW, None
+    )
+    assert together([Effect(ACK, (n,)) for n in range(201)]) == Effect(ACK, tuple(range(201)))

@@ -10,6 +10,7 @@ from proxy.errors import (
     TransactionBroken,
 )
 from proxy.sessions.scatter import Merged, run_everywhere, write_parts
+from proxy.wire.commands import query
 from proxy.wire.resultset import Ok as OkPacket
 from tests.proxy.fake_server import Error, HangUp, Ok, until
 from tests.proxy.house import Desk, running_shard
@@ -42,7 +43,7 @@ async def desk(low, high):
 
 async def write(desk):
     """Run a write that has a part on each shard."""
-    parts = list(zip(desk.shards, (LOW.encode(), HIGH.encode()), strict=True))
+    parts = list(zip(desk.shards, (query(LOW.encode()), query(HIGH.encode())), strict=True))
     return await write_parts(desk.executor, desk.state, "db", parts, SHAPE)
 
 

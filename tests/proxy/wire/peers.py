@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from proxy.wire.codec import Cursor, lenenc_bytes
-from proxy.wire.constants import NATIVE_PASSWORD, Capability, Command, TrackerKind
+from proxy.wire.constants import (
+    NATIVE_PASSWORD,
+    Capability,
+    Command,
+    FieldType,
+    TrackerKind,
+)
 from proxy.wire.framing import frame, frames
 from proxy.wire.resultset import (
     Column,
@@ -25,6 +31,9 @@ if TYPE_CHECKING:
 
 PING: Final = frame(bytes((Command.PING,)), 0)
 STATISTICS: Final = frame(bytes((Command.STATISTICS,)), 0)
+UNSIGNED: Final = bytes((FieldType.LONGLONG, 0x80))
+TEXT: Final = bytes((FieldType.VAR_STRING, 0))
+_INDICATORS: Final = {None: 1, "DEFAULT": 2, "IGNORE": 3}
 _WITH_LENGTH: Final = frozenset((TrackerKind.SCHEMA, TrackerKind.TXCHAR, TrackerKind.TXSTATE))
 
 
@@ -36,6 +45,23 @@ def field_list(table: bytes, wildcard: bytes = b"") -> bytes:
 def set_option(option: int) -> bytes:
     """Return a COM_SET_OPTION as it goes on the wire: 0 allows several statements, 1 does not."""
     return frame(bytes((Command.SET_OPTION,)) + option.to_bytes(2, "little"), 0)
+
+
+def bulk_body(rows: Iterable[Sequence[int | bytes | str | None]]) -> bytes:
+    """Return types and rows of a COM_STMT_BULK_EXECUTE; "DEFAULT" and "IGNORE" stand for these."""
+    body = b""
+    for row in rows:
+        if not body:
+            for value in row:
+                body += UNSIGNED if isinstance(value, int) else TEXT
+        for value in row:
+            if isinstance(value, int):
+                body += b"\0" + value.to_bytes(8, "little")
+            elif isinstance(value, bytes):
+                body += b"\0" + lenenc_bytes(value)
+            else:
+                body += bytes((_INDICATORS[value],))
+    return body
 
 
 def encode_change_user(login: LoginRequest) -> bytes:

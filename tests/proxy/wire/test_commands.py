@@ -31,14 +31,17 @@ from tests.proxy.wire.peers import PING, STATISTICS, field_list, set_option
         (b"\x1c\1\0\0\0\x0a\0\0\0", commands.StmtFetch(1, 10)),
         (b"\x1f", commands.ResetConnection()),
         (b"\x12anything", commands.Unknown(0x12)),
-        (b"\xfa", commands.Unknown(0xFA)),
+        (b"\xfa\1\0\0\0\x80\0rows", commands.StmtBulkExecute(1, 0x80, b"rows")),
+        (b"\xfb", commands.Unknown(0xFB)),
     ],
 )
 def test_commands_are_read(payload, command):
     assert parse_command(payload) == command
 
 
-@pytest.mark.parametrize("payload", [b"", b"\x04t", b"\x0c\1", b"\x17\1\0\0\0", b"\x1b\2\0"])
+@pytest.mark.parametrize(
+    "payload", [b"", b"\x04t", b"\x0c\1", b"\xfa\1\0\0\0\1", b"\x17\1\0\0\0", b"\x1b\2\0"]
+)
 def test_broken_commands_are_refused(payload):
     with pytest.raises(WireError):
         parse_command(payload)

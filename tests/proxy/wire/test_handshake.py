@@ -4,7 +4,13 @@ import pytest
 from hypothesis import given, strategies as st
 
 from proxy.errors import WireError
-from proxy.wire.constants import CACHING_SHA2, NATIVE_PASSWORD, PROXY_OFFER, Capability
+from proxy.wire.constants import (
+    CACHING_SHA2,
+    MARIADB_OFFER,
+    NATIVE_PASSWORD,
+    PROXY_OFFER,
+    Capability,
+)
 from proxy.wire.handshake import (
     Greeting,
     LoginRequest,
@@ -17,6 +23,7 @@ from proxy.wire.handshake import (
     encode_login,
     encode_tls_request,
     is_tls_request,
+    offer_as,
     plugin_to_greet,
 )
 from tests.proxy.wire.peers import encode_change_user
@@ -83,7 +90,7 @@ def test_a_real_greeting_is_read():
     assert greeting.server_version == "5.5.5-10.11.19-MariaDB"
     assert greeting.nonce == b"abcdefghijklmnopqrst"
     assert greeting.plugin == NATIVE_PASSWORD
-    assert greeting.capabilities == 0x81FFF7FE
+    assert greeting.capabilities == 0x1D_81FF_F7FE
 
 
 @pytest.mark.parametrize("payload", [b"\x09old\0", b"\n5.1\0\1\0\0\0abcdefgh\0\xff\xf7"])
@@ -145,6 +152,23 @@ def test_flags_that_were_not_offered_still_shape_the_packet():
         "root", b"x" * 20, "shop", int(flags), 45, 1 << 24, NATIVE_PASSWORD, {}
     )
     assert decode_login(encode_login(login)) == login
+
+
+def test_the_extensions_of_mariadb_are_offered_by_who_greets_so():
+    assert offer_as("8.4.3", PROXY_OFFER) == PROXY_OFFER
+    offer = offer_as("5.5.5-10.11.19-MariaDB", PROXY_OFFER)
+    assert offer & MARIADB_OFFER
+    assert not offer & Capability.LONG_PASSWORD
+    greeting = Greeting("5.5.5-10.11.19-MariaDB", 1, NONCE, offer)
+    assert decode_greeting(greeting.encode()).capabilities == offer
+    login = LoginRequest("root", b"", None, offer, 45, plugin=NATIVE_PASSWORD)
+    assert decode_login(encode_login(login)).capabilities == offer
+
+
+def test_who_says_long_password_has_no_extensions():
+    flags = int(PROXY_OFFER | MARIADB_OFFER)
+    login = LoginRequest("root", b"", None, flags, 45, plugin=NATIVE_PASSWORD)
+    assert decode_login(encode_login(login)).capabilities == PROXY_OFFER
 
 
 def test_a_missing_database_or_plugin_is_no_fault():

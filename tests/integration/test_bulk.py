@@ -1,0 +1,146 @@
+"""Batches of MariaDB's drivers (COM_STMT_BULK_EXECUTE) before real servers, message tables too."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from proxy.embedded.servers import Family
+from tests.fixtures.fix_streams import message_table, rows, run
+from tests.integration.conftest import HIGH_IDS, LOW_IDS, House
+from tests.proxy.fake_client import MARIADB, Client, Result
+
+
+pytestmark = pytest.mark.db
+
+IDS = (*LOW_IDS, *HIGH_IDS)
+Batches = Callable[[str, Callable[[Client], Coroutine[Any, Any, Any]]], Any]
+
+
+@pytest.fixture
+def batches(house: House, family: Family) -> Batches:
+    """A function that runs a coroutine with a client that sends batches to a keyspace."""
+    if family is Family.MYSQL:
+        pytest.skip("MySQL knows no batches")
+
+    def batches(keyspace: str, work: Callable[[Client], Coroutine[Any, Any, Any]]) -> Any:
+        async def all_of_it() -> Any:
+            client = await Client.connect(
+                house.proxy.port, database=keyspace, capabilities=MARIADB
+            )
+            try:
+                return await work(client)
+            finally:
+                await client.close()
+
+        return asyncio.run(all_of_it())
+
+    return batches
+
+
+async def batch(
+    client: Client, sql: str, *rows: tuple[int | bytes | str | None, ...]
+) -> Result:
+    statement, _, _ = await client.prepare(sql)
+    return await client.bulk(statement, *rows)
+
+
+def affected(result: Result) -> int:
+    assert result.ok is not None, result.error
+    return result.ok.affected_rows
+
+
+@pytest.fixture
+def table(house: House, keyspace: str) -> str:
+    connection = house.proxy.connect(database=keyspace, autocommit=True)
+    run(
+        connection,
+        "CREATE TABLE item (id BIGINT PRIMARY KEY, name VARCHAR(20) DEFAULT 'none')",
+    )
+    return keyspace
+
+
+def test_a_batch_is_one_statement(house: House, table: str, batches: Batches):
+    async def work(client: Client) -> None:
+        insert = "INSERT INTO item (id, name) VALUES (?, ?)"
+        names = (b"a", None, "DEFAULT", b"d", b"e", b"f", b"g", b"h")
+        pairs = list(zip(IDS, names, strict=True))
+        assert affected(await batch(client, insert, *pairs)) == len(IDS)
+        # As a whole or not at all: 1 and 4 are there.
+        assert (await batch(client, insert, (90, b"x"), (91, b"x"), (1, b"x"))).code == 1062
+        assert (await batch(client, insert, (92, b"x"), (93, b"x"), (4, b"x"))).code == 1062
+        update = "UPDATE item SET name = ? WHERE id = ?"
+        result = await batch(client, update, (b"z", 1), (b"z", 4), (b"z", 99))
+        assert affected(result) == 2
+        assert result.ok is not None
+        assert result.ok.info == b"Rows matched: 2  Changed: 2  Warnings: 0"
+        assert affected(await batch(client, "DELETE FROM item WHERE id = ?", (2,), (6,))) == 2
+        duplicates = (
+            "INSERT INTO item (id, name) VALUES (?, ?) ON DUPLICATE KEY UPDATE name = ?"
+        )
+        result = await batch(client, duplicates, (3, b"x", b"p"), (7, b"x", b"q"))
+        assert affected(result) == 4
+
+    batches(table, work)
+    connection = house.proxy.connect(database=table, autocommit=True)
+    found = rows(connection, "SELECT id, name FROM item ORDER BY id")
+    assert found == ((1, "z"), (3, "p"), (4, "z"), (5, "d"), (7, "q"), (8, "h"))
+
+
+def test_a_batch_belongs_to_the_transaction_of_its_session(
+    house: House, table: str, batches: Batches
+):
+    async def work(client: Client) -> None:
+        await client.query("BEGIN")
+        insert = "INSERT INTO item (id) VALUES (?)"
+        assert affected(await batch(client, insert, *((n,) for n in IDS))) == len(IDS)
+        assert (await batch(client, insert, (90,), (91,), (1,), (4,))).code == 1062
+        assert (await client.query("SELECT COUNT(*) FROM item")).values == [b"8"]
+        await client.query("ROLLBACK")
+        assert (await client.query("SELECT COUNT(*) FROM item")).values == [b"0"]
+
+    batches(table, work)
+
+
+def test_messages_sent_and_acknowledged_in_batches(
+    house: House, keyspace: str, batches: Batches, consume: Any
+):
+    connection = house.proxy.connect(database=keyspace, autocommit=True)
+    run(connection, message_table("my_message", columns="message VARCHAR(100)"))
+    consumer = consume(house.proxy, database=keyspace)
+
+    async def work(client: Client) -> None:
+        insert = "INSERT INTO my_message (id, message) VALUES (?, ?)"
+        assert affected(await batch(client, insert, *((n, b"hello") for n in IDS))) == len(IDS)
+        assert sorted(consumer.ids(len(IDS))) == sorted(IDS)
+        ack = "UPDATE my_message SET time_acked = NOW() WHERE id = ?"
+        assert affected(await batch(client, ack, *((n,) for n in IDS))) == len(IDS)
+        assert affected(await batch(client, ack, *((n,) for n in IDS))) == 0
+
+    batches(keyspace, work)
+    left = "SELECT COUNT(*) FROM my_message WHERE time_acked IS NULL OR time_next IS NOT NULL"
+    assert rows(connection, left) == ((0,),)
+    acked = rows(connection, "SELECT MIN(time_acked) FROM my_message")[0][0]
+    assert acked > 10**18
+
+
+def test_the_first_layout_gets_its_times(house: House, batches: Batches, consume: Any):
+    connection = house.proxy.connect(database="plain", autocommit=True)
+    run(
+        connection,
+        "CREATE TABLE my_message (time_scheduled BIGINT, id BIGINT, time_next BIGINT, epoch BIGINT,"
+        " time_created BIGINT, time_acked BIGINT, message VARCHAR(128),"
+        " PRIMARY KEY (time_scheduled, id), UNIQUE INDEX id_idx (id),"
+        " INDEX next_idx (time_next, epoch)) COMMENT 'vitess_message,vt_ack_wait=30,"
+        "vt_purge_after=86400,vt_batch_size=10,vt_cache_size=100,vt_poller_interval=30'",
+    )
+    consumer = consume(house.proxy, database="plain")
+
+    async def work(client: Client) -> None:
+        insert = "INSERT INTO my_message (id, message) VALUES (?, ?)"
+        assert affected(await batch(client, insert, (1, b"x"), (2, b"y"))) == 2
+
+    batches("plain", work)
+    assert sorted(consumer.ids(2)) == [1, 2]
+    assert rows(connection, "SELECT COUNT(*) FROM my_message WHERE time_created > 0") == ((2,),)

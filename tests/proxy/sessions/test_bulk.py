@@ -1,0 +1,165 @@
+import pytest
+
+from proxy.wire.resultset import Ok as Told
+from tests.proxy.fake_client import MARIADB
+from tests.proxy.fake_server import MARIADB as VERSION, Error, FakeServer, Ok, until
+from tests.proxy.house import add_message_table, running_proxy
+from tests.proxy.keyspaces import HIGH
+
+
+INSERT = "INSERT INTO t (id, a) VALUES (?, ?)"
+
+
+@pytest.fixture
+async def servers(calm):
+    async with FakeServer(VERSION) as first, FakeServer(VERSION) as second:
+        yield first, second
+
+
+def batches(server):
+    """Return the batches that a server was sent, and how their transaction ended."""
+    return [text for text in server.heard if text.startswith(("BULK", "COMMIT", "ROLLBACK"))]
+
+
+def claims(server):
+    """Return what the engine asked a server for."""
+    return [text for text in server.heard if "SKIP LOCKED" in text]
+
+
+def affected(result):
+    """Return how many rows a batch has changed."""
+    assert result.ok is not None, result.error
+    return result.ok.affected_rows
+
+
+async def test_one_shard_gets_the_batch_as_it_came(servers):
+    async with running_proxy(*servers) as house:
+        client = await house.client(capabilities=MARIADB)
+        statement, _, _ = await client.prepare(INSERT)
+        servers[0].once("INSERT", Ok(2, 5, info=b"Records: 2"))
+        result = await client.bulk(statement, (1, b"x"), (2, None))
+        assert affected(result) == 2
+        assert result.ok == Told(2, 5, 2, 0, b"Records: 2")
+    assert batches(servers[0]) == [f"BULK {INSERT} [[1, b'x'], [2, None]]"]
+
+
+async def test_rows_are_dealt_out_to_the_shards_in_one_transaction(servers):
+    async with running_proxy(*servers) as house:
+        client = await house.client("commerce", capabilities=MARIADB)
+        statement, _, _ = await client.prepare(INSERT)
+        result = await client.bulk(statement, (1, b"x"), (HIGH, b"y"), (2, "DEFAULT"))
+        assert affected(result) == 3
+    assert batches(servers[0]) == [f"BULK {INSERT} [[1, b'x'], [2, 'DEFAULT']]", "COMMIT"]
+    assert batches(servers[1]) == [f"BULK {INSERT} [[{HIGH}, b'y']]", "COMMIT"]
+
+
+async def test_rows_of_one_shard_need_no_transaction(servers):
+    async with running_proxy(*servers) as house:
+        client = await house.client("commerce", capabilities=MARIADB)
+        statement, _, _ = await client.prepare(INSERT)
+        assert (await client.bulk(statement, (1, b"x"), (2, b"y"))).ok
+        # The types are those that were told before.
+        assert (await client.bulk(statement, (3, b"z"), flags=0)).ok
+    assert batches(servers[0]) == [
+        f"BULK {INSERT} [[1, b'x'], [2, b'y']]",
+        f"BULK {INSERT} [[3, b'z']]",
+    ]
+    assert batches(servers[1]) == []
+
+
+async def test_a_row_that_concerns_all_shards_goes_to_all(servers):
+    update = "UPDATE t SET a = ? WHERE b = ?"
+    async with running_proxy(*servers) as house:
+        client = await house.client("commerce", capabilities=MARIADB)
+        statement, _, _ = await client.prepare(update)
+        assert affected(await client.bulk(statement, (1, 2), (3, 4))) == 4
+    for server in servers:
+        assert batches(server) == [f"BULK {update} [[1, 2], [3, 4]]", "COMMIT"]
+
+
+async def test_a_shard_that_refuses_undoes_the_batch(servers):
+    async with running_proxy(*servers) as house:
+        client = await house.client("commerce", capabilities=MARIADB)
+        statement, _, _ = await client.prepare(INSERT)
+        servers[1].once("INSERT", Error(1062, "Duplicate entry"))
+        assert (await client.bulk(statement, (1, b"x"), (HIGH, b"y"))).code == 1062
+    assert batches(servers[0])[-1] == "ROLLBACK"
+
+
+@pytest.mark.parametrize(
+    ("sql", "rows", "code"),
+    [
+        ("SELECT ?", [(1,)], 1295),
+        ("SET @a = ?", [(1,)], 1295),
+        ("INSERT INTO t (id) VALUES (1)", [()], 1295),
+        ("INSERT INTO t (id) VALUES (?)", [], 1210),
+        ("INSERT INTO t (id) VALUES (?)", [("DEFAULT",)], 1235),
+        ("INSERT INTO t (id) VALUES (?)", [(None,)], 1048),
+        ("INSERT INTO t (id) VALUES (?), (?)", [(1, HIGH)], 1235),
+        ("INSERT INTO t (id) VALUES (?) RETURNING id", [(1,), (HIGH,)], 1235),
+    ],
+)
+async def test_what_cannot_be_a_batch_is_refused_and_the_session_goes_on(
+    servers, sql, rows, code
+):
+    async with running_proxy(*servers) as house:
+        client = await house.client("commerce", capabilities=MARIADB)
+        statement, _, _ = await client.prepare(sql)
+        assert (await client.bulk(statement, *rows)).code == code
+        assert (await client.query("SELECT 1")).rows
+    assert not batches(servers[0])
+
+
+async def test_a_statement_that_is_not_there_is_named_as_a_server_does(servers):
+    async with running_proxy(*servers) as house:
+        client = await house.client(capabilities=MARIADB)
+        assert (await client.bulk(9, (1,))).message == (
+            "Unknown prepared statement handler (9) given to mysqld_stmt_execute"
+        )
+
+
+async def test_a_server_that_takes_no_batches_is_told_of(server):
+    async with running_proxy(server) as house:
+        client = await house.client()
+        assert client.greeting.capabilities >> 32 == 0
+        statement, _, _ = await client.prepare(INSERT)
+        assert (await client.bulk(statement, (1, b"x"))).code == 1235
+        assert (await client.execute(statement, 1, b"x")).ok
+
+
+async def test_messages_of_a_batch_reach_their_shards(servers):
+    for each in servers:
+        add_message_table(each)
+    async with running_proxy(*servers) as house:
+        client = await house.client("commerce", capabilities=MARIADB)
+        stream = await house.client("commerce")
+        stream.send("STREAM * FROM msg")
+        await stream.head()
+        statement, _, _ = await client.prepare("INSERT INTO msg (id, message) VALUES (?, ?)")
+        assert (await client.bulk(statement, (1, b"x"), (HIGH, b"y"), (2, b"z"))).ok
+        await until(lambda: claims(servers[0]) and claims(servers[1]))
+    assert "`id` IN (1, 2)" in claims(servers[0])[0]
+    assert f"`id` IN ({HIGH})" in claims(servers[1])[0]
+
+
+async def test_acks_in_a_batch_hold_the_moment(servers):
+    add_message_table(servers[0])
+    async with running_proxy(servers[0]) as house:
+        client = await house.client(capabilities=MARIADB)
+        statement, _, _ = await client.prepare("UPDATE msg SET time_acked = NOW() WHERE id = ?")
+        assert (await client.bulk(statement, (1,), (2,))).ok
+        assert (await client.bulk(statement, (3,))).ok
+    first, second = batches(servers[0])
+    assert "NOW()" not in first + second
+    assert "time_next = NULL" in first
+    assert first.endswith("[[1], [2]]")
+    assert first.split(" [")[0] != second.split(" [")[0]
+
+
+async def test_an_ack_in_a_batch_that_is_none_is_refused(servers):
+    add_message_table(servers[0])
+    async with running_proxy(servers[0]) as house:
+        client = await house.client(capabilities=MARIADB)
+        statement, _, _ = await client.prepare("UPDATE msg SET time_acked = ? WHERE id = ?")
+        assert (await client.bulk(statement, (5, 1), (None, 2))).code == 1235
+        assert (await client.bulk(statement, (5, 1), ("IGNORE", 2))).code == 1235
