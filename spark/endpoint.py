@@ -13,7 +13,6 @@ from urllib.parse import unquote, urlsplit
 
 import pymysql
 import pymysql.converters
-import pymysql.cursors
 
 from spark.errors import JobError, RequestError
 
@@ -46,9 +45,7 @@ class Endpoint:
         ""  # the file that vouches for the proxy's certificate; empty: TLS is not asked for
     )
 
-    def connect(
-        self, shard: str = "", cursor: Any = pymysql.cursors.Cursor, setting: str | None = None
-    ) -> Any:
+    def connect(self, shard: str = "", setting: str | None = None) -> Any:
         """Return an autocommitting connection to the keyspace, or to one *shard* of it.
 
         setting: a statement for its session that runs first.
@@ -66,7 +63,6 @@ class Endpoint:
                 charset="utf8mb4",
                 autocommit=True,
                 ssl={"ca": self.ssl_ca} if self.ssl_ca else None,
-                cursorclass=cursor,
                 init_command=setting,
                 conv=pymysql.converters.encoders,  # values come as the server sent them
             )

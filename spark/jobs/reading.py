@@ -6,12 +6,13 @@ the same rows, because rows acknowledged in a window that has closed no longer c
 are read as they are at the moment, a shard at a time.
 """
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+import numpy as np
 import pyarrow as pa
-import pymysql
 
 from spark.endpoint import Column, Endpoint, quoted
+from spark.fetching import fetch_columns
 from spark.jobs.checksum import Checksum, of_batch, of_server, total
 
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-BATCH_ROWS: Final = 5000
 # Not _shard: pyarrow does not look into folders that begin so.
 SHARD: Final = "streamfrom_shard"
 _CHECKSUM_SCHEMA: Final = "shard string, condition string, rows bigint, bits string"
@@ -47,15 +47,16 @@ def arrow_type(spark_type: str) -> pa.DataType:
 
 
 def arrow_batch(
-    columns: "Sequence[Column]", shard: str, rows: "Sequence[Sequence[Any]]"
+    columns: "Sequence[Column]", shard: str, sent: "Sequence[pa.Array]"
 ) -> pa.RecordBatch:
-    """Return rows, as the server sent them, as one batch with the shard's name in front."""
-    arrays = [pa.array([shard] * len(rows), pa.string())]
-    for column, values in zip(columns, zip(*rows, strict=True), strict=True):
+    """Return one batch of binary columns with what the server sent, with the shard's name in front."""
+    arrays = [pa.array([shard], pa.string()).take(pa.array(np.zeros(len(sent[0]), np.int32)))]
+    for column, values in zip(columns, sent, strict=True):
         kind = arrow_type(column.spark_type)
         # Arrow reads numbers in their text, many at a time.
-        sent = pa.array(values, pa.binary() if pa.types.is_binary(kind) else pa.string())
-        arrays.append(sent.cast(kind))
+        arrays.append(
+            values if pa.types.is_binary(kind) else values.cast(pa.string()).cast(kind)
+        )
     return pa.RecordBatch.from_arrays(arrays, names=[SHARD, *(c.name for c in columns)])
 
 
@@ -76,14 +77,13 @@ def read_rows(
     def read(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
         for batch in batches:
             for part in batch.to_pylist():
-                connection = endpoint.connect(part["shard"], pymysql.cursors.SSCursor)
+                connection = endpoint.connect(part["shard"])
                 try:
-                    with connection.cursor() as cursor:
-                        cursor.execute(statement + part["condition"])
-                        while rows := cursor.fetchmany(BATCH_ROWS):
-                            yield arrow_batch(columns, part["shard"], rows)
+                    for sent in fetch_columns(connection, statement + part["condition"]):
+                        yield arrow_batch(columns, part["shard"], sent)
                 finally:
-                    connection.close()
+                    # A reader that wants no more must not fetch the rest first.
+                    connection._force_close()
 
     schema = ", ".join(
         [f"{SHARD} string", *(f"{quoted(c.name)} {c.spark_type}" for c in columns)]

@@ -13,6 +13,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from spark.endpoint import ask, quoted
 from spark.errors import JobError
+from spark.fetching import fetch_columns
 from spark.source.filters import condition_of
 from spark.source.tables import arrow_batch
 
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from spark.source.options import Options
     from spark.source.tables import Field
 
-BATCH_ROWS: Final = 10_000
 # Times of type TIMESTAMP are told in the session's zone.
 IN_UTC: Final = "SET time_zone = '+00:00'"
 
@@ -67,12 +67,10 @@ def read_part(
     if part.condition:
         statement += f" WHERE {part.condition}"
     with told_apart(endpoint, part.shard):
-        connection = endpoint.connect(part.shard, pymysql.cursors.SSCursor, IN_UTC)
+        connection = endpoint.connect(part.shard, setting=IN_UTC)
         try:
-            with connection.cursor() as cursor:
-                cursor.execute(statement, part.values or None)
-                while rows := cursor.fetchmany(BATCH_ROWS):
-                    yield arrow_batch(fields, rows)
+            for sent in fetch_columns(connection, statement, part.values):
+                yield arrow_batch(fields, sent)
         finally:
             # A reader that wants no more must not fetch the rest first.
             connection._force_close()

@@ -18,7 +18,7 @@ number as bigint, which fails where a value does not fit.
 import re
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
@@ -151,44 +151,45 @@ def arrow_type(kind: str) -> pa.DataType:
     }[kind]
 
 
-def arrow_batch(fields: "Sequence[Field]", rows: "Sequence[Sequence[Any]]") -> pa.RecordBatch:
-    """Return rows, as the server sent them, as one batch."""
-    arrays = [
-        _array(field, values)
-        for field, values in zip(fields, zip(*rows, strict=True), strict=True)
-    ]
+def arrow_batch(fields: "Sequence[Field]", columns: "Sequence[pa.Array]") -> pa.RecordBatch:
+    """Return one batch of binary columns with what the server sent for *fields*."""
+    arrays = [_array(field, sent) for field, sent in zip(fields, columns, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, names=[field.name for field in fields])
 
 
-def _array(field: Field, values: "Sequence[Any]") -> pa.Array:
+def _array(field: Field, sent: pa.Array) -> pa.Array:
     kind = arrow_type(field.spark_type)
     if field.base == "bit":
-        numbers = [None if raw is None else int.from_bytes(raw) for raw in values]
-        if field.spark_type == _UNSIGNED:
-            return pa.array([None if n is None else Decimal(n) for n in numbers], kind)
-        return pa.array(numbers, pa.int64()).cast(kind)
+        return _bits(sent, kind)
     if field.spark_type == "binary":
-        return pa.array([raw.encode() if isinstance(raw, str) else raw for raw in values], kind)
-    texts = pa.array(
-        [raw.decode() if isinstance(raw, bytes) else raw for raw in values], pa.string()
-    )
+        return sent
+    texts = sent.cast(pa.string())
     if field.spark_type in {"date", "timestamp", "timestamp_ntz"}:
         return _moments(texts, kind)
     return texts.cast(pa.float64()).cast(kind) if field.base == "float" else texts.cast(kind)
 
 
+def _bits(sent: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Return the numbers that big-endian bytes are."""
+    numbers = [None if raw is None else int.from_bytes(raw) for raw in sent.to_pylist()]
+    if pa.types.is_decimal(kind):
+        return pa.array([None if n is None else Decimal(n) for n in numbers], kind)
+    return pa.array(numbers, pa.int64()).cast(kind)
+
+
 def _moments(texts: pa.Array, kind: pa.DataType) -> pa.Array:
     naive = kind if kind == pa.date32() else pa.timestamp("us")
+    return _known_moments(texts, naive).cast(kind)
+
+
+def _known_moments(texts: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Return NULL for dates that no calendar has, which are found by halving, since few have any."""
     try:
-        return texts.cast(naive).cast(kind)
+        return texts.cast(kind)
     except pa.ArrowInvalid:
+        if len(texts) == 1:
+            return pa.nulls(1, kind)
+        half = len(texts) // 2
         return pa.concat_arrays(
-            [_moment(texts[place : place + 1], naive) for place in range(len(texts))]
-        ).cast(kind)
-
-
-def _moment(text: pa.Array, kind: pa.DataType) -> pa.Array:
-    try:
-        return text.cast(kind)
-    except pa.ArrowInvalid:
-        return pa.nulls(1, kind)
+            [_known_moments(texts[:half], kind), _known_moments(texts[half:], kind)]
+        )

@@ -6,7 +6,8 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from spark.endpoint import Column, Endpoint, ask, describe_alike, quoted
+from spark.endpoint import Column, Endpoint, describe_alike, quoted
+from spark.fetching import fetch_columns
 from spark.jobs.checksum import Checksum, is_exact, of_batch, of_server, statement, total
 from spark.jobs.reading import arrow_batch
 from tests.fixtures.fix_streams import message_table, run
@@ -117,9 +118,10 @@ def test_a_server_and_arrow_compute_the_same_for_every_type(sharded_proxy):
         connection = endpoint.connect(shard)
         try:
             told = of_server(connection, "my_message", columns, "id < 290")
-            read = ask(connection, f"SELECT {names} FROM my_message WHERE id < 290")
+            statement = f"SELECT {names} FROM my_message WHERE id < 290"
+            (sent,) = fetch_columns(connection, statement)
         finally:
             connection.close()
-        assert told == of_batch(arrow_batch(columns, shard, read), columns)
+        assert told == of_batch(arrow_batch(columns, shard, sent), columns)
         counted += told.rows
     assert counted == 290

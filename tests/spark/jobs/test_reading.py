@@ -2,6 +2,8 @@
 
 from decimal import Decimal
 
+import pyarrow as pa
+
 from spark.endpoint import Column
 from spark.jobs.reading import arrow_batch, slices
 
@@ -18,8 +20,16 @@ def test_values_keep_their_types_and_nulls_stay():
         Column("body", "binary"),
         Column("text", "string"),
     ]
-    rows = [("18446744073709551615", "-1", b"\x00\xff", "é"), ("1", None, None, None)]
-    assert arrow_batch(columns, "-80", rows).to_pylist() == [
+    sent = [
+        pa.array(values, pa.binary())
+        for values in (
+            [b"18446744073709551615", b"1"],
+            [b"-1", None],
+            [b"\x00\xff", None],
+            ["é".encode(), None],
+        )
+    ]
+    assert arrow_batch(columns, "-80", sent).to_pylist() == [
         {
             "streamfrom_shard": "-80",
             "id": Decimal(18446744073709551615),

@@ -2,6 +2,7 @@
 
 from decimal import Decimal
 
+import pyarrow as pa
 import pytest
 
 
@@ -35,9 +36,13 @@ def test_a_date_that_no_calendar_has_is_null_beside_others_that_are_not():
 
     day = Field("day", "day", "date", "date")
     at = Field("at", "at", "datetime(6)", "timestamp_ntz")
-    rows = [("2024-02-29", "2024-01-01 00:00:00.5"), ("2024-02-00", None)]
-    batch = arrow_batch([day, at], rows)
-    assert [str(value) for value in batch["day"].to_pylist()] == ["2024-02-29", "None"]
+    days = pa.array([b"2024-02-29", b"2024-02-00", b"0000-00-00", b"2024-03-01"])
+    moments = pa.array(
+        [b"2024-01-01 00:00:00.5", None, b"2024-01-01 10:00:00", b"1969-12-31 00:00:00"]
+    )
+    batch = arrow_batch([day, at], [days, moments])
+    told = [str(value) for value in batch["day"].to_pylist()]
+    assert told == ["2024-02-29", "None", "None", "2024-03-01"]
     assert batch["at"].null_count == 1
 
 
@@ -48,7 +53,8 @@ def test_bits_are_numbers():
         Field("one", "one", "bit(1)", "boolean"),
         Field("all", "all", "bit(64)", "decimal(20,0)"),
     ]
-    batch = arrow_batch(fields, [(b"\x01", b"\xff" * 8), (None, None)])
+    sent = [pa.array([b"\x01", None]), pa.array([b"\xff" * 8, None])]
+    batch = arrow_batch(fields, sent)
     assert batch.to_pylist() == [
         {"one": True, "all": Decimal(2**64 - 1)},
         {"one": None, "all": None},

@@ -1,0 +1,66 @@
+"""What a SELECT sends, as Arrow columns: the driver asks, and `spark.text_rows` reads the rows off its socket.
+
+The driver itself would make a Python object of each value, which takes longer than all the rest.
+"""
+
+from typing import TYPE_CHECKING, Any, Final
+
+import pymysql
+from pymysql.constants import CR
+
+from spark.text_rows import ROOM_BYTES, MalformedRowsError, TextRows
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import pyarrow as pa
+
+BATCH_ROWS: Final = 20_000
+READ_BYTES: Final = 1 << 18
+_LOST: Final = "Lost connection to MySQL server during query"
+
+
+def fetch_columns(
+    connection: Any, statement: str, values: "Sequence[Any]" = ()
+) -> "Iterator[list[pa.Array]]":
+    """Yield the rows of a SELECT by and by: a binary array for each column, as the server wrote it.
+
+    What comes at once is about a MiB, or 20,000 rows, or a row that is larger. Whoever stops before the end must
+    throw the connection away, and not close it, which would first read the rest.
+
+    Raises:
+        MySQLError: as the driver raises it, also in the middle.
+    """
+    with connection.cursor(pymysql.cursors.SSCursor) as cursor:
+        cursor.execute(statement, tuple(values) or None)
+        # From here on the rows are ours; else it would look for them when it is closed.
+        connection._result.unbuffered_active = False
+        rows = TextRows(len(cursor.description))
+        has_ended = False
+        while not has_ended:
+            has_ended = rows.received(_received(connection))
+            if rows.error is not None:
+                # The packet of an error, as the driver wants it.
+                pymysql.err.raise_mysql_exception(rows.error)
+            if has_ended or rows.packets >= BATCH_ROWS or rows.bytes_held >= ROOM_BYTES // 2:
+                try:
+                    columns = rows.take()
+                except MalformedRowsError as error:
+                    raise pymysql.err.InternalError(
+                        CR.CR_MALFORMED_PACKET, str(error)
+                    ) from error
+                if len(columns[0]):
+                    yield columns
+
+
+def _received(connection: Any) -> bytes:
+    """Return what comes next, at most READ_BYTES."""
+    try:
+        # Not readinto1: what the driver has buffered may be all there is, and it would wait for more.
+        data: bytes = connection._rfile.read1(READ_BYTES)
+    except OSError as error:
+        raise pymysql.err.OperationalError(CR.CR_SERVER_LOST, f"{_LOST} ({error})") from error
+    if not data:
+        raise pymysql.err.OperationalError(CR.CR_SERVER_LOST, _LOST)
+    return data

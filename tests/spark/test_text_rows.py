@@ -1,0 +1,118 @@
+"""Whatever is in a result, and however it is cut on its way, each column is what the server sent."""
+
+import struct
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from spark import text_rows
+from spark.text_rows import MalformedRowsError, TextRows
+
+
+EOF = b"\xfe\x00\x00\x02\x00"
+ERROR = b"\xff\x15\x05#HY000Query execution was interrupted"
+VALUES = st.none() | st.binary(max_size=12) | st.integers(0, 70_000).map(lambda n: b"x" * n)
+COUNTS = st.integers(1, 5)
+
+
+def value(data):
+    if data is None:
+        return b"\xfb"
+    size = len(data)
+    if size < 251:
+        return bytes([size]) + data
+    for first, width in ((b"\xfc", 2), (b"\xfd", 3)):
+        if size < 1 << 8 * width:
+            return first + size.to_bytes(width, "little") + data
+    return b"\xfe" + struct.pack("<Q", size) + data
+
+
+def packets(payloads, longest=0xFFFFFF):
+    parts: list[bytes] = []
+    for payload in payloads:
+        left = payload
+        while True:
+            part, left = left[:longest], left[longest:]
+            parts.append(len(part).to_bytes(3, "little") + bytes([len(parts) % 256]) + part)
+            if len(part) < longest:
+                break
+    return b"".join(parts)
+
+
+def result(rows, last=EOF):
+    return packets([b"".join(map(value, row)) for row in rows] + [last])
+
+
+def read(sent, columns, *, pieces=65_536, take_at=1, room_bytes=64):
+    """Return the rows of *sent*, which comes in *pieces* and is taken as soon as there are *take_at* packets."""
+    rows = TextRows(columns, room_bytes)
+    found = []
+    place = 0
+    has_ended = False
+    while not has_ended:
+        part = sent[place : place + pieces]
+        assert part, "it waits for more than was sent"
+        place += len(part)
+        has_ended = rows.received(part)
+        if rows.packets >= take_at or has_ended:
+            taken = [column.to_pylist() for column in rows.take()]
+            found += list(zip(*taken, strict=True))
+    assert place == len(sent)
+    return found, rows
+
+
+@given(st.data(), COUNTS, st.integers(1, 4000), st.integers(1, 9))
+@settings(deadline=None, max_examples=60)
+def test_rows_come_as_they_were_sent_however_they_are_cut(data, columns, pieces, take_at):
+    rows = data.draw(st.lists(st.tuples(*[VALUES] * columns), max_size=12))
+    sent = result(rows)
+    found, _ = read(sent, columns, pieces=max(pieces, len(sent) // 500), take_at=take_at)
+    assert found == rows
+
+
+def test_a_row_longer_than_a_packet_is_one_row():
+    huge = b"\xfe" * (0xFFFFFF + 5)
+    exact = b"\xff" * (
+        0xFFFFFF - 4
+    )  # with its length the row fills a packet, so an empty one follows
+    rows = [(b"1", None), (b"2", huge), (b"", exact), (b"4", b"")]
+    found, reader = read(result(rows), 2, pieces=1 << 20, take_at=1, room_bytes=1 << 20)
+    assert found == rows
+    assert reader.error is None
+
+
+def test_a_value_that_begins_like_an_end_is_a_value():
+    rows = [(b"",), (b"\xfe",), (b"\xff",), (None,)]
+    assert read(result(rows), 1)[0] == rows
+
+
+def test_an_error_comes_after_the_rows_before_it():
+    found, reader = read(
+        result([(b"1",), (b"2",)], ERROR), 1, pieces=1 << 16, room_bytes=1 << 16
+    )
+    assert found == [(b"1",), (b"2",)]
+    assert reader.error == ERROR
+
+
+@pytest.mark.parametrize("columns", [1, 3])
+@pytest.mark.parametrize("row", [(b"a", b"b"), (None, b"x" * 300)])
+def test_a_row_of_another_width_is_no_row(columns, row):
+    with pytest.raises(MalformedRowsError, match="other columns"):
+        read(result([row]), columns)
+
+
+def test_memory_is_what_was_not_taken():
+    rows = TextRows(1, 1 << 16)
+    sent = packets([value(b"x" * 100)] * 100_000)
+    place = 0
+    while place < len(sent):
+        part = sent[place : place + 50_000]
+        place += len(part)
+        rows.received(part)
+        rows.take()
+        assert rows.bytes_held < 200
+    assert len(rows._buffer) == 1 << 16
+
+
+def test_the_limits_are_those_of_the_protocol():
+    assert text_rows._LONGEST == 2**24 - 1
