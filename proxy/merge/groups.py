@@ -11,13 +11,14 @@ ones of several shards stand side by side.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from proxy.merge.aggregates import Average, Count, CountDistinct, Extreme, First, Sum
 from proxy.merge.group_merge import GroupsMerge, Test
 from proxy.merge.grouping import EXTREMES, Grouping
 from proxy.merge.ordered import OrderedMerge, Window
 from proxy.merge.values import Comparison, Key, comparison_of
+from proxy.wire.constants import FieldType
 from proxy.wire.resultset import with_type_of
 from sqlparse_ext.errors import Unsupported
 
@@ -31,8 +32,13 @@ if TYPE_CHECKING:
     from proxy.wire.resultset import Column
 
 
+_EXACTLY: Final = Key(Comparison.FLOAT)
+
+
 class GroupsQuery:
     """How one SELECT of groups is asked and answered.
+
+    exact: texts of FLOATs are wanted that lose nothing.
 
     Attributes:
         expressions: what is compared, and whether an aggregate is in it; known once `describe`
@@ -41,8 +47,9 @@ class GroupsQuery:
             a column where there is one of that name.
     """
 
-    def __init__(self, texts: Texts, memory_bytes: int) -> None:
+    def __init__(self, texts: Texts, memory_bytes: int, *, exact: bool = False) -> None:
         self._texts = texts
+        self._exact = exact
         self._memory_bytes = memory_bytes
         aliases = {item.alias for item in texts.select.items if item.alias is not None}
         self.asks_columns = bool(aliases) and bool(texts.select.group)
@@ -94,8 +101,8 @@ class GroupsQuery:
         for text in more:
             key = self._keys[text]
             columns.append(text if key.is_plain else b"MIN(%b)" % key.sql(text))
-        for output in grouping.outputs:
-            columns += self._parts(output)
+        for place, output in enumerate(grouping.outputs):
+            columns += self._parts(place, output)
         grouped = [grouping.groups[place].text for place, _ in grouping.order]
         order = [
             text + (b" DESC" if down else b"")
@@ -115,15 +122,18 @@ class GroupsQuery:
             pieces.append(b"LIMIT %d" % texts.reach)
         return b" ".join(filter(None, pieces))
 
-    def _parts(self, output: Output) -> list[bytes]:
+    def _parts(self, place: int, output: Output) -> list[bytes]:
         """Return what the shards give of one output value."""
         call = output.call
+        is_exact = self._exact and place < self._grouping.width and self._is_float(place)
         if call is None:
-            return [output.text]
+            return [_EXACTLY.sql(output.text) if is_exact else output.text]
         if call.function in EXTREMES:
             text = self._extreme(output)
             key = self._keys[text]
-            return [text] if key.is_plain else [text, key.sql(text)]
+            if key.is_plain:
+                return [text]
+            return [key.sql(text) if is_exact else text, key.sql(text)]
         if call.function == "AVG":
             (argument,) = map(self._texts.of, call.arguments)
             if call.distinct:
@@ -132,6 +142,9 @@ class GroupsQuery:
         if call.function == "COUNT" and call.distinct:
             return []
         return [output.text]
+
+    def _is_float(self, place: int) -> bool:
+        return self._definitions[place].type == FieldType.FLOAT
 
     # --- answering --------------------------------------------------------------------------
 
@@ -151,8 +164,10 @@ class GroupsQuery:
         runs_alike = bool(grouping.groups) and not is_direct and self._texts.count != 0
         column = len(grouping.order) + len(grouping.distinct)
         found = []
-        for output, definition in zip(grouping.outputs, described, strict=False):
-            parts = self._parts(output)
+        for place, (output, definition) in enumerate(
+            zip(grouping.outputs, described, strict=False)
+        ):
+            parts = self._parts(place, output)
             if runs_alike and parts and parts[0] == output.text:
                 found.append(with_type_of(definition, shard[column]))
             else:
@@ -175,7 +190,7 @@ class GroupsQuery:
         column = 0
         for place, output in enumerate(grouping.outputs):
             accumulators.append(self._accumulator(place, output, column, parts))
-            column += len(self._parts(output))
+            column += len(self._parts(place, output))
         tests = [
             Test(
                 place,

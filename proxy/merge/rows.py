@@ -1,7 +1,8 @@
 """A SELECT of rows over several shards: each sorts and limits its own, the merge interleaves them.
 
 The statement goes to the shards nearly as it is. What ORDER BY compares is put in front of the
-select list, so that a row for the client is the tail of the row that came.
+select list, so that a row for the client is the tail of the row that came. For rows that will
+be binary the exact values of FLOAT columns stand there too: their own text has six digits only.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ from typing import TYPE_CHECKING, Final
 
 from proxy.merge.grouping import EXTREMES
 from proxy.merge.ordered import OrderedMerge, Window
-from proxy.merge.values import Comparison, comparison_of
+from proxy.merge.values import Comparison, Key, comparison_of
+from proxy.wire.constants import FieldType
+from proxy.wire.resultset import parse_text_row, text_row
 from sqlparse_ext.errors import Unsupported
 from sqlparse_ext.identifiers import quote_identifier
 from sqlparse_ext.statements import Slot
@@ -20,17 +23,19 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from proxy.merge.texts import Texts
-    from proxy.merge.values import Key
     from proxy.wire.resultset import Column
     from sqlparse_ext.select import Expression, OrderItem
 
 
 # An alias that no client's ORDER BY can mean by accident.
 _HIDDEN: Final = b" AS `streamfrom:%d`"
+_EXACTLY: Final = Key(Comparison.FLOAT)
 
 
 class RowsQuery:
     """How one SELECT of rows is asked and answered.
+
+    exact: texts of FLOATs are wanted that lose nothing.
 
     Attributes:
         expressions: what is compared, and what else must be known the type of, and whether it
@@ -40,8 +45,10 @@ class RowsQuery:
 
     asks_columns = False
 
-    def __init__(self, texts: Texts) -> None:
+    def __init__(self, texts: Texts, *, exact: bool = False) -> None:
         self._texts = texts
+        self._exact = exact
+        self._floats: dict[int, bytes] = {}  # by the column of the answer
         self.expressions: list[tuple[bytes, bool]] = []
         self._down: list[bool] = []
         self._arguments: list[tuple[bytes, bool]] = []  # of MIN and MAX
@@ -57,6 +64,11 @@ class RowsQuery:
                 self.expressions.append(found)
                 self._down.append(order.descending)
         self.expressions += self._arguments
+        if self._exact:
+            for place, column in enumerate(definitions):
+                found = self._at(place + 1) if column.type == FieldType.FLOAT else None
+                if found is not None:
+                    self._floats[place] = _EXACTLY.sql(found[0])
 
     def _resolve(self, order: OrderItem) -> tuple[bytes, bool] | None:
         texts = self._texts
@@ -120,19 +132,18 @@ class RowsQuery:
         """Return what each shard is asked."""
         texts, select = self._texts, self._texts.select
         edits = []
-        if self._keys:
-            hidden = b", ".join(
-                key.sql(text) + _HIDDEN % number
-                for number, (key, (text, _)) in enumerate(
-                    zip(self._keys, self.expressions, strict=False), 1
-                )
-            )
+        hidden = [
+            key.sql(text) for key, (text, _) in zip(self._keys, self.expressions, strict=False)
+        ]
+        hidden += self._floats.values()
+        if hidden:
+            front = b", ".join(text + _HIDDEN % number for number, text in enumerate(hidden, 1))
             first = select.items[0]
             start = first.span[0]
             if first.is_bare_star:
-                edits.append((first.span, hidden + b", " + texts.star()))
+                edits.append((first.span, front + b", " + texts.star()))
             else:
-                edits.append(((start, start), hidden + b", "))
+                edits.append(((start, start), front + b", "))
             positions = [(order.position, order.expression.span) for order in select.order]
             for group in select.group:
                 word = group.words[0] if len(group.words) == 1 else None
@@ -140,7 +151,7 @@ class RowsQuery:
             for slot, span in positions:
                 place = None if slot is None else texts.integer(slot)
                 if place is not None:
-                    edits.append((span, b"%d" % (place + len(self._keys))))
+                    edits.append((span, b"%d" % (place + len(hidden))))
         if texts.reach is not None:
             edits.append(texts.limit_edit(b"LIMIT %d" % texts.reach))
         return texts.edited(edits)
@@ -149,7 +160,7 @@ class RowsQuery:
         """Return the answer's column definitions: those of a shard, which ran the same text."""
         if self._texts.is_derived:
             return list(described)
-        return list(shard[len(self._keys) :])
+        return list(shard[len(self._keys) + len(self._floats) :])
 
     def merger(self, count: int, definitions: Sequence[Column]) -> RowsMerge:
         """Return what merges the answers of *count* shards, which have these *definitions*."""
@@ -158,20 +169,25 @@ class RowsQuery:
             for key, down in zip(self._keys, self._down, strict=True)
         ]
         return RowsMerge(
-            OrderedMerge(count, decoders), Window(self._texts.offset, self._texts.count)
+            OrderedMerge(count, decoders),
+            Window(self._texts.offset, self._texts.count),
+            tuple(self._floats),
         )
 
 
 class RowsMerge:
     """The rows of the shards as one answer.
 
+    floats: the columns whose values stand in front of the row, in their order.
+
     Attributes:
         waiting_bytes: what waits of each shard's rows.
     """
 
-    def __init__(self, rows: OrderedMerge, window: Window) -> None:
+    def __init__(self, rows: OrderedMerge, window: Window, floats: Sequence[int] = ()) -> None:
         self._rows = rows
         self._window = window
+        self._floats = floats
         self.waiting_bytes = rows.waiting_bytes
         self.feed = rows.feed
         self.end = rows.end
@@ -184,4 +200,13 @@ class RowsMerge:
     def take(self) -> list[bytes]:
         """Return the rows that are sure, for the client."""
         _, rows = self._rows.take()
-        return self._window.cut(rows)
+        rows = self._window.cut(rows)
+        return [self._restored(row) for row in rows] if self._floats else rows
+
+    def _restored(self, row: bytes) -> bytes:
+        values = list(parse_text_row(row))
+        floats = values[: len(self._floats)]
+        del values[: len(self._floats)]
+        for place, value in zip(self._floats, floats, strict=True):
+            values[place] = value
+        return text_row(values)

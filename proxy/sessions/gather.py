@@ -162,9 +162,9 @@ class _Gather:
             else UnionTexts(statement, route.union)
         )
         self._query: RowsQuery | GroupsQuery = (
-            GroupsQuery(self._texts, memory_bytes)
+            GroupsQuery(self._texts, memory_bytes, exact=reply.binary)
             if route.in_groups
-            else RowsQuery(self._texts)
+            else RowsQuery(self._texts, exact=reply.binary)
         )
         self._definitions: list[bytes] = []
         self._parts: list[_Part] = []

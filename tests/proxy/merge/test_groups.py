@@ -1,6 +1,7 @@
 import pytest
 
 from proxy.merge.groups import GroupsQuery
+from proxy.merge.values import Comparison, Key
 from proxy.wire.constants import FieldType
 from proxy.wire.resultset import parse_column_definition
 from sqlparse_ext.errors import Unsupported
@@ -46,6 +47,20 @@ def plan(sql, columns=(), strings=(), table=("a", "b")):
 )
 def test_the_shards_are_asked_for_parts_of_groups_in_order(sql, asked):
     assert plan(sql).sql().decode() == asked
+
+
+def test_exact_floats_are_asked_for_in_the_place_of_their_texts():
+    single = {"kind": FieldType.FLOAT}
+    columns = [number("f", **single), number("MIN(b)", **single), number("COUNT(*)")]
+    found = GroupsQuery(
+        texts("SELECT f, MIN(b), COUNT(*) FROM t GROUP BY f"), 1 << 20, exact=True
+    )
+    found.describe(columns, frozenset())
+    found.resolve([Key(Comparison.FLOAT)] * len(found.expressions), [columns[0]] * 3)
+    assert found.sql() == (
+        b"SELECT MIN((f)+0e0), (f)+0e0, (MIN(b))+0e0, (MIN(b))+0e0, COUNT(*)"
+        b" FROM t GROUP BY f ORDER BY f"
+    )
 
 
 def test_strings_are_grouped_by_any_weight_of_the_group():

@@ -1,6 +1,7 @@
 import pytest
 
 from proxy.merge.rows import RowsQuery
+from proxy.wire.constants import FieldType
 from proxy.wire.resultset import Column
 from sqlparse_ext.errors import Unsupported
 from tests.proxy.merge.answers import answer, definitions, number, planned, texts
@@ -46,6 +47,24 @@ def plan(sql, columns=(), strings=()):
 def test_the_shards_get_the_statement_with_the_keys_in_front(sql, asked):
     columns = [number("a"), number("b")] + [number("a + 1")] * ("a + 1" in sql)
     assert plan(sql, columns).sql().decode() == asked
+
+
+def test_exact_floats_come_in_front_and_take_their_places():
+    columns = [number("a"), number("f", kind=FieldType.FLOAT), number("b")]
+    found = planned(
+        RowsQuery(texts("SELECT *, f x FROM t ORDER BY b"), exact=True), [*columns, columns[1]]
+    )
+    assert found.sql() == (
+        b"SELECT b AS `streamfrom:1`, (`f`)+0e0 AS `streamfrom:2`, (f)+0e0 AS `streamfrom:3`,"
+        b" t.*, f x FROM t ORDER BY b"
+    )
+    rows = answer(found.merger(1, ()), [(2, "3.3333332538604736", None, 1, "3.33333", 2, None)])
+    assert rows == [("1", "3.3333332538604736", "2", None)]
+
+
+def test_a_text_answer_has_the_floats_as_the_server_writes_them():
+    columns = [number("f", kind=FieldType.FLOAT)]
+    assert plan("SELECT f FROM t", columns).sql() == b"SELECT f FROM t"
 
 
 def test_strings_are_compared_by_their_weight():

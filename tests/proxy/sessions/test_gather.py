@@ -105,6 +105,8 @@ class FakeExecutor:
 
 
 class FakeReply:
+    binary = False
+
     def __init__(self):
         self.columns: list[bytes] | None = None
         self.rows: list[bytes] = []
