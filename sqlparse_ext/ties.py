@@ -69,10 +69,12 @@ class Block:
     items: what each item of its select list is: a column, one literal, or None for everything
         else; empty with a `*`.
     is_distinct: it says DISTINCT.
+    is_grouped: it says GROUP BY.
     """
 
     items: tuple[Tie | None, ...]
     is_distinct: bool
+    is_grouped: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +225,10 @@ class _Reader:
                 items = []
                 break
             items.append(self.side(item.unalias(), scope))
-        self.blocks.append(Block(tuple(items), node.args.get("distinct") is not None))
+        is_distinct, is_grouped = (
+            node.args.get(key) is not None for key in ("distinct", "group")
+        )
+        self.blocks.append(Block(tuple(items), is_distinct, is_grouped))
 
     def with_(self, node: exp.Expr) -> None:
         """Read the CTEs in front of a query."""

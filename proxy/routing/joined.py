@@ -122,8 +122,16 @@ class Joined:
         target = self._shape.tables[0]
         column, _ = self._tables.routing(target.name)
         tie = items[column_place]
-        found = {} if tie is None else {column: (tie,)}
+        found = {} if tie is None or self._may_be_null(ties, tie) else {column: (tie,)}
         return (*ties.sources, Source(target, found, 0, is_main=False, is_certain=False))
+
+    def _may_be_null(self, ties: Ties, tie: Tie) -> bool:
+        """Whether an item is NULL in some row; the server may make a value of another shard of it."""
+        if not isinstance(tie, Reference):
+            return False
+        # Without GROUP BY there is a row of aggregates also where no row was found.
+        is_made_of_none = self._shape.uses & Uses.AGGREGATE and not ties.blocks[0].is_grouped
+        return bool(is_made_of_none) or not ties.sources[tie.source].is_certain
 
     def _check_tables(self) -> None:
         """Raise Unsupported unless the ties are about the tables that the statement has."""

@@ -183,6 +183,7 @@ def test_a_table_belongs_to_the_select_of_a_union_that_it_stands_in():
         (),
     ]
     assert [block.is_distinct for block in found.blocks] == [False, True, False]
+    assert not any(block.is_grouped for block in found.blocks)
     assert found.operators == ("EXCEPT", "UNION ALL")
 
 

@@ -168,6 +168,15 @@ def test_rows_that_stay_on_their_shard_are_inserted_everywhere():
         ),
         ("DELETE t, ref FROM t JOIN ref ON t.a = ref.a WHERE t.id = 1", "writing reference"),
         ("INSERT INTO t (id) SELECT a FROM msg", "INSERT … SELECT whose rows may belong"),
+        (
+            "INSERT IGNORE INTO t (id, a) SELECT id, COUNT(*) FROM msg WHERE id = 7",
+            "INSERT … SELECT whose rows may belong",
+        ),
+        (
+            "REPLACE INTO t (id, a) SELECT t.id, msg.a FROM msg LEFT JOIN t ON t.id = msg.id"
+            " WHERE msg.id = 7",
+            "REPLACE … SELECT whose rows may belong",
+        ),
         ("INSERT INTO t (a) SELECT a FROM msg", "Field 'id' doesn't have a default value"),
         ("INSERT INTO t (id) SELECT * FROM msg", "whose vindex column is not among the items"),
         ("INSERT INTO t (id, a) SELECT id, a FROM msg LIMIT 5", "with LIMIT over several"),
