@@ -13,7 +13,8 @@ Read in this order:
 * ``events``, ``shard_state``, ``table_state``: the scheduler of a table,
   ``handle(event, now) -> actions``;
 * ``runner``, ``purger``, ``registry``: the thin shell that carries the actions out;
-* ``keyspace``, ``vindex``, ``vschema``: which shard a value lives on;
+* ``keyspace``, ``vindex``, ``multicol``, ``unicode_weights``, ``vschema``: which shard a value lives on;
+* ``sequences``: ids that are unique over all shards;
 * ``testing``: a store in memory.
 
 May import sqlparse_ext; must not import proxy. Only runner, purger, registry and testing know

@@ -19,6 +19,7 @@ from proxy.wire.constants import FieldFlag, FieldType
 from proxy.wire.resultset import Column, parse_column_definition, parse_text_row
 from tests.fixtures.fix_proxy import RunningProxy
 from tests.fixtures.fix_servers import DatabaseServer, execute, names, root
+from tests.integration.binary_rows import parse_binary_row
 
 
 if TYPE_CHECKING:
@@ -43,7 +44,8 @@ VSCHEMA = {
 # PRI_KEY, PART_KEY, BINARY and the mark of a column that is grouped by.
 PLAN_FLAGS = 0x2 | 0x4000 | 0x80 | 0x8000
 # Of an expression: left over from a table's column, or from a temporary table's.
-TABLE_FLAGS = int(FieldFlag.ENUM | FieldFlag.NO_DEFAULT_VALUE)
+BLOB, ZEROFILL = 0x10, 0x40
+TABLE_FLAGS = int(FieldFlag.ENUM | FieldFlag.NO_DEFAULT_VALUE) | BLOB | ZEROFILL
 NUMBERS = {FieldType.NEWDECIMAL, FieldType.FLOAT, FieldType.DOUBLE, FieldType.LONGLONG}
 FLOATS = {FieldType.FLOAT, FieldType.DOUBLE}
 
@@ -59,23 +61,41 @@ class Answer:
         self.error = error
 
 
-def ask(connection: "Connection[Any]", sql: str) -> Answer:
-    """Run *sql* and return the answer, undecoded."""
-    connection._execute_command(COMMAND.COM_QUERY, sql)
-    packets = []
+def ask(connection: "Connection[Any]", sql: str, *, prepared: bool = False) -> Answer:
+    """Run *sql* and return the answer, undecoded; of a prepared statement, numbers as text."""
 
     def next_packet() -> bytes:
         packet: bytes = connection._read_packet()._data
-        packets.append(packet)
         return packet
 
+    def columns_of(count: int) -> list[Column]:
+        found = [parse_column_definition(next_packet()) for _ in range(count)]
+        if found:
+            next_packet()  # PyMySQL is a client of the older kind: EOF
+        return found
+
     try:
-        count = next_packet()[0]
-        columns = [parse_column_definition(next_packet()) for _ in range(count)]
-        next_packet()  # PyMySQL is a client of the older kind: EOF
-        rows = []
+        promised = 0
+        statement = b""
+        if prepared:
+            connection._execute_command(COMMAND.COM_STMT_PREPARE, sql)
+            head = next_packet()
+            statement = head[1:5]
+            promised = len(columns_of(int.from_bytes(head[5:7], "little")))
+            connection._execute_command(
+                COMMAND.COM_STMT_EXECUTE, statement + b"\0" + (1).to_bytes(4, "little")
+            )
+        else:
+            connection._execute_command(COMMAND.COM_QUERY, sql)
+        columns = columns_of(next_packet()[0])
+        rows: list[Row] = []
         while not ((packet := next_packet())[:1] == b"\xfe" and len(packet) < 9):
-            rows.append(tuple(parse_text_row(packet)))
+            rows.append(
+                parse_binary_row(columns, packet) if prepared else tuple(parse_text_row(packet))
+            )
+        if prepared:
+            assert promised == len(columns)
+            connection._execute_command(COMMAND.COM_STMT_CLOSE, statement)
     except pymysql.MySQLError as error:
         return Answer([], [], (error.args[0], error.args[1]))
     return Answer(columns, rows, None)

@@ -253,9 +253,10 @@ def test_every_join_is_answered_as_by_one_server_or_refused(place: Town) -> None
         fill(place, dice)
         for _ in range(QUERIES_PER_FILLING):
             sql = Author(dice).select()
-            theirs = ask(place.direct, sql)
+            prepared = dice.random() < 0.2
+            theirs = ask(place.direct, sql, prepared=prepared)
             shards = dice.choice(tuple(place.spread))
-            mine = ask(place.spread[shards], sql)
+            mine = ask(place.spread[shards], sql, prepared=prepared)
             asked += 1
             if mine.error is not None and mine.error[0] == 1235:
                 refused += 1

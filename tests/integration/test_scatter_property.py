@@ -285,6 +285,16 @@ def _same(ours: bytes, other: bytes) -> bool:
         return folded(ours) == folded(other)
 
 
+def loses_nulls(sql: str) -> bool:
+    """True where MariaDB's own answer may be wrong.
+
+    Grouping rows that it has sorted, it takes the NULL of a decimal expression for the value
+    before it: of 4, -3 and NULL, `SELECT a / 2, COUNT(DISTINCT id) … GROUP BY a / 2 ORDER BY a / 2
+    DESC` makes two groups (MariaDB 10.11).
+    """
+    return bool(re.search(r"\(DISTINCT .* GROUP BY ", sql) and re.search(r" / 2|ROUND\(", sql))
+
+
 @pytest.fixture
 def place(server: DatabaseServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
     with town(server, tmp_path_factory.mktemp("scatter")) as found:
@@ -315,9 +325,10 @@ def test_every_answer_is_that_of_one_server_or_refused(place: Town) -> None:
         author = Author(dice, columns)
         for _ in range(QUERIES_PER_TABLE):
             sql, keys, folds = author.select()
-            theirs = ask(place.direct, sql)
+            prepared = dice.random() < 0.2
+            theirs = ask(place.direct, sql, prepared=prepared)
             shards = dice.choice(tuple(place.spread))
-            mine = ask(place.spread[shards], sql)
+            mine = ask(place.spread[shards], sql, prepared=prepared)
             asked += 1
             if mine.error is not None and mine.error[0] == 1235:
                 refused += 1
@@ -331,8 +342,11 @@ def test_every_answer_is_that_of_one_server_or_refused(place: Town) -> None:
             difference = differences(
                 mine, theirs, folds=folds, types=types
             ) or order_difference(mine, theirs, keys)
-            if difference:
-                found.append(f"table {seed}, {shards} shards: {sql}\n    {difference[:600]}")
+            if difference and not (family is Family.MARIADB and loses_nulls(sql)):
+                how = "prepared, " if prepared else ""
+                found.append(
+                    f"table {seed}, {shards} shards: {how}{sql}\n    {difference[:600]}"
+                )
     print(f"{asked} asked, {refused} refused: {reasons}")
     assert not found, f"{len(found)} differences:\n" + "\n".join(found[:25])
     assert refused < asked / 4, reasons
