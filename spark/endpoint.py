@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 import pymysql
 import pymysql.converters
@@ -110,6 +110,14 @@ def parse_endpoint(url: str, password: str = "") -> Endpoint:
         )
     user = unquote(parts.username)
     return Endpoint(parts.hostname, port, user, keyspace, password, unquote(ssl_ca))
+
+
+def url_of(endpoint: Endpoint) -> str:
+    """Return what `parse_endpoint` reads *endpoint* from, without its password."""
+    host = f"[{endpoint.host}]" if ":" in endpoint.host else endpoint.host
+    more = f"?ssl_ca={quote(endpoint.ssl_ca)}" if endpoint.ssl_ca else ""
+    user, keyspace = quote(endpoint.user, safe=""), quote(endpoint.keyspace, safe="")
+    return f"mysql://{user}@{host}:{endpoint.port}/{keyspace}{more}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """The Spark session of a job: the one place that sets Spark up, and that reads what it says of a failure."""
 
+import logging
 import os
 import shutil
 import sys
@@ -53,6 +54,7 @@ def start_session(
         builder = builder.master(master or "local[*]")
         # Its traces would bury what the job says itself.
         builder = builder.config("spark.log.level", "FATAL")
+        logging.getLogger("py4j").setLevel(logging.CRITICAL)
     for key, value in {**SETTINGS, **(settings or {})}.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()

@@ -10,13 +10,13 @@ manifest is what a killed run left, and is made anew.
 
 import fcntl
 import json
-import os
 import shutil
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from spark.errors import JobError, RequestError
+from spark.jobs.files import flush, written_whole
 
 
 if TYPE_CHECKING:
@@ -88,15 +88,11 @@ class Window:
     def publish(self, manifest: Manifest) -> None:
         """Make the staged rows the archive's, for good once this returns."""
         for path in self.staging.rglob("*"):
-            _flush(path)
+            flush(path)
         self.staging.rename(self.data)
-        _flush(self.home)
+        flush(self.home)
         self.manifest.parent.mkdir(parents=True, exist_ok=True)
-        draft = self.manifest.with_suffix(".draft")
-        draft.write_text(json.dumps(asdict(manifest)))
-        _flush(draft)
-        draft.rename(self.manifest)
-        _flush(self.manifest.parent)
+        written_whole(self.manifest, json.dumps(asdict(manifest)))
 
     @contextmanager
     def locked(self) -> "Iterator[None]":
@@ -127,11 +123,3 @@ def manifests(home: "Path") -> list[Manifest]:
         except (ValueError, TypeError) as error:
             raise JobError(f"{path} is damaged: restore it from a backup") from error
     return sorted(found, key=lambda manifest: manifest.low_ns)
-
-
-def _flush(path: "Path") -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

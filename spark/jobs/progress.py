@@ -40,21 +40,23 @@ class Progress:
 
     def __init__(self) -> None:
         self._terminal = sys.stderr.isatty()
-        self._started_s = time.monotonic()
+        self._began_s = self._started_s = time.monotonic()
         self._step = ""
         self._said_s = 0.0
         self.steps_s: dict[str, float] = {}
 
     def enter(self, step: str) -> None:
-        """A *step* begins, and the one before it has ended."""
+        """A *step* begins, and the one before it has ended; one that comes again adds to its time, unsaid."""
         self.leave()
         self._step, self._started_s = step, time.monotonic()
-        self._say({"step": step}, f"{step} …")
+        if step not in self.steps_s:
+            self._say({"step": step}, f"{step} …")
 
     def leave(self) -> None:
         """The step has ended."""
         if self._step:
-            self.steps_s[self._step] = round(time.monotonic() - self._started_s, 3)
+            took_s = time.monotonic() - self._started_s
+            self.steps_s[self._step] = round(self.steps_s.get(self._step, 0.0) + took_s, 3)
         self._step = ""
 
     def rows(self, done: int, total: int) -> None:
@@ -68,6 +70,19 @@ class Progress:
         self._say(
             {"step": self._step, "rows": done, "of": total, "rows_per_s": round(rate)},
             f"{self._step}: {done:,} of {total:,} rows, {rate:,.0f}/s, {left_s:.0f} s left",
+        )
+
+    def passed(self, rows: int, notes: dict[str, int]) -> None:
+        """*rows* have passed through a job that has no end; said once a second, with *notes*."""
+        now_s = time.monotonic()
+        if now_s - self._said_s < 1:
+            return
+        self._said_s = now_s
+        rate = rows / max(now_s - self._began_s, 1e-3)
+        more = "".join(f", {count:,} {name}" for name, count in notes.items())
+        self._say(
+            {"rows": rows, "rows_per_s": round(rate), **notes},
+            f"{rows:,} rows, {rate:,.0f}/s{more}",
         )
 
     @contextmanager

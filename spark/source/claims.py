@@ -92,12 +92,7 @@ class Shard:
         def renew() -> None:
             until_ns = self._now_ns() + int(lease_s * 1e9)
             for epoch, ids in claims.items():
-                for some in _chunks(ids):
-                    self._change(
-                        f"UPDATE {self._table} SET time_next = %s WHERE id IN ({_marks(some)})"  # noqa: S608  quoted
-                        " AND time_acked IS NULL AND epoch = %s",
-                        [until_ns, *map(self._sent, some), epoch],
-                    )
+                self._reschedule(epoch, ids, until_ns)
 
         self._with_connection(renew)
 
@@ -115,6 +110,18 @@ class Shard:
                     )
 
         self._with_connection(ack)
+
+    def put_back(
+        self, claims: "Mapping[int, Sequence[Id]]", wait_s: "Callable[[int], float]"
+    ) -> None:
+        """Let them be due again *wait_s(epoch)* seconds from now, where nobody claimed or acknowledged them since."""
+
+        def put_back() -> None:
+            now_ns = self._now_ns()
+            for epoch, ids in claims.items():
+                self._reschedule(epoch, ids, now_ns + int(wait_s(epoch) * 1e9))
+
+        self._with_connection(put_back)
 
     def where_ids(self, ids: "Sequence[Id]") -> tuple[str, tuple[Any, ...]]:
         """Return the condition for *ids*, and its values."""
@@ -167,9 +174,7 @@ class Shard:
             " ORDER BY time_next LIMIT %s",
             [*values, limit],
         )
-        return [
-            self._told(ident) for ident, time in rows if time is None or int(time) <= due_ns
-        ]
+        return [self.told(ident) for ident, time in rows if time is None or int(time) <= due_ns]
 
     def _take(self, ids: "Sequence[Id]", due_ns: int, until_ns: int) -> "dict[int, list[Id]]":
         """Return those of *ids* that were won; none, if somebody else needed their locks first."""
@@ -194,7 +199,7 @@ class Shard:
             [*values, due_ns],
         )
         for ident, epoch in rows:
-            won[int(epoch or 0) + 1].append(self._told(ident))
+            won[int(epoch or 0) + 1].append(self.told(ident))
         taken = [ident for some in won.values() for ident in some]
         if taken:
             marks, values = self.where_ids(taken)
@@ -206,6 +211,14 @@ class Shard:
                 )
         return won
 
+    def _reschedule(self, epoch: int, ids: "Sequence[Id]", until_ns: int) -> None:
+        for some in _chunks(ids):
+            self._change(
+                f"UPDATE {self._table} SET time_next = %s WHERE id IN ({_marks(some)})"  # noqa: S608  quoted
+                " AND time_acked IS NULL AND epoch = %s",
+                [until_ns, *map(self._sent, some), epoch],
+            )
+
     def _change(self, sql: str, values: "Sequence[Any]") -> None:
         for tried in range(_LOCK_TRIES):
             try:
@@ -216,8 +229,8 @@ class Shard:
                 if error.args[0] not in _LOST_LOCKS or tried == _LOCK_TRIES - 1:
                     raise
 
-    def _told(self, raw: Any) -> "Id":
-        """Return an id as JSON holds it."""
+    def told(self, raw: Any) -> "Id":
+        """Return an id, as a server or as Spark tells it, as JSON holds it."""
         if "int" in self._id_type:
             return int(raw)
         if "binary" in self._id_type or "blob" in self._id_type:

@@ -1,9 +1,12 @@
 """What Spark calls "streamfrom": the manual, and which module does what of it."""
 
-from typing import TYPE_CHECKING
+import threading
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.datasource import DataSource
+from pyspark.sql.types import StructType
 
+from spark.jobs.reading import SHARD
 from spark.source.batch import BatchReader
 from spark.source.feed import FeedReader
 from spark.source.options import parse_options
@@ -14,9 +17,12 @@ from spark.source.writer import BatchWriter, StreamWriter, plan_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from pyspark.sql.types import StructType
 
     from spark.source.tables import Field
+
+
+# Spark fails where two threads replace a source at once.
+_REGISTERING: Final = threading.Lock()
 
 
 class MessageSource(DataSource):
@@ -40,6 +46,7 @@ class MessageSource(DataSource):
     maxRowsPerBatch     10000      messages in a batch of a stream, over all shards
     leaseSeconds        60         how long a batch's messages are kept from others; renewed while it runs
     lagSeconds          60         how far feed=acked stays behind now
+    acknowledge         commit     never: the batch's own work acknowledges (`streamfrom-spark consume` does)
     ==================  =========  ==============================================================
 
     Reading a table::
@@ -77,6 +84,7 @@ class MessageSource(DataSource):
       took meanwhile are delivered twice when it is back. Now is the server's clock.
     * `trigger(availableNow=True)` takes as many messages as were due when it began, and ends.
     * `epoch` counts the sends; it and `time_next` may differ when a batch is read again. A message deleted meanwhile is missing then.
+    * A schema that names the column `streamfrom_shard string` gets the shard of each row.
     * A checkpoint belongs to one table, and is refused for another. Spark's asynchronous progress tracking must be off.
 
     What was acknowledged, with `feed="acked"`: append-only, by `time_acked`, `lagSeconds` behind the server's clock.
@@ -110,7 +118,9 @@ class MessageSource(DataSource):
         if options.feed == "acked":
             return FeedReader(options, shards, asked_for(fields, schema))
         columns = {field.column: field.mysql_type for field in fields}
-        return QueueReader(options, shards, asked_for(fields, schema), columns)
+        place = schema.names.index(SHARD) if SHARD in schema.names else None
+        own = StructType([field for field in schema.fields if field.name != SHARD])
+        return QueueReader(options, shards, asked_for(fields, own), columns, place)
 
     def writer(self, schema: "StructType", overwrite: bool) -> BatchWriter:  # noqa: FBT001  Spark's signature
         """Return what `df.write` runs."""
@@ -129,4 +139,5 @@ def register(spark: "SparkSession") -> None:
     """Make `format("streamfrom")` known to *spark*, and let it push filters down."""
     # A source that takes filters fails without it, for whatever is read.
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
-    spark.dataSource.register(MessageSource)
+    with _REGISTERING:
+        spark.dataSource.register(MessageSource)

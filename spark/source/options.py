@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 FEEDS: Final = ("queue", "acked")
+ACKNOWLEDGING: Final = ("commit", "never")
 # Each option with its default; None where there is none. Spark takes names in any case.
 _DEFAULTS: Final = {
     "proxy": None,
@@ -23,6 +24,7 @@ _DEFAULTS: Final = {
     "leaseSeconds": "60",
     "feed": "queue",
     "lagSeconds": "60",
+    "acknowledge": "commit",
 }
 # What Spark adds by itself.
 _SPARKS_OWN: Final = frozenset({"path", "checkpointlocation", "queryname"})
@@ -40,6 +42,7 @@ class Options:
     lease_s: float = 60.0
     feed: str = "queue"
     lag_s: float = 60.0
+    acknowledge: str = "commit"
 
     def chosen_shards(self) -> tuple[str, ...]:
         """Return the shards to read, in the keyspace's order: those chosen, or all.
@@ -73,8 +76,9 @@ def parse_options(given: "Mapping[str, str]") -> Options:
         if default is None and not told.get(name):
             raise RequestError(f"option {name} is missing: .option({name!r}, …)")
     text = {name: told.get(name, default) or "" for name, default in _DEFAULTS.items()}
-    if text["feed"] not in FEEDS:
-        raise RequestError(f"option feed takes {' or '.join(FEEDS)}, not {text['feed']!r}")
+    for name, words in (("feed", FEEDS), ("acknowledge", ACKNOWLEDGING)):
+        if text[name] not in words:
+            raise RequestError(f"option {name} takes {' or '.join(words)}, not {text[name]!r}")
     return Options(
         endpoint=parse_endpoint(text["proxy"], _password(text["password_env"])),
         table=text["table"],
@@ -84,6 +88,7 @@ def parse_options(given: "Mapping[str, str]") -> Options:
         lease_s=_seconds("leaseSeconds", text["leaseSeconds"], at_least_s=1),
         feed=text["feed"],
         lag_s=_seconds("lagSeconds", text["lagSeconds"], at_least_s=0),
+        acknowledge=text["acknowledge"],
     )
 
 

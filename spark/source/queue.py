@@ -4,14 +4,17 @@ The claimed ids are in the offset, which Spark writes down before the batch runs
 again. Spark asks `latestOffset(start)` only when the batch that ended at *start* is committed, so that is where it is
 acknowledged; `commit` comes a batch late and never for the last one, and acknowledges what is not yet. Whoever dies between
 the claim and the offset loses nothing: the lease ends and the messages are due again.
+With `acknowledge=never` whoever runs the batch acknowledges, by the ids and the shard that each row came from.
 """
 
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadMaxRows, SupportsTriggerAvailableNow
 
 from spark.errors import JobError
+from spark.jobs.reading import SHARD
 from spark.source.batch import Part, read_part
 from spark.source.claims import Shard
 from spark.source.lease import Keeper
@@ -21,7 +24,6 @@ from spark.source.offsets import QueueOffset, queue_offset
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    import pyarrow as pa
     from pyspark.sql.streaming.datasource import ReadLimit
 
     from spark.source.offsets import Claims
@@ -40,12 +42,17 @@ class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         shards: "tuple[str, ...]",
         fields: "Sequence[Field]",
         columns: "Mapping[str, str]",
+        shard_place: int | None = None,
     ) -> None:
-        """*fields* are read; *columns* are all of the table, with their MySQL types."""
+        """*fields* are read; *columns* are all of the table, with their MySQL types.
+
+        shard_place: where among the fields the column `SHARD` stands, if it is wanted.
+        """
         self.options = options
         self.shards = shards
         self.fields = fields
         self.columns = columns
+        self.shard_place = shard_place
         self.table = f"{options.endpoint.keyspace}.{options.table}"
         # Connections and a thread are made by the process that needs them: Spark pickles a reader.
         self.opened: dict[str, Shard] = {}
@@ -138,7 +145,14 @@ class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
         """Yield a part's rows, on an executor."""
         assert isinstance(partition, Part)
-        yield from read_part(self.options.endpoint, self.options.table, self.fields, partition)
+        for batch in read_part(
+            self.options.endpoint, self.options.table, self.fields, partition
+        ):
+            if self.shard_place is None:
+                yield batch
+            else:
+                shards = pa.repeat(pa.scalar(partition.shard), batch.num_rows)
+                yield batch.add_column(self.shard_place, SHARD, shards)
 
     def commit(self, end: "dict[str, Any]") -> None:
         """Acknowledge the batch that ended at *end*, if that did not happen yet."""
@@ -154,8 +168,9 @@ class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _ack(self, offset: QueueOffset) -> None:
         if offset.sequence <= self.acked:
             return
-        for name, claims in offset.claims.items():
-            self._shard(name).ack(claims)
+        if self.options.acknowledge == "commit":
+            for name, claims in offset.claims.items():
+                self._shard(name).ack(claims)
         self.acked = offset.sequence
         self._keeper().hold({})
 

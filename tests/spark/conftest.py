@@ -17,14 +17,20 @@ def connector_j() -> Path | None:
     return max(repository.glob("*/mysql-connector-j-*.jar"), default=None)
 
 
+LEFT_OUT = {
+    "cluster": "a Spark cluster of its own: pytest -m cluster",
+    "kills": "a JVM for each step that is killed: pytest -m kills",
+}
+
+
 def pytest_collection_modifyitems(config, items):
-    """Leave out what starts a cluster, unless it is asked for: minutes, and four more JVMs."""
-    if "cluster" in (config.getoption("markexpr") or ""):
-        return
-    skip = pytest.mark.skip(reason="a Spark cluster of its own: pytest -m cluster")
-    for item in items:
-        if item.get_closest_marker("cluster"):
-            item.add_marker(skip)
+    """Leave out what takes minutes and JVMs of its own, unless it is asked for."""
+    asked = config.getoption("markexpr") or ""
+    for marker, reason in LEFT_OUT.items():
+        if marker not in asked:
+            for item in items:
+                if item.get_closest_marker(marker):
+                    item.add_marker(pytest.mark.skip(reason=reason))
 
 
 @pytest.fixture(scope="session")

@@ -65,7 +65,7 @@ def run_killed(job, config, point, folder):
         cwd=HERE,
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=600,
         check=False,
     )
     assert ended.returncode == -signal.SIGKILL, ended.stderr[-3000:]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from spark.endpoint import parse_endpoint, spark_type
+from spark.endpoint import Endpoint, parse_endpoint, spark_type, url_of
 from spark.errors import JobError, RequestError
 
 
@@ -10,6 +10,17 @@ def test_an_endpoint_is_read_and_its_password_is_never_shown():
     endpoint = parse_endpoint("mysql://app@db:3306/commerce", "secret")
     assert (endpoint.host, endpoint.port, endpoint.keyspace) == ("db", 3306, "commerce")
     assert "secret" not in repr(endpoint)
+
+
+def test_an_address_is_written_as_it_is_read(tmp_path):
+    ca = tmp_path / "a b.pem"
+    ca.touch()
+    for endpoint in (
+        Endpoint("db", 3306, "app", "commerce"),
+        Endpoint("::1", 1, "a@b", "käse", ssl_ca=str(ca)),
+    ):
+        assert parse_endpoint(url_of(endpoint)) == endpoint
+    assert "secret" not in url_of(Endpoint("db", 1, "u", "ks", "secret"))
 
 
 @pytest.mark.parametrize(

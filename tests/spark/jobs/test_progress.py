@@ -20,6 +20,23 @@ def test_into_a_pipe_it_says_json_lines_and_not_every_row(capsys):
     assert list(progress.steps_s) == ["purge"]
 
 
+def test_a_job_without_an_end_says_what_passed_and_adds_up_its_steps(capsys, monkeypatch):
+    clock = [100.0]
+    monkeypatch.setattr("spark.jobs.progress.time.monotonic", lambda: clock[0])
+    progress = Progress()
+    for turn in range(1, 5):
+        progress.enter("work")
+        clock[0] += 0.5
+        progress.enter("publish")
+        clock[0] += 0.25
+        progress.passed(turn * 10, {"left": turn})
+    progress.leave()
+    said = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert [line.get("step", line.get("rows")) for line in said] == ["work", "publish", 10, 30]
+    assert said[-1] == {"rows": 30, "rows_per_s": 13, "left": 3}
+    assert progress.steps_s == {"work": 2.0, "publish": 1.0}
+
+
 def test_a_report_is_json():
     report = Report("archive", "ks.t", {"archived": 2}, {"stage": 0.5})
     assert json.loads(report.json())["counts"] == {"archived": 2}

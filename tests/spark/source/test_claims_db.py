@@ -89,3 +89,18 @@ def test_what_another_took_after_the_lease_is_not_renewed(table):
     times = rows_of(connection, "SELECT epoch, time_next FROM my_message ORDER BY epoch")
     assert times[0][1] > before[0][0]
     assert times[1] == (2, before[0][0])
+
+
+def test_what_is_put_back_is_due_again_after_its_wait_where_nobody_took_it_since(table):
+    connection, opened = table
+    execute(connection, "INSERT INTO my_message (id) VALUES (1), (2)")
+    first, second = opened(), opened()
+    held = first.claim(2, 0.0)
+    taken = second.claim(1, LEASE_S)
+    first.put_back(held, lambda epoch: 2000.0 * epoch)
+    now_ns = first.now_ns()
+    told = rows_of(connection, "SELECT epoch, MAX(time_next) FROM my_message GROUP BY epoch")
+    times: dict[int, int] = dict(told)
+    assert 1900 < (times[1] - now_ns) / 1e9 <= 2000
+    assert list(taken) == [2]
+    assert (times[2] - now_ns) / 1e9 <= LEASE_S

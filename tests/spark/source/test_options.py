@@ -37,6 +37,7 @@ def test_the_password_comes_from_the_environment_and_is_not_shown(monkeypatch):
         ({"table": ""}, "option table is missing"),
         ({"proxy": "postgres://x"}, "mysql://user@host:port/keyspace"),
         ({"feed": "both"}, "option feed takes queue or acked, not 'both'"),
+        ({"acknowledge": "now"}, "option acknowledge takes commit or never, not 'now'"),
         ({"maxRowsPerBatch": "0"}, "option maxRowsPerBatch takes a whole number from 1 on"),
         ({"leaseSeconds": "soon"}, "option leaseSeconds takes seconds from 1 on, not 'soon'"),
         ({"lagSeconds": "-1"}, "option lagSeconds takes seconds from 0 on"),

@@ -45,8 +45,8 @@ def reader_of(monkeypatch):
     from spark.source.options import Options
     from spark.source.queue import QueueReader
 
-    def reader_of(shards):
-        options = Options(Endpoint("h", 1, "u", "ks"), "t")
+    def reader_of(shards, acknowledge="commit"):
+        options = Options(Endpoint("h", 1, "u", "ks"), "t", acknowledge=acknowledge)
         reader = QueueReader(options, tuple(shards.left), (), {"id": "int"})
         monkeypatch.setattr(reader, "_open", shards.open)
         return reader
@@ -100,3 +100,31 @@ def test_available_now_takes_what_was_due_when_it_began(reader_of):
     assert reader.latestOffset(offset, limit(2)) == offset
     assert shards.left["a"] == [8, 9]
     reader.stop()
+
+
+def test_with_never_whoever_runs_the_batch_acknowledges(reader_of):
+    shards = Shards(a=3)
+    reader = reader_of(shards, "never")
+    first = reader.latestOffset(reader.initialOffset(), limit(2))
+    second = reader.latestOffset(first, limit(2))
+    reader.commit(second)
+    assert shards.acked == []
+    reader.stop()
+
+
+def test_a_row_may_tell_its_shard(monkeypatch):
+    import pyarrow as pa
+
+    from spark.endpoint import Endpoint
+    from spark.source.batch import Part
+    from spark.source.options import Options
+    from spark.source.queue import QueueReader
+
+    batch = pa.RecordBatch.from_pydict({"id": [1, 2], "word": ["a", "b"]})
+    monkeypatch.setattr("spark.source.queue.read_part", lambda *given: iter([batch]))
+    options = Options(Endpoint("h", 1, "u", "ks"), "t")
+    part = Part("-80", "", ())
+    assert list(QueueReader(options, ("-80",), (), {}).read(part)) == [batch]
+    (found,) = QueueReader(options, ("-80",), (), {}, shard_place=1).read(part)
+    assert found.schema.names == ["id", "streamfrom_shard", "word"]
+    assert found["streamfrom_shard"].to_pylist() == ["-80", "-80"]

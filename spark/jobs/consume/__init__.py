@@ -1,0 +1,339 @@
+"""Work through a queue with a user's function `DataFrame -> DataFrame`, and put aside what it fails on.
+
+A queue stream whose batches are acknowledged here (`worker`), after the sink has them (`sinks`). Where a batch fails, halving
+finds the messages that do (`isolation`): they go back into the queue for a while, and after enough attempts to the
+`dead_letters`, so that one message never holds up the others. `function` is the user's, `checkpoint` what is kept beside
+Spark's own.
+"""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F
+
+from spark.endpoint import Endpoint, url_of
+from spark.errors import JobError, RequestError
+from spark.jobs.consume.checkpoint import Checkpoint
+from spark.jobs.consume.dead_letters import ERROR, DeadFolder, DeadTable, dead_columns
+from spark.jobs.consume.function import Function, checked, load_function, told
+from spark.jobs.consume.sinks import Console, Folder, Table
+from spark.jobs.consume.worker import Worker
+from spark.jobs.progress import Progress, Report
+from spark.jobs.reading import SHARD
+from spark.jobs.writing import targets_of
+from spark.session import SPARK_ERRORS
+from spark.source import register
+from spark.source.claims import Shard
+from spark.source.options import Options, parse_options
+from spark.source.tables import ddl_of, fields_of
+from spark.source.writer import plan_of
+
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Mapping
+
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.types import StructType
+
+    from spark.jobs.consume.dead_letters import DeadLetters
+    from spark.jobs.consume.sinks import Sink
+    from spark.source.writer import Plan
+
+_LOOK_S: Final = 1
+# How long after an empty look at the queue comes the next.
+_PAUSE: Final = "200 milliseconds"
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumeConfig:
+    """Whose messages go through which function into which sink.
+
+    password_env: the variable with the endpoint's password, if it has one: a stream must not show it.
+    function: the function, or `module:name` or `path.py:name`.
+    checkpoint: a folder that belongs to this consumer alone.
+    out: a folder for Parquet. into_table: a message table in the same keyspace. With neither, standard output.
+    dead_folder, dead_table: where messages go that failed *max_attempts* times; with neither they are tried for ever.
+    retry_s: how long a message that failed waits; twice as long after each more time, at most an hour.
+    rows: messages in a batch. lease_s: how long a batch's messages stay after a consumer that died.
+    available_now: end when all is taken that was due at the beginning.
+    """
+
+    endpoint: Endpoint
+    table: str
+    function: Function | str
+    checkpoint: Path
+    out: Path | None = None
+    into_table: str | None = None
+    dead_folder: Path | None = None
+    dead_table: str | None = None
+    max_attempts: int = 3
+    retry_s: float = 30.0
+    rows: int = 10_000
+    lease_s: float = 60.0
+    shards: tuple[str, ...] = ()
+    available_now: bool = False
+    password_env: str = ""
+
+
+def add_options(parser: "argparse.ArgumentParser") -> None:
+    """Add the function, where results and failures go, and how the queue is taken."""
+    parser.add_argument(
+        "--function",
+        required=True,
+        metavar="F",
+        help="module:name or path.py:name, DataFrame -> DataFrame",
+    )
+    parser.add_argument(
+        "--checkpoint",
+        type=Path,
+        required=True,
+        metavar="DIR",
+        help="a folder of this consumer's own, to go on from",
+    )
+    sinks = parser.add_mutually_exclusive_group()
+    sinks.add_argument(
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help="results as Parquet, in a folder all executors share",
+    )
+    sinks.add_argument(
+        "--into-table",
+        metavar="T",
+        help="results into another message table (else: standard output)",
+    )
+    dead = parser.add_mutually_exclusive_group()
+    dead.add_argument(
+        "--dead-letter",
+        dest="dead_folder",
+        type=Path,
+        metavar="DIR",
+        help="messages that keep failing, as Parquet, in a folder all executors share",
+    )
+    dead.add_argument(
+        "--dead-letter-table",
+        dest="dead_table",
+        metavar="T",
+        help="messages that keep failing, into another message table",
+    )
+    parser.add_argument(
+        "--max-attempts", type=int, default=3, metavar="N", help="sends before that (3)"
+    )
+    parser.add_argument(
+        "--retry-after",
+        type=float,
+        default=30.0,
+        metavar="S",
+        help="seconds that a message waits that failed, twice as long each time (30)",
+    )
+    parser.add_argument(
+        "--rows", type=int, default=10_000, metavar="N", help="messages in a batch (10000)"
+    )
+    parser.add_argument(
+        "--lease",
+        type=float,
+        default=60.0,
+        metavar="S",
+        help="seconds that a batch is kept from others, renewed while it runs (60)",
+    )
+    parser.add_argument(
+        "--shards", default="", metavar="S,S", help="as in --shards=-80; by default all"
+    )
+    parser.add_argument(
+        "--available-now",
+        action="store_true",
+        help="end when all is taken that was due at the beginning; else Ctrl-C ends it",
+    )
+
+
+def configured(options: "argparse.Namespace", endpoint: Endpoint) -> ConsumeConfig:
+    """Return what the command line asks for.
+
+    Raises:
+        RequestError: there is no such function, or a number is none that can be.
+    """
+    load_function(options.function)
+    config = ConsumeConfig(
+        endpoint=endpoint,
+        table=options.table,
+        function=options.function,
+        checkpoint=options.checkpoint,
+        out=options.out,
+        into_table=options.into_table,
+        dead_folder=options.dead_folder,
+        dead_table=options.dead_table,
+        max_attempts=options.max_attempts,
+        retry_s=options.retry_after,
+        rows=options.rows,
+        lease_s=options.lease,
+        shards=tuple(name for part in options.shards.split(",") if (name := part.strip())),
+        available_now=options.available_now,
+        password_env=options.password_env or "",
+    )
+    _check_numbers(config)
+    return config
+
+
+def _check_numbers(config: ConsumeConfig) -> None:
+    for name, fits, wanted in (
+        ("--max-attempts", config.max_attempts >= 1, "a whole number from 1 on"),
+        ("--rows", config.rows >= 1, "a whole number from 1 on"),
+        ("--retry-after", 0 <= config.retry_s < 10**9, "seconds from 0 on"),
+        ("--lease", 1 <= config.lease_s < 10**9, "seconds from 1 on"),
+    ):
+        if not fits:
+            raise RequestError(f"{name} takes {wanted}")
+    if {config.into_table, config.dead_table} & {config.table}:
+        raise RequestError(
+            "--into-table and --dead-letter-table take another table than --table"
+        )
+
+
+def run(
+    spark: "SparkSession", config: ConsumeConfig, progress: Progress | None = None
+) -> Report:
+    """Work through the queue until it is stopped, or with `available_now` until what was due is done.
+
+    Returns:
+        A report in which `read` = `done` + `dead_lettered` + `left`, counted by sends: a message that was left and
+        came again is read twice. `rows_out` is what the function made of those that are done.
+
+    Raises:
+        RequestError: the function, the tables or the checkpoint are not as they must be; nothing was taken.
+        JobError: it broke off; running it again goes on where it was.
+    """
+    progress = progress or Progress()
+    _check_numbers(config)
+    given = _source_options(config)
+    options = parse_options(given)
+    shards = options.chosen_shards()
+    fields = fields_of(config.endpoint, shards, config.table)
+    columns = {field.column: field.mysql_type for field in fields}
+    function = (
+        load_function(config.function) if isinstance(config.function, str) else config.function
+    )
+    schema = ddl_of(fields)
+    empty = spark.createDataFrame([], schema)
+    result = checked(function, empty)
+    into = _plan(config.into_table, options, result.schema) if config.into_table else None
+    dead_table = _dead_table(config, options, empty) if config.dead_table else None
+    checkpoint = Checkpoint(config.checkpoint.resolve())
+    with checkpoint.locked():
+        name = checkpoint.name_for(
+            f"{config.endpoint.keyspace}.{config.table}", _sink_name(config)
+        )
+        sink: Sink = Console(checkpoint)
+        if config.out is not None:
+            sink = Folder(config.out.resolve(), name)
+        elif into is not None:
+            sink = Table(into, checkpoint)
+        dead_letters: DeadLetters | None = dead_table
+        if config.dead_folder is not None:
+            dead_letters = DeadFolder(Folder(config.dead_folder.resolve(), name))
+        worker = Worker(
+            function,
+            sink,
+            dead_letters,
+            {shard: Shard(config.endpoint, shard, config.table, columns) for shard in shards},
+            progress,
+            max_attempts=config.max_attempts,
+            retry_s=config.retry_s,
+        )
+        progress.enter("start")
+        query = _started(spark, config, given, f"{schema}, {SHARD} string", worker)
+        try:
+            _awaited(query, worker)
+        finally:
+            worker.close()
+    progress.leave()
+    counts = {
+        name: worker.counts[name]
+        for name in ("read", "done", "dead_lettered", "left", "rows_out")
+    }
+    wrote = tuple(str(place) for place in (config.out, config.dead_folder) if place)
+    return Report(
+        "consume", f"{config.endpoint.keyspace}.{config.table}", counts, progress.steps_s, wrote
+    )
+
+
+def _started(
+    spark: "SparkSession",
+    config: ConsumeConfig,
+    given: "Mapping[str, str]",
+    schema: str,
+    worker: Worker,
+) -> "StreamingQuery":
+    register(spark)
+    messages = spark.readStream.format("streamfrom").schema(schema).options(**given).load()
+    checkpoint = Checkpoint(config.checkpoint.resolve()).of_spark.as_uri()
+    writer = messages.writeStream.foreachBatch(worker).option("checkpointLocation", checkpoint)
+    if config.available_now:
+        return writer.trigger(availableNow=True).start()
+    return writer.trigger(processingTime=_PAUSE).start()
+
+
+def _awaited(query: "StreamingQuery", worker: Worker) -> None:
+    """Return when the query has ended, or was stopped from the keyboard."""
+    try:
+        while not query.awaitTermination(_LOOK_S):
+            pass
+    except KeyboardInterrupt:
+        worker.stopping.set()
+        query.stop()
+    except SPARK_ERRORS as error:
+        failure = worker.failure
+        if not isinstance(failure, JobError):
+            failure = _failure(told(failure or error))
+        raise failure from error
+    finally:
+        worker.stopping.set()
+
+
+def _failure(reason: str) -> JobError:
+    """Return what the source, which runs in a process of its own, or else Spark gave up with."""
+    for kind in (RequestError, JobError):
+        _, found, text = reason.partition(f"{kind.__module__}.{kind.__name__}: ")
+        if found:
+            return kind(text)
+    return JobError(f"the stream ended: {reason}; run it again")
+
+
+def _source_options(config: ConsumeConfig) -> dict[str, str]:
+    if config.endpoint.password and not config.password_env:
+        raise RequestError("password_env must name the variable that holds the password")
+    return {
+        "proxy": url_of(config.endpoint),
+        "table": config.table,
+        "password_env": config.password_env,
+        "shards": ",".join(config.shards),
+        "maxRowsPerBatch": str(config.rows),
+        "leaseSeconds": str(config.lease_s),
+        "acknowledge": "never",
+    }
+
+
+def _sink_name(config: ConsumeConfig) -> str:
+    if config.out is not None:
+        return f"--out {config.out.resolve()}"
+    return f"--into-table {config.into_table}" if config.into_table else "standard output"
+
+
+def _dead_table(config: ConsumeConfig, options: Options, empty: "DataFrame") -> DeadTable:
+    table, shard = str(config.dead_table), options.chosen_shards()[0]
+    fields_of(config.endpoint, [shard], table)
+    columns = dead_columns(empty.columns, targets_of(config.endpoint, shard, table))
+    schema = empty.withColumn(ERROR, F.lit("")).select(*columns).schema
+    return DeadTable(_plan(table, options, schema), columns)
+
+
+def _plan(table: str, options: Options, schema: "StructType") -> "Plan":
+    """Return how rows with *schema* go into *table*.
+
+    Raises:
+        RequestError: it is no message table, or does not hold them.
+    """
+    whole = replace(options, table=table, shards=())
+    return plan_of(whole, schema, overwrite=False)

@@ -1,0 +1,115 @@
+"""What a consumer keeps beside Spark's own checkpoint: whose it is, and how its last batch ended.
+
+DIR/streamfrom.json    the table, the sink and a name that no other checkpoint has
+DIR/outcome.json       the last batch that its sink has
+DIR/spark/             Spark's checkpoint
+"""
+
+import fcntl
+import json
+import uuid
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from spark.errors import RequestError
+from spark.jobs.files import written_whole
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from spark.source.offsets import Claims
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a batch ended: rows that the sink got, messages put aside, and those that stay in the queue."""
+
+    rows: int
+    dead: int = 0
+    left: "Claims" = field(default_factory=dict)
+
+    def json(self) -> str:
+        """Return what `outcome_of` reads."""
+        return json.dumps(asdict(self))
+
+
+def outcome_of(text: str) -> Outcome:
+    """Return what `Outcome.json` wrote."""
+    told = json.loads(text)
+    left = {
+        shard: {int(epoch): ids for epoch, ids in by_epoch.items()}
+        for shard, by_epoch in told["left"].items()
+    }
+    return Outcome(told["rows"], told["dead"], left)
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """The folder of one consumer."""
+
+    home: "Path"
+
+    @property
+    def of_spark(self) -> "Path":
+        """Where Spark keeps its own."""
+        return self.home / "spark"
+
+    def name_for(self, table: str, sink: str) -> str:
+        """Return the checkpoint's name; a new one belongs to *table* and *sink* from now on.
+
+        Raises:
+            RequestError: it is another consumer's, or some other query's.
+        """
+        card = self.home / "streamfrom.json"
+        cure = "give this one a --checkpoint of its own"
+        if not card.exists():
+            if any((self.home / name).exists() for name in ("metadata", "offsets", "commits")):
+                raise RequestError(f"{self.home} is the checkpoint of another query: {cure}")
+            told: dict[str, Any] = {"table": table, "sink": sink, "name": uuid.uuid4().hex[:12]}
+            written_whole(card, json.dumps(told))
+        try:
+            told = json.loads(card.read_text())
+            theirs = (told["table"], told["sink"])
+            name = str(told["name"])
+        except (ValueError, LookupError, TypeError) as error:
+            raise RequestError(f"{card} is damaged: restore it, or {cure}") from error
+        if theirs != (table, sink):
+            raise RequestError(
+                f"{self.home} is the checkpoint of a consumer of {theirs[0]} into {theirs[1]}, this one"
+                f" is of {table} into {sink}: {cure}"
+            )
+        return name
+
+    def outcome(self, number: int) -> Outcome | None:
+        """Return how batch *number* ended, if it is the last one that did."""
+        try:
+            told = json.loads((self.home / "outcome.json").read_text())
+        except FileNotFoundError:
+            return None
+        return outcome_of(told["outcome"]) if told["batch"] == number else None
+
+    def keep(self, number: int, outcome: Outcome) -> None:
+        """Write down how batch *number* ended, for good once this returns."""
+        told = json.dumps({"batch": number, "outcome": outcome.json()})
+        written_whole(self.home / "outcome.json", told)
+
+    @contextmanager
+    def locked(self) -> "Iterator[None]":
+        """Keep other consumers out of this folder; a killed one lets go by itself.
+
+        Raises:
+            RequestError: another one is at work.
+        """
+        self.home.mkdir(parents=True, exist_ok=True)
+        with (self.home / "_lock").open("w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise RequestError(
+                    f"another consumer works with {self.home}: stop it, or give this one a"
+                    " --checkpoint of its own"
+                ) from error
+            yield

@@ -1,0 +1,90 @@
+"""Where messages go that the function fails on, with the reason, before they are acknowledged."""
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Protocol
+
+from pyspark.sql import functions as F
+
+from spark.endpoint import quoted
+from spark.errors import RequestError
+from spark.jobs.consume.checkpoint import Outcome
+from spark.jobs.consume.sinks import Folder, written
+
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import Column, DataFrame
+
+    from spark.jobs.writing import Target
+    from spark.source.writer import Plan
+
+ERROR: Final = "streamfrom_error"
+"""The column with the reason, beside the message's own."""
+# A message that is put into another queue begins anew there.
+_PAST: Final = frozenset({"epoch", "time_next", "time_acked"})
+
+
+class DeadLetters(Protocol):
+    """What keeps them: a message once its batch is acknowledged, however often that takes."""
+
+    def put(self, number: int, frame: "DataFrame | None") -> None:
+        """Keep the messages of *frame*, which has `ERROR`, for good; these are all of batch *number*."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeadFolder:
+    """Parquet, as a sink's folder: a later try of a batch replaces what an earlier one left."""
+
+    folder: Folder
+
+    def put(self, number: int, frame: "DataFrame | None") -> None:
+        """Write the messages with all their columns."""
+        if frame is None:
+            self.folder.withdraw(number)
+        else:
+            self.folder.write(number, frame)
+            self.folder.publish(number, Outcome(0))
+
+
+@dataclass(frozen=True, slots=True)
+class DeadTable:
+    """A message table with the message's columns, a queue of its own; one that is there stays as it is there."""
+
+    plan: "Plan"
+    columns: "tuple[Column, ...]"
+
+    def put(self, number: int, frame: "DataFrame | None") -> None:
+        """Insert the messages."""
+        if frame is not None:
+            written(frame.select(*self.columns), self.plan)
+
+
+def dead_columns(names: "Sequence[str]", targets: "Sequence[Target]") -> "tuple[Column, ...]":
+    """Return what of a message with the columns *names* a table with the columns *targets* is given.
+
+    `error` has the reason and `attempts` the sends, where the table has them and the message has not.
+
+    Raises:
+        RequestError: it lacks a column of the messages.
+    """
+    theirs = {target.name.lower(): target for target in targets}
+    own = [name for name in names if name.lower() not in _PAST]
+    missing = [name for name in own if name.lower() not in theirs]
+    if missing:
+        raise RequestError(
+            f"the table of --dead-letter-table lacks {', '.join(missing)}: give it all columns of the"
+            " messages, and error TEXT for the reason"
+        )
+    columns = [F.col(quoted(name)) for name in own]
+    taken = {name.lower() for name in own}
+    if "error" in theirs and "error" not in taken:
+        length = re.fullmatch(r"(?:var)?char\((\d+)\)", theirs["error"].mysql_type)
+        reason = F.col(ERROR)
+        columns.append(
+            (F.left(reason, F.lit(int(length[1]))) if length else reason).alias("error")
+        )
+    if "attempts" in theirs and "attempts" not in taken:
+        columns.append(F.col("epoch").alias("attempts"))
+    return tuple(columns)

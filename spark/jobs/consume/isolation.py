@@ -1,0 +1,56 @@
+"""Which rows of a batch a function fails on, found by halving: pure."""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PROBES_MAX: Final = 200
+"""How often a batch is tried in parts: enough for about ten bad rows among ten thousand."""
+
+
+@dataclass(slots=True)
+class Verdict:
+    """What became of the rows of a batch, by their places.
+
+    alone: rows that fail by themselves, and why.
+    unsure: rows that failed together with others, where no more was tried.
+    """
+
+    alone: dict[int, str] = field(default_factory=dict)
+    unsure: dict[int, str] = field(default_factory=dict)
+
+    @property
+    def all(self) -> dict[int, str]:
+        """All that are to stay out of the batch, and why."""
+        return self.alone | self.unsure
+
+
+def isolated(
+    count: int, failure_of: "Callable[[range], str | None]", probes: int = PROBES_MAX
+) -> Verdict:
+    """Say which of *count* rows fail; all others have passed in some group.
+
+    failure_of: tries the rows of a range and returns why they fail, or None.
+    """
+    verdict = Verdict()
+    groups = [range(count)]
+    while groups:
+        group = groups.pop()
+        if not group:
+            continue
+        if probes == 0:
+            verdict.unsure.update(dict.fromkeys(group, "failed together with others"))
+            continue
+        probes -= 1
+        reason = failure_of(group)
+        if reason is None:
+            continue
+        if len(group) == 1:
+            verdict.alone[group[0]] = reason
+            continue
+        middle = len(group) // 2
+        groups += [group[middle:], group[:middle]]
+    return verdict

@@ -1,0 +1,45 @@
+"""What a consumer keeps, and whose it is."""
+
+import pytest
+
+from spark.errors import RequestError
+from spark.jobs.consume.checkpoint import Checkpoint, Outcome, outcome_of
+
+
+def test_a_checkpoint_keeps_its_name_and_is_refused_for_another_table_or_sink(tmp_path):
+    checkpoint = Checkpoint(tmp_path)
+    name = checkpoint.name_for("ks.t", "--out /a")
+    assert checkpoint.name_for("ks.t", "--out /a") == name
+    for other in (("ks.other", "--out /a"), ("ks.t", "--out /b")):
+        with pytest.raises(RequestError, match=r"a consumer of ks.t into --out /a.*of its own"):
+            checkpoint.name_for(*other)
+
+
+def test_the_checkpoint_of_a_query_that_is_no_consumer_is_refused(tmp_path):
+    (tmp_path / "offsets").mkdir()
+    with pytest.raises(RequestError, match=r"another query.*--checkpoint of its own"):
+        Checkpoint(tmp_path).name_for("ks.t", "--out /a")
+
+
+def test_a_damaged_one_is_told(tmp_path):
+    (tmp_path / "streamfrom.json").write_text('{"table": ')
+    with pytest.raises(RequestError, match="damaged"):
+        Checkpoint(tmp_path).name_for("ks.t", "--out /a")
+
+
+def test_two_consumers_do_not_work_with_one(tmp_path):
+    first, second = Checkpoint(tmp_path / "new"), Checkpoint(tmp_path / "new")
+    with first.locked(), pytest.raises(RequestError, match="another consumer"), second.locked():
+        pass
+    with second.locked():
+        pass
+
+
+def test_how_a_batch_ended_is_known_of_the_last_one(tmp_path):
+    checkpoint = Checkpoint(tmp_path)
+    outcome = Outcome(7, 1, {"-80": {2: [5, 6]}, "80-": {1: ["é"]}})
+    assert checkpoint.outcome(3) is None
+    checkpoint.keep(3, outcome)
+    assert checkpoint.outcome(3) == outcome == outcome_of(outcome.json())
+    checkpoint.keep(4, Outcome(1))
+    assert checkpoint.outcome(3) is None

@@ -1,0 +1,45 @@
+"""Who fails in a batch."""
+
+from hypothesis import given, strategies as st
+
+from spark.jobs.consume.isolation import isolated
+
+
+def told_of(bad):
+    tried = []
+
+    def failure_of(places):
+        tried.append(places)
+        found = bad & set(places)
+        return f"fails on {min(found)}" if found else None
+
+    return failure_of, tried
+
+
+@given(st.integers(0, 200), st.sets(st.integers(0, 199)))
+def test_each_row_that_fails_is_found_alone_and_no_other(count, rows):
+    bad = {row for row in rows if row < count}
+    failure_of, _ = told_of(bad)
+    verdict = isolated(count, failure_of, probes=10**6)
+    assert verdict.alone == {row: f"fails on {row}" for row in bad}
+    assert not verdict.unsure
+
+
+@given(st.integers(0, 200), st.sets(st.integers(0, 199)), st.integers(0, 60))
+def test_however_few_tries_all_that_fail_are_kept_out(count, rows, probes):
+    bad = {row for row in rows if row < count}
+    failure_of, tried = told_of(bad)
+    verdict = isolated(count, failure_of, probes)
+    assert len(tried) <= probes
+    assert bad <= set(verdict.all)
+    assert set(verdict.alone) <= bad
+
+
+def test_one_bad_row_among_ten_thousand_takes_thirty_tries():
+    failure_of, tried = told_of({6789})
+    assert list(isolated(10_000, failure_of).all) == [6789]
+    assert len(tried) <= 30
+
+
+def test_what_passed_on_the_second_look_is_nobodys_fault():
+    assert not isolated(5, lambda places: None).all

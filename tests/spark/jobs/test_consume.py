@@ -1,0 +1,90 @@
+"""The consumer's options, and what is refused before anything is taken."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.spark.jobs.consume.functions import FUNCTIONS
+
+
+def asked(*argv):
+    from spark.endpoint import Endpoint
+    from spark.jobs.consume import add_options, configured
+
+    parser = argparse.ArgumentParser()
+    add_options(parser)
+    common = argparse.Namespace(table="t", password_env=None)
+    options = parser.parse_args(["--checkpoint", "c", *argv], common)
+    return configured(options, Endpoint("db", 1, "u", "ks"))
+
+
+def test_options_become_a_configuration():
+    config = asked("--function", f"{FUNCTIONS}:kept", "--out", "o", "--shards=-80, 80-")
+    assert (config.out, config.into_table, config.shards) == (Path("o"), None, ("-80", "80-"))
+    assert (config.max_attempts, config.retry_s, config.rows) == (3, 30.0, 10_000)
+    assert not config.available_now
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["--function", "absent:f"], "--function"),
+        (["--function", "os.path:join", "--max-attempts", "0"], "--max-attempts"),
+        (["--function", "os.path:join", "--rows", "0"], "--rows"),
+        (["--function", "os.path:join", "--retry-after", "nan"], "--retry-after"),
+        (["--function", "os.path:join", "--lease", "0.5"], "--lease"),
+        (["--function", "os.path:join", "--into-table", "t"], "another table"),
+        (["--function", "os.path:join", "--dead-letter-table", "t"], "another table"),
+    ],
+)
+def test_what_cannot_be_is_refused(argv, said):
+    from spark.errors import RequestError
+
+    with pytest.raises(RequestError, match=said):
+        asked(*argv)
+
+
+def test_a_sink_and_a_place_for_dead_letters_are_one_each(capsys):
+    for argv in (
+        ["--out", "o", "--into-table", "x"],
+        ["--dead-letter", "d", "--dead-letter-table", "x"],
+    ):
+        with pytest.raises(SystemExit):
+            asked("--function", "os.path:join", *argv)
+        assert "not allowed with" in capsys.readouterr().err
+
+
+def test_a_password_is_given_by_its_variable():
+    from spark.endpoint import Endpoint
+    from spark.errors import RequestError
+    from spark.jobs.consume import ConsumeConfig, run
+
+    config = ConsumeConfig(Endpoint("h", 1, "u", "ks", "secret"), "t", "m:f", Path("c"))
+    nobody: Any = None
+    with pytest.raises(RequestError, match="password_env"):
+        run(nobody, config)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "said"),
+    [
+        (
+            "spark.errors.RequestError: the checkpoint speaks of b",
+            "RequestError",
+            "the checkpoint speaks of b",
+        ),
+        (
+            "x spark.errors.JobError: the proxy is away; run it",
+            "JobError",
+            "the proxy is away; run it",
+        ),
+        ("out of memory", "JobError", "the stream ended: out of memory; run it again"),
+    ],
+)
+def test_what_the_source_says_is_told_as_it_said_it(text, kind, said):
+    from spark.jobs.consume import _failure
+
+    failure = _failure(text)
+    assert (type(failure).__name__, str(failure)) == (kind, said)

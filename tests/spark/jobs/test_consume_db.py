@@ -1,0 +1,263 @@
+"""The consumer on real shards, beside others: what was sent is in a sink, put aside, or acknowledged by somebody else."""
+
+import dataclasses
+import threading
+
+import pyarrow.dataset as ds
+import pytest
+
+from proxy.embedded.servers import Family
+from tests.fixtures.fix_proxy import MESSAGE_VSCHEMA, keyspace_toml, write_vschema
+from tests.fixtures.fix_servers import fresh_database
+from tests.fixtures.fix_streams import (
+    eventually,
+    message_table,
+    rows as rows_of,
+    run as execute,
+)
+from tests.spark.jobs.consume.functions import FUNCTIONS
+from tests.spark.killed import run_killed
+
+
+pytestmark = [pytest.mark.spark, pytest.mark.db, pytest.mark.slow]
+
+TABLES = ("my_message", "results", "dead")
+STEPS = ("read", "work", "isolate", "dead letter", "publish", "acknowledge", "commit")
+SENT = {*range(1, 9)}
+POISON = {50}
+DAY_S = 86400
+
+
+@pytest.fixture
+def configuration(farm, tmp_path):
+    """Two shards that keep all three tables by id."""
+    servers = [farm.server(Family.MARIADB, index) for index in range(2)]
+    by_id = {"column_vindexes": [{"column": "id", "name": "hash"}]}
+    tables = dict.fromkeys(TABLES, by_id)
+    vschema = write_vschema(tmp_path, MESSAGE_VSCHEMA | {"tables": tables})
+    for database in fresh_database(*servers):
+        yield keyspace_toml("commerce", servers, database, vschema)
+
+
+@pytest.fixture
+def proxy(configuration, start_proxy):
+    return start_proxy(configuration)
+
+
+def config_of(proxy, folder, **more):
+    from spark.endpoint import Endpoint
+    from spark.jobs.consume import ConsumeConfig
+
+    settings = {
+        "function": f"{FUNCTIONS}:kept",
+        "checkpoint": folder / "checkpoint",
+        "dead_folder": folder / "dead",
+        "max_attempts": 1,
+        "available_now": True,
+    }
+    if "into_table" not in more:
+        settings["out"] = folder / "out"
+    endpoint = Endpoint("127.0.0.1", proxy.port, "root", "commerce")
+    return ConsumeConfig(endpoint, "my_message", **(settings | more))
+
+
+def feed(connection, ids, word="w"):
+    values = ", ".join(f"({ident}, '{word}')" for ident in ids)
+    execute(connection, f"INSERT INTO my_message (id, word) VALUES {values}")
+
+
+def found(folder, column="id"):
+    paths = [str(path) for path in folder.glob("streamfrom_batch=*/*.parquet")]
+    return ds.dataset(paths).to_table()[column].to_pylist() if paths else []
+
+
+def waiting(connection):
+    told = rows_of(connection, "SELECT id FROM my_message WHERE time_acked IS NULL")
+    return {ident for (ident,) in told}
+
+
+def test_beside_a_stream_and_another_query_every_message_ends_in_one_place(
+    proxy, spark, tmp_path, audit
+):
+    from spark.jobs.consume import run
+
+    connection = proxy.connect(database="commerce", autocommit=True)
+    execute(connection, message_table(columns="word VARCHAR(20)", poller_interval=1))
+    execute(connection, message_table("results", columns="word VARCHAR(20)"))
+    execute(connection, message_table("dead", columns="word VARCHAR(20), error VARCHAR(50)"))
+    feed(connection, SENT)
+    feed(connection, POISON, "poison")
+    into_folder = config_of(
+        proxy, tmp_path, available_now=False, rows=5, dead_folder=None, dead_table="dead"
+    )
+    into_table = config_of(
+        proxy,
+        tmp_path,
+        available_now=False,
+        rows=5,
+        dead_folder=None,
+        dead_table="dead",
+        into_table="results",
+        checkpoint=tmp_path / "second",
+    )
+    reports = []
+    threads = [
+        threading.Thread(target=lambda config=config: reports.append(run(spark, config)))
+        for config in (into_folder, into_table)
+    ]
+    try:
+        for thread in threads:
+            thread.start()
+        eventually(lambda: not waiting(connection), seconds=500)
+        # With what they had behind them, a consumer of a STREAM joins, and more comes.
+        receiver = audit.receive(proxy.port)
+        feed(connection, range(101, 120))
+        eventually(lambda: not waiting(connection), seconds=500)
+    finally:
+        for query in spark.streams.active:
+            query.stop()
+        for thread in threads:
+            thread.join()
+    receiver.stopping.set()
+    receiver.join(20)
+    inserted = [ident for (ident,) in rows_of(connection, "SELECT id FROM results")]
+    dead = rows_of(connection, "SELECT id, word, error FROM dead")
+    ends = [*found(tmp_path / "out"), *inserted, *receiver.acked, *(row[0] for row in dead)]
+    assert sorted(ends) == sorted({*SENT, *POISON, *range(101, 120)})
+    assert {row[0] for row in dead} == POISON
+    assert all(word == "poison" and "this one is poison" in error for _, word, error in dead)
+    counts = [report.counts for report in reports]
+    assert sum(one["read"] for one in counts) == len(ends) - len(receiver.acked)
+    assert sum(one["dead_lettered"] for one in counts) == len(POISON)
+    assert all(
+        one["read"] == one["done"] + one["dead_lettered"] + one["left"] for one in counts
+    )
+
+
+def killed_and_run_again(proxy, spark, folder, steps):
+    """Kill the consumer at each of *steps*, with more messages each time, and let the last one end."""
+    from spark.jobs import consume
+
+    connection = proxy.connect(database="commerce", autocommit=True)
+    execute(connection, message_table(columns="word VARCHAR(20)"))
+    config = config_of(proxy, folder, lease_s=DAY_S)
+    sent, poison = set(), set()
+    for turn, step in enumerate(steps):
+        feed(connection, (100 * turn + ident for ident in SENT))
+        feed(connection, (100 * turn + ident for ident in POISON), "poison")
+        sent |= {100 * turn + ident for ident in SENT}
+        poison |= {100 * turn + ident for ident in POISON}
+        run_killed("consume", config, step, folder)
+        sunk, dead, here = found(config.out), found(config.dead_folder), waiting(connection)
+        assert set(sunk) | set(dead) | here == sent | poison, step
+    report = consume.run(spark, config)
+    assert sorted(found(config.out)) == sorted(sent)
+    assert sorted(found(config.dead_folder)) == sorted(poison)
+    assert not waiting(connection)
+    assert report.counts["left"] == 0
+
+
+def test_killed_before_it_acknowledges_it_ends_with_equal_sets(proxy, spark, tmp_path):
+    killed_and_run_again(proxy, spark, tmp_path, ["acknowledge"])
+
+
+@pytest.mark.kills
+def test_killed_at_each_step_it_ends_with_equal_sets(proxy, spark, tmp_path):
+    killed_and_run_again(proxy, spark, tmp_path, STEPS)
+
+
+def fatal_at(step, act):
+    from spark.jobs.progress import Progress
+
+    class Fatal(Progress):
+        def enter(self, name):
+            super().enter(name)
+            if name == step:
+                act()
+
+    return Fatal()
+
+
+def test_a_proxy_that_dies_in_a_batch_is_told_and_the_next_run_goes_on(
+    proxy, configuration, start_proxy, spark, tmp_path
+):
+    from spark.errors import JobError, RequestError
+    from spark.jobs.consume import run
+
+    connection = proxy.connect(database="commerce", autocommit=True)
+    # The original's first layout, which has no priority.
+    execute(
+        connection,
+        "CREATE TABLE my_message (time_scheduled BIGINT, id BIGINT NOT NULL PRIMARY KEY, time_next BIGINT,"
+        " epoch BIGINT, time_created BIGINT, time_acked BIGINT, word VARCHAR(20), INDEX (time_next),"
+        " INDEX (time_acked)) COMMENT 'vitess_message,vt_ack_wait=30,vt_purge_after=86400,"
+        "vt_batch_size=10,vt_cache_size=100,vt_poller_interval=30'",
+    )
+    feed(connection, SENT)
+    feed(connection, POISON, "poison")
+    config = config_of(proxy, tmp_path)
+    with pytest.raises(JobError, match=r"(run it again|start it)") as told:
+        run(spark, config, fatal_at("publish", proxy.kill))
+    assert "\n" not in str(told.value)
+    assert sorted(found(config.out)) == sorted(SENT)
+
+    proxy = start_proxy(configuration)
+    connection = proxy.connect(database="commerce", autocommit=True)
+    assert waiting(connection) == SENT | POISON
+    config = config_of(proxy, tmp_path)
+    report = run(spark, config)
+    assert report.counts == {
+        "read": 9,
+        "done": 8,
+        "dead_lettered": 1,
+        "left": 0,
+        "rows_out": 8,
+    }
+    assert not waiting(connection)
+    assert sorted(found(config.out)) == sorted(SENT)
+    assert sorted(found(config.dead_folder)) == sorted(POISON)
+
+    # What is not as it must be is said before anything is taken.
+    feed(connection, [77])
+    execute(connection, "CREATE TABLE ordinary (id BIGINT PRIMARY KEY)")
+    new = tmp_path / "new"
+    for change, said in (
+        ({"table": "absent"}, "check --table"),
+        ({"table": "ordinary"}, "no message table"),
+        ({"shards": ("-40",)}, "no shard '-40'; it has -80, 80-"),
+        ({"out": tmp_path / "elsewhere"}, "--checkpoint of its own"),
+        ({"checkpoint": new, "out": None, "into_table": "ordinary"}, "no message table"),
+        (
+            {"checkpoint": new, "dead_folder": None, "dead_table": "ordinary"},
+            "no message table",
+        ),
+        ({"function": f"{FUNCTIONS}:nothing"}, "a DataFrame is wanted"),
+    ):
+        with pytest.raises(RequestError, match=said):
+            run(spark, dataclasses.replace(config, **change))
+    assert waiting(connection) == {77}
+    assert not new.exists()
+
+
+def test_a_server_that_restarts_in_a_batch_is_waited_for(
+    breakable_servers, breakable_database, start_proxy, spark, tmp_path
+):
+    from spark.jobs.consume import run
+
+    vschema = write_vschema(tmp_path, MESSAGE_VSCHEMA)
+    proxy = start_proxy(
+        keyspace_toml("commerce", breakable_servers, breakable_database, vschema)
+    )
+    connection = proxy.connect(database="commerce", autocommit=True)
+    execute(connection, message_table(columns="word VARCHAR(20)"))
+    feed(connection, SENT)
+
+    def restart():
+        breakable_servers[0].stop()
+        breakable_servers[0].start()
+
+    config = config_of(proxy, tmp_path)
+    assert run(spark, config, fatal_at("publish", restart)).counts["done"] == len(SENT)
+    assert sorted(found(config.out)) == sorted(SENT)
+    connection = proxy.connect(database="commerce", autocommit=True)
+    assert not waiting(connection)
