@@ -56,6 +56,7 @@ class View:
         planner: routes statements over them.
         is_narrowed: True when the target names shards.
         is_replica: it is read from a replica of each shard.
+        schema: the system schema that is its database, None for the shards' own.
         columns_of: the columns of a table in order, in lower case; None when they are not known.
         direct: what the hot path knows of each shape, None where it may not take it.
         generation: the engine's generation that *direct* was worked out for.
@@ -71,6 +72,7 @@ class View:
         "keyspace",
         "name",
         "planner",
+        "schema",
         "shards",
     )
 
@@ -83,11 +85,13 @@ class View:
         registry: Registry,
         *,
         is_replica: bool = False,
+        schema: str | None = None,
     ) -> None:
         self.name = name
+        self.schema = schema
         self.is_replica = is_replica
         self.shards = shards
-        self.is_narrowed = len(shards) < len(keyspace.shards)
+        self.is_narrowed = schema is not None or len(shards) < len(keyspace.shards)
         self._runtimes = {shard: runtimes[shard.name] for shard in shards}
 
         def columns_of(table: str) -> tuple[str, ...] | None:
@@ -125,11 +129,13 @@ class View:
     @property
     def database(self) -> str:
         """The real database's name on the first shard."""
-        return self._runtimes[self.shards[0]].database
+        return self.schema or self._runtimes[self.shards[0]].database
 
     @property
     def databases(self) -> set[str]:
         """The real databases' names: one, unless shards were given different ones."""
+        if self.schema is not None:
+            return {self.schema}
         return {runtime.database for runtime in self._runtimes.values()}
 
     def runtime(self, shard: Shard) -> ShardRuntime:
@@ -159,6 +165,8 @@ class Catalog:
         self._registry = registry
         # By keyspace, shards, and which replica of each; () for primaries.
         self._views: dict[tuple[str, tuple[Shard, ...], tuple[int, ...]], View] = {}
+        # By keyspace, shard and schema.
+        self._system_views: dict[tuple[str, Shard, str], View] = {}
 
     def visible(self, allowed: frozenset[str] | None) -> Sequence[Keyspace]:
         """Return the keyspaces that a user may use, by name; *allowed* None is all."""
@@ -180,8 +188,8 @@ class Catalog:
     def replace(self, keyspace: Keyspace) -> None:
         """Put *keyspace*, with another vschema, into force for all sessions at once."""
         self._keyspaces[keyspace.name] = keyspace
-        for (name, _, _), view in self._views.items():
-            if name == keyspace.name:
+        for view in (*self._views.values(), *self._system_views.values()):
+            if view.keyspace.name == keyspace.name:
                 view.replan(keyspace)
 
     def view(self, text: str) -> View:
@@ -217,6 +225,17 @@ class Catalog:
                 runtimes[shard.name] = self._replicas[keyspace.name, shard.name][index]
             view = View(text, keyspace, shards, runtimes, self._registry, is_replica=is_replica)
             self._views[key] = view
+        return view
+
+    def system_view(self, schema: str, home: View) -> View:
+        """Return a system schema, such as `information_schema`, of the first shard of *home*."""
+        keyspace, shard = home.keyspace, home.shards[0]
+        key = (keyspace.name, shard, schema)
+        view = self._system_views.get(key)
+        if view is None:
+            runtimes = {shard.name: self._runtimes[keyspace.name, shard.name]}
+            view = View(schema, keyspace, (shard,), runtimes, self._registry, schema=schema)
+            self._system_views[key] = view
         return view
 
     def _pick(self, keyspace: Keyspace, shards: Sequence[Shard]) -> tuple[int, ...]:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from proxy.backends.statement_ids import StatementKey
 from proxy.errors import BackendError, BackendLost, BackendUnavailable
+from proxy.routing.planner import SYSTEM_SCHEMAS
 from proxy.sessions.execution import STALE
 from proxy.sessions.following import bring_insert_id, follow, follow_error
 from proxy.sessions.relay import Relay
@@ -126,13 +127,14 @@ class Executor:
         """Send a statement if a fitting connection is at hand; nothing is awaited.
 
         *database* is None if unqualified names mean nothing, here as everywhere in this class;
-        otherwise the shard's own is meant, whose name may differ from shard to shard.
+        otherwise a system schema, or the shard's own is meant, whose name may differ from shard to
+        shard.
 
         Return False when there is none, or when something must be set up first. This is the
         path of nearly every statement: no task, no future, no copy of the answer.
         """
         state = self._state
-        if database is not None:
+        if database is not None and database not in SYSTEM_SCHEMAS:
             database = shard.database
         backend = self.branches.held.get(shard)
         if backend is not None:
@@ -363,7 +365,7 @@ class Executor:
 
     async def _take_apart(self, shard: ShardRuntime, database: str | None) -> Backend:
         """Return a connection as `take`, but one that need not take part in a transaction."""
-        if database is not None:
+        if database is not None and database not in SYSTEM_SCHEMAS:
             database = shard.database
         backend = self.branches.held.get(shard)
         if backend is not None and backend.is_closed:

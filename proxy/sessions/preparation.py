@@ -112,8 +112,12 @@ class Preparation:
     # --- where ----------------------------------------------------------------------------
 
     def use(self, target: str) -> None:
-        """Make *target* the session's current one. Raises as `lookup`."""
-        self.view = self.lookup(target)
+        """Make *target*, or a system schema, the session's current one. Raises as `lookup`."""
+        schema = target.lower()
+        if schema in SYSTEM_SCHEMAS:
+            self.view = self._catalog.system_view(schema, self.here())
+        else:
+            self.view = self.lookup(target)
 
     def lookup(self, target: str) -> View:
         """Return what *target* names.
@@ -211,6 +215,8 @@ class Preparation:
             view = self._only_view(table.name)
         if view.is_replica:
             raise StreamOfReplica
+        if view.schema is not None:
+            raise TableNotFound(view.schema, table.name)
         found = self._registry.table(view.keyspace.name, table.name)
         if found is None:
             raise TableNotFound(view.keyspace.name, table.name)
@@ -230,7 +236,7 @@ class Preparation:
 
     def touches_messages(self, view: View, shape: Shape) -> bool:
         """True when a statement of this shape names a message table, usable or not."""
-        keyspace = view.keyspace.name
+        keyspace = view.keyspace.name if view.schema is None else view.schema
         return any(self._registry.table(keyspace, table.name) for table in shape.tables)
 
     @staticmethod
@@ -306,7 +312,7 @@ class Preparation:
 
     def _target(self, view: View, shape: Shape) -> MessageTable | None:
         """Return the message table that a statement writes. Raises TableLoadError."""
-        if shape.kind not in _ON_ROWS:
+        if shape.kind not in _ON_ROWS or view.schema is not None:
             return None
         keyspace = view.keyspace.name
         tables = [self._registry.table(keyspace, table.name) for table in shape.tables]

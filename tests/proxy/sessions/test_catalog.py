@@ -43,6 +43,18 @@ def catalog(*keyspaces):
     return Catalog(keyspaces, runtimes, Registry())  # type: ignore[arg-type]
 
 
+def test_a_system_schema_is_read_on_the_first_shard():
+    made = catalog()
+    view = made.system_view("mysql", made.view("commerce"))
+    assert (view.shards, view.database, view.databases) == ((LOW_SHARD,), "mysql", {"mysql"})
+    assert not view.is_sharded
+    assert view.is_narrowed
+    assert made.system_view("mysql", made.view("commerce:-80")) is view
+    assert made.system_view("mysql", made.view("commerce:80-")).shards == (HIGH_SHARD,)
+    made.replace(replace(SHARDED, vschema=parse_vschema(VSCHEMA, "commerce")))
+    assert view.keyspace is not SHARDED
+
+
 @pytest.mark.parametrize(
     ("target", "shards"),
     [
