@@ -16,6 +16,7 @@ A module of this room holds the errors of one kind; all are imported from here.
         ├── IdleTooLong            4031/HY000  closes
         ├── HostNotAllowed         1130/HY000  closes
         ├── AccessDenied           1045/28000  closes
+        ├── NoClientCharset        1231/42000
         ├── InsecureTransport      3159/HY000  closes
         ├── ServerShutdown         1053/08S01  closes
         ├── DatabaseAccessDenied   1044/42000
@@ -74,6 +75,7 @@ from proxy.errors.access import (
     HostNotAllowed,
     IdleTooLong,
     InsecureTransport,
+    NoClientCharset,
     NoSuchThread,
     NotOwner,
     ServerShutdown,
@@ -151,6 +153,7 @@ __all__ = [
     "LongDataTooLarge",
     "MergeTooLarge",
     "MissingVindexColumn",
+    "NoClientCharset",
     "NoDatabaseSelected",
     "NoDecisionTable",
     "NoHealthyReplica",

@@ -89,6 +89,18 @@ class ServerShutdown(ProxyError):
         super().__init__("Server shutdown in progress")
 
 
+class NoClientCharset(ProxyError):
+    """A login wants to write statements in a character set that no statement can be written in."""
+
+    mysql_code = 1231  # ER_WRONG_VALUE_FOR_VAR
+    sqlstate = "42000"
+
+    def __init__(self, charset: str) -> None:
+        super().__init__(
+            f"Variable 'character_set_client' can't be set to the value of '{charset}'"
+        )
+
+
 class DatabaseAccessDenied(ProxyError):
     """The keyspace exists, but not for this user."""
 

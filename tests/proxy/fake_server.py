@@ -53,6 +53,13 @@ MYSQL = "8.4.3"
 MARIADB = "10.11.6-MariaDB"
 PASSWORD = "sesame-of-the-backend"
 
+# Collations that a server has beside those that the proxy itself knows.
+MORE_CHARSETS = {
+    28: ("gbk", "gbk_chinese_ci"),
+    35: ("ucs2", "ucs2_general_ci"),
+    58: ("cp1257", "cp1257_bin"),
+}
+
 NONCE = nonce_from(bytes(range(20)))
 
 
@@ -545,12 +552,16 @@ class Connection(asyncio.Protocol):
                 types=(FieldType.LONGLONG, FieldType.VAR_STRING),
             )
         if "information_schema.COLLATIONS" in sql:
-            names = sorted(
-                collation
-                for _, collation in CHARSETS.values()
+            known = [
+                (str(number), charset, collation)
+                for number, (charset, collation) in {**CHARSETS, **MORE_CHARSETS}.items()
                 if "MariaDB" not in self._server.version or "0900" not in collation
+            ]
+            return Rows(
+                ("ID", "CHARACTER_SET_NAME", "COLLATION_NAME"),
+                tuple(tuple(value.encode() for value in values) for values in known),
+                types=(FieldType.LONGLONG, FieldType.VAR_STRING, FieldType.VAR_STRING),
             )
-            return Rows(("COLLATION_NAME",), tuple((name.encode(),) for name in names))
         if sql == "SELECT FOUND_ROWS(), ROW_COUNT(), LAST_INSERT_ID(), LAST_INSERT_ID(0)":
             before, self.last_insert_id = self.last_insert_id, 0
             return Rows(("a", "b", "c", "d"), ((b"3", b"0", b"%d" % before, b"0"),))

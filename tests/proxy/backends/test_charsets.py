@@ -2,6 +2,7 @@ import pytest
 
 from proxy.backends.charsets import Charsets
 from proxy.backends.settings import names
+from proxy.errors import NoClientCharset
 from tests.proxy.fake_server import MARIADB, FakeServer
 from tests.proxy.house import running_shard
 
@@ -21,6 +22,18 @@ async def test_a_collation_that_the_servers_have_is_passed_on_by_name(server):
     assert charsets.settings(8) is names("latin1", "latin1_swedish_ci")
     assert charsets.settings(255) is names("utf8mb4", "utf8mb4_0900_ai_ci")
     assert charsets.settings(28) is UTF8  # gbk: not for us
+
+
+async def test_a_number_that_only_the_servers_know_is_theirs_to_read(server):
+    charsets = Charsets()
+    async with running_shard(server) as shard:
+        await charsets.learn(shard.control)
+    assert charsets.settings(58) is names("cp1257", "cp1257_bin")
+    with pytest.raises(NoClientCharset) as refused:
+        charsets.settings(35)
+    assert str(refused.value) == (
+        "Variable 'character_set_client' can't be set to the value of 'ucs2'"
+    )
 
 
 async def test_one_they_lack_becomes_the_one_they_all_have(calm):
