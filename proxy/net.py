@@ -168,6 +168,11 @@ class Link(asyncio.Protocol):
         )
 
     @property
+    def tls(self) -> tuple[str, str]:
+        """The cipher and the version of TLS, both empty without it."""
+        return ("", "") if self._tls is None else self._tls.terms
+
+    @property
     def _address(self) -> str | None:
         name = None if self._transport is None else self._transport.get_extra_info("peername")
         return name[0] if isinstance(name, tuple) else None
@@ -246,6 +251,12 @@ class _Tls:
         self._ready = False
         self._waiting = bytearray()
         self.ended = False
+
+    @property
+    def terms(self) -> tuple[str, str]:
+        """What both sides agreed on: cipher and version."""
+        cipher = self._object.cipher()
+        return cipher[0] if cipher else "", self._object.version() or ""
 
     def decrypt(self, data: bytes) -> bytes:
         """Return the plain bytes that *data* completes. Raises ssl.SSLError."""

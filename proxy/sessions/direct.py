@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from proxy.answers.tls_status import is_session_status
 from proxy.answers.virtual import is_virtual
 from proxy.routing.planner import qualifiers
 from proxy.routing.routes import OneShard
@@ -221,6 +222,7 @@ class DirectPath:
             or shape.target is not None
             or qualifiers(shape)
             or is_virtual(shape)
+            or is_session_status(shape)
             or next_values(shape) is not None
             or self._preparation.sequence_of(view, shape) is not None
         ):

@@ -51,6 +51,10 @@ class Dispatch:
             case commands.SetOption(multi_statements):
                 parts.state.multi_statements = multi_statements
                 reply.end_of_rows()
+            case commands.Refresh(refresh):
+                await parts.statements.refresh(refresh, reply)
+            case commands.ProcessInfo():
+                await parts.statements.run(b"SHOW FULL PROCESSLIST", reply)
             case commands.Statistics():
                 reply.text(self._peers.statistics())
             case commands.Debug():

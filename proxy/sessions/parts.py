@@ -108,6 +108,7 @@ def assemble(
         registry=services.registry,
         kill=kill,
         processes=processes,
+        tls=lambda: link.tls,
     )
     table = PreparedTable()
     prepared = PreparedCommands(

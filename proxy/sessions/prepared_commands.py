@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from proxy.answers.tls_status import is_session_status
 from proxy.answers.virtual import is_virtual
 from proxy.errors import (
     BackendError,
@@ -193,7 +194,8 @@ class PreparedCommands:
             await self._run_as_text(prepared, command, reply)
             return
         prepared.settle(self._preparation, self._registry)
-        if prepared.statement is None or prepared.original.shape.uses & ASKS_BACK:
+        shape = prepared.original.shape
+        if prepared.statement is None or shape.uses & ASKS_BACK or is_session_status(shape):
             await self._run_as_text(prepared, command, reply)
             return
         bound = prepared.bind(prepared.statement, command.body)

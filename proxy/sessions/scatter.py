@@ -7,11 +7,13 @@ savepoint on each shard undoes the parts that had succeeded when another failed.
 
 from __future__ import annotations
 
+import asyncio
 import re
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from proxy.backends.remains import Left
 from proxy.errors import BackendError, BackendLost, BackendUnavailable, ProxyError
 from proxy.sessions.retries import was_refused_undone
 from proxy.sessions.state import leaves_residue
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 
 _SAVEPOINT: Final = query(b"SAVEPOINT streamfrom_part")
 _ROLLBACK_TO: Final = query(b"ROLLBACK TO SAVEPOINT streamfrom_part")
+_SHOW_WARNINGS: Final = query(b"SHOW WARNINGS")
 _NUMBER: Final = re.compile(rb"\d+")
 
 
@@ -142,7 +145,7 @@ async def _write_parts(
             backend = await executor.take(shard, database, shape)
             data = await executor.bytes_for(shard, backend, packet)
             taken.append((shard, backend, data))
-        oks = await _run_parts(executor, taken, undo=not own)
+        oks = await _run_parts(executor, state, taken, undo=not own)
     except BaseException as error:
         if own or _undid_everything(error):
             await branches.rollback()
@@ -162,16 +165,28 @@ async def _write_parts(
 
 
 async def _run_parts(
-    executor: Executor, parts: Sequence[tuple[ShardRuntime, Backend, bytes]], *, undo: bool
+    executor: Executor,
+    state: SessionState,
+    parts: Sequence[tuple[ShardRuntime, Backend, bytes]],
+    *,
+    undo: bool,
 ) -> tuple[Ok, ...]:
     # One after another, always in the order of the shards: side by side, two writes of the same
     # rows could each hold one that the other waits for, and no server sees such a deadlock.
     answers: list[Answer] = []
+    left = _left_by_all(state)
     try:
         for shard, backend, data in parts:
             packets = [_SAVEPOINT, data] if undo else [data]
             answers.append((await executor.run(shard, backend, packets))[-1])
+            ok = answers[-1].ok
+            if ok is not None and ok.warnings:
+                await _take_warnings(executor, shard, backend, left)
     except (BackendError, BackendLost) as error:
+        if isinstance(error, BackendError):
+            shard, backend, _ = parts[len(answers)]
+            with suppress(BackendLost):
+                await _take_warnings(executor, shard, backend, left)
         if undo and not _undid_everything(error):
             for _, backend, _ in parts[: len(answers) + 1]:
                 # One that is gone has undone its part, and with it the whole transaction.
@@ -179,6 +194,23 @@ async def _run_parts(
                     await backend.command(_ROLLBACK_TO)
         raise
     return tuple(_oks(answers))
+
+
+def _left_by_all(state: SessionState) -> Left:
+    """Have what the session's last statement left be what is to be collected from its parts."""
+    left = Left(asyncio.get_running_loop().create_future())
+    left.known.set_result(None)
+    state.answered_at, state.left = None, left
+    return left
+
+
+async def _take_warnings(
+    executor: Executor, shard: ShardRuntime, backend: Backend, left: Left
+) -> None:
+    # At once: what comes next on this connection, be it COMMIT, clears them.
+    (answer,) = await executor.run(shard, backend, [_SHOW_WARNINGS])
+    left.columns = answer.columns
+    left.rows = [*left.rows, *answer.rows]
 
 
 def _undid_everything(error: BaseException) -> bool:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from proxy.answers.processlist import COLUMNS, is_processlist, rows
 from proxy.answers.show_vschema import is_show_vschema, show_vschema
+from proxy.answers.tls_status import is_session_status, with_own_tls
 from proxy.answers.vexplain import COLUMNS as VEXPLAIN_COLUMNS, is_vexplain
 from proxy.answers.virtual import answer, is_virtual
 from proxy.errors import (
@@ -102,6 +103,7 @@ class Statements:
         registry: Registry,
         kill: Kill,
         processes: Callable[[], list[Process]],
+        tls: Callable[[], tuple[str, str]],
     ) -> None:
         self._connection_id = connection_id
         self._guard = guard
@@ -116,6 +118,7 @@ class Statements:
         self._registry = registry
         self._kill = kill
         self._processes = processes
+        self._tls = tls
         account = literal(f"{guard.user.name}@%".encode())
         login = literal(f"{guard.user.name}@{guard.host}".encode())
         self._identity = {
@@ -356,9 +359,25 @@ class Statements:
         return value if isinstance(value, int) else None
 
     async def _show(self, statement: Statement, reply: Reply) -> bool:
+        if is_session_status(statement.shape):
+            return await self._status(statement, reply)
         if not is_virtual(statement.shape):
             return await self._on_rows(statement, reply)
         return await self._virtual(statement, reply)
+
+    async def _status(self, statement: Statement, reply: Reply) -> bool:
+        place = self._preparation.place(statement)
+        answer = await self._executor.ask(
+            place.view.runtimes[0],
+            place.database,
+            query(place.statement.sql),
+            statement.shape,
+        )
+        assert answer.ok is not None
+        reply.head(answer.columns)
+        reply.more_rows(with_own_tls(answer.rows, *self._tls()))
+        reply.end_of_rows(warnings=answer.ok.warnings)
+        return True
 
     async def _select(self, statement: Statement, reply: Reply) -> bool:
         if await self.asks_sequence(statement):
@@ -412,6 +431,17 @@ class Statements:
         if shape.stream is None:
             return []
         return await self._streams.definitions(statement)
+
+    async def refresh(self, payload: bytes, reply: Reply) -> None:
+        """Answer COM_REFRESH, whose flags say what to FLUSH. Raises whatever stops a FLUSH."""
+        shape = self._preparation.parse(b"FLUSH TABLES").shape
+        self._guard.check_statement(shape)
+        view = self._preparation.here()
+        check_target(view, shape)
+        view.planner.plan(shape)
+        await self._executor.relay_on(
+            view.runtimes[0], self._preparation.database, frame(payload, 0), shape, reply
+        )
 
     async def field_list(self, payload: bytes, reply: Reply) -> None:
         """Answer COM_FIELD_LIST: the columns of a table, from the first shard."""

@@ -49,6 +49,18 @@ class FieldList:
 
 
 @dataclass(frozen=True, slots=True)
+class Refresh:
+    """COM_REFRESH: like FLUSH, of MariaDB and old MySQL. *payload* is the whole command."""
+
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessInfo:
+    """COM_PROCESS_INFO: like SHOW FULL PROCESSLIST, of MariaDB and old MySQL."""
+
+
+@dataclass(frozen=True, slots=True)
 class Statistics:
     """COM_STATISTICS: answered by one packet of bare text."""
 
@@ -157,6 +169,8 @@ ClientCommand = (
     | Quit
     | InitDb
     | FieldList
+    | Refresh
+    | ProcessInfo
     | Statistics
     | ProcessKill
     | Debug
@@ -189,10 +203,10 @@ def _field_list(cursor: Cursor) -> FieldList:
     return FieldList(cursor.until_nul(), cursor.rest())
 
 
-def _set_option(cursor: Cursor) -> SetOption:
+def _set_option(cursor: Cursor) -> SetOption | Unknown:
     option = cursor.uint(2)
     if option > 1:
-        raise WireError(f"unknown option {option}")
+        return Unknown(Command.SET_OPTION)
     return SetOption(multi_statements=option == 0)
 
 
@@ -208,6 +222,8 @@ _PARSERS: dict[int, Callable[[Cursor], ClientCommand]] = {
     Command.QUIT: lambda _: Quit(),
     Command.INIT_DB: lambda cursor: InitDb(cursor.rest()),
     Command.FIELD_LIST: _field_list,
+    Command.REFRESH: lambda cursor: Refresh(b"\x07" + cursor.rest()),
+    Command.PROCESS_INFO: lambda _: ProcessInfo(),
     Command.STATISTICS: lambda _: Statistics(),
     Command.PROCESS_KILL: lambda cursor: ProcessKill(cursor.uint(4)),
     Command.DEBUG: lambda _: Debug(),

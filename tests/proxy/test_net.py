@@ -213,6 +213,17 @@ async def test_tls_begins_in_the_middle_and_what_was_written_waits_for_it(contex
         await until(lambda: len(server.got) > 1 << 20)
 
 
+async def test_the_terms_of_tls_are_told(contexts):
+    async with pair() as (server, client):
+        assert server.link.tls == ("", "")
+        await begin_tls(server, client, contexts)
+        client.link.write(b"hello")
+        await until(lambda: server.got == b"hello")
+        cipher, version = server.link.tls
+        assert cipher
+        assert version.startswith("TLSv1.")
+
+
 async def test_a_hello_that_came_with_the_request_for_tls_is_not_lost(contexts):
     serving, asking = contexts
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()

@@ -21,10 +21,24 @@ async def test_the_small_commands(server, house):
     assert (await client.command(PING)).ok is not None
 
 
+async def test_a_refresh_goes_to_the_server_of_one_shard(server, house):
+    client = await house.client()
+    assert (await client.command(b"\x07\x04")).code == 1047  # as this server says
+    assert server.heard[-1] == "COMMAND 7"
+    assert (await client.command(b"\x02commerce")).ok is not None
+    assert (await client.command(b"\x07\x04")).code == 1235
+
+
+async def test_the_processes_are_those_of_the_proxy(house):
+    client = await house.client()
+    assert len((await client.command(b"\x0a")).rows) == 1
+
+
 @pytest.mark.parametrize(
     ("payload", "code"),
     [
         (b"\x05db", 1047),
+        (b"\x1b\5\0", 1047),
         (b"\xfe", 1047),
         (b"\x17\1\0\0\0\0\1\0\0\0", 1243),
     ],

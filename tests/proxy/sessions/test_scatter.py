@@ -12,7 +12,7 @@ from proxy.errors import (
 from proxy.sessions.scatter import Merged, run_everywhere, write_parts
 from proxy.wire.commands import query
 from proxy.wire.resultset import Ok as OkPacket
-from tests.proxy.fake_server import Error, HangUp, Ok, until
+from tests.proxy.fake_server import Error, HangUp, Ok, Rows, until
 from tests.proxy.house import Desk, running_shard
 from tests.sqlparse_ext.facts import shape, statement
 
@@ -97,7 +97,7 @@ async def test_a_part_that_is_refused_undoes_the_others(server, other_server, de
         await write(desk)
     assert refused.value.wire_code() == (1062, "23000")
     assert said(server) == ["START TRANSACTION", LOW, "ROLLBACK"]
-    assert said(other_server) == ["START TRANSACTION", HIGH, "ROLLBACK"]
+    assert said(other_server) == ["START TRANSACTION", HIGH, "SHOW WARNINGS", "ROLLBACK"]
     assert not desk.branches.in_transaction
     assert low.pool.lent == 0
 
@@ -120,6 +120,26 @@ async def test_a_commit_that_fails_behind_another_is_a_partial_commit(other_serv
         PartialCommit, match=r"committed on ks/-80; not on ks/80- \(Got error 28\)"
     ):
         await write(desk)
+
+
+async def test_the_warnings_of_all_parts_are_left(server, other_server, desk):
+    warning = Rows(("Level", "Code", "Message"), ((b"Warning", b"1264", b"out of range"),))
+    for each in (server, other_server):
+        each.once("INSERT", Ok(1, warnings=1))
+        each.on("SHOW WARNINGS", warning)
+    assert (await write(desk)).warnings == 2
+    assert len(desk.state.left.rows) == 2
+    assert desk.state.answered_at is None
+    await write(desk)
+    assert not desk.state.left.rows
+
+
+async def test_the_error_of_a_part_is_left(server, desk):
+    server.once("INSERT", Error(1062, "Duplicate"))
+    server.on("SHOW WARNINGS", Rows(("Level",), ((b"Error",),)))
+    with pytest.raises(BackendError):
+        await write(desk)
+    assert len(desk.state.left.rows) == 1
 
 
 async def test_parts_wait_for_a_shard_that_is_away(server, other_server, desk, high):
@@ -171,7 +191,7 @@ async def test_inside_a_transaction_parts_are_undone_to_a_savepoint(server, othe
         await write(desk)
     undone = ["SAVEPOINT streamfrom_part", "ROLLBACK TO SAVEPOINT streamfrom_part"]
     assert said(server) == ["BEGIN", undone[0], LOW, undone[1]]
-    assert said(other_server) == ["BEGIN", undone[0], HIGH, undone[1]]
+    assert said(other_server) == ["BEGIN", undone[0], HIGH, "SHOW WARNINGS", undone[1]]
     assert desk.branches.in_transaction
     await write(desk)
     await desk.branches.commit()

@@ -125,7 +125,7 @@ async def test_commands_may_come_in_the_same_segment_as_the_login(house):
 # --- commands --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("payload", [b"", b"\x1b\x05\x00", b"\x0c\x01"])
+@pytest.mark.parametrize("payload", [b"", b"\x1b\x05", b"\x0c\x01"])
 async def test_a_malformed_command_closes_this_connection_and_no_other(house, payload):
     other = await house.client()
     client = await house.client()

@@ -29,6 +29,9 @@ from tests.proxy.wire.peers import PING, STATISTICS, field_list, set_option
         (b"\x1b\0\0", commands.SetOption(multi_statements=True)),
         (b"\x1b\1\0", commands.SetOption(multi_statements=False)),
         (b"\x1c\1\0\0\0\x0a\0\0\0", commands.StmtFetch(1, 10)),
+        (b"\x1b\2\0", commands.Unknown(0x1B)),
+        (b"\x07\4", commands.Refresh(b"\x07\4")),
+        (b"\x0a", commands.ProcessInfo()),
         (b"\x1f", commands.ResetConnection()),
         (b"\x12anything", commands.Unknown(0x12)),
         (b"\xfa\1\0\0\0\x80\0rows", commands.StmtBulkExecute(1, 0x80, b"rows")),
@@ -40,7 +43,7 @@ def test_commands_are_read(payload, command):
 
 
 @pytest.mark.parametrize(
-    "payload", [b"", b"\x04t", b"\x0c\1", b"\xfa\1\0\0\0\1", b"\x17\1\0\0\0", b"\x1b\2\0"]
+    "payload", [b"", b"\x04t", b"\x0c\1", b"\xfa\1\0\0\0\1", b"\x17\1\0\0\0"]
 )
 def test_broken_commands_are_refused(payload):
     with pytest.raises(WireError):

@@ -1,0 +1,113 @@
+"""What tools ask that is of no keyspace: system schemas, TLS, old commands, collations of a login."""
+
+import asyncio
+import ssl
+from typing import Any
+
+import pytest
+
+from proxy.embedded.servers import Family
+from tests.fixtures.fix_proxy import StartProxy, keyspace_toml
+from tests.fixtures.fix_servers import DatabaseServer
+from tests.fixtures.fix_streams import refused, rows, run, value
+from tests.integration.conftest import House
+from tests.proxy.certificates import write_certificate
+from tests.proxy.fake_client import Client, Refused
+
+
+pytestmark = pytest.mark.db
+
+SCHEMAS = ("information_schema", "mysql", "performance_schema", "sys")
+
+
+def test_a_system_schema_may_be_the_database(house: House, keyspace: str):
+    connection = house.proxy.connect(database="information_schema", autocommit=True)
+    assert value(connection, "SELECT DATABASE()") == "information_schema"
+    assert value(connection, "SELECT COUNT(*) FROM schemata WHERE schema_name = 'mysql'") == 1
+    for schema in SCHEMAS:
+        run(connection, f"USE {keyspace}")
+        run(connection, f"USE {schema.upper()}")
+        assert value(connection, "SELECT DATABASE()") == schema
+        assert rows(connection, "SHOW TABLES")
+    run(connection, f"USE {keyspace}")
+    assert value(connection, "SELECT DATABASE()") == house.databases[keyspace]
+    connection.select_db("performance_schema")
+    assert refused(connection, "USE nosuch")[0] == 1049
+    assert refused(connection, "STREAM * FROM my_message")[0] == 1146
+    assert value(connection, "SELECT DATABASE()") == "performance_schema"
+
+
+def test_a_table_of_a_system_schema_is_no_message_table(house: House, create: Any):
+    create("plain", "engines")
+    connection = house.proxy.connect(database="information_schema", autocommit=True)
+    assert value(connection, "SELECT COUNT(*) FROM engines WHERE engine = 'InnoDB'") == 1
+    code, _ = refused(connection, "UPDATE engines SET time_acked = NOW() WHERE id = 1")
+    assert code in {1044, 1054, 1142, 1146}
+
+
+def test_show_warnings_tells_of_all_shards(house: House):
+    connection = house.proxy.connect(
+        database="commerce", autocommit=True, sql_mode="NO_ENGINE_SUBSTITUTION"
+    )
+    run(connection, "CREATE TABLE item (id BIGINT PRIMARY KEY, tiny TINYINT)")
+    run(connection, "INSERT INTO item (id, tiny) VALUES (1, 300), (4, 300), (2, 1)")
+    assert [code for _, code, _ in rows(connection, "SHOW WARNINGS")] == [1264, 1264]
+    assert refused(connection, "INSERT INTO item (id) VALUES (3), (4)")[0] == 1062
+    assert [code for _, code, _ in rows(connection, "SHOW WARNINGS")] == [1062]
+    run(connection, "UPDATE item SET tiny = 5")
+    assert rows(connection, "SHOW WARNINGS") == ()
+
+
+def test_status_tells_of_the_clients_own_tls(
+    server: DatabaseServer, database: str, start_proxy: StartProxy, tmp_path: Any
+):
+    write_certificate(tmp_path)
+    proxy = start_proxy(
+        '[server]\nlisten = "127.0.0.1:0"\n[server.tls]\ncert = "server.pem"\nkey = "server.key"\n'
+        + keyspace_toml(database, [server])
+    )
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    ask = "SHOW STATUS LIKE 'Ssl_version'"
+    with_tls = proxy.connect(database=database, ssl=context)
+    assert rows(with_tls, ask)[0][1].startswith("TLSv1.")
+    assert rows(with_tls, "SHOW SESSION STATUS LIKE 'Ssl_cipher'")[0][1]
+    without = proxy.connect(database=database, ssl_disabled=True)
+    assert rows(without, ask) == (("Ssl_version", ""),)
+
+
+def test_a_login_may_name_any_collation_that_the_server_knows(house: House):
+    names = ("cp1257_bin", "latin7_general_cs", "tis620_bin", "utf8mb4_czech_ci")
+    listed = "SELECT id FROM information_schema.collations WHERE collation_name = '{}'"
+    numbers = [house.direct(listed.format(name))[0][0] for name in names]
+
+    async def told() -> list[bytes | None]:
+        found = []
+        for number in numbers:
+            client = await Client.connect(house.proxy.port, charset=number)
+            found += (await client.query("SELECT @@collation_connection")).values
+            await client.close()
+        with pytest.raises(Refused) as refusal:
+            await Client.connect(house.proxy.port, charset=35)
+        assert refusal.value.error.code == 1231
+        assert refusal.value.error.message == (
+            b"Variable 'character_set_client' can't be set to the value of 'ucs2'"
+        )
+        return found
+
+    assert asyncio.run(told()) == [name.encode() for name in names]
+
+
+def test_commands_of_old_are_answered_as_the_server_does(house: House, family: Family):
+    async def answers() -> list[int]:
+        client = await Client.connect(house.proxy.port, database="plain")
+        found = [
+            (await client.command(payload)).code
+            for payload in (b"\x07\x04", b"\x0a", b"\x1b\x05\x00", b"\x0d", b"\x0e")
+        ]
+        await client.close()
+        return found
+
+    refreshed = 1047 if family is Family.MYSQL else 0
+    assert asyncio.run(answers()) == [refreshed, 0, 1047, 0, 0]
