@@ -12,10 +12,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from proxy.routing.planner import SYSTEM_SCHEMAS
 from proxy.routing.routes import Concatenate, Everywhere, Merge, OneShard, WriteParts
 from proxy.wire.resultset import Column
 from sqlparse_ext.errors import SqlError, Unsupported
+from sqlparse_ext.schemas import SYSTEM_SCHEMAS
 from sqlparse_ext.statements import Kind, ListSlot, Number
 
 

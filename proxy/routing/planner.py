@@ -21,6 +21,7 @@ from sqlparse_ext.commands import STATEMENT_VERBS
 from sqlparse_ext.errors import SqlError, Unsupported
 from sqlparse_ext.lists import share_list
 from sqlparse_ext.rows import insert_rows
+from sqlparse_ext.schemas import SYSTEM_SCHEMAS
 from sqlparse_ext.statements import OPAQUE, InsertSource, Kind, ListSlot, Uses
 
 
@@ -31,9 +32,6 @@ if TYPE_CHECKING:
     from proxy.routing.several import SeveralColumns
     from sqlparse_ext.statements import Opaque, Operand, Shape, Statement, TableRef, Value
 
-
-# Schemas that every server has and that describe only itself.
-SYSTEM_SCHEMAS: Final = frozenset({"information_schema", "mysql", "performance_schema", "sys"})
 
 _SEVERAL: Final = Uses.SETOP | Uses.JOIN | Uses.SUBQUERY | Uses.CTE
 # What a server knows of the statement before, which another shard may have run.

@@ -138,6 +138,12 @@ class View:
             return {self.schema}
         return {runtime.database for runtime in self._runtimes.values()}
 
+    @property
+    def server(self) -> tuple[str, int, str | None]:
+        """Where the first shard is: what two views have in common that one server can describe."""
+        dsn = self._runtimes[self.shards[0]].dsn
+        return dsn.host, dsn.port, dsn.unix_socket
+
     def runtime(self, shard: Shard) -> ShardRuntime:
         """Return the live side of a shard in reach."""
         return self._runtimes[shard]

@@ -21,6 +21,7 @@ from proxy.wire.commands import query
 from proxy.wire.execute import with_types
 from sqlparse_ext.errors import StreamfromError
 from sqlparse_ext.generated import next_values
+from sqlparse_ext.schemas import asks_for_schemas
 from sqlparse_ext.statements import Kind, Uses
 
 
@@ -221,6 +222,7 @@ class DirectPath:
             or shape.uses & _INDIRECT_USES
             or shape.target is not None
             or qualifiers(shape)
+            or asks_for_schemas(shape)
             or is_virtual(shape)
             or is_session_status(shape)
             or next_values(shape) is not None

@@ -8,17 +8,19 @@ before it runs.
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from engine.errors import TableLoadError, TableNotFound
 from engine.message_table import MessageTable
 from proxy.errors import NoDatabaseSelected, ReplicaTarget, StreamOfReplica
-from proxy.routing.planner import SYSTEM_SCHEMAS, qualifiers
+from proxy.routing.planner import qualifiers
 from sqlparse_ext.errors import StreamfromError, Unsupported
 from sqlparse_ext.generated import gaps
 from sqlparse_ext.identifiers import redirect_show, requalify
 from sqlparse_ext.messages import complete, effect
 from sqlparse_ext.parameters import as_text, parameter_places
+from sqlparse_ext.schemas import SYSTEM_SCHEMAS, rename_schemas, schemas_asked
 from sqlparse_ext.statements import Kind, Uses
 
 
@@ -161,7 +163,7 @@ class Preparation:
     def _place(self, statement: Statement) -> Place:
         names = _names(statement.shape)
         if not names:
-            return Place(self.here(), self.database, statement)
+            return self._described(statement) or Place(self.here(), self.database, statement)
         views: dict[str, View] = {}
         for name in names:
             try:
@@ -198,6 +200,31 @@ class Preparation:
             if statement.shape.kind is Kind.SHOW and target in mapping:
                 sql = redirect_show(sql, target, first.database, mode)
             statement = self.parse(requalify(sql, mapping, mode))
+        return Place(first, first.database, statement)
+
+    def _described(self, statement: Statement) -> Place | None:
+        """Return where keyspaces are described that a query names; None where it names none.
+
+        On the server there is a database, which may have another name.
+        """
+        views: dict[str, View] = {}
+        for name in schemas_asked(statement):
+            with contextlib.suppress(StreamfromError):  # no keyspace: the server may know it
+                view = self.lookup(name)
+                is_here = self.view is not None and self.view.keyspace is view.keyspace
+                views[name] = self.view if is_here and self.view is not None else view
+        if not views:
+            return None
+        first = next(iter(views.values()))
+        if any(view.server != first.server for view in views.values()):
+            raise Unsupported("the schemas of several servers in one statement")
+        if self.view is not None and self.view.server == first.server:
+            first = self.view
+        elif any(table.schema is None for table in statement.shape.tables):
+            raise Unsupported("tables of several keyspaces or targets in one statement")
+        names = {name: v.database for name, v in views.items() if v.database != name}
+        if names:
+            statement = self.parse(rename_schemas(statement, names))
         return Place(first, first.database, statement)
 
     def stream_source(self, table: TableRef) -> tuple[View, MessageTable]:

@@ -18,6 +18,7 @@ from proxy.errors import LongDataTooLarge, TooManyStatements, UnknownStatement, 
 from proxy.wire.execute import literal_of, read_parameters, types_of, value_of
 from sqlparse_ext.completion import is_ack
 from sqlparse_ext.parameters import parameter_places
+from sqlparse_ext.schemas import asks_by_parameter
 from sqlparse_ext.statements import OPAQUE, Param, SqlMode
 
 
@@ -51,8 +52,8 @@ class Prepared:
         fault: what was wrong with that, to be told by the execution.
         cursor, cursor_shard: the execution whose rows are being fetched, and where.
         statement: what is prepared on a shard, completed on a message table; None when that
-            text changes from call to call (it holds the time, or values of a sequence) and is
-            sent as text.
+            text changes from call to call (it holds the time, values of a sequence, or names of
+            schemas) and is sent as text.
         touches_messages: it names a message table.
         is_countable: it is known which parameter is which.
     """
@@ -113,7 +114,9 @@ class Prepared:
             assigned = original.shape.assignments.get("time_acked")
             if isinstance(assigned, Param) and is_ack(original.shape):
                 self._ack_at = assigned
-        if preparation.sequence_of(view, original.shape) is not None:
+        if asks_by_parameter(original.shape) or (
+            preparation.sequence_of(view, original.shape) is not None
+        ):
             self.statement = None
         self._generation = registry.generation
         self._keyspace = view.keyspace

@@ -235,6 +235,15 @@ class TestScatter:
         assert refused(client, "SELECT * FROM customer")[0] == 1146
         assert value(client, "SELECT 1") == 1
 
+    def test_a_keyspace_is_described_by_its_name(self, house: House, client: Any) -> None:
+        # What JDBC's metadata asks; the database is called otherwise.
+        sql = "SELECT COUNT(*) FROM information_schema.columns WHERE table_schema = '{}'"
+        for connection in (client, house.proxy.connect(database="plain")):
+            assert (
+                value(connection, sql.format("commerce") + " AND table_name = 'customer'") == 3
+            )
+            assert value(connection, sql.format(house.databases["commerce"])) in (0, 3)
+
     def test_a_statement_without_tables_runs_once(self, client: Any) -> None:
         assert rows(client, "SELECT 1 + 1, 'a' UNION SELECT 5, 'b'") == ((2, "a"), (5, "b"))
         assert len(rows(client, "SHOW TABLES")) == 1

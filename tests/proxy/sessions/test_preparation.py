@@ -47,7 +47,10 @@ class Registry:
 
 def preparation(use=None, keyspaces=None):
     runtimes = {
-        (keyspace.name, shard.name): SimpleNamespace(database=f"db_{keyspace.name}")
+        (keyspace.name, shard.name): SimpleNamespace(
+            database=f"db_{keyspace.name}",
+            dsn=SimpleNamespace(host=keyspace.name, port=3306, unix_socket=None),
+        )
         for keyspace in (PLAIN, SHARDED)
         for shard in keyspace.shards
     }
@@ -98,6 +101,29 @@ def test_a_qualified_statement_runs_in_its_keyspace_whose_database_may_have_anot
 def test_schemas_that_describe_the_server_are_left_alone():
     sql = "SELECT * FROM information_schema.tables"
     assert place(sql, "plain") == ("plain", "db_plain", sql)
+
+
+def test_a_keyspace_is_described_by_its_own_server_under_its_databases_name():
+    sql = "SELECT 1 FROM information_schema.tables WHERE table_schema = '{}'"
+    for use in (None, "plain", "commerce"):
+        expected = ("plain", "db_plain", sql.format("db_plain"))
+        assert place(sql.format("plain"), use) == expected
+    narrow = "commerce:80-"
+    assert place(sql.format("commerce"), narrow)[1:] == (
+        "db_commerce",
+        sql.format("db_commerce"),
+    )
+    for other in ("db_plain", "mysql", "elsewhere"):
+        assert place(sql.format(other), "plain") == ("plain", "db_plain", sql.format(other))
+
+
+def test_schemas_of_two_servers_are_refused():
+    sql = "SELECT 1 FROM information_schema.tables WHERE table_schema IN ('plain', 'commerce')"
+    with pytest.raises(Unsupported, match="several servers"):
+        place(sql, "plain")
+    joined = "SELECT 1 FROM information_schema.tables, t WHERE table_schema = 'commerce'"
+    with pytest.raises(Unsupported, match="several keyspaces"):
+        place(joined, "plain")
 
 
 def test_a_database_that_is_no_keyspace_is_for_the_only_server_to_judge():
