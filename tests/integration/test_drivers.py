@@ -6,28 +6,28 @@ TLS with a password, and without both over two shards; what is prepared where th
 One way per server is tried here, DRIVERS=all tries them all.
 """
 
-import os
 import subprocess
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
 from proxy.embedded.servers import Family
 from tests.fixtures.fix_proxy import RunningProxy, keyspace_toml
 from tests.fixtures.fix_streams import message_table, run
-from tests.integration.conftest import SETTINGS, House
+from tests.integration import toolchains
+from tests.integration.conftest import House
 from tests.integration.test_prepared import ITEM
 from tests.proxy.certificates import write_certificate
 
 
 pytestmark = pytest.mark.db
 
-PYTHON = Path(__file__).parent / "drivers" / "python"
-RUN_S = 60
-GUARDED = """
+RUN_S = 90
+# A JVM that shakes hands for the first time, beside all other tests, takes its time.
+GUARDED = """[server]
+listen = "127.0.0.1:0"
+connect_timeout = 60
 [server.tls]
 cert = "server.pem"
 key = "server.key"
@@ -36,8 +36,8 @@ require = true
 name = "app"
 password = "secret"
 """
-# Program, the driver's name for it, the module that must be there, prepared statements or not.
-ROWS = (
+# Language or program, the driver's name for it, the module that must be there, prepared or not.
+PYTHON_ROWS = (
     ("dbapi", "pymysql", "pymysql", (False,)),
     ("dbapi", "mysqlclient", "MySQLdb", (False,)),
     ("dbapi", "connector", "mysql.connector", (False, True)),
@@ -49,12 +49,26 @@ ROWS = (
     ("orm_sqlalchemy", "mysqlconnector", "sqlalchemy", (False,)),
     ("orm_django", "mysqlclient", "MySQLdb", (False,)),
 )
-CASES = [
+PYTHON_CASES = [
     pytest.param(
         program, driver, module, prepared, id=f"{program}-{driver}{'-prepared' * prepared}"
     )
-    for program, driver, module, both in ROWS
+    for program, driver, module, both in PYTHON_ROWS
     for prepared in both
+]
+OTHER_ROWS = (
+    ("go", "go-sql-driver"),
+    ("node", "mysql2"),
+    ("node", "mariadb"),
+    ("java", "mysql"),
+    ("java", "mariadb2"),
+    ("java", "mariadb3"),
+)
+# As text they do what the Python drivers do, so that is left to DRIVERS=all.
+OTHER_CASES = [
+    pytest.param(language, driver, prepared, id=f"{language}-{driver}{'-prepared' * prepared}")
+    for language, driver in OTHER_ROWS
+    for prepared in ((True, False) if toolchains.EVERYTHING else (True,))
 ]
 
 
@@ -86,8 +100,7 @@ def guarded_proxy(
     write_certificate(folder)
     config = folder / "proxy.toml"
     config.write_text(
-        SETTINGS
-        + GUARDED
+        GUARDED
         + keyspace_toml("plain", shared_house.servers[:1], shared_house.databases["plain"])
     )
     proxy = RunningProxy(config, {})
@@ -100,9 +113,7 @@ def door(
     request: pytest.FixtureRequest, house: House, family: Family, guarded_proxy: RunningProxy
 ) -> Iterator[Door]:
     """A way in, with the tables that the programs use."""
-    if os.environ.get("DRIVERS") != "all" and (request.param == "tls") != (
-        family is Family.MARIADB
-    ):
+    if not toolchains.EVERYTHING and (request.param == "tls") != (family is Family.MARIADB):
         pytest.skip("the other server's way in; DRIVERS=all tries both")
     if request.param == "sharded":
         found = Door(house.proxy, "commerce", "root", tls=False)
@@ -123,21 +134,48 @@ def door(
     guarded_proxy.disconnect()
 
 
-@pytest.mark.parametrize(("program", "driver", "module", "prepared"), CASES)
-def test_a_python_driver_as_shipped_is_at_home(
-    door: Door, program: str, driver: str, module: str, prepared: bool
-) -> None:
-    pytest.importorskip(module, reason=f"{driver} is not installed", exc_type=ImportError)
+def assert_at_home(command: list[str], door: Door, *, prepared: bool) -> None:
     done = subprocess.run(
-        [
-            sys.executable,
-            str(PYTHON / f"{program}.py"),
-            driver,
-            *door.arguments(prepared=prepared),
-        ],
+        [*command, *door.arguments(prepared=prepared)],
         capture_output=True,
         text=True,
         timeout=RUN_S,
         check=False,
     )
-    assert (done.stdout.strip(), done.returncode) == ("ok", 0), done.stderr[-3000:]
+    told = (done.stdout + done.stderr)[-3000:]
+    assert (done.stdout.strip(), done.returncode) == ("ok", 0), told
+
+
+@pytest.mark.parametrize(("program", "driver", "module", "prepared"), PYTHON_CASES)
+def test_a_python_driver_as_shipped_is_at_home(
+    door: Door, program: str, driver: str, module: str, prepared: bool
+):
+    command = [*toolchains.python(program, module), driver]
+    assert_at_home(command, door, prepared=prepared)
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], list[str]]:
+    """A function that returns the command of a language's program with a driver, built once."""
+    folder = tmp_path_factory.mktemp("drivers")
+    commands: dict[str, list[str]] = {}
+
+    def built(language: str, driver: str) -> list[str]:
+        if language == "java":
+            return [*toolchains.java(folder, driver), driver]
+        if language not in commands:
+            commands[language] = getattr(toolchains, language)(folder)
+        return [*commands[language], driver]
+
+    return built
+
+
+@pytest.mark.parametrize(("language", "driver", "prepared"), OTHER_CASES)
+def test_a_driver_of_another_language_as_shipped_is_at_home(
+    door: Door,
+    built: Callable[[str, str], list[str]],
+    language: str,
+    driver: str,
+    prepared: bool,
+):
+    assert_at_home(built(language, driver), door, prepared=prepared)

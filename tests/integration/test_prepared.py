@@ -1,17 +1,14 @@
-"""Prepared statements through real servers, by drivers as they are shipped.
+"""Prepared statements through real servers, by mysql-connector-python: test_drivers.py has others.
 
-Each program under drivers/ does what its users do: every type, NULLs, a value of a megabyte,
-executions from many connections, transactions, errors, a stream of messages or their acks.
+Every type, NULLs, a value of a megabyte, executions from many connections, transactions, errors, a
+stream of messages and their acks.
 """
 
 import contextlib
 import datetime
 import decimal
-import shutil
-import subprocess
 import threading
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,10 +17,7 @@ from tests.fixtures.fix_streams import message_table, run
 from tests.integration.conftest import House
 
 
-DRIVERS = Path(__file__).parent / "drivers"
-MARIADB_JAR = Path("/usr/share/java/mariadb-java-client.jar")
-BUILD_S = 180
-RUN_S = 90
+Connect = Callable[..., Any]
 
 ITEM = (
     "CREATE TABLE {} (id BIGINT PRIMARY KEY, unsigned_value BIGINT UNSIGNED, name VARCHAR(100),"
@@ -42,76 +36,6 @@ def tables(house: House, keyspace: str) -> str:
     run(connection, ITEM.format("item"))
     run(connection, message_table("my_message", columns="message VARCHAR(100)"))
     return keyspace
-
-
-def build(command: list[str], folder: Path) -> None:
-    """Build a driver's program, or skip: most of this is fetched from a registry."""
-    try:
-        done = subprocess.run(
-            command, cwd=folder, capture_output=True, text=True, timeout=BUILD_S, check=False
-        )
-    except subprocess.TimeoutExpired:
-        pytest.skip(f"{command[0]} did not finish in {BUILD_S} s")
-    if done.returncode:
-        pytest.skip(f"{' '.join(command)} failed here: {done.stderr[-500:]}")
-
-
-def program(name: str) -> str:
-    found = shutil.which(name)
-    if found is None:
-        pytest.skip(f"no {name} on this machine")
-    return found
-
-
-@pytest.fixture(scope="session")
-def go_driver(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """go-sql-driver."""
-    go = program("go")
-    target = tmp_path_factory.mktemp("go") / "driver"
-    build([go, "build", "-o", str(target), "."], DRIVERS / "go")
-    return [str(target)]
-
-
-@pytest.fixture(scope="session")
-def node_driver(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """mysql2 for Node."""
-    node, npm = program("node"), program("npm")
-    folder = tmp_path_factory.mktemp("node")
-    shutil.copytree(DRIVERS / "node", folder, dirs_exist_ok=True)
-    build([npm, "install", "--no-audit", "--no-fund"], folder)
-    return [node, str(folder / "main.js")]
-
-
-@pytest.fixture(scope="session")
-def java_driver(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """MariaDB Connector/J, as Debian ships it."""
-    java, javac = program("java"), program("javac")
-    if not MARIADB_JAR.exists():
-        pytest.skip("no MariaDB Connector/J on this machine: install libmariadb-java")
-    folder = tmp_path_factory.mktemp("java")
-    build([javac, "-d", str(folder), "Driver.java"], DRIVERS / "java")
-    return [java, "-cp", f"{folder}:{MARIADB_JAR}", "Driver"]
-
-
-@pytest.mark.parametrize("driver", ["go", "node", "java"])
-def test_a_driver_as_shipped_is_at_home(
-    house: House, tables: str, driver: str, request: pytest.FixtureRequest
-):
-    command = request.getfixturevalue(f"{driver}_driver")
-    done = subprocess.run(
-        [*command, str(house.proxy.port), tables],
-        capture_output=True,
-        text=True,
-        timeout=RUN_S,
-        check=False,
-    )
-    assert (done.stdout.strip(), done.returncode) == ("ok", 0), done.stderr
-
-
-# --- mysql-connector-python ------------------------------------------------------------------
-
-
-Connect = Callable[..., Any]
 
 
 @pytest.fixture
@@ -263,6 +187,16 @@ def test_many_clients_share_two_connections(
     assert not faults
     assert fetch(first, "SELECT DISTINCT n FROM counter") == [(100,)]
     assert "internal error" not in proxy.log()
+
+
+def test_a_keyspace_is_described_by_its_name(connector: Connect, tables: str):
+    sql = (
+        "SELECT COUNT(*) FROM information_schema.columns"
+        " WHERE table_schema = ? AND table_name = 'item'"
+    )
+    client = connector(database=tables)
+    assert fetch(client, sql, tables) == [(10,)]
+    assert fetch(client, sql, "mysql") == [(0,)]
 
 
 def test_errors_are_the_servers_own(connector: Connect, tables: str):

@@ -1,3 +1,4 @@
+import java.io.ByteArrayInputStream;
 import java.math.BigDecimal;
 import java.math.BigInteger;
 import java.sql.Connection;
@@ -5,32 +6,45 @@ import java.sql.DriverManager;
 import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.SQLException;
+import java.sql.Statement;
 import java.sql.Timestamp;
 import java.sql.Types;
 import java.util.Arrays;
+import java.util.HashMap;
+import java.util.Map;
 
 /**
- * What a Java program does with prepared statements, with MariaDB Connector/J.
+ * What a Java program does with a JDBC driver: MySQL Connector/J, MariaDB Connector/J 2 and 3.
  *
- * <p>Usage: Driver PORT DATABASE. Prints "ok", or what went wrong, and exits with 1.
+ * <p>Usage: Driver DRIVER PORT DATABASE USER TLS PREPARED, DRIVER being mysql, mariadb2 or
+ * mariadb3, the last two 0 or 1. Prints "ok", or what went wrong, and exits with 1.
  */
 public final class Driver {
-  private static void expect(String what, Object got, Object wanted) {
-    if (!wanted.equals(got)) {
-      throw new AssertionError(what + ": got " + got + ", wanted " + wanted);
+  private static final int ROWS = 20_000;
+
+  private final String url;
+  private final boolean mysql;
+
+  private Driver(String[] arguments) {
+    String driver = arguments[0];
+    mysql = driver.equals("mysql");
+    boolean tls = arguments[4].equals("1");
+    String address =
+        (mysql ? "jdbc:mysql" : "jdbc:mariadb") + "://127.0.0.1:" + arguments[1] + "/" + arguments[2]
+            + "?user=" + arguments[3] + (arguments[3].equals("root") ? "" : "&password=secret")
+            + "&useServerPrepStmts=" + arguments[5].equals("1");
+    if (driver.equals("mariadb2")) {
+      url = address + (tls ? "&useSsl=true&trustServerCertificate=true" : "");
+    } else if (mysql) {
+      url = address + (tls ? "&sslMode=REQUIRED" : "&sslMode=DISABLED");
+    } else {
+      url = address + (tls ? "&sslMode=trust" : "&sslMode=disable");
     }
   }
 
-  public static void main(String[] arguments) throws Exception {
-    String url =
-        "jdbc:mariadb://127.0.0.1:" + arguments[0] + "/" + arguments[1]
-            + "?user=root&useServerPrepStmts=true";
-    try (Connection db = DriverManager.getConnection(url)) {
-      types(db);
-      repeated(db);
-      transactions(db);
-      faults(db);
-      messages(db);
+  public static void main(String[] arguments) {
+    try {
+      new Driver(arguments).everything();
     } catch (Throwable fault) {
       fault.printStackTrace(System.out);
       System.exit(1);
@@ -38,20 +52,45 @@ public final class Driver {
     System.out.println("ok");
   }
 
-  private static void types(Connection db) throws SQLException {
+  private static void expect(String what, Object got, Object wanted) {
+    if (!wanted.equals(got)) {
+      throw new AssertionError(what + ": got " + got + ", wanted " + wanted);
+    }
+  }
+
+  private Connection connect(String options) throws SQLException {
+    return DriverManager.getConnection(url + options);
+  }
+
+  private void everything() throws SQLException {
+    try (Connection db = connect("")) {
+      types(db);
+      repeated(db);
+      transactions(db);
+      faults(db);
+      batches();
+      large(db);
+      messages(db);
+    }
+    killed();
+  }
+
+  private void types(Connection db) throws SQLException {
     byte[] big = new byte[1_200_000];
     Arrays.fill(big, (byte) '\'');
-    Timestamp moment = Timestamp.valueOf("2026-01-02 03:04:05.000678");
+    // Before MariaDB, MySQL's driver cuts fractions off, and sends a BigInteger as one with a sign.
+    Timestamp moment = Timestamp.valueOf("2026-01-02 03:04:05" + (mysql ? "" : ".000678"));
+    BigInteger unsigned = new BigInteger("18446744073709551615");
     try (PreparedStatement insert = db.prepareStatement(
         "INSERT INTO item (id, unsigned_value, name, price, ratio, moment, body)"
             + " VALUES (?, ?, ?, ?, ?, ?, ?)")) {
       insert.setLong(1, 1);
-      insert.setObject(2, new BigInteger("18446744073709551615"));
+      insert.setObject(2, mysql ? unsigned.toString() : unsigned);
       insert.setString(3, "hällo 🎉");
       insert.setBigDecimal(4, new BigDecimal("123.45000"));
       insert.setDouble(5, 0.1);
       insert.setTimestamp(6, moment);
-      insert.setBinaryStream(7, new java.io.ByteArrayInputStream(big));
+      insert.setBinaryStream(7, new ByteArrayInputStream(big));
       expect("inserted", insert.executeUpdate(), 1);
     }
     try (PreparedStatement insert =
@@ -66,7 +105,7 @@ public final class Driver {
       select.setInt(1, 1);
       ResultSet row = select.executeQuery();
       expect("a row", row.next(), true);
-      expect("unsigned", row.getString("unsigned_value"), "18446744073709551615");
+      expect("unsigned", row.getString("unsigned_value"), unsigned.toString());
       expect("name", row.getString("name"), "hällo 🎉");
       expect("price", row.getBigDecimal("price"), new BigDecimal("123.45000"));
       expect("ratio", row.getDouble("ratio"), 0.1);
@@ -77,12 +116,15 @@ public final class Driver {
       expect("a row", row.next(), true);
       expect("NULL", String.valueOf(row.getString("name")), "null");
     }
+    try (ResultSet columns = db.getMetaData().getColumns(db.getCatalog(), null, "item", "%")) {
+      expect("a column", columns.next(), true);
+      expect("the first column", columns.getString("COLUMN_NAME"), "id");
+    }
   }
 
   private static void repeated(Connection db) throws SQLException {
     try (PreparedStatement select =
         db.prepareStatement("SELECT id FROM item WHERE id >= ? AND id < ?")) {
-      select.setFetchSize(1);
       for (int turn = 0; turn < 100; turn++) {
         select.setInt(1, 1);
         select.setInt(2, turn % 2 == 0 ? 4 : 5);
@@ -96,37 +138,98 @@ public final class Driver {
     }
   }
 
-  private static void transactions(Connection db) throws SQLException {
-    db.setAutoCommit(false);
-    try (PreparedStatement update =
-        db.prepareStatement("UPDATE item SET name = ? WHERE id = ?")) {
-      update.setString(1, "changed");
-      update.setInt(2, 7);
-      expect("updated", update.executeUpdate(), 1);
-    }
-    db.rollback();
-    db.setAutoCommit(true);
+  private static String name(Connection db) throws SQLException {
     try (PreparedStatement select = db.prepareStatement("SELECT name FROM item WHERE id = ?")) {
       select.setInt(1, 7);
       ResultSet row = select.executeQuery();
       row.next();
-      expect("after", row.getString(1), "");
+      return row.getString(1);
+    }
+  }
+
+  private static void transactions(Connection db) throws SQLException {
+    db.setTransactionIsolation(Connection.TRANSACTION_READ_COMMITTED);
+    expect("isolation", db.getTransactionIsolation(), Connection.TRANSACTION_READ_COMMITTED);
+    for (boolean commits : new boolean[] {false, true}) {
+      db.setAutoCommit(false);
+      try (PreparedStatement update =
+          db.prepareStatement("UPDATE item SET name = ? WHERE id = ?")) {
+        update.setString(1, "changed");
+        update.setInt(2, 7);
+        expect("updated", update.executeUpdate(), 1);
+      }
+      expect("inside", name(db), "changed");
+      if (commits) {
+        db.commit();
+      } else {
+        db.rollback();
+      }
+      db.setAutoCommit(true);
+      expect("after", name(db), commits ? "changed" : "");
     }
   }
 
   private static void faults(Connection db) throws SQLException {
-    try (PreparedStatement insert =
-        db.prepareStatement("INSERT INTO item (id, name) VALUES (?, ?)")) {
-      insert.setInt(1, 1);
-      insert.setString(2, "again");
-      insert.executeUpdate();
-      throw new AssertionError("a duplicate was inserted");
-    } catch (SQLException refusal) {
-      expect("duplicate", refusal.getErrorCode(), 1062);
+    Map<String, Integer> codes = new HashMap<>();
+    codes.put("INSERT INTO item (id) VALUES (1)", 1062);
+    codes.put("SELECT nothing FROM item", 1054);
+    codes.put("FROBNICATE 1", 1064);
+    for (Map.Entry<String, Integer> one : codes.entrySet()) {
+      try (PreparedStatement refused = db.prepareStatement(one.getKey())) {
+        refused.execute();
+        throw new AssertionError(one.getKey() + " was not refused");
+      } catch (SQLException refusal) {
+        expect(one.getKey(), refusal.getErrorCode(), one.getValue());
+      }
+    }
+    expect("valid", db.isValid(5), true);
+  }
+
+  /** Fills the table, by statements that the driver writes together and by single ones. */
+  private void batches() throws SQLException {
+    int id = 100;
+    for (String rewrites : new String[] {"&rewriteBatchedStatements=true", ""}) {
+      int rows = rewrites.isEmpty() ? 500 : ROWS - 500;
+      try (Connection db = connect(rewrites);
+          PreparedStatement insert =
+              db.prepareStatement("INSERT INTO item (id, name) VALUES (?, ?)")) {
+        db.setAutoCommit(false);
+        for (int row = 0; row < rows; row++) {
+          insert.setInt(1, id++);
+          insert.setString(2, "x".repeat(90));
+          insert.addBatch();
+        }
+        expect("batch", insert.executeBatch().length, rows);
+        db.commit();
+      }
     }
   }
 
-  private static void messages(Connection db) throws SQLException {
+  /** Reads a large answer: whole, row by row, and some rows at a time by a server's cursor. */
+  private void large(Connection plain) throws SQLException {
+    int[] sizes = {0, mysql ? Integer.MIN_VALUE : 1, 700};
+    for (int size : sizes) {
+      boolean fetches = size == 700;
+      Connection db = fetches && mysql ? connect("&useCursorFetch=true") : plain;
+      try (PreparedStatement select =
+          db.prepareStatement("SELECT id, name FROM item WHERE id >= ?")) {
+        select.setFetchSize(size);
+        select.setInt(1, 100);
+        ResultSet rows = select.executeQuery();
+        int count = 0;
+        while (rows.next()) {
+          expect("name", rows.getString(2).length(), 90);
+          count++;
+        }
+        expect("rows, by " + size, count, ROWS);
+      }
+      if (db != plain) {
+        db.close();
+      }
+    }
+  }
+
+  private void messages(Connection db) throws SQLException {
     try (PreparedStatement insert =
         db.prepareStatement("INSERT INTO my_message (id, message) VALUES (?, ?)")) {
       for (int id : new int[] {1, 4}) {
@@ -136,12 +239,45 @@ public final class Driver {
       }
       insert.executeBatch();
     }
-    try (PreparedStatement ack =
-        db.prepareStatement("UPDATE my_message SET time_acked = NOW() WHERE id IN (?, ?)")) {
-      ack.setInt(1, 1);
-      ack.setInt(2, 4);
-      expect("acked", ack.executeUpdate(), 2);
-      expect("acked again", ack.executeUpdate(), 0);
+    Map<Integer, String> seen = new HashMap<>();
+    Connection reader = connect("");
+    PreparedStatement stream = reader.prepareStatement("STREAM id, message FROM my_message");
+    stream.setFetchSize(mysql ? Integer.MIN_VALUE : 1);
+    // MySQL's driver lets executeQuery() begin with the words that it knows, and no others.
+    expect("rows", stream.execute(), true);
+    ResultSet rows = stream.getResultSet();
+    try (PreparedStatement ack = db.prepareStatement(
+        "UPDATE my_message SET time_acked = NOW() WHERE id = ? AND time_acked IS NULL")) {
+      while (seen.size() < 2 && rows.next()) {
+        seen.put(rows.getInt(1), rows.getString(2));
+        ack.setInt(1, rows.getInt(1));
+        expect("acked", ack.executeUpdate(), 1);
+        expect("acked again", ack.executeUpdate(), 0);
+      }
+    }
+    expect("messages", seen, Map.of(1, "message 1", 4, "message 4"));
+    reader.abort(Runnable::run); // close() would read on to the end of a stream that has none
+  }
+
+  private void killed() throws SQLException {
+    Connection lost = connect("");
+    try (Connection db = connect("");
+        Statement statement = db.createStatement();
+        Statement ask = lost.createStatement()) {
+      ResultSet row = ask.executeQuery("SELECT CONNECTION_ID()");
+      row.next();
+      statement.execute("KILL " + row.getLong(1));
+      try {
+        ask.executeQuery("SELECT 1");
+        throw new AssertionError("a killed connection works");
+      } catch (SQLException gone) {
+        expect("valid", lost.isValid(1), false);
+      }
+    }
+    try (Connection back = connect(""); Statement statement = back.createStatement()) {
+      ResultSet row = statement.executeQuery("SELECT COUNT(*) FROM item");
+      row.next();
+      expect("rows", row.getInt(1), ROWS + 3);
     }
   }
 }

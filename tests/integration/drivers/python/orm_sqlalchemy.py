@@ -6,6 +6,7 @@ one (pymysql, mysqldb, mysqlconnector). Prints "ok".
 
 import os
 import sys
+import time
 
 from sqlalchemy import BigInteger, String, create_engine, func, inspect, select, text
 from sqlalchemy.exc import IntegrityError, ProgrammingError
@@ -87,6 +88,11 @@ def main() -> None:
         reader = engine.raw_connection()
         rows = reader.driver_connection.cursor(buffered=False)
         rows.execute("STREAM id, message FROM my_message")
+        # It gives a row when it has the next one; without this that is message 4, once more.
+        soon = time.time_ns() + 1_000_000_000
+        more = f"INSERT INTO my_message (id, message, time_next) VALUES (6, 'six', {soon})"
+        with engine.begin() as connection:
+            connection.execute(text(more))
     else:
         rows = (
             engine.connect()

@@ -1,0 +1,118 @@
+"""What drivers of other languages need: their program built, or the test skipped with a reason.
+
+The usual run takes what the machine has, and what Go and npm bring in seconds. `DRIVERS=all` also
+fetches what is large or rarely there: the JDBC drivers by Maven, another mysql-connector-python by
+pip. Nothing is installed on the machine; whatever cannot be had is skipped and says why.
+"""
+
+import importlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.suites.fetching import python_with
+from tests.suites.suite import SuiteError
+
+
+PROGRAMS: Final = Path(__file__).parent / "drivers"
+STATE: Final = Path(__file__).parents[2] / ".state/drivers"
+EVERYTHING: Final = os.environ.get("DRIVERS") == "all"
+BUILD_S: Final = 180
+
+DEBIAN_JAR: Final = Path("/usr/share/java/mariadb-java-client.jar")
+CONNECTOR_J: Final = "com.mysql:mysql-connector-j:9.7.0"
+MARIADB_3: Final = "org.mariadb.jdbc:mariadb-java-client:3.5.6"
+# The last whose wheel is content with the OpenSSL of Debian 12, or brings its own.
+CONNECTOR_C: Final = "mysql-connector-python==9.7.0"
+
+
+def program(name: str) -> str:
+    """Return where a program of this machine is."""
+    found = shutil.which(name)
+    if found is None:
+        pytest.skip(f"no {name} on this machine")
+    return found
+
+
+def build(command: list[str], folder: Path) -> None:
+    """Run *command* in *folder*; most of this fetches from a registry, which may be out of reach."""
+    try:
+        done = subprocess.run(
+            command, cwd=folder, capture_output=True, text=True, timeout=BUILD_S, check=False
+        )
+    except subprocess.TimeoutExpired:
+        pytest.skip(f"{command[0]} did not finish in {BUILD_S} s")
+    if done.returncode:
+        told = (done.stderr + done.stdout)[-500:]
+        pytest.skip(f"{' '.join(command)} failed here: {told}")
+
+
+def python(name: str, module: str) -> list[str]:
+    """Return the command of a Python program; *module* is what its driver is."""
+    interpreter = sys.executable
+    if module == "_mysql_connector":
+        interpreter = _python_with_c_extension()
+    else:
+        pytest.importorskip(module, reason=f"{module} is not installed", exc_type=ImportError)
+    return [interpreter, str(PROGRAMS / "python" / f"{name}.py")]
+
+
+def _python_with_c_extension() -> str:
+    try:
+        importlib.import_module("_mysql_connector")
+    except ImportError as error:
+        if not EVERYTHING:
+            pytest.skip(f"mysql-connector-python has no C extension here: {error}")
+    else:
+        return sys.executable
+    STATE.mkdir(parents=True, exist_ok=True)
+    try:
+        return str(python_with(STATE, "connector", [CONNECTOR_C]))
+    except SuiteError as error:
+        pytest.skip(f"{CONNECTOR_C} cannot be had here: {error}")
+
+
+def go(folder: Path) -> list[str]:
+    """Return the command of the Go program, built in *folder* with go-sql-driver."""
+    target = folder / "driver"
+    build([program("go"), "build", "-o", str(target), "."], PROGRAMS / "go")
+    return [str(target)]
+
+
+def node(folder: Path) -> list[str]:
+    """Return the command of the Node program, in *folder* with its drivers: mysql2 and mariadb."""
+    interpreter, npm = program("node"), program("npm")
+    shutil.copytree(PROGRAMS / "node", folder, dirs_exist_ok=True)
+    build([npm, "install", "--no-audit", "--no-fund"], folder)
+    return [interpreter, str(folder / "main.js")]
+
+
+def java(folder: Path, driver: str) -> list[str]:
+    """Return the command of the Java program with a JDBC *driver*: mysql, mariadb2 or mariadb3."""
+    interpreter, javac = program("java"), program("javac")
+    classes = f"{folder}:{_jar(driver)}"
+    if not (folder / "Driver.class").exists():
+        build([javac, "-d", str(folder), "Driver.java"], PROGRAMS / "java")
+    return [interpreter, "-cp", classes, "Driver"]
+
+
+def _jar(driver: str) -> Path:
+    if driver == "mariadb2":
+        if not DEBIAN_JAR.exists():
+            pytest.skip("no MariaDB Connector/J 2 on this machine: install libmariadb-java")
+        return DEBIAN_JAR
+    artifact = CONNECTOR_J if driver == "mysql" else MARIADB_3
+    group, name, version = artifact.split(":")
+    repository = Path.home() / ".m2/repository" / group.replace(".", "/") / name
+    if EVERYTHING and not (repository / version).exists():
+        fetch = ["-B", "-q", "dependency:get", f"-Dartifact={artifact}", "-Dtransitive=false"]
+        build([program("mvn"), *fetch], PROGRAMS)
+    found = max(repository.glob(f"*/{name}-*.jar"), default=None)
+    if found is None:
+        pytest.skip(f"Maven has not brought {name} to this machine: DRIVERS=all lets it")
+    return found
