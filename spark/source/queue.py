@@ -7,7 +7,8 @@ the claim and the offset loses nothing: the lease ends and the messages are due 
 With `acknowledge=never` whoever runs the batch acknowledges, by the ids and the shard that each row came from.
 """
 
-from typing import TYPE_CHECKING, Any, Final
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -22,15 +23,16 @@ from spark.source.offsets import QueueOffset, queue_offset
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pyspark.sql.streaming.datasource import ReadLimit
 
-    from spark.source.offsets import Claims
+    from spark.source.offsets import Claims, Id
     from spark.source.options import Options
     from spark.source.tables import Field
 
 PART_ROWS: Final = 5000
+Told = TypeVar("Told")
 
 
 class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -100,30 +102,43 @@ class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _claim(self, turn: int, room: int) -> "Claims":
         """Claim at most *room*; each shard has an equal share, and takes over what others left of theirs."""
         first = turn % len(self.shards)
-        order = self.shards[first:] + self.shards[:first]
+        asked = list(self.shards[first:] + self.shards[:first])
         claims: Claims = {}
-        failure: JobError | None = None
-        for place, name in enumerate(order):
-            share = -(-room // (len(order) - place))
-            share = min(share, self.left.get(name, share))
-            if share <= 0:
-                continue
-            try:
-                won = self._shard(name).claim(
-                    share, self.options.lease_s, self.until_ns.get(name)
-                )
-            except JobError as error:
-                failure = error
-                continue
-            taken = sum(map(len, won.values()))
-            room -= taken
-            if name in self.left:
-                self.left[name] = self.left[name] - taken if taken else 0
-            if won:
-                claims[name] = won
-        if failure is not None and not claims:
-            raise failure
+        failures: list[JobError] = []
+        while room and (asked := [name for name in asked if self.left.get(name, 1)]):
+            shares = {
+                name: min(share, self.left.get(name, share))
+                for name, share in shares_of(room, asked).items()
+            }
+            for name, won in self._at_once(self._claimed, shares).items():
+                taken = 0
+                if isinstance(won, JobError):
+                    failures.append(won)
+                else:
+                    for epoch, ids in won.items():
+                        taken += len(ids)
+                        claims.setdefault(name, {}).setdefault(epoch, []).extend(ids)
+                room -= taken
+                if name in self.left:
+                    self.left[name] = self.left[name] - taken if taken else 0
+                if taken < shares[name]:
+                    asked.remove(name)
+        if failures and not claims:
+            raise failures[0]
         return claims
+
+    def _claimed(self, name: str, share: int) -> "dict[int, list[Id]] | JobError":
+        try:
+            return self._shard(name).claim(share, self.options.lease_s, self.until_ns.get(name))
+        except JobError as error:
+            return error
+
+    def _at_once(
+        self, work: "Callable[[str, Any], Told]", given: "Mapping[str, Any]"
+    ) -> "dict[str, Told]":
+        """Return what *work* says for each shard with what it is given; their servers work side by side."""
+        with ThreadPoolExecutor(len(self.shards)) as threads:
+            return dict(zip(given, threads.map(work, given, given.values()), strict=True))
 
     def partitions(self, start: "dict[str, Any]", end: "dict[str, Any]") -> "Sequence[Part]":
         """Return the parts of the batch that ends at *end*, which may run again after a failure."""
@@ -169,8 +184,7 @@ class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if offset.sequence <= self.acked:
             return
         if self.options.acknowledge == "commit":
-            for name, claims in offset.claims.items():
-                self._shard(name).ack(claims)
+            self._at_once(lambda name, claims: self._shard(name).ack(claims), offset.claims)
         self.acked = offset.sequence
         self._keeper().hold({})
 
@@ -189,3 +203,10 @@ class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self.keeper is None:
             self.keeper = Keeper(self._open, self.options.lease_s)
         return self.keeper
+
+
+def shares_of(room: int, names: "Sequence[str]") -> dict[str, int]:
+    """Divide *room* equally; where it is not even the first have one more, and who has nothing is left out."""
+    each, more = divmod(room, len(names))
+    shares = {name: each + (place < more) for place, name in enumerate(names)}
+    return {name: share for name, share in shares.items() if share}

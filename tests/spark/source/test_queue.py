@@ -1,6 +1,7 @@
 """When a batch is claimed and when it is acknowledged, in the order in which Spark calls."""
 
 import pytest
+from hypothesis import given, strategies as st
 
 from spark.errors import JobError
 
@@ -128,3 +129,26 @@ def test_a_row_may_tell_its_shard(monkeypatch):
     (found,) = QueueReader(options, ("-80",), (), {}, shard_place=1).read(part)
     assert found.schema.names == ["id", "streamfrom_shard", "word"]
     assert found["streamfrom_shard"].to_pylist() == ["-80", "-80"]
+
+
+def test_a_shard_takes_over_what_others_leave_of_the_room(reader_of):
+    reader = reader_of(Shards(a=1, b=9, c=0))
+    offset = reader.latestOffset(reader.initialOffset(), limit(8))
+    assert {name: len(claims["1"]) for name, claims in offset["claims"].items()} == {
+        "a": 1,
+        "b": 7,
+    }
+    # Fewer than there are shards: each is asked until one has some.
+    reader = reader_of(Shards(a=0, b=0, c=2))
+    offset = reader.latestOffset(reader.initialOffset(), limit(1))
+    assert offset["claims"] == {"c": {"1": [0]}}
+    reader.stop()
+
+
+@given(st.integers(1, 10_000), st.integers(1, 40))
+def test_shares_add_up_and_are_even(room, count):
+    from spark.source.queue import shares_of
+
+    shares = shares_of(room, [str(number) for number in range(count)])
+    assert sum(shares.values()) == room
+    assert max(shares.values()) - min(shares.values()) <= 1
