@@ -41,35 +41,40 @@ class _Asked(NamedTuple):
     operand: Slot | ListSlot | Param
 
 
-def asks_for_schemas(shape: Shape) -> bool:
-    """True for a query on a system schema that compares a schema's name with values."""
-    return bool(_asked(shape))
+def asks_for_schemas(shape: Shape, database: str | None) -> bool:
+    """True for a query on a system schema that compares a schema's name with values.
+
+    database: what unqualified names mean.
+    """
+    return bool(_asked(shape, database))
 
 
-def asks_by_parameter(shape: Shape) -> bool:
+def asks_by_parameter(shape: Shape, database: str | None) -> bool:
     """True when such a value comes with each execution of a prepared statement."""
-    return any(isinstance(each.operand, Param) for each in _asked(shape))
+    return any(isinstance(each.operand, Param) for each in _asked(shape, database))
 
 
-def schemas_asked(statement: Statement) -> list[str]:
+def schemas_asked(statement: Statement, database: str | None) -> list[str]:
     """Return the names that it asks for, in the order of the text, each once."""
     names = dict.fromkeys(
         value.decode("utf-8", "surrogateescape")
-        for each in _asked(statement.shape)
+        for each in _asked(statement.shape, database)
         for value in _values(statement, each)
         if isinstance(value, bytes)
     )
     return list(names)
 
 
-def rename_schemas(statement: Statement, names: Mapping[str, str]) -> bytes:
+def rename_schemas(
+    statement: Statement, names: Mapping[str, str], database: str | None
+) -> bytes:
     """Return the text that asks for other schemas: those that *names* gives for its own."""
     spelled = {
         old.encode("utf-8", "surrogateescape"): new.encode("utf-8", "surrogateescape")
         for old, new in names.items()
     }
     edits = []
-    for each in _asked(statement.shape):
+    for each in _asked(statement.shape, database):
         values = _values(statement, each)
         if any(value in spelled for value in values if isinstance(value, bytes)):
             renamed = (spelled.get(v, v) if isinstance(v, bytes) else v for v in values)
@@ -84,10 +89,9 @@ def _values(statement: Statement, asked: _Asked) -> list[Value]:
     return statement.values((asked.operand,)) or []
 
 
-def _asked(shape: Shape) -> list[_Asked]:
+def _asked(shape: Shape, database: str | None) -> list[_Asked]:
     if shape.kind is not Kind.SELECT or not any(
-        table.schema is not None and table.schema.lower() in SYSTEM_SCHEMAS
-        for table in shape.tables
+        (table.schema or database or "").lower() in SYSTEM_SCHEMAS for table in shape.tables
     ):
         return []
     tokens = statement_tokens(shape.template)

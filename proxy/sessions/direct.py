@@ -222,7 +222,7 @@ class DirectPath:
             or shape.uses & _INDIRECT_USES
             or shape.target is not None
             or qualifiers(shape)
-            or asks_for_schemas(shape)
+            or asks_for_schemas(shape, view.database)
             or is_virtual(shape)
             or is_session_status(shape)
             or next_values(shape) is not None

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from proxy.backends.statement_ids import StatementKey
 from proxy.errors import BackendError, BackendLost, BackendUnavailable
-from proxy.routing.planner import SYSTEM_SCHEMAS
 from proxy.sessions.execution import STALE
 from proxy.sessions.following import bring_insert_id, follow, follow_error
 from proxy.sessions.relay import Relay
@@ -29,6 +28,7 @@ from proxy.sessions.state import traits
 from proxy.wire.constants import Status
 from proxy.wire.response import Answer
 from proxy.wire.resultset import with_insert_id
+from sqlparse_ext.schemas import SYSTEM_SCHEMAS
 from sqlparse_ext.statements import Kind, Uses
 
 

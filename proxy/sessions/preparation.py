@@ -207,24 +207,29 @@ class Preparation:
 
         On the server there is a database, which may have another name.
         """
+        here, database = self.view, self.database
         views: dict[str, View] = {}
-        for name in schemas_asked(statement):
+        for name in schemas_asked(statement, database):
             with contextlib.suppress(StreamfromError):  # no keyspace: the server may know it
                 view = self.lookup(name)
-                is_here = self.view is not None and self.view.keyspace is view.keyspace
-                views[name] = self.view if is_here and self.view is not None else view
+                # Of its own keyspace a session may have chosen a shard, or a replica.
+                if here and here.schema is None and here.keyspace is view.keyspace:
+                    view = here
+                views[name] = view
         if not views:
             return None
         first = next(iter(views.values()))
         if any(view.server != first.server for view in views.values()):
             raise Unsupported("the schemas of several servers in one statement")
-        if self.view is not None and self.view.server == first.server:
-            first = self.view
-        elif any(table.schema is None for table in statement.shape.tables):
-            raise Unsupported("tables of several keyspaces or targets in one statement")
         names = {name: v.database for name, v in views.items() if v.database != name}
         if names:
-            statement = self.parse(rename_schemas(statement, names))
+            statement = self.parse(rename_schemas(statement, names, database))
+        if here is not None and here.server == first.server:
+            return Place(here, database, statement)
+        if here is not None and here.schema is not None:
+            return Place(first, here.schema, statement)
+        if any(table.schema is None for table in statement.shape.tables):
+            raise Unsupported("tables of several keyspaces or targets in one statement")
         return Place(first, first.database, statement)
 
     def stream_source(self, table: TableRef) -> tuple[View, MessageTable]:

@@ -114,7 +114,7 @@ class Prepared:
             assigned = original.shape.assignments.get("time_acked")
             if isinstance(assigned, Param) and is_ack(original.shape):
                 self._ack_at = assigned
-        if asks_by_parameter(original.shape) or (
+        if asks_by_parameter(original.shape, view.database) or (
             preparation.sequence_of(view, original.shape) is not None
         ):
             self.statement = None

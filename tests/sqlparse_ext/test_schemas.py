@@ -42,18 +42,21 @@ def statement(sql):
 )  # fmt: skip
 def test_a_schema_is_found_where_it_is_compared_and_nowhere_else(where, names, renamed):
     found = statement(COLUMNS + where)
-    assert schemas_asked(found) == names
-    assert asks_for_schemas(found.shape) is bool(names)
+    assert schemas_asked(found, None) == names
+    assert asks_for_schemas(found.shape, None) is bool(names)
     expected = COLUMNS + (where if renamed is None else renamed)
-    assert rename_schemas(found, {"a": "x"}) == expected.encode()
+    assert rename_schemas(found, {"a": "x"}, None) == expected.encode()
 
 
 def test_tables_of_users_may_have_such_columns():
-    assert schemas_asked(statement("SELECT 1 FROM t WHERE TABLE_SCHEMA = 'a'")) == []
+    found = statement("SELECT 1 FROM tables WHERE TABLE_SCHEMA = 'a'")
+    assert schemas_asked(found, None) == []
+    assert schemas_asked(found, "plain") == []
+    assert schemas_asked(found, "information_schema") == ["a"]
 
 
 def test_a_parameter_names_a_schema_with_each_execution():
     found = statement(COLUMNS + "WHERE TABLE_SCHEMA = ? AND TABLE_NAME = 'a'")
-    assert asks_by_parameter(found.shape)
-    assert schemas_asked(found) == []
-    assert not asks_by_parameter(statement(COLUMNS + "WHERE TABLE_NAME = ?").shape)
+    assert asks_by_parameter(found.shape, None)
+    assert schemas_asked(found, None) == []
+    assert not asks_by_parameter(statement(COLUMNS + "WHERE TABLE_NAME = ?").shape, None)

@@ -117,6 +117,13 @@ def test_a_keyspace_is_described_by_its_own_server_under_its_databases_name():
         assert place(sql.format(other), "plain") == ("plain", "db_plain", sql.format(other))
 
 
+def test_a_session_of_information_schema_asks_for_keyspaces_as_well():
+    sql = "SELECT 1 FROM tables WHERE table_schema = '{}'"
+    for name in ("plain", "commerce"):
+        expected = (name, "information_schema", sql.format(f"db_{name}"))
+        assert place(sql.format(name), "information_schema") == expected
+
+
 def test_schemas_of_two_servers_are_refused():
     sql = "SELECT 1 FROM information_schema.tables WHERE table_schema IN ('plain', 'commerce')"
     with pytest.raises(Unsupported, match="several servers"):
