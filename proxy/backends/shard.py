@@ -40,6 +40,7 @@ RETRY_FIRST_S = 0.05
 RETRY_LAST_S = 1.0
 
 _NOT_REACHED = "not reached yet"
+_ONLY_SHARD = frozenset({"0", "-"})
 
 
 class ShardRuntime:
@@ -48,6 +49,7 @@ class ShardRuntime:
     Attributes:
         keyspace, name: which shard this is.
         database: the real database's name on its server.
+        is_alone: it is the only shard of its keyspace.
         pool: connections for clients' statements.
         control: connections for the proxy's own.
         sequences: the values reserved here and not given yet.
@@ -68,6 +70,7 @@ class ShardRuntime:
         self.name = config.name
         self.dsn = config.primary
         self.database = config.primary.database
+        self.is_alone = config.name in _ONLY_SHARD
         self.version = ""
         self.trouble: str | None = _NOT_REACHED
         self.control = Control(keyspace, config.name, config.primary)

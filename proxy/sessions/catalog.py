@@ -9,7 +9,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from engine.keyspace import parse_target
+from engine.keyspace import Keyspace, parse_target
 from engine.message_table import MessageTable
 from engine.sequences import resolve
 from proxy.errors import NoDatabaseSelected, NoHealthyReplica, UnknownDatabase
@@ -20,7 +20,7 @@ from sqlparse_ext.errors import Unsupported
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from engine.keyspace import Keyspace, Shard
+    from engine.keyspace import Shard
     from engine.registry import Registry
     from proxy.backends.shard import ShardRuntime
     from proxy.routing.routes import Plan
@@ -49,6 +49,9 @@ class Direct:
 class View:
     """One keyspace, or some of its shards, as a session sees it.
 
+    Or, with *schema*, another database of a server: one that describes it, or one beside an
+    unsharded keyspace. It has no message tables and no vschema.
+
     Attributes:
         name: the target as it is written, `commerce:-80`.
         keyspace: the keyspace it lies in.
@@ -56,13 +59,14 @@ class View:
         planner: routes statements over them.
         is_narrowed: True when the target names shards.
         is_replica: it is read from a replica of each shard.
-        schema: the system schema that is its database, None for the shards' own.
+        schema: the database that is no keyspace's, None for the shards' own.
         columns_of: the columns of a table in order, in lower case; None when they are not known.
         direct: what the hot path knows of each shape, None where it may not take it.
         generation: the engine's generation that *direct* was worked out for.
     """
 
     __slots__ = (
+        "_registry",
         "_runtimes",
         "columns_of",
         "direct",
@@ -90,6 +94,7 @@ class View:
         self.name = name
         self.schema = schema
         self.is_replica = is_replica
+        self._registry = registry
         self.shards = shards
         self.is_narrowed = schema is not None or len(shards) < len(keyspace.shards)
         self._runtimes = {shard: runtimes[shard.name] for shard in shards}
@@ -124,6 +129,24 @@ class View:
         """True when a replica that it is read from should not be."""
         return self.is_replica and any(
             runtime.trouble is not None for runtime in self._runtimes.values()
+        )
+
+    @property
+    def has_neighbours(self) -> bool:
+        """True when its one server may be asked for other databases, to write them too."""
+        return len(self.keyspace.shards) == 1 and not (self.keyspace.sharded or self.is_replica)
+
+    def neighbour(self, database: str) -> View:
+        """Return a view of another database on the server of this one, which has neighbours."""
+        keyspace = Keyspace(database, self.keyspace.shards)
+        runtimes = {shard.name: runtime for shard, runtime in self._runtimes.items()}
+        return View(
+            database,
+            keyspace,
+            self.shards,
+            runtimes,
+            self._registry,
+            schema=database,
         )
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from proxy.errors import UnknownCommand
+from proxy.sessions.neighbours import use
 from proxy.wire import commands
 from proxy.wire.commands import parse_command
 
@@ -41,7 +42,7 @@ class Dispatch:
             case commands.Ping():
                 reply.ok()
             case commands.InitDb(name):
-                parts.preparation.use(name.decode("utf-8", "replace"))
+                await use(parts.preparation, name.decode("utf-8", "replace"))
                 reply.ok()
             case commands.ResetConnection():
                 parts.table.clear()

@@ -127,15 +127,13 @@ class Executor:
         """Send a statement if a fitting connection is at hand; nothing is awaited.
 
         *database* is None if unqualified names mean nothing, here as everywhere in this class;
-        otherwise a system schema, or the shard's own is meant, whose name may differ from shard to
-        shard.
+        otherwise that of a view, whose name may differ from shard to shard.
 
         Return False when there is none, or when something must be set up first. This is the
         path of nearly every statement: no task, no future, no copy of the answer.
         """
         state = self._state
-        if database is not None and database not in SYSTEM_SCHEMAS:
-            database = shard.database
+        database = _named(shard, database)
         backend = self.branches.held.get(shard)
         if backend is not None:
             if (
@@ -365,8 +363,7 @@ class Executor:
 
     async def _take_apart(self, shard: ShardRuntime, database: str | None) -> Backend:
         """Return a connection as `take`, but one that need not take part in a transaction."""
-        if database is not None and database not in SYSTEM_SCHEMAS:
-            database = shard.database
+        database = _named(shard, database)
         backend = self.branches.held.get(shard)
         if backend is not None and backend.is_closed:
             self._lost(shard, backend)
@@ -482,3 +479,13 @@ def _resolve(done: asyncio.Future[Relay], relay: Relay) -> None:
     # Cancelled when the client has left meanwhile.
     if not done.done():
         done.set_result(relay)
+
+
+def _named(shard: ShardRuntime, database: str | None) -> str | None:
+    """Return what the database of a view is called on *shard*.
+
+    Shards may have databases of different names, and then a view has that of the first.
+    """
+    if database is None or shard.is_alone or database in SYSTEM_SCHEMAS:
+        return database
+    return shard.database

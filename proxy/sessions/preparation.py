@@ -13,7 +13,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from engine.errors import TableLoadError, TableNotFound
 from engine.message_table import MessageTable
-from proxy.errors import NoDatabaseSelected, ReplicaTarget, StreamOfReplica
+from proxy.errors import (
+    NoDatabaseSelected,
+    ReplicaTarget,
+    StreamOfReplica,
+    UnknownDatabase,
+)
 from proxy.routing.planner import qualifiers
 from sqlparse_ext.errors import StreamfromError, Unsupported
 from sqlparse_ext.generated import gaps
@@ -25,6 +30,8 @@ from sqlparse_ext.statements import Kind, Uses
 
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from engine.clock import Clock
     from engine.registry import Registry
     from engine.vschema import AutoIncrement
@@ -98,6 +105,8 @@ class Preparation:
         clock: Clock,
     ) -> None:
         self.view: View | None = None
+        # Where the database was that the session had until it dropped it.
+        self._left: View | None = None
         # By target: a session stays with the replicas that it read from first.
         self._replicas: dict[str, View] = {}
         self._state = state
@@ -117,7 +126,12 @@ class Preparation:
         """Make *target*, or a system schema, the session's current one. Raises as `lookup`."""
         schema = target.lower()
         if schema in SYSTEM_SCHEMAS:
-            self.view = self._catalog.system_view(schema, self.here())
+            home = self.here()
+            self.view = (
+                home.neighbour(schema)
+                if home.has_neighbours
+                else self._catalog.system_view(schema, home)
+            )
         else:
             self.view = self.lookup(target)
 
@@ -147,7 +161,32 @@ class Preparation:
 
     def here(self) -> View:
         """Return the current target; without one, a keyspace that answers table-less queries."""
-        return self.view or self._catalog.anywhere(self._guard.user.keyspaces)
+        return self.view or self._left or self._catalog.anywhere(self._guard.user.keyspaces)
+
+    def drops_own_database(self, place: Place) -> bool:
+        """True when *place* is that of a DROP DATABASE of what the session uses."""
+        shape = place.statement.shape
+        return (
+            makes_or_drops_database(shape)
+            and shape.verb == "DROP"
+            and self.view is not None
+            and shape.target == self.view.database
+            and self.view.runtimes[0] is place.view.runtimes[0]
+        )
+
+    def leave(self) -> None:
+        """Have no target from now on: its database was dropped. The server stays the same."""
+        self._left, self.view = self.view, None
+
+    def neighbourhood(self) -> View | None:
+        """Return whose server may have databases that are no keyspaces, None if none may be used.
+
+        A user who was given keyspaces sees nothing else.
+        """
+        if self._guard.user.keyspaces is not None:
+            return None
+        view = self.here()
+        return view if view.has_neighbours else None
 
     @property
     def database(self) -> str | None:
@@ -161,6 +200,8 @@ class Preparation:
         return place
 
     def _place(self, statement: Statement) -> Place:
+        if makes_or_drops_database(statement.shape):
+            return self._place_database(statement)
         names = _names(statement.shape)
         if not names:
             return self._described(statement) or Place(self.here(), self.database, statement)
@@ -173,12 +214,13 @@ class Preparation:
                     # What SELECT DATABASE() told, and drivers then ask about.
                     views[name] = self.view
                     continue
-                if self._guard.user.keyspaces is not None or self.view is None:
+                if self._guard.user.keyspaces is not None:
                     raise
                 # A database of the server that is no keyspace; the server says what it is.
-                if self.view.is_sharded:
+                here = self.here()
+                if here.is_sharded:
                     raise
-                return Place(self.view, self.view.database, statement)
+                return Place(here, self.database, statement)
         first = next(iter(views.values()))
         # An unqualified name means the session's own target, wherever the others lead; in SHOW
         # COLUMNS FROM t FROM database it means that database's.
@@ -188,6 +230,8 @@ class Preparation:
             and any(table.schema is None for table in statement.shape.tables)
         )
         if is_mixed or any(view is not first for view in views.values()):
+            if self.view is not None and self._are_beside(views, statement.shape):
+                return Place(self.view, self.database, statement)
             raise Unsupported("tables of several keyspaces or targets in one statement")
         # Without a qualifier the connection's own database is meant, whatever its name is on
         # that shard; so one text serves all shards.
@@ -231,6 +275,34 @@ class Preparation:
         if any(table.schema is None for table in statement.shape.tables):
             raise Unsupported("tables of several keyspaces or targets in one statement")
         return Place(first, first.database, statement)
+
+    def _are_beside(self, views: Mapping[str, View], shape: Shape) -> bool:
+        """True where the session's connection has all that *views* name, by these very names.
+
+        Only the databases beside a keyspace share its connections. Two keyspaces on one server
+        do not: what a transaction has written in one of them the other's would not see.
+        """
+        return all(
+            view.has_neighbours
+            and view.runtimes[0] is self.here().runtimes[0]
+            and view.databases == {name}
+            and not self.touches_messages(view, shape)
+            for name, view in views.items()
+        )
+
+    def _place_database(self, statement: Statement) -> Place:
+        """Return where a database is made or dropped: a keyspace's where that is.
+
+        No database is selected for it: that of the keyspace may be the one that is missing.
+        """
+        name = statement.shape.target or ""
+        try:
+            view = self.lookup(name)
+        except UnknownDatabase:
+            return Place(self.here(), None, statement)
+        if view.databases != {name}:
+            view = self.here()
+        return Place(view, None, statement)
 
     def stream_source(self, table: TableRef) -> tuple[View, MessageTable]:
         """Return what `STREAM … FROM table` reads.
@@ -360,6 +432,13 @@ def check_target(view: View, shape: Shape) -> None:
         or shape.uses & Uses.GLOBAL_SCOPE
     ):
         raise ReplicaTarget(shape.verb)
+
+
+def makes_or_drops_database(shape: Shape) -> bool:
+    """True for CREATE DATABASE and DROP DATABASE: the only DDL with a target but ALTER's."""
+    return (
+        shape.kind is Kind.DDL and shape.target is not None and shape.verb in {"CREATE", "DROP"}
+    )
 
 
 def _usable(table: MessageTable | TableLoadError) -> MessageTable:

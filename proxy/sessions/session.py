@@ -24,10 +24,12 @@ from proxy.errors import (
     ServerShutdown,
     SessionLost,
     StatementTimedOut,
+    UnknownDatabase,
     WireError,
 )
 from proxy.sessions.dispatch import Dispatch
 from proxy.sessions.entrance import Entrance
+from proxy.sessions.neighbours import use
 from proxy.sessions.parts import Parts, assemble
 from proxy.sessions.peers import Peers
 from proxy.sessions.reply import INTERRUPTED, Reply
@@ -235,30 +237,51 @@ class Session:
         login = self._wire.login
         assert login is not None
         user = services.users[name]
+        parts = assemble(
+            services,
+            self._link,
+            self._wire,
+            user,
+            self.connection_id,
+            kill=self._peers.kill,
+            processes=self._peers.processes,
+        )
         try:
             self._entrance.check(user, self)
-            parts = assemble(
-                services,
-                self._link,
-                self._wire,
-                user,
-                self.connection_id,
-                kill=self._peers.kill,
-                processes=self._peers.processes,
-            )
             if login.database:
                 parts.preparation.use(login.database)
+        except UnknownDatabase:
+            # Perhaps a server has it beside a keyspace.
+            self._task = asyncio.create_task(self._enter(user, parts, login.database or ""))
         except StreamfromError as error:
-            self._wire.refuse(error)
-            self._link.write(self._wire.data_to_send())
-            self._link.close()
-            return
+            self._refuse(error)
+        else:
+            self._welcome(user, parts)
+
+    async def _enter(self, user: User, parts: Parts, database: str) -> None:
+        """End a login that names a database which is no keyspace."""
+        try:
+            await use(parts.preparation, database)
+            self._entrance.check(user, self)
+        except StreamfromError as error:
+            if not self._is_over:
+                self._refuse(error)
+        else:
+            if not self._is_over:
+                self._welcome(user, parts)
+
+    def _refuse(self, error: StreamfromError) -> None:
+        self._wire.refuse(error)
+        self._link.write(self._wire.data_to_send())
+        self._link.close()
+
+    def _welcome(self, user: User, parts: Parts) -> None:
         self.user = user
         self._parts, self._state, self._direct = parts, parts.state, parts.direct
         self._dispatch = Dispatch(parts, self._link, self._peers)
         self._takes_hot_path = user.role is not Role.READONLY
         self._entrance.leave()
-        self._log.info("session opened", user=name, host=self._link.peer)
+        self._log.info("session opened", user=user.name, host=self._link.peer)
         self._wire.accept(status=parts.state.status)
         self._link.write(self._wire.data_to_send())
         if self._compression is None and self._wire.compression is not None:

@@ -23,6 +23,7 @@ from proxy.errors import (
     ProxyError,
 )
 from proxy.sessions.explanation import explanation
+from proxy.sessions.neighbours import use
 from proxy.sessions.preparation import Step, check_target
 from proxy.sessions.recall import ASKS_BACK, AnswerHere, Recall, warnings_answer
 from proxy.sessions.reply import Reply
@@ -195,7 +196,10 @@ class Statements:
         result = await run_everywhere(
             self._executor, place.database, view.runtimes, place.statement
         )
-        await self._registry.reload(view.keyspace.name)
+        if self._preparation.drops_own_database(place):
+            self._preparation.leave()
+        if view.schema is None:
+            await self._registry.reload(view.keyspace.name)
         reply.ok(affected_rows=result.affected_rows, warnings=result.warnings, info=result.info)
         return True
 
@@ -216,7 +220,7 @@ class Statements:
         return True
 
     async def _use(self, statement: Statement, reply: Reply) -> bool:
-        self._preparation.use(statement.shape.target or "")
+        await use(self._preparation, statement.shape.target or "")
         reply.ok()
         return True
 

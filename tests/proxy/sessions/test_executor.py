@@ -61,9 +61,12 @@ async def test_the_next_statement_finds_the_same_connection(server, desk):
 
 
 async def test_a_connection_has_the_sessions_variables_and_its_shards_database(server, desk):
-    await desk.run("SELECT 1", database="named otherwise on another shard")
+    await desk.run("SELECT 1", database="beside")
     (connection,) = server.relays
-    assert connection.database == desk.shards[0].database
+    assert connection.database == "beside"
+    async with running_shard(server, "-80") as shard:
+        await Desk(shard).run("SELECT 1", database="named otherwise on another shard")
+        assert server.relays[-1].database == shard.database
     assert connection.variables["collation_connection"] == "utf8mb4_general_ci"
 
 

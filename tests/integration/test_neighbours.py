@@ -1,0 +1,75 @@
+"""Databases that no configuration names, beside an unsharded keyspace: as on the server itself."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.fixtures.fix_proxy import RunningProxy
+from tests.fixtures.fix_servers import DatabaseServer, execute
+from tests.fixtures.fix_streams import refused, rows, run, value
+
+
+pytestmark = pytest.mark.db
+
+
+@pytest.fixture
+def beside(server: DatabaseServer, database: str) -> Iterator[str]:
+    """The name of a database that the test may make; it is gone afterwards."""
+    name = f"{database}_beside"
+    yield name
+    execute(server, f"DROP DATABASE IF EXISTS {name}")
+
+
+def test_a_suite_makes_its_own_database_and_drops_it(
+    proxy: RunningProxy, database: str, beside: str
+) -> None:
+    client = proxy.connect(database=database, autocommit=True)
+    run(client, "CREATE TABLE home (n INT)")
+    run(client, "INSERT INTO home VALUES (1), (2)")
+    assert refused(client, f"USE {beside}")[0] == 1049
+    run(client, f"CREATE DATABASE {beside}")
+    run(client, f"USE {beside}")
+    assert value(client, "SELECT DATABASE()") == beside
+    run(client, "CREATE TABLE t (n INT)")
+    run(client, f"INSERT INTO t SELECT n + 1 FROM {database}.home")
+    assert rows(client, f"SELECT t.n FROM t JOIN {database}.home USING (n)") == ((2,),)
+    assert rows(client, "SHOW TABLES") == (("t",),)
+    # One connection has both, and so has one transaction.
+    run(client, "BEGIN")
+    run(client, "DELETE FROM t")
+    client.select_db(database)
+    run(client, "DELETE FROM home")
+    assert value(client, f"SELECT COUNT(*) FROM {beside}.t") == 0
+    run(client, "ROLLBACK")
+    assert value(client, "SELECT COUNT(*) FROM home") == 2
+    client.select_db(beside)
+    assert value(client, "SELECT COUNT(*) FROM t") == 2
+    other = proxy.connect(database=beside, autocommit=True)
+    assert value(other, "SELECT COUNT(*) FROM t") == 2
+    run(client, f"DROP DATABASE {beside}")
+    assert value(client, "SELECT DATABASE()") is None
+    assert refused(client, "CREATE TABLE t (n INT)")[0] == 1046
+    assert refused(client, f"USE {beside}")[0] == 1049
+    run(client, f"CREATE DATABASE {beside}")
+    client.select_db(beside)
+    assert rows(client, "SHOW TABLES") == ()
+
+
+def test_a_keyspaces_own_database_can_be_dropped_and_made_anew(
+    proxy: RunningProxy, database: str
+) -> None:
+    client = proxy.connect(database=database, autocommit=True)
+    run(client, "CREATE TABLE t (n INT)")
+    run(client, f"DROP DATABASE {database}")
+    assert value(client, "SELECT DATABASE()") is None
+    run(client, f"CREATE DATABASE {database}")
+    run(client, f"USE {database}")
+    assert rows(client, "SHOW TABLES") == ()
+
+
+def test_what_a_server_says_of_itself_can_be_used(proxy: RunningProxy) -> None:
+    client = proxy.connect(database="mysql")
+    assert value(client, "SELECT COUNT(*) FROM user WHERE user = 'root'") > 0
+    client.select_db("information_schema")
+    assert value(client, "SELECT DATABASE()") == "information_schema"
+    assert value(client, "SELECT COUNT(*) FROM schemata WHERE schema_name = 'mysql'") == 1

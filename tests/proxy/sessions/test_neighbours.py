@@ -1,0 +1,93 @@
+import pytest
+
+from proxy.config.file import Role, Secret, User
+from proxy.wire.constants import FieldType
+from tests.proxy.fake_server import Rows
+from tests.proxy.house import running_proxy
+
+
+def has_databases(server, *names):
+    rows = tuple((name.encode(),) for name in names)
+    text = (FieldType.VAR_STRING,)
+    server.on("information_schema.schemata", Rows(("schema_name",), rows, types=text))
+
+
+@pytest.fixture
+async def plain(server):
+    has_databases(server, "db", "beside")
+    async with running_proxy(server) as made:
+        yield made
+
+
+@pytest.mark.parametrize("name", ["beside", "information_schema"])
+async def test_a_database_beside_an_unsharded_keyspace_can_be_used(server, plain, name):
+    client = await plain.client("plain")
+    assert (await client.query(f"USE `{name}`")).ok is not None
+    assert (await client.query("SELECT 1")).values == [b"1"]
+    assert server.relays[0].database == name
+    assert (await client.query("USE plain")).ok is not None
+    assert (await client.query("SELECT 1")).values == [b"1"]
+    assert server.relays[0].database == "db"
+    assert (await client.command(b"\x02" + name.encode())).ok is not None
+    assert (await client.query("SELECT 1")).values == [b"1"]
+    assert server.relays[0].database == name
+
+
+async def test_from_there_the_servers_own_schemas_can_be_used(server, plain):
+    client = await plain.client("beside")
+    for name in ("MySQL", "beside", "Information_Schema", "plain"):
+        assert (await client.query(f"USE {name}")).ok is not None
+        assert (await client.query("SELECT 1")).values == [b"1"]
+        assert server.relays[0].database == ("db" if name == "plain" else name.lower())
+
+
+async def test_a_login_may_name_it(server, plain):
+    client = await plain.client("beside")
+    assert (await client.query("SELECT 1")).values == [b"1"]
+    assert server.relays[0].database == "beside"
+
+
+@pytest.mark.parametrize("name", ["Beside", "nowhere", "beside2", ""])
+async def test_what_no_server_has_is_unknown(plain, name):
+    client = await plain.client("plain")
+    assert (await client.query(f"USE `{name}`" if name else "USE ``")).code in (1049, 1064)
+    assert (await client.command(b"\x02" + name.encode())).code == 1049
+    assert (await client.query("SELECT 1")).values == [b"1"]
+
+
+async def test_beside_a_sharded_keyspace_there_is_nothing(server, house):
+    has_databases(server, "beside")
+    client = await house.client("commerce")
+    assert (await client.query("USE beside")).code == 1049
+
+
+async def test_a_transaction_survives_a_use_that_fails(server, plain):
+    client = await plain.client("plain")
+    await client.query("BEGIN")
+    assert (await client.query("USE nowhere")).code == 1049
+    assert (await client.query("COMMIT")).ok is not None
+    assert [text for text in server.heard if text in ("BEGIN", "COMMIT")] == ["BEGIN", "COMMIT"]
+
+
+async def test_a_user_with_keyspaces_of_its_own_sees_no_other_database(server):
+    has_databases(server, "beside")
+    eve = User("eve", Secret(""), None, Role.READWRITE, frozenset({"plain"}))
+    async with running_proxy(server, users=(eve,)) as house:
+        client = await house.client("plain", user="eve")
+        assert (await client.query("USE beside")).code == 1049
+
+
+async def test_who_drops_its_database_has_none_and_can_make_it_anew(server, plain):
+    client = await plain.client("beside")
+    assert (await client.query("DROP DATABASE beside")).ok is not None
+    assert (await client.query("STREAM * FROM t")).code == 1046
+    assert (await client.query("CREATE DATABASE beside")).ok is not None
+    assert (await client.query("USE beside")).ok is not None
+    assert not any(text == "INIT_DB db" for text in server.heard)
+
+
+async def test_statements_may_join_databases_beside_each_other(plain):
+    client = await plain.client("beside")
+    assert (await client.query("SELECT * FROM t JOIN db.u")).values == [b"1"]
+    # The server knows that database by another name than the keyspace's.
+    assert (await client.query("SELECT * FROM t JOIN plain.u")).code == 1235
