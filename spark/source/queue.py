@@ -7,6 +7,7 @@ the claim and the offset loses nothing: the lease ends and the messages are due 
 With `acknowledge=never` whoever runs the batch acknowledges, by the ids and the shard that each row came from.
 """
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from spark.source.tables import Field
 
 PART_ROWS: Final = 5000
+# How long after an empty look at the queue comes the next.
+IDLE_S: Final = 0.1
 Told = TypeVar("Told")
 
 
@@ -95,6 +98,9 @@ class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         )
         claims = self._claim(before.sequence, room)
         if not claims:
+            if not self.until_ns:
+                # Spark asks again at once, a hundred times a second.
+                time.sleep(IDLE_S)
             return start
         self._keeper().hold(claims)
         return QueueOffset(self.table, before.sequence + 1, claims).json()

@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from spark.source.writer import Plan
 
 _LOOK_S: Final = 1
-# How long after an empty look at the queue comes the next.
-_PAUSE: Final = "200 milliseconds"
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,9 +268,7 @@ def _started(
     messages = spark.readStream.format("streamfrom").schema(schema).options(**given).load()
     checkpoint = Checkpoint(config.checkpoint.resolve()).of_spark.as_uri()
     writer = messages.writeStream.foreachBatch(worker).option("checkpointLocation", checkpoint)
-    if config.available_now:
-        return writer.trigger(availableNow=True).start()
-    return writer.trigger(processingTime=_PAUSE).start()
+    return (writer.trigger(availableNow=True) if config.available_now else writer).start()
 
 
 def _awaited(query: "StreamingQuery", worker: Worker) -> None:

@@ -239,25 +239,48 @@ def test_a_proxy_that_dies_in_a_batch_is_told_and_the_next_run_goes_on(
     assert not new.exists()
 
 
-def test_a_server_that_restarts_in_a_batch_is_waited_for(
-    breakable_servers, breakable_database, start_proxy, spark, tmp_path
-):
+def test_a_server_that_restarts_in_a_batch_is_waited_for(farm, start_proxy, spark, tmp_path):
     from spark.jobs.consume import run
 
+    servers = [farm.server(Family.MARIADB, index) for index in (2, 3)]
     vschema = write_vschema(tmp_path, MESSAGE_VSCHEMA)
-    proxy = start_proxy(
-        keyspace_toml("commerce", breakable_servers, breakable_database, vschema)
-    )
+    database = next(fresh := fresh_database(*servers))
+    proxy = start_proxy(keyspace_toml("commerce", servers, database, vschema))
     connection = proxy.connect(database="commerce", autocommit=True)
     execute(connection, message_table(columns="word VARCHAR(20)"))
     feed(connection, SENT)
 
     def restart():
-        breakable_servers[0].stop()
-        breakable_servers[0].start()
+        servers[0].stop()
+        servers[0].start()
 
     config = config_of(proxy, tmp_path)
     assert run(spark, config, fatal_at("publish", restart)).counts["done"] == len(SENT)
     assert sorted(found(config.out)) == sorted(SENT)
     connection = proxy.connect(database="commerce", autocommit=True)
+    assert not waiting(connection)
+    next(fresh, None)
+
+
+def test_a_stream_written_into_another_table_is_there_once_however_often_it_runs(
+    proxy, spark, tmp_path
+):
+    from spark.source import register
+
+    register(spark)
+    connection = proxy.connect(database="commerce", autocommit=True)
+    execute(connection, message_table(columns="word VARCHAR(20)"))
+    execute(connection, message_table("results", columns="word VARCHAR(20)"))
+    source = spark.readStream.format("streamfrom").option(
+        "proxy", f"mysql://root@127.0.0.1:{proxy.port}/commerce"
+    )
+    for first in (1, 11):
+        feed(connection, range(first, first + 10))
+        messages = source.option("table", "my_message").load().select("id", "word")
+        writing = messages.writeStream.format("streamfrom").option("table", "results")
+        writing = writing.option("proxy", f"mysql://root@127.0.0.1:{proxy.port}/commerce")
+        writing = writing.option("checkpointLocation", str(tmp_path / "checkpoint"))
+        assert writing.trigger(availableNow=True).start().awaitTermination(300)
+    found_ids = rows_of(connection, "SELECT id FROM results ORDER BY id")
+    assert [ident for (ident,) in found_ids] == [*range(1, 21)]
     assert not waiting(connection)

@@ -1,6 +1,8 @@
 """Ids in JSON and back; claiming itself is `test_queue_db.py`."""
 
+import ast
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 
@@ -41,3 +43,32 @@ def test_a_shard_that_cannot_be_reached_is_named():
     shard = Shard(Endpoint("127.0.0.1", 1, "u", "ks"), "-80", "t", {"id": "int"})
     with pytest.raises(JobError, match=r"127.0.0.1:1 cannot be reached"):
         shard.now_ns()
+
+
+def test_no_clock_but_the_servers_says_what_is_due_or_acknowledged():
+    """A driver or executor whose clock is off changes nothing."""
+    spark = Path(__file__).parents[3] / "spark"
+    looks = {
+        f"{path.name}: {node.attr}"
+        for path in (*spark.glob("source/*.py"), *spark.glob("jobs/consume/*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Attribute)
+        and node.attr in {"time", "time_ns", "now", "utcnow", "today"}
+    }
+    assert not looks
+
+
+def test_what_is_due_and_how_long_it_is_kept_follow_the_servers_clock(monkeypatch):
+    from spark.endpoint import Endpoint
+    from spark.source.claims import Shard
+
+    shard = Shard(Endpoint("127.0.0.1", 1, "u", "ks"), "-80", "t", {"id": "int"})
+    changed = []
+    monkeypatch.setattr(shard, "_with_connection", lambda work: work())
+    monkeypatch.setattr("spark.source.claims.ask", lambda *given: [(b"86400.000001",)])
+    monkeypatch.setattr(shard, "_change", lambda sql, values: changed.append(values))
+    shard.ack({1: [5]})
+    shard.renew({1: [5]}, 10.0)
+    shard.put_back({3: [5]}, lambda epoch: epoch * 10.0)
+    day_ns = 86_400_000_001_000
+    assert changed == [[day_ns], [day_ns + 10**10, 1], [day_ns + 3 * 10**10, 3]]

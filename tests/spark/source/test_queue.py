@@ -55,6 +55,13 @@ def reader_of(monkeypatch):
     return reader_of
 
 
+@pytest.fixture
+def pauses(monkeypatch):
+    taken: list[float] = []
+    monkeypatch.setattr("spark.source.queue.time.sleep", taken.append)
+    return taken
+
+
 def limit(rows):
     from pyspark.sql.streaming.datasource import ReadMaxRows
 
@@ -88,6 +95,20 @@ def test_a_shard_that_is_away_leaves_the_others_working(reader_of):
     with pytest.raises(JobError, match="a is away"):
         reader.latestOffset(offset, limit(5))
     assert shards.acked == [("b", [0])]
+    reader.stop()
+
+
+def test_an_empty_queue_is_not_asked_in_a_hurry(reader_of, pauses):
+    reader = reader_of(Shards(a=1))
+    offset = reader.latestOffset(reader.initialOffset(), limit(5))
+    assert pauses == []
+    assert reader.latestOffset(offset, limit(5)) == offset
+    assert len(pauses) == 1
+    # What ends when the queue is empty need not wait for more.
+    ending = reader_of(Shards(a=0))
+    ending.prepareForTriggerAvailableNow()
+    ending.latestOffset(ending.initialOffset(), limit(5))
+    assert len(pauses) == 1
     reader.stop()
 
 
