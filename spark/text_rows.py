@@ -6,6 +6,7 @@ as value by value. Formats: the MySQL client protocol, "ProtocolText::ResultsetR
 """
 
 import struct
+from array import array
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -45,7 +46,7 @@ class TextRows:
         self._buffer = bytearray(room_bytes)
         self._end = 0  # of what came
         self._walked = 0  # where the first packet begins that is not whole
-        self._packets: list[int] = []  # where whole packets begin, those of rows alone
+        self._packets = array("q")  # where whole packets begin, those of rows alone
         self.error: bytes | None = None
 
     @property
@@ -98,7 +99,7 @@ class TextRows:
         Raises:
             MalformedRowsError: a row has more columns or fewer.
         """
-        starts = np.array(self._packets, np.int64)
+        starts = np.array(self._packets)
         ends = np.append(starts[1:], self._walked)[: len(starts)]
         goes_on = ends - starts == _HEADER + _LONGEST
         count = len(starts)
@@ -111,15 +112,15 @@ class TextRows:
         else:
             starts, ends = starts[:count] + _HEADER, ends[:count]
         columns = _columns(data, starts, ends, self._columns)
-        self._forget(taken)
+        self._forget(count, taken)
         return columns
 
-    def _forget(self, size: int) -> None:
-        if not size:
+    def _forget(self, packets: int, size: int) -> None:
+        if not packets:
             return  # a long row is coming, and need not be moved with each of its parts
         left = self._end - size
         self._buffer[:left] = self._buffer[size : self._end]
-        self._packets = [start - size for start in self._packets if start >= size]
+        self._packets = array("q", (start - size for start in self._packets[packets:]))
         self._end, self._walked = left, self._walked - size
 
 
