@@ -8,7 +8,7 @@ import json
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +23,12 @@ from bench.plan import Plan
 from bench.processes import LabError
 from bench.profile import show
 from bench.report import Figure, table
-from bench.workloads import WORKLOADS
+from bench.workloads import ON_REQUEST, WORKLOADS
 from proxy.embedded.servers import EmbeddedServerError, Family
 
 
+ALL: Mapping[str, Callable[[Plan], Iterable[Figure]]] = {**WORKLOADS, **ON_REQUEST}
+MIN_ROWS = 1000
 NOISE = 5.0  # percent of all processors' time; what is below hardly moves a ratio
 FAILURES = (
     AuditError,
@@ -58,13 +60,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 "quick": options.quick,
             }
             _say(f"{about['server']}, {about['cores']} cores, Python {about['python']}")
-            plan = Plan(lab, options.quick, _say)
+            plan = Plan(lab, options.quick, _say, options.rows)
             for name in options.names or WORKLOADS:
                 start = time.monotonic()
                 disturbance = Disturbance(lab.server_pids)
                 _say(f"{name} ...")
                 try:
-                    figures += WORKLOADS[name](plan)
+                    # One by one: what was measured before a failure stays.
+                    figures.extend(ALL[name](plan))
                 except FAILURES as error:
                     failed[name] = f"{type(error).__name__}: {error}"
                     _say(f"  {failed[name]}\n  the proxy's log ends with:\n{lab.proxy_log()}")
@@ -95,7 +98,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="bench", description="Measure streamfrom's promises.")
     parser.add_argument(
-        "names", nargs="*", metavar="name", help=f"which: {', '.join(WORKLOADS)}; none: all"
+        "names",
+        nargs="*",
+        metavar="name",
+        help=f"which: {', '.join(ALL)}; none: all but {', '.join(ON_REQUEST)}",
     )
     parser.add_argument("--quick", action="store_true", help="shorter, one pair of runs")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures there")
@@ -103,10 +109,15 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--profile", action="store_true", help="sample the proxy and print its costs"
     )
+    parser.add_argument(
+        "--rows", type=int, metavar="N", help="rows of the tables that Spark reads"
+    )
     options = parser.parse_args(arguments)
-    unknown = [name for name in options.names if name not in WORKLOADS]
+    unknown = [name for name in options.names if name not in ALL]
     if unknown:
-        parser.error(f"no workload {', '.join(unknown)}; there are {', '.join(WORKLOADS)}")
+        parser.error(f"no workload {', '.join(unknown)}; there are {', '.join(ALL)}")
+    if options.rows is not None and options.rows < MIN_ROWS:
+        parser.error(f"--rows takes a number from {MIN_ROWS:,} on")
     return options
 
 

@@ -1,9 +1,10 @@
-"""The workloads by name, in the order of the table."""
+"""The workloads by name, in the order of the table; those on request run by their names alone."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from bench.plan import Plan
+from bench.processes import LabError
 from bench.report import Figure
 from bench.workloads.bulk_insert import bulk_insert
 from bench.workloads.drain import drain_batch, drain_single
@@ -35,3 +36,20 @@ WORKLOADS: Final[Mapping[str, Callable[[Plan], Sequence[Figure]]]] = {
         idle_sessions,
     )
 }
+
+
+def spark(plan: Plan) -> Iterable[Figure]:
+    """The package `spark` on two shards: reads, the stream, keyspace ids, the archive.
+
+    Raises:
+        LabError: Spark is not installed.
+    """
+    try:
+        # The only workload that needs what the extra `spark` installs.
+        from bench.pipeline import workload
+    except ModuleNotFoundError as error:
+        raise LabError(f"{error}: pip install '.[spark]'") from error
+    return workload.spark(plan)
+
+
+ON_REQUEST: Final[Mapping[str, Callable[[Plan], Iterable[Figure]]]] = {"spark": spark}

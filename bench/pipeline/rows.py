@@ -1,0 +1,84 @@
+"""Reading a whole table: Spark's JDBC source through the proxy and direct, the source `streamfrom`, and memory."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from bench.pipeline.session import Peak, Watch, drain
+from bench.pipeline.shards import TABLE, Shards
+from bench.report import Figure, Goal, Series, Target
+from spark.endpoint import quoted
+from spark.jdbc import MARIADB, load, options, read
+
+
+ROWS: Final = (1_000_000, 200_000)
+MB: Final = 1_000_000
+
+
+def reads(spark: Any, shards: Shards) -> list[Figure]:
+    """Compare the three ways to read all rows, a partition for each shard; watch memory meanwhile."""
+    plan = shards.plan
+    rows = plan.rows or plan.size(*ROWS)
+
+    def rate(name: str, frame: Callable[[], Any]) -> float:
+        before_s = shards.proxy.usage().cpu_s
+        value = rows / drain(frame())
+        used_s = shards.proxy.usage().cpu_s - before_s
+        plan.say(f"  {name}: {value:,.0f} rows/s, the proxy's processor time {used_s:.2f} s")
+        return value
+
+    def jdbc() -> float:
+        return rate("JDBC", lambda: read(spark, shards.endpoint, TABLE))
+
+    def direct() -> float:
+        return rate("JDBC, direct", lambda: _direct(spark, shards))
+
+    def source() -> float:
+        return rate("source", lambda: _source(spark, shards))
+
+    with shards.table(rows), Watch(spark) as peak:
+        # What the JVM compiles in its first seconds is nobody's speed.
+        for warm_up in (jdbc, direct, source, source, jdbc, direct):
+            warm_up()
+        proxied, straight = plan.interleaved(jdbc, direct)
+        sourced, by_jdbc = plan.interleaved(source, jdbc)
+    return [
+        Figure(
+            "JDBC read, 2 partitions",
+            "rows/s",
+            Series.of(proxied),
+            "JDBC, direct",
+            Series.of(straight),
+            Target(Goal.AT_LEAST, 0.7),
+        ),
+        Figure(
+            "source's batch read, 2 partitions",
+            "rows/s",
+            Series.of(sourced),
+            "JDBC through the proxy",
+            Series.of(by_jdbc),
+            Target(Goal.AT_LEAST, 1),
+        ),
+        _memory(rows, peak),
+    ]
+
+
+def _source(spark: Any, shards: Shards) -> Any:
+    return spark.read.format("streamfrom").options(**shards.source).load()
+
+
+def _direct(spark: Any, shards: Shards) -> Any:
+    first, second = (
+        load(spark, {**options(endpoint), "dbtable": quoted(TABLE)}, MARIADB)
+        for endpoint in shards.direct
+    )
+    return first.unionByName(second)
+
+
+def _memory(rows: int, peak: Peak) -> Figure:
+    return Figure(
+        f"memory of JVM and Python workers, {rows:,} rows read",
+        "MB",
+        Series.of([peak.together / MB]),
+        target=Target(Goal.AT_MOST, 2000, of_ratio=False),
+        facts={"jvm_mb": round(peak.jvm / MB), "python_workers_mb": round(peak.workers / MB)},
+    )

@@ -1,0 +1,99 @@
+"""The keyspace of the benchmark: one message table on two servers, filled there."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from bench import messages
+from bench.lab import Endpoint as Process, Keyspace
+from bench.plan import Plan
+from bench.processes import HOST
+from spark.endpoint import Endpoint
+
+
+DATABASE: Final = "pipeline"
+TABLE: Final = "queue"
+SHARDS: Final = ("-80", "80-")
+VSCHEMA: Final = {
+    "sharded": True,
+    "vindexes": {"hash": {"type": "hash"}},
+    "tables": {TABLE: {"column_vindexes": [{"column": "id", "name": "hash"}]}},
+}
+# Messages are acknowledged one each microsecond, beginning so long ago: a window that is closed, and not yet purged.
+ACKED_AGO_NS: Final = 3_600 * messages.NS_PER_S
+BODY: Final = "CONCAT('{\"number\": ', n, ', \"text\": \"', REPEAT('x', 50), '\"}')"
+
+
+@dataclass(frozen=True, slots=True)
+class Shards:
+    """Two shards: where Spark finds them, through the proxy and direct."""
+
+    plan: Plan
+    proxy: Process
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """The keyspace, through the proxy."""
+        return Endpoint(HOST, self.proxy.port, "root", DATABASE)
+
+    @property
+    def direct(self) -> Sequence[Endpoint]:
+        """Each shard's server itself."""
+        servers = (self.plan.lab.server_number(number) for number in range(len(SHARDS)))
+        return [Endpoint(HOST, server.port, "root", DATABASE) for server in servers]
+
+    @property
+    def source(self) -> dict[str, str]:
+        """The options of `format("streamfrom")`."""
+        return {
+            "proxy": f"mysql://root@{HOST}:{self.proxy.port}/{DATABASE}",
+            "table": TABLE,
+        }
+
+    @contextmanager
+    def table(self, rows: int, acked_ns: int | None = None) -> Iterator[None]:
+        """Fill the table with *rows* messages of about 100 bytes, half of them on each shard.
+
+        acked_ns: when the first one was acknowledged, the others a microsecond after each other; None: all are due.
+        """
+        self.proxy.execute(messages.create_table(TABLE, comment=True), DATABASE)
+        lab = self.plan.lab
+        try:
+            for number in range(len(SHARDS)):
+                # Whoever asks a shard by its name does not ask where a row should be.
+                columns, values = "id, message", f"{number} + 2 * n, {BODY}"
+                if acked_ns is not None:
+                    columns += ", epoch, time_next, time_acked"
+                    values += f", 1, NULL, {acked_ns} + 1000 * n"
+                server = lab.server_number(number)
+                messages.fill(server, lab, DATABASE, TABLE, columns, values, rows // 2)
+            lab.settle()
+            yield
+        finally:
+            self.proxy.execute(f"DROP TABLE {TABLE}", DATABASE)
+
+    def acked(self) -> int:
+        """Return how many messages are acknowledged."""
+        return sum(
+            int(
+                self.plan.lab.execute(
+                    f"SELECT COUNT(time_acked) FROM {TABLE}",
+                    DATABASE,
+                    self.plan.lab.server_number(number),
+                )[0][0]
+            )
+            for number in range(len(SHARDS))
+        )
+
+
+@contextmanager
+def two_shards(plan: Plan) -> Iterator[Shards]:
+    """Run the proxy before two servers."""
+    lab = plan.lab
+    both = (lab.server_number(0), lab.server_number(1))
+    with (
+        lab.database(DATABASE, *both),
+        lab.proxy(Keyspace(DATABASE, both, VSCHEMA)) as proxy,
+    ):
+        yield Shards(plan, proxy)
