@@ -1,13 +1,11 @@
 """A Spark cluster of two workers on this machine, from the pip package alone, and a job on it.
 
-    python examples/spark_cluster.py pack streamfrom-spark.zip
     python examples/spark_cluster.py run archive --proxy mysql://root@127.0.0.1:15306/commerce \
         --table my_message --out /tmp/archive --from 2026-11-21 --to 2026-11-21T04:39
 
-`pack` makes the file for `spark-submit --py-files`: the package is pure Python. `run` packs, starts a master
-and two workers, submits the job as anybody would to a cluster that is there, and stops them. What the package
-needs (pyarrow, numpy, PyMySQL, xxhash) must be in the Python of the workers; where it is not, venv-pack makes
-an archive of a whole environment: docs/spark.md.
+It packs the package as `streamfrom-spark package` does, starts a master and two workers, submits the job as anybody would to a
+cluster that is there, and stops them. WORKER_PYTHON=/path/of/python lets the workers run in another Python, which needs nothing of its
+own: what the package imports is sent along.
 """
 
 import contextlib
@@ -19,23 +17,15 @@ import subprocess
 import sys
 import tempfile
 import time
-import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from spark import package
 
-HERE = Path(__file__).resolve().parents[1]
+
 HOST = "127.0.0.1"
 WORKERS = 2
 START_S = 120
-
-
-def pack(target: Path) -> Path:
-    """Write the package `spark` into a zip file and return its path."""
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as file:
-        for path in sorted((HERE / "spark").rglob("*.py")):
-            file.write(path, path.relative_to(HERE))
-    return target
 
 
 def spark_home() -> Path:
@@ -51,7 +41,7 @@ def environment() -> dict[str, str]:
         **os.environ,
         "SPARK_HOME": str(spark_home()),
         "SPARK_LOCAL_IP": HOST,
-        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_PYTHON": os.environ.get("WORKER_PYTHON", sys.executable),
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         # As on other machines: nothing of this folder, the package comes by --py-files.
         "PYTHONPATH": "",
@@ -110,14 +100,19 @@ def wait_for(log: Path, workers: int) -> None:
         time.sleep(0.2)
 
 
-def submit(master: str, package: Path, job: Sequence[str]) -> int:
-    """Run `spark-submit` with the packed package, and return its exit code."""
+def submit(master: str, folder: Path, job: Sequence[str]) -> int:
+    """Run `spark-submit` with the package of *folder*, and return its exit code."""
+    sent = ["--py-files", folder / package.PACKAGE]
+    if (folder / package.ENVIRONMENT).exists():
+        sent += ["--archives", f"{folder / package.ENVIRONMENT}#environment"]
+        sent += ["--conf", "spark.executorEnv.PYTHONPATH=./environment"]
     return subprocess.run(
         [
             spark_home() / "bin" / "spark-submit",
-            *("--master", master, "--py-files", package),
+            *("--master", master),
+            *sent,
             *("--conf", "spark.executor.memory=512m", "--conf", "spark.ui.enabled=false"),
-            HERE / "spark" / "cli.py",
+            folder / package.MAIN,
             *job,
         ],
         env=environment(),
@@ -127,14 +122,12 @@ def submit(master: str, package: Path, job: Sequence[str]) -> int:
 
 def main(arguments: Sequence[str]) -> int:
     match list(arguments):
-        case ["pack", target]:
-            print(pack(Path(target)))
-            return 0
         case ["run", *job] if job:
             with tempfile.TemporaryDirectory() as name:
                 folder = Path(name)
+                package.write(folder, with_environment="WORKER_PYTHON" in os.environ)
                 with cluster(folder) as master:
-                    return submit(master, pack(folder / "streamfrom-spark.zip"), job)
+                    return submit(master, folder, job)
         case _:
             print(__doc__, file=sys.stderr)
             return 2

@@ -3,8 +3,9 @@
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from spark import package
 from spark.endpoint import parse_endpoint
 from spark.errors import JobError, RequestError
 from spark.jobs import JOBS
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from spark.jobs.job import Job
+
+
+PACKAGE: Final = "package"
 
 
 def parser(jobs: "dict[str, Job]") -> argparse.ArgumentParser:
@@ -33,7 +37,19 @@ def parser(jobs: "dict[str, Job]") -> argparse.ArgumentParser:
         _add_common(job)
         if name in jobs:
             jobs[name].add_options(job)
+    _add_package(names)
     return result
+
+
+def _add_package(names: Any) -> None:
+    about = "write what spark-submit needs for a cluster into a folder"
+    one = names.add_parser(PACKAGE, help=about, description=about, allow_abbrev=False)
+    one.add_argument("--out", type=Path, required=True, metavar="DIR")
+    one.add_argument(
+        "--without-environment",
+        action="store_true",
+        help="where the executors have numpy, pandas, pyarrow, PyMySQL and xxhash",
+    )
 
 
 def _add_common(job: argparse.ArgumentParser) -> None:
@@ -54,10 +70,12 @@ def _add_common(job: argparse.ArgumentParser) -> None:
 
 
 def run_command(argv: "Sequence[str]") -> int:
-    """Run one job and return 0, 1 if it broke off, or 2 if it cannot be done as asked."""
+    """Run one job, or make the package of all, and return 0, 1 if it broke off, or 2 if it cannot be done as asked."""
     # Only the job that runs is imported, and help tells the options of that one.
     jobs = {name: load_job(name) for name in argv[:1] if name in JOBS}
     options = parser(jobs).parse_args(argv)
+    if options.job == PACKAGE:
+        return _package(options)
     job = jobs[options.job]
     try:
         endpoint = parse_endpoint(
@@ -92,6 +110,15 @@ def _run(job: "Job", config: Any, options: argparse.Namespace) -> int:
     if options.report:
         options.report.write_text(report.json())
     sys.stdout.write(report.json())
+    return 0
+
+
+def _package(options: argparse.Namespace) -> int:
+    try:
+        submit = package.write(options.out, with_environment=not options.without_environment)
+    except (JobError, OSError) as error:
+        return _ended(1, str(error))
+    sys.stdout.write(f"{submit}\n")
     return 0
 
 

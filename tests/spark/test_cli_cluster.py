@@ -1,6 +1,7 @@
 """Jobs by spark-submit on a real standalone cluster of two workers, with the package as a zip file."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -41,6 +42,7 @@ def test_analytics_and_archive_run_on_two_workers(farm, start_proxy, tmp_path):
             ended = subprocess.run(
                 [sys.executable, EXAMPLE, "run", job, *asked, *window, "--report", report],
                 cwd=tmp_path,
+                env={**os.environ, "PYTHONPATH": str(EXAMPLE.parents[1])},
                 capture_output=True,
                 text=True,
                 check=False,
