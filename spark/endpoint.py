@@ -32,6 +32,8 @@ _BYTES: Final = frozenset(
     | {"multipoint", "multilinestring", "multipolygon", "geomcollection"}
 )
 _DIGITS_MAX: Final = 38
+# What a client of today says, and the driver does not: no packet stands between definitions and rows.
+DEPRECATE_EOF: Final = 1 << 24
 _UNREACHABLE: Final = 2003  # the client library's own error: nobody listens there
 
 
@@ -48,10 +50,13 @@ class Endpoint:
         ""  # the file that vouches for the proxy's certificate; empty: TLS is not asked for
     )
 
-    def connect(self, shard: str = "", setting: str | None = None) -> Any:
+    def connect(
+        self, shard: str = "", setting: str | None = None, *, streams: bool = False
+    ) -> Any:
         """Return an autocommitting connection to the keyspace, or to one *shard* of it.
 
         setting: a statement for its session that runs first.
+        streams: its rows are read by `spark.fetching` alone; the proxy then passes on a server's answer as it is.
 
         Raises:
             JobError: the proxy cannot be reached, or refuses the user, keyspace or shard.
@@ -67,6 +72,7 @@ class Endpoint:
                 autocommit=True,
                 ssl={"ca": self.ssl_ca} if self.ssl_ca else None,
                 init_command=setting,
+                client_flag=DEPRECATE_EOF if streams else 0,
                 conv=pymysql.converters.encoders,  # values come as the server sent them
             )
         except (pymysql.err.MySQLError, OSError) as error:

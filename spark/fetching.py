@@ -6,8 +6,9 @@ The driver itself would make a Python object of each value, which takes longer t
 from typing import TYPE_CHECKING, Any, Final
 
 import pymysql
-from pymysql.constants import CR
+from pymysql.constants import COMMAND, CR
 
+from spark.endpoint import DEPRECATE_EOF
 from spark.text_rows import ROOM_BYTES, MalformedRowsError, TextRows
 
 
@@ -32,26 +33,33 @@ def fetch_columns(
     Raises:
         MySQLError: as the driver raises it, also in the middle.
     """
-    with connection.cursor(pymysql.cursors.SSCursor) as cursor:
-        cursor.execute(statement, tuple(values) or None)
-        # From here on the rows are ours; else it would look for them when it is closed.
-        connection._result.unbuffered_active = False
-        rows = TextRows(len(cursor.description))
-        has_ended = False
-        while not has_ended:
-            has_ended = rows.received(_received(connection))
-            if rows.error is not None:
-                # The packet of an error, as the driver wants it.
-                pymysql.err.raise_mysql_exception(rows.error)
-            if has_ended or rows.packets >= BATCH_ROWS or rows.bytes_held >= ROOM_BYTES // 2:
-                try:
-                    columns = rows.take()
-                except MalformedRowsError as error:
-                    raise pymysql.err.InternalError(
-                        CR.CR_MALFORMED_PACKET, str(error)
-                    ) from error
-                if len(columns[0]):
-                    yield columns
+    with connection.cursor() as cursor:
+        text = cursor.mogrify(statement, tuple(values) or None)
+    connection._execute_command(COMMAND.COM_QUERY, text)
+    rows = TextRows(_past_definitions(connection))
+    has_ended = False
+    while not has_ended:
+        has_ended = rows.received(_received(connection))
+        if rows.error is not None:
+            # The packet of an error, as the driver wants it.
+            pymysql.err.raise_mysql_exception(rows.error)
+        if has_ended or rows.packets >= BATCH_ROWS or rows.bytes_held >= ROOM_BYTES // 2:
+            try:
+                columns = rows.take()
+            except MalformedRowsError as error:
+                raise pymysql.err.InternalError(CR.CR_MALFORMED_PACKET, str(error)) from error
+            if len(columns[0]):
+                yield columns
+
+
+def _past_definitions(connection: Any) -> int:
+    """Read up to the first row and return how many columns it has."""
+    count: int = connection._read_packet().read_length_encoded_integer()
+    for _ in range(count):
+        connection._read_packet()
+    if not connection.client_flag & connection.server_capabilities & DEPRECATE_EOF:
+        connection._read_packet()
+    return count
 
 
 def _received(connection: Any) -> bytes:

@@ -22,8 +22,7 @@ _LENGTH: Final = struct.Struct("<I").unpack_from
 _NULL: Final = 251
 # How many bytes of length follow these first bytes.
 _WIDE_LENGTHS: Final = ((252, 2), (253, 3), (254, 8))
-_END: Final = b"\xfe"
-_END_BYTES: Final = 9  # a packet that begins so and is longer is a row with a huge value
+_END: Final = b"\xfe"  # of an EOF packet, or of the OK packet instead; of a row only if its first value is huge
 _ERROR: Final = b"\xff"
 _ERROR_BYTES: Final = 1024  # of a message, which is shorter
 ROOM_BYTES: Final = 1 << 20
@@ -35,7 +34,7 @@ class MalformedRowsError(Exception):
 
 
 class TextRows:
-    """The packets of one result behind its column definitions, where EOF packets are not deprecated.
+    """The packets of one result behind its column definitions.
 
     `received` takes bytes as they come, `take` gives whole rows and forgets them, so memory is what its caller lets
     come in between, or the longest row.
@@ -85,10 +84,11 @@ class TextRows:
         start = self._packets[-1]
         if len(self._packets) > 1 and start - self._packets[-2] == _HEADER + _LONGEST:
             return False  # the rest of a row, in which any byte may come first
+        size = self._walked - start - _HEADER
         payload = bytes(memoryview(self._buffer)[start + _HEADER : self._walked][:_ERROR_BYTES])
         if payload[:1] == _ERROR:
             self.error = payload
-        elif payload[:1] != _END or len(payload) >= _END_BYTES:
+        elif payload[:1] != _END or size == _LONGEST:
             return False
         self._walked = self._packets.pop()
         return True

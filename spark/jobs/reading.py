@@ -77,7 +77,7 @@ def read_rows(
     def read(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
         for batch in batches:
             for part in batch.to_pylist():
-                connection = endpoint.connect(part["shard"])
+                connection = endpoint.connect(part["shard"], streams=True)
                 try:
                     for sent in fetch_columns(connection, statement + part["condition"]):
                         yield arrow_batch(columns, part["shard"], sent)

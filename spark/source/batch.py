@@ -67,7 +67,7 @@ def read_part(
     if part.condition:
         statement += f" WHERE {part.condition}"
     with told_apart(endpoint, part.shard):
-        connection = endpoint.connect(part.shard, setting=IN_UTC)
+        connection = endpoint.connect(part.shard, IN_UTC, streams=True)
         try:
             for sent in fetch_columns(connection, statement, part.values):
                 yield arrow_batch(fields, sent)

@@ -1,5 +1,6 @@
 """What breaks a result in the middle is told as the driver tells it."""
 
+import contextlib
 import io
 import socket
 from typing import Any
@@ -7,38 +8,44 @@ from typing import Any
 import pymysql
 import pytest
 
+from spark.endpoint import DEPRECATE_EOF
 from spark.fetching import fetch_columns
 
 
 ROWS = b"\x02\x00\x00\x05\x01a" + b"\x01\x00\x00\x06\xfb"
+# An OK packet in the place of an EOF packet, with a text.
+OK = b"\x0b\x00\x00\x07\xfe\x00\x00\x02\x00\x00\x00done"
 END = b"\x05\x00\x00\x07\xfe\x00\x00\x02\x00"
 ERROR = b"\x19\x00\x00\x07\xff\x25\x05#70100Query was killed"
 
 
 class Connection:
-    """What of a driver's connection is used, with an answer that has arrived."""
+    """What of a driver's connection is used, with an answer of one column that has arrived."""
 
-    def __init__(self, sent, error=None):
-        self._result = self
-        self.unbuffered_active = True
-        self.description = ("word",)
+    def __init__(self, sent, error=None, streams=True):
         self._rfile: Any = self
         self.sent = io.BytesIO(sent)
         self.error = error
         self.asked = None
+        self.read_before_rows = 0
+        self.server_capabilities = DEPRECATE_EOF
+        self.client_flag = DEPRECATE_EOF if streams else 0
 
-    def cursor(self, kind):
-        assert kind is pymysql.cursors.SSCursor
+    def cursor(self):
+        return contextlib.nullcontext(self)
+
+    def mogrify(self, statement, values):
+        return statement % values if values else statement
+
+    def _execute_command(self, command, text):
+        self.asked = (command, text)
+
+    def _read_packet(self):
+        self.read_before_rows += 1
         return self
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        assert not self.unbuffered_active
-
-    def execute(self, statement, values):
-        self.asked = (statement, values)
+    def read_length_encoded_integer(self):
+        return 1
 
     def read1(self, size):
         if self.error is not None:
@@ -46,11 +53,14 @@ class Connection:
         return self.sent.read1(size)
 
 
-def test_rows_come_with_their_nulls():
-    connection = Connection(ROWS + END)
-    columns = [one.to_pylist() for (one,) in fetch_columns(connection, "SELECT word", [7])]
+@pytest.mark.parametrize(("streams", "packets"), [(True, 2), (False, 3)])
+@pytest.mark.parametrize("end", [END, OK])
+def test_rows_come_with_their_nulls(streams, packets, end):
+    connection = Connection(ROWS + end, streams=streams)
+    columns = [one.to_pylist() for (one,) in fetch_columns(connection, "SELECT %s", [7])]
     assert columns == [[b"a", None]]
-    assert connection.asked == ("SELECT word", (7,))
+    assert connection.asked == (3, "SELECT 7")
+    assert connection.read_before_rows == packets
 
 
 @pytest.mark.parametrize(

@@ -116,12 +116,14 @@ def test_a_server_and_arrow_compute_the_same_for_every_type(sharded_proxy):
     counted = 0
     for shard in ("-80", "80-"):
         connection = endpoint.connect(shard)
+        stream = endpoint.connect(shard, streams=True)
         try:
             told = of_server(connection, "my_message", columns, "id < 290")
             statement = f"SELECT {names} FROM my_message WHERE id < 290"
-            (sent,) = fetch_columns(connection, statement)
+            (sent,) = fetch_columns(stream, statement)
         finally:
             connection.close()
+            stream.close()
         assert told == of_batch(arrow_batch(columns, shard, sent), columns)
         counted += told.rows
     assert counted == 290
