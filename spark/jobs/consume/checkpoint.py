@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a batch ended: rows that the sink got, messages put aside, and those that stay in the queue."""
+    """How a batch ended: messages read, rows that the sink got, messages put aside, and those that stay in the queue."""
 
+    read: int
     rows: int
     dead: int = 0
     left: "Claims" = field(default_factory=dict)
@@ -43,7 +44,7 @@ def outcome_of(text: str) -> Outcome:
         shard: {int(epoch): ids for epoch, ids in by_epoch.items()}
         for shard, by_epoch in told["left"].items()
     }
-    return Outcome(told["rows"], told["dead"], left)
+    return Outcome(told["read"], told["rows"], told["dead"], left)
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,8 +44,8 @@ class DeadFolder:
         if frame is None:
             self.folder.withdraw(number)
         else:
-            self.folder.write(number, frame)
-            self.folder.publish(number, Outcome(0))
+            count = self.folder.write(number, frame)
+            self.folder.publish(number, Outcome(count, count))
 
 
 @dataclass(frozen=True, slots=True)

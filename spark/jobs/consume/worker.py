@@ -96,6 +96,8 @@ class Worker:
         try:
             keys = messages.select(SHARD, "id", "epoch").toArrow()
             outcome = self._sink.outcome(number)
+            if outcome is None and not len(keys):
+                return  # a stream begins with a batch of nothing where nothing is due
             if outcome is None:
                 outcome = self._worked(messages, number, keys)
         finally:
@@ -103,9 +105,10 @@ class Worker:
         self._progress.enter("acknowledge")
         self._acknowledge(keys, outcome)
         left = sum(len(ids) for some in outcome.left.values() for ids in some.values())
+        # By the run that ends it, which may find little to do: one that was killed has told nobody.
         self.counts += Counter(
-            read=len(keys),
-            done=len(keys) - outcome.dead - left,
+            read=outcome.read,
+            done=outcome.read - outcome.dead - left,
             dead_lettered=outcome.dead,
             left=left,
             rows_out=outcome.rows,
@@ -128,7 +131,7 @@ class Worker:
                 numbered.unpersist()
         if self._dead_letters is not None:
             self._dead_letters.put(number, None)
-        return self._published(number, Outcome(rows))
+        return self._published(number, Outcome(len(keys), rows))
 
     def _isolated(
         self, numbered: "DataFrame", number: int, keys: pa.Table, error: Exception
@@ -155,7 +158,9 @@ class Worker:
             self._progress.enter("dead letter")
             self._dead_letters.put(number, _with_reasons(numbered, dead) if dead else None)
         left = [place for place in failing.all if place not in dead]
-        return self._published(number, Outcome(rows, len(dead), self._claims(keys, left)))
+        return self._published(
+            number, Outcome(len(keys), rows, len(dead), self._claims(keys, left))
+        )
 
     def _published(self, number: int, outcome: Outcome) -> Outcome:
         self._progress.enter("publish")

@@ -111,9 +111,13 @@ def test_what_fails_alone_goes_back_and_after_its_attempts_aside(spark, queue):
     # The same batch again, which the sink has: only the acknowledging is repeated.
     again = worker_of(queue, function=None)
     queue.acked.clear()
-    again(batch_of(spark, *rows, (20, 1, "poison"), (21, 2, "poison")), 5)
-    assert sorted(queue.acked) == [*range(1, 9), 21]
+    again(batch_of(spark, *rows[:2], (20, 1, "poison"), (21, 2, "poison")), 5)
+    assert sorted(queue.acked) == [1, 2, 21]
+    # Whoever ends a batch counts all of it, also if nothing is left to acknowledge.
     assert again.counts == counts
+    last = worker_of(queue, function=None)
+    last(batch_of(spark), 5)
+    assert last.counts == counts
 
 
 def test_a_sink_that_fails_is_no_messages_fault(spark, queue):
@@ -159,6 +163,11 @@ def test_what_others_acknowledged_meanwhile_is_theirs(spark, queue):
     assert (queue.sunk, queue.acked) == ({0: [2]}, [2])
 
 
+def test_a_batch_of_nothing_leaves_nothing(spark, queue):
+    worker_of(queue)(batch_of(spark), 0)
+    assert (queue.sunk, queue.order) == ({}, [])
+
+
 def test_waits_double_up_to_an_hour(queue):
     worker = worker_of(queue)
     assert [worker.wait_s(epoch) for epoch in (0, 1, 2, 3, 8, 9999)] == [
@@ -171,4 +180,4 @@ def test_waits_double_up_to_an_hour(queue):
     ]
     assert worker_of(queue, retry_s=9000.0).wait_s(5) == 9000
     assert queue.outcomes == {}
-    assert Outcome(0).left == {}
+    assert Outcome(0, 0).left == {}
