@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from proxy.errors import UnknownCommand
-from proxy.sessions.neighbours import use
 from proxy.wire import commands
 from proxy.wire.commands import parse_command
 
@@ -42,8 +41,7 @@ class Dispatch:
             case commands.Ping():
                 reply.ok()
             case commands.InitDb(name):
-                await use(parts.preparation, name.decode("utf-8", "replace"))
-                reply.ok()
+                await parts.statements.use(name.decode("utf-8", "replace"), reply)
             case commands.ResetConnection():
                 parts.table.clear()
                 parts.executor.forget()

@@ -76,6 +76,7 @@ class Reply:
         last_insert_id: int = 0,
         warnings: int = 0,
         info: bytes = b"",
+        session_state: bytes = b"",
     ) -> None:
         """Answer OK."""
         self._send(
@@ -86,6 +87,7 @@ class Reply:
                 warnings=warnings,
                 info=info,
                 capabilities=self._state.capabilities,
+                session_state=session_state,
             )
         )
 
@@ -171,7 +173,12 @@ class Reply:
         call: the statement is a CALL. file: it is a LOAD DATA LOCAL, and may ask for its file.
         """
         if columns and final and self.sequence == 1 and not self.more and not call:
-            return relay_for(self._state.capabilities, answer=answer, allows_local_infile=file)
+            return relay_for(
+                self._state.capabilities,
+                answer=answer,
+                allows_local_infile=file,
+                shown=self._state.shown,
+            )
         return Resequencer(
             self._state.capabilities,
             answer=answer,
@@ -182,6 +189,7 @@ class Reply:
             status=self._status,
             call=call,
             allows_local_infile=file,
+            shown=self._state.shown,
         )
 
     def broke_off(self, scanner: Relay | Resequencer) -> None:

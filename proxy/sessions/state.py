@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from proxy.backends.settings import TRACKED, Settings
 from proxy.wire.constants import Capability, Status, TrackerKind
+from proxy.wire.trackers import SHOWN_BY_DEFAULT, shown_to
 from sqlparse_ext.statements import InsertSource, Kind, SetKind, SetScope, SqlMode, Uses
 
 
@@ -201,6 +202,7 @@ class SessionState:
         "left",
         "mode",
         "multi_statements",
+        "tracked",
         "transaction",
         "variant",
     )
@@ -215,6 +217,8 @@ class SessionState:
     def reset(self) -> None:
         """Return to what a fresh login has, as COM_RESET_CONNECTION does."""
         self.settings = self.initial_settings
+        # Of the system variables, which changes the client is told; None for all.
+        self.tracked: frozenset[str] | None = SHOWN_BY_DEFAULT
         self.multi_statements = bool(self.capabilities & Capability.MULTI_STATEMENTS)
         # LAST_INSERT_ID() belongs to the session, but the connection of the last INSERT knows
         # it; the value moves here when that connection goes to somebody else.
@@ -244,6 +248,10 @@ class SessionState:
             # Drivers go by it when they put values into a text.
             status |= Status.NO_BACKSLASH_ESCAPES
         return status | (Status.IN_TRANS if self.transaction is not None else 0)
+
+    def shown(self, session_state: bytes) -> bytes:
+        """Return what the client is told of a server's session state."""
+        return shown_to(session_state, self.tracked)
 
     def evicted(self, backend: Backend, last_insert_id: int) -> None:
         """Learn that *backend* goes to somebody else, and what LAST_INSERT_ID() was on it."""

@@ -31,6 +31,8 @@ from proxy.wire.resultset import eof_packet, ok_packet, parse_err, parse_ok, par
 
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from proxy.wire.resultset import Err, Ok, Tracker
 
 
@@ -184,20 +186,20 @@ def whole(size: int) -> None:
 class Forwarder(Reader):
     """What the two readers share that write to a client."""
 
-    __slots__ = ("_capabilities", "_forwards_state", "_more_results", "_skip")
+    __slots__ = ("_capabilities", "_more_results", "_shown", "_skip")
 
     def __init__(
         self,
         capabilities: int,
         answer: Answer,
         *,
-        forward_trackers: bool,
+        shown: Callable[[bytes], bytes] | None,
         more_results: bool,
         allows_local_infile: bool,
     ) -> None:
         super().__init__(answer, allows_local_infile=allows_local_infile)
         self._capabilities = int(capabilities)
-        self._forwards_state = forward_trackers and bool(capabilities & _SESSION_TRACK)
+        self._shown = shown if capabilities & _SESSION_TRACK else None
         self._more_results = more_results
         self._skip = 0  # bytes of a forwarded packet that are still to come
 
@@ -213,10 +215,13 @@ class Forwarder(Reader):
             status |= _MORE_RESULTS
         if payload[0] == EOF_HEADER and not self._capabilities & DEPRECATE_EOF:
             return eof_packet(status, _warnings(payload))
-        drops_state = bool(status & _STATE_CHANGED) and not self._forwards_state
-        if status == self.status and not drops_state:
+        shown = self._shown
+        if status == self.status and not status & _STATE_CHANGED:
             return payload
         ok = parse_ok(payload)
+        told = b"" if shown is None else shown(ok.session_state)
+        if status == self.status and shown is not None and told == ok.session_state:
+            return payload
         return ok_packet(
             ok.affected_rows,
             ok.last_insert_id,
@@ -224,6 +229,6 @@ class Forwarder(Reader):
             warnings=ok.warnings,
             info=ok.info,
             capabilities=self._capabilities,
-            session_state=b"" if drops_state else ok.session_state,
+            session_state=told,
             header=payload[0],
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from proxy.errors import WireError
 from proxy.wire.answer import (
     COLUMNS,
@@ -19,11 +21,15 @@ from proxy.wire.constants import EOF_HEADER, ERR_HEADER, FRAME_BYTES_MAX, HEADER
 from proxy.wire.framing import frame
 
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
 class Relay(Forwarder):
     """Path (a): forwards what the backend sends, chunk by chunk.
 
     capabilities: the client's, which must include DEPRECATE_EOF.
-    forward_trackers: pass session state on to a client that asked for it.
+    shown: of a session state, what a client gets of it that asked for any; None is nothing.
     more_results: answers of further statements follow, so the last OK must say so.
     allows_local_infile: the statement is a LOAD DATA LOCAL.
 
@@ -39,14 +45,14 @@ class Relay(Forwarder):
         capabilities: int,
         *,
         answer: Answer = Answer.RESULT,
-        forward_trackers: bool = False,
+        shown: Callable[[bytes], bytes] | None = None,
         more_results: bool = False,
         allows_local_infile: bool = False,
     ) -> None:
         super().__init__(
             capabilities,
             answer,
-            forward_trackers=forward_trackers,
+            shown=shown,
             more_results=more_results,
             allows_local_infile=allows_local_infile,
         )

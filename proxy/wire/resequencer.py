@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from proxy.errors import WireError
 from proxy.wire.answer import (
@@ -20,6 +20,10 @@ from proxy.wire.answer import (
 from proxy.wire.constants import EOF_HEADER, FRAME_BYTES_MAX, HEADER_BYTES, Status
 from proxy.wire.framing import frame
 from proxy.wire.resultset import eof_packet, parse_ok
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 _CURSOR_EXISTS: Final = int(Status.CURSOR_EXISTS)
@@ -63,7 +67,7 @@ class Resequencer(Forwarder):
         columns: bool = True,
         final: bool = True,
         more_results: bool = False,
-        forward_trackers: bool = False,
+        shown: Callable[[bytes], bytes] | None = None,
         allows_local_infile: bool = False,
         status: int = Status.AUTOCOMMIT,
         call: bool = False,
@@ -71,7 +75,7 @@ class Resequencer(Forwarder):
         super().__init__(
             capabilities,
             answer,
-            forward_trackers=forward_trackers,
+            shown=shown,
             more_results=more_results,
             allows_local_infile=allows_local_infile,
         )

@@ -51,7 +51,7 @@ def test_any_cut_of_the_stream_forwards_the_same_bytes(
     parts, places, capabilities, keeps, more
 ):
     expected = client_payloads(parts, capabilities, keeps_state=keeps, more_results=more)
-    relay = Relay(capabilities, forward_trackers=keeps, more_results=more)
+    relay = Relay(capabilities, shown=bytes if keeps else None, more_results=more)
     out = b"".join(relay.feed(piece) for piece in cut(backend_stream(parts), places))
     assert out == frames(expected, 1)[0]
     assert relay.done
@@ -131,8 +131,8 @@ def test_session_state_of_the_proxys_own_asking_does_not_leak():
     stream = backend_stream([Done(trackers=(Tracker(0, "autocommit", "OFF"),))])
     plain = frame(ok_packet(status=2, capabilities=MODERN), 1)
     assert Relay(MODERN).feed(stream) == plain
-    assert Relay(MODERN, forward_trackers=True).feed(stream) is stream
-    assert Relay(MODERN_WITHOUT_TRACK, forward_trackers=True).feed(stream) == plain
+    assert Relay(MODERN, shown=bytes).feed(stream) is stream
+    assert Relay(MODERN_WITHOUT_TRACK, shown=bytes).feed(stream) == plain
 
 
 def test_more_results_are_announced_on_the_last_packet_only():
@@ -199,7 +199,7 @@ def test_a_damaged_answer_raises_nothing_but_wire_errors(part, data):
     stream = bytearray(frames(backend_payloads([part]), 1)[0])
     for _ in range(data.draw(st.integers(1, 4))):
         stream[data.draw(st.integers(0, len(stream) - 1))] = data.draw(st.integers(0, 255))
-    relay = Relay(MODERN, forward_trackers=True)
+    relay = Relay(MODERN, shown=bytes)
     try:
         relay.feed(bytes(stream))
         _ = relay.ok, relay.trackers

@@ -56,7 +56,7 @@ def test_any_cut_of_the_stream_gives_the_client_the_same_packets(
 ):
     expected = client_payloads(parts, capabilities, keeps_state=keeps, more_results=more)
     reader = Resequencer(
-        capabilities, sequence=sequence, forward_trackers=keeps, more_results=more
+        capabilities, sequence=sequence, shown=bytes if keeps else None, more_results=more
     )
     out = b"".join(reader.feed(piece) for piece in cut(backend_stream(parts), places))
     assert (out, reader.next_sequence) == frames(expected, sequence)
@@ -140,7 +140,7 @@ def test_a_list_of_fields_ends_as_the_client_expects():
 
 def test_a_lone_ok_reaches_an_old_client_without_session_state():
     done = Done(affected_rows=1, trackers=(Tracker(0, "autocommit", "OFF"),))
-    reader = Resequencer(OLD, forward_trackers=True)
+    reader = Resequencer(OLD, shown=bytes)
     assert reader.feed(backend_stream([done])) == frame(
         ok_packet(1, status=2, capabilities=OLD), 1
     )

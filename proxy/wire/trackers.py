@@ -1,0 +1,72 @@
+"""The session state in an OK packet, as a client is shown it.
+
+https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_basic_ok_packet.html
+
+A server tells the proxy of many more variables than a client has asked for, and of its own database
+where a client knows a keyspace.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from proxy.wire.codec import Cursor, lenenc_bytes
+from proxy.wire.constants import TrackerKind
+
+
+if TYPE_CHECKING:
+    from collections.abc import Set as AbstractSet
+
+
+# What servers report of every session by default.
+SHOWN_BY_DEFAULT: Final = frozenset(
+    {
+        "autocommit",
+        "character_set_client",
+        "character_set_connection",
+        "character_set_results",
+        "time_zone",
+    }
+)
+
+_PASSED_ON: Final = frozenset({TrackerKind.GTIDS, TrackerKind.TXCHAR, TrackerKind.TXSTATE})
+
+
+def shown_to(session_state: bytes, variables: AbstractSet[str] | None) -> bytes:
+    """Return what a client is shown of a server's session state.
+
+    variables: the system variables that it wants to hear of; None for all that there are.
+
+    Raises:
+        WireError: it is malformed.
+    """
+    pieces = []
+    cursor = Cursor(session_state)
+    while cursor.remaining:
+        kind = cursor.uint(1)
+        entry = cursor.lenenc_bytes()
+        if kind == TrackerKind.SYSVAR:
+            pieces += _shown_variables(entry, variables)
+        elif kind in _PASSED_ON:
+            pieces.append(_entry(kind, entry))
+    return b"".join(pieces)
+
+
+def schema_state(name: str) -> bytes:
+    """Return the session state that tells of the current database."""
+    return _entry(TrackerKind.SCHEMA, lenenc_bytes(name.encode()))
+
+
+def _shown_variables(entry: bytes, variables: AbstractSet[str] | None) -> list[bytes]:
+    # MariaDB puts several variables into one entry, MySQL one.
+    cursor = Cursor(entry)
+    shown = []
+    while cursor.remaining:
+        name, value = cursor.lenenc_bytes(), cursor.lenenc_bytes()
+        if variables is None or name.decode("utf-8", "replace") in variables:
+            shown.append(_entry(TrackerKind.SYSVAR, lenenc_bytes(name) + lenenc_bytes(value)))
+    return shown
+
+
+def _entry(kind: int, content: bytes) -> bytes:
+    return bytes((kind,)) + lenenc_bytes(content)

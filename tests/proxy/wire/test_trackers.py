@@ -1,0 +1,46 @@
+import pytest
+
+from proxy.errors import WireError
+from proxy.wire.codec import lenenc_bytes
+from proxy.wire.constants import TrackerKind
+from proxy.wire.resultset import Tracker, parse_trackers
+from proxy.wire.trackers import SHOWN_BY_DEFAULT, schema_state, shown_to
+from tests.proxy.wire.peers import encode_trackers
+
+
+AUTOCOMMIT = Tracker(TrackerKind.SYSVAR, "autocommit", "OFF")
+SQL_MODE = Tracker(TrackerKind.SYSVAR, "sql_mode", "ANSI")
+SCHEMA = Tracker(TrackerKind.SCHEMA, "", "db_of_commerce")
+STATE = Tracker(TrackerKind.STATE, "", "1")
+GTIDS = Tracker(TrackerKind.GTIDS, "", "0-1-5")
+TXSTATE = Tracker(TrackerKind.TXSTATE, "", "T_______")
+
+
+def test_a_client_hears_of_what_a_server_reports_by_default():
+    state = encode_trackers([SQL_MODE, SCHEMA, STATE, AUTOCOMMIT])
+    assert parse_trackers(shown_to(state, SHOWN_BY_DEFAULT)) == (AUTOCOMMIT,)
+    assert shown_to(encode_trackers([SQL_MODE, STATE]), SHOWN_BY_DEFAULT) == b""
+
+
+def test_a_client_hears_of_what_it_has_asked_for():
+    state = encode_trackers([SQL_MODE, GTIDS, TXSTATE])
+    assert parse_trackers(shown_to(state, None)) == (SQL_MODE, GTIDS, TXSTATE)
+
+
+def test_several_variables_in_one_entry_are_looked_at_one_by_one():
+    pairs = b"".join(
+        lenenc_bytes(text) for text in (b"sql_mode", b"ANSI", b"autocommit", b"OFF")
+    )
+    state = b"\0" + lenenc_bytes(pairs)
+    assert parse_trackers(shown_to(state, SHOWN_BY_DEFAULT)) == (AUTOCOMMIT,)
+
+
+def test_the_database_is_told_by_the_name_that_the_client_knows():
+    assert parse_trackers(schema_state("commerce:-80")) == (
+        Tracker(TrackerKind.SCHEMA, "", "commerce:-80"),
+    )
+
+
+def test_a_state_that_is_cut_is_refused():
+    with pytest.raises(WireError):
+        shown_to(encode_trackers([AUTOCOMMIT])[:-1], None)
