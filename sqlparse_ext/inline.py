@@ -7,6 +7,7 @@ of the call keeps that name.
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from sqlparse_ext.identifiers import quote_identifier
@@ -27,18 +28,26 @@ _LIST_ENDS: Final = frozenset(
 _OPTIONS: Final = frozenset(
     {"ALL", "DISTINCT", "DISTINCTROW", "HIGH_PRIORITY", "SQL_NO_CACHE", "SQL_CACHE"}
 )
+_LOCK_HOLDER: Final = "IS_USED_LOCK"
 # The one function among them that may be called without parentheses.
 _BARE: Final = "CURRENT_USER"
 
 
-def inline(statement: Statement, values: Mapping[str, bytes]) -> bytes:
+def inline(
+    statement: Statement,
+    values: Mapping[str, bytes],
+    holders: Mapping[int, int] = MappingProxyType({}),
+) -> bytes:
     """Return the text with SQL in the place of calls without arguments and of variables.
 
     values: SQL text by name in upper case, `FOUND_ROWS`; variables as `@@WARNING_COUNT`.
+    holders: what `IS_USED_LOCK(…)` is to say for each number that the server would.
     """
     template = statement.shape.template
     tokens = statement_tokens(template)
     found = _places(tokens, values)
+    if holders:
+        found = sorted([*found, *_lock_calls(statement, tokens, holders)])
     if not found:
         return statement.sql
     edits = [Edit(tokens[at].start, tokens[end - 1].end, text) for at, end, text in found]
@@ -69,6 +78,27 @@ def _places(tokens: list[Token], values: Mapping[str, bytes]) -> list[tuple[int,
             found.append((at, at + 3, values[key]))
         elif key[0] == "@" or (key == _BARE and after[:1] != ["("]):
             found.append((at, at + 1, values[key]))
+    return found
+
+
+def _lock_calls(
+    statement: Statement, tokens: list[Token], holders: Mapping[int, int]
+) -> list[tuple[int, int, bytes]]:
+    found = []
+    for at, token in enumerate(tokens):
+        if token.key != _LOCK_HOLDER or at + 1 == len(tokens) or tokens[at + 1].key != "(":
+            continue
+        depth, end = 0, at + 1
+        while end < len(tokens):
+            depth += (tokens[end].key == "(") - (tokens[end].key == ")")
+            end += 1
+            if not depth:
+                break
+        borders = token.start, tokens[end - 1].end
+        begin, stop = locate(statement.sql, statement.mode, borders)
+        call = statement.sql[begin:stop]
+        cases = b"".join(b" WHEN %d THEN %d" % pair for pair in holders.items())
+        found.append((at, end, b"(CASE %s%s ELSE %s END)" % (call, cases, call)))
     return found
 
 

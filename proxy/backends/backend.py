@@ -202,7 +202,10 @@ class Backend:
                 backend.takes_bulk = bool(
                     backend._wire.capabilities & Capability.STMT_BULK_OPERATIONS
                 )
-                backend._tracking = tracking(greeting.server_version)
+                backend._tracking = tracking(
+                    greeting.server_version,
+                    ignores_space=bool(variant & Capability.IGNORE_SPACE),
+                )
                 await backend.run(backend._tracking)
         except TimeoutError:
             link.abort()

@@ -174,6 +174,15 @@ _TRACKING_ON_MARIADB: Final = _tracking((*_ON_BOTH, *_ON_MARIADB))
 _TRACKING_ON_MYSQL: Final = _tracking((*_ON_BOTH, *_ON_MYSQL))
 
 
-def tracking(server_version: str) -> bytes:
-    """Return the SET that makes a server of this version report what sessions change."""
-    return _TRACKING_ON_MARIADB if "MariaDB" in server_version else _TRACKING_ON_MYSQL
+def tracking(server_version: str, *, ignores_space: bool = False) -> bytes:
+    """Return the SET that makes a server of this version report what sessions change.
+
+    ignores_space: the login said so, which MariaDB forgets at a reset.
+    """
+    found = _TRACKING_ON_MARIADB if "MariaDB" in server_version else _TRACKING_ON_MYSQL
+    return found + _IGNORES_SPACE if ignores_space else found
+
+
+_IGNORES_SPACE: Final = (
+    b", @@session.sql_mode = CONCAT_WS(',', NULLIF(@@session.sql_mode, ''), 'IGNORE_SPACE')"
+)

@@ -51,7 +51,7 @@ class Dispatch:
                 parts.state.multi_statements = multi_statements
                 reply.end_of_rows()
             case commands.Refresh(refresh):
-                await parts.statements.refresh(refresh, reply)
+                await parts.old.refresh(refresh, reply)
             case commands.ProcessInfo():
                 await parts.statements.run(b"SHOW FULL PROCESSLIST", reply)
             case commands.Statistics():
@@ -62,7 +62,7 @@ class Dispatch:
                 self._peers.kill(connection_id, query_only=False)
                 reply.ok()
             case commands.FieldList():
-                await parts.statements.field_list(payload, reply)
+                await parts.old.field_list(payload, reply)
             case commands.StmtPrepare(sql):
                 await parts.prepared.prepare(sql, reply)
             case commands.StmtExecute() as execute:

@@ -12,6 +12,7 @@ from proxy.sessions.bulk import BulkCommands
 from proxy.sessions.direct import DirectPath
 from proxy.sessions.executor import Executor
 from proxy.sessions.guard import Guard
+from proxy.sessions.old_commands import OldCommands
 from proxy.sessions.preparation import Preparation
 from proxy.sessions.prepared import PreparedTable
 from proxy.sessions.prepared_commands import PreparedCommands
@@ -24,7 +25,7 @@ from proxy.sessions.transaction import Branches, PendingEffects
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from proxy.answers.processlist import Process
     from proxy.backends.shard import ShardRuntime
@@ -47,6 +48,7 @@ class Parts:
     streams: Streams
     prepared: PreparedCommands
     bulk: BulkCommands
+    old: OldCommands
     table: PreparedTable
 
 
@@ -59,6 +61,7 @@ def assemble(
     *,
     kill: Kill,
     processes: Callable[[], list[Process]],
+    holders: Callable[[ShardRuntime], Mapping[int, int]],
 ) -> Parts:
     """Return the parts of a session of *user*, whose login *wire* has seen."""
 
@@ -109,6 +112,7 @@ def assemble(
         kill=kill,
         processes=processes,
         tls=lambda: link.tls,
+        holders=holders,
     )
     table = PreparedTable()
     prepared = PreparedCommands(
@@ -133,6 +137,7 @@ def assemble(
         prepared=prepared,
     )
     direct = DirectPath(preparation, executor, services.registry, link, table)
+    old = OldCommands(guard, executor, preparation)
     return Parts(
-        state, executor, preparation, direct, statements, streams, prepared, bulk, table
+        state, executor, preparation, direct, statements, streams, prepared, bulk, old, table
     )

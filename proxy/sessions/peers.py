@@ -9,6 +9,7 @@ from proxy.errors import NoSuchThread, NotOwner, QueryInterrupted
 
 if TYPE_CHECKING:
     from proxy.answers.processlist import Process
+    from proxy.backends.shard import ShardRuntime
     from proxy.sessions.services import Peer, Services
 
 
@@ -41,6 +42,13 @@ class Peers:
         """Return the sessions of the same user, as SHOW PROCESSLIST lists them."""
         own = (peer for peer in self._services.sessions.values() if peer.user is self._own.user)
         return [process for peer in own if (process := peer.process()) is not None]
+
+    def holders(self, shard: ShardRuntime) -> dict[int, int]:
+        """Return who holds a connection to *shard*: the proxy's id by the server's."""
+        threads = (
+            (peer.thread_on(shard), number) for number, peer in self._services.sessions.items()
+        )
+        return {thread: number for thread, number in threads if thread is not None}
 
     def statistics(self) -> bytes:
         """Return the line that COM_STATISTICS answers."""

@@ -130,7 +130,9 @@ class PreparedCommands:
             await self._prepare_own(statement, reply)
         else:
             # Who the client is stays the same for as long as the statement lives.
-            await self._prepare_on_shard(self._statements.told_who(statement), reply)
+            await self._prepare_on_shard(
+                self._statements.told_who(statement, locks=False), reply
+            )
 
     async def _prepare_own(self, statement: Statement, reply: Reply) -> None:
         if statement.shape.kind in _CHECKED and not self._statements.is_ignored(statement):
@@ -195,7 +197,11 @@ class PreparedCommands:
             return
         prepared.settle(self._preparation, self._registry)
         shape = prepared.original.shape
-        if prepared.statement is None or shape.uses & ASKS_BACK or is_session_status(shape):
+        if (
+            prepared.statement is None
+            or shape.uses & (ASKS_BACK | Uses.ADVISORY_LOCK)
+            or is_session_status(shape)
+        ):
             await self._run_as_text(prepared, command, reply)
             return
         bound = prepared.bind(prepared.statement, command.body)

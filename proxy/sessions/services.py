@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from engine.registry import Registry
     from proxy.answers.processlist import Process
     from proxy.backends.settings import Settings
+    from proxy.backends.shard import ShardRuntime
     from proxy.config.file import Server, User
     from proxy.sessions.catalog import Catalog
     from proxy.sessions.login_backoff import LoginBackoff
@@ -33,6 +34,9 @@ class Peer(Protocol):
 
     def process(self) -> Process | None:
         """Return its line in SHOW PROCESSLIST, None before it has logged in."""
+
+    def thread_on(self, shard: ShardRuntime) -> int | None:
+        """Return the id that *shard* knows it by, None where it holds no connection."""
 
     def interrupt(self, error: StreamfromError) -> None:
         """Stop what it is running."""

@@ -21,6 +21,7 @@ from proxy.errors import (
     BackendError,
     IdleTooLong,
     InternalError,
+    NoClientCharset,
     ServerShutdown,
     SessionLost,
     StatementTimedOut,
@@ -237,15 +238,20 @@ class Session:
         login = self._wire.login
         assert login is not None
         user = services.users[name]
-        parts = assemble(
-            services,
-            self._link,
-            self._wire,
-            user,
-            self.connection_id,
-            kill=self._peers.kill,
-            processes=self._peers.processes,
-        )
+        try:
+            parts = assemble(
+                services,
+                self._link,
+                self._wire,
+                user,
+                self.connection_id,
+                kill=self._peers.kill,
+                processes=self._peers.processes,
+                holders=self._peers.holders,
+            )
+        except NoClientCharset as error:
+            self._refuse(error)
+            return
         try:
             self._entrance.check(user, self)
             if login.database:
@@ -450,6 +456,13 @@ class Session:
     def is_streaming(self) -> bool:
         """True while a STREAM is open."""
         return self.user is not None and self._parts.streams.current is not None
+
+    def thread_on(self, shard: ShardRuntime) -> int | None:
+        """Return the id that *shard* knows this session by, if it holds a connection there."""
+        if self.user is None:
+            return None
+        backend = self._parts.executor.branches.held.get(shard)
+        return None if backend is None else backend.thread_id
 
     def process(self) -> Process | None:
         """Return this session's line in SHOW PROCESSLIST, None before it has logged in."""

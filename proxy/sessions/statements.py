@@ -18,7 +18,6 @@ from proxy.answers.virtual import answer, is_virtual
 from proxy.errors import (
     EmptyQuery,
     LocalDataDisabled,
-    NoDatabaseSelected,
     NoSuchThread,
     ProxyError,
 )
@@ -32,9 +31,8 @@ from proxy.sessions.sequencing import COLUMNS as NEXT_COLUMNS
 from proxy.sessions.state import Transaction, sets_collation, sets_untracked
 from proxy.wire.commands import query
 from proxy.wire.constants import Capability
-from proxy.wire.framing import frame
-from proxy.wire.response import Answer
 from proxy.wire.resultset import column_definition
+from proxy.wire.trackers import schema_state
 from sqlparse_ext.errors import SqlError, Unsupported
 from sqlparse_ext.generated import next_values
 from sqlparse_ext.identifiers import literal
@@ -44,7 +42,7 @@ from sqlparse_ext.statements import KillBy, KillScope, Kind, SetKind, Statement,
 
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from engine.registry import Registry
     from proxy.answers.processlist import Process
@@ -105,6 +103,7 @@ class Statements:
         kill: Kill,
         processes: Callable[[], list[Process]],
         tls: Callable[[], tuple[str, str]],
+        holders: Callable[[ShardRuntime], Mapping[int, int]],
     ) -> None:
         self._connection_id = connection_id
         self._guard = guard
@@ -120,6 +119,7 @@ class Statements:
         self._kill = kill
         self._processes = processes
         self._tls = tls
+        self._holders = holders
         account = literal(f"{guard.user.name}@%".encode())
         login = literal(f"{guard.user.name}@{guard.host}".encode())
         self._identity = {
@@ -153,12 +153,21 @@ class Statements:
         handler = _HANDLERS.get(statement.shape.kind, Statements._on_rows)
         return await handler(self, self.told_who(statement), reply)
 
-    def told_who(self, statement: Statement) -> Statement:
-        """Return *statement* with who the client is in it, where it asks."""
+    def told_who(self, statement: Statement, *, locks: bool = True) -> Statement:
+        """Return *statement* with who the client is in it, where it asks.
+
+        locks: and who holds a lock, which may be another one the next time.
+        """
         shape = statement.shape
-        if shape.uses & Uses.IDENTITY and shape.kind in _TELL_WHO and not is_virtual(shape):
-            return self._preparation.parse(inline(statement, self._identity))
-        return statement
+        if shape.kind not in _TELL_WHO or is_virtual(shape):
+            return statement
+        asks_locks = locks and shape.uses & Uses.ADVISORY_LOCK
+        if not shape.uses & Uses.IDENTITY and not asks_locks:
+            return statement
+        values = self._identity if shape.uses & Uses.IDENTITY else {}
+        # A SELECT of no table runs on the first shard.
+        holders = self._holders(self._preparation.here().runtimes[0]) if asks_locks else {}
+        return self._preparation.parse(inline(statement, values, holders))
 
     # --- rows: SELECT, INSERT, UPDATE, DELETE and whatever else a shard may answer ----------
 
@@ -220,9 +229,15 @@ class Statements:
         return True
 
     async def _use(self, statement: Statement, reply: Reply) -> bool:
-        await use(self._preparation, statement.shape.target or "")
-        reply.ok()
+        if not statement.shape.target:
+            raise SqlError("You have an error in your SQL syntax; USE takes a keyspace")
+        await self.use(statement.shape.target, reply)
         return True
+
+    async def use(self, target: str, reply: Reply) -> None:
+        """Make *target* the session's current one. Raises as `Preparation.lookup`."""
+        await use(self._preparation, target)
+        reply.ok(session_state=schema_state(target))
 
     async def _set(self, statement: Statement, reply: Reply) -> bool:
         shape = statement.shape
@@ -231,6 +246,9 @@ class Statements:
             return True
         view = self._preparation.here()
         check_target(view, shape)
+        if any(item.name == "session_track_system_variables" for item in shape.set):
+            # From here on the server reports what the client wants to hear, and nothing else.
+            self._state.tracked = None
         shards = list(view.runtimes)
         if view.is_sharded and (
             shape.uses & (Uses.USER_VARIABLE | Uses.GLOBAL_SCOPE) or sets_untracked(shape)
@@ -268,7 +286,9 @@ class Statements:
         assert second.ok is not None
         trackers = (*first.ok.trackers, *second.ok.trackers)
         self._executor.follow(shard, backend, shape, second.ok, trackers)
-        reply.ok(warnings=first.ok.warnings)
+        reply.ok(
+            warnings=first.ok.warnings, session_state=self._state.shown(first.ok.session_state)
+        )
         return True
 
     def _switches_autocommit_on(self, statement: Statement) -> bool:
@@ -327,6 +347,15 @@ class Statements:
             # One server, its own transaction: AND CHAIN, RELEASE and all.
             shard, backend = branches[0]
             return await self._routed.on_shard(shard, backend.database, Step(statement), reply)
+        view = self._preparation.here()
+        if "CHAIN" in statement.shape.options and not (
+            branches or view.is_sharded or is_broken
+        ):
+            # One server and no transaction: it begins one.
+            self._state.transaction = None
+            return await self._routed.on_shard(
+                view.runtimes[0], self._preparation.database, Step(statement), reply
+            )
         if statement.shape.options & {"CHAIN", "RELEASE"}:
             raise Unsupported(
                 f"{statement.shape.verb} AND CHAIN or RELEASE over several shards"
@@ -347,6 +376,8 @@ class Statements:
 
     async def _kill_statement(self, statement: Statement, reply: Reply) -> bool:
         kill = statement.shape.kill
+        if statement.shape.template.strip().upper() == b"KILL":
+            raise SqlError("You have an error in your SQL syntax; KILL takes a connection id")
         if kill is None or kill.by is not KillBy.ID:
             raise Unsupported("this form of KILL; give a connection id")
         number = self._number(statement, kill.operand)
@@ -435,31 +466,6 @@ class Statements:
         if shape.stream is None:
             return []
         return await self._streams.definitions(statement)
-
-    async def refresh(self, payload: bytes, reply: Reply) -> None:
-        """Answer COM_REFRESH, whose flags say what to FLUSH. Raises whatever stops a FLUSH."""
-        shape = self._preparation.parse(b"FLUSH TABLES").shape
-        self._guard.check_statement(shape)
-        view = self._preparation.here()
-        check_target(view, shape)
-        view.planner.plan(shape)
-        await self._executor.relay_on(
-            view.runtimes[0], self._preparation.database, frame(payload, 0), shape, reply
-        )
-
-    async def field_list(self, payload: bytes, reply: Reply) -> None:
-        """Answer COM_FIELD_LIST: the columns of a table, from the first shard."""
-        view = self._preparation.view
-        if view is None:
-            raise NoDatabaseSelected
-        await self._executor.relay_on(
-            view.runtimes[0],
-            view.database,
-            frame(payload, 0),
-            self._preparation.parse(b"SHOW COLUMNS").shape,
-            reply,
-            answer=Answer.ROWS,
-        )
 
 
 def several(second: bytes) -> str:

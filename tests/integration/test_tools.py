@@ -111,3 +111,63 @@ def test_commands_of_old_are_answered_as_the_server_does(house: House, family: F
 
     refreshed = 1047 if family is Family.MYSQL else 0
     assert asyncio.run(answers()) == [refreshed, 0, 1047, 0, 0]
+
+
+def test_who_holds_a_lock_is_one_of_the_proxys_connections(house: House):
+    one, two = (house.proxy.connect(database="plain", autocommit=True) for _ in range(2))
+    assert value(one, "SELECT GET_LOCK('a', 5)") == 1
+    assert value(one, "SELECT IS_USED_LOCK('a') = CONNECTION_ID()") == 1
+    assert value(two, "SELECT IS_USED_LOCK('a') = CONNECTION_ID()") == 0
+    holder = value(two, "SELECT IS_USED_LOCK('a')")
+    assert holder == value(one, "SELECT CONNECTION_ID()")
+    assert value(two, "SELECT IS_USED_LOCK('b')") is None
+
+
+def test_changes_of_the_session_are_told_as_the_server_tells_them(house: House):
+    async def told() -> list[tuple[tuple[str, str], ...]]:
+        client = await Client.connect(house.proxy.port, database="plain")
+        found = []
+        for sql in (
+            "USE commerce",
+            "USE plain",
+            "SET autocommit = 0",
+            "SET sql_mode = ''",
+            "SET SESSION time_zone = '+02:00', sql_notes = 0",
+        ):
+            ok = (await client.query(sql)).ok
+            assert ok is not None
+            found.append(tuple((each.name, each.value) for each in ok.trackers))
+        await client.close()
+        return found
+
+    assert asyncio.run(told()) == [
+        (("", "commerce"),),
+        (("", "plain"),),
+        (("autocommit", "OFF"),),
+        (),
+        (("time_zone", "+02:00"),),
+    ]
+
+
+def test_an_ignored_space_survives_a_connection_that_changes_hands(house: House):
+    async def mode() -> bytes | None:
+        client = await Client.connect(house.proxy.port, database="plain")
+        found = (await client.query("SELECT @@sql_mode")).values[0]
+        # What it leaves makes the next one reset the connection.
+        await client.query("SELECT nothing")
+        await client.close()
+        return found
+
+    for _ in range(3):
+        assert b"IGNORE_SPACE" in (asyncio.run(mode()) or b"")
+
+
+def test_a_transaction_may_begin_with_the_end_of_none(house: House):
+    connection = house.proxy.connect(database="plain", autocommit=True)
+    run(connection, "CREATE TABLE item (id INT PRIMARY KEY)")
+    run(connection, "COMMIT AND CHAIN")
+    run(connection, "INSERT INTO item VALUES (1)")
+    run(connection, "ROLLBACK")
+    assert rows(connection, "SELECT * FROM item") == ()
+    for sql in ("USE", "KILL"):
+        assert refused(connection, sql)[0] == 1064

@@ -58,3 +58,25 @@ def test_a_call_becomes_its_value_and_its_column_keeps_the_name(sql, result):
 )
 def test_what_is_no_such_call_stays(sql):
     assert inlined(sql) == sql
+
+
+@pytest.mark.parametrize(
+    ("sql", "result"),
+    [
+        (
+            "SELECT IS_USED_LOCK('a') = CONNECTION_ID()",
+            "SELECT (CASE IS_USED_LOCK('a') WHEN 30 THEN 17 WHEN 31 THEN 18 ELSE IS_USED_LOCK('a')"
+            " END) = 17 AS `IS_USED_LOCK('a') = CONNECTION_ID()`",
+        ),
+        (
+            "SELECT is_used_lock(CONCAT('a', (1))) x",
+            "SELECT (CASE is_used_lock(CONCAT('a', (1))) WHEN 30 THEN 17 WHEN 31 THEN 18"
+            " ELSE is_used_lock(CONCAT('a', (1))) END) x",
+        ),
+        ("SELECT 'IS_USED_LOCK(1)'", "SELECT 'IS_USED_LOCK(1)'"),
+        ("SELECT IS_USED_LOCK", "SELECT IS_USED_LOCK"),
+    ],
+)
+def test_who_holds_a_lock_is_told_in_other_numbers(sql, result):
+    statement = StatementCache().get(sql.encode())
+    assert inline(statement, VALUES, {30: 17, 31: 18}).decode() == result

@@ -1,7 +1,9 @@
 import pytest
 
-from proxy.wire.constants import Status
+from proxy.wire.constants import Status, TrackerKind
 from proxy.wire.framing import frame
+from proxy.wire.resultset import Tracker
+from tests.proxy.fake_client import OLD
 from tests.proxy.fake_server import until
 
 
@@ -21,12 +23,30 @@ async def test_the_small_commands(server, house):
     assert (await client.command(PING)).ok is not None
 
 
-async def test_a_refresh_goes_to_the_server_of_one_shard(server, house):
+async def test_a_change_of_database_is_told_to_who_tracks_it(house):
     client = await house.client()
-    assert (await client.command(b"\x07\x04")).code == 1047  # as this server says
-    assert server.heard[-1] == "COMMAND 7"
-    assert (await client.command(b"\x02commerce")).ok is not None
-    assert (await client.command(b"\x07\x04")).code == 1235
+    for payload, name in ((b"\x02commerce", "commerce"), (b"\x03USE `plain:-`", "plain:-")):
+        ok = (await client.command(payload)).ok
+        assert ok is not None
+        assert ok.trackers == (Tracker(TrackerKind.SCHEMA, "", name),)
+    old = await house.client(capabilities=OLD)
+    ok = (await old.command(b"\x02commerce")).ok
+    assert ok is not None
+    assert not ok.session_state
+
+
+async def test_changes_of_variables_are_told_as_a_server_does(server, house):
+    client = await house.client()
+    ok = (await client.query("SET autocommit = 0")).ok
+    assert ok is not None
+    assert ok.trackers == (Tracker(TrackerKind.SYSVAR, "autocommit", "OFF"),)
+    ok = (await client.query("SET sql_mode = 'ANSI'")).ok
+    assert ok is not None
+    assert not ok.trackers
+    await client.query("SET session_track_system_variables = 'sql_mode'")
+    ok = (await client.query("SET sql_mode = ''")).ok
+    assert ok is not None
+    assert [tracker.name for tracker in ok.trackers] == ["sql_mode"]
 
 
 async def test_the_processes_are_those_of_the_proxy(house):
@@ -49,17 +69,6 @@ async def test_commands_that_are_not_served_are_refused_and_the_connection_goes_
     client = await house.client()
     assert (await client.command(payload)).code == code
     assert (await client.query("SELECT 1")).values == [b"1"]
-
-
-async def test_columns_of_a_table_come_from_the_server(server, house):
-    client = await house.client()
-    client.write(frame(b"\x04t\0", 0))
-    client._framer.next_sequence = 1
-    assert (await client.packet()).startswith(b"\x03def")
-    assert (await client.packet())[0] == 0xFE
-    assert server.heard[-1] == "FIELD_LIST t"
-    nowhere = await house.client(None)
-    assert (await nowhere.command(b"\x04t\0")).code == 1046
 
 
 async def dirty(client):
@@ -89,5 +98,5 @@ async def test_a_fresh_session_has_none_of_the_old_ones_state(server, house, how
     assert not result.status & Status.IN_TRANS
     for connection in server.relays:
         assert connection.user_variables == set()
-        assert "sql_mode" not in connection.variables
+        assert connection.variables.get("sql_mode") != "ANSI"
         assert not connection.in_transaction

@@ -1,0 +1,60 @@
+"""Commands that are older than the statements which do the same: COM_FIELD_LIST, COM_REFRESH.
+
+A server answers them in a way of its own, so it is sent the command itself.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from proxy.errors import NoDatabaseSelected
+from proxy.sessions.preparation import check_target
+from proxy.wire.framing import frame
+from proxy.wire.response import Answer
+
+
+if TYPE_CHECKING:
+    from proxy.sessions.executor import Executor
+    from proxy.sessions.guard import Guard
+    from proxy.sessions.preparation import Preparation
+    from proxy.sessions.reply import Reply
+
+
+class OldCommands:
+    """The old commands of one session."""
+
+    __slots__ = ("_executor", "_guard", "_preparation")
+
+    def __init__(self, guard: Guard, executor: Executor, preparation: Preparation) -> None:
+        self._guard = guard
+        self._executor = executor
+        self._preparation = preparation
+
+    async def refresh(self, payload: bytes, reply: Reply) -> None:
+        """Answer COM_REFRESH, whose flags say what to FLUSH. Raises whatever stops a FLUSH."""
+        shape = self._preparation.parse(b"FLUSH TABLES").shape
+        self._guard.check_statement(shape)
+        view = self._preparation.here()
+        check_target(view, shape)
+        view.planner.plan(shape)
+        await self._executor.relay_on(
+            view.runtimes[0], self._preparation.database, frame(payload, 0), shape, reply
+        )
+
+    async def field_list(self, payload: bytes, reply: Reply) -> None:
+        """Answer COM_FIELD_LIST: the columns of a table, from the first shard.
+
+        Raises:
+            NoDatabaseSelected: there is none for the table to be in.
+        """
+        view = self._preparation.view
+        if view is None:
+            raise NoDatabaseSelected
+        await self._executor.relay_on(
+            view.runtimes[0],
+            view.database,
+            frame(payload, 0),
+            self._preparation.parse(b"SHOW COLUMNS").shape,
+            reply,
+            answer=Answer.ROWS,
+        )
