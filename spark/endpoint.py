@@ -206,6 +206,23 @@ def shards_of(endpoint: Endpoint) -> list[str]:
     return [shard for keyspace, _, shard in told if keyspace == endpoint.keyspace]
 
 
+def chosen_shards(endpoint: Endpoint, wanted: "Sequence[str] | None" = None) -> tuple[str, ...]:
+    """Return the *wanted* shards in the keyspace's order; all for None.
+
+    Raises:
+        RequestError: one does not exist, or there are none.
+    """
+    known = shards_of(endpoint)
+    asked = known if wanted is None else wanted
+    wrong = [shard for shard in asked if shard not in known]
+    if wrong or not asked:
+        missing = ", ".join(map(repr, wrong)) or "to read among those asked for"
+        raise RequestError(
+            f"{endpoint.keyspace} has no shard {missing}; it has {', '.join(known) or 'none'}"
+        )
+    return tuple(shard for shard in known if shard in asked)
+
+
 def declared(endpoint: Endpoint, shard: str, table: str) -> list[tuple[str, str]]:
     """Return name and MySQL type of a message table's columns, as `SHOW COLUMNS` writes them.
 

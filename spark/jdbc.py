@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pymysql
 from pyspark.errors import PySparkException
 
-from spark.endpoint import Endpoint, ask, quoted, shards_of
+from spark.endpoint import Endpoint, ask, chosen_shards, quoted
 from spark.errors import RequestError
 
 
@@ -136,17 +136,15 @@ def read(
     `{"tinyInt1isBit": "false"}` says that such columns hold other numbers.
 
     Raises:
-        RequestError: the driver, the table or the column is missing.
+        RequestError: the driver, a shard, the table or the column is missing.
     """
     frames = []
-    for shard in shards_of(endpoint) if shards is None else shards:
+    for shard in chosen_shards(endpoint, shards):
         chosen = {
             **options(endpoint, shard, driver, parameters),
             **_plan(endpoint, shard, table, column, partitions),
         }
         frames.append(load(spark, chosen, driver))
-    if not frames:
-        raise RequestError(f"keyspace {endpoint.keyspace} has no shards to read {table} from")
     result, *others = frames
     for frame in others:
         result = result.unionByName(frame)

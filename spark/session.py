@@ -68,7 +68,7 @@ def _has_java() -> bool:
 def reason_of(error: Exception) -> str:
     """Return what one of SPARK_ERRORS is about: a line without the traces around it."""
     lines = [line for line in str(error).splitlines() if line.strip()]
-    traces = [place for place, line in enumerate(lines) if line.strip().startswith(_TRACE)]
+    traces = [place for place, line in enumerate(lines) if _TRACE in line]
     if traces:
         # A trace's lines are indented, what was raised is not.
         raised = (line for line in lines[traces[-1] + 1 :] if not line.startswith(" "))

@@ -4,7 +4,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from spark.endpoint import Endpoint, parse_endpoint, shards_of
+from spark.endpoint import Endpoint, chosen_shards, parse_endpoint
 from spark.errors import RequestError
 
 
@@ -50,14 +50,7 @@ class Options:
         Raises:
             RequestError: one that was chosen does not exist.
         """
-        known = shards_of(self.endpoint)
-        wrong = [shard for shard in self.shards if shard not in known]
-        if wrong or not known:
-            raise RequestError(
-                f"option shards: {self.endpoint.keyspace} has no shard"
-                f" {', '.join(map(repr, wrong))}; it has {', '.join(known) or 'none'}"
-            )
-        return tuple(shard for shard in known if not self.shards or shard in self.shards)
+        return chosen_shards(self.endpoint, self.shards or None)
 
 
 def parse_options(given: "Mapping[str, str]") -> Options:

@@ -64,3 +64,15 @@ def test_anything_else_is_refused_with_the_right_form_and_a_cure(url, told):
 def test_a_proxy_that_is_not_there_is_named():
     with pytest.raises(JobError, match=r"the proxy at 127\.0\.0\.1:1 cannot be reached"):
         parse_endpoint("mysql://u@127.0.0.1:1/ks").connect()
+
+
+def test_shards_are_told_in_order_and_wrong_ones_are_named(monkeypatch):
+    from spark import endpoint
+
+    monkeypatch.setattr(endpoint, "shards_of", lambda _: ["-80", "80-"])
+    at = Endpoint("db", 3306, "app", "commerce")
+    assert endpoint.chosen_shards(at) == ("-80", "80-")
+    assert endpoint.chosen_shards(at, ["80-", "-80"]) == ("-80", "80-")
+    for wanted, said in ((["-40"], "no shard '-40'; it has -80, 80-"), ([], "among those")):
+        with pytest.raises(RequestError, match=said):
+            endpoint.chosen_shards(at, wanted)

@@ -205,6 +205,8 @@ def test_every_statement_of_spark_is_served_and_every_type_arrives(
 
     with pytest.raises(RequestError, match="check the table's name"):
         jdbc.append(new, endpoint, "absent", driver=driver)
+    with pytest.raises(RequestError, match=r"has no shard '-40'; it has "):
+        jdbc.read(spark, endpoint, "my_message", shards=["-40"], driver=driver)
     with pytest.raises(RequestError, match="no column 'absent'"):
         jdbc.read(spark, endpoint, "my_message", column="absent", driver=driver)
     with pytest.raises(RequestError, match="no integers"):

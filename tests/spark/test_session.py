@@ -25,6 +25,15 @@ Caused by: java.lang.Exception"""
         reason_of(Exception(from_a_task))
         == "spark.errors.JobError: 3 of 9 messages were left out"
     )
+    from_a_source = """[PYTHON_DATA_SOURCE_ERROR] Failed to create a source: Traceback (most recent call last):
+  File "x.py", line 3, in schema
+    return ddl_of(fields)
+spark.errors.RequestError: ks has no shard '-40'
+SQLSTATE: 38000"""
+    assert (
+        reason_of(Exception(from_a_source))
+        == "spark.errors.RequestError: ks has no shard '-40'"
+    )
     from_the_engine = "Py4J\n\tat x\nCaused by: A\n\tat y\nCaused by: B: no such file\n\tat z"
     assert reason_of(Exception(from_the_engine)) == "B: no such file"
     assert reason_of(Exception("[TABLE] is not there\nmore")) == "[TABLE] is not there"
