@@ -11,14 +11,20 @@ ones of several shards stand side by side.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from proxy.merge.aggregates import Average, Count, CountDistinct, Extreme, First, Sum
 from proxy.merge.group_merge import GroupsMerge, Test
 from proxy.merge.grouping import EXTREMES, Grouping
 from proxy.merge.ordered import OrderedMerge, Window
-from proxy.merge.values import Comparison, Key, comparison_of
-from proxy.wire.constants import FieldType
+from proxy.merge.values import (
+    NOT_FIXED,
+    Comparison,
+    Key,
+    comparison_of,
+    exactly,
+    loses_digits,
+)
 from proxy.wire.resultset import with_type_of
 from sqlparse_ext.errors import Unsupported
 
@@ -32,13 +38,10 @@ if TYPE_CHECKING:
     from proxy.wire.resultset import Column
 
 
-_EXACTLY: Final = Key(Comparison.FLOAT)
-
-
 class GroupsQuery:
     """How one SELECT of groups is asked and answered.
 
-    exact: texts of FLOATs are wanted that lose nothing.
+    exact: texts are wanted that lose no digits.
 
     Attributes:
         expressions: what is compared, and whether an aggregate is in it; known once `describe`
@@ -125,26 +128,28 @@ class GroupsQuery:
     def _parts(self, place: int, output: Output) -> list[bytes]:
         """Return what the shards give of one output value."""
         call = output.call
-        is_exact = self._exact and place < self._grouping.width and self._is_float(place)
+        is_exact = self._is_exact(place)
         if call is None:
-            return [_EXACTLY.sql(output.text) if is_exact else output.text]
+            return [exactly(output.text) if is_exact else output.text]
         if call.function in EXTREMES:
             text = self._extreme(output)
             key = self._keys[text]
-            if key.is_plain:
-                return [text]
-            return [key.sql(text) if is_exact else text, key.sql(text)]
+            value = exactly(text) if is_exact else text
+            return [value] if key.is_plain else [value, key.sql(text)]
         if call.function == "AVG":
             (argument,) = map(self._texts.of, call.arguments)
-            if call.distinct:
-                return [b"SUM(DISTINCT %b)" % argument]
-            return [b"SUM(%b)" % argument, b"COUNT(%b)" % argument]
+            total = b"SUM(DISTINCT %b)" if call.distinct else b"SUM(%b)"
+            text = total % argument
+            parts = [exactly(text) if is_exact else text]
+            return parts if call.distinct else [*parts, b"COUNT(%b)" % argument]
         if call.function == "COUNT" and call.distinct:
             return []
-        return [output.text]
+        return [exactly(output.text) if is_exact else output.text]
 
-    def _is_float(self, place: int) -> bool:
-        return self._definitions[place].type == FieldType.FLOAT
+    def _is_exact(self, place: int) -> bool:
+        """Whether all digits are wanted of a value whose text has fewer."""
+        is_shown = place < self._grouping.width
+        return self._exact and is_shown and loses_digits(self._definitions[place])
 
     # --- answering --------------------------------------------------------------------------
 
@@ -250,7 +255,8 @@ class GroupsQuery:
         if call.function == "AVG":
             total = Sum(column, parts[column], distinct=call.distinct)
             count = CountDistinct() if call.distinct else Count(column + 1)
-            return Average(total, count, self._type(place).decimals)
+            decimals = NOT_FIXED if self._is_exact(place) else self._type(place).decimals
+            return Average(total, count, decimals)
         key = self._keys[self._extreme(output)]
         if key.comparison is Comparison.ORDINAL:
             raise Unsupported(f"{call.function} of an ENUM or SET over several shards")

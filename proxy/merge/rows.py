@@ -2,7 +2,8 @@
 
 The statement goes to the shards nearly as it is. What ORDER BY compares is put in front of the
 select list, so that a row for the client is the tail of the row that came. For rows that will
-be binary the exact values of FLOAT columns stand there too: their own text has six digits only.
+be binary, numbers with all their digits stand there too: the text of a FLOAT has six, that of
+DOUBLE(12,3) three behind the point.
 """
 
 from __future__ import annotations
@@ -11,8 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from proxy.merge.grouping import EXTREMES
 from proxy.merge.ordered import OrderedMerge, Window
-from proxy.merge.values import Comparison, Key, comparison_of
-from proxy.wire.constants import FieldType
+from proxy.merge.values import Comparison, comparison_of, exactly, loses_digits
 from proxy.wire.resultset import parse_text_row, text_row
 from sqlparse_ext.errors import Unsupported
 from sqlparse_ext.identifiers import quote_identifier
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from proxy.merge.texts import Texts
+    from proxy.merge.values import Key
     from proxy.wire.resultset import Column
     from sqlparse_ext.select import Expression, OrderItem
 
 
 # An alias that no client's ORDER BY can mean by accident.
 _HIDDEN: Final = b" AS `streamfrom:%d`"
-_EXACTLY: Final = Key(Comparison.FLOAT)
 
 
 class RowsQuery:
     """How one SELECT of rows is asked and answered.
 
-    exact: texts of FLOATs are wanted that lose nothing.
+    exact: texts are wanted that lose no digits.
 
     Attributes:
         expressions: what is compared, and what else must be known the type of, and whether it
@@ -66,9 +66,9 @@ class RowsQuery:
         self.expressions += self._arguments
         if self._exact:
             for place, column in enumerate(definitions):
-                found = self._at(place + 1) if column.type == FieldType.FLOAT else None
+                found = self._at(place + 1) if loses_digits(column) else None
                 if found is not None:
-                    self._floats[place] = _EXACTLY.sql(found[0])
+                    self._floats[place] = exactly(found[0])
 
     def _resolve(self, order: OrderItem) -> tuple[bytes, bool] | None:
         texts = self._texts

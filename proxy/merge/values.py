@@ -174,7 +174,7 @@ class Key:
             case Comparison.STRING:
                 return b"HEX(WEIGHT_STRING(%b))" % expression
             case Comparison.FLOAT:
-                return b"(%b)+0e0" % expression
+                return exactly(expression)
             case Comparison.INSTANT:
                 return b"UNIX_TIMESTAMP(%b)" % expression
             case Comparison.ORDINAL:
@@ -275,6 +275,18 @@ def unscaled(value: int, scale: int) -> bytes:
 
 # Doubles of this many digits before the point, or zeros behind it, are written without exponent.
 _FIXED_DIGITS_MAX: Final = 15
+
+
+def loses_digits(column: Column) -> bool:
+    """Whether the text of such values has fewer digits than they have."""
+    return column.type == FieldType.FLOAT or (
+        column.type == FieldType.DOUBLE and column.decimals < NOT_FIXED
+    )
+
+
+def exactly(text: bytes) -> bytes:
+    """Return the expression whose text has all digits of such a value."""
+    return b"(%b)+0e0" % text
 
 
 def double_text(value: float, decimals: int = NOT_FIXED) -> bytes:

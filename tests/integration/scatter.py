@@ -48,6 +48,8 @@ BLOB, ZEROFILL = 0x10, 0x40
 TABLE_FLAGS = int(FieldFlag.ENUM | FieldFlag.NO_DEFAULT_VALUE) | BLOB | ZEROFILL
 NUMBERS = {FieldType.NEWDECIMAL, FieldType.FLOAT, FieldType.DOUBLE, FieldType.LONGLONG}
 FLOATS = {FieldType.FLOAT, FieldType.DOUBLE}
+# How long an expression of these may be is up to the plan.
+UNSTEADY = FLOATS | {FieldType.BLOB}
 
 Row = tuple[bytes | None, ...]
 
@@ -229,7 +231,7 @@ def _facts(column: Column) -> tuple[Any, ...]:
         column.org_table,
         column.org_name if is_column else "",
         column.charset,
-        column.length if is_column or column.type not in FLOATS else None,
+        column.length if is_column or column.type not in UNSTEADY else None,
         FieldType.STRING if is_text and not is_column else column.type,
         column.flags & ~PLAN_FLAGS & (0xFFFF if is_column else ~TABLE_FLAGS),
         column.decimals if column.type in NUMBERS else None,

@@ -63,6 +63,14 @@ def test_exact_floats_are_asked_for_in_the_place_of_their_texts():
     )
 
 
+def test_exact_averages_are_not_rounded_as_their_text_is():
+    columns = [number("AVG(d)", decimals=7, kind=FieldType.DOUBLE)]
+    found = planned(GroupsQuery(texts("SELECT AVG(d) FROM t"), 1 << 20, exact=True), columns)
+    assert found.sql() == b"SELECT (SUM(d))+0e0, COUNT(d) FROM t"
+    merge = found.merger(2, [number("", decimals=31, kind=FieldType.DOUBLE), number("")])
+    assert answer(merge, [("0.1", 1)], [("0", 2)]) == [("0.03333333333333333",)]
+
+
 def test_strings_are_grouped_by_any_weight_of_the_group():
     found = plan("SELECT a, MIN(b) FROM t GROUP BY a", strings=("a", "MIN(b)"))
     assert found.sql() == (

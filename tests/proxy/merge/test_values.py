@@ -4,10 +4,12 @@ import pytest
 from hypothesis import given, strategies as st
 
 from proxy.merge.values import (
+    NOT_FIXED,
     Comparison,
     Key,
     comparison_of,
     double_text,
+    loses_digits,
     microseconds,
     padded,
     padding,
@@ -184,3 +186,16 @@ def test_doubles_of_fixed_decimals_keep_them():
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_a_double_survives_its_text(value):
     assert float(double_text(value)) == value
+
+
+@pytest.mark.parametrize(
+    ("kind", "decimals", "expected"),
+    [
+        (FieldType.FLOAT, NOT_FIXED, True),
+        (FieldType.DOUBLE, 3, True),
+        (FieldType.DOUBLE, NOT_FIXED, False),
+        (FieldType.NEWDECIMAL, 3, False),
+    ],
+)
+def test_which_texts_have_fewer_digits_than_the_value(kind, decimals, expected):
+    assert loses_digits(Column("x", type=kind, decimals=decimals)) is expected
