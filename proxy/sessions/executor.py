@@ -52,6 +52,8 @@ if TYPE_CHECKING:
     from sqlparse_ext.statements import Shape
 
 
+# Without a database they touch no row: a LOCK is then UNLOCK TABLES.
+_TOUCH_NO_ROW: Final = frozenset({Kind.SELECT, Kind.SHOW, Kind.SET, Kind.LOCK})
 _RETRY_PAUSE_S: Final = 0.05
 _IN_TRANS: Final = int(Status.IN_TRANS)
 _CURSOR_EXISTS: Final = int(Status.CURSOR_EXISTS)
@@ -352,7 +354,11 @@ class Executor:
         """
         backend = await self._take_apart(shard, database)
         try:
-            await self.branches.join(shard, backend, shape)
+            if database is None and shape.kind in _TOUCH_NO_ROW:
+                # It has no table of a keyspace, so this shard is not one of the transaction's.
+                self.branches.check()
+            else:
+                await self.branches.join(shard, backend, shape)
             if shape.uses & Uses.LAST_INSERT_ID:
                 await bring_insert_id(self._state, backend)
         except BaseException:

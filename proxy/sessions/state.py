@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from proxy.backends.remains import Left
     from proxy.twophase.xid import GlobalId, Xid
     from proxy.wire.resultset import Ok, Tracker
-    from sqlparse_ext.statements import Shape
+    from sqlparse_ext.statements import Shape, Statement
 
 
 # State that lives in the connection, that no tracker shows and that a SET cannot rebuild.
@@ -177,6 +177,7 @@ class Transaction:
         savepoints: the savepoint statements so far, to be repeated on a shard that joins late.
         broken: why nothing but ROLLBACK is possible any more, empty while all is well.
         reads_only: the client began it as READ ONLY.
+        is_snapshot: it sees one moment, WITH CONSISTENT SNAPSHOT.
         whole: its name, once it is over several shards and commits in two phases.
         xids: its branches of XA: all but the first one, where it commits in two phases.
     """
@@ -185,8 +186,19 @@ class Transaction:
     savepoints: list[bytes] = field(default_factory=list)
     broken: str = ""
     reads_only: bool = False
+    is_snapshot: bool = False
     whole: GlobalId | None = None
     xids: dict[Backend, Xid] = field(default_factory=dict)
+
+    @classmethod
+    def begun_by(cls, statement: Statement) -> Transaction:
+        """Return what a BEGIN or START TRANSACTION opens."""
+        options = statement.shape.options
+        return cls(
+            statement.sql,
+            reads_only="READ ONLY" in options,
+            is_snapshot="CONSISTENT SNAPSHOT" in options,
+        )
 
 
 class SessionState:

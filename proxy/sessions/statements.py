@@ -29,6 +29,7 @@ from proxy.sessions.reply import Reply
 from proxy.sessions.scatter import run_everywhere
 from proxy.sessions.sequencing import COLUMNS as NEXT_COLUMNS
 from proxy.sessions.state import Transaction, sets_collation, sets_untracked
+from proxy.sessions.transaction import SNAPSHOT_OF_SHARDS
 from proxy.wire.commands import query
 from proxy.wire.constants import Capability
 from proxy.wire.resultset import column_definition
@@ -318,16 +319,16 @@ class Statements:
             # On the one server that the client sees, BEGIN commits what came before.
             await self._branches.commit()
         self._state.transaction = None
+        begun = Transaction.begun_by(statement)
         if not view.is_sharded:
-            ok = await self._routed.on_shard(
-                view.runtimes[0], self._preparation.database, Step(statement), reply
-            )
+            shard, database = view.runtimes[0], self._preparation.database
+            ok = await self._routed.on_shard(shard, database, Step(statement), reply)
             if ok:
-                self._state.transaction = _transaction(statement)
+                self._state.transaction = begun
             return ok
-        if "CONSISTENT SNAPSHOT" in statement.shape.options:
-            raise Unsupported("START TRANSACTION WITH CONSISTENT SNAPSHOT over several shards")
-        self._state.transaction = _transaction(statement)
+        if begun.is_snapshot and self._preparation.view is not None:
+            raise Unsupported(SNAPSHOT_OF_SHARDS)
+        self._state.transaction = begun
         reply.ok()
         return True
 
@@ -371,6 +372,15 @@ class Statements:
         if is_alone and self._state.settings.autocommit:
             return await self._on_rows(statement, reply)
         await self._branches.savepoint(statement.sql)
+        reply.ok()
+        return True
+
+    async def _lock(self, statement: Statement, reply: Reply) -> bool:
+        if statement.shape.verb != "UNLOCK" or not self._preparation.here().is_sharded:
+            return await self._on_rows(statement, reply)
+        # No lock is taken over several shards, so those there are are of single ones.
+        for shard in list(self._branches.held):
+            await self._executor.ask(shard, None, query(statement.sql), statement.shape)
         reply.ok()
         return True
 
@@ -477,10 +487,6 @@ def several(second: bytes) -> str:
     )
 
 
-def _transaction(begin: Statement) -> Transaction:
-    return Transaction(begin.sql, reads_only="READ ONLY" in begin.shape.options)
-
-
 _Handler = Callable[[Statements, Statement, Reply], Awaitable[bool]]
 
 _HANDLERS: Final[dict[Kind, _Handler]] = {
@@ -495,6 +501,7 @@ _HANDLERS: Final[dict[Kind, _Handler]] = {
     Kind.ROLLBACK: Statements._rollback,
     Kind.SAVEPOINT: Statements._savepoint,
     Kind.DDL: Statements._ddl,
+    Kind.LOCK: Statements._lock,
     Kind.KILL: Statements._kill_statement,
     Kind.EMPTY: Statements._empty,
 }

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 # InnoDB undoes the whole transaction then, not just the statement: a full lock table, a deadlock.
 ROLLS_BACK: Final = frozenset({1206, 1213})
 
+SNAPSHOT_OF_SHARDS: Final = "START TRANSACTION WITH CONSISTENT SNAPSHOT over several shards"
 # They may commit by themselves, and only the shard that they run on.
 _MAY_COMMIT: Final = frozenset({Kind.CALL, Kind.PREPARE, Kind.LOCK, Kind.XA})
 
@@ -179,7 +180,8 @@ class Branches:
             TransactionBroken: a branch was lost; only ROLLBACK leads out.
             TransactionSpansShards: the configuration allows one shard only.
             NoDecisionTable: this shard, or the first one, cannot commit in two phases.
-            Unsupported: the statement may commit, and would do so on one shard of several.
+            Unsupported: the statement may commit, and would do so on one shard of several; or
+                shards of one keyspace would show it as it was at different moments.
         """
         self.check()
         transaction = self._state.transaction
@@ -192,6 +194,8 @@ class Branches:
         others = self.open
         if others and not self._may_span_shards:
             raise TransactionSpansShards(str(others[0][0]), str(shard))
+        if transaction.is_snapshot and any(o.keyspace == shard.keyspace for o, _ in others):
+            raise Unsupported(SNAPSHOT_OF_SHARDS)
         opening: tuple[bytes, ...] = (transaction.begin,)
         if others and self._coordinator is not None and not transaction.reads_only:
             if transaction.whole is None:

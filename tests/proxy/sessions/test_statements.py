@@ -141,6 +141,34 @@ async def test_what_only_one_server_can_promise_is_refused_over_several(client, 
     assert (await client.query(sql)).code == 1235
 
 
+async def test_a_snapshot_without_a_database_is_of_the_shard_that_is_read(
+    server, other_server, house
+):
+    # What a dump of one shard asks, which names its database last.
+    client = await house.client(None)
+    begin = "START TRANSACTION WITH CONSISTENT SNAPSHOT"
+    asked = (begin, "UNLOCK TABLES", "SELECT @@version", "SHOW VARIABLES LIKE 'x'")
+    for sql in (*asked, "USE `commerce:80-`", "SELECT * FROM t"):
+        assert (await client.query(sql)).error is None, sql
+    assert begin not in said(server)
+    assert said(other_server) == [begin, "SELECT * FROM t"]
+    assert (await client.query("ROLLBACK")).error is None
+    assert said(other_server)[-1] == "ROLLBACK"
+
+
+async def test_a_snapshot_is_of_no_two_shards_of_a_keyspace(other_server, house):
+    client = await house.client(None)
+    assert (await client.query("START TRANSACTION WITH CONSISTENT SNAPSHOT")).error is None
+    refused = await client.query("SELECT * FROM commerce.t")
+    assert (refused.code, "CONSISTENT SNAPSHOT" in refused.message) == (1235, True)
+
+
+async def test_unlock_tables_reaches_what_was_locked_in_one_shard(server, client):
+    for sql in ("USE `commerce:-80`", "LOCK TABLES t READ", "USE commerce", "UNLOCK TABLES"):
+        assert (await client.query(sql)).error is None
+    assert said(server) == ["LOCK TABLES t READ", "UNLOCK TABLES"]
+
+
 async def test_savepoints_reach_every_branch_and_late_ones_too(server, other_server, client):
     await client.query("BEGIN")
     await client.query("INSERT INTO t (id) VALUES (1)")
