@@ -8,7 +8,7 @@ alone, so two texts of one template have the same facts by construction.
 Positions in a template map back to positions in the text (`locate`), so a rewrite is found once
 per template and spliced into each text byte by byte (`splice`).
 
-What the server executes stays code: `/*! … */` and `/*M! … */`; so do the hints `/*+ … */` and
+What a server executes stays code: `/*! … */` and `/*M! … */`; so do the hints `/*+ … */` and
 `/*vt+ … */`.
 """
 
@@ -39,8 +39,10 @@ _BLANKS = _BLANK + rb"*+"
 _WORD = rb"[\w$\x80-\xff]"
 _DOTTED = _WORD + rb"*+(?:\." + _WORD + rb"++)*+"
 _HINT = rb"/\*(?:vt)?\+[^*" + _MARKS + rb"]*+(?:\*(?!/)[^*" + _MARKS + rb"]*+)*+\*/"
+# Code, but for a version that no server reaches: `/*M!999999\- enable the sandbox mode */`.
+_EXECUTED = rb"M?!(?!99[0-9]{4})"
 _COMMENT = (
-    rb"/\*(?!M?!|(?:vt)?\+)[^*]*+(?:\*(?!/)[^*]*+)*+(?:\*/|\Z)"
+    rb"/\*(?!" + _EXECUTED + rb"|(?:vt)?\+)[^*]*+(?:\*(?!/)[^*]*+)*+(?:\*/|\Z)"
     rb"|#[^\n]*+|--(?=[\x00-\x20]|\Z)[^\n]*+"
 )
 _NUMBER = (
@@ -99,7 +101,7 @@ class Lexis:
         )  # fmt: skip
         code = (
             rb"(?:[AC-MO-WYZac-mo-wyz$\x80-\xff]" + _DOTTED
-            + rb"| (?![ \t\n\r\f\v]|/\*(?!M?!|(?:vt)?\+)|#|--(?:[\x00-\x20]|\Z))"
+            + rb"| (?![ \t\n\r\f\v]|/\*(?!" + _EXECUTED + rb"|(?:vt)?\+)|#|--(?:[\x00-\x20]|\Z))"
             rb"|[,=()<>*+;:!%&|^~?\[\]{}\\]"
             rb"|\.(?![0-9])"
             rb"|[xXbBnN](?!')" + _DOTTED
@@ -107,7 +109,7 @@ class Lexis:
             + rb"|(?:" + quoted + rb")(?:\." + _WORD + rb"++)*+"
             rb"|" + variable
             + rb"|-(?!-(?:[\x00-\x20]|\Z))(?!(?:(?<=[=(,<>]-)|(?<=[=(,<>] -))[0-9.])"
-            rb"|/(?!\*)|" + _HINT + rb"|/\*M?![0-9]*+"
+            rb"|/(?!\*)|" + _HINT + rb"|/\*" + _EXECUTED + rb"[0-9]*+"
             rb"|(?!" + _NUMBER + rb")[0-9]" + _DOTTED + rb")++"
         )  # fmt: skip
         self.pieces = re.compile(

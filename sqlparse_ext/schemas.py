@@ -1,5 +1,6 @@
 """The schemas that a query asks `information_schema` about by name: `WHERE TABLE_SCHEMA = 'commerce'`.
 
+So does `SHOW FUNCTION STATUS WHERE Db = 'commerce'`.
 Found where a column of a schema's name is compared with literals or `?`s for being equal: by `=`,
 `<=>`, `LIKE` or `IN`. What is said in any other way is not seen, and means what the server says.
 """
@@ -31,6 +32,9 @@ _NAMES_SCHEMA: Final = frozenset(
         "EVENT_OBJECT_SCHEMA", "OBJECT_SCHEMA", "VIEW_SCHEMA",
     }
 )  # fmt: skip
+# What dumps ask: SHOW FUNCTION STATUS WHERE Db = 'commerce'.
+_SHOWS_OF_SCHEMAS: Final = (("FUNCTION", "STATUS"), ("PROCEDURE", "STATUS"))
+_SHOWS_SCHEMA: Final = frozenset({"DB"})
 _EQUALS: Final = frozenset({"=", "<=>"})
 _COMPARES: Final = _EQUALS | {"LIKE"}
 
@@ -90,15 +94,21 @@ def _values(statement: Statement, asked: _Asked) -> list[Value]:
 
 
 def _asked(shape: Shape, database: str | None) -> list[_Asked]:
-    if shape.kind is not Kind.SELECT or not any(
+    if shape.kind is Kind.SHOW:
+        columns = _SHOWS_SCHEMA if shape.words[:2] in _SHOWS_OF_SCHEMAS else frozenset[str]()
+    elif shape.kind is Kind.SELECT and any(
         (table.schema or database or "").lower() in SYSTEM_SCHEMAS for table in shape.tables
     ):
+        columns = _NAMES_SCHEMA
+    else:
+        columns = frozenset()
+    if not columns:
         return []
     tokens = statement_tokens(shape.template)
     return [
         _Asked(token.start, token.end, token.slot)
         for place, column in enumerate(tokens)
-        if column.is_name and unquote(column, shape.template).upper() in _NAMES_SCHEMA
+        if column.is_name and unquote(column, shape.template).upper() in columns
         for token in _compared(tokens, place)
         if token.slot is not None
     ]

@@ -68,6 +68,7 @@ DANGEROUS = [
     ("SAVEPOINT a", Kind.SAVEPOINT),
     ("FLUSH TABLES", Kind.OTHER),
     ("/*!40101 SET NAMES utf8 */", Kind.SET),
+    ("/*M!999999\\- enable the sandbox mode */ /*!40101 SET NAMES utf8 */", Kind.SET),
     ("/*!50003 SELECT 1 */", Kind.SELECT),
     ("/*M!100100 SELECT 1 */", Kind.SELECT),
     ("DELIMITER ;;", Kind.OTHER),

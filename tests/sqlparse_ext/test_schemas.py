@@ -55,6 +55,15 @@ def test_tables_of_users_may_have_such_columns():
     assert schemas_asked(found, "information_schema") == ["a"]
 
 
+@pytest.mark.parametrize("kind", ["FUNCTION", "PROCEDURE"])
+def test_show_status_asks_for_the_routines_of_a_schema(kind):
+    found = statement(f"SHOW {kind} STATUS WHERE Db = 'a' AND Name = 'a'")
+    assert schemas_asked(found, None) == ["a"]
+    expected = f"SHOW {kind} STATUS WHERE Db = 'x' AND Name = 'a'"
+    assert rename_schemas(found, {"a": "x"}, None) == expected.encode()
+    assert schemas_asked(statement("SHOW TABLE STATUS WHERE Db = 'a'"), None) == []
+
+
 def test_a_parameter_names_a_schema_with_each_execution():
     found = statement(COLUMNS + "WHERE TABLE_SCHEMA = ? AND TABLE_NAME = 'a'")
     assert asks_by_parameter(found.shape, None)
