@@ -131,6 +131,8 @@ _OBJECTS: Final = frozenset(
     | {"RESOURCE", "INSTANCE", "SPATIAL"}
 )
 _TABLE_LIKE: Final = frozenset({"TABLE", "TABLES", "VIEW", "SEQUENCE"})
+# What MariaDB takes outside of stored programs too; no other statement begins so.
+_COMPOUND: Final = frozenset({"IF", "CASE", "LOOP", "REPEAT", "WHILE", "FOR"})
 _STORED_PROGRAMS: Final = frozenset({"PROCEDURE", "FUNCTION", "TRIGGER", "EVENT", "PACKAGE"})
 _VINDEXES_ON: Final = ("VSCHEMA", "VINDEXES", "ON")
 _SHOW_OF_TABLE: Final = frozenset({"COLUMNS", "FIELDS", "INDEX", "INDEXES", "KEYS"})
@@ -250,6 +252,8 @@ def holds_statements(cursor: Cursor) -> bool:
     """Whether a `;` may stand inside this statement: it has a body of statements."""
     if cursor.key == "BEGIN":
         return cursor.peek(1).key == "NOT"  # BEGIN NOT ATOMIC
+    if cursor.key in _COMPOUND:
+        return True
     if cursor.key not in ("CREATE", "ALTER"):
         return False
     place = cursor.find(_OBJECTS | {";"})
@@ -425,6 +429,11 @@ def _commits(draft: Draft, _cursor: Cursor) -> None:
 
 
 # What reads a statement behind its verb. Verbs that are not here are Kind.OTHER.
+def read_compound(draft: Draft, cursor: Cursor) -> None:
+    """Read nothing of MariaDB's IF, CASE, LOOP and their kin: what is in them decides."""
+    draft.uses |= Uses.UNPARSED
+
+
 READERS: Final[dict[str, Callable[[Draft, Cursor], None]]] = {
     **{
         verb: partial(read_transaction, verb=verb)
@@ -442,6 +451,7 @@ READERS: Final[dict[str, Callable[[Draft, Cursor], None]]] = {
         ("GRANT", "REVOKE", "CACHE", "RESET", "INSTALL", "UNINSTALL", "STOP", "CHANGE"),
         _commits,
     ),
+    **dict.fromkeys(_COMPOUND, read_compound),
     "ANALYZE": _analyze,
     "CALL": _call,
     "GET": _diagnostics,

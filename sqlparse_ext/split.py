@@ -1,7 +1,8 @@
 """Cuts the text of a multi-statement query into its statements.
 
-The bodies of stored programs (CREATE PROCEDURE, FUNCTION, TRIGGER, EVENT) and of BEGIN NOT ATOMIC
-hold statements of their own and stay whole. DELIMITER is the client's and never comes here.
+The bodies of stored programs (CREATE PROCEDURE, FUNCTION, TRIGGER, EVENT), of BEGIN NOT ATOMIC and
+of MariaDB's IF, CASE, LOOP, REPEAT, WHILE and FOR hold statements of their own and stay whole. DELIMITER is the
+client's and never comes here.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from sqlparse_ext.tokens import Cursor, Token, tokenise
 
 _BLANKS: Final = b" \t\n\r\f\v"
 # Words that open a block when a statement begins with them, and what stands before a statement.
-_BLOCKS: Final = frozenset({"IF", "LOOP", "REPEAT", "WHILE"})
+_BLOCKS: Final = frozenset({"IF", "LOOP", "REPEAT", "WHILE", "FOR"})
 _STATEMENT_FOLLOWS: Final = frozenset(
     {";", "THEN", "ELSE", "DO", "BEGIN", "LOOP", "REPEAT", ":", "ROW", ")"}
 )
@@ -67,7 +68,8 @@ def _end(tokens: list[Token], start: int, template: bytes) -> int:
             if key in ("BEGIN", "CASE"):
                 depth += before != "END"
             elif key in _BLOCKS:
-                depth += before in _STATEMENT_FOLLOWS
+                begins = place == start or before in _STATEMENT_FOLLOWS
+                depth += begins and (key != "FOR" or before != ")")  # … IN (1) FOR UPDATE
             elif key == "END" and depth:
                 depth -= 1
     return len(tokens)

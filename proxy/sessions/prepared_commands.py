@@ -59,6 +59,7 @@ if TYPE_CHECKING:
 # What `Statements` does itself, and no shard alone.
 _OWN: Final = frozenset(
     {
+        Kind.EMPTY,
         Kind.STREAM,
         Kind.USE,
         Kind.SET,
@@ -117,7 +118,7 @@ class PreparedCommands:
         self._table.check_room()
         statement = self._preparation.parse(sql)
         shape = statement.shape
-        if shape.kind is Kind.EMPTY:
+        if shape.kind is Kind.EMPTY and not sql.strip(b"; \t\n\r\f\v"):
             raise EmptyQuery
         if shape.uses & Uses.MULTIPLE:
             texts = split_statements(sql, self._state.mode)

@@ -23,6 +23,7 @@ from tests.sqlparse_ext.facts import shape, statement, tables, uses
         ("RELEASE SAVEPOINT a", Kind.SAVEPOINT, set(), "a"),
         ("START REPLICA", Kind.OTHER, set(), None),
         ("BEGIN NOT ATOMIC SELECT 1; END", Kind.OTHER, set(), None),
+        ("IF 1 THEN SELECT 1; END IF", Kind.OTHER, set(), None),
         ("USE ks", Kind.USE, set(), "ks"),
         ("USE `ks:-80@replica`", Kind.USE, set(), "ks:-80@replica"),
         ("PREPARE s FROM 'SELECT 1'", Kind.PREPARE, set(), "s"),

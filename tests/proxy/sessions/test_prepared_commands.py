@@ -217,6 +217,15 @@ async def test_what_cannot_be_prepared_is_told_at_once(server, sql, code):
         assert (await client.execute(LAST)).code == 1243
 
 
+@pytest.mark.parametrize("keyspace", ["plain", "commerce"])
+async def test_a_comment_alone_can_be_prepared_as_on_mariadb(house, keyspace):
+    client = await house.client(keyspace)
+    statement, parameters, columns = await client.prepare("/* nothing */")
+    assert not parameters
+    assert not columns
+    assert (await client.execute(statement)).ok is not None
+
+
 async def test_a_servers_refusal_is_passed_on(server):
     server.once("PREPARE SELEC", Error(1064, "near SELEC", "42000"))
     async with running_proxy(server) as house:
