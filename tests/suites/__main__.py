@@ -19,12 +19,14 @@ from tests.suites.client_test import MARIADB_CLIENT_TEST
 from tests.suites.django import DJANGO
 from tests.suites.go_driver import GO_SQL_DRIVER
 from tests.suites.lab import place
+from tests.suites.mysqlclient import MYSQLCLIENT
 from tests.suites.sqlalchemy import SQLALCHEMY
 from tests.suites.suite import Outcomes, Run, Suite, SuiteError
 
 
 SUITES = {
-    suite.name: suite for suite in (MARIADB_CLIENT_TEST, GO_SQL_DRIVER, SQLALCHEMY, DJANGO)
+    suite.name: suite
+    for suite in (MARIADB_CLIENT_TEST, GO_SQL_DRIVER, MYSQLCLIENT, SQLALCHEMY, DJANGO)
 }
 STATE = Path(__file__).parents[2] / ".state/suites"
 
