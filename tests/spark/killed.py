@@ -18,6 +18,9 @@ from spark.jobs.job import load_job
 from spark.jobs.progress import Progress
 
 
+TRIES = 3
+# Spark gives a Python process ten seconds to begin, which a busy machine may not have.
+TOO_SLOW = "Python worker failed to connect back"
 HERE = Path(__file__).parents[2]
 
 
@@ -60,15 +63,15 @@ def run_killed(job, config, point, folder):
     """Run *job* with *config* in a process of its own and return when it was killed at *point*."""
     asked = folder / "killed.pickle"
     asked.write_bytes(pickle.dumps((job, config, str(point))))
-    ended = subprocess.run(
-        [sys.executable, "-m", "tests.spark.killed", str(asked)],
-        cwd=HERE,
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
-    assert ended.returncode == -signal.SIGKILL, ended.stderr[-3000:]
+    command = [sys.executable, "-m", "tests.spark.killed", str(asked)]
+    code, said = 0, TOO_SLOW
+    for _ in range(TRIES):
+        if TOO_SLOW in said:
+            ended = subprocess.run(
+                command, cwd=HERE, capture_output=True, text=True, timeout=600, check=False
+            )
+            code, said = ended.returncode, ended.stderr
+    assert code == -signal.SIGKILL, said[-3000:]
 
 
 def main():

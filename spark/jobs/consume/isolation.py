@@ -36,21 +36,29 @@ def isolated(
     failure_of: tries the rows of a range and returns why they fail, or None.
     """
     verdict = Verdict()
-    groups = [range(count)]
-    while groups:
-        group = groups.pop()
+
+    def look(group: range, *, fails: bool) -> bool:
+        """Find those of *group* that fail, and say whether any does; fails: it is known already."""
+        nonlocal probes
         if not group:
-            continue
+            return False
         if probes == 0:
             verdict.unsure.update(dict.fromkeys(group, "failed together with others"))
-            continue
-        probes -= 1
-        reason = failure_of(group)
-        if reason is None:
-            continue
+            return True
+        # Nobody is blamed without having failed alone: what is known of a group may have passed by.
+        reason = None
+        if len(group) == 1 or not fails:
+            probes -= 1
+            reason = failure_of(group)
+            if reason is None:
+                return False
         if len(group) == 1:
-            verdict.alone[group[0]] = reason
-            continue
+            verdict.alone[group[0]] = str(reason)
+            return True
         middle = len(group) // 2
-        groups += [group[middle:], group[:middle]]
+        first_fails = look(group[:middle], fails=False)
+        look(group[middle:], fails=not first_fails)
+        return True
+
+    look(range(count), fails=False)
     return verdict
