@@ -71,11 +71,13 @@ class Settings:
     Equal contents are the same object, so settings compare with `is`.
     """
 
-    __slots__ = ("reading", "values")
+    __slots__ = ("reading", "values", "wait_timeout_s")
 
     values: Mapping[str, str]
     # Of the variables that decide how the text of a statement is read.
     reading: tuple[str | None, ...]
+    # How long the client may say nothing by its own wish, None where it has none.
+    wait_timeout_s: float | None
 
     _interned: Final[dict[tuple[tuple[str, str], ...], Settings]] = {}
     # What `with_changes` has answered. Kept here and not with each object: a chain of objects
@@ -95,6 +97,8 @@ class Settings:
             found = super().__new__(cls)
             found.values = dict(key)
             found.reading = tuple(map(found.values.get, _READING))
+            wait_timeout = found.values.get("wait_timeout", "")
+            found.wait_timeout_s = float(wait_timeout) if wait_timeout.isdigit() else None
             cls._interned[key] = found
         return found
 

@@ -30,14 +30,14 @@ class UserLimitReached(ProxyError):
 
 
 class IdleTooLong(ProxyError):
-    """The client has said nothing for `idle_timeout`; told unasked, as MySQL does."""
+    """The client has said nothing for as long as *setting* allows; told unasked, as MySQL does."""
 
     mysql_code = 4031  # ER_CLIENT_INTERACTION_TIMEOUT
 
-    def __init__(self) -> None:
+    def __init__(self, setting: str) -> None:
         super().__init__(
-            "The client was disconnected by the server because of inactivity. See idle_timeout"
-            " for configuring this behavior."
+            "The client was disconnected by the server because of inactivity."
+            f" See {setting} for configuring this behavior."
         )
 
 

@@ -122,6 +122,8 @@ class Session:
         self._commands: deque[CommandReceived] = deque()
         self._queued_bytes = 0
         self._task: asyncio.Task[None] | None = None
+        # After SET wait_timeout: when the silence has lasted too long.
+        self._silence: asyncio.TimerHandle | None = None
 
     # --- what the link calls --------------------------------------------------------------
 
@@ -198,6 +200,8 @@ class Session:
         self._entrance.leave()
         self._is_over = True
         self.closed.set()
+        if self._silence is not None:
+            self._silence.cancel()
         if self.user is None:
             return
         self._log.info("session closed")
@@ -388,6 +392,15 @@ class Session:
             if before > QUEUED_BYTES_MAX >= self._queued_bytes:
                 self._link.resume_reading()
             self._begin(command)
+        limit_s = self._state.settings.wait_timeout_s
+        if limit_s is not None and not (self._is_over or self._is_busy):
+            if self._silence is not None:
+                self._silence.cancel()
+            self._silence = self._loop.call_later(limit_s, self._was_silent, self._since_s)
+
+    def _was_silent(self, since_s: float) -> None:
+        if since_s == self._since_s and not (self._is_over or self._is_busy):
+            self.leave_idle("wait_timeout and interactive_timeout")
 
     def _answer_error(self, error: Exception) -> None:
         stopped = None if self._wire.phase is Phase.CLOSED else self._reply.stopped
@@ -446,10 +459,10 @@ class Session:
         elif now_s - self._stopped_s >= STOP_S:
             self._parts.executor.break_off()
 
-    def leave_idle(self) -> None:
-        """End the session of a client that said nothing for too long."""
+    def leave_idle(self, setting: str = "idle_timeout") -> None:
+        """End the session of a client that said nothing for longer than *setting* allows."""
         self._log.info("client idle for too long")
-        self._link.write(wire_refusal(IdleTooLong()))
+        self._link.write(wire_refusal(IdleTooLong(setting)))
         self._link.close()
 
     @property

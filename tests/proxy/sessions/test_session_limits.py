@@ -3,6 +3,7 @@
 import pytest
 
 from proxy.config.file import Role, Secret, User
+from proxy.wire.resultset import Tracker
 from tests.proxy.fake_client import MODERN, OLD, Refused
 from tests.proxy.fake_server import Error, Ok, Rows, Silence, rows_of, until
 from tests.proxy.house import add_message_table, running_proxy
@@ -172,3 +173,13 @@ async def test_refusals_wait_longer_and_longer_and_good_logins_of_others_do_not(
         await house.client(user="app", password="")
         client = await house.client(user="eve", password="sesame")
         assert (await client.query("SELECT 1")).values == [b"1"]
+
+
+async def test_a_client_limits_its_own_silence(server):
+    server.on("SET wait_timeout", Ok(trackers=(Tracker(0, "wait_timeout", "1"),)))
+    async with running_proxy(server) as house:
+        client, other = await house.client(), await house.client()
+        await client.query("SET wait_timeout = 1")
+        await other.query("SELECT 1")
+        assert await left(client) == 4031
+        assert (await other.query("SELECT 1")).values == [b"1"]
