@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from sqlparse_ext.conditions import read_operand
+from sqlparse_ext.lexer import locate
 from sqlparse_ext.statements import OPAQUE, Kind, SetItem, SetKind, SetScope, Slot, Uses
-from sqlparse_ext.tokens import Cursor, split_commas, unquote
+from sqlparse_ext.tokens import Cursor, split_commas, statement_tokens, unquote
 
 
 if TYPE_CHECKING:
     from sqlparse_ext.draft import Draft
-    from sqlparse_ext.statements import Opaque
+    from sqlparse_ext.statements import Opaque, Statement
 
 _SCOPES: Final = {
     "SESSION": SetScope.SESSION,
@@ -64,6 +65,20 @@ def read_set(draft: Draft, cursor: Cursor) -> None:
             draft.uses |= Uses.TRACKER_SETTING
         if each.kind is SetKind.OTHER:
             draft.uses |= Uses.UNPARSED
+
+
+def split_set_statement(statement: Statement) -> tuple[bytes, bytes] | None:
+    """Return `SET STATEMENT … FOR` and the statement behind it; None for anything else."""
+    shape = statement.shape
+    if shape.kind is not Kind.SET or [item.name for item in shape.set] != ["statement"]:
+        return None
+    depth = 0
+    for token in statement_tokens(shape.template):
+        depth += (token.key == "(") - (token.key == ")")
+        if token.key == "FOR" and not depth:
+            (end,) = locate(statement.sql, statement.mode, (token.end,))
+            return statement.sql[:end], statement.sql[end:]
+    return None
 
 
 def _characteristic(item: Cursor, scope: SetScope) -> SetItem:

@@ -73,3 +73,12 @@ def _end(tokens: list[Token], start: int, template: bytes) -> int:
             elif key == "END" and depth:
                 depth -= 1
     return len(tokens)
+
+
+def several(second: bytes) -> str:
+    """Return what to say where one statement is allowed and *second* follows it."""
+    near = second[:80].decode("utf-8", "replace")
+    return (
+        "You have an error in your SQL syntax; this connection takes one statement at a time,"
+        f" near '{near}'"
+    )

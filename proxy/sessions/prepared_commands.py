@@ -30,14 +30,13 @@ from proxy.routing.routes import Merge, OneShard, WriteParts
 from proxy.sessions.execution import CursorExecution, Execution
 from proxy.sessions.prepared import Prepared, PreparedTable
 from proxy.sessions.recall import ASKS_BACK
-from proxy.sessions.statements import several
 from proxy.wire.constants import Status
 from proxy.wire.execute import with_types
 from proxy.wire.prepare import PARAMETER_DEFINITION
 from proxy.wire.response import Answer
 from sqlparse_ext.errors import SqlError, Unsupported
 from sqlparse_ext.parameters import as_text
-from sqlparse_ext.split import split_statements
+from sqlparse_ext.split import several, split_statements
 from sqlparse_ext.statements import Kind, Uses
 
 

@@ -28,6 +28,7 @@ from proxy.sessions.recall import ASKS_BACK, AnswerHere, Recall, warnings_answer
 from proxy.sessions.reply import Reply
 from proxy.sessions.scatter import run_everywhere
 from proxy.sessions.sequencing import COLUMNS as NEXT_COLUMNS
+from proxy.sessions.set_statement import run_set_statement
 from proxy.sessions.state import Transaction, sets_collation, sets_untracked
 from proxy.sessions.transaction import SNAPSHOT_OF_SHARDS
 from proxy.wire.commands import query
@@ -38,7 +39,7 @@ from sqlparse_ext.errors import SqlError, Unsupported
 from sqlparse_ext.generated import next_values
 from sqlparse_ext.identifiers import literal
 from sqlparse_ext.inline import inline
-from sqlparse_ext.split import split_statements
+from sqlparse_ext.split import several, split_statements
 from sqlparse_ext.statements import KillBy, KillScope, Kind, SetKind, Statement, Uses
 
 
@@ -245,6 +246,9 @@ class Statements:
         if self.is_ignored(statement):
             reply.ok()
             return True
+        if [item.name for item in shape.set] == ["statement"]:
+            parts = self._guard, self._preparation, self._routed, self._streams
+            return await run_set_statement(statement, reply, *parts)
         view = self._preparation.here()
         check_target(view, shape)
         if any(item.name == "session_track_system_variables" for item in shape.set):
@@ -258,8 +262,6 @@ class Statements:
             await run_everywhere(self._executor, self._preparation.database, shards, statement)
             reply.ok()
             return True
-        if view.is_sharded and shape.uses & Uses.UNPARSED:
-            raise Unsupported("SET STATEMENT in a sharded keyspace")
         if len(self._branches.open) > 1 and self._switches_autocommit_on(statement):
             # It commits, on every shard of the transaction and not just where it is said.
             await self._branches.commit()
@@ -411,13 +413,9 @@ class Statements:
         return await self._virtual(statement, reply)
 
     async def _status(self, statement: Statement, reply: Reply) -> bool:
-        place = self._preparation.place(statement)
-        answer = await self._executor.ask(
-            place.view.runtimes[0],
-            place.database,
-            query(place.statement.sql),
-            statement.shape,
-        )
+        view, database, own = self._preparation.place(statement)
+        asked = query(own.sql)
+        answer = await self._executor.ask(view.runtimes[0], database, asked, own.shape)
         assert answer.ok is not None
         reply.head(answer.columns)
         reply.more_rows(with_own_tls(answer.rows, *self._tls()))
@@ -476,15 +474,6 @@ class Statements:
         if shape.stream is None:
             return []
         return await self._streams.definitions(statement)
-
-
-def several(second: bytes) -> str:
-    """Return what to say where one statement is allowed and *second* follows it."""
-    near = second[:80].decode("utf-8", "replace")
-    return (
-        "You have an error in your SQL syntax; this connection takes one statement at a time,"
-        f" near '{near}'"
-    )
 
 
 _Handler = Callable[[Statements, Statement, Reply], Awaitable[bool]]

@@ -171,3 +171,22 @@ def test_a_transaction_may_begin_with_the_end_of_none(house: House):
     assert rows(connection, "SELECT * FROM item") == ()
     for sql in ("USE", "KILL"):
         assert refused(connection, sql)[0] == 1064
+
+
+def test_a_message_behind_set_statement_is_one_like_any_other(
+    house: House, keyspace: str, family: Family, create: Any
+):
+    create(keyspace)
+    connection = house.proxy.connect(database=keyspace, autocommit=True)
+    run(connection, "INSERT INTO my_message (id, time_next) VALUES (1, 1)")
+    ack = (
+        "SET STATEMENT max_statement_time = 5 FOR"
+        " UPDATE my_message SET time_acked = NOW() WHERE id = 1"
+    )
+    if family is Family.MYSQL:
+        assert refused(connection, ack)[0] == 1064
+        return
+    assert run(connection, ack) == 1
+    assert run(connection, ack) == 0
+    found = "SELECT time_acked > 1000000000000000000, time_next FROM my_message WHERE id = 1"
+    assert rows(connection, found) == ((1, None),)

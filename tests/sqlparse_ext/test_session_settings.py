@@ -2,6 +2,7 @@
 
 import pytest
 
+from sqlparse_ext.session_settings import split_set_statement
 from sqlparse_ext.statements import Opaque
 from tests.sqlparse_ext.facts import statement, uses
 
@@ -74,6 +75,27 @@ def items(sql):
 )  # fmt: skip
 def test_items(sql, expected):
     assert items(sql) == expected
+
+
+@pytest.mark.parametrize(
+    ("sql", "parts"),
+    [
+        ("SET STATEMENT a=1 FOR SELECT 1", ("SET STATEMENT a=1 FOR", " SELECT 1")),
+        (
+            "set statement a=SUBSTRING('FOR' FROM 1 FOR 2), b='x' for/**/UPDATE t SET c = 'FOR'",
+            (
+                "set statement a=SUBSTRING('FOR' FROM 1 FOR 2), b='x' for",
+                "/**/UPDATE t SET c = 'FOR'",
+            ),
+        ),
+        ("SET STATEMENT a=1", None),
+        ("SET a = 1", None),
+        ("SELECT 1 FOR UPDATE", None),
+    ],
+)
+def test_the_statement_behind_set_statement_is_found(sql, parts):
+    found = split_set_statement(statement(sql))
+    assert found == (None if parts is None else tuple(part.encode() for part in parts))
 
 
 @pytest.mark.parametrize("sql", ["SET", "SET 5 = 6", "SET x", "SET STATEMENT a=1 FOR SELECT 1"])

@@ -1,0 +1,54 @@
+import pytest
+
+from tests.proxy.fake_server import until
+from tests.proxy.house import add_message_table, running_proxy, said
+from tests.proxy.keyspaces import HIGH
+
+
+SET = "SET STATEMENT max_statement_time = 5, sql_mode = CONCAT('a', 'b') FOR "
+
+
+async def test_the_statement_behind_it_is_routed(server, other_server, house):
+    client = await house.client("commerce")
+    assert (await client.query(f"{SET}INSERT INTO t (id) VALUES ({HIGH})")).ok
+    assert said(other_server)[-1] == f"{SET}INSERT INTO t (id) VALUES ({HIGH})"
+    assert not any("INSERT" in text for text in server.heard)
+    for sql in ("UPDATE t SET a = 1", f"INSERT INTO t (id) VALUES (1), ({HIGH})"):
+        assert (await client.query(SET + sql)).code == 1235
+
+
+async def test_what_is_not_well_written_is_the_servers_to_refuse(server, house):
+    client = await house.client()
+    assert (await client.query("SET STATEMENT a = 1")).ok
+    assert said(server)[-1] == "SET STATEMENT a = 1"
+
+
+async def test_a_message_behind_it_is_completed_and_told(server):
+    add_message_table(server)
+    async with running_proxy(server) as house:
+        stream = await house.client()
+        stream.send(f"{SET}STREAM * FROM msg")
+        await stream.head()
+        client = await house.client()
+        assert (await client.query(f"{SET}UPDATE msg SET time_acked = NOW() WHERE id = 1")).ok
+        ack = said(server)[-1]
+        assert ack.startswith(f"{SET}UPDATE msg SET time_acked = 1")
+        assert ack.endswith("time_next = NULL WHERE (id = 1) AND time_acked IS NULL")
+        assert (await client.query(f"{SET}INSERT INTO msg (id) VALUES (7)")).ok
+        await until(lambda: any("`id` IN (7)" in text for text in server.heard))
+
+
+async def test_prepared_it_may_write_and_not_read(house):
+    client = await house.client()
+    statement, _, _ = await client.prepare(f"{SET}INSERT INTO t (id) VALUES (?)")
+    assert (await client.execute(statement, 5)).ok
+    statement, _, _ = await client.prepare(f"{SET}SELECT 1")
+    assert (await client.execute(statement)).code == 1295
+
+
+@pytest.mark.parametrize(
+    "sql", ["SET PASSWORD = 'x'", "SET ROLE NONE", "USE commerce", "KILL 5", "SHOW DATABASES"]
+)
+async def test_what_nobody_may_send_may_not_be_sent_behind_it(house, sql):
+    client = await house.client()
+    assert (await client.query(SET + sql)).code == 1235
