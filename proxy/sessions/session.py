@@ -462,7 +462,7 @@ class Session:
     def leave_idle(self, setting: str = "idle_timeout") -> None:
         """End the session of a client that said nothing for longer than *setting* allows."""
         self._log.info("client idle for too long")
-        self._link.write(wire_refusal(IdleTooLong(setting)))
+        self._link.write(wire_refusal(IdleTooLong(setting), self._wire.capabilities))
         self._link.close()
 
     @property

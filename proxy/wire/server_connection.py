@@ -377,6 +377,9 @@ _HANDLERS: Final[dict[Phase, Callable[[ServerConnection, bytes, list[Event]], No
 }
 
 
-def refusal(error: StreamfromError) -> bytes:
-    """Return what is sent instead of a greeting, framed; the connection closes behind it."""
-    return frame(error_packet(error, 0), 0)
+def refusal(error: StreamfromError, capabilities: int = 0) -> bytes:
+    """Return what is sent instead of a greeting, or unasked to a client with *capabilities*.
+
+    It is framed; the connection closes behind it.
+    """
+    return frame(error_packet(error, capabilities), 0)

@@ -346,3 +346,8 @@ def test_noise_among_commands_never_raises(data):
     server.receive(frame(data, 0))
     server = logged_in()
     server.receive(frame(b"\x11" + data, 0))
+
+
+def test_a_refusal_of_a_client_that_is_in_has_the_sqlstate():
+    assert refusal(UnknownDatabase("x"))[4:8] == b"\xff\x19\x04U"
+    assert refusal(UnknownDatabase("x"), PROXY_OFFER)[4:14] == b"\xff\x19\x04#42000U"
