@@ -303,10 +303,16 @@ NATIVE_PASSWORD = "secret"
 
 @pytest.fixture
 def guarded(start_proxy: StartProxy, house: House, tmp_path: Path) -> RunningProxy:
-    """A proxy with users and TLS, before the unsharded keyspace."""
+    """A proxy with users and TLS, before the unsharded keyspace.
+
+    Wrong passwords are answered at once, or how long that takes would be the back-off's time.
+    """
     write_certificate(tmp_path)
     return start_proxy(
-        SETTINGS + USERS + keyspace_toml("plain", house.servers[:1], house.databases["plain"])
+        SETTINGS
+        + "auth_backoff = 0\n"
+        + USERS
+        + keyspace_toml("plain", house.servers[:1], house.databases["plain"])
     )
 
 

@@ -63,7 +63,7 @@ def in_table(proxy):
     return {int(row[0]) for row in rows_of(connection, "SELECT id FROM my_message")}
 
 
-def test_killed_by_the_system_at_each_step_it_ends_with_equal_sets(filled, spark, tmp_path):
+def killed_and_run_again(filled, spark, tmp_path, steps):
     from spark.jobs import archive
 
     config = config_of(filled, tmp_path)
@@ -74,8 +74,8 @@ def test_killed_by_the_system_at_each_step_it_ends_with_equal_sets(filled, spark
         "publish": home / f"{LOW}-{HIGH}",
         "purge": "purge.rows",
     }
-    for step, point in points.items():
-        run_killed("archive", config, point, tmp_path)
+    for step in steps:
+        run_killed("archive", config, points[step], tmp_path)
         assert set(archived(config)) | in_table(filled) == EVERYTHING | STAYING, step
         if step in {"stage", "verify"}:
             assert not archived(config)
@@ -90,6 +90,15 @@ def test_killed_by_the_system_at_each_step_it_ends_with_equal_sets(filled, spark
     }
     assert sorted(archived(config)) == sorted(EVERYTHING)
     assert in_table(filled) == STAYING
+
+
+def test_killed_while_it_purges_it_ends_with_equal_sets(filled, spark, tmp_path):
+    killed_and_run_again(filled, spark, tmp_path, ["purge"])
+
+
+@pytest.mark.kills
+def test_killed_at_each_step_it_ends_with_equal_sets(filled, spark, tmp_path):
+    killed_and_run_again(filled, spark, tmp_path, ["stage", "verify", "publish", "purge"])
 
 
 def test_a_proxy_that_dies_is_told_with_a_cure_and_the_next_run_ends_it(
