@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from proxy.backends.readers import Answer, Reader
     from proxy.config.dsn import Dsn
     from proxy.wire.prepare import PrepareReader
-    from proxy.wire.resultset import Err, Tracker
+    from proxy.wire.resultset import Tracker
 
 
 CONNECT_TIMEOUT_S = 5.0
@@ -293,8 +293,7 @@ class Backend:
         answers = await self.answers(packets)
         for answer in answers:
             if answer.error is not None:
-                message = answer.error.message.decode("utf-8", "replace")
-                raise BackendError(answer.error.code, answer.error.sqlstate, message)
+                raise answer.error.exception()
         return answers
 
     async def answers(self, packets: list[bytes]) -> list[Answer]:
@@ -348,7 +347,7 @@ class Backend:
             self.abort()
             raise
         if answer.error is not None:
-            raise refused(answer.error)
+            raise answer.error.exception()
         return answer
 
     def fits(self, owner: Tenant, settings: Settings, database: str | None) -> bool:
@@ -495,8 +494,3 @@ class Backend:
         if self.on_writable is not None:
             self.on_writable()
             self.on_writable = None
-
-
-def refused(error: Err) -> BackendError:
-    """Return a server's refusal as an exception."""
-    return BackendError(error.code, error.sqlstate, error.message.decode("utf-8", "replace"))

@@ -49,7 +49,6 @@ if TYPE_CHECKING:
 
 
 _WRITES: Final = frozenset({Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE})
-_INSERTS: Final = frozenset({Kind.INSERT, Kind.REPLACE})
 # As MariaDB names the commands in errors.
 _EXECUTE: Final = "mysqld_stmt_execute"
 _BULK_EXECUTE: Final = "mysqld_stmt_bulk_execute"

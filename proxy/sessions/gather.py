@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from proxy.errors import BackendError, BackendLost
+from proxy.errors import BackendLost
 from proxy.merge.groups import GroupsQuery
 from proxy.merge.rows import RowsQuery
 from proxy.merge.texts import Texts, UnionTexts
@@ -301,8 +301,7 @@ class _Gather:
                 raise part.failure
             error = part.scanner.error
             if error is not None:
-                message = error.message.decode("utf-8", "replace")
-                raise BackendError(error.code, error.sqlstate, message)
+                raise error.exception()
             if self._merge is not None:
                 self._merge.end(part.index)
 
@@ -386,8 +385,7 @@ class _Gather:
 
 def _check(answer: Answer) -> None:
     if answer.error is not None:
-        message = answer.error.message.decode("utf-8", "replace")
-        raise BackendError(answer.error.code, answer.error.sqlstate, message)
+        raise answer.error.exception()
 
 
 def _key(column: Column, collated: Answer) -> Key:

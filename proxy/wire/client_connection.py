@@ -161,10 +161,7 @@ class ClientConnection:
         if not payload:
             raise WireError("empty packet during the login at a backend")
         if payload[0] == ERR_HEADER:
-            error = parse_err(payload)
-            raise BackendError(
-                error.code, error.sqlstate, error.message.decode("utf-8", "replace")
-            )
+            raise parse_err(payload).exception()
         if self.phase is Phase.GREETING:
             self._greeted(payload, events)
         elif payload[0] == OK_HEADER:

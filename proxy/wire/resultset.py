@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from proxy.errors import WireError
+from proxy.errors import BackendError, WireError
 from proxy.wire.codec import Cursor, lenenc_bytes, lenenc_int
 from proxy.wire.constants import (
     EOF_HEADER,
@@ -77,6 +77,10 @@ class Err:
     code: int
     sqlstate: str
     message: bytes
+
+    def exception(self) -> BackendError:
+        """Return the server's refusal as what is raised."""
+        return BackendError(self.code, self.sqlstate, self.message.decode("utf-8", "replace"))
 
 
 @dataclass(frozen=True, slots=True)

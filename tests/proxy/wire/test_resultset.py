@@ -151,6 +151,12 @@ def test_an_error_comes_back():
     assert error_packet(UnknownDatabase("x"), MODERN) == packet
 
 
+def test_an_error_is_raised_with_the_servers_own_code_and_words():
+    error = Err(1062, "23000", b"Duplicate entry '\xff'").exception()
+    assert error.wire_code() == (1062, "23000")
+    assert str(error) == "Duplicate entry '\ufffd'"
+
+
 def test_an_error_before_the_login_has_no_sqlstate():
     packet = err_packet(1040, "08004", "Too many connections", 0)
     assert packet == b"\xff\x10\x04Too many connections"
