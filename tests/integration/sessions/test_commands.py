@@ -1,0 +1,165 @@
+"""The wire commands beside queries, and several statements in one of them."""
+
+from typing import Any
+
+import pymysql
+import pytest
+from pymysql.constants import CLIENT, COMMAND
+
+from tests.fixtures.fix_proxy import RunningProxy
+from tests.fixtures.fix_streams import Consume, message_table, refused, rows, run, value
+from tests.integration.sessions.crowd import LOW
+
+
+pytestmark = pytest.mark.db
+
+
+def command(client: Any, code: int, argument: bytes = b"") -> bytes:
+    client._execute_command(code, argument)
+    return bytes(client._read_packet()._data)
+
+
+class TestCommands:
+    def test_reset_connection_forgets_the_session_and_keeps_the_database(
+        self, tight: RunningProxy
+    ) -> None:
+        client = tight.connect(database="commerce:-80", autocommit=True)
+        run(client, "SET time_zone = '+03:00', @a = 5")
+        run(client, "CREATE TEMPORARY TABLE scratch (n INT)")
+        value(client, "SELECT GET_LOCK('mine', 0)")
+        run(client, "BEGIN")
+        run(client, f"INSERT INTO customer (id) VALUES ({LOW})")
+        assert (
+            command(
+                client,
+                0x1F,
+            )[:1]
+            == b"\0"
+        )
+        assert value(client, "SELECT @a") is None
+        assert value(client, "SELECT @@time_zone") != "+03:00"
+        assert refused(client, "SELECT * FROM scratch")[0] == 1146
+        assert rows(client, "SELECT id FROM customer") == ()
+        other = tight.connect(database="commerce:-80")
+        assert value(other, "SELECT GET_LOCK('mine', 5)") == 1
+
+    def test_change_user_makes_a_new_session(self, tight: RunningProxy) -> None:
+        client = tight.connect(database="commerce", autocommit=True)
+        run(client, "SET @a = 5")
+        run(client, "BEGIN")
+        run(client, f"INSERT INTO customer (id) VALUES ({LOW})")
+        argument = b"root\0\0plain\0\x2d\x00mysql_native_password\0"
+        client._execute_command(0x11, argument)
+        packet = client._read_packet()
+        while not packet.is_ok_packet():
+            client.write_packet(b"")
+            packet = client._read_packet()
+        assert value(client, "SELECT @a") is None
+        assert refused(client, "SELECT * FROM customer")[0] == 1146
+        other = tight.connect(database="commerce", autocommit=True)
+        assert run(other, f"INSERT INTO customer (id) VALUES ({LOW})") == 1
+
+    def test_a_change_user_that_is_refused_ends_the_connection(
+        self, tight: RunningProxy
+    ) -> None:
+        client = tight.connect(database="plain")
+        client._execute_command(0x11, b"nobody\0\0plain\0\x2d\x00mysql_native_password\0")
+        client._read_packet()
+        client.write_packet(b"")
+        with pytest.raises(pymysql.MySQLError) as caught:
+            client._read_packet()
+        assert caught.value.args[0] == 1045
+        with pytest.raises(pymysql.MySQLError):
+            value(client, "SELECT 1")
+
+    def test_init_db(self, tight: RunningProxy) -> None:
+        client = tight.connect(autocommit=True)
+        client.select_db("commerce:-80")
+        assert rows(client, "SELECT id FROM customer") == ()
+        with pytest.raises(pymysql.MySQLError, match="Unknown database 'nosuch'"):
+            client.select_db("nosuch")
+        assert rows(client, "SELECT id FROM customer") == ()
+        client.select_db("plain")
+        assert refused(client, "SELECT id FROM customer")[0] == 1146
+
+    def test_field_list(self, tight: RunningProxy) -> None:
+        client = tight.connect(database="commerce", autocommit=True)
+        client._execute_command(0x04, b"customer\0%")
+        names = []
+        while True:
+            packet = client._read_packet()
+            if packet.is_eof_packet():
+                break
+            names.append(bytes(packet._data))
+        assert [b"id" in data for data in names] == [True, False]
+        assert value(client, "SELECT 1") == 1
+        client._execute_command(0x04, b"nosuch\0")
+        with pytest.raises(pymysql.MySQLError):
+            client._read_packet()
+        assert value(client, "SELECT 1") == 1
+
+    def test_statistics_ping_and_debug(self, tight: RunningProxy) -> None:
+        client = tight.connect(database="plain", autocommit=True)
+        assert command(client, 0x09).startswith(b"Uptime: ")
+        client.ping(reconnect=False)
+        assert command(client, 0x0D)[:1] == b"\xfe"
+        assert value(client, "SELECT 1") == 1
+
+    def test_set_option_switches_multi_statements(self, tight: RunningProxy) -> None:
+        client = tight.connect(database="plain", autocommit=True)
+        assert refused(client, "SELECT 1; SELECT 2")[0] == 1064
+        assert command(client, 0x1B, b"\x00\x00")[:1] == b"\xfe"
+        assert multi(client, "SELECT 1; SELECT 2") == [((1,),), ((2,),)]
+        assert command(client, 0x1B, b"\x01\x00")[:1] == b"\xfe"
+        assert refused(client, "SELECT 1; SELECT 2")[0] == 1064
+
+
+def multi(client: Any, sql: str) -> list[Any]:
+    """Run several statements and return the rows, or the affected rows, of each."""
+    results = []
+    with client.cursor() as cursor:
+        cursor.execute(sql)
+        while True:
+            results.append(tuple(cursor.fetchall()) if cursor.description else cursor.rowcount)
+            if not cursor.nextset():
+                return results
+
+
+class TestMultiStatements:
+    @pytest.fixture
+    def client(self, tight: RunningProxy) -> Any:
+        return tight.connect(
+            database="commerce", autocommit=True, client_flag=CLIENT.MULTI_STATEMENTS
+        )
+
+    def test_each_has_its_own_answer(self, client: Any) -> None:
+        assert multi(
+            client,
+            "INSERT INTO customer (id, n) VALUES (1, 1), (4, 4); SELECT n FROM customer WHERE id = 4;"
+            " UPDATE customer SET n = 9; BEGIN; DELETE FROM customer WHERE id = 1; ROLLBACK;"
+            " /* c; */ SELECT 'a;b', n FROM customer WHERE id = 1; DO 0;",
+        ) == [2, ((4,),), 2, 0, 1, 0, (("a;b", 9),), 0]
+
+    def test_an_error_ends_them(self, client: Any) -> None:
+        with pytest.raises(pymysql.MySQLError) as caught:
+            multi(
+                client,
+                "INSERT INTO customer (id) VALUES (1); SELECT * FROM customer WHERE nosuch = 1;"
+                " INSERT INTO customer (id) VALUES (2)",
+            )
+        assert caught.value.args[0] == 1054
+        assert rows(client, "SELECT id FROM customer") == ((1,),)
+
+    def test_a_stream_may_come_last(
+        self, tight: RunningProxy, client: Any, consume: Consume
+    ) -> None:
+        run(client, message_table())
+        client._execute_command(
+            COMMAND.COM_QUERY,
+            "INSERT INTO my_message (id) VALUES (1); STREAM id FROM my_message",
+        )
+        assert client._read_packet().is_ok_packet()
+        assert client._read_packet()._data[:1] == b"\x01"
+        client._read_packet()
+        assert client._read_packet().is_eof_packet()
+        assert bytes(client._read_packet()._data) == b"\x011"

@@ -1,0 +1,148 @@
+"""What the protocol does not show of a session follows its client, or holds its connection."""
+
+import pytest
+
+from tests.fixtures.fix_proxy import RunningProxy
+from tests.fixtures.fix_streams import refused, rows, run, value
+from tests.integration.sessions.crowd import crowd, shuffled_rounds
+
+
+pytestmark = pytest.mark.db
+
+
+class TestHeldState:
+    """Two connections, so two clients at most may hold state; a third shares what is left."""
+
+    def test_user_variables(self, tight: RunningProxy) -> None:
+        first, *others = crowd(tight, 4)
+        run(first, "SET @a = 1, @b := 'x'")
+        run(first, "SELECT @c := 7")
+        for _ in range(3):
+            for other in others:
+                assert value(other, "SELECT 1") == 1
+            assert rows(first, "SELECT @a, @b, @c") == ((1, "x", 7),)
+
+    def test_temporary_tables(self, tight: RunningProxy) -> None:
+        first, *others = crowd(tight, 4)
+        run(first, "CREATE TEMPORARY TABLE scratch (n INT)")
+        run(first, "INSERT INTO scratch VALUES (1), (2)")
+        for other in others:
+            assert refused(other, "SELECT * FROM scratch")[0] == 1146
+        assert rows(first, "SELECT n FROM scratch") == ((1,), (2,))
+        run(first, "DROP TEMPORARY TABLE scratch")
+        run(first, "CREATE TEMPORARY TABLE scratch (n INT)")
+        assert rows(first, "SELECT n FROM scratch") == ()
+
+    def test_advisory_locks(self, tight: RunningProxy) -> None:
+        first, *others = crowd(tight, 4)
+        assert value(first, "SELECT GET_LOCK('mine', 0)") == 1
+        assert value(others[0], "SELECT IS_FREE_LOCK('mine')") == 0
+        assert value(first, "SELECT RELEASE_LOCK('mine')") == 1
+        assert value(others[0], "SELECT IS_FREE_LOCK('mine')") == 1
+
+    def test_an_advisory_lock_goes_with_its_client(self, tight: RunningProxy) -> None:
+        first, second = crowd(tight, 2)
+        assert value(first, "SELECT GET_LOCK('mine', 0)") == 1
+        first._force_close()
+        assert value(second, "SELECT GET_LOCK('mine', 5)") == 1
+
+    def test_lock_tables(self, tight: RunningProxy) -> None:
+        first, second = crowd(tight, 2)
+        run(first, "CREATE TABLE locked (n INT)")
+        run(first, "LOCK TABLES locked WRITE")
+        run(second, "SET lock_wait_timeout = 1")
+        assert refused(second, "INSERT INTO locked VALUES (1)")[0] == 1205
+        run(first, "INSERT INTO locked VALUES (2)")
+        run(first, "UNLOCK TABLES")
+        run(second, "INSERT INTO locked VALUES (3)")
+
+    def test_last_insert_id_is_the_clients_own(self, tight: RunningProxy) -> None:
+        clients = crowd(tight)
+        run(clients[0], "CREATE TABLE numbered (id INT AUTO_INCREMENT PRIMARY KEY, who INT)")
+        expected: dict[int, int] = {}
+        for number in shuffled_rounds(clients, 4):
+            client = clients[number]
+            if number in expected:
+                assert value(client, "SELECT LAST_INSERT_ID()") == expected[number]
+            with client.cursor() as cursor:
+                cursor.execute("INSERT INTO numbered (who) VALUES (%s)", (number,))
+                expected[number] = cursor.lastrowid
+        for number in shuffled_rounds(clients, 1):
+            assert value(clients[number], "SELECT LAST_INSERT_ID()") == expected[number]
+            found = rows(
+                clients[number], "SELECT who FROM numbered WHERE id = LAST_INSERT_ID()"
+            )
+            assert found == ((number,),)
+            run(clients[number], "INSERT INTO numbered (who) SELECT LAST_INSERT_ID()")
+
+    @pytest.mark.parametrize(
+        "sql", ["SET last_insert_id = 5", "SET @@identity = 5", "SELECT LAST_INSERT_ID(5)"]
+    )
+    def test_an_insert_id_that_the_client_sets_itself_stays(
+        self, tight: RunningProxy, sql: str
+    ) -> None:
+        clients = crowd(tight, 3)
+        run(clients[0], sql)
+        for client in clients[1:]:
+            run(client, "SELECT 1")
+            assert value(client, "SELECT LAST_INSERT_ID()") == 0
+        assert value(clients[0], "SELECT LAST_INSERT_ID()") == 5
+
+    def test_warnings_are_those_of_the_clients_last_statement(
+        self, tight: RunningProxy
+    ) -> None:
+        clients = crowd(tight, 4)
+        for turn in range(3):
+            for number, client in enumerate(clients):
+                with client.cursor() as cursor:
+                    cursor.execute(f"SELECT CAST('{number}-{turn}x' AS SIGNED)")
+                    cursor.fetchall()
+            for number, client in enumerate(clients):
+                ((level, code, text),) = rows(client, "SHOW WARNINGS")
+                assert (level, code) == ("Warning", 1292)
+                assert f"{number}-{turn}x" in text
+
+    def test_found_rows_and_row_count(self, tight: RunningProxy) -> None:
+        clients = crowd(tight, 4)
+        run(clients[0], "CREATE TABLE counted (n INT)")
+        run(clients[0], "INSERT INTO counted VALUES (1), (2), (3), (4), (5)")
+        for number, client in enumerate(clients):
+            run(client, f"SELECT n FROM counted WHERE n <= {number + 1}")
+        for number, client in enumerate(clients):
+            assert value(client, "SELECT FOUND_ROWS()") == number + 1
+        for number, client in enumerate(clients):
+            run(client, f"UPDATE counted SET n = n + 10 WHERE n = {number + 1}")
+        for client in clients:
+            assert value(client, "SELECT ROW_COUNT()") == 1
+
+    def test_a_client_is_told_who_it_is_itself(self, tight: RunningProxy) -> None:
+        first, second = crowd(tight, 2)
+        number = value(first, "SELECT CONNECTION_ID() FROM DUAL")
+        assert number == first.thread_id() != value(second, "SELECT CONNECTION_ID() + 0")
+        run(first, "SET @who = CURRENT_USER")
+        ((account, login),) = rows(first, "SELECT @who, USER()")
+        assert account == "root@%"
+        assert login.startswith("root@")
+        listed = {row[0]: row for row in rows(first, "SHOW FULL PROCESSLIST")}
+        assert {first.thread_id(), second.thread_id()} <= set(listed)
+        assert listed[number][3:5] == ("plain", "Query")
+        assert listed[number][7] == "SHOW FULL PROCESSLIST"
+        assert listed[second.thread_id()][4] == "Sleep"
+
+    def test_more_holders_than_connections_is_a_clear_error(self, tight: RunningProxy) -> None:
+        first, second, third = crowd(tight, 3)
+        run(first, "SET @a = 1")
+        run(second, "SET @a = 2")
+        code, text = refused(third, "SELECT 1")
+        assert code == 1105
+        assert "no free connection to shard '-' of keyspace 'plain' within 3 s" in text
+        first.close()
+        assert value(third, "SELECT 1") == 1
+
+    def test_prepare_as_text(self, tight: RunningProxy) -> None:
+        first, *others = crowd(tight, 4)
+        run(first, "PREPARE p FROM 'SELECT ? + 1'")
+        run(first, "SET @n = 41")
+        for other in others:
+            assert value(other, "SELECT 1") == 1
+        assert value(first, "EXECUTE p USING @n") == 42

@@ -1,0 +1,72 @@
+"""LOAD DATA LOCAL INFILE: the client's file goes to the server through the proxy."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.fixtures.fix_proxy import RunningProxy
+from tests.fixtures.fix_servers import DatabaseServer, execute
+from tests.fixtures.fix_streams import refused, rows, run, value
+from tests.integration.sessions.crowd import crowd
+
+
+pytestmark = pytest.mark.db
+
+
+class TestLoadData:
+    """LOAD DATA LOCAL INFILE: the client's file goes to the server through the proxy."""
+
+    @pytest.fixture
+    def loaded(
+        self, tight: RunningProxy, servers: tuple[DatabaseServer, DatabaseServer]
+    ) -> Iterator[RunningProxy]:
+        ((before,),) = execute(servers[1], "SELECT @@global.local_infile")
+        execute(servers[1], "SET GLOBAL local_infile = ON")
+        yield tight
+        execute(servers[1], f"SET GLOBAL local_infile = {before}")
+
+    def test_a_file_larger_than_all_buffers_arrives(
+        self, loaded: RunningProxy, tmp_path: Path
+    ) -> None:
+        (client,) = crowd(loaded, 1, local_infile=True)
+        run(client, "CREATE TABLE filled (n INT, t VARCHAR(200))")
+        file = tmp_path / "rows.csv"
+        file.write_text("".join(f"{n},{'x' * 150}\n" for n in range(20_000)))
+        load = f"LOAD DATA LOCAL INFILE '{file}' INTO TABLE filled FIELDS TERMINATED BY ','"
+        with client.cursor() as cursor:
+            assert cursor.execute(load) == 20_000
+        assert rows(client, "SELECT COUNT(*), SUM(n) FROM filled") == (
+            (20_000, 19_999 * 10_000),
+        )
+
+    def test_an_empty_file_and_a_missing_one_leave_the_connection_in_step(
+        self, loaded: RunningProxy, tmp_path: Path
+    ) -> None:
+        (client,) = crowd(loaded, 1, local_infile=True)
+        run(client, "CREATE TABLE filled (n INT)")
+        file = tmp_path / "rows.csv"
+        file.write_text("")
+        load = f"LOAD DATA LOCAL INFILE '{file}' INTO TABLE filled"
+        run(client, load)
+        file.unlink()
+        code, _ = refused(client, load)
+        assert code == 1017
+        client.ping(reconnect=False)
+        assert value(client, "SELECT COUNT(*) FROM filled") == 0
+
+    def test_an_error_in_the_middle_is_the_servers(
+        self, loaded: RunningProxy, tmp_path: Path
+    ) -> None:
+        (client,) = crowd(loaded, 1, local_infile=True)
+        run(client, "CREATE TABLE filled (n INT PRIMARY KEY)")
+        file = tmp_path / "rows.csv"
+        file.write_text("1\n" * 100_000)
+        load = f"LOAD DATA LOCAL INFILE '{file}' INTO TABLE nowhere"
+        assert refused(client, load)[0] == 1146
+        assert value(client, "SELECT COUNT(*) FROM filled") == 0
+
+    def test_a_client_that_gives_no_files_is_refused(self, loaded: RunningProxy) -> None:
+        (client,) = crowd(loaded, 1)
+        run(client, "CREATE TABLE filled (n INT)")
+        assert refused(client, "LOAD DATA LOCAL INFILE '/x' INTO TABLE filled")[0] == 3948

@@ -1,0 +1,199 @@
+"""Transactions on one shard and on several end as a whole, or say what did not."""
+
+import os
+import signal
+import threading
+from pathlib import Path
+from typing import Any
+
+import pymysql
+import pytest
+
+from tests.fixtures.fix_proxy import RunningProxy, StartProxy, keyspace_toml, write_vschema
+from tests.fixtures.fix_servers import DatabaseServer, execute
+from tests.fixtures.fix_streams import eventually, refused, rows, run
+from tests.integration.conftest import SETTINGS, VSCHEMA
+from tests.integration.sessions.crowd import HIGH, LOW, crowd
+
+
+pytestmark = pytest.mark.db
+
+
+class TestTransactions:
+    def ids(self, house_or_proxy: Any, servers: Any, database: str) -> list[list[int]]:
+        return [
+            [ident for (ident,) in execute(server, f"SELECT id FROM {database}.customer")]
+            for server in servers
+        ]
+
+    def test_on_one_shard(
+        self, tight: RunningProxy, servers: Any, sharded_database: str
+    ) -> None:
+        clients = crowd(tight, 4, database="commerce", autocommit=False)
+        for number, client in enumerate(clients[:2]):
+            run(client, f"INSERT INTO customer (id) VALUES ({(1, 2)[number]})")
+        assert rows(clients[0], "SELECT id FROM customer WHERE id IN (1, 2)") == ((1,),)
+        clients[0].commit()
+        clients[1].rollback()
+        assert self.ids(tight, servers, sharded_database) == [[1], []]
+
+    @pytest.mark.parametrize("way", ["BEGIN", "START TRANSACTION", "autocommit"])
+    @pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK"])
+    def test_on_several_shards(
+        self, tight: RunningProxy, servers: Any, sharded_database: str, way: str, end: str
+    ) -> None:
+        client = tight.connect(database="commerce", autocommit=way != "autocommit")
+        if way != "autocommit":
+            run(client, way)
+        run(client, f"INSERT INTO customer (id) VALUES ({LOW})")
+        run(client, f"INSERT INTO customer (id) VALUES ({HIGH})")
+        assert self.ids(tight, servers, sharded_database) == [[], []]
+        assert len(rows(client, "SELECT id FROM customer")) == 2
+        run(client, end)
+        expected = [[LOW], [HIGH]] if end == "COMMIT" else [[], []]
+        assert self.ids(tight, servers, sharded_database) == expected
+        # Nothing is open any more: another client may have the connections.
+        for other in crowd(tight, 4, database="commerce"):
+            assert len(rows(other, "SELECT id FROM customer")) == sum(map(len, expected))
+
+    def test_savepoints_on_several_shards(
+        self, tight: RunningProxy, servers: Any, sharded_database: str
+    ) -> None:
+        client = tight.connect(database="commerce")
+        run(client, f"INSERT INTO customer (id) VALUES ({LOW})")
+        run(client, "SAVEPOINT a")
+        run(client, "INSERT INTO customer (id) VALUES (2)")
+        run(client, f"INSERT INTO customer (id) VALUES ({HIGH})")
+        run(client, "ROLLBACK TO SAVEPOINT a")
+        run(client, "INSERT INTO customer (id) VALUES (6)")
+        assert refused(client, "ROLLBACK TO nosuch")[0] == 1305
+        run(client, "RELEASE SAVEPOINT a")
+        client.commit()
+        assert self.ids(tight, servers, sharded_database) == [[LOW], [6]]
+
+    @pytest.mark.parametrize(
+        "what", ["SET autocommit = 1", "CREATE TABLE other (id INT)", "BEGIN"]
+    )
+    def test_what_commits_implicitly_commits_everywhere(
+        self, tight: RunningProxy, servers: Any, sharded_database: str, what: str
+    ) -> None:
+        client = tight.connect(database="commerce")
+        run(client, f"INSERT INTO customer (id) VALUES ({LOW})")
+        run(client, f"INSERT INTO customer (id) VALUES ({HIGH})")
+        run(client, what)
+        assert self.ids(tight, servers, sharded_database) == [[LOW], [HIGH]]
+
+    def test_a_client_that_leaves_rolls_back_everywhere(
+        self, tight: RunningProxy, servers: Any, sharded_database: str
+    ) -> None:
+        client = tight.connect(database="commerce")
+        run(client, f"INSERT INTO customer (id) VALUES ({LOW}), ({HIGH})")
+        client.close()
+        other = tight.connect(database="commerce", autocommit=True)
+        run(other, f"INSERT INTO customer (id) VALUES ({LOW}), ({HIGH})")
+        assert self.ids(tight, servers, sharded_database) == [[LOW], [HIGH]]
+
+    def test_a_deadlock_rolls_back_everywhere(
+        self, tight: RunningProxy, servers: Any, sharded_database: str
+    ) -> None:
+        setup = tight.connect(database="commerce", autocommit=True)
+        run(setup, "INSERT INTO customer (id, n) VALUES (1, 0), (2, 0), (4, 0)")
+        first, second = crowd(tight, 2, database="commerce", autocommit=False)
+        run(first, "UPDATE customer SET n = 1 WHERE id = 4")
+        run(first, "UPDATE customer SET n = 1 WHERE id = 1")
+        for ident in range(100, 130):
+            # The one that has changed less is the victim.
+            run(second, f"INSERT IGNORE INTO customer (id) VALUES ({ident})")
+        run(second, "UPDATE customer SET n = 2 WHERE id = 2")
+        waiting = threading.Thread(
+            target=lambda: run(second, "UPDATE customer SET n = 2 WHERE id = 1"), daemon=True
+        )
+        waiting.start()
+        eventually(
+            lambda: any(
+                row[0] and "n = 2 WHERE id = 1" in row[0]
+                for row in execute(
+                    servers[0], "SELECT info FROM information_schema.processlist"
+                )
+            ),
+            "the second waits",
+        )
+        code, _ = refused(first, "UPDATE customer SET n = 1 WHERE id = 2")
+        assert code == 1213
+        waiting.join(10)
+        # What the first did on the other shard is gone too, whatever it says now.
+        try:
+            first.commit()
+        except pymysql.MySQLError:
+            first.rollback()
+        second.commit()
+        assert rows(setup, "SELECT n FROM customer WHERE id = 4") == ((0,),)
+        assert rows(setup, "SELECT n FROM customer WHERE id = 1") == ((2,),)
+        run(first, "UPDATE customer SET n = 3 WHERE id = 4")
+        first.commit()
+        assert rows(setup, "SELECT n FROM customer WHERE id = 4") == ((3,),)
+
+    def test_transaction_mode_single_refuses_a_second_shard(
+        self,
+        start_proxy: StartProxy,
+        servers: Any,
+        sharded_database: str,
+        tmp_path: Path,
+        tight: RunningProxy,
+    ) -> None:
+        config = SETTINGS + 'transaction_mode = "single"\n'
+        config += keyspace_toml(
+            "commerce", servers, sharded_database, write_vschema(tmp_path, VSCHEMA)
+        )
+        proxy = start_proxy(config)
+        for autocommit in (True, False):
+            client = proxy.connect(database="commerce", autocommit=autocommit)
+            if autocommit:
+                run(client, "BEGIN")
+            run(client, f"INSERT INTO customer (id) VALUES ({LOW})")
+            code, text = refused(client, f"INSERT INTO customer (id) VALUES ({HIGH})")
+            assert code == 1105
+            assert 'transaction_mode is "single"' in text
+            run(client, "INSERT INTO customer (id) VALUES (2)")
+            client.rollback()
+        assert self.ids(proxy, servers, sharded_database) == [[], []]
+
+
+@pytest.mark.slow
+def test_a_commit_that_reached_one_shard_only_says_which(
+    start_proxy: StartProxy,
+    breakable_servers: tuple[DatabaseServer, DatabaseServer],
+    breakable_database: str,
+    tmp_path: Path,
+) -> None:
+    vschema = write_vschema(tmp_path, VSCHEMA)
+    proxy = start_proxy(
+        keyspace_toml("commerce", breakable_servers, breakable_database, vschema)
+    )
+    setup = proxy.connect(database="commerce", autocommit=True)
+    run(setup, "CREATE TABLE customer (id BIGINT PRIMARY KEY)")
+    client = proxy.connect(database="commerce")
+    run(client, f"INSERT INTO customer (id) VALUES ({LOW})")
+    run(client, f"INSERT INTO customer (id) VALUES ({HIGH})")
+    # The second server stops answering; it dies while its COMMIT is under way.
+    second = breakable_servers[1]
+    process = second.pid  # type: ignore[attr-defined]
+    os.kill(process, signal.SIGSTOP)
+    outcome: list[Any] = []
+    thread = threading.Thread(
+        target=lambda: outcome.append(refused(client, "COMMIT")), daemon=True
+    )
+    thread.start()
+    eventually(
+        lambda: execute(breakable_servers[0], f"SELECT id FROM {breakable_database}.customer"),
+        "the first has committed",
+    )
+    os.kill(process, signal.SIGKILL)
+    thread.join(20)
+    ((code, text),) = outcome
+    assert code == 1105
+    assert text.startswith("partial commit: committed on commerce/-80; not on commerce/80- (")
+    second.stop()
+    second.start()
+    client.rollback()
+    assert rows(client, "SELECT id FROM customer") == ((LOW,),)
