@@ -1,0 +1,126 @@
+"""Logins that are late, cut, wrong or too many are refused, and nobody else notices."""
+
+import time
+
+import pymysql
+import pytest
+
+from tests.fixtures.fix_proxy import RunningProxy, StartProxy, keyspace_toml
+from tests.fixtures.fix_streams import eventually, value
+from tests.integration.bad_input.raw_client import OpenRaw, frame, login, works
+from tests.integration.conftest import SETTINGS, House
+
+
+pytestmark = pytest.mark.db
+
+
+CONNECT_TIMEOUT_S = 2  # of the shared proxy
+
+
+class TestLogin:
+    @pytest.mark.parametrize("password", ["wrong", ""])
+    def test_an_unknown_user_and_a_wrong_password_read_alike(
+        self, start_proxy: StartProxy, house: House, password: str
+    ) -> None:
+        config = '[[users]]\nname = "app"\npassword = "secret"\n'
+        proxy = start_proxy(
+            config + keyspace_toml("plain", house.servers[:1], house.databases["plain"])
+        )
+        using = "YES" if password else "NO"
+        for user in ("app", "nobody"):
+            with pytest.raises(pymysql.MySQLError) as caught:
+                proxy.connect(user=user, password=password)
+            assert caught.value.args == (
+                1045,
+                f"Access denied for user '{user}'@'127.0.0.1' (using password: {using})",
+            )
+        assert value(proxy.connect(user="app", password="secret"), "SELECT 1") == 1
+
+    def test_an_unknown_database_is_refused(self, house: House) -> None:
+        for name in ("nosuch", house.databases["plain"], "", "plain:nosuch", "commerce:-40"):
+            if name:
+                with pytest.raises(pymysql.MySQLError) as caught:
+                    house.proxy.connect(database=name)
+                assert caught.value.args[0] in (1049, 1105), caught.value.args
+
+    @pytest.mark.parametrize("size", [0, 3, 40])
+    def test_half_a_handshake_is_closed_when_its_time_is_over(
+        self, house: House, raw: OpenRaw, size: int
+    ) -> None:
+        client = raw(house.proxy)
+        client.read()
+        started = time.monotonic()
+        client.socket.sendall(frame(login("plain"), 1)[:size])
+        assert client.is_closed()
+        assert CONNECT_TIMEOUT_S - 0.1 <= time.monotonic() - started < CONNECT_TIMEOUT_S + 3
+
+    @pytest.mark.parametrize(
+        "data",
+        [
+            b"GET / HTTP/1.1\r\nHost: example.org\r\n\r\n",
+            b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(500),
+            b"\x00" * 64,
+            b"\xff" * 64,
+            frame(b"", 1),
+            frame(b"\x00" * 10, 1),
+            frame(login("plain")[:40], 1),
+            frame(login("plain"), 7),
+            frame(b"\x85\xa6\xff\x01" + b"\xff" * 60, 1),
+        ],
+        ids=["http", "tls", "zeros", "ones", "empty", "short", "cut", "sequence", "lengths"],
+    )
+    def test_garbage_closes_its_own_connection_only(
+        self, house: House, raw: OpenRaw, data: bytes
+    ) -> None:
+        other = house.proxy.connect(database="plain")
+        client = raw(house.proxy)
+        client.read()
+        client.socket.sendall(data)
+        assert client.is_closed()
+        assert value(other, "SELECT 2") == 2
+        assert works(house)
+
+    def test_a_refused_client_cannot_go_on(self, house: House, raw: OpenRaw) -> None:
+        client = raw(house.proxy)
+        client.read()
+        nobody = frame(login("plain", "nobody", b"x" * 20), 1)
+        client.socket.sendall(nobody + frame(b"", 3) + frame(b"\x03SELECT 1", 0))
+        received = b""
+        try:
+            while data := client.socket.recv(65536):
+                received += data
+        except ConnectionError:
+            pass
+        assert b"Access denied" in received
+        assert b"def" not in received
+
+    def test_a_login_larger_than_64_kib_is_refused(self, house: House, raw: OpenRaw) -> None:
+        client = raw(house.proxy)
+        client.read()
+        client.socket.sendall((1 << 20).to_bytes(3, "little") + b"\x01" + bytes(100))
+        assert client.error()[0] == 1153
+        assert client.is_closed()
+
+    def test_more_connections_than_allowed_are_told_so_instead_of_a_greeting(
+        self, start_proxy: StartProxy, house: House
+    ) -> None:
+        proxy = start_proxy(
+            SETTINGS
+            + "max_connections = 2\n"
+            + keyspace_toml("plain", house.servers[:1], house.databases["plain"])
+        )
+        first = proxy.connect(database="plain")
+        proxy.connect(database="plain")
+        with pytest.raises(pymysql.MySQLError) as caught:
+            proxy.connect(database="plain")
+        assert caught.value.args == (1040, "Too many connections")
+        first.close()
+        eventually(lambda: connects(proxy), "a place is free again")
+
+
+def connects(proxy: RunningProxy) -> bool:
+    try:
+        proxy.connect(database="plain")
+    except pymysql.MySQLError:
+        return False
+    return True

@@ -1,0 +1,105 @@
+"""Streams and acknowledgements that make no sense are errors; nothing is delivered or lost."""
+
+import contextlib
+
+import pymysql
+import pytest
+
+from tests.fixtures.fix_streams import Consume, refused, rows, run, value
+from tests.integration.bad_input.raw_client import LATE_S
+from tests.integration.conftest import CreateTable, House
+
+
+pytestmark = pytest.mark.db
+
+
+class TestStatements:
+    @pytest.mark.parametrize(
+        ("sql", "code", "words"),
+        [
+            ("STREAM * FROM nosuch", 1146, "message table 'nosuch' not found in keyspace"),
+            ("STREAM * FROM ordinary", 1146, "message table 'ordinary' not found in keyspace"),
+            ("STREAM * FROM nosuch.t", 1049, "Unknown database 'nosuch'"),
+            ("STREAM nosuch FROM my_message", 1054, "Unknown column 'nosuch' in"),
+            ("STREAM FROM my_message", 1064, "syntax"),
+            ("STREAM * my_message", 1064, "syntax"),
+            ("STREAM * FROM", 1064, "syntax"),
+            ("STREAM * FROM my_message WHERE id = 1", 1064, "syntax"),
+            ("STREAM * FROM my_message LIMIT 1", 1064, "syntax"),
+            ("STREAM *, id FROM my_message", 1064, "syntax"),
+            ("STREAM 1 FROM my_message", 1064, "syntax"),
+            ("STREAM * FROM my_message; SELECT 1", 1064, "syntax"),
+            ("STREAM * FROM my_message m", 1064, "syntax"),
+        ],
+    )
+    def test_a_stream_of_what_cannot_be_streamed(
+        self, house: House, create: CreateTable, keyspace: str, sql: str, code: int, words: str
+    ) -> None:
+        create(keyspace)
+        connection = house.proxy.connect(database=keyspace, autocommit=True)
+        run(connection, "CREATE TABLE ordinary (id BIGINT PRIMARY KEY)")
+        found, text = refused(connection, sql)
+        assert (found, words in text) == (code, True), text
+        assert value(connection, "SELECT 1") == 1
+
+    def test_an_ack_with_a_string_for_a_number(
+        self, house: House, create: CreateTable, consume: Consume, keyspace: str
+    ) -> None:
+        create(keyspace, ack_wait=0.4, more=",vt_max_backoff=0.4")
+        connection = house.proxy.connect(database=keyspace, autocommit=True)
+        stream = consume(house.proxy, database=keyspace)
+        run(connection, "INSERT INTO my_message (id) VALUES (1), (4)")
+        stream.take(2, LATE_S)
+        ack = "UPDATE my_message SET time_acked = NOW() WHERE id IN"
+        assert run(connection, f"{ack} ('1')") == 1
+        assert stream.next(LATE_S)[0] == 4
+        assert run(connection, f"{ack} ('4')") == 1
+        stream.nothing(0.8)
+        for nonsense in ("('x')", "('4x')", "(NULL)", "(99)", "(4)", "(-1)", "(1e30)", "('')"):
+            # Strict servers refuse some of these in words of their own.
+            with contextlib.suppress(pymysql.err.DataError, pymysql.err.OperationalError):
+                assert run(connection, f"{ack} {nonsense}") == 0
+
+    def test_an_ack_of_nothing_known_is_no_error(
+        self, house: House, create: CreateTable, keyspace: str
+    ) -> None:
+        create(keyspace)
+        connection = house.proxy.connect(database=keyspace, autocommit=True)
+        ack = "UPDATE my_message SET time_acked = NOW() WHERE id"
+        assert run(connection, f"{ack} = 12345") == 0
+        assert run(connection, f"{ack} IN (12345, 54321)") == 0
+        assert run(connection, f"{ack} IS NULL") == 0
+
+    def test_an_insert_without_a_usable_id(
+        self, house: House, create: CreateTable, consume: Consume, keyspace: str
+    ) -> None:
+        create(keyspace)
+        stream = consume(house.proxy, database=keyspace)
+        connection = house.proxy.connect(database=keyspace, autocommit=True)
+        insert = "INSERT INTO my_message"
+        assert refused(connection, f"{insert} (tenant_id) VALUES (1)")[0] == 1364
+        assert refused(connection, f"{insert} (id) VALUES (NULL)")[0] == 1048
+        assert refused(connection, f"{insert} (id) VALUES ('x')")[0] == 1366
+        assert refused(connection, f"{insert} (id) VALUES (99999999999999999999)")[0] in (
+            1264,
+            1366,
+        )
+        assert refused(connection, f"{insert} (id, nosuch) VALUES (1, 2)")[0] == 1054
+        assert refused(connection, f"{insert} (id, tenant_id) VALUES (1)")[0] == 1136
+        assert refused(connection, f"{insert} () VALUES ()")[0] in (1364, 1235)
+        run(connection, f"{insert} (id) VALUES (1)")
+        assert refused(connection, f"{insert} (id) VALUES (1)")[0] == 1062
+        assert stream.ids(1, LATE_S) == [1]
+        stream.nothing(0.3)
+
+    def test_a_string_that_is_a_number_is_the_same_id(
+        self, house: House, create: CreateTable, consume: Consume, keyspace: str
+    ) -> None:
+        create(keyspace)
+        stream = consume(house.proxy, database=keyspace)
+        connection = house.proxy.connect(database=keyspace, autocommit=True)
+        run(connection, "INSERT INTO my_message (id) VALUES ('4')")
+        assert stream.next(LATE_S)[0] == 4
+        assert rows(connection, "SELECT id FROM my_message WHERE id = 4") == ((4,),)
+        assert rows(connection, "SELECT id FROM my_message WHERE id = '4'") == ((4,),)
+        assert run(connection, "DELETE FROM my_message WHERE id = 4") == 1

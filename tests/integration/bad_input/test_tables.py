@@ -1,0 +1,107 @@
+"""Tables whose comment or vindex is wrong are told of and passed over."""
+
+import pytest
+
+from tests.fixtures.fix_streams import Consume, message_table, refused, rows, run
+from tests.integration.bad_input.raw_client import LATE_S
+from tests.integration.conftest import House
+
+
+pytestmark = pytest.mark.db
+
+
+class TestComments:
+    @pytest.mark.parametrize("bad", ["missing", "0", "-5", "ten", "", "1e999x", "0.0"])
+    @pytest.mark.parametrize(
+        "key",
+        [
+            "vt_ack_wait",
+            "vt_purge_after",
+            "vt_batch_size",
+            "vt_cache_size",
+            "vt_poller_interval",
+        ],
+    )
+    def test_each_key_is_named_when_its_value_is_bad(
+        self, house: House, key: str, bad: str
+    ) -> None:
+        if bad not in ("missing", "0") and key not in ("vt_ack_wait", "vt_cache_size"):
+            pytest.skip("one of each kind does")
+        connection = house.proxy.connect(database="plain", autocommit=True)
+        start, _, rest = message_table().partition(f"{key}=")
+        digits = len(rest) - len(rest.lstrip("0123456789."))
+        new = start + (f"{key}={bad}" if bad != "missing" else "") + rest[digits:]
+        run(connection, new)
+        code, text = refused(connection, "STREAM * FROM my_message")
+        assert code == 1105
+        if bad in ("missing", ""):
+            why = f"attribute {key} not specified for message table"
+        else:
+            why = f"{key} must be"
+        assert text.startswith(f"message table 'my_message' failed to load: {why}"), text
+
+    @pytest.mark.parametrize("column", ["id", "priority", "epoch", "time_next", "time_acked"])
+    def test_a_missing_column_is_named(self, house: House, column: str) -> None:
+        connection = house.proxy.connect(database="plain", autocommit=True)
+        columns = {"id", "priority", "epoch", "time_next", "time_acked", "message"} - {column}
+        comment = message_table().partition("COMMENT")[2]
+        definitions = ", ".join(f"{name} BIGINT" for name in sorted(columns))
+        run(connection, f"CREATE TABLE my_message ({definitions}) COMMENT {comment}")
+        assert refused(connection, "STREAM * FROM my_message") == (
+            1105,
+            "message table 'my_message' failed to load:"
+            f" {column} missing from message table: my_message",
+        )
+
+    @pytest.mark.parametrize(
+        ("columns", "why"),
+        [
+            ("message", "vt_message_cols must begin with id: my_message"),
+            ("message|id", "vt_message_cols must begin with id: my_message"),
+            ("id|nosuch", "nosuch missing from message table: my_message"),
+        ],
+    )
+    def test_bad_message_cols(self, house: House, columns: str, why: str) -> None:
+        connection = house.proxy.connect(database="plain", autocommit=True)
+        run(connection, message_table(more=f",vt_message_cols={columns}"))
+        assert refused(connection, "STREAM * FROM my_message") == (
+            1105,
+            f"message table 'my_message' failed to load: {why}",
+        )
+
+    def test_blanks_do_not_count(self, house: House, consume: Consume) -> None:
+        connection = house.proxy.connect(database="plain", autocommit=True)
+        run(connection, message_table().replace(",vt_", " , vt_").replace("=", " = "))
+        stream = consume(house.proxy, database="plain")
+        run(connection, "INSERT INTO my_message (id) VALUES (1)")
+        assert stream.next(LATE_S)[0] == 1
+
+
+class TestVindex:
+    @pytest.mark.parametrize(
+        ("sql", "code"),
+        [
+            ("INSERT INTO customer (name) VALUES ('x')", 1364),
+            ("INSERT INTO customer (id, name) VALUES (NULL, 'x')", 1048),
+            ("INSERT INTO customer (id, name) VALUES (1, 'a'), (NULL, 'b')", 1048),
+            ("INSERT INTO customer (id, name) VALUES ('abc', 'x')", 1366),
+            ("INSERT INTO customer (id, name) VALUES (1.5, 'x')", 1366),
+            ("INSERT INTO customer (id, name) VALUES (1 + 1, 'x')", 1235),
+            ("INSERT INTO customer (id, name) VALUES (DEFAULT, 'x')", 1235),
+            ("INSERT INTO customer SET name = 'x'", 1364),
+            ("INSERT INTO customer SET id = NULL", 1048),
+            ("REPLACE INTO customer (name) VALUES ('x')", 1364),
+            ("UPDATE customer SET id = 2 WHERE id = 1", 1235),
+            ("INSERT INTO customer (id) VALUES (1) ON DUPLICATE KEY UPDATE id = 5", 1235),
+            ("INSERT INTO nosuch (id) VALUES (1)", 1235),
+            ("SELECT * FROM nosuch", 1235),
+        ],
+    )
+    def test_a_vindex_column_that_cannot_be_used(
+        self, house: House, sql: str, code: int
+    ) -> None:
+        connection = house.proxy.connect(database="commerce", autocommit=True)
+        run(connection, "CREATE TABLE customer (id BIGINT PRIMARY KEY, name VARCHAR(20))")
+        found, text = refused(connection, sql)
+        assert found == code, text
+        assert not rows(connection, "SELECT id FROM customer")

@@ -1,0 +1,46 @@
+"""A proxy with short waits before servers that are for breaking, and whole again afterwards."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fixtures.fix_proxy import (
+    MESSAGE_VSCHEMA,
+    RunningProxy,
+    StartProxy,
+    keyspace_toml,
+    write_vschema,
+)
+from tests.fixtures.fix_servers import execute
+from tests.integration.faults.breaking import Servers, StartFaulty
+
+
+@pytest.fixture
+def start(
+    start_proxy: StartProxy,
+    tmp_path: Path,
+    breakable_servers: Servers,
+    breakable_database: str,
+) -> StartFaulty:
+    """A function that starts a proxy before the breakable servers; options are [server] keys."""
+    vschema = write_vschema(tmp_path, MESSAGE_VSCHEMA)
+
+    def start(port: int = 0, user: str = "root", **options: Any) -> RunningProxy:
+        settings = {"stream_grace": 20, "failover_buffer": 20, "schema_reload": 1} | options
+        lines = ["[server]", f'listen = "127.0.0.1:{port}"']
+        lines += [f"{key} = {setting}" for key, setting in settings.items()]
+        keyspace = keyspace_toml("commerce", breakable_servers, breakable_database, vschema)
+        config = "\n".join([*lines, keyspace]).replace("//root@", f"//{user}@")
+        return start_proxy(config)
+
+    return start
+
+
+@pytest.fixture(autouse=True)
+def writable(breakable_servers: Servers) -> Iterator[None]:
+    yield
+    for server in breakable_servers:
+        server.start()
+        execute(server, "SET GLOBAL read_only = 0")

@@ -1,0 +1,132 @@
+"""A server that turned read-only: writes wait for it, within bounds; its clock may be wrong."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from proxy.embedded.servers import EmbeddedServer, Family
+from tests.fixtures.fix_proxy import StartProxy, keyspace_toml
+from tests.fixtures.fix_servers import execute
+from tests.fixtures.fix_streams import (
+    Consume,
+    eventually,
+    message_table,
+    refused,
+    rows,
+    run,
+    value,
+)
+from tests.integration.faults.breaking import (
+    HIGH,
+    LATE_S,
+    LOW,
+    SECOND_NS,
+    Servers,
+    StartFaulty,
+    create,
+    in_thread,
+    insert,
+    ordinary_user,
+)
+
+
+pytestmark = [pytest.mark.db, pytest.mark.slow]
+
+
+def test_a_write_waits_for_a_server_that_turned_read_only(
+    start: StartFaulty, breakable_servers: Servers, breakable_database: str, consume: Consume
+) -> None:
+    user = ordinary_user(breakable_servers, breakable_database)
+    proxy = start(user=user)
+    producer = create(proxy, ack_wait=1, poller_interval=0.5)
+    stream = consume(proxy, database="commerce")
+    insert(producer, LOW, HIGH)
+    stream.take(2, LATE_S)
+    for server in breakable_servers:
+        execute(server, "SET GLOBAL read_only = 1")
+    answer = in_thread(lambda: insert(producer, 2))
+    other = proxy.connect(database="commerce", autocommit=True)
+    split = in_thread(lambda: insert(other, 3, 6))
+    # Nothing is delivered, although both messages are due again.
+    stream.nothing(2.5)
+    epochs = rows(proxy.connect(database="commerce:-80"), "SELECT epoch FROM my_message")
+    assert epochs == ((1,),)
+    for server in breakable_servers:
+        execute(server, "SET GLOBAL read_only = 0")
+    assert answer() is None
+    assert split() is None
+    assert set(stream.ids(5, 20)) == {1, 2, 3, 4, 6}
+
+
+def test_a_write_that_waited_too_long_gets_the_servers_own_error(
+    start: StartFaulty, breakable_servers: Servers, breakable_database: str
+) -> None:
+    user = ordinary_user(breakable_servers, breakable_database)
+    proxy = start(user=user, failover_buffer=0.5)
+    producer = create(proxy)
+    execute(breakable_servers[0], "SET GLOBAL read_only = 1")
+    code, text = refused(producer, "INSERT INTO my_message (id) VALUES (1)")
+    assert code == 1290
+    assert "read-only" in text
+    # Reads are not affected, and neither is the other shard.
+    assert rows(producer, "SELECT id FROM my_message") == ()
+    insert(producer, HIGH)
+
+
+def test_in_a_transaction_a_read_only_server_is_an_error_at_once(
+    start: StartFaulty, breakable_servers: Servers, breakable_database: str
+) -> None:
+    user = ordinary_user(breakable_servers, breakable_database)
+    proxy = start(user=user)
+    create(proxy)
+    connection = proxy.connect(database="commerce", autocommit=True)
+    execute(breakable_servers[0], "SET GLOBAL read_only = 1")
+    run(connection, "BEGIN")
+    started = time.monotonic()
+    assert refused(connection, "INSERT INTO my_message (id) VALUES (1)")[0] == 1290
+    assert time.monotonic() - started < 5
+    run(connection, "ROLLBACK")
+
+
+@pytest.mark.parametrize("shift", ["+1h", "-1h"])
+def test_a_server_whose_clock_is_wrong_changes_no_moment(
+    start_proxy: StartProxy,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+    consume: Consume,
+    family: Family,
+    shift: str,
+) -> None:
+    library = next(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), None)
+    if library is None or family is not Family.MARIADB:
+        pytest.skip("needs libfaketime, which MySQL's own loader does not take")
+    server = EmbeddedServer(tmp_path_factory.mktemp("wrong-clock"))
+    with monkeypatch.context() as patch:
+        patch.setenv("LD_PRELOAD", str(library))
+        patch.setenv("FAKETIME", shift)
+        patch.setenv("FAKETIME_DONT_FAKE_MONOTONIC", "1")
+        server.start()
+    try:
+        ((seen,),) = execute(server, "SELECT UNIX_TIMESTAMP()")
+        assert abs(float(seen) - time.time()) > 3000, "the clock is not wrong"
+        execute(server, "CREATE DATABASE skewed")
+        proxy = start_proxy(keyspace_toml("skewed", [server]))
+        producer = proxy.connect(database="skewed", autocommit=True)
+        run(producer, message_table(ack_wait=0.5, purge_after=2, poller_interval=0.3))
+        stream = consume(proxy, database="skewed")
+        moment_ns = time.time_ns() + SECOND_NS
+        run(producer, "INSERT INTO my_message (id, time_next) VALUES (1, NOW())")
+        run(producer, f"INSERT INTO my_message (id, time_next) VALUES (2, {moment_ns})")
+        assert stream.next(0.9)[0] == 1
+        assert run(producer, "UPDATE my_message SET time_acked = NOW() WHERE id = 1") == 1
+        assert stream.next(LATE_S)[0] == 2
+        assert moment_ns <= time.time_ns() <= moment_ns + SECOND_NS
+        acked_ns = value(producer, "SELECT time_acked FROM my_message WHERE id = 1")
+        assert abs(acked_ns - time.time_ns()) < 3 * SECOND_NS
+        eventually(
+            lambda: not rows(producer, "SELECT 1 FROM my_message WHERE id = 1"), "purged"
+        )
+        assert time.time_ns() - acked_ns >= 2 * SECOND_NS
+    finally:
+        server.kill()

@@ -1,0 +1,124 @@
+"""Servers that are not there yet, restart or stay away: nothing is lost, streams wait their grace."""
+
+import time
+from typing import Any
+
+import pymysql
+import pytest
+
+from tests.fixtures.fix_load import Audit
+from tests.fixtures.fix_streams import Consume, eventually, run, value
+from tests.integration.faults.breaking import (
+    HIGH,
+    LATE_S,
+    LOW,
+    Servers,
+    StartFaulty,
+    create,
+    insert,
+)
+
+
+pytestmark = [pytest.mark.db, pytest.mark.slow]
+
+
+def test_a_proxy_starts_before_its_servers_and_serves_once_they_are_there(
+    start: StartFaulty, breakable_servers: Servers, consume: Consume
+) -> None:
+    proxy = start()
+    create(proxy)
+    proxy.stop()
+    for server in breakable_servers:
+        server.stop()
+    proxy = start(failover_buffer=0.3)
+    with pytest.raises(pymysql.MySQLError, match="shard '-80' of keyspace 'commerce' is not"):
+        proxy.connect(database="commerce")  # the driver's own SET NAMES
+    for server in breakable_servers:
+        server.start()
+
+    def inserted() -> bool:
+        try:
+            connection = proxy.connect(database="commerce", autocommit=True)
+            run(connection, "INSERT INTO my_message (id) VALUES (1), (4)")
+        except pymysql.MySQLError:
+            return False
+        return True
+
+    eventually(inserted, "an INSERT works", 20)
+
+    def opened() -> Any:
+        try:
+            return consume(proxy, database="commerce")
+        except pymysql.MySQLError:
+            return None
+
+    stream = eventually(opened, "the stream opens", 20)
+    assert sorted(stream.ids(2, LATE_S)) == [LOW, HIGH]
+
+
+@pytest.mark.parametrize("end", ["stop", "kill"])
+def test_a_server_that_restarts_under_load_loses_nothing(
+    start: StartFaulty, breakable_servers: Servers, audit: Audit, end: str
+) -> None:
+    proxy = start()
+    connection = create(proxy, ack_wait=1, poller_interval=1, more=",vt_max_backoff=2")
+    for _ in range(2):
+        audit.produce(proxy.port)
+        audit.receive(proxy.port)
+    for server in breakable_servers:
+        audit.sends_more()
+        getattr(server, end)()
+        server.start()
+    audit.sends_more()
+    audit.check(connection)
+    assert proxy.process.poll() is None
+
+
+def test_a_stream_survives_a_restart_that_is_shorter_than_its_grace(
+    start: StartFaulty, breakable_servers: Servers, consume: Consume
+) -> None:
+    proxy = start()
+    producer = create(proxy)
+    stream = consume(proxy, database="commerce")
+    insert(producer, LOW, HIGH)
+    stream.take(2, LATE_S)
+    breakable_servers[0].stop()
+    insert(producer, 6)  # the other shard goes on meanwhile
+    assert stream.next(LATE_S)[0] == 6
+    breakable_servers[0].start()
+    insert(producer, 2)
+    assert stream.next(20)[0] == 2
+
+
+def test_a_stream_ends_with_an_error_that_names_the_shard_when_the_grace_is_over(
+    start: StartFaulty, breakable_servers: Servers, consume: Consume
+) -> None:
+    proxy = start(stream_grace=1, failover_buffer=0)
+    producer = create(proxy)
+    stream = consume(proxy, database="commerce")
+    healthy = consume(proxy, "STREAM * FROM `commerce:-80`.my_message")
+    breakable_servers[1].kill()
+    started = time.monotonic()
+    code, text = stream.error(20)
+    assert time.monotonic() - started >= 0.9
+    assert code == 1105
+    assert text.startswith(
+        "message stream from commerce/80- has repeatedly failed for longer than 1s: "
+    )
+    # Streams that have nothing to do with that shard go on, and so does the session.
+    insert(producer, LOW)
+    assert healthy.next(LATE_S)[0] == LOW
+    assert value(stream.connection, "SELECT id FROM my_message WHERE id = 1") == LOW
+
+
+def test_a_stream_opens_while_one_shard_is_down_and_gets_its_rows_when_it_is_back(
+    start: StartFaulty, breakable_servers: Servers, consume: Consume
+) -> None:
+    proxy = start()
+    producer = create(proxy)
+    insert(producer, LOW, HIGH)
+    breakable_servers[0].stop()
+    stream = consume(proxy, database="commerce")
+    assert stream.next(LATE_S)[0] == HIGH
+    breakable_servers[0].start()
+    assert stream.next(20)[0] == LOW
