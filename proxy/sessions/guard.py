@@ -38,6 +38,8 @@ _READS: Final = frozenset(
 _READS_THAT_WRITE: Final = Uses.INTO | Uses.LOCKING_READ | Uses.GLOBAL_SCOPE
 # SET PASSWORD, SET ROLE, SET DEFAULT ROLE, SET RESOURCE GROUP.
 _OF_THE_ACCOUNT: Final = frozenset({"password", "role", "default", "resource"})
+_CHANGES_ACCOUNTS: Final = frozenset({"ALTER", "DROP", "RENAME"})
+_CHANGES_RIGHTS: Final = frozenset({"GRANT", "REVOKE"})
 
 
 class Guard:
@@ -69,9 +71,21 @@ class Guard:
             raise Unsupported(
                 f"SET {shape.words[0]}: accounts live in the proxy's configuration"
             )
+        if shape.uses & Uses.IDENTITY and _is_about_accounts(shape):
+            # `mysqladmin password` does this. Passed on it would lock the proxy out of the server.
+            raise Unsupported(
+                f"{shape.verb} of CURRENT_USER() or USER():"
+                " accounts live in the proxy's configuration"
+            )
         if self.reads_only and not _is_read(shape):
             table = shape.tables[0].name if shape.tables else ""
             raise CommandDenied(shape.verb, self.user.name, self.host, table)
+
+
+def _is_about_accounts(shape: Shape) -> bool:
+    return shape.verb in _CHANGES_RIGHTS or (
+        shape.verb in _CHANGES_ACCOUNTS and shape.words[:1] == ("USER",)
+    )
 
 
 def _is_read(shape: Shape) -> bool:

@@ -117,6 +117,21 @@ class TestUsers:
         assert value(writer, "SELECT 1") == 1
 
 
+@pytest.mark.parametrize("keyspace", ["plain", "commerce"])
+@pytest.mark.parametrize(
+    "sql", ["ALTER USER CURRENT_USER() IDENTIFIED BY 'x'", "DROP USER CURRENT_USER()"]
+)
+def test_nobody_locks_the_proxy_out_of_its_servers(
+    tight: RunningProxy, keyspace: str, sql: str
+) -> None:
+    """`mysqladmin password` means the account that it logged in with; the server has another."""
+    client = tight.connect(database=keyspace)
+    code, text = refused(client, sql)
+    assert code == 1235
+    assert "accounts live in the proxy's configuration" in text
+    assert value(tight.connect(database=keyspace), "SELECT 1") == 1
+
+
 def test_sessions_leave_nothing_behind(house: House) -> None:
     """After everybody has left, the pool's connections are idle and in no transaction."""
     for number in range(20):

@@ -87,9 +87,36 @@ def test_a_reader_may_do_nothing_else(sql):
 
 
 @pytest.mark.parametrize(
-    "sql", ["SET PASSWORD = 'x'", "SET ROLE admin", "SET DEFAULT ROLE a TO b"]
+    "sql",
+    [
+        "SET PASSWORD = 'x'",
+        "SET ROLE admin",
+        "SET DEFAULT ROLE a TO b",
+        "ALTER USER USER() IDENTIFIED BY 'x'",
+        "ALTER USER IF EXISTS CURRENT_USER IDENTIFIED BY 'x'",
+        "DROP USER a, CURRENT_USER()",
+        "RENAME USER CURRENT_USER() TO b",
+        "GRANT SELECT ON *.* TO CURRENT_USER()",
+        "REVOKE ALL ON *.* FROM CURRENT_USER",
+    ],
 )
 @pytest.mark.parametrize("role", list(Role))
 def test_nobody_changes_the_account_on_the_servers(sql, role):
     with pytest.raises(Unsupported, match="accounts live in the proxy's configuration"):
         guard(role).check_statement(shape(sql))
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "CREATE USER a",
+        "ALTER USER a IDENTIFIED BY 'x'",
+        "DROP USER a",
+        "GRANT SELECT ON *.* TO a",
+        "SHOW GRANTS FOR CURRENT_USER()",
+        "CREATE DEFINER=CURRENT_USER VIEW v AS SELECT 1",
+        "CREATE TABLE user (who VARCHAR(80) DEFAULT (CURRENT_USER()))",
+    ],
+)
+def test_accounts_that_are_named_are_the_servers_business(sql):
+    guard().check_statement(shape(sql))
