@@ -23,7 +23,7 @@ from engine.events import (
     Tick,
 )
 from engine.poll import PollResult
-from tests.engine.table_state.bench import (
+from tests.engine.table_bench import (
     EMPTY,
     SECOND_NS,
     START_NS,

@@ -4,7 +4,7 @@ import pytest
 
 from engine.events import Attached, Changed, Claim, Detached, Poll, Polled, PollFailed, Ready
 from engine.poll import PollResult
-from tests.engine.table_state.bench import (
+from tests.engine.table_bench import (
     EMPTY,
     SECOND_NS,
     START_NS,

@@ -10,7 +10,7 @@ from engine.table_state import (
     CLAIMS_IN_FLIGHT_MAX,
     ROW_BYTES_ASSUMED,
 )
-from tests.engine.table_state.bench import EMPTY, Bench, claimed, delivered, only
+from tests.engine.table_bench import EMPTY, Bench, claimed, delivered, only
 
 
 def test_m4_a_row_is_claimed_then_delivered_then_waits_for_its_ack():

@@ -17,7 +17,7 @@ from engine.events import (
     ReleaseFailed,
 )
 from engine.poll import PollResult
-from tests.engine.table_state.bench import (
+from tests.engine.table_bench import (
     SECOND_NS,
     START_NS,
     WAIT_NS,
