@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from sqlparse_ext.conditions import read_operand
-from sqlparse_ext.lexer import locate
+from sqlparse_ext.lexer import Edit, locate, splice
 from sqlparse_ext.statements import OPAQUE, Kind, SetItem, SetKind, SetScope, Slot, Uses
 from sqlparse_ext.tokens import Cursor, split_commas, statement_tokens, unquote
 
@@ -79,6 +79,29 @@ def split_set_statement(statement: Statement) -> tuple[bytes, bytes] | None:
             (end,) = locate(statement.sql, statement.mode, (token.end,))
             return statement.sql[:end], statement.sql[end:]
     return None
+
+
+def with_session_scope(statement: Statement) -> bytes:
+    """Return a SET's text with `@@session.name` where it assigns to `@@name`.
+
+    They are the same, but MariaDB's session tracker reports the first alone (`sys_var::update`).
+    `@@tx_isolation` and its like are left: without a scope they mean the next transaction.
+    """
+    template = statement.shape.template
+    if b"@@" not in template:
+        return statement.sql
+    tokens = statement_tokens(template)
+    items = zip(split_commas(tokens, 1, len(tokens)), statement.shape.set, strict=False)
+    edits = [
+        Edit(tokens[start].start + 2, tokens[start].start + 2, b"session.")
+        for (start, end), item in items
+        if start < end
+        and item.kind is SetKind.SYSTEM
+        and item.scope is SetScope.SESSION
+        and tokens[start].key.startswith("@@")
+        and "." not in tokens[start].key + item.name
+    ]
+    return splice(statement.sql, statement.mode, edits) if edits else statement.sql
 
 
 def _characteristic(item: Cursor, scope: SetScope) -> SetItem:

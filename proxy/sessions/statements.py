@@ -40,6 +40,7 @@ from sqlparse_ext.generated import next_values
 from sqlparse_ext.identifiers import literal
 from sqlparse_ext.inline import inline
 from sqlparse_ext.split import several, split_statements
+from sqlparse_ext.session_settings import with_session_scope
 from sqlparse_ext.statements import KillBy, KillScope, Kind, SetKind, Statement, Uses
 
 
@@ -254,6 +255,7 @@ class Statements:
         if any(item.name == "session_track_system_variables" for item in shape.set):
             # From here on the server reports what the client wants to hear, and nothing else.
             self._state.tracked = None
+        statement = self._preparation.parse(with_session_scope(statement))
         shards = list(view.runtimes)
         if view.is_sharded and (
             shape.uses & (Uses.USER_VARIABLE | Uses.GLOBAL_SCOPE) or sets_untracked(shape)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sqlparse_ext.session_settings import split_set_statement
+from sqlparse_ext.session_settings import split_set_statement, with_session_scope
 from sqlparse_ext.statements import Opaque
 from tests.sqlparse_ext.facts import statement, uses
 
@@ -101,3 +101,38 @@ def test_the_statement_behind_set_statement_is_found(sql, parts):
 @pytest.mark.parametrize("sql", ["SET", "SET 5 = 6", "SET x", "SET STATEMENT a=1 FOR SELECT 1"])
 def test_what_is_no_assignment_is_unparsed(sql):
     assert "UNPARSED" in uses(sql)
+
+
+@pytest.mark.parametrize(
+    ("sql", "scoped"),
+    [
+        ("SET @@time_zone = '+01:00'", "SET @@session.time_zone = '+01:00'"),
+        ("set/**/@@`sql_mode`:=''", "set/**/@@session.`sql_mode`:=''"),
+        (
+            "SET a = @@b, @@autocommit=0, @x = @@c, @@sql_mode = CONCAT(@@sql_mode, ',', 'x')",
+            "SET a = @@b, @@session.autocommit=0, @x = @@c,"
+            " @@session.sql_mode = CONCAT(@@sql_mode, ',', 'x')",
+        ),
+        ("SET GLOBAL a = 1, @@d = 4", "SET GLOBAL a = 1, @@session.d = 4"),
+    ],
+)
+def test_a_variable_without_a_scope_is_given_the_session_s(sql, scoped):
+    assert with_session_scope(statement(sql)).decode() == scoped
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SET time_zone = '+01:00'",
+        "SET @@session.time_zone = 1, @@LOCAL.sql_mode = '', @@global.x = 1, @@persist.y = 2",
+        "SET @@session.`x` = 1",
+        "SET @@key_cache.key_buffer_size = 1",
+        "SET @@tx_isolation = 'SERIALIZABLE', @@transaction_read_only = 1",
+        "SET @x = @@time_zone, NAMES utf8mb4",
+        "SET",
+        "SET STATEMENT a = @@b FOR SELECT @@c, @@d",
+        "SET PASSWORD = '@@x'",
+    ],
+)
+def test_nothing_else_is_given_a_scope(sql):
+    assert with_session_scope(statement(sql)).decode() == sql

@@ -32,6 +32,19 @@ class TestVariables:
             assert found[:2] == (f"+0{number}:00", 1000 + number)
             assert ("ANSI_QUOTES" in found[2]) == bool(number % 2)
 
+    def test_variables_set_without_a_scope_follow_their_client_too(
+        self, tight: RunningProxy
+    ) -> None:
+        clients = crowd(tight, 4)
+        for number, client in enumerate(clients[1:], 1):
+            run(client, f"SET @@time_zone = '+0{number}:00', @@autocommit = {number % 2}")
+        for number in shuffled_rounds(clients, 4):
+            zone = f"+0{number}:00" if number else "SYSTEM"
+            found = rows(clients[number], "SELECT @@time_zone, @@autocommit")
+            assert found == ((zone, number % 2 if number else 1),)
+            if number == 2:
+                clients[number].rollback()
+
     def test_isolation_and_autocommit(self, tight: RunningProxy) -> None:
         clients = crowd(tight)
         variable = (
