@@ -39,8 +39,8 @@ from sqlparse_ext.errors import SqlError, Unsupported
 from sqlparse_ext.generated import next_values
 from sqlparse_ext.identifiers import literal
 from sqlparse_ext.inline import inline
-from sqlparse_ext.split import several, split_statements
 from sqlparse_ext.session_settings import with_session_scope
+from sqlparse_ext.split import several, split_statements
 from sqlparse_ext.statements import KillBy, KillScope, Kind, SetKind, Statement, Uses
 
 
