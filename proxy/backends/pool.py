@@ -15,14 +15,16 @@ from collections import deque
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from proxy.backends.backend import Backend, Tenant
 from proxy.backends.settings import Settings
+from proxy.backends.tenancy import adopt, fits
 from proxy.errors import BackendUnavailable, PoolTimeout, ProxyError
 from proxy.wire.commands import reset_connection
 
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+
+    from proxy.backends.backend import Backend, Tenant
 
 
 # A server that takes longer for COM_RESET_CONNECTION hangs, and would keep the place in the pool.
@@ -104,7 +106,7 @@ class Pool:
         """
         backend = await self._acquire(tenant, database)
         try:
-            await backend.adopt(tenant, tenant.settings, database)
+            await adopt(backend, tenant, tenant.settings, database)
         except BaseException:
             self.give(backend)
             raise
@@ -184,7 +186,7 @@ class Pool:
                 return backend
         unowned = [backend for backend in usable if backend.owner is None]
         for backend in unowned:
-            if backend.fits(tenant, tenant.settings, database):
+            if fits(backend, tenant, tenant.settings, database):
                 return backend
         if unowned:
             return unowned[0]
@@ -210,7 +212,7 @@ class Pool:
                     self._keyspace, self._shard, "the proxy is shutting down"
                 )
             choice = self._choose(tenant, database)
-            if isinstance(choice, Backend):
+            if not isinstance(choice, _Choice):
                 del self._idle[choice]
                 self._lent.add(choice)
                 self._call_next()

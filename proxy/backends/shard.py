@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from proxy.backends.backend import Backend
 from proxy.backends.control import Control
 from proxy.backends.health import ReplicaHealth, primary_health
+from proxy.backends.opening import open_backend
 from proxy.backends.pool import Pool
 from proxy.backends.sequences import Sequences
 from proxy.errors import BackendError, BackendUnavailable
@@ -26,6 +26,7 @@ from proxy.errors import BackendError, BackendUnavailable
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from proxy.backends.backend import Backend
     from proxy.backends.health import Probe
     from proxy.config.file import ShardConfig
 
@@ -112,7 +113,7 @@ class ShardRuntime:
     async def open_backend(self, database: str | None, variant: int) -> Backend:
         """Open a connection. Raises BackendUnavailable and BackendError."""
         try:
-            return await Backend.open(
+            return await open_backend(
                 self.keyspace, self.name, self.dsn, database=database, variant=variant
             )
         except BackendUnavailable:

@@ -19,6 +19,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
 from proxy.backends.statement_ids import StatementKey
+from proxy.backends.tenancy import adopt
 from proxy.errors import BackendError, BackendLost, BackendUnavailable
 from proxy.sessions.execution import STALE
 from proxy.sessions.following import bring_insert_id, follow, follow_error
@@ -380,7 +381,7 @@ class Executor:
             backend = await shard.pool.take(self._state, database)
             self._homes[shard] = backend
         else:
-            await backend.adopt(self._state, self._state.settings, database)
+            await adopt(backend, self._state, self._state.settings, database)
         return backend
 
     def settle(self, shard: ShardRuntime, shape: Shape, relay: Ended) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
+from proxy.backends.tenancy import take_leave
 from proxy.wire.commands import query
 from proxy.wire.constants import FieldType
 from proxy.wire.resultset import Column, column_definition, parse_text_row
@@ -74,7 +75,7 @@ class Recall:
         """Wait until it is known. Raises AnswerHere for what a server cannot be told."""
         state = self._state
         if state.answered_at is not None:
-            await state.answered_at.take_leave(state)
+            await take_leave(state.answered_at, state)
         left = state.left
         if left is not None:
             await asyncio.wait([left.known])

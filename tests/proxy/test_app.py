@@ -5,7 +5,7 @@ import pytest
 import structlog
 
 from proxy.app import FALLBACK_VERSION, Application, greeting_version, run
-from proxy.backends.backend import Backend
+from proxy.backends.opening import open_backend
 from proxy.config.dsn import Dsn, SslMode
 from proxy.config.file import Role, Secret, Tls, User
 from proxy.errors import BackendError, BackendUnavailable
@@ -87,7 +87,7 @@ async def test_a_port_that_is_taken_ends_the_start_and_what_had_begun(server):
 async def test_a_unix_socket_serves_too_and_goes_with_the_proxy(server, tmp_path):
     path = tmp_path / "streamfrom.sock"
     async with running_proxy(server, unix_socket=str(path)):
-        backend = await Backend.open(
+        backend = await open_backend(
             "p", "-", dsn_of(0, unix_socket=str(path)), database="plain"
         )
         assert (await backend.run(b"SELECT 1")).rows
@@ -155,7 +155,7 @@ def dsn_of(port, user="root", password="", **options):
 
 
 async def log_in(dsn):
-    backend = await Backend.open("p", "-", dsn, database="plain")
+    backend = await open_backend("p", "-", dsn, database="plain")
     rows = (await backend.run(b"SELECT 1")).rows
     backend.close()
     return rows

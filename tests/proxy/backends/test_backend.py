@@ -1,20 +1,17 @@
+from __future__ import annotations
+
 import asyncio
+from typing import TYPE_CHECKING
 
 import pytest
 
-from proxy.backends import backend as module
-from proxy.backends.backend import Backend
-from proxy.backends.settings import Settings, names
-from proxy.config.dsn import SslMode
-from proxy.config.values import Secret
-from proxy.errors import BackendError, BackendLost, BackendUnavailable
+from proxy.backends.opening import open_backend
+from proxy.backends.settings import Settings
+from proxy.errors import BackendError, BackendLost
 from proxy.wire.commands import query
 from tests.proxy.fake_server import (
-    MARIADB,
-    PASSWORD,
     Bytes,
     Error,
-    FakeServer,
     HangUp,
     Ok,
     Rows,
@@ -24,24 +21,12 @@ from tests.proxy.fake_server import (
 )
 
 
-class Tenant:
-    """A session, as far as a connection knows it."""
-
-    settings = Settings()
-    variant = 0
-
-    def evicted(self, backend, last_insert_id):
-        pass
-
-    def leaves(self, backend, left):
-        return False
-
-
-ANN, BOB = Tenant(), Tenant()
+if TYPE_CHECKING:
+    from proxy.backends.backend import Backend
 
 
 async def opened(server, database="db", variant=0, **dsn):
-    return await Backend.open("ks", "-", server.dsn(**dsn), database=database, variant=variant)
+    return await open_backend("ks", "-", server.dsn(**dsn), database=database, variant=variant)
 
 
 class Reader:
@@ -60,98 +45,6 @@ class Reader:
 
     def lost(self, error):
         self.told.append(type(error))
-
-
-# --- opening ---------------------------------------------------------------------------
-
-
-async def test_a_login_leaves_a_connection_that_reports_what_sessions_change(server):
-    backend = await opened(server, user="app")
-    (connection,) = server.relays
-    assert connection.database == backend.database == "db"
-    assert backend.thread_id == connection.id
-    assert "transaction_isolation" in connection.variables["session_track_system_variables"]
-    assert backend.settings is Settings()
-    assert not any((backend.is_busy, backend.is_closed, backend.in_transaction))
-    backend.close()
-
-
-async def test_mariadb_is_asked_for_its_own_variables(calm):
-    async with FakeServer(MARIADB) as server:
-        backend = await opened(server)
-        tracked = server.relays[0].variables["session_track_system_variables"].split(",")
-        assert "tx_isolation" in tracked
-        backend.close()
-
-
-async def test_a_wrong_password_is_the_servers_error_and_names_no_secret(server):
-    with pytest.raises(BackendError, match="Access denied for user 'app'") as refused:
-        await opened(server, user="app", password=Secret("not-the-secret"))
-    assert refused.value.wire_code() == (1045, "28000")
-    assert "not-the-secret" not in str(refused.value)
-    await until(lambda: not server.connections)
-
-
-async def test_a_server_that_does_not_listen_is_unavailable_and_the_reason_has_no_secret(
-    server,
-):
-    server.stop()
-    with pytest.raises(
-        BackendUnavailable, match=r"mysql://app@127\.0\.0\.1:\d+/db: "
-    ) as failed:
-        await opened(server, user="app")
-    assert PASSWORD not in str(failed.value)
-
-
-async def test_a_server_that_is_full_says_so_itself(server):
-    server.refusal = Error(1040, "Too many connections", "08004")
-    with pytest.raises(BackendError, match="Too many connections"):
-        await opened(server)
-
-
-async def test_a_server_that_breaks_off_the_login_is_unavailable(server):
-    server.greets = False
-    opening = asyncio.ensure_future(opened(server))
-    await until(lambda: server.connections)
-    server.break_connections()
-    with pytest.raises(BackendUnavailable, match="gone in the login"):
-        await opening
-
-
-async def test_a_server_that_never_greets_is_unavailable(server, monkeypatch):
-    server.greets = False
-    monkeypatch.setattr(module, "CONNECT_TIMEOUT_S", 0.02)
-    with pytest.raises(BackendUnavailable, match="login timed out"):
-        await opened(server)
-    await until(lambda: not server.connections)
-
-
-async def test_a_server_that_talks_nonsense_is_unavailable_and_no_fault_of_the_client(server):
-    server.greets = False
-    opening = asyncio.ensure_future(opened(server))
-    await until(lambda: server.connections)
-    next(iter(server.connections.values())).say(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-    with pytest.raises(BackendUnavailable, match="out of order"):
-        await opening
-    await until(lambda: not server.connections)
-
-
-async def test_a_server_that_refuses_to_track_is_not_used(server):
-    server.on("session_track_system_variables", Error(1231, "can't be set to the value of 'x'"))
-    with pytest.raises(BackendError, match="can't be set"):
-        await opened(server)
-    await until(lambda: not server.connections)
-
-
-async def test_tls_is_not_given_up_where_it_is_required(server):
-    with pytest.raises(BackendError, match="TLS is required but the server has none"):
-        await opened(server, ssl_mode=SslMode.REQUIRED)
-
-
-async def test_tls_is_done_without_where_it_is_only_preferred(server):
-    backend = await opened(server, ssl_mode=SslMode.PREFERRED)
-    assert (await backend.run(b"SELECT 1")).rows
-    backend.close()
 
 
 # --- statements ------------------------------------------------------------------------
@@ -275,67 +168,6 @@ async def test_closing_says_goodbye_and_aborting_does_not(server):
     rude.abort()
     await until(lambda: not server.connections)
     assert server.heard.count("QUIT") == 1
-
-
-# --- changing hands --------------------------------------------------------------------
-
-
-async def test_the_same_owner_finds_everything_as_it_left_it(server):
-    backend = await opened(server)
-    await backend.adopt(ANN, Settings(), "db")
-    backend.has_residue = True
-    heard = len(server.heard)
-    await backend.adopt(ANN, Settings(), "db")
-    assert server.heard[heard:] == []
-
-
-async def test_variables_are_only_added_without_a_reset(server):
-    backend = await opened(server)
-    await backend.adopt(ANN, names("latin1", "latin1_bin"), "db")
-    heard = len(server.heard)
-    more = names("latin1", "latin1_bin").with_changes([("time_zone", "UTC")])
-    await backend.adopt(ANN, more, "db")
-    assert server.heard[heard:] == ["SET @@session.time_zone = 'UTC'"]
-    assert backend.settings is more
-    backend.close()
-
-
-async def test_a_variable_too_many_takes_a_reset_and_everything_is_said_again(server):
-    backend = await opened(server)
-    await backend.adopt(ANN, names("latin1", "latin1_bin"), "db")
-    await backend.adopt(BOB, Settings([("time_zone", "UTC")]), "other")
-    (connection,) = server.relays
-    assert connection.heard[-4] == "RESET"
-    assert "session_track" in connection.heard[-3]
-    assert connection.heard[-2:] == ["SET @@session.time_zone = 'UTC'", "INIT_DB other"]
-    assert {k: v for k, v in connection.variables.items() if "track" not in k} == {
-        "time_zone": "UTC"
-    }
-    assert (backend.database, connection.database) == ("other", "other")
-    backend.close()
-
-
-async def test_residue_is_for_its_owner_alone(server):
-    backend = await opened(server)
-    await backend.adopt(ANN, Settings(), "db")
-    backend.has_residue = True
-    assert backend.fits(ANN, Settings(), "db")
-    assert not backend.fits(BOB, Settings(), "db")
-    await backend.adopt(BOB, Settings(), "db")
-    assert "RESET" in server.heard
-    assert not backend.has_residue
-    assert backend.owner is BOB
-    backend.close()
-
-
-@pytest.mark.parametrize("step", ["RESET", "session_track", "time_zone", "INIT_DB"])
-async def test_a_connection_that_could_not_be_made_anothers_is_closed(server, step):
-    backend = await opened(server)
-    await backend.adopt(ANN, names("latin1", "latin1_bin"), "db")
-    server.on(step, Error(1049, "no"))
-    with pytest.raises(BackendError):
-        await backend.adopt(BOB, Settings([("time_zone", "UTC")]), "other")
-    assert backend.is_closed
 
 
 async def test_trackers_are_followed(server):

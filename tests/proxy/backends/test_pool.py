@@ -3,7 +3,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from proxy.backends.backend import Backend
+from proxy.backends.opening import open_backend
 from proxy.backends.pool import Pool
 from proxy.backends.settings import Settings, names
 from proxy.errors import BackendError, BackendUnavailable, PoolTimeout
@@ -40,16 +40,16 @@ class Sink:
 
 
 @asynccontextmanager
-async def pool_on(server, size=2, timeout_s=1.0, open_backend=None):
+async def pool_on(server, size=2, timeout_s=1.0, opens=None):
     async def connect(database, variant):
-        return await Backend.open("ks", "-", server.dsn(), database=database, variant=variant)
+        return await open_backend("ks", "-", server.dsn(), database=database, variant=variant)
 
     pool = Pool(
         "ks",
         "-",
         size=size,
         timeout_s=timeout_s,
-        open_backend=open_backend or connect,
+        open_backend=opens or connect,
         on_lost=lambda: None,
     )
     try:
@@ -376,7 +376,7 @@ async def test_a_connection_that_cannot_be_opened_lets_the_next_try(server):
         await attempts.wait()
         raise BackendUnavailable("ks", "-", "down")
 
-    async with pool_on(server, size=1, open_backend=refuse) as pool:
+    async with pool_on(server, size=1, opens=refuse) as pool:
         first = asyncio.ensure_future(pool.take(Tenant(), "db"))
         await until(lambda: pool.connections)
         second = await busy(pool, Tenant())

@@ -52,14 +52,15 @@ async def test_a_session_that_ran_nothing_has_found_nothing(state):
     assert packet == query(b"SELECT 0 f, 0 r")
 
 
-async def test_the_connection_of_the_last_statement_is_asked_when_another_is_used(state):
-    class Other:
-        async def take_leave(self, owner):
-            told = left(found_rows=9)
-            assert owner.leaves(self, told)
+async def test_the_connection_of_the_last_statement_is_asked_when_another_is_used(
+    state, monkeypatch
+):
+    async def take_leave(backend, owner):
+        told = left(found_rows=9)
+        assert owner.leaves(backend, told)
 
-    other: Any = Other()
-    state.answered_at = other
+    monkeypatch.setattr("proxy.sessions.recall.take_leave", take_leave)
+    state.answered_at = THERE
     recall = Recall(state, parse("SELECT FOUND_ROWS() f"))
     assert recall.packet_for(HERE) is None
     await recall.prepare(HERE)

@@ -1,0 +1,119 @@
+"""Opening a connection to a server: address, TLS, login, and what every session takes for granted."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from proxy import net
+from proxy.backends.backend import Backend
+from proxy.backends.control import tls_context
+from proxy.backends.readers import Login
+from proxy.backends.settings import tracking
+from proxy.config.dsn import SslMode
+from proxy.errors import BackendError, BackendLost, BackendUnavailable, WireError
+from proxy.wire.client_connection import ClientConnection, Ready, StartTls
+from proxy.wire.constants import Capability
+
+
+if TYPE_CHECKING:
+    from proxy.config.dsn import Dsn
+
+
+CONNECT_TIMEOUT_S: Final = 5.0
+
+
+async def open_backend(
+    keyspace: str, shard: str, dsn: Dsn, *, database: str | None, variant: int = 0
+) -> Backend:
+    """Connect and log in.
+
+    Raises:
+        BackendUnavailable: it cannot be reached, or goes away meanwhile.
+        BackendError: it refuses the login, in its own words.
+    """
+    backend = Backend(keyspace, shard, variant)
+    wire = ClientConnection(
+        dsn.user,
+        dsn.password.reveal(),
+        database=database,
+        options=variant,
+        wants_tls=dsn.ssl_mode is not SslMode.DISABLED,
+        requires_tls=dsn.ssl_mode not in {SslMode.DISABLED, SslMode.PREFERRED},
+        is_secure=dsn.unix_socket is not None,
+    )
+    login = Login(asyncio.get_running_loop().create_future())
+    backend.expect(login)
+
+    def owner_of(link: net.Link) -> Backend:
+        backend.link = link
+        return backend
+
+    try:
+        link = await net.connect(
+            owner_of,
+            host=dsn.host,
+            port=dsn.port,
+            unix_socket=dsn.unix_socket,
+            timeout_s=CONNECT_TIMEOUT_S,
+        )
+    except TimeoutError:
+        raise BackendUnavailable(keyspace, shard, f"{dsn}: no answer") from None
+    except OSError as error:
+        raise BackendUnavailable(keyspace, shard, f"{dsn}: {error}") from None
+    login.conversation = partial(_log_in, wire, link, dsn, login)
+    if login.early:
+        login.conversation(login.early)
+    try:
+        async with asyncio.timeout(CONNECT_TIMEOUT_S):
+            await login.finished
+            greeting = wire.greeting
+            backend.thread_id = greeting.connection_id
+            backend.database = database
+            backend.takes_bulk = bool(wire.capabilities & Capability.STMT_BULK_OPERATIONS)
+            backend.tracking = tracking(
+                greeting.server_version,
+                ignores_space=bool(variant & Capability.IGNORE_SPACE),
+            )
+            await backend.run(backend.tracking)
+    except TimeoutError:
+        link.abort()
+        raise BackendUnavailable(keyspace, shard, f"{dsn}: login timed out") from None
+    except BackendLost:
+        raise BackendUnavailable(keyspace, shard, f"{dsn}: gone in the login") from None
+    except (WireError, OSError) as error:
+        link.abort()
+        raise BackendUnavailable(keyspace, shard, f"{dsn}: {error}") from None
+    except BaseException:
+        link.abort()
+        raise
+    return backend
+
+
+def _log_in(
+    wire: ClientConnection, link: net.Link, dsn: Dsn, login: Login, data: bytes
+) -> None:
+    try:
+        events = wire.receive(data)
+        answer = wire.data_to_send()
+        if answer:
+            link.write(answer)
+        for event in events:
+            match event:
+                case StartTls():
+                    _start_tls(wire, link, dsn)
+                case Ready():
+                    login.succeed(None)
+    except (WireError, BackendError, OSError) as error:
+        login.fail(error)
+
+
+def _start_tls(wire: ClientConnection, link: net.Link, dsn: Dsn) -> None:
+    """Go on in TLS. Raises OSError if the authorities to trust cannot be read."""
+    context = tls_context(dsn)
+    assert context is not None
+    hostname = dsn.host if context.check_hostname else None
+    link.start_tls(context, server_side=False, hostname=hostname, early=b"")
+    wire.tls_started()
+    link.write(wire.data_to_send())
