@@ -1,41 +1,26 @@
-"""One client: login, commands one at a time, and what happens when it vanishes.
+"""One client: its bytes, its login, and what happens when it vanishes.
 
 A session owns a client's link. Bytes go through `wire.ServerConnection`, which turns them into
-events; commands run in order, one at a time, however many the client sent ahead. Every failure
-becomes an ERR packet in one place (`_answer_error`): a `StreamfromError` with its own code,
-anything else as `internal error` with the connection id, logged once with its trace.
+events. Those of a login are carried out here; commands go to `Turns`, which each login makes anew.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import structlog
 
-from proxy.answers.processlist import Process
-from proxy.config.file import Role
-from proxy.errors import (
-    BackendError,
-    IdleTooLong,
-    InternalError,
-    NoClientCharset,
-    ServerShutdown,
-    SessionLost,
-    StatementTimedOut,
-    UnknownDatabase,
-    WireError,
-)
+from proxy.errors import NoClientCharset, UnknownDatabase
 from proxy.sessions.dispatch import Dispatch
 from proxy.sessions.entrance import Entrance
 from proxy.sessions.neighbours import use
-from proxy.sessions.parts import Parts, assemble
+from proxy.sessions.parts import assemble
 from proxy.sessions.peers import Peers
-from proxy.sessions.reply import INTERRUPTED, Reply
+from proxy.sessions.turns import Turns
 from proxy.wire.auth import Authenticated
-from proxy.wire.constants import COMPRESSIONS, PROXY_OFFER, Capability, Command
+from proxy.wire.constants import COMPRESSIONS, PROXY_OFFER, Capability
 from proxy.wire.handshake import Greeting, offer_as, plugin_to_greet
 from proxy.wire.server_connection import (
     Closed,
@@ -43,7 +28,6 @@ from proxy.wire.server_connection import (
     InfileData,
     Limits,
     LoginAttempt,
-    Phase,
     ServerConnection,
     TlsRequested,
     refusal as wire_refusal,
@@ -52,35 +36,17 @@ from sqlparse_ext.errors import StreamfromError
 
 
 if TYPE_CHECKING:
+    from proxy.answers.processlist import Process
     from proxy.backends.shard import ShardRuntime
     from proxy.config.file import User
     from proxy.net import Link
-    from proxy.sessions.direct import DirectPath
-    from proxy.sessions.preparation import Step
-    from proxy.sessions.relay import Relay
+    from proxy.sessions.parts import Parts
     from proxy.sessions.services import Services
-    from proxy.sessions.state import SessionState
     from proxy.wire.compression import Compression
     from proxy.wire.server_connection import Event
 
 
 log = structlog.get_logger()
-
-# A client may send commands ahead. Beyond this it is not read from until they are done.
-QUEUED_BYTES_MAX: Final = 1 << 20
-
-# How long a server may take to stop what it was told to stop.
-STOP_S: Final = 5.0
-
-_QUERY: Final = int(Command.QUERY)
-_EXECUTE: Final = int(Command.STMT_EXECUTE)
-_COMMAND_NAMES: Final = {
-    int(Command.STMT_PREPARE): "Prepare",
-    int(Command.STMT_EXECUTE): "Execute",
-    int(Command.STMT_BULK_EXECUTE): "Execute",
-    int(Command.STMT_FETCH): "Fetch",
-}
-_UNANSWERED: Final = frozenset({Command.STMT_CLOSE, Command.STMT_SEND_LONG_DATA})
 
 
 class Session:
@@ -103,27 +69,12 @@ class Session:
         self._entrance = Entrance(services, link)
         self._wire: ServerConnection
         self._peers = Peers(services, self)
-        self._parts: Parts
-        self._dispatch: Dispatch
-        self._state: SessionState
-        self._direct: DirectPath
-        self._current: CommandReceived
-        self._takes_hot_path = False
+        # What the user who is logged in does here, None before there is one.
+        self._turns: Turns | None = None
         self._compression: Compression | None = None
         self._unpacks_more = False
-        self._reply: Reply
-        self._is_busy = False
-        # When what it does now began, in the loop's time.
-        self._since_s = self._loop.time()
-        # When the server was told to stop a statement.
-        self._stopped_s = 0.0
         self._is_over = False
-        self._is_closing = False
-        self._commands: deque[CommandReceived] = deque()
-        self._queued_bytes = 0
-        self._task: asyncio.Task[None] | None = None
-        # After SET wait_timeout: when the silence has lasted too long.
-        self._silence: asyncio.TimerHandle | None = None
+        self._entering: asyncio.Task[None] | None = None
 
     # --- what the link calls --------------------------------------------------------------
 
@@ -165,9 +116,11 @@ class Session:
             if self._link.closed:
                 return
             if type(event) is CommandReceived:
-                self._command(event)
+                assert self._turns is not None
+                self._turns.command(event)
             elif type(event) is InfileData:
-                self._parts.executor.file(event.payload)
+                assert self._turns is not None
+                self._turns.parts.executor.file(event.payload)
             else:
                 self._login_event(event)
         answer = self._wire.data_to_send()
@@ -187,10 +140,11 @@ class Session:
 
     def writable(self) -> None:
         """Go on after the client caught up."""
-        if self.user is None:
+        if self._turns is None:
             return
-        self._parts.executor.client_writable()
-        stream = self._parts.streams.current
+        parts = self._turns.parts
+        parts.executor.client_writable()
+        stream = parts.streams.current
         if stream is not None and stream.resume():
             self._services.registry.ready(stream)
 
@@ -200,15 +154,9 @@ class Session:
         self._entrance.leave()
         self._is_over = True
         self.closed.set()
-        if self._silence is not None:
-            self._silence.cancel()
-        if self.user is None:
-            return
-        self._log.info("session closed")
-        # Backends first: their readers must not find a task to wake that is being cancelled.
-        self._parts.executor.forget()
-        if self._task is not None:
-            self._task.cancel()
+        if self._turns is not None:
+            self._log.info("session closed")
+            self._turns.over()
 
     # --- login ----------------------------------------------------------------------------
 
@@ -220,7 +168,7 @@ class Session:
                 self._link.start_tls(
                     self._services.tls, server_side=True, hostname=None, early=leftover
                 )
-            case LoginAttempt(_, is_change=True) if self._is_busy:
+            case LoginAttempt(_, is_change=True) if self._turns and self._turns.is_busy:
                 # It would be answered in the middle of what is running.
                 self._log.info("connection closed", reason="COM_CHANGE_USER sent ahead")
                 self._link.abort()
@@ -236,8 +184,8 @@ class Session:
 
     def _logged_in(self, name: str) -> None:
         """Make the session of a login, or of COM_CHANGE_USER, which makes a new one."""
-        if self.user is not None:
-            self._parts.executor.forget()
+        if self._turns is not None:
+            self._turns.over()
         services = self._services
         login = self._wire.login
         assert login is not None
@@ -262,7 +210,7 @@ class Session:
                 parts.preparation.use(login.database)
         except UnknownDatabase:
             # Perhaps a server has it beside a keyspace.
-            self._task = asyncio.create_task(self._enter(user, parts, login.database or ""))
+            self._entering = asyncio.create_task(self._enter(user, parts, login.database or ""))
         except StreamfromError as error:
             self._refuse(error)
         else:
@@ -287,9 +235,15 @@ class Session:
 
     def _welcome(self, user: User, parts: Parts) -> None:
         self.user = user
-        self._parts, self._state, self._direct = parts, parts.state, parts.direct
-        self._dispatch = Dispatch(parts, self._link, self._peers)
-        self._takes_hot_path = user.role is not Role.READONLY
+        self._turns = Turns(
+            parts,
+            Dispatch(parts, self._link, self._peers),
+            self._link,
+            self._wire,
+            user,
+            self.connection_id,
+            self._log,
+        )
         self._entrance.leave()
         self._log.info("session opened", user=user.name, host=self._link.peer)
         self._wire.accept(status=parts.state.status)
@@ -304,138 +258,19 @@ class Session:
         self._log.info("login timed out", host=self._link.peer)
         self._link.abort()
 
-    # --- commands, one at a time ----------------------------------------------------------
-
-    def _command(self, command: CommandReceived) -> None:
-        if not self._is_busy:
-            self._begin(command)
-            return
-        if self._parts.streams.current is not None and command.payload[:1] == b"\x01":
-            # COM_QUIT in the middle of a stream: the client is done with both.
-            self._link.close()
-            return
-        self._commands.append(command)
-        self._queued_bytes += len(command.payload)
-        if self._queued_bytes > QUEUED_BYTES_MAX:
-            self._link.pause_reading()
-
-    def _begin(self, command: CommandReceived) -> None:
-        payload, sequence, piece = self._current = command
-        if self._compression is not None:
-            self._compression.sequence = piece
-        code = payload[0] if payload else 0
-        if code in _UNANSWERED:
-            self._unanswered(payload)
-            return
-        self._is_busy = True
-        self._since_s = self._loop.time()
-        reply = self._reply = Reply(self._link, self._state, sequence)
-        if self._takes_hot_path and sequence == 1:
-            if code == _QUERY:
-                if self._direct.send(payload[1:], reply, self._direct_done):
-                    return
-            elif code == _EXECUTE and self._direct.execute(payload, reply, self._direct_done):
-                return
-        self._start(command)
-
-    def _unanswered(self, payload: bytes) -> None:
-        try:
-            self._dispatch.run_unanswered(payload)
-        except WireError as error:
-            self._log.info("connection closed", reason=str(error))
-            self._link.close()
-
-    def _start(self, command: CommandReceived) -> None:
-        self._task = asyncio.create_task(self._run(command))
-
-    def _direct_done(self, relay: Relay, shard: ShardRuntime, step: Step) -> None:
-        """End of a statement on the hot path; called from the backend's link."""
-        if self._is_over:
-            return
-        try:
-            again = not self._direct.finish(relay, shard, step, self._reply)
-        except Exception as error:  # noqa: BLE001 - the one place that turns errors into packets
-            self._answer_error(error)
-            again = False
-        if again:
-            self._start(CommandReceived(self._current.payload, self._reply.sequence))
-        else:
-            self._next()
-
-    async def _run(self, command: CommandReceived) -> None:
-        try:
-            await self._dispatch.run(command.payload, self._reply)
-        except asyncio.CancelledError:
-            if self._is_over:
-                return
-            raise
-        except Exception as error:  # noqa: BLE001 - the one place that turns errors into packets
-            self._answer_error(error)
-        self._task = None
-        if self._wire.phase is Phase.INFILE:
-            # The answer came before the file was sent: what follows cannot be told apart.
-            self._link.close()
-        self._next()
-
-    def _next(self) -> None:
-        self._is_busy = False
-        self._since_s = self._loop.time()
-        if self._is_closing:
-            self._link.close()
-            return
-        while self._commands and not (self._is_over or self._is_busy):
-            command = self._commands.popleft()
-            before, self._queued_bytes = (
-                self._queued_bytes,
-                self._queued_bytes - len(command.payload),
-            )
-            if before > QUEUED_BYTES_MAX >= self._queued_bytes:
-                self._link.resume_reading()
-            self._begin(command)
-        limit_s = self._state.settings.wait_timeout_s
-        if limit_s is not None and not (self._is_over or self._is_busy):
-            if self._silence is not None:
-                self._silence.cancel()
-            self._silence = self._loop.call_later(limit_s, self._was_silent, self._since_s)
-
-    def _was_silent(self, since_s: float) -> None:
-        if since_s == self._since_s and not (self._is_over or self._is_busy):
-            self.leave_idle("wait_timeout and interactive_timeout")
-
-    def _answer_error(self, error: Exception) -> None:
-        stopped = None if self._wire.phase is Phase.CLOSED else self._reply.stopped
-        if isinstance(error, BackendError) and error.code == INTERRUPTED and stopped:
-            shown = stopped
-        elif isinstance(error, StreamfromError):
-            shown = error
-        else:
-            self._log.exception("internal error", exc_info=error)
-            shown = InternalError(self.connection_id)
-        if not self._is_over and self._wire.phase is not Phase.INFILE:
-            self._reply.error(shown)
-            if isinstance(error, SessionLost | ServerShutdown | WireError):
-                self._link.close()
-
     # --- what others ask of this session --------------------------------------------------
 
     def interrupt(self, error: StreamfromError) -> None:
         """Stop what is running: a stream ends with *error*, a statement with its server's own."""
-        if self.user is None:
-            return
-        stream = self._parts.streams.current
-        if stream is not None:
-            stream.end(error)
-        else:
-            self._parts.executor.interrupt()
+        if self._turns is not None:
+            self._turns.interrupt(error)
 
     def shut_down(self, error: StreamfromError) -> None:
         """End the session soon: a stream with *error*, a statement when it is done, else now."""
-        if self.is_streaming:
-            self.interrupt(error)
-        elif self._is_busy:
-            self._is_closing = True
-        else:
+        if self._turns is None:
             self._link.close()
+        else:
+            self._turns.shut_down(error)
 
     def end(self) -> None:
         """End the session now; what it runs is stopped."""
@@ -443,58 +278,22 @@ class Session:
 
     def times(self, now_s: float) -> tuple[float, float]:
         """Return for how long a statement has been running, and the client been silent."""
-        if self.user is None or self.is_streaming:
-            return 0.0, 0.0
-        since_s = now_s - self._since_s
-        return (since_s, 0.0) if self._is_busy else (0.0, since_s)
+        return (0.0, 0.0) if self._turns is None else self._turns.times(now_s)
 
     def time_out(self, now_s: float) -> None:
         """Stop the statement, which takes too long; once more if it goes on nevertheless."""
-        if self._reply.stopped is None:
-            # What waits for a connection or a shard has limits of its own.
-            if self._parts.executor.interrupt():
-                self._reply.stopped = StatementTimedOut()
-                self._stopped_s = now_s
-                self._log.info("statement timed out")
-        elif now_s - self._stopped_s >= STOP_S:
-            self._parts.executor.break_off()
+        if self._turns is not None:
+            self._turns.time_out(now_s)
 
-    def leave_idle(self, setting: str = "idle_timeout") -> None:
-        """End the session of a client that said nothing for longer than *setting* allows."""
-        self._log.info("client idle for too long")
-        self._link.write(wire_refusal(IdleTooLong(setting), self._wire.capabilities))
-        self._link.close()
-
-    @property
-    def is_streaming(self) -> bool:
-        """True while a STREAM is open."""
-        return self.user is not None and self._parts.streams.current is not None
+    def leave_idle(self) -> None:
+        """End the session of a client that said nothing for too long."""
+        if self._turns is not None:
+            self._turns.leave_idle()
 
     def thread_on(self, shard: ShardRuntime) -> int | None:
         """Return the id that *shard* knows this session by, if it holds a connection there."""
-        if self.user is None:
-            return None
-        backend = self._parts.executor.branches.held.get(shard)
-        return None if backend is None else backend.thread_id
+        return None if self._turns is None else self._turns.thread_on(shard)
 
     def process(self) -> Process | None:
         """Return this session's line in SHOW PROCESSLIST, None before it has logged in."""
-        if self.user is None:
-            return None
-        view = self._parts.preparation.view
-        command, state, info = "Sleep", "", None
-        if self._is_busy:
-            payload = self._current.payload
-            command = _COMMAND_NAMES.get(payload[0], "Query")
-            state = "streaming" if self.is_streaming else "executing"
-            info = payload[1:] if payload[0] == _QUERY else None
-        return Process(
-            self.connection_id,
-            self.user.name,
-            self._link.peer,
-            None if view is None else view.name,
-            command,
-            int(self._loop.time() - self._since_s),
-            state,
-            info,
-        )
+        return None if self._turns is None else self._turns.process()

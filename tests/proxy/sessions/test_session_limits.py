@@ -102,9 +102,9 @@ async def _busy(server):
 
 
 async def test_a_server_that_cannot_be_stopped_loses_its_connection(server, house, monkeypatch):
-    from proxy.sessions import session
+    from proxy.sessions import turns
 
-    monkeypatch.setattr(session, "STOP_S", 0.05)
+    monkeypatch.setattr(turns, "STOP_S", 0.05)
     server.once("KILL QUERY", *[Ok()] * 9)
     server.once("UPDATE", Silence())
     client = await house.client()

@@ -1,0 +1,300 @@
+"""The commands of one logged-in client: one at a time, in order, however many it sent ahead.
+
+A login makes a `Turns`, and COM_CHANGE_USER the next one. Plain statements take the hot path in the
+turn of the loop they came in (`proxy.sessions.direct`), everything else is a task. Every failure
+becomes an ERR packet in one place (`_answer_error`): a `StreamfromError` with its own code,
+anything else as `internal error` with the connection id, logged once with its trace.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+from proxy.answers.processlist import Process
+from proxy.config.file import Role
+from proxy.errors import (
+    BackendError,
+    IdleTooLong,
+    InternalError,
+    ServerShutdown,
+    SessionLost,
+    StatementTimedOut,
+    WireError,
+)
+from proxy.sessions.reply import INTERRUPTED, Reply
+from proxy.wire.constants import Command
+from proxy.wire.server_connection import CommandReceived, Phase, refusal
+from sqlparse_ext.errors import StreamfromError
+
+
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger
+
+    from proxy.backends.shard import ShardRuntime
+    from proxy.config.file import User
+    from proxy.net import Link
+    from proxy.sessions.dispatch import Dispatch
+    from proxy.sessions.parts import Parts
+    from proxy.sessions.preparation import Step
+    from proxy.sessions.relay import Relay
+    from proxy.wire.server_connection import ServerConnection
+
+
+# A client may send commands ahead. Beyond this it is not read from until they are done.
+QUEUED_BYTES_MAX: Final = 1 << 20
+
+# How long a server may take to stop what it was told to stop.
+STOP_S: Final = 5.0
+
+_QUERY: Final = int(Command.QUERY)
+_EXECUTE: Final = int(Command.STMT_EXECUTE)
+_COMMAND_NAMES: Final = {
+    int(Command.STMT_PREPARE): "Prepare",
+    int(Command.STMT_EXECUTE): "Execute",
+    int(Command.STMT_BULK_EXECUTE): "Execute",
+    int(Command.STMT_FETCH): "Fetch",
+}
+_UNANSWERED: Final = frozenset({Command.STMT_CLOSE, Command.STMT_SEND_LONG_DATA})
+
+
+class Turns:
+    """The commands of one user on one connection.
+
+    Attributes:
+        parts: what carries them out.
+        is_busy: one is being carried out.
+    """
+
+    def __init__(
+        self,
+        parts: Parts,
+        dispatch: Dispatch,
+        link: Link,
+        wire: ServerConnection,
+        user: User,
+        connection_id: int,
+        logger: FilteringBoundLogger,
+    ) -> None:
+        self.parts = parts
+        self.is_busy = False
+        self._dispatch = dispatch
+        self._link = link
+        self._wire = wire
+        self._user = user
+        self._connection_id = connection_id
+        self._log = logger
+        self._loop = asyncio.get_running_loop()
+        self._state = parts.state
+        self._direct = parts.direct
+        self._takes_hot_path = user.role is not Role.READONLY
+        self._current: CommandReceived
+        self._reply: Reply
+        # When what it does now began, in the loop's time.
+        self._since_s = self._loop.time()
+        # When the server was told to stop a statement.
+        self._stopped_s = 0.0
+        self._is_over = False
+        self._is_closing = False
+        self._commands: deque[CommandReceived] = deque()
+        self._queued_bytes = 0
+        self._task: asyncio.Task[None] | None = None
+        # After SET wait_timeout: when the silence has lasted too long.
+        self._silence: asyncio.TimerHandle | None = None
+
+    def over(self) -> None:
+        """End: the client is gone, or has become another user."""
+        self._is_over = True
+        if self._silence is not None:
+            self._silence.cancel()
+        # Backends first: their readers must not find a task to wake that is being cancelled.
+        self.parts.executor.forget()
+        if self._task is not None:
+            self._task.cancel()
+
+    # --- one after the other --------------------------------------------------------------
+
+    def command(self, command: CommandReceived) -> None:
+        """Carry a command out, or queue it behind what is running."""
+        if not self.is_busy:
+            self._begin(command)
+            return
+        if self.parts.streams.current is not None and command.payload[:1] == b"\x01":
+            # COM_QUIT in the middle of a stream: the client is done with both.
+            self._link.close()
+            return
+        self._commands.append(command)
+        self._queued_bytes += len(command.payload)
+        if self._queued_bytes > QUEUED_BYTES_MAX:
+            self._link.pause_reading()
+
+    def _begin(self, command: CommandReceived) -> None:
+        payload, sequence, piece = self._current = command
+        if (compression := self._wire.compression) is not None:
+            compression.sequence = piece
+        code = payload[0] if payload else 0
+        if code in _UNANSWERED:
+            self._unanswered(payload)
+            return
+        self.is_busy = True
+        self._since_s = self._loop.time()
+        reply = self._reply = Reply(self._link, self._state, sequence)
+        if self._takes_hot_path and sequence == 1:
+            if code == _QUERY:
+                if self._direct.send(payload[1:], reply, self._direct_done):
+                    return
+            elif code == _EXECUTE and self._direct.execute(payload, reply, self._direct_done):
+                return
+        self._start(command)
+
+    def _unanswered(self, payload: bytes) -> None:
+        try:
+            self._dispatch.run_unanswered(payload)
+        except WireError as error:
+            self._log.info("connection closed", reason=str(error))
+            self._link.close()
+
+    def _start(self, command: CommandReceived) -> None:
+        self._task = asyncio.create_task(self._run(command))
+
+    def _direct_done(self, relay: Relay, shard: ShardRuntime, step: Step) -> None:
+        """End of a statement on the hot path; called from the backend's link."""
+        if self._is_over:
+            return
+        try:
+            again = not self._direct.finish(relay, shard, step, self._reply)
+        except Exception as error:  # noqa: BLE001 - the one place that turns errors into packets
+            self._answer_error(error)
+            again = False
+        if again:
+            self._start(CommandReceived(self._current.payload, self._reply.sequence))
+        else:
+            self._next()
+
+    async def _run(self, command: CommandReceived) -> None:
+        try:
+            await self._dispatch.run(command.payload, self._reply)
+        except asyncio.CancelledError:
+            if self._is_over:
+                return
+            raise
+        except Exception as error:  # noqa: BLE001 - the one place that turns errors into packets
+            self._answer_error(error)
+        self._task = None
+        if self._wire.phase is Phase.INFILE:
+            # The answer came before the file was sent: what follows cannot be told apart.
+            self._link.close()
+        self._next()
+
+    def _next(self) -> None:
+        self.is_busy = False
+        self._since_s = self._loop.time()
+        if self._is_closing:
+            self._link.close()
+            return
+        while self._commands and not (self._is_over or self.is_busy):
+            command = self._commands.popleft()
+            before, self._queued_bytes = (
+                self._queued_bytes,
+                self._queued_bytes - len(command.payload),
+            )
+            if before > QUEUED_BYTES_MAX >= self._queued_bytes:
+                self._link.resume_reading()
+            self._begin(command)
+        limit_s = self._state.settings.wait_timeout_s
+        if limit_s is not None and not (self._is_over or self.is_busy):
+            if self._silence is not None:
+                self._silence.cancel()
+            self._silence = self._loop.call_later(limit_s, self._was_silent, self._since_s)
+
+    def _was_silent(self, since_s: float) -> None:
+        if since_s == self._since_s and not (self._is_over or self.is_busy):
+            self.leave_idle("wait_timeout and interactive_timeout")
+
+    def _answer_error(self, error: Exception) -> None:
+        stopped = None if self._wire.phase is Phase.CLOSED else self._reply.stopped
+        if isinstance(error, BackendError) and error.code == INTERRUPTED and stopped:
+            shown = stopped
+        elif isinstance(error, StreamfromError):
+            shown = error
+        else:
+            self._log.exception("internal error", exc_info=error)
+            shown = InternalError(self._connection_id)
+        if not self._is_over and self._wire.phase is not Phase.INFILE:
+            self._reply.error(shown)
+            if isinstance(error, SessionLost | ServerShutdown | WireError):
+                self._link.close()
+
+    # --- what others ask of it ------------------------------------------------------------
+
+    def interrupt(self, error: StreamfromError) -> None:
+        """Stop what is running: a stream ends with *error*, a statement with its server's own."""
+        stream = self.parts.streams.current
+        if stream is not None:
+            stream.end(error)
+        else:
+            self.parts.executor.interrupt()
+
+    def shut_down(self, error: StreamfromError) -> None:
+        """End soon: a stream with *error*, a statement when it is done, else now."""
+        if self.is_streaming:
+            self.interrupt(error)
+        elif self.is_busy:
+            self._is_closing = True
+        else:
+            self._link.close()
+
+    def times(self, now_s: float) -> tuple[float, float]:
+        """Return for how long a statement has been running, and the client been silent."""
+        if self.is_streaming:
+            return 0.0, 0.0
+        since_s = now_s - self._since_s
+        return (since_s, 0.0) if self.is_busy else (0.0, since_s)
+
+    def time_out(self, now_s: float) -> None:
+        """Stop the statement, which takes too long; once more if it goes on nevertheless."""
+        if self._reply.stopped is None:
+            # What waits for a connection or a shard has limits of its own.
+            if self.parts.executor.interrupt():
+                self._reply.stopped = StatementTimedOut()
+                self._stopped_s = now_s
+                self._log.info("statement timed out")
+        elif now_s - self._stopped_s >= STOP_S:
+            self.parts.executor.break_off()
+
+    def leave_idle(self, setting: str = "idle_timeout") -> None:
+        """Disconnect a client that said nothing for longer than *setting* allows."""
+        self._log.info("client idle for too long")
+        self._link.write(refusal(IdleTooLong(setting), self._wire.capabilities))
+        self._link.close()
+
+    @property
+    def is_streaming(self) -> bool:
+        """True while a STREAM is open."""
+        return self.parts.streams.current is not None
+
+    def thread_on(self, shard: ShardRuntime) -> int | None:
+        """Return the id that *shard* knows it by, if it holds a connection there."""
+        backend = self.parts.executor.branches.held.get(shard)
+        return None if backend is None else backend.thread_id
+
+    def process(self) -> Process:
+        """Return the line in SHOW PROCESSLIST."""
+        view = self.parts.preparation.view
+        command, state, info = "Sleep", "", None
+        if self.is_busy:
+            payload = self._current.payload
+            command = _COMMAND_NAMES.get(payload[0], "Query")
+            state = "streaming" if self.is_streaming else "executing"
+            info = payload[1:] if payload[0] == _QUERY else None
+        return Process(
+            self._connection_id,
+            self._user.name,
+            self._link.peer,
+            None if view is None else view.name,
+            command,
+            int(self._loop.time() - self._since_s),
+            state,
+            info,
+        )
