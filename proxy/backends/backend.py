@@ -19,6 +19,7 @@ from proxy.backends.readers import Collected, Prepared
 from proxy.backends.settings import Settings
 from proxy.backends.statement_ids import StatementIds, StatementKey
 from proxy.errors import BackendLost, WireError
+from proxy.wire.attributes import into_query
 from proxy.wire.commands import query, quit_, stmt_close, stmt_prepare
 from proxy.wire.constants import TrackerKind
 from proxy.wire.resultset import parse_text_row
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from proxy.backends.readers import Answer, Reader
     from proxy.backends.remains import Left
     from proxy.net import Link
+    from proxy.wire.attributes import Attribute
     from proxy.wire.prepare import PrepareReader
     from proxy.wire.resultset import Tracker
 
@@ -39,6 +41,7 @@ class Tenant(Protocol):
 
     settings: Settings
     variant: int
+    attributes: tuple[Attribute, ...]
 
     def evicted(self, backend: Backend, last_insert_id: int) -> None:
         """Learn that *backend* goes to somebody else, and what LAST_INSERT_ID() was on it."""
@@ -69,6 +72,7 @@ class Backend:
         on_writable: called once when the server has caught up with what it was sent.
         statements: what is prepared on it, for whichever session comes.
         takes_bulk: it understands COM_STMT_BULK_EXECUTE.
+        takes_attributes: query attributes stand before every statement, those of the owner.
         awaits_kill: a KILL QUERY is on its way, which must not meet another session's statement.
     """
 
@@ -90,6 +94,7 @@ class Backend:
         "row_count",
         "settings",
         "statements",
+        "takes_attributes",
         "takes_bulk",
         "thread_id",
         "tracking",
@@ -116,7 +121,7 @@ class Backend:
         self.has_warnings = False
         self.on_writable: Callable[[], None] | None = None
         self.statements = StatementIds()
-        self.takes_bulk = False
+        self.takes_bulk = self.takes_attributes = False
         self.tracking = b""
 
     @property
@@ -155,11 +160,14 @@ class Backend:
             asyncio.get_running_loop().call_soon(reader.lost, failure)
             return
         self._readers.append(reader)
-        self.link.write(packet)
+        self.link.write(self._attributed(packet) if self.takes_attributes else packet)
 
     def expect(self, reader: Reader) -> None:
         """Have *reader* get what the server says next, unasked: its greeting."""
         self._readers.append(reader)
+
+    def _attributed(self, packet: bytes) -> bytes:
+        return into_query(packet, () if self.owner is None else self.owner.attributes)
 
     async def run(self, sql: bytes) -> Answer:
         """Run one of the proxy's own statements and return its decoded-enough answer.
@@ -196,6 +204,8 @@ class Backend:
         loop = asyncio.get_running_loop()
         readers = [Collected(loop.create_future()) for _ in packets]
         self._readers.extend(readers)
+        if self.takes_attributes:
+            packets = list(map(self._attributed, packets))
         self.link.write(b"".join(packets))
         try:
             # Every future is awaited before anything is raised: the answers stay in step.

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from proxy.backends.backend import Backend
     from proxy.backends.remains import Left
     from proxy.backends.shard import ShardRuntime
+    from proxy.wire.attributes import Attribute
 
 
 T = TypeVar("T")
@@ -44,6 +45,7 @@ class _Engine:
     """The tenant under which the engine borrows relay connections of one kind of server."""
 
     variant = 0
+    attributes: tuple[Attribute, ...] = ()
 
     def __init__(self, isolation_variable: str) -> None:
         # With autocommit off a claim is one transaction without a BEGIN. READ COMMITTED locks

@@ -66,13 +66,14 @@ async def adopt(
         packets.append(query(change))
     if database != backend.database and database is not None:
         packets.append(init_db(database.encode()))
+    # It is the new owner's already: the packets carry no query attributes of the old one's.
+    backend.owner = owner
     try:
         if packets:
             await backend.pipeline(packets)
     except BackendError:
         backend.close()
         raise
-    backend.owner = owner
     backend.settings = settings
     if database is not None:
         backend.database = database

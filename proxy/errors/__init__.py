@@ -9,6 +9,7 @@ A module of this room holds the errors of one kind; all are imported from here.
         │   ├── OutOfOrder         1156/08S01
         │   ├── PacketTooLarge     1153/08S01
         │   └── CannotUnpack       1157/08S01
+        ├── MalformedPacket        1835/HY000  query attributes: the connection goes on
         ├── LocalDataDisabled      3948/HY000
         │ access
         ├── TooManyConnections     1040/08004
@@ -125,6 +126,7 @@ from proxy.errors.transactions import (
 from proxy.errors.wire import (
     CannotUnpack,
     LocalDataDisabled,
+    MalformedPacket,
     OutOfOrder,
     PacketTooLarge,
     WireError,
@@ -151,6 +153,7 @@ __all__ = [
     "InternalError",
     "LocalDataDisabled",
     "LongDataTooLarge",
+    "MalformedPacket",
     "MergeTooLarge",
     "MissingVindexColumn",
     "NoClientCharset",

@@ -15,6 +15,15 @@ class WireError(ProxyError):
         self.detail = detail
 
 
+class MalformedPacket(ProxyError):
+    """Query attributes that make no sense. The packet's end is known: the connection goes on."""
+
+    mysql_code = 1835  # ER_MALFORMED_PACKET
+
+    def __init__(self) -> None:
+        super().__init__("Malformed communication packet.")
+
+
 class OutOfOrder(WireError):
     """A packet carries another sequence number than its turn."""
 

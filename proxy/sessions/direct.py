@@ -162,7 +162,7 @@ class DirectPath:
         return self._executor.send_now(
             shard,
             database,
-            Execution(key, with_types(body, prepared.count, prepared.types)),
+            Execution(key, with_types(body, prepared.count, prepared.types), prepared.count),
             reply,
             lambda relay: on_done(relay, shard, step),
         )

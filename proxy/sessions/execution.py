@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Protocol
 
 from proxy.errors import NoOpenCursor
+from proxy.wire.attributes import COUNT_FOLLOWS, into_execute
 from proxy.wire.commands import (
     stmt_bulk_execute,
     stmt_close,
@@ -51,17 +52,22 @@ class Packet(Protocol):
 class Execution:
     """COM_STMT_EXECUTE without a cursor.
 
-    body: the parameters with their types, as they go on the wire.
+    body: the parameters with their types, *count* of them, as they go on the wire.
     long_data: what comes before them, by parameter.
     """
 
-    __slots__ = ("_body", "_key", "_long_data")
+    __slots__ = ("_body", "_count", "_key", "_long_data")
 
     def __init__(
-        self, key: StatementKey, body: bytes, long_data: Mapping[int, bytearray] | None = None
+        self,
+        key: StatementKey,
+        body: bytes,
+        count: int,
+        long_data: Mapping[int, bytearray] | None = None,
     ) -> None:
         self._key = key
         self._body = body
+        self._count = count
         self._long_data = long_data
 
     def packet_for(self, backend: Backend) -> bytes | None:
@@ -69,7 +75,7 @@ class Execution:
         statement_id = backend.statements.get(self._key)
         if statement_id is None:
             return None
-        packet = stmt_execute(statement_id, 0, self._body)
+        packet = _execute(backend, statement_id, 0, self._body, self._count)
         return _long(statement_id, self._long_data) + packet if self._long_data else packet
 
     async def prepare(self, backend: Backend) -> None:
@@ -128,17 +134,19 @@ class CursorExecution:
         backend: where it was executed last; only there are the rows.
     """
 
-    __slots__ = ("_body", "_long_data", "_sql", "_statement_id", "backend")
+    __slots__ = ("_body", "_count", "_long_data", "_sql", "_statement_id", "backend")
 
     def __init__(
         self,
         sql: bytes,
         body: bytes,
+        count: int,
         long_data: Mapping[int, bytearray] | None = None,
     ) -> None:
         self.backend: Backend | None = None
         self._sql = sql
         self._body = body
+        self._count = count
         self._long_data = long_data
         self._statement_id = 0
 
@@ -146,7 +154,9 @@ class CursorExecution:
         """Return the bytes for the connection that was prepared, None for any other."""
         if self.backend is not backend:
             return None
-        packet = stmt_execute(self._statement_id, _CURSOR_READ_ONLY, self._body)
+        packet = _execute(
+            backend, self._statement_id, _CURSOR_READ_ONLY, self._body, self._count
+        )
         return _long(self._statement_id, self._long_data or {}) + packet
 
     async def prepare(self, backend: Backend) -> None:
@@ -191,6 +201,13 @@ class Fetch:
 
     def stale(self, backend: Backend) -> None:
         """Learn that the server has closed the cursor."""
+
+
+def _execute(backend: Backend, statement_id: int, flags: int, body: bytes, count: int) -> bytes:
+    if backend.takes_attributes:
+        attributes = () if backend.owner is None else backend.owner.attributes
+        flags, body = flags | COUNT_FOLLOWS, into_execute(body, count, attributes)
+    return stmt_execute(statement_id, flags, body)
 
 
 def _long(statement_id: int, long_data: Mapping[int, bytearray]) -> bytes:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from proxy.sessions.attributes import QueryAttributes
 from proxy.sessions.bulk import BulkCommands
 from proxy.sessions.direct import DirectPath
 from proxy.sessions.executor import Executor
@@ -50,6 +51,7 @@ class Parts:
     bulk: BulkCommands
     old: OldCommands
     table: PreparedTable
+    attributes: QueryAttributes
 
 
 def assemble(
@@ -139,5 +141,15 @@ def assemble(
     direct = DirectPath(preparation, executor, services.registry, link, table)
     old = OldCommands(guard, executor, preparation)
     return Parts(
-        state, executor, preparation, direct, statements, streams, prepared, bulk, old, table
+        state=state,
+        executor=executor,
+        preparation=preparation,
+        direct=direct,
+        statements=statements,
+        streams=streams,
+        prepared=prepared,
+        bulk=bulk,
+        old=old,
+        table=table,
+        attributes=QueryAttributes(state, table),
     )

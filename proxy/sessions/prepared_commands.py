@@ -226,10 +226,11 @@ class PreparedCommands:
         is_query = bound.shape.kind is Kind.SELECT
         if command.flags & _CURSOR_READ_ONLY and is_query and isinstance(route, OneShard):
             shard = view.runtime(route.shard)
-            execution = CursorExecution(bound.sql, body, prepared.long_data)
+            execution = CursorExecution(bound.sql, body, prepared.count, prepared.long_data)
             await self._open_cursor(prepared, shard, execution, reply)
             return
-        packet = Execution(prepared.key(self._state.settings), body, prepared.long_data)
+        key = prepared.key(self._state.settings)
+        packet = Execution(key, body, prepared.count, prepared.long_data)
         await self._routed.run(view, database, step, route, reply, packet)
 
     async def _run_as_text(

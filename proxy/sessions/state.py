@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from proxy.backends.backend import Backend
     from proxy.backends.remains import Left
     from proxy.twophase.xid import GlobalId, Xid
+    from proxy.wire.attributes import Attribute
     from proxy.wire.resultset import Ok, Tracker
     from sqlparse_ext.statements import Shape, Statement
 
@@ -201,12 +202,18 @@ class Transaction:
         )
 
 
+_VARIANTS: Final = int(
+    Capability.FOUND_ROWS | Capability.IGNORE_SPACE | Capability.QUERY_ATTRIBUTES
+)
+
+
 class SessionState:
     """One client's session, apart from its sockets and backend connections."""
 
     __slots__ = (
         "_settings",
         "answered_at",
+        "attributes",
         "capabilities",
         "initial_settings",
         "insert_id_at",
@@ -222,7 +229,9 @@ class SessionState:
     def __init__(self, capabilities: int, initial_settings: Settings) -> None:
         self.capabilities = capabilities
         # Capability bits that change what a statement means on the backend connection.
-        self.variant = capabilities & int(Capability.FOUND_ROWS | Capability.IGNORE_SPACE)
+        self.variant = capabilities & _VARIANTS
+        # What came beside the command that runs, for whatever a server is sent because of it.
+        self.attributes: tuple[Attribute, ...] = ()
         self.initial_settings = initial_settings
         self.reset()
 

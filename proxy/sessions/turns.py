@@ -24,12 +24,15 @@ from proxy.errors import (
     WireError,
 )
 from proxy.sessions.reply import INTERRUPTED, Reply
-from proxy.wire.constants import Command
+from proxy.wire.constants import Capability, Command
 from proxy.wire.server_connection import CommandReceived, Phase, refusal
 from sqlparse_ext.errors import StreamfromError
 
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+    from typing import Any
+
     from structlog.typing import FilteringBoundLogger
 
     from proxy.backends.shard import ShardRuntime
@@ -89,6 +92,8 @@ class Turns:
         self._state = parts.state
         self._direct = parts.direct
         self._takes_hot_path = user.role is not Role.READONLY
+        # The client writes query attributes before its statements.
+        self._reads_attributes = bool(wire.capabilities & Capability.QUERY_ATTRIBUTES)
         self._current: CommandReceived
         self._reply: Reply
         # When what it does now began, in the loop's time.
@@ -140,13 +145,20 @@ class Turns:
         self.is_busy = True
         self._since_s = self._loop.time()
         reply = self._reply = Reply(self._link, self._state, sequence)
+        if self._reads_attributes:
+            try:
+                payload = self.parts.attributes.taken_from(payload)
+            except StreamfromError as error:
+                self._start(_refuse(error))
+                return
+            self._current = CommandReceived(payload, sequence, piece)
         if self._takes_hot_path and sequence == 1:
             if code == _QUERY:
                 if self._direct.send(payload[1:], reply, self._direct_done):
                     return
             elif code == _EXECUTE and self._direct.execute(payload, reply, self._direct_done):
                 return
-        self._start(command)
+        self._start(self._dispatch.run(payload, reply))
 
     def _unanswered(self, payload: bytes) -> None:
         try:
@@ -155,8 +167,8 @@ class Turns:
             self._log.info("connection closed", reason=str(error))
             self._link.close()
 
-    def _start(self, command: CommandReceived) -> None:
-        self._task = asyncio.create_task(self._run(command))
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        self._task = asyncio.create_task(self._run(work))
 
     def _direct_done(self, relay: Relay, shard: ShardRuntime, step: Step) -> None:
         """End of a statement on the hot path; called from the backend's link."""
@@ -168,13 +180,13 @@ class Turns:
             self._answer_error(error)
             again = False
         if again:
-            self._start(CommandReceived(self._current.payload, self._reply.sequence))
+            self._start(self._dispatch.run(self._current.payload, self._reply))
         else:
             self._next()
 
-    async def _run(self, command: CommandReceived) -> None:
+    async def _run(self, work: Coroutine[Any, Any, None]) -> None:
         try:
-            await self._dispatch.run(command.payload, self._reply)
+            await work
         except asyncio.CancelledError:
             if self._is_over:
                 return
@@ -298,3 +310,7 @@ class Turns:
             state,
             info,
         )
+
+
+async def _refuse(error: StreamfromError) -> None:
+    raise error

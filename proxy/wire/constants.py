@@ -184,8 +184,6 @@ CACHING_SHA2: Final = "caching_sha2_password"
 NONCE_BYTES: Final = 20
 
 # What the proxy announces to clients. SSL is added where a certificate is configured.
-# Withheld on purpose: QUERY_ATTRIBUTES; a client that sets it nevertheless (mysql2 does) is not
-# believed.
 PROXY_OFFER: Final = int(
     Capability.LONG_PASSWORD
     | Capability.FOUND_ROWS
@@ -211,6 +209,10 @@ PROXY_OFFER: Final = int(
 # Offered beside it by a proxy that greets as MariaDB, and asked of a server that does.
 MARIADB_OFFER: Final = int(Capability.STMT_BULK_OPERATIONS)
 
+# Offered beside it by a proxy that greets as MySQL. A server is asked for it where the client has
+# it (`SessionState.variant`): it changes the layout of every statement.
+MYSQL_OFFER: Final = int(Capability.QUERY_ATTRIBUTES)
+
 # Offered beside it. Not asked of a backend: the proxy stands next to its servers.
 COMPRESSIONS: Final = int(Capability.COMPRESS | Capability.ZSTD_COMPRESSION)
 
@@ -225,7 +227,7 @@ BACKEND_NEEDS: Final = int(
 )
 
 # What is asked of a backend if it offers it. Never MULTI_STATEMENTS (the proxy splits, so an
-# injected second statement has no way in) and never QUERY_ATTRIBUTES (a prefix to COM_QUERY).
+# injected second statement has no way in).
 BACKEND_WISHES: Final = BACKEND_NEEDS | int(
     Capability.LONG_PASSWORD
     | Capability.LONG_FLAG

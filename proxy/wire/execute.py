@@ -6,7 +6,8 @@ https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_com_stmt_execute
 
 A client that binds the same types again may leave them out; they are then those of the
 execution before. A value that was sent as long data is not here, and its type is. Query
-attributes, which would change this layout, are not offered (`constants.PROXY_OFFER`).
+attributes, which change this layout, have been taken out before and are put in behind
+(`proxy.wire.attributes`).
 """
 
 from __future__ import annotations
@@ -146,13 +147,18 @@ def write_parameters(parameters: Sequence[Parameter]) -> bytes:
         types += bytes((kind, _UNSIGNED if unsigned else 0))
         if data is None:
             bitmap[place // 8] |= 1 << place % 8
-        elif kind in _FIXED_BYTES:
-            values.append(data)
-        elif kind in _TEMPORAL:
-            values.append(bytes((len(data),)) + data)
         else:
-            values.append(lenenc_bytes(data))
+            values.append(write_value(kind, data))
     return b"".join((bitmap, b"\x01", types, *values))
+
+
+def write_value(kind: int, data: bytes) -> bytes:
+    """Return the value of a parameter as it goes on the wire, its length in front if need be."""
+    if kind in _FIXED_BYTES:
+        return data
+    if kind in _TEMPORAL:
+        return bytes((len(data),)) + data
+    return lenenc_bytes(data)
 
 
 def value_of(parameter: Parameter) -> Value:

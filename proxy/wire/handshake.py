@@ -18,6 +18,7 @@ from proxy.wire.constants import (
     CACHING_SHA2,
     EOF_HEADER,
     MARIADB_OFFER,
+    MYSQL_OFFER,
     NATIVE_PASSWORD,
     NONCE_BYTES,
     UTF8MB4_CHARSET,
@@ -68,7 +69,9 @@ def offer_as(server_version: str, offer: int) -> int:
 
     https://mariadb.com/kb/en/connection/#capabilities
     """
-    return offer & ~_LONG_PASSWORD | MARIADB_OFFER if "MariaDB" in server_version else offer
+    if "MariaDB" in server_version:
+        return offer & ~_LONG_PASSWORD | MARIADB_OFFER
+    return offer | MYSQL_OFFER
 
 
 @dataclass(frozen=True, slots=True)

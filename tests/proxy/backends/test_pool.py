@@ -17,6 +17,7 @@ class Tenant:
     def __init__(self, variant=0, **variables):
         self.settings = Settings(variables.items())
         self.variant = variant
+        self.attributes = ()
         self.lost_ids = []
 
     def evicted(self, backend, last_insert_id):

@@ -4,6 +4,7 @@ from proxy.backends.opening import open_backend
 from proxy.backends.settings import Settings, names
 from proxy.backends.tenancy import adopt, fits
 from proxy.errors import BackendError
+from proxy.wire.attributes import Attribute
 from tests.proxy.fake_server import (
     Error,
 )
@@ -14,6 +15,7 @@ class Tenant:
 
     settings = Settings()
     variant = 0
+    attributes: tuple[Attribute, ...] = ()
 
     def evicted(self, backend, last_insert_id):
         pass

@@ -1,15 +1,20 @@
+from types import SimpleNamespace
+
 import pytest
 
 from proxy.backends.backend import Backend
 from proxy.backends.statement_ids import StatementIds, StatementKey
 from proxy.errors import NoOpenCursor
 from proxy.sessions.execution import CursorExecution, Execution
+from proxy.wire.attributes import COUNT_FOLLOWS, Attribute, into_execute
 from proxy.wire.commands import (
     stmt_close,
     stmt_execute,
     stmt_fetch,
     stmt_send_long_data,
 )
+from proxy.wire.constants import FieldType
+from proxy.wire.execute import Parameter
 from proxy.wire.prepare import PrepareReader
 from tests.proxy.house import RecordingLink
 
@@ -25,6 +30,8 @@ class Connection(Backend):
         self.client = RecordingLink()
         self.link = self.client.link
         self.last_id = 0
+        self.takes_attributes = False
+        self.owner = None
 
     async def prepare(self, key):
         answer = await self.prepare_apart(key.text)
@@ -44,7 +51,7 @@ def backend():
 
 
 async def test_each_connection_gets_its_own_id(backend):
-    execution = Execution(KEY, b"body")
+    execution = Execution(KEY, b"body", 1)
     assert execution.packet_for(backend) is None
     backend.last_id = 41
     await execution.prepare(backend)
@@ -53,15 +60,30 @@ async def test_each_connection_gets_its_own_id(backend):
 
 
 async def test_a_statement_that_the_server_lost_is_prepared_anew(backend):
-    execution = Execution(KEY, b"")
+    execution = Execution(KEY, b"", 0)
     await execution.prepare(backend)
     execution.stale(backend)
     assert execution.packet_for(backend) is None
     assert backend.statements.take_stale() == [1]
 
 
+async def test_a_server_of_attributes_gets_the_owners_behind_the_parameters(backend):
+    backend.takes_attributes = True
+    attribute = Attribute(b"n", Parameter(FieldType.VAR_STRING, unsigned=False, data=b"v"))
+    body = b"\0\1\x08\0" + (7).to_bytes(8, "little")
+    for make in (lambda: Execution(KEY, body, 1), lambda: CursorExecution(KEY.text, body, 1)):
+        execution = make()
+        await execution.prepare(backend)
+        for attributes in ((), (attribute,)):
+            backend.owner = SimpleNamespace(attributes=attributes)
+            packet = execution.packet_for(backend)
+            assert packet is not None
+            assert packet[9] & COUNT_FOLLOWS
+            assert packet[14:] == into_execute(body, 1, attributes)
+
+
 async def test_long_data_goes_ahead_of_the_execution_in_pieces(backend):
-    execution = Execution(KEY, b"body", {1: bytearray(b"x" * (600 << 10)), 3: bytearray()})
+    execution = Execution(KEY, b"body", 4, {1: bytearray(b"x" * (600 << 10)), 3: bytearray()})
     await execution.prepare(backend)
     assert execution.packet_for(backend) == b"".join(
         (
@@ -74,7 +96,7 @@ async def test_long_data_goes_ahead_of_the_execution_in_pieces(backend):
 
 
 async def test_a_cursor_is_on_a_statement_of_its_own(backend):
-    execution = CursorExecution(KEY.text, b"body")
+    execution = CursorExecution(KEY.text, b"body", 1)
     await execution.prepare(backend)
     assert backend.statements.get(KEY) is None
     assert execution.packet_for(backend) == stmt_execute(1, 1, b"body")
@@ -84,7 +106,7 @@ async def test_a_cursor_is_on_a_statement_of_its_own(backend):
 
 
 async def test_only_the_connection_of_a_cursor_has_its_rows(backend):
-    execution = CursorExecution(KEY.text, b"")
+    execution = CursorExecution(KEY.text, b"", 0)
     with pytest.raises(NoOpenCursor):
         execution.fetch(7, 10)
     await execution.prepare(backend)

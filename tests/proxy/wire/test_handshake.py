@@ -155,7 +155,6 @@ def test_flags_that_were_not_offered_still_shape_the_packet():
 
 
 def test_the_extensions_of_mariadb_are_offered_by_who_greets_so():
-    assert offer_as("8.4.3", PROXY_OFFER) == PROXY_OFFER
     offer = offer_as("5.5.5-10.11.19-MariaDB", PROXY_OFFER)
     assert offer & MARIADB_OFFER
     assert not offer & Capability.LONG_PASSWORD
@@ -163,6 +162,11 @@ def test_the_extensions_of_mariadb_are_offered_by_who_greets_so():
     assert decode_greeting(greeting.encode()).capabilities == offer
     login = LoginRequest("root", b"", None, offer, 45, plugin=NATIVE_PASSWORD)
     assert decode_login(encode_login(login)).capabilities == offer
+
+
+def test_query_attributes_are_offered_by_who_greets_as_mysql():
+    assert offer_as("8.4.3", PROXY_OFFER) == PROXY_OFFER | Capability.QUERY_ATTRIBUTES
+    assert not offer_as("11.8.3-MariaDB", PROXY_OFFER) & Capability.QUERY_ATTRIBUTES
 
 
 def test_who_says_long_password_has_no_extensions():
