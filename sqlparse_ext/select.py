@@ -8,7 +8,7 @@ lower case, without the table's name in front where there is but one table.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from sqlparse_ext.lexer import BAD
@@ -38,7 +38,7 @@ _OPTIONS: Final = _DISTINCT | {
 }
 _CLAUSES: Final = frozenset({"WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "FOR", "LOCK"})
 # Their meaning for a part of the rows is not that for all of them, or they are read elsewhere.
-_FOREIGN: Final = frozenset(
+FOREIGN: Final = frozenset(
     {"INTO", "PROCEDURE", "WINDOW", "OVER", "FETCH", "ROLLUP", "CUBE", "SQL_CALC_FOUND_ROWS"}
     | {"UNION", "EXCEPT", "INTERSECT", "QUALIFY", ":="}
 )
@@ -163,6 +163,7 @@ class Select:
     where: from the word WHERE to its end; empty, behind the source, without one.
     group_span, having_span, order_span: from the first keyword on; None without the clause.
     rows_end: behind all clauses that choose rows and their order, so where LIMIT begins or would.
+    is_derived: *table* is a derived table.
     """
 
     select_end: int
@@ -181,6 +182,7 @@ class Select:
     order: tuple[OrderItem, ...]
     limit: Limit | None
     rows_end: int
+    is_derived: bool = False
 
     @property
     def has_aggregate(self) -> bool:
@@ -201,14 +203,15 @@ def read_select(template: bytes, tables: tuple[TableRef, ...] = ()) -> Select | 
     tokens = statement_tokens(template)
     if not tokens or tokens[0].key != "SELECT":
         return None
-    if any(token.key in _FOREIGN or token.key == ";" for token in tokens):
+    if any(token.key in FOREIGN or token.key == ";" for token in tokens):
         return None
     return _Reader(tokens, template, tables if len(tables) > 1 else ()).read()
 
 
 def read_select_from(tokens: list[Token], template: bytes) -> Select | None:
     """Return the pieces of a SELECT from what one token of *tokens* stands for, under an alias."""
-    return _Reader(tokens, template, ()).read()
+    found = _Reader(tokens, template, ()).read()
+    return None if found is None else replace(found, is_derived=True)
 
 
 class _Reader:

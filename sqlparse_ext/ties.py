@@ -25,13 +25,17 @@ from sqlparse_ext.tokens import Cursor, statement_tokens
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from sqlparse_ext.statements import Operand
     from sqlparse_ext.tokens import Token
 
 _JOIN_KINDS: Final = frozenset({"", "INNER", "OUTER", "CROSS", "STRAIGHT_JOIN"})
 _JOIN_SIDES: Final = frozenset({"", "LEFT", "RIGHT"})
+
+
+# Stands for every column.
+ALL: Final = "*"
 
 
 class Reference(NamedTuple):
@@ -52,7 +56,8 @@ class Source:
     block: the number of the outermost SELECT that it belongs to, in whatever depth; None for
         one in a CTE of several.
     is_main: it stands in that SELECT's own FROM.
-    is_certain: it does, and every row of that SELECT has one of its rows in it, not NULLs instead.
+    is_certain: every row of that SELECT has one of its rows in it, not NULLs instead; it stands in
+        its FROM, or in that of a derived table which is all of it.
     """
 
     table: TableRef
@@ -84,12 +89,15 @@ class Ties:
     blocks: the outermost SELECTs.
     operators: what puts them together, such as "UNION" and "UNION ALL", the last to do so first.
     limits_inside: a subquery, a derived table, a CTE or one of several blocks has a LIMIT.
+    groupings: for each derived table that is all of a FROM and has groups or DISTINCT, the columns
+        whose equals are in one row of it together.
     """
 
     sources: tuple[Source, ...]
     blocks: tuple[Block, ...]
     operators: tuple[str, ...]
     limits_inside: bool
+    groupings: tuple[frozenset[Reference], ...] = ()
 
 
 def read_ties(template: bytes) -> Ties | None:
@@ -170,6 +178,8 @@ class _Reader:
         self.blocks: list[Block] = []
         self.operators: list[str] = []
         self.main: set[int] = set()
+        self.present: set[int] = set()  # in every row, unless an outer join has NULLs for it
+        self.groupings: list[frozenset[Reference]] = []
         self.extended: set[int] = set()  # by NULLs, in some row
         self.limits_inside = False
 
@@ -188,7 +198,7 @@ class _Reader:
                     {column: tuple(found) for column, found in ties.items()},
                     block,
                     number in self.main,
-                    number in self.main and number not in self.extended,
+                    number in self.present and number not in self.extended,
                 )
                 for number, (table, ties, block) in enumerate(
                     zip(self.tables, self.ties, self.places, strict=True)
@@ -197,6 +207,7 @@ class _Reader:
             tuple(self.blocks),
             tuple(self.operators),
             self.limits_inside,
+            tuple(self.groupings),
         )
 
     # --- queries ----------------------------------------------------------------------------
@@ -217,7 +228,7 @@ class _Reader:
             self.block = None
             return
         self.block = len(self.blocks)
-        scope = self.query(node, None, is_main=True)
+        scope = self.query(node, None, is_main=True, is_present=True)
         assert scope is not None, "no UNION, so a SELECT"
         items: list[Tie | None] = []
         for item in node.expressions:
@@ -237,9 +248,17 @@ class _Reader:
             self.query(cte.this, None)
 
     def query(
-        self, node: exp.Expr, outer: _Scope | None, *, is_main: bool = False
+        self,
+        node: exp.Expr,
+        outer: _Scope | None,
+        *,
+        is_main: bool = False,
+        is_present: bool = False,
     ) -> _Scope | None:
-        """Read a query at any depth; return the scope of a SELECT."""
+        """Read a query at any depth; return the scope of a SELECT.
+
+        is_present: each of its rows is a row of an outermost SELECT, or a part of one.
+        """
         while isinstance(node, exp.Subquery | exp.Paren):
             self.check_limit(node)
             node = node.this
@@ -253,10 +272,15 @@ class _Reader:
             raise _DoubtError
         scope = _Scope(outer)
         from_ = node.args.get("from_")
+        joins = node.args.get("joins") or ()
         if from_ is not None:
-            self.source(from_.this, scope, is_main=is_main)
-        for join in node.args.get("joins") or ():
+            is_whole = is_present and not joins
+            if not (is_whole and self.derived(from_.this, node, scope)):
+                self.source(from_.this, scope, is_main=is_main)
+        for join in joins:
             self.join(join, scope, is_main=is_main)
+        if is_present:
+            self.present |= scope.numbers
         for clause, value in node.args.items():
             if clause == "where" and value is not None:
                 self.conjuncts(value.this, scope, both_ways=True, only=None)
@@ -305,6 +329,53 @@ class _Reader:
             self.tie(member, outer)
 
     # --- FROM -------------------------------------------------------------------------------
+
+    def derived(self, node: exp.Expr, outer: exp.Select, scope: _Scope) -> bool:
+        """Read a derived table that is all of *outer*'s FROM.
+
+        False unless each of its rows is made of rows that a shard has together, or of groups of
+        them, which are noted.
+        """
+        inner = node.unnest()
+        if not isinstance(node, exp.Subquery) or not isinstance(inner, exp.Select):
+            return False
+        group = inner.args.get("group")
+        if inner.args.get("order") is not None and not _hides_order(outer):
+            return False  # MySQL sorts the answer by it
+        if group is None and (inner.args.get("having") is not None or _has_aggregate(inner)):
+            return False  # one row of all rows
+        if group is not None and any(
+            value for key, value in group.args.items() if key != "expressions"
+        ):
+            return False  # ROLLUP
+        found = self.query(node, None, is_present=True)
+        scope.add(node.alias_or_name.lower(), None)
+        assert found is not None, "a SELECT"
+        items = inner.expressions
+        if group is not None:
+            aliases = {item.alias.lower() for item in items if isinstance(item, exp.Alias)}
+            columns = [
+                each
+                for each in group.expressions
+                if isinstance(each, exp.Column)
+                and (each.table or each.name.lower() not in aliases)
+            ]
+            self.groupings.append(self.references(columns, found))
+        if inner.args.get("distinct") is not None:
+            self.groupings.append(self.references([item.unalias() for item in items], found))
+        return True
+
+    def references(self, nodes: Sequence[exp.Expr], scope: _Scope) -> frozenset[Reference]:
+        """Return which of *nodes* are columns; `*` is ALL of each table that it stands for."""
+        found: set[Reference] = set()
+        for node in nodes:
+            if isinstance(node, exp.Star):
+                found.update(Reference(number, ALL) for number in scope.numbers)
+                continue
+            side = self.side(node, scope)
+            if isinstance(side, Reference):
+                found.add(Reference(side.source, ALL) if node.is_star else side)
+        return frozenset(found)
 
     def source(self, node: exp.Expr, scope: _Scope, *, is_main: bool) -> int | None:
         """Add one source; its number, None for what is no table."""
@@ -434,6 +505,28 @@ class _Reader:
 
     def tie(self, mine: Reference, other: Tie) -> None:
         self.ties[mine.source][mine.column].append(other)
+
+
+def _has_aggregate(select: exp.Select) -> bool:
+    """Whether an aggregate function, or one that may be, makes one row of all of a SELECT's rows."""
+    pending: list[exp.Expr] = [*select.expressions]
+    if select.args.get("order") is not None:
+        pending.append(select.args["order"])
+    while pending:
+        node = pending.pop()
+        if isinstance(node, exp.AggFunc | exp.Anonymous):
+            return True
+        if not isinstance(node, exp.Query):
+            pending += node.iter_expressions()
+    return False
+
+
+def _hides_order(select: exp.Select) -> bool:
+    """Whether the order in which rows come to a SELECT is not that of its answer."""
+    clauses = ("group", "order", "distinct")
+    return any(select.args.get(clause) is not None for clause in clauses) or _has_aggregate(
+        select
+    )
 
 
 def _operands_of_and(node: exp.Expr) -> Iterator[exp.Expr]:

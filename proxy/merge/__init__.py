@@ -6,6 +6,7 @@
     texts       the pieces of one concrete SELECT
     rows        a SELECT of rows: order, limit
     groups      a SELECT of groups: GROUP BY, DISTINCT, aggregates
+    counted     how many rows such an answer has
 
 Pure: rows in, rows out. `proxy.sessions.gather` does the rest.
 """

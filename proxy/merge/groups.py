@@ -161,7 +161,7 @@ class GroupsQuery:
         temporary table): where a *shard* has run much the same, they are taken from there.
         """
         grouping = self._grouping
-        if self._texts.is_derived:
+        if self._texts.select.is_derived:
             return list(described)
         # One server sorts the groups of COUNT(DISTINCT) without a temporary table, unless they
         # are wanted in yet another order.

@@ -158,7 +158,7 @@ class RowsQuery:
 
     def definitions(self, described: Sequence[bytes], shard: Sequence[bytes]) -> list[bytes]:
         """Return the answer's column definitions: those of a shard, which ran the same text."""
-        if self._texts.is_derived:
+        if self._texts.select.is_derived:
             return list(described)
         return list(shard[len(self._keys) + len(self._floats) :])
 

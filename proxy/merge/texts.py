@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from sqlparse_ext.errors import Unsupported
 from sqlparse_ext.identifiers import quote_identifier
 from sqlparse_ext.lexer import Edit, locate, replace
+from sqlparse_ext.uses import VOLATILE
 
 
 if TYPE_CHECKING:
@@ -23,24 +24,16 @@ if TYPE_CHECKING:
 
 
 LIMIT_MAX: Final = (1 << 64) - 1
-# Two evaluations of these are two values.
-_VOLATILE: Final = frozenset(
-    {"RAND", "UUID", "UUID_SHORT", "UUID_V4", "UUID_V7", "SYS_GUID", "SLEEP", "NEXTVAL"}
-    | {"RANDOM_BYTES", "SYSDATE", "BENCHMARK"}
-)
 
 
 class Texts:
     """The texts of one statement's pieces.
 
     Attributes:
-        is_derived: what is asked for comes from a derived table, so its own definitions differ.
         select: the pieces.
         offset: of LIMIT, 0 without one.
         count: of LIMIT, None without one.
     """
-
-    is_derived = False
 
     def __init__(self, statement: Statement, select: Select) -> None:
         self.select = select
@@ -132,7 +125,7 @@ class Texts:
 
     def name_of(self, column: Column) -> str:
         """Return what a column of the answer is called where it comes from."""
-        return column.org_name
+        return column.name
 
     def limit_edit(self, text: bytes) -> tuple[Span, bytes]:
         """Return the edit that puts *text* for the LIMIT clause, there or not."""
@@ -204,7 +197,7 @@ class Texts:
 
     def check_repeatable(self, expression: Expression) -> None:
         """Raise Unsupported where an expression cannot be evaluated twice, or means an alias."""
-        if expression.calls & _VOLATILE or any(
+        if expression.calls & VOLATILE or any(
             isinstance(word, str) and word.startswith("@") for word in expression.words
         ):
             raise Unsupported("sorting or grouping by a volatile function over several shards")
@@ -216,8 +209,6 @@ class Texts:
 
 class UnionTexts(Texts):
     """The texts of a UNION, which shards are asked for as a derived table."""
-
-    is_derived = True
 
     def __init__(self, statement: Statement, union: Union) -> None:
         super().__init__(union.wrapped(statement), union.select)
@@ -234,10 +225,6 @@ class UnionTexts(Texts):
             raise Unsupported("two columns of one name in a UNION over several shards")
         if not all(name and name == name.rstrip() for name in names):
             raise Unsupported("a column with such a name in a UNION over several shards")
-
-    def name_of(self, column: Column) -> str:
-        """Return the name that it has in the first SELECT."""
-        return column.name
 
 
 def _places(select: Select) -> Iterable[int]:

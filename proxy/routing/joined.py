@@ -18,7 +18,7 @@ from proxy.routing.scattered import refuse, scattered_select, scattered_union
 from sqlparse_ext.errors import Unsupported
 from sqlparse_ext.queries import assigned_columns
 from sqlparse_ext.statements import Kind, Uses
-from sqlparse_ext.ties import Reference, Source, read_ties
+from sqlparse_ext.ties import ALL, Reference, Source, read_ties
 
 
 if TYPE_CHECKING:
@@ -210,7 +210,23 @@ class Joined:
                 return ()
             found.append(anchor)
             rest.difference_update(members)
-        return () if rest else tuple(found)
+        if rest or not all(self._are_together(group, found) for group in ties.groupings):
+            return ()
+        return tuple(found)
+
+    def _are_together(
+        self, columns: frozenset[Reference], anchors: list[_Sharded | None]
+    ) -> bool:
+        """Whether rows that are equal in these columns are on one shard."""
+        return any(
+            self._tables.equality(self._sources[anchor.number].table.name) is not None
+            and any(
+                tie in columns or Reference(tie.source, ALL) in columns
+                for tie in self._reached(anchor.number)
+                if isinstance(tie, Reference)
+            )
+            for anchor in filter(None, anchors)
+        )
 
     def _anchor_of(self, members: list[_Sharded]) -> _Sharded | None:
         reached = [
@@ -267,7 +283,8 @@ class Joined:
             return scattered_union(shape, shards, in_groups=self._has_equals_apart())
         sources = self._ties.sources
         main = [source.table for source in sources if source.is_main]
-        certain = [source.table for source in sources if source.is_certain]
+        # What a derived table calls its columns is its own affair.
+        certain = [source.table for source in sources if source.is_certain and source.is_main]
         return scattered_select(self._tables, shape, shards, main, certain)
 
     def _has_equals_apart(self) -> bool:

@@ -10,18 +10,29 @@ a way that is not exact, is refused with `unsupported: …` rather than answered
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from proxy.errors import MissingVindexColumn
 from proxy.routing.joined import Joined
-from proxy.routing.routes import Everywhere, OneShard, Plan, Route, WriteParts
+from proxy.routing.routes import (
+    Concatenate,
+    Everywhere,
+    Merge,
+    OneShard,
+    Plan,
+    Route,
+    WriteParts,
+)
 from proxy.routing.scattered import refuse, scattered_select
 from proxy.routing.tables import Tables
 from sqlparse_ext.commands import STATEMENT_VERBS
+from sqlparse_ext.derived import read_counted
 from sqlparse_ext.errors import SqlError, Unsupported
 from sqlparse_ext.lists import share_list
 from sqlparse_ext.rows import insert_rows
 from sqlparse_ext.schemas import SYSTEM_SCHEMAS
+from sqlparse_ext.select import Select
 from sqlparse_ext.statements import OPAQUE, InsertSource, Kind, ListSlot, Uses
 
 
@@ -30,6 +41,7 @@ if TYPE_CHECKING:
 
     from engine.keyspace import Keyspace, Shard
     from proxy.routing.several import SeveralColumns
+    from sqlparse_ext.derived import Counted
     from sqlparse_ext.statements import Opaque, Operand, Shape, Statement, TableRef, Value
 
 
@@ -121,6 +133,9 @@ class Planner:
         if placed is not None:
             return Plan(placed)
         if shape.uses & _SEVERAL or len(tables) > 1:
+            counted = read_counted(shape.template)
+            if counted is not None:
+                return Plan(find=lambda statement: self._counted(counted, statement))
             return Joined(self._tables, shape).plan()
         several = self._tables.several(tables[0].name)
         if several is not None:
@@ -169,6 +184,20 @@ class Planner:
             return OneShard(shards[0]) if len(shards) == 1 else self._scattered(shape, shards)
 
         return Plan(find=find)
+
+    def _counted(self, counted: Counted, statement: Statement) -> Route:
+        """Return where rows are counted: where they are, or here if they are merged for that."""
+        inner = counted.statement(statement)
+        route = self.plan(inner.shape).route(inner)
+        match route:
+            case Concatenate(shards) | Merge(
+                shards, in_groups=False, select=Select(limit=None)
+            ):
+                return Merge(shards, counted.select, in_groups=True)
+            case Merge():
+                return replace(route, counted=counted)
+            case _:
+                return route
 
     def _placed(self, shape: Shape, tables: Sequence[TableRef]) -> OneShard | None:
         """Return the shard that has all rows of all *tables*, None when a vindex deals them out.

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from engine.keyspace import Shard
+    from sqlparse_ext.derived import Counted
     from sqlparse_ext.select import Select
     from sqlparse_ext.statements import Statement
     from sqlparse_ext.unions import Union
@@ -35,12 +36,15 @@ class Merge:
 
     in_groups: rows of several shards are in one group; otherwise each row, or group, is a whole.
     union: set for SELECTs that UNION puts together; *select* is then that of `union.wrapped`.
+    counted: set where the answer is only how many rows there are; all else is then about the
+        statement that `counted.statement` gives.
     """
 
     shards: tuple[Shard, ...]
     select: Select
     in_groups: bool
     union: Union | None = None
+    counted: Counted | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from proxy.routing.routes import Concatenate, Merge
+from sqlparse_ext.derived import read_derived
 from sqlparse_ext.errors import Unsupported
 from sqlparse_ext.select import read_select
 from sqlparse_ext.statements import Uses
@@ -58,13 +59,14 @@ def scattered_select(
 ) -> Route:
     """Return how *shards* answer a SELECT whose rows each come whole from one of them.
 
-    main: the tables of its FROM, in order.
+    main: the tables of its FROM, in order; none where that is a derived table.
     certain: those of them that every row of the answer has a row of.
     """
     refuse(shape, _NEVER_MERGED)
     if not shape.uses & _MERGED:
         return Concatenate(shards)
-    select = _read_select(shape.template, tuple(main))
+    template = shape.template
+    select = _read_select(template, tuple(main)) if main else _read_derived(template)
     if select is None or shape.uses & Uses.USER_VARIABLE:
         refuse(shape, _NEEDS_MERGE)
     assert select is not None
@@ -117,4 +119,5 @@ def _groups_stay_together(tables: Tables, select: Select, certain: Sequence[Tabl
 
 # The pieces of a shape's template; a plan is made for each set of shards that values name.
 _read_select = lru_cache(maxsize=2048)(read_select)
+_read_derived = lru_cache(maxsize=2048)(read_derived)
 _read_union = lru_cache(maxsize=2048)(read_union)

@@ -10,9 +10,11 @@ behind. Before the first byte has left, a shard that went away is waited for and
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from proxy.errors import BackendLost
+from proxy.merge.counted import CountedQuery
 from proxy.merge.groups import GroupsQuery
 from proxy.merge.rows import RowsQuery
 from proxy.merge.texts import Texts, UnionTexts
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from proxy.backends.backend import Backend
     from proxy.backends.readers import Answer
     from proxy.backends.shard import ShardRuntime
+    from proxy.merge.counted import CountedMerge
     from proxy.merge.group_merge import GroupsMerge
     from proxy.merge.rows import RowsMerge
     from proxy.net import Link
@@ -40,6 +43,9 @@ if TYPE_CHECKING:
     from proxy.wire.resultset import Column
     from sqlparse_ext.statements import Statement
 
+
+_Query: TypeAlias = "RowsQuery | GroupsQuery | CountedQuery"
+_Rows: TypeAlias = "RowsMerge | GroupsMerge | CountedMerge"
 
 # What may wait of one shard's rows before it is no longer read from, and when it is again.
 WAITING_BYTES_MAX: Final = 256 << 10
@@ -156,19 +162,18 @@ class _Gather:
         self._shards = shards
         self._statement = statement
         self._reply = reply
-        self._texts = (
-            Texts(statement, route.select)
-            if route.union is None
-            else UnionTexts(statement, route.union)
-        )
-        self._query: RowsQuery | GroupsQuery = (
-            GroupsQuery(self._texts, memory_bytes, exact=reply.binary)
+        self._counted = route.counted
+        self._texts = _texts(statement, route)
+        exact = reply.binary and route.counted is None
+        rows: RowsQuery | GroupsQuery = (
+            GroupsQuery(self._texts, memory_bytes, exact=exact)
             if route.in_groups
-            else RowsQuery(self._texts, exact=reply.binary)
+            else RowsQuery(self._texts, exact=exact)
         )
+        self._query: _Query = rows if route.counted is None else CountedQuery(rows)
         self._definitions: list[bytes] = []
         self._parts: list[_Part] = []
-        self._merge: RowsMerge | GroupsMerge | None = None
+        self._merge: _Rows | None = None
         self._early: list[tuple[int, list[bytes]]] = []
         self._trouble: StreamfromError | None = None
         self._event = asyncio.Event()
@@ -237,7 +242,7 @@ class _Gather:
         self._reply.end_of_rows(status=self._status, warnings=self._warnings)
 
     async def _merge_all(self) -> None:
-        merge: RowsMerge | GroupsMerge | None = None
+        merge: _Rows | None = None
         while True:
             self._event.clear()
             self._settle_ended()
@@ -272,7 +277,7 @@ class _Gather:
             self._reply.head(self._definitions)
         self._reply.more_rows(rows)
 
-    def _begin(self) -> RowsMerge | GroupsMerge | None:
+    def _begin(self) -> _Rows | None:
         """Make the merge once a shard has told its columns and none has failed at once."""
         if not all(part.scanner.head_complete for part in self._parts):
             return None
@@ -346,18 +351,20 @@ class _Gather:
         """Learn what the answer looks like and what its order compares; return the text to send."""
         texts, plan = self._texts, self._query
         questions = [texts.described()]
+        if self._counted is not None:
+            questions.append(self._counted.described(self._statement))
         if plan.asks_columns:
             questions.append(texts.ask_columns())
         answers = await self._ask(backend, questions)
-        _check(answers[0])
-        self._definitions = answers[0].columns
+        for answer in answers:
+            _check(answer)
+        self._definitions = answers[0 if self._counted is None else 1].columns
         names: frozenset[str] = frozenset()
         if plan.asks_columns:
-            _check(answers[1])
             names = frozenset(
-                parse_column_definition(each).name.lower() for each in answers[1].columns
+                parse_column_definition(each).name.lower() for each in answers[-1].columns
             )
-        definitions = [parse_column_definition(each) for each in self._definitions]
+        definitions = [parse_column_definition(each) for each in answers[0].columns]
         texts.check_described(definitions)
         plan.describe(definitions, names)
         questions = []
@@ -381,6 +388,16 @@ class _Gather:
     @staticmethod
     async def _ask(backend: Backend, questions: Sequence[bytes]) -> list[Answer]:
         return await backend.answers([query(question) for question in questions])
+
+
+def _texts(statement: Statement, route: Merge) -> Texts:
+    select, union = route.select, route.union
+    if route.counted is not None:
+        statement = route.counted.statement(statement)
+        # In whatever order, they are as many.
+        select = replace(select, order=(), order_span=None)
+        union = None if union is None else replace(union, select=select)
+    return Texts(statement, select) if union is None else UnionTexts(statement, union)
 
 
 def _check(answer: Answer) -> None:

@@ -7,6 +7,7 @@ byte; the proxy's have other schema names and nothing else.
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -178,6 +179,37 @@ def town(server: DatabaseServer, folder: Path) -> Iterator[Town]:
         proxy.close()
         for database in databases:
             execute(server, f"DROP DATABASE {database}")
+
+
+class Tally:
+    """How many random statements were asked, refused (and why) and compared, by their kind."""
+
+    def __init__(self) -> None:
+        self.asked: Counter[str] = Counter()
+        self.refused: Counter[str] = Counter()
+        self.reasons: Counter[str] = Counter()
+
+    def refuse(self, kind: str, reason: str) -> None:
+        """Count one that was refused."""
+        self.refused[kind] += 1
+        self.reasons[reason] += 1
+
+    def close(self, differences: Sequence[str], **most: float) -> None:
+        """Say what there was, and fail on differences or where too many were refused.
+
+        most: for kinds, the share that may be refused; all others a few of a hundred.
+        """
+        asked, refused = self.asked.total(), self.refused.total()
+        print(f"{asked} asked, {refused} refused, {asked - refused} compared")
+        for kind, count in sorted(self.asked.items()):
+            print(f"    {kind}: {count} asked, {self.refused[kind]} refused")
+        for reason, count in self.reasons.most_common():
+            print(f"    {count} times {reason}")
+        found = "\n".join(differences[:25])
+        assert not differences, f"{len(differences)} differences:\n{found}"
+        for kind, count in self.asked.items():
+            # Of few any may be refused.
+            assert self.refused[kind] <= most.get(kind, 0.08) * count + 5, (kind, self.reasons)
 
 
 # --- comparing ---------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.fixtures.fix_servers import DatabaseServer
-from tests.integration.scatter import Town, ask, differences, town
+from tests.integration.scatter import Tally, Town, ask, differences, town
 
 
 pytestmark = [pytest.mark.db, pytest.mark.slow]
@@ -118,28 +118,42 @@ class Author:
             return " WHERE " + " OR ".join(found)
         return " WHERE " + " AND ".join(found) if found else ""
 
-    def select(self) -> str:
+    def select(self) -> tuple[str, str]:
+        """Return its kind and a query."""
+        makers = (self.union, self.with_, self.derived, self.counted, self.grouped, self.rows)
+        (make,) = self.dice.choices(makers, (2, 1, 1, 2, 2, 5))
+        return make.__name__, make()
+
+    def with_(self) -> str:
+        inner, alias = self.alias(), self.alias()
+        return (
+            f"WITH {alias} AS (SELECT id, k FROM {self.dice.choice(TABLES)} {inner}"
+            f"{self.where([inner])}) SELECT id, k FROM {alias}"
+        )
+
+    def derived(self) -> str:
         dice = self.dice
-        match dice.randrange(11):
-            case 0 | 1:
-                return self.union()
-            case 2:
-                inner, alias = self.alias(), self.alias()
-                return (
-                    f"WITH {alias} AS (SELECT id, k FROM {dice.choice(TABLES)} {inner}"
-                    f"{self.where([inner])}) SELECT id, k FROM {alias}"
-                )
-            case 3:
-                inner, alias, outer = self.alias(), self.alias(), self.alias()
-                return (
-                    f"SELECT {outer}.id, {alias}.k FROM {dice.choice(TABLES)} {outer} JOIN"
-                    f" (SELECT id, k FROM {dice.choice(TABLES)} {inner}{self.where([inner])})"
-                    f" {alias} ON {alias}.id = {outer}.id{self.where([outer])}"
-                )
-            case 4 | 5:
-                return self.grouped()
-            case _:
-                return self.rows()
+        inner, alias, outer = self.alias(), self.alias(), self.alias()
+        if dice.random() < 0.5:
+            text, aliases = self.source()
+            item = f"{dice.choice(aliases)}.id"
+            group = dice.choice(("", f" GROUP BY {item}"))
+            value = "COUNT(*)" if group else f"{dice.choice(aliases)}.k"
+            return (
+                f"SELECT d.a, d.b FROM (SELECT {dice.choice(('', 'DISTINCT '))}{item} AS a,"
+                f" {value} AS b FROM {text}{self.where(aliases)}{group}) d"
+                f"{dice.choice(('', ' WHERE d.b > 1'))} ORDER BY d.a, d.b"
+            )
+        return (
+            f"SELECT {outer}.id, {alias}.k FROM {dice.choice(TABLES)} {outer} JOIN"
+            f" (SELECT id, k FROM {dice.choice(TABLES)} {inner}{self.where([inner])})"
+            f" {alias} ON {alias}.id = {outer}.id{self.where([outer])}"
+        )
+
+    def counted(self) -> str:
+        """Return the count of what another query gives, as paginators ask for it."""
+        make = self.dice.choice((self.union, self.grouped, self.rows, self.derived))
+        return f"SELECT COUNT(*) FROM ({make()}) AS anon_1"
 
     def union(self) -> str:
         dice = self.dice
@@ -244,29 +258,26 @@ def place(server: DatabaseServer, tmp_path_factory: pytest.TempPathFactory) -> I
 
 
 def test_every_join_is_answered_as_by_one_server_or_refused(place: Town) -> None:
-    asked = refused = 0
+    tally = Tally()
     found: list[str] = []
-    reasons: dict[str, int] = {}
     for number in range(max(1, QUERIES // QUERIES_PER_FILLING)):
         seed = SEED * 1_000_000 + number
         dice = random.Random(seed)
         fill(place, dice)
         for _ in range(QUERIES_PER_FILLING):
-            sql = Author(dice).select()
+            kind, sql = Author(dice).select()
             prepared = dice.random() < 0.2
             theirs = ask(place.direct, sql, prepared=prepared)
             shards = dice.choice(tuple(place.spread))
             mine = ask(place.spread[shards], sql, prepared=prepared)
-            asked += 1
+            tally.asked[kind] += 1
             if mine.error is not None and mine.error[0] == 1235:
-                refused += 1
-                reasons[mine.error[1]] = reasons.get(mine.error[1], 0) + 1
+                tally.refuse(kind, mine.error[1])
                 continue
             difference = differences(mine, theirs, types=False)
             if not difference and " ORDER BY " in sql and mine.rows != theirs.rows:
                 difference = f"rows in the order {mine.rows} instead of {theirs.rows}"
             if difference:
                 found.append(f"filling {seed}, {shards} shards: {sql}\n    {difference[:600]}")
-    print(f"{asked} asked, {refused} refused: {reasons}")
-    assert not found, f"{len(found)} differences:\n" + "\n".join(found[:25])
-    assert refused < asked * 0.6, reasons
+    # Tables are joined that nothing ties; a WITH runs where a value says one shard.
+    tally.close(found, union=0.55, with_=0.95, derived=0.8, counted=0.6, grouped=0.6, rows=0.6)

@@ -277,3 +277,64 @@ def test_distinct_rows_with_a_subquery_among_them_are_refused(place: Town) -> No
     ):
         answer = ask(place.spread[2], f"SELECT DISTINCT {items} FROM t")
         assert answer.error == (1235, "unsupported: grouping by a subquery over several shards")
+
+
+def test_the_rows_of_a_derived_table_are_counted_as_paginators_do(place: Town) -> None:
+    numbers(place)
+    place.create("id BIGINT PRIMARY KEY, a INT, s VARCHAR(20)", "u")
+    place.insert(["id", "a", "s"], [[str(n), str(n % 3), "'B1'"] for n in range(40, 60)], "u")
+    for inner in (
+        "SELECT id, s FROM t WHERE a > 1 ORDER BY s",
+        "SELECT DISTINCT s FROM t",
+        "SELECT DISTINCT id, s FROM t",
+        "SELECT s FROM t WHERE a = 99 GROUP BY s",
+        "SELECT s, COUNT(*) AS n FROM t GROUP BY s HAVING COUNT(*) > 4 ORDER BY COUNT(*) DESC, s",
+        "SELECT id, COUNT(*) AS n FROM t GROUP BY id",
+        "SELECT id FROM t ORDER BY s DESC LIMIT 45, 20",
+        "SELECT a, s FROM t GROUP BY a, s LIMIT 3, 12",
+        "SELECT a FROM t LIMIT 0",
+        "SELECT COUNT(*), MAX(a) FROM t",
+        "SELECT COUNT(DISTINCT s) FROM t HAVING COUNT(DISTINCT s) > 100",
+        "SELECT t.s FROM t LEFT JOIN u ON t.id = u.id GROUP BY t.s",
+        "SELECT a FROM t UNION SELECT a FROM u",
+        "SELECT a, id FROM t UNION ALL SELECT a, id FROM u",
+        "SELECT id FROM t EXCEPT SELECT id FROM u ORDER BY 1 LIMIT 30",
+        "SELECT x.s FROM (SELECT s, a FROM t) x WHERE x.a > 2 GROUP BY x.s",
+    ):
+        for outer in ("COUNT(*)", "count(*) AS count_1"):
+            sql = f"SELECT {outer} FROM ({inner}) AS anon_1"
+            for prepared in (False, True):
+                theirs = ask(place.direct, sql, prepared=prepared)
+                assert theirs.error is None, theirs.error
+                for shards, connection in place.spread.items():
+                    mine = ask(connection, sql, prepared=prepared)
+                    assert not differences(mine, theirs), (shards, sql)
+
+
+def test_a_derived_table_whose_rows_are_each_on_one_shard_is_read_as_a_table_is(
+    place: Town,
+) -> None:
+    numbers(place)
+    check(
+        place,
+        "SELECT d.b, COUNT(*), SUM(d.a) FROM (SELECT a, id % 4 AS b FROM t WHERE id > 9) d"
+        " GROUP BY d.b ORDER BY 2 DESC, d.b LIMIT 3",
+        "SELECT * FROM (SELECT id, a + 1 AS b FROM t) AS d WHERE b > 3 ORDER BY b DESC, id LIMIT 5, 7",
+        "SELECT n, COUNT(*) FROM (SELECT id, COUNT(*) AS n FROM t GROUP BY id) d GROUP BY n ORDER BY n",
+        "SELECT DISTINCT UPPER(d.s) AS u FROM (SELECT DISTINCT id, s FROM t) d ORDER BY u",
+        "SELECT MAX(y.b) FROM (SELECT x.b FROM (SELECT a * 2 AS b FROM t) x WHERE x.b > 1) y",
+        "SELECT d.* FROM (SELECT s, id FROM t ORDER BY a) d ORDER BY d.s, d.id",
+    )
+
+
+def test_a_derived_table_that_needs_all_shards_for_a_row_is_refused(place: Town) -> None:
+    numbers(place)
+    for sql in (
+        "SELECT * FROM (SELECT s, COUNT(*) n FROM t GROUP BY s) d WHERE n > 2",
+        "SELECT * FROM (SELECT id FROM t ORDER BY s LIMIT 3) d",
+        "SELECT MAX(m) FROM (SELECT MIN(a) m FROM t) d",
+        "SELECT x, COUNT(*) FROM (SELECT RAND() x FROM t) d GROUP BY x",
+    ):
+        answer = ask(place.spread[2], sql)
+        assert answer.error is not None
+        assert answer.error[0] == 1235, sql

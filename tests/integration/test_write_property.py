@@ -15,7 +15,7 @@ import pymysql
 import pytest
 
 from tests.fixtures.fix_servers import DatabaseServer
-from tests.integration.scatter import Town, ask, town
+from tests.integration.scatter import Tally, Town, ask, town
 
 
 if TYPE_CHECKING:
@@ -213,13 +213,13 @@ class Author:
         return f"UPDATE {one} a {left}JOIN {other} b ON {tie} SET a.k = {value} WHERE {where}"
 
 
-def write(connection: "Connection[Any]", sql: str) -> tuple[int, int]:
-    """Run *sql* and return the affected rows and the error's code, 0 if there is none."""
+def write(connection: "Connection[Any]", sql: str) -> tuple[int, int, str]:
+    """Run *sql* and return the affected rows, and the error's code and words, if there is one."""
     try:
         with connection.cursor() as cursor:
-            return cursor.execute(sql), 0
+            return cursor.execute(sql), 0, ""
     except pymysql.MySQLError as error:
-        return 0, int(error.args[0])
+        return 0, int(error.args[0]), str(error.args[1])
 
 
 def fill(place: Town, dice: random.Random) -> None:
@@ -246,9 +246,8 @@ def place(server: DatabaseServer, tmp_path_factory: pytest.TempPathFactory) -> I
 
 
 def test_every_write_does_what_it_does_on_one_server_or_is_refused(place: Town) -> None:
-    asked = refused = 0
+    tally = Tally()
     found: list[str] = []
-    reasons: dict[str, int] = {}
     for number in range(max(1, STATEMENTS // STATEMENTS_PER_HISTORY)):
         seed = SEED * 1_000_000 + number
         dice = random.Random(seed)
@@ -260,16 +259,16 @@ def test_every_write_does_what_it_does_on_one_server_or_is_refused(place: Town) 
         for step in range(STATEMENTS_PER_HISTORY):
             is_last = step == STATEMENTS_PER_HISTORY - 1
             sql = author.end() if is_last and author.in_transaction else author.statement()
-            asked += 1
+            kind = sql.split()[0]
+            tally.asked[kind] += 1
             mine = write(spread, sql)
             if mine[1] == UNSUPPORTED:
-                refused += 1
-                reasons[sql.split()[0]] = reasons.get(sql.split()[0], 0) + 1
+                tally.refuse(kind, mine[2])
                 continue
             history.append(sql)
             theirs = write(direct, sql)
             # Of several mistakes another one may be found first.
-            same = mine == theirs or (mine[1] and theirs[1])
+            same = mine[:2] == theirs[:2] or (mine[1] and theirs[1])
             difference = "" if same else f"(rows, error) {mine} instead of {theirs}"
             if not difference and contents(spread) != contents(direct):
                 difference = f"rows {contents(spread)} instead of {contents(direct)}"
@@ -278,6 +277,5 @@ def test_every_write_does_what_it_does_on_one_server_or_is_refused(place: Town) 
                 for connection in (spread, direct):
                     connection.rollback()
                 break
-    print(f"{asked} asked, {refused} refused: {reasons}")
-    assert not found, f"{len(found)} differences:\n" + "\n".join(found[:10])
-    assert refused < asked * 0.6, reasons
+    # Rows that would move to another shard, copies of reference tables, and LIMIT are not written.
+    tally.close(found, INSERT=0.6, REPLACE=0.6, UPDATE=0.7, DELETE=0.6)

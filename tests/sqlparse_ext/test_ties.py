@@ -198,3 +198,31 @@ def test_a_cte_of_several_selects_is_of_none_of_them():
 def test_a_limit_of_one_of_several_selects_is_inside():
     assert read("(SELECT id FROM a LIMIT 3) UNION ALL SELECT id FROM b").limits_inside
     assert not read("SELECT id FROM a UNION ALL SELECT id FROM b LIMIT 3").limits_inside
+
+
+def test_a_derived_table_that_is_all_of_a_from_is_looked_through():
+    assert certain(
+        "SELECT * FROM (SELECT x.a FROM (SELECT a FROM t JOIN u USING (id)) x) y"
+    ) == {
+        "t",
+        "u",
+    }
+    assert certain("SELECT * FROM (SELECT a FROM t LEFT JOIN u USING (id)) y") == {"t"}
+    assert certain("SELECT * FROM (SELECT a FROM t) y JOIN u ON u.a = y.a") == {"u"}
+    assert certain("SELECT * FROM (SELECT MAX(a) FROM t) y") == set()
+    assert certain("SELECT * FROM (SELECT a FROM t UNION SELECT a FROM u) y") == set()
+
+
+@pytest.mark.parametrize(
+    ("inner", "columns"),
+    [
+        ("SELECT a, COUNT(*) FROM t GROUP BY t.a, b + 1", {"a"}),
+        ("SELECT b AS a, COUNT(*) FROM t GROUP BY a", set()),
+        ("SELECT DISTINCT a, b + 1, t.c FROM t", {"a", "c"}),
+        ("SELECT DISTINCT * FROM t", {"*"}),
+        ("SELECT DISTINCT t.* FROM t", {"*"}),
+    ],
+)
+def test_it_is_told_what_its_rows_are_put_together_by(inner, columns):
+    (grouping,) = read(f"SELECT * FROM ({inner}) d").groupings
+    assert {reference.column for reference in grouping} == columns

@@ -196,3 +196,65 @@ def test_what_needs_rows_of_other_shards_is_refused(sql, sentence):
 def test_a_row_without_a_usable_value_is_not_inserted():
     with pytest.raises(BadVindexValue):
         route("INSERT INTO t (id) SELECT NULL FROM ref")
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT d.a FROM (SELECT id, a FROM t) d",
+        "SELECT a FROM (SELECT a FROM (SELECT a FROM t WHERE a > 1) x) y",
+        "SELECT c FROM (SELECT msg.id, COUNT(*) c FROM t JOIN msg ON t.id = msg.id GROUP BY t.id) d",
+        "SELECT * FROM (SELECT DISTINCT a, id FROM t) d WHERE a > 1",
+        "SELECT a FROM (SELECT DISTINCT * FROM t) d",
+        "SELECT a FROM (SELECT DISTINCT t.*, ref.b FROM t JOIN ref ON ref.a = t.a) d",
+    ],
+)
+def test_a_derived_table_whose_rows_are_each_on_one_shard_scatters(sql):
+    assert route(sql) == Concatenate(BOTH)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT d.a FROM (SELECT id, a FROM t ORDER BY a) d",
+        "SELECT d.a FROM (SELECT id, a FROM t LIMIT 3) d",
+        "SELECT d.c FROM (SELECT COUNT(*) c FROM t) d",
+        "SELECT d.c FROM (SELECT a, COUNT(*) c FROM t GROUP BY a) d",
+        "SELECT d.c FROM (SELECT a AS id, COUNT(*) c FROM t GROUP BY id) d",
+        "SELECT d.c FROM (SELECT id, COUNT(*) c FROM t GROUP BY id WITH ROLLUP) d",
+        "SELECT d.a FROM (SELECT DISTINCT a FROM t) d",
+        "SELECT d.a FROM (SELECT DISTINCT ref.* FROM t JOIN ref ON ref.a = t.a) d",
+        "SELECT d.a FROM (SELECT JSON_ARRAYAGG(a) a FROM t) d",
+        "SELECT d.a FROM (SELECT 1 AS a FROM t HAVING COUNT(*) > 1) d",
+        "SELECT d.a FROM (SELECT 1 AS a FROM t ORDER BY COUNT(*)) d ORDER BY 1",
+        "SELECT d.a FROM (SELECT t.id, ref.a FROM ref LEFT JOIN t ON ref.a = t.a) d",
+        "SELECT d.a FROM ref LEFT JOIN (SELECT id, a FROM t) d ON d.a = ref.a",
+        "SELECT x, COUNT(*) FROM (SELECT RAND() x FROM t) d GROUP BY x",
+        "SELECT u.id, c FROM (SELECT msg.id, COUNT(*) c FROM t LEFT JOIN msg ON t.id = msg.id"
+        " GROUP BY msg.id) u",
+    ],
+)
+def test_a_derived_table_with_a_row_of_several_shards_is_refused(sql):
+    with pytest.raises(Unsupported):
+        route(sql)
+
+
+def test_rows_are_counted_where_they_are_if_each_is_on_one_shard():
+    for inner in ("SELECT id, a FROM t ORDER BY a", "SELECT id, COUNT(*) FROM t GROUP BY id"):
+        found = route(f"SELECT COUNT(*) FROM ({inner}) d")
+        assert isinstance(found, Merge)
+        assert found.in_groups
+        assert found.counted is None
+
+
+def test_rows_that_are_merged_are_counted_as_they_come():
+    for inner in (
+        "SELECT DISTINCT a FROM t",
+        "SELECT a FROM t LIMIT 3",
+        "SELECT MAX(a) FROM t",
+    ):
+        found = route(f"SELECT COUNT(*) FROM ({inner}) d")
+        assert isinstance(found, Merge)
+        assert found.counted is not None
+    sql = "SELECT COUNT(*) FROM (SELECT DISTINCT a FROM t WHERE id = {}) d"
+    assert route(sql.format(HIGH)) == OneShard(HIGH_SHARD)

@@ -1,0 +1,116 @@
+"""A SELECT from a derived table, and the plainest of them: the count of its rows.
+
+`SELECT COUNT(*) FROM (SELECT …) AS d` is what ORMs ask for the number of pages. Its inner SELECT is
+a statement of its own, so whoever can answer that one over several servers can count its rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+from sqlparse_ext.lexer import BAD, fingerprint, locate
+from sqlparse_ext.parser import parse
+from sqlparse_ext.select import FOREIGN, read_select_from
+from sqlparse_ext.statements import Statement
+from sqlparse_ext.tokens import Cursor, Token, statement_tokens
+from sqlparse_ext.uses import VOLATILE
+
+
+if TYPE_CHECKING:
+    from sqlparse_ext.select import Select, Span
+
+
+_STARTS: Final = frozenset({"SELECT", "("})
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """`SELECT COUNT(*) FROM (inner) alias` and nothing else.
+
+    inner: what is counted, as places in the template, without its parentheses.
+    end: behind the last word of the template.
+    select: the pieces of all of it.
+    """
+
+    inner: Span
+    end: int
+    select: Select
+
+    def statement(self, statement: Statement) -> Statement:
+        """Return what is counted as a statement of its own."""
+        start, end = locate(statement.sql, statement.mode, self.inner)
+        sql = statement.sql[start:end]
+        template, literals, runs = fingerprint(sql, statement.mode)
+        found = Statement(sql, statement.mode, _parse(template), literals, runs)
+        if statement.arguments is None:
+            return found
+        return found.bind(statement.arguments, statement.spell)
+
+    def described(self, statement: Statement) -> bytes:
+        """Return *statement* without rows."""
+        (end,) = locate(statement.sql, statement.mode, (self.end,))
+        return statement.sql[:end] + b" LIMIT 0"
+
+
+def read_derived(template: bytes) -> Select | None:
+    """Return the pieces of a SELECT from one derived table; None for any other."""
+    tokens = _tokens(template)
+    found = _find(tokens, template)
+    return None if found is None else _select(tokens, template, *found)
+
+
+def read_counted(template: bytes) -> Counted | None:
+    """Return the pieces of a count of a derived table's rows; None for any other statement."""
+    tokens = _tokens(template)
+    found = _find(tokens, template)
+    if found is None:
+        return None
+    start, end = found
+    select = _select(tokens, template, start, end)
+    if select is None or len(select.items) != 1:
+        return None
+    expression = select.items[0].expression
+    call = None if expression is None else expression.call
+    is_count = (
+        call is not None and call.function == "COUNT" and not (call.arguments or call.distinct)
+    )
+    is_bare = select.source[1] == tokens[-1].end and select.distinct is None
+    if not (is_count and is_bare):
+        return None
+    return Counted((tokens[start + 1].start, tokens[end - 2].end), tokens[-1].end, select)
+
+
+def _tokens(template: bytes) -> list[Token]:
+    if BAD in template or b"/*!" in template or b"/*M!" in template:
+        return []
+    return statement_tokens(template)
+
+
+def _find(tokens: list[Token], template: bytes) -> tuple[int, int] | None:
+    """Return where the derived table of a SELECT begins and ends, parentheses and all."""
+    if not tokens or tokens[0].key != "SELECT":
+        return None
+    cursor = Cursor(tokens, template, 1)
+    cursor.at = cursor.find({"FROM"})
+    if not cursor.accept("FROM") or cursor.key != "(" or cursor.peek(1).key not in _STARTS:
+        return None
+    start = cursor.at
+    return (start, cursor.at) if cursor.skip_parens() else None
+
+
+def _select(tokens: list[Token], template: bytes, start: int, end: int) -> Select | None:
+    # One token for the derived table, which nobody looks into.
+    table = Token("`", tokens[start].start, tokens[end - 1].end)
+    seen = [*tokens[:start], table, *tokens[end:]]
+    if any(token.key in FOREIGN or token.key == ";" for token in seen):
+        return None
+    if any(token.key in VOLATILE or token.is_variable for token in tokens[start:end]):
+        return None  # its columns may be other ones each time that they are looked at
+    select = read_select_from(seen, template)
+    return None if select is None or select.table.alias is None else select
+
+
+# Shapes are compared by identity: plans are kept for each.
+_parse = lru_cache(maxsize=2048)(parse)
