@@ -23,7 +23,7 @@ class InsertParts(NamedTuple):
     """Where the lists of an INSERT are, in indexes of tokens.
 
     columns: the names, in lower case; None without a list.
-    columns_end: the parenthesis that closes the list.
+    columns_end: the parenthesis that closes the list; without one, what it would stand behind.
     source_at: what VALUES, SET or SELECT gives, behind the word VALUES or SET.
     duplicate_at: the assignments of ON DUPLICATE KEY UPDATE.
     complete: nothing was left over.

@@ -18,13 +18,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from proxy.sessions.guard import Guard
+    from proxy.sessions.naming import Naming
     from proxy.sessions.preparation import Preparation
     from proxy.wire.resultset import Column
     from sqlparse_ext.statements import Statement
 
 
-def explanation(
-    preparation: Preparation, guard: Guard, statement: Statement
+async def explanation(
+    preparation: Preparation, guard: Guard, naming: Naming, statement: Statement
 ) -> tuple[Sequence[Column], list[tuple[bytes | None, ...]]]:
     """Return the answer to a *statement* that `is_vexplain`.
 
@@ -39,7 +40,7 @@ def explanation(
         view, table = preparation.stream_source(inner.shape.stream.table)
         table.project(inner.shape.stream.columns)
         return COLUMNS, [(explain_stream(view.keyspace, view.shards, table.name),)]
-    place = preparation.place(inner)
+    place = await naming.named(preparation.place(inner))
     view = place.view
     auto = preparation.sequence_of(view, place.statement.shape)
     if auto is not None:

@@ -13,6 +13,7 @@ from proxy.sessions.bulk import BulkCommands
 from proxy.sessions.direct import DirectPath
 from proxy.sessions.executor import Executor
 from proxy.sessions.guard import Guard
+from proxy.sessions.naming import Naming
 from proxy.sessions.old_commands import OldCommands
 from proxy.sessions.preparation import Preparation
 from proxy.sessions.prepared import PreparedTable
@@ -100,6 +101,7 @@ def assemble(
     streams = Streams(
         link=link, executor=executor, preparation=preparation, registry=services.registry
     )
+    naming = Naming(executor, preparation)
     statements = Statements(
         connection_id=connection_id,
         guard=guard,
@@ -107,6 +109,7 @@ def assemble(
         executor=executor,
         preparation=preparation,
         routed=routed,
+        naming=naming,
         sequencing=Sequencing(guard, executor, preparation, services.catalog),
         streams=streams,
         catalog=services.catalog,
@@ -125,6 +128,7 @@ def assemble(
         registry=services.registry,
         statements=statements,
         routed=routed,
+        naming=naming,
         table=table,
         long_data_bytes_max=services.config.max_allowed_packet_bytes,
     )

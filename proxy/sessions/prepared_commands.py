@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from proxy.backends.shard import ShardRuntime
     from proxy.sessions.executor import Executor
     from proxy.sessions.guard import Guard
+    from proxy.sessions.naming import Naming
     from proxy.sessions.preparation import Preparation
     from proxy.sessions.reply import Reply
     from proxy.sessions.routed import Routed
@@ -94,6 +95,7 @@ class PreparedCommands:
         registry: Registry,
         statements: Statements,
         routed: Routed,
+        naming: Naming,
         table: PreparedTable,
         long_data_bytes_max: int,
     ) -> None:
@@ -104,6 +106,7 @@ class PreparedCommands:
         self._registry = registry
         self._statements = statements
         self._routed = routed
+        self._naming = naming
         self._table = table
         self._long_data_bytes_max = long_data_bytes_max
 
@@ -149,7 +152,7 @@ class PreparedCommands:
         reply.prepared(prepared.id, [PARAMETER_DEFINITION] * prepared.count, columns)
 
     async def _prepare_on_shard(self, statement: Statement, reply: Reply) -> None:
-        place = self._preparation.place(statement)
+        place = await self._naming.named(self._preparation.place(statement))
         prepared = Prepared(place.statement, place)
         prepared.settle(self._preparation, self._registry)
         sample = prepared.original.bind((1,) * prepared.count, lambda _: b"1")

@@ -6,17 +6,18 @@ leaves a gap, as in Vitess. The first value is what LAST_INSERT_ID() says afterw
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 from engine.errors import SequenceError
-from proxy.errors import BackendUnavailable, CommandDenied, NoDatabaseSelected, ReplicaTarget
+from proxy.errors import CommandDenied, NoDatabaseSelected, ReplicaTarget
+from proxy.sessions.patience import patiently
 from proxy.wire.constants import FieldType
 from proxy.wire.resultset import Column
 from sqlparse_ext.generated import count_of, next_values
 
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Sequence
 
     from proxy.backends.shard import ShardRuntime
     from proxy.sessions.catalog import Catalog, View
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
     from proxy.sessions.guard import Guard
     from proxy.sessions.preparation import Preparation
     from sqlparse_ext.statements import Statement
-
-
-T = TypeVar("T")
 
 COLUMNS: Final = (Column("nextval", type=FieldType.LONGLONG, length=21),)
 
@@ -79,9 +77,7 @@ class Sequencing:
         if view.is_replica and asked.is_certain:
             raise ReplicaTarget("SELECT NEXT")
         shard = self._place(view, name)
-        if shard is not None and await self._patiently(
-            shard, shard.sequences.is_sequence, name
-        ):
+        if shard is not None and await self._is_sequence(shard, name):
             return shard, name
         if asked.is_certain:
             raise SequenceError(f"{name} is not a sequence")
@@ -121,23 +117,15 @@ class Sequencing:
             return None
         return view.runtime(view.keyspace.shard_of(routing.pinned))
 
-    async def _take(self, shard: ShardRuntime, table: str, count: int) -> int:
-        if not await self._patiently(shard, shard.sequences.is_sequence, table):
-            raise SequenceError(f"{table} is not a sequence")
-        # Values that were reserved and not heard of are a gap, and none of them comes twice.
-        return await self._patiently(
-            shard, lambda name: shard.sequences.take(name, count), table
+    async def _is_sequence(self, shard: ShardRuntime, table: str) -> bool:
+        return await patiently(
+            self._executor, shard, lambda: shard.sequences.is_sequence(table)
         )
 
-    async def _patiently(
-        self, shard: ShardRuntime, ask: Callable[[str], Awaitable[T]], table: str
-    ) -> T:
-        """Ask of a sequence; outside a transaction wait for a shard that is away."""
-        deadline = self._executor.deadline()
-        while True:
-            try:
-                return await ask(table)
-            except BackendUnavailable:
-                may_wait = not self._executor.branches.in_transaction
-                if not may_wait or not await shard.wait_available(deadline):
-                    raise
+    async def _take(self, shard: ShardRuntime, table: str, count: int) -> int:
+        if not await self._is_sequence(shard, table):
+            raise SequenceError(f"{table} is not a sequence")
+        # Values that were reserved and not heard of are a gap, and none of them comes twice.
+        return await patiently(
+            self._executor, shard, lambda: shard.sequences.take(table, count)
+        )

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from proxy.sessions.catalog import Catalog
     from proxy.sessions.executor import Executor
     from proxy.sessions.guard import Guard
+    from proxy.sessions.naming import Naming
     from proxy.sessions.preparation import Preparation
     from proxy.sessions.routed import Routed
     from proxy.sessions.sequencing import Sequencing
@@ -100,6 +101,7 @@ class Statements:
         preparation: Preparation,
         routed: Routed,
         sequencing: Sequencing,
+        naming: Naming,
         streams: Streams,
         catalog: Catalog,
         registry: Registry,
@@ -116,6 +118,7 @@ class Statements:
         self._preparation = preparation
         self._routed = routed
         self._sequencing = sequencing
+        self._naming = naming
         self._streams = streams
         self._catalog = catalog
         self._registry = registry
@@ -175,7 +178,7 @@ class Statements:
     # --- rows: SELECT, INSERT, UPDATE, DELETE and whatever else a shard may answer ----------
 
     async def _on_rows(self, statement: Statement, reply: Reply) -> bool:
-        place = self._preparation.place(statement)
+        place = await self._naming.named(self._preparation.place(statement))
         view = place.view
         filled, insert_id = await self._sequencing.filled(view, place.statement)
         step = self._preparation.step(view, filled)
@@ -435,7 +438,7 @@ class Statements:
     async def _explain(self, statement: Statement, reply: Reply) -> bool:
         if not is_vexplain(statement.shape):
             return await self._on_rows(statement, reply)
-        reply.rows(*explanation(self._preparation, self._guard, statement))
+        reply.rows(*await explanation(self._preparation, self._guard, self._naming, statement))
         return True
 
     async def _virtual(self, statement: Statement, reply: Reply) -> bool:

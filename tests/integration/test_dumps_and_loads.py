@@ -153,7 +153,7 @@ def customers(house: House) -> Any:
 
 def test_a_sharded_keyspace_is_dumped_and_restored_without_locks(customers: Any, tools: Tools):
     before = rows(customers, "SELECT * FROM customer ORDER BY id")
-    options = ("--skip-lock-tables", "--skip-add-locks", "--complete-insert", "commerce")
+    options = ("--skip-lock-tables", "--skip-add-locks", "commerce")
     dump = tools.dump(*options)
     run(customers, "DROP TABLE customer")
     tools.restore(dump, "commerce")

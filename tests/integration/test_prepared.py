@@ -117,6 +117,14 @@ def test_rows_for_several_shards_travel_with_their_values(
     assert sorted(names) == [(1, "it's"), (4, "x"), (7, "x")]
 
 
+def test_columns_that_are_left_out_are_those_of_the_table(connector: Connect, tables: str):
+    client = connector(database=tables)
+    with client.cursor() as cursor:
+        cursor.execute("CREATE TABLE customer (id BIGINT PRIMARY KEY, name VARCHAR(20))")
+    assert change(client, "INSERT INTO customer VALUES (?, ?), (?, 'b')", 1, "a", 4) == 2
+    assert sorted(fetch(client, "SELECT id, name FROM customer")) == [(1, "a"), (4, "b")]
+
+
 def test_a_merged_answer_is_that_of_one_server(connector: Connect, tables: str):
     client = connector(database=tables)
     insert = "INSERT INTO item (id, name, price) VALUES (?, ?, ?), (?, ?, ?), (?, ?, ?)"

@@ -53,6 +53,32 @@ class TestInsert:
     ) -> None:
         assert on_shards(house) == [sorted(LOW_IDS), sorted(HIGH_IDS)]
 
+    def test_columns_that_are_left_out_are_all_visible_ones_in_order(
+        self, house: House, client: Any
+    ) -> None:
+        run(client, "DELETE FROM customer")
+        run(client, "ALTER TABLE customer ADD COLUMN hidden INT INVISIBLE DEFAULT 9 FIRST")
+        assert (
+            run(client, f"INSERT INTO customer VALUES ({LOW}, 'a', 1), ({HIGH}, 'b', 2)") == 2
+        )
+        assert run(client, f"REPLACE INTO customer VALUES ({HIGH}, 'c', DEFAULT)") == 2
+        assert rows(client, "SELECT id, name, n, hidden FROM customer ORDER BY id") == (
+            (LOW, "a", 1, 9),
+            (HIGH, "c", 0, 9),
+        )
+        assert on_shards(house) == [[LOW], [HIGH]]
+        assert refused(client, f"INSERT INTO customer VALUES ({LOW}, 'a')")[0] == 1136
+        # What an ALTER on the servers themselves changed holds for the next statement.
+        for shard in (0, 1):
+            house.direct(
+                "ALTER TABLE customer MODIFY name VARCHAR(20) FIRST",
+                keyspace="commerce",
+                shard=shard,
+            )
+        other = LOW_IDS[1]
+        assert run(client, f"INSERT INTO customer VALUES ('d', {other}, 3)") == 1
+        assert on_shards(house) == [[LOW, other], [HIGH]]
+
     def test_a_large_insert_is_split(self, house: House, client: Any) -> None:
         values = ", ".join(f"({ident}, 'it''s (a, b)')" for ident in range(1000, 4000))
         assert run(client, f"INSERT INTO customer (id, name) VALUES {values}") == 3000

@@ -8,35 +8,46 @@ from proxy.errors import CommandDenied
 from proxy.sessions.explanation import explanation
 from proxy.sessions.guard import Guard
 from sqlparse_ext.errors import SqlError, Unsupported
-from tests.proxy.sessions.test_preparation import preparation
+from tests.proxy.sessions.test_naming import Desk
 
 
 WRITER = Guard(User("app", Secret(""), None, Role.READWRITE, None), "host")
 READER = Guard(User("eve", Secret(""), None, Role.READONLY, None), "host")
 
 
-def plan(sql, use="commerce", guard=WRITER):
-    made = preparation(use)
-    (column,), ((text,),) = explanation(made, guard, made.parse(sql.encode()))
+async def plan(sql, use="commerce", guard=WRITER):
+    desk = Desk(use)
+    made = desk.preparation
+    (column,), ((text,),) = await explanation(
+        made, guard, desk.naming, made.parse(sql.encode())
+    )
     assert column.name == "JSON"
     assert text is not None
     return json.loads(text)
 
 
-def test_the_plan_is_that_of_the_text_that_would_be_sent():
-    found = plan("VEXPLAIN PLAN SELECT * FROM `commerce`.t WHERE id = 5")
+async def test_the_plan_is_that_of_the_text_that_would_be_sent():
+    found = await plan("VEXPLAIN PLAN SELECT * FROM `commerce`.t WHERE id = 5")
     assert (found["Shards"], found["Query"]) == (["-80"], "SELECT * FROM t WHERE id = 5")
-    completed = plan("VEXPLAIN PLAN UPDATE msg SET time_acked = 1 WHERE id = 5")["Query"]
-    assert "time_next = NULL" in completed
+    found = await plan("VEXPLAIN PLAN UPDATE msg SET time_acked = 1 WHERE id = 5")
+    assert "time_next = NULL" in found["Query"]
 
 
-def test_a_qualifier_names_the_keyspace_and_the_shards():
-    found = plan("EXPLAIN FORMAT=VTEXPLAIN SELECT * FROM `commerce:80-`.t", use="plain")
+async def test_columns_that_an_insert_leaves_out_are_named():
+    found = await plan("VEXPLAIN PLAN INSERT INTO t VALUES (5, 1)")
+    assert (found["Shards"], found["Query"]) == (
+        ["-80"],
+        "INSERT INTO t (`id`, `na``me`) VALUES (5, 1)",
+    )
+
+
+async def test_a_qualifier_names_the_keyspace_and_the_shards():
+    found = await plan("EXPLAIN FORMAT=VTEXPLAIN SELECT * FROM `commerce:80-`.t", use="plain")
     assert found["TargetDestination"] == "Shard(80-)"
 
 
-def test_a_stream_is_planned_over_its_target():
-    found = plan("VEXPLAIN PLAN STREAM * FROM msg", use="commerce:80-")
+async def test_a_stream_is_planned_over_its_target():
+    found = await plan("VEXPLAIN PLAN STREAM * FROM msg", use="commerce:80-")
     assert (found["OperatorType"], found["Shards"]) == ("MStream", ["80-"])
 
 
@@ -49,12 +60,12 @@ def test_a_stream_is_planned_over_its_target():
         ("VEXPLAIN PLAN STREAM * FROM t", TableNotFound),
     ],
 )
-def test_what_would_not_run_has_no_plan(sql, error):
+async def test_what_would_not_run_has_no_plan(sql, error):
     with pytest.raises(error):
-        plan(sql)
+        await plan(sql)
 
 
-def test_a_reader_is_not_told_of_writes():
-    plan("VEXPLAIN PLAN SELECT * FROM t", guard=READER)
+async def test_a_reader_is_not_told_of_writes():
+    await plan("VEXPLAIN PLAN SELECT * FROM t", guard=READER)
     with pytest.raises(CommandDenied):
-        plan("VEXPLAIN PLAN DELETE FROM t", guard=READER)
+        await plan("VEXPLAIN PLAN DELETE FROM t", guard=READER)
