@@ -64,6 +64,7 @@ class Backend:
         database: its current database.
         owner: the session that used it last.
         has_residue: the owner may have left something that another session could notice.
+        leaving: what its last owner is being told of what it left here, until that is known.
         has_insert_id: that is so of LAST_INSERT_ID(), which is taken away without a reset.
         in_transaction: as the last answer said.
         found_rows, row_count: what these functions would say now, None where only the server
@@ -88,6 +89,7 @@ class Backend:
         "has_residue",
         "has_warnings",
         "in_transaction",
+        "leaving",
         "link",
         "on_writable",
         "owner",
@@ -114,6 +116,7 @@ class Backend:
         self.owner: Tenant | None = None
         self.has_residue = False
         self.has_insert_id = False
+        self.leaving: Left | None = None
         self.in_transaction = False
         self.awaits_kill = False
         self.found_rows: int | None = None
@@ -128,6 +131,11 @@ class Backend:
     def is_closed(self) -> bool:
         """True once nothing can be sent any more."""
         return self.link.closed
+
+    def check_open(self) -> None:
+        """Raise BackendLost if nothing can be sent any more."""
+        if self.link.closed:
+            raise BackendLost(self._keyspace, self._shard)
 
     @property
     def is_busy(self) -> bool:
@@ -199,8 +207,7 @@ class Backend:
 
         Raises BackendLost.
         """
-        if self.link.closed:
-            raise BackendLost(self._keyspace, self._shard)
+        self.check_open()
         loop = asyncio.get_running_loop()
         readers = [Collected(loop.create_future()) for _ in packets]
         self._readers.extend(readers)
@@ -234,8 +241,7 @@ class Backend:
 
     async def prepare_apart(self, sql: bytes) -> PrepareReader:
         """Prepare a statement that is the caller's alone, who closes it. Raises as `run`."""
-        if self.link.closed:
-            raise BackendLost(self._keyspace, self._shard)
+        self.check_open()
         reader = Prepared(asyncio.get_running_loop().create_future())
         self._readers.append(reader)
         closes = map(stmt_close, self.statements.take_stale())
@@ -280,7 +286,8 @@ class Backend:
         rest: bytes | None = data
         while rest:
             if not self._readers:
-                # A server speaks unasked only to say why it hangs up.
+                # A server speaks unasked only to say why it hangs up; so does what is behind
+                # the last answer.
                 self.abort()
                 return
             reader = self._readers[0]
@@ -291,6 +298,10 @@ class Backend:
                 return
             if rest is not None:
                 self._readers.popleft()
+                if rest and not self._readers:
+                    # Before the next one's statement is sent here, to be answered by it.
+                    self.abort()
+                    rest = None
                 reader.ended()
 
     def lost(self, error: Exception | None) -> None:

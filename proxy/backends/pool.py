@@ -3,7 +3,10 @@
 A session that is done with a connection gives it back, and gets the same one again as long as
 nobody else needed it: with fewer clients than connections everybody keeps their own, and what
 no tracker shows (FOUND_ROWS, ROW_COUNT, the warnings of the last statement) is simply there.
-When connections are short, the one that has been idle longest changes hands.
+When connections are short, the one that has been idle longest changes hands; when there is none,
+those who want one form a queue, and who gives back hands on to the first of it in the same turn
+of the loop. A place in the queue is two functions and no task: 64 clients of 32 connections wait
+for every statement.
 
 `_choose` decides and does nothing; the methods around it carry the decision out.
 """
@@ -11,7 +14,6 @@ When connections are short, the one that has been idle longest changes hands.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -34,6 +36,31 @@ RESET_TIMEOUT_S = 5.0
 class _Choice(Enum):
     OPEN = "open a new connection"
     WAIT = "wait for one to come back"
+
+
+class Turn:
+    """A place in the queue of those who want a connection.
+
+    One of these is called, once, unless the place is left:
+    served: with a connection that is lent now and may have to be made *tenant*'s own
+        (`Pool.make_own`), or with None for leave to open one.
+    failed: with PoolTimeout, or BackendUnavailable where the proxy shuts down.
+    """
+
+    __slots__ = ("database", "deadline_s", "failed", "served", "tenant")
+
+    def __init__(
+        self,
+        tenant: Tenant,
+        database: str | None,
+        served: Callable[[Backend | None], None],
+        failed: Callable[[Exception], None],
+    ) -> None:
+        self.tenant = tenant
+        self.database = database
+        self.served = served
+        self.failed = failed
+        self.deadline_s = 0.0
 
 
 class Pool:
@@ -63,9 +90,10 @@ class Pool:
         self._idle: dict[Backend, None] = {}
         self._lent: set[Backend] = set()
         self._opening = 0
-        # Whoever waits stays here until its task runs, also when its turn has been called:
-        # so nobody who comes later, or gives back and takes again, gets in before it.
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        # In the order in which they came, and so of their deadlines.
+        self._waiting: dict[Turn, None] = {}
+        self._is_serving = False
+        self._timer: asyncio.TimerHandle | None = None
         self._closed = False
 
     @property
@@ -80,11 +108,10 @@ class Pool:
 
     # --- taking and giving ----------------------------------------------------------------
 
-    def take_own(self, backend: Backend | None, tenant: Tenant, database: str | None) -> bool:
+    def take_own(self, backend: Backend, tenant: Tenant, database: str | None) -> bool:
         """Take *backend* back if it is idle and still as *tenant* left it: the hot path."""
         if (
-            backend is None
-            or backend not in self._idle
+            backend not in self._idle
             or self._waiting
             or backend.owner is not tenant
             or backend.settings is not tenant.settings
@@ -95,22 +122,69 @@ class Pool:
         self._lent.add(backend)
         return True
 
-    async def take(self, tenant: Tenant, database: str | None) -> Backend:
-        """Return a connection that is *tenant*'s own now: its variables, its database.
+    def line_up(self, turn: Turn) -> None:
+        """Serve *turn* as soon as all before it are served, which may be at once."""
+        if self._closed:
+            turn.failed(self._shutting_down())
+            return
+        turn.deadline_s = asyncio.get_running_loop().time() + self._timeout_s
+        self._waiting[turn] = None
+        self._serve()
+        if self._waiting and self._timer is None:
+            self._set_timer()
+
+    def leave(self, turn: Turn) -> None:
+        """Wait no longer. What *turn* has been served with already is its owner's to give back."""
+        self._waiting.pop(turn, None)
+
+    async def make_own(
+        self, served: Backend | None, tenant: Tenant, database: str | None
+    ) -> Backend:
+        """Return what a turn was served with as a connection of *tenant*'s; opened for None.
 
         Raises:
-            PoolTimeout: all connections stayed busy.
-            BackendUnavailable: none could be opened.
+            BackendUnavailable: it could not be opened.
             BackendError: the server refuses the login, the database or a variable.
             BackendLost: it went away in between.
         """
-        backend = await self._acquire(tenant, database)
+        backend = await self._open(tenant, database) if served is None else served
         try:
             await adopt(backend, tenant, tenant.settings, database)
         except BaseException:
             self.give(backend)
             raise
         return backend
+
+    async def take(self, tenant: Tenant, database: str | None) -> Backend:
+        """Return a connection that is *tenant*'s own now: its variables, its database.
+
+        Raises:
+            PoolTimeout: all connections stayed busy.
+            BackendUnavailable, BackendError, BackendLost: as `make_own`.
+        """
+        outcome: asyncio.Future[Backend | None] = asyncio.get_running_loop().create_future()
+
+        def served(backend: Backend | None) -> None:
+            if outcome.done():
+                # Its task was cancelled, and has not run since.
+                self._take_back(backend)
+            else:
+                outcome.set_result(backend)
+
+        def failed(error: Exception) -> None:
+            if not outcome.done():
+                outcome.set_exception(error)
+
+        turn = Turn(tenant, database, served, failed)
+        self.line_up(turn)
+        try:
+            found = await outcome
+        except asyncio.CancelledError:
+            self.leave(turn)
+            if outcome.done() and not outcome.cancelled() and outcome.exception() is None:
+                self._take_back(outcome.result())
+            raise
+        return await self.make_own(found, tenant, database)
 
     def give(self, backend: Backend) -> None:
         """Put a connection back; one that nobody else may have is thrown away."""
@@ -122,7 +196,7 @@ class Pool:
             backend.abort()
         else:
             self._idle[backend] = None
-        self._wake_one()
+        self._serve()
 
     async def recycle(self, backend: Backend) -> None:
         """Undo whatever a departed session left on a lent connection, then put it back."""
@@ -144,7 +218,7 @@ class Pool:
         """Throw a lent connection away."""
         self._lent.discard(backend)
         backend.abort()
-        self._wake_one()
+        self._serve()
 
     def forget_owner(self, tenant: Tenant, backend: Backend | None) -> None:
         """Mark a departed session's idle connection as nobody's, so that it is taken first."""
@@ -167,33 +241,38 @@ class Pool:
         self.close_idle()
         for backend in list(self._lent):
             backend.close()
-        for _ in range(len(self._waiting)):
-            self._wake_one()
+        if self._timer is not None:
+            self._timer.cancel()
+        waiting, self._waiting = self._waiting, {}
+        for turn in waiting:
+            turn.failed(self._shutting_down())
 
     # --- deciding -------------------------------------------------------------------------
 
     def _choose(self, tenant: Tenant, database: str | None) -> Backend | _Choice:
-        can_open = self.connections < self._size
-        usable = [
-            backend
-            for backend in self._idle
-            if backend.variant == tenant.variant
-            # Nothing but a new login leaves a database for no database.
-            and (database is not None or backend.database is None)
-        ]
-        for backend in usable:
+        """Say what *tenant* gets: its own, else nobody's, else a new one, else the oldest."""
+        fitting = unowned = oldest = None
+        for backend in self._idle:
+            if backend.variant != tenant.variant or (
+                # Nothing but a new login leaves a database for no database.
+                database is None and backend.database is not None
+            ):
+                continue
             if backend.owner is tenant:
                 return backend
-        unowned = [backend for backend in usable if backend.owner is None]
-        for backend in unowned:
-            if fits(backend, tenant, tenant.settings, database):
-                return backend
-        if unowned:
-            return unowned[0]
-        if can_open:
+            if backend.owner is not None:
+                oldest = oldest or backend
+            elif fitting is None and fits(backend, tenant, tenant.settings, database):
+                fitting = backend
+            else:
+                unowned = unowned or backend
+        found = fitting or unowned
+        if found is not None:
+            return found
+        if self.connections < self._size:
             return _Choice.OPEN
-        if usable:
-            return usable[0]
+        if oldest is not None:
+            return oldest
         if self._idle:
             # All of the wrong kind: the oldest makes room.
             victim = next(iter(self._idle))
@@ -202,75 +281,76 @@ class Pool:
             return _Choice.OPEN
         return _Choice.WAIT
 
-    async def _acquire(self, tenant: Tenant, database: str | None) -> Backend:
-        deadline = asyncio.get_running_loop().time() + self._timeout_s
-        if self._waiting:
-            await self._wait_until(deadline)
-        while True:
-            if self._closed:
-                raise BackendUnavailable(
-                    self._keyspace, self._shard, "the proxy is shutting down"
-                )
-            choice = self._choose(tenant, database)
-            if not isinstance(choice, _Choice):
-                del self._idle[choice]
-                self._lent.add(choice)
-                self._call_next()
-                return choice
-            if choice is _Choice.OPEN:
-                return await self._open(tenant, database)
-            await self._wait_until(deadline)
+    def _serve(self) -> None:
+        """Serve those who wait, in their order, with what there is."""
+        if self._is_serving:
+            # Who is being served has given back at once; the loop below goes on with that.
+            return
+        self._is_serving = True
+        try:
+            while self._waiting:
+                turn = next(iter(self._waiting))
+                choice = self._choose(turn.tenant, turn.database)
+                if choice is _Choice.WAIT:
+                    break
+                del self._waiting[turn]
+                if isinstance(choice, _Choice):
+                    self._opening += 1
+                    turn.served(None)
+                else:
+                    del self._idle[choice]
+                    self._lent.add(choice)
+                    turn.served(choice)
+        finally:
+            self._is_serving = False
+
+    def _take_back(self, served: Backend | None) -> None:
+        """Undo the serving of a turn whose owner has gone."""
+        if served is not None:
+            self.give(served)
+        else:
+            self._opening -= 1
+            self._serve()
 
     async def _open(self, tenant: Tenant, database: str | None) -> Backend:
-        self._opening += 1
-        self._call_next()
+        """Open what a turn was served the place of."""
         try:
             backend = await self._open_backend(database, tenant.variant)
         except BaseException:
-            self._wake_one()
+            self._take_back(None)
             raise
-        finally:
-            self._opening -= 1
+        self._opening -= 1
         backend.on_lost(self._lost)
         self._lent.add(backend)
         return backend
 
-    async def _wait_until(self, deadline: float) -> None:
-        turn = asyncio.get_running_loop().create_future()
-        self._waiting.append(turn)
-        try:
-            async with asyncio.timeout_at(deadline):
-                await turn
-        except BaseException as error:
-            self._waiting.remove(turn)
-            if turn.done() and not turn.cancelled():
-                # Called, and gone in the same moment: the turn is the next one's.
-                self._wake_one()
-            if isinstance(error, TimeoutError):
-                raise PoolTimeout(self._keyspace, self._shard, self._timeout_s) from None
-            raise
-        self._waiting.remove(turn)
+    def _set_timer(self) -> None:
+        """Have the first one's wait end in time: all wait equally long, so it ends first."""
+        first = next(iter(self._waiting), None)
+        self._timer = (
+            None
+            if first is None
+            else asyncio.get_running_loop().call_at(first.deadline_s, self._time_out)
+        )
 
-    def _wake_one(self) -> None:
-        for turn in self._waiting:
-            if not turn.done():
-                turn.set_result(None)
-                return
+    def _time_out(self) -> None:
+        now_s = asyncio.get_running_loop().time()
+        while self._waiting:
+            turn = next(iter(self._waiting))
+            if turn.deadline_s > now_s:
+                break
+            del self._waiting[turn]
+            turn.failed(PoolTimeout(self._keyspace, self._shard, self._timeout_s))
+        self._set_timer()
 
-    def _call_next(self) -> None:
-        """Call one more in, if there is something left for it.
-
-        What came back between the call of a turn and its taking has called nobody.
-        """
-        if self._idle or self.connections < self._size:
-            self._wake_one()
+    def _shutting_down(self) -> BackendUnavailable:
+        return BackendUnavailable(self._keyspace, self._shard, "the proxy is shutting down")
 
     def _lost(self, backend: Backend) -> None:
         self._idle.pop(backend, None)
-        if backend in self._lent:
-            # Its session learns it from its reader and gives it back; here it only stops
-            # counting, so that a server that restarted can be connected to again at once.
-            self._lent.discard(backend)
-        self._wake_one()
+        # Its session learns it from its reader and gives it back; here it only stops counting,
+        # so that a server that restarted can be connected to again at once.
+        self._lent.discard(backend)
+        self._serve()
         if not self._closed:
             self._on_lost()

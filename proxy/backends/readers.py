@@ -1,7 +1,7 @@
 """Who consumes the answers of a backend connection, each its own command's.
 
 `Backend.send` leaves a `Reader` for the answer that will come. Those here make an object of
-it: a whole answer (`Collected`), a prepared statement (`Prepared`), a login (`Login`).
+it: a whole answer (`Collected`, `Heard`), a prepared statement (`Prepared`), a login (`Login`).
 """
 
 from __future__ import annotations
@@ -108,6 +108,37 @@ class Collected(Awaited[Answer]):
     def ended(self) -> None:
         """Give the answer, be it a refusal."""
         self.succeed(Answer(self._collector, self._rows))
+
+
+class Heard:
+    """Collects a whole answer for a function: nothing waits for it.
+
+    Whatever prevents a good answer, *missed* is called instead.
+    """
+
+    __slots__ = ("_collector", "_heard", "_missed", "_rows")
+
+    def __init__(self, heard: Callable[[Answer], None], missed: Callable[[], None]) -> None:
+        self._heard = heard
+        self._missed = missed
+        self._collector = RowCollector()
+        self._rows: list[bytes] = []
+
+    def feed(self, data: bytes) -> bytes | None:
+        """Take bytes, as `Reader.feed`."""
+        self._rows += self._collector.feed(data)
+        return self._collector.rest if self._collector.done else None
+
+    def ended(self) -> None:
+        """Tell the answer."""
+        if self._collector.error is None:
+            self._heard(Answer(self._collector, self._rows))
+        else:
+            self._missed()
+
+    def lost(self, error: BackendLost) -> None:
+        """Tell that there is none."""
+        self._missed()
 
 
 class Prepared(Awaited[PrepareReader]):

@@ -2,7 +2,8 @@
 
 A client's session has a connection for as long as nobody else needs it. Before another one gets
 it, `take_leave` tells the old one what it leaves there, and `adopt` makes it the new one's:
-variables, database, and a reset where the new one could notice the last one.
+variables, database, and a reset where the new one could notice the last one. `adopt_now` is that
+for the hot path, where nothing is waited for.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
+from proxy.backends.readers import Heard
 from proxy.backends.remains import Left
 from proxy.backends.settings import Settings
 from proxy.errors import BackendError
@@ -18,9 +20,13 @@ from proxy.wire.resultset import parse_text_row
 
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from proxy.backends.backend import Backend, Tenant
+    from proxy.backends.readers import Answer
 
 
+_SHOW_WARNINGS: Final = query(b"SHOW WARNINGS")
 # From left to right: what the last two say is the value before and the one from now on.
 _WHAT_IS_LEFT: Final = query(
     b"SELECT FOUND_ROWS(), ROW_COUNT(), LAST_INSERT_ID(), LAST_INSERT_ID(0)"
@@ -36,6 +42,24 @@ def fits(backend: Backend, owner: Tenant, settings: Settings, database: str | No
     )
 
 
+def adopt_now(
+    backend: Backend, owner: Tenant, settings: Settings, database: str | None
+) -> bool:
+    """Do what `adopt` does where nothing must be waited for; False, and nothing, elsewhere.
+
+    What the last owner leaves is asked for just before the statement that will come, so where
+    clients outnumber connections a change of hands is no round trip of its own.
+    """
+    if backend.settings is not settings or backend.database != database:
+        return False
+    if backend.owner is not owner:
+        if backend.has_residue or backend.leaving is not None:
+            return False
+        take_leave(backend, backend.owner)
+        backend.owner = owner
+    return True
+
+
 async def adopt(
     backend: Backend, owner: Tenant, settings: Settings, database: str | None
 ) -> None:
@@ -48,7 +72,8 @@ async def adopt(
     """
     foreign = backend.owner is not owner
     if foreign:
-        await take_leave(backend, backend.owner)
+        await asyncio.wait([take_leave(backend, backend.owner).known])
+        backend.check_open()
     if fits(backend, owner, settings, database):
         backend.owner = owner
         return
@@ -79,41 +104,81 @@ async def adopt(
         backend.database = database
 
 
-async def take_leave(backend: Backend, owner: Tenant | None) -> None:
-    """Tell *owner* what it left here, before others come; take LAST_INSERT_ID() away.
+def take_leave(backend: Backend, owner: Tenant | None) -> Left:
+    """Tell *owner* what it leaves here before others come; take LAST_INSERT_ID() away.
 
-    One round trip, and mostly one statement: with more clients than connections every
-    INSERT into a table with AUTO_INCREMENT pays for it. Raises as `run`.
+    Returns what it is told, which is `known` once the server has said its part. Mostly that is
+    nothing, or one statement: with more clients than connections every INSERT into a table with
+    AUTO_INCREMENT pays for it. A server that refuses loses the connection: what another
+    session left would stay on it.
     """
     left = Left(asyncio.get_running_loop().create_future())
     asks = owner is not None and owner.leaves(backend, left)
-    shows_warnings = asks and backend.has_warnings
-    counts = asks and (backend.found_rows is None or backend.row_count is None)
-    packets = []
-    # In this order: on both servers SHOW WARNINGS leaves FOUND_ROWS() as it is.
-    if shows_warnings:
-        packets.append(query(b"SHOW WARNINGS"))
-    if counts or backend.has_insert_id or (backend.has_residue and owner is not None):
-        packets.append(_WHAT_IS_LEFT)
     if backend.found_rows is not None:
         left.found_rows = backend.found_rows
     if backend.row_count is not None:
         left.row_count = backend.row_count
-    try:
-        answers = await backend.pipeline(packets) if packets else []
-        if shows_warnings:
-            left.columns, left.rows = answers[0].columns, answers[0].rows
-        if len(answers) > shows_warnings:
-            values = parse_text_row(answers[-1].rows[0])
-            found, counted, insert_id, _ = (int(value or 0) for value in values)
-            if backend.found_rows is None:
-                left.found_rows = found
-            if backend.row_count is None:
-                left.row_count = counted
-            if owner is not None:
-                owner.evicted(backend, insert_id)
-            backend.has_insert_id = False
-            # What that SELECT itself has found.
-            backend.found_rows = 1
-    finally:
+    farewell = _Farewell(backend, owner, left)
+    # In this order: on both servers SHOW WARNINGS leaves FOUND_ROWS() as it is.
+    if asks and backend.has_warnings:
+        farewell.ask_warnings()
+    counts = asks and (backend.found_rows is None or backend.row_count is None)
+    if counts or backend.has_insert_id or (backend.has_residue and owner is not None):
+        farewell.ask_counts()
+    if backend.leaving is None:
         left.known.set_result(None)
+    return left
+
+
+class _Farewell:
+    """What a server is asked when its connection changes hands, and what becomes of the answers."""
+
+    def __init__(self, backend: Backend, owner: Tenant | None, left: Left) -> None:
+        self._backend = backend
+        self._owner = owner
+        self._left = left
+        self._unanswered = 0
+
+    def ask_warnings(self) -> None:
+        self._ask(_SHOW_WARNINGS, self._warned)
+
+    def ask_counts(self) -> None:
+        self._ask(_WHAT_IS_LEFT, self._counted)
+
+    def _ask(self, question: bytes, heard: Callable[[Answer], None]) -> None:
+        self._unanswered += 1
+        self._backend.leaving = self._left
+        self._backend.send(question, Heard(heard, self._missed))
+
+    def _warned(self, answer: Answer) -> None:
+        self._left.columns, self._left.rows = answer.columns, answer.rows
+        self._answered()
+
+    def _counted(self, answer: Answer) -> None:
+        backend, left = self._backend, self._left
+        values = parse_text_row(answer.rows[0])
+        found, counted, insert_id, _ = (int(value or 0) for value in values)
+        if backend.found_rows is None:
+            left.found_rows = found
+        if backend.row_count is None:
+            left.row_count = counted
+        if self._owner is not None:
+            self._owner.evicted(backend, insert_id)
+        backend.has_insert_id = False
+        # What that SELECT itself has found.
+        backend.found_rows = 1
+        self._answered()
+
+    def _answered(self) -> None:
+        self._unanswered -= 1
+        if not self._unanswered:
+            self._end()
+
+    def _missed(self) -> None:
+        self._backend.abort()
+        self._end()
+
+    def _end(self) -> None:
+        self._backend.leaving = None
+        if not self._left.known.done():
+            self._left.known.set_result(None)

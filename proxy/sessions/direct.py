@@ -1,6 +1,6 @@
 """The hot path: a statement that one shard answers is sent in the turn of the loop it came in.
 
-No task, no future, no copy of the answer. What is not plain, or not at hand, is left to
+No task, no future, no copy of the answer. What is not plain is left to
 `statements.Statements.run`; so is a second attempt after a failover.
 """
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from proxy.answers.tls_status import is_session_status
 from proxy.answers.virtual import is_virtual
+from proxy.errors import BackendLost, BackendUnavailable
 from proxy.routing.planner import qualifiers
 from proxy.routing.routes import OneShard
 from proxy.sessions.catalog import Direct
@@ -70,11 +71,13 @@ class DirectPath:
         self._registry = registry
         self._link = link
         self._table = table
+        # Of the one statement that a session runs at a time.
+        self._under_way: tuple[ShardRuntime, Step, Reply] | None = None
 
     def send(
-        self, sql: bytes, reply: Reply, on_done: Callable[[Relay, ShardRuntime, Step], None]
+        self, sql: bytes, reply: Reply, on_over: Callable[[Relay | Exception], None]
     ) -> bool:
-        """Send the statement if it is plain and everything for it is at hand.
+        """Send the statement if it is plain; *on_over* gets what `finish` is to be called with.
 
         Return False otherwise; the long way then says what is wrong with it, if anything is.
         """
@@ -103,16 +106,12 @@ class DirectPath:
         if type(route) is not OneShard:
             return False
         shard = view.runtime(route.shard)
-        return self._executor.send_now(
-            shard,
-            view.database,
-            query(step.statement.sql),
-            reply,
-            lambda relay: on_done(relay, shard, step),
-        )
+        self._under_way = shard, step, reply
+        packet = query(step.statement.sql)
+        return self._executor.send_now(shard, view.database, packet, reply, on_over)
 
     def execute(
-        self, payload: bytes, reply: Reply, on_done: Callable[[Relay, ShardRuntime, Step], None]
+        self, payload: bytes, reply: Reply, on_over: Callable[[Relay | Exception], None]
     ) -> bool:
         """Send a COM_STMT_EXECUTE on the same conditions, with the same result, as `send`.
 
@@ -158,21 +157,27 @@ class DirectPath:
         if type(route) is not OneShard:
             return False
         shard = view.runtime(route.shard)
+        self._under_way = shard, step, reply
         key = prepared.key(self._executor.settings)
-        return self._executor.send_now(
-            shard,
-            database,
-            Execution(key, with_types(body, prepared.count, prepared.types), prepared.count),
-            reply,
-            lambda relay: on_done(relay, shard, step),
-        )
+        body = with_types(body, prepared.count, prepared.types)
+        packet = Execution(key, body, prepared.count)
+        return self._executor.send_now(shard, database, packet, reply, on_over)
 
-    def finish(self, relay: Relay, shard: ShardRuntime, step: Step, reply: Reply) -> bool:
+    def finish(self, outcome: Relay | Exception) -> bool:
         """End what `send` or `execute` began; False when it should be tried again the long way.
 
         Raises:
             BackendLost, SessionLost: the answer broke off.
+            PoolTimeout, BackendError: nothing was sent.
         """
+        assert self._under_way is not None
+        shard, step, reply = self._under_way
+        self._under_way = None
+        if isinstance(outcome, Exception):
+            if isinstance(outcome, BackendUnavailable | BackendLost):
+                return False
+            raise outcome
+        relay = outcome
         scanner = relay.scanner
         shape = step.statement.shape
         executor = self._executor

@@ -1,6 +1,6 @@
 """One session's statements on its shards: what runs them, stays together, is tried again.
 
-An executor owns the backend connections that its session holds. It takes one for a statement,
+An executor takes one of its session's connections (`proxy.sessions.holdings`) for a statement,
 relays the answer, and then either keeps the connection (a transaction is open, or the session
 left state there that nothing else can rebuild) or gives it back.
 
@@ -19,17 +19,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
 from proxy.backends.statement_ids import StatementKey
-from proxy.backends.tenancy import adopt
 from proxy.errors import BackendError, BackendLost, BackendUnavailable
 from proxy.sessions.execution import STALE
-from proxy.sessions.following import bring_insert_id, follow, follow_error
+from proxy.sessions.following import follow, follow_error
+from proxy.sessions.holdings import Holdings, named
 from proxy.sessions.relay import Relay
 from proxy.sessions.retries import is_repeatable, was_refused_undone
 from proxy.sessions.state import traits
 from proxy.wire.constants import Status
 from proxy.wire.response import Answer
 from proxy.wire.resultset import with_insert_id
-from sqlparse_ext.schemas import SYSTEM_SCHEMAS
 from sqlparse_ext.statements import Kind, Uses
 
 
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
 
     from proxy.backends.backend import Backend
     from proxy.backends.readers import Answer as Collected
-    from proxy.backends.settings import Settings
     from proxy.backends.shard import ShardRuntime
     from proxy.net import Link
     from proxy.sessions.execution import Packet
@@ -53,8 +51,6 @@ if TYPE_CHECKING:
     from sqlparse_ext.statements import Shape
 
 
-# Without a database they touch no row: a LOCK is then UNLOCK TABLES.
-_TOUCH_NO_ROW: Final = frozenset({Kind.SELECT, Kind.SHOW, Kind.SET, Kind.LOCK})
 _RETRY_PAUSE_S: Final = 0.05
 _IN_TRANS: Final = int(Status.IN_TRANS)
 _CURSOR_EXISTS: Final = int(Status.CURSOR_EXISTS)
@@ -82,11 +78,10 @@ class Ended(Protocol):
         """What the answer was."""
 
 
-class Executor:
-    """The statements of one session.
+class Executor(Holdings):
+    """The statements of one session, on its connections.
 
     Attributes:
-        branches: the connections that must stay with the session.
         relay: the answer that is on its way to the client, if any.
         on_file: called with a packet number when a server asks for the client's file.
     """
@@ -100,22 +95,10 @@ class Executor:
         failover_buffer_s: float,
         spawn: Callable[[Coroutine[Any, Any, None]], None],
     ) -> None:
-        self.branches = branches
+        super().__init__(state, branches, failover_buffer_s=failover_buffer_s, spawn=spawn)
         self.relay: Flow | None = None
         self.on_file: Callable[[int], None] | None = None
-        self._state = state
         self._link = link
-        self._failover_buffer_s = failover_buffer_s
-        self._spawn = spawn
-        # The connection of each shard this session used last: idle in the pool, and still its
-        # own until somebody else needs it.
-        self._homes: dict[ShardRuntime, Backend] = {}
-        self._active: dict[Backend, ShardRuntime] = {}
-
-    @property
-    def settings(self) -> Settings:
-        """The variables that a connection of this session has."""
-        return self._state.settings
 
     # --- one statement on one shard -------------------------------------------------------
 
@@ -125,43 +108,70 @@ class Executor:
         database: str | None,
         packet: bytes | Packet,
         reply: Reply,
-        on_done: Callable[[Relay], None],
+        on_over: Callable[[Relay | Exception], None],
     ) -> bool:
-        """Send a statement if a fitting connection is at hand; nothing is awaited.
+        """Send a statement in this turn of the loop, or when a connection comes back.
 
-        *database* is None if unqualified names mean nothing, here as everywhere in this class;
-        otherwise that of a view, whose name may differ from shard to shard.
+        This is the path of nearly every statement: no task, no future, no copy of the answer.
+        *on_over* gets the answer, or what prevented that it was sent at all.
 
-        Return False when there is none, or when something must be set up first. This is the
-        path of nearly every statement: no task, no future, no copy of the answer.
+        Return False when the statement must do something else first: join a transaction, or
+        make the connection that the session holds fit again.
         """
         state = self._state
-        database = _named(shard, database)
         backend = self.branches.held.get(shard)
-        if backend is not None:
-            if (
-                backend.is_closed
-                or backend.settings is not state.settings
-                or backend.database != database
-                or (state.transaction is not None and not backend.in_transaction)
-            ):
-                return False
-            data = packet if isinstance(packet, bytes) else packet.packet_for(backend)
-            if data is None:
-                return False
-        else:
+        if backend is None:
             if state.transaction is not None:
                 return False
             backend = self._homes.get(shard)
-            if backend is None:
-                return False
-            data = packet if isinstance(packet, bytes) else packet.packet_for(backend)
-            if data is None or not shard.pool.take_own(backend, state, database):
-                return False
-        self.relay = Relay(reply.scanner(), backend, self._link, on_done)
-        self._active[backend] = shard
-        backend.send(data, self.relay)
+            if backend is None or not shard.pool.take_own(
+                backend, state, named(shard, database)
+            ):
+                use = partial(self._send, shard, packet, reply, on_over)
+                self.take_soon(shard, database, use, on_over)
+                return True
+        elif (
+            backend.is_closed
+            or backend.settings is not state.settings
+            or backend.database != named(shard, database)
+            or (state.transaction is not None and not backend.in_transaction)
+            or not (isinstance(packet, bytes) or packet.packet_for(backend))
+        ):
+            return False
+        self._send(shard, packet, reply, on_over, backend)
         return True
+
+    def _send(
+        self,
+        shard: ShardRuntime,
+        packet: bytes | Packet,
+        reply: Reply,
+        on_over: Callable[[Relay | Exception], None],
+        backend: Backend,
+    ) -> None:
+        self._active[backend] = shard
+        data = packet if isinstance(packet, bytes) else packet.packet_for(backend)
+        if data is None:
+            self._spawn(self._prepare_and_send(shard, packet, reply, on_over, backend))
+            return
+        self.relay = Relay(reply.scanner(), backend, self._link, on_over)
+        backend.send(data, self.relay)
+
+    async def _prepare_and_send(
+        self,
+        shard: ShardRuntime,
+        packet: bytes | Packet,
+        reply: Reply,
+        on_over: Callable[[Relay | Exception], None],
+        backend: Backend,
+    ) -> None:
+        try:
+            await self.bytes_for(shard, backend, packet)
+        except Exception as error:  # noqa: BLE001 - whoever waits must hear of it
+            self._active.pop(backend, None)
+            on_over(error)
+        else:
+            self._send(shard, packet, reply, on_over, backend)
 
     async def relay_on(
         self,
@@ -257,40 +267,16 @@ class Executor:
             follow_error(self._state, self.branches, shard, backend, error.code)
             raise
         except BackendLost:
-            self._lost(shard, backend)
+            self.lost(shard, backend)
             raise
         assert answer.ok is not None
         self.follow(shard, backend, shape, answer.ok, answer.ok.trackers)
         return answer
 
-    def deadline(self) -> float:
-        """Return until when (loop time) a statement that begins now may wait for a shard."""
-        return asyncio.get_running_loop().time() + self._failover_buffer_s
-
     async def ride_out(self, shard: ShardRuntime, deadline: float) -> bool:
         """Wait for *shard*, which refused a statement; False when *deadline* came first."""
         await asyncio.sleep(_RETRY_PAUSE_S)
         return await shard.wait_available(deadline)
-
-    async def bytes_for(
-        self, shard: ShardRuntime, backend: Backend, packet: bytes | Packet
-    ) -> bytes:
-        """Return the bytes of *packet* for a connection that was taken."""
-        if isinstance(packet, bytes):
-            return packet
-        try:
-            data = packet.packet_for(backend)
-            if data is None:
-                await packet.prepare(backend)
-                data = packet.packet_for(backend)
-        except BackendLost:
-            self._lost(shard, backend)
-            raise
-        except BaseException:
-            self.give_back(shard, backend)
-            raise
-        assert data is not None
-        return data
 
     async def prepare_on(
         self, shard: ShardRuntime, database: str | None, sql: bytes
@@ -304,12 +290,12 @@ class Executor:
         while True:
             may_wait = not self.branches.open
             try:
-                backend = await self._take_apart(shard, database)
+                backend = await self.take_apart(shard, database)
                 key = StatementKey(sql, database, self._state.settings.reading)
                 try:
                     return await backend.prepare(key)
                 except BackendLost:
-                    self._lost(shard, backend)
+                    self.lost(shard, backend)
                     raise
                 finally:
                     if not backend.is_closed:
@@ -318,72 +304,6 @@ class Executor:
                 if not may_wait or not await shard.wait_available(deadline):
                     raise
 
-    async def take_patiently(
-        self, shard: ShardRuntime, database: str | None, shape: Shape
-    ) -> Backend:
-        """Return what `take` does, outside a transaction waiting for a shard that is away.
-
-        Raises as `take`, once `failover_buffer` is over.
-        """
-        deadline = self.deadline()
-        while True:
-            may_wait = not self.branches.open
-            try:
-                return await self.take(shard, database, shape)
-            except (BackendUnavailable, BackendLost):
-                if not may_wait or not await shard.wait_available(deadline):
-                    raise
-
-    async def run(
-        self, shard: ShardRuntime, backend: Backend, packets: list[bytes]
-    ) -> list[Collected]:
-        """Run commands whose answers are not relayed; KILL and a vanishing client stop them too.
-
-        Raises:
-            BackendError, BackendLost: as `Backend.pipeline`.
-        """
-        self._active[backend] = shard
-        try:
-            return await backend.pipeline(packets)
-        finally:
-            self._active.pop(backend, None)
-
-    async def take(self, shard: ShardRuntime, database: str | None, shape: Shape) -> Backend:
-        """Return a connection to *shard* that is ready for a statement of this session.
-
-        It has the session's variables and database, and takes part in its transaction.
-        """
-        backend = await self._take_apart(shard, database)
-        try:
-            if database is None and shape.kind in _TOUCH_NO_ROW:
-                # It has no table of a keyspace, so this shard is not one of the transaction's.
-                self.branches.check()
-            else:
-                await self.branches.join(shard, backend, shape)
-            if shape.uses & Uses.LAST_INSERT_ID:
-                await bring_insert_id(self._state, backend)
-        except BaseException:
-            if shard not in self.branches.held:
-                shard.pool.give(backend)
-            raise
-        return backend
-
-    async def _take_apart(self, shard: ShardRuntime, database: str | None) -> Backend:
-        """Return a connection as `take`, but one that need not take part in a transaction."""
-        database = _named(shard, database)
-        backend = self.branches.held.get(shard)
-        if backend is not None and backend.is_closed:
-            self._lost(shard, backend)
-            # Only now is it known, but nothing was sent: say what became of the transaction.
-            self.branches.check()
-            raise BackendLost(shard.keyspace, shard.name)
-        if backend is None:
-            backend = await shard.pool.take(self._state, database)
-            self._homes[shard] = backend
-        else:
-            await adopt(backend, self._state, self._state.settings, database)
-        return backend
-
     def settle(self, shard: ShardRuntime, shape: Shape, relay: Ended) -> None:
         """Follow what an answer means, and keep its connection or give it back."""
         backend = relay.backend
@@ -391,7 +311,7 @@ class Executor:
         self.relay = None
         self._active.pop(backend, None)
         if relay.failure is not None:
-            self._lost(shard, backend)
+            self.lost(shard, backend)
         elif scanner.error is not None:
             follow_error(self._state, self.branches, shard, backend, scanner.error.code)
         elif (
@@ -422,29 +342,6 @@ class Executor:
         """Follow a successful answer that was not relayed, as `settle` does."""
         follow(self._state, self.branches, shard, backend, shape, ok, trackers)
 
-    def _lost(self, shard: ShardRuntime, backend: Backend) -> None:
-        shard.suspect()
-        shard.pool.discard(backend)
-        self._homes.pop(shard, None)
-        self.branches.lost(shard, backend)
-
-    def started(self, shard: ShardRuntime, backend: Backend) -> None:
-        """Note that a statement runs on *backend*, for `interrupt` and `forget`."""
-        self._active[backend] = shard
-
-    def abandon(self, shard: ShardRuntime, backend: Backend) -> None:
-        """Give up a connection in the middle of an answer that nobody wants any more."""
-        self._active.pop(backend, None)
-        self._spawn(shard.control.kill(backend.thread_id))
-        shard.pool.discard(backend)
-        if self._homes.get(shard) is backend:
-            del self._homes[shard]
-
-    def give_back(self, shard: ShardRuntime, backend: Backend) -> None:
-        """Return a connection from `take` that answered a statement of the proxy's own."""
-        if shard not in self.branches.held:
-            shard.pool.give(backend)
-
     # --- other ends -----------------------------------------------------------------------
 
     def client_writable(self) -> None:
@@ -457,42 +354,8 @@ class Executor:
         if isinstance(self.relay, Relay):
             self.relay.file(piece)
 
-    def interrupt(self) -> bool:
-        """Stop what is running; the server's own error ends the answer. False if nothing is."""
-        for backend, shard in self._active.items():
-            backend.awaits_kill = True
-            self._spawn(shard.control.kill_query(backend.thread_id))
-        return bool(self._active)
-
-    def break_off(self) -> None:
-        """Stop what is running where the server does not: its connections break."""
-        for backend in list(self._active):
-            backend.abort()
-
-    def forget(self) -> None:
-        """Give up every connection: the session is reset or gone."""
-        for backend, shard in self._active.items():
-            # The server would run the statement to its end for nobody.
-            self._spawn(shard.control.kill(backend.thread_id))
-            shard.pool.discard(backend)
-        self.branches.forget(self._spawn)
-        for shard, backend in self._homes.items():
-            shard.pool.forget_owner(self._state, backend)
-        self._active.clear()
-        self._homes.clear()
-
 
 def _resolve(done: asyncio.Future[Relay], relay: Relay) -> None:
     # Cancelled when the client has left meanwhile.
     if not done.done():
         done.set_result(relay)
-
-
-def _named(shard: ShardRuntime, database: str | None) -> str | None:
-    """Return what the database of a view is called on *shard*.
-
-    Shards may have databases of different names, and then a view has that of the first.
-    """
-    if database is None or shard.is_alone or database in SYSTEM_SCHEMAS:
-        return database
-    return shard.database

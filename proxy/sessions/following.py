@@ -7,6 +7,7 @@ reset before (`proxy.backends.pool`).
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Final
 
 from proxy.sessions.state import leaves_residue, must_stay, traits
@@ -101,6 +102,10 @@ async def bring_insert_id(state: SessionState, backend: Backend) -> None:
         BackendError, BackendLost: a server did not answer.
     """
     source = state.insert_id_at
+    if source is not None and source.leaving is not None:
+        # Its next user takes the id away at this moment; it comes to the state.
+        await asyncio.wait([source.leaving.known])
+        source = state.insert_id_at
     if source is backend:
         return
     if source is not None and not source.is_closed:

@@ -75,7 +75,7 @@ class Recall:
         """Wait until it is known. Raises AnswerHere for what a server cannot be told."""
         state = self._state
         if state.answered_at is not None:
-            await take_leave(state.answered_at, state)
+            take_leave(state.answered_at, state)
         left = state.left
         if left is not None:
             await asyncio.wait([left.known])

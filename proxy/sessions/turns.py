@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from proxy.net import Link
     from proxy.sessions.dispatch import Dispatch
     from proxy.sessions.parts import Parts
-    from proxy.sessions.preparation import Step
     from proxy.sessions.relay import Relay
     from proxy.wire.server_connection import ServerConnection
 
@@ -170,12 +169,12 @@ class Turns:
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         self._task = asyncio.create_task(self._run(work))
 
-    def _direct_done(self, relay: Relay, shard: ShardRuntime, step: Step) -> None:
+    def _direct_done(self, outcome: Relay | Exception) -> None:
         """End of a statement on the hot path; called from the backend's link."""
         if self._is_over:
             return
         try:
-            again = not self._direct.finish(relay, shard, step, self._reply)
+            again = not self._direct.finish(outcome)
         except Exception as error:  # noqa: BLE001 - the one place that turns errors into packets
             self._answer_error(error)
             again = False

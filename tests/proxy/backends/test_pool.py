@@ -1,10 +1,11 @@
 import asyncio
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
 from proxy.backends.opening import open_backend
-from proxy.backends.pool import Pool
+from proxy.backends.pool import Pool, Turn
 from proxy.backends.settings import Settings, names
 from proxy.errors import BackendError, BackendUnavailable, PoolTimeout
 from proxy.wire.commands import query
@@ -17,7 +18,7 @@ class Tenant:
     def __init__(self, variant=0, **variables):
         self.settings = Settings(variables.items())
         self.variant = variant
-        self.attributes = ()
+        self.attributes: tuple[Any, ...] = ()
         self.lost_ids = []
 
     def evicted(self, backend, last_insert_id):
@@ -65,6 +66,15 @@ async def busy(pool, tenant):
     task = asyncio.ensure_future(pool.take(tenant, "db"))
     await until(lambda: len(pool._waiting) > before)
     return task
+
+
+class Sender:
+    """Somebody who lines up without a task; *served* is what it got, in order."""
+
+    def __init__(self, pool, tenant=None):
+        self.served: list[Any] = []
+        self.turn = Turn(tenant or Tenant(), "db", self.served.append, self.served.append)
+        pool.line_up(self.turn)
 
 
 # --- who gets what ---------------------------------------------------------------------
@@ -158,7 +168,6 @@ async def test_the_hot_path_takes_a_connection_only_as_its_owner_left_it(server)
         backend = await pool.take(ann, "db")
         assert not pool.take_own(backend, ann, "db")  # lent already
         pool.give(backend)
-        assert not pool.take_own(None, ann, "db")
         assert not pool.take_own(backend, bob, "db")
         assert not pool.take_own(backend, ann, "elsewhere")
         ann.settings = names("latin1", "latin1_bin")
@@ -411,3 +420,132 @@ async def test_dropping_the_idle_ones_leaves_those_in_use(server):
         assert not lent.is_closed
         server.on("SELECT x", Rows(("x",)))
         assert (await lent.run(b"SELECT x")).rows == []
+
+
+# --- lining up without a task ----------------------------------------------------------
+
+
+async def test_who_lines_up_is_served_at_once_where_something_is_there(server):
+    async with pool_on(server, size=1) as pool:
+        first = Sender(pool)
+        assert first.served == [None]  # leave to open one
+        backend = await pool.make_own(None, first.turn.tenant, "db")
+        assert (pool.connections, pool.lent) == (1, 1)
+        pool.give(backend)
+        assert Sender(pool).served == [backend]
+
+
+async def test_what_comes_back_goes_on_to_the_first_in_the_same_turn_of_the_loop(server):
+    async with pool_on(server, size=1) as pool:
+        backend = await pool.take(Tenant(), "db")
+        first, second = Sender(pool), Sender(pool)
+        assert first.served == []
+        pool.give(backend)
+        assert (first.served, second.served) == ([backend], [])
+        assert pool.lent == 1
+
+
+async def test_tasks_and_senders_stand_in_one_line(server):
+    async with pool_on(server, size=1) as pool:
+        backend = await pool.take(Tenant(), "db")
+        first = Sender(pool)
+        task = await busy(pool, Tenant())
+        last = Sender(pool)
+        pool.give(backend)
+        assert (first.served, task.done(), last.served) == ([backend], False, [])
+        pool.give(backend)
+        assert await task is backend
+        assert last.served == []
+        pool.give(backend)
+        assert last.served == [backend]
+
+
+async def test_who_leaves_the_line_is_passed_over(server):
+    async with pool_on(server, size=1) as pool:
+        backend = await pool.take(Tenant(), "db")
+        leaving, staying = Sender(pool), Sender(pool)
+        pool.leave(leaving.turn)
+        pool.give(backend)
+        assert (leaving.served, staying.served) == ([], [backend])
+        pool.leave(leaving.turn)  # once more does no harm
+
+
+async def test_a_connection_lost_while_somebody_waits_is_leave_to_open_another(server):
+    async with pool_on(server, size=1) as pool:
+        await pool.take(Tenant(), "db")
+        waiting = Sender(pool)
+        server.break_connections()
+        await until(lambda: waiting.served)
+        assert waiting.served == [None]
+        assert (
+            await pool.make_own(None, waiting.turn.tenant, "db")
+        ).owner is waiting.turn.tenant
+
+
+async def test_a_connection_that_cannot_be_opened_is_the_next_ones_turn(server):
+    async def refuse(database, variant):
+        raise BackendUnavailable("ks", "-", "down")
+
+    async with pool_on(server, size=1, opens=refuse) as pool:
+        first, second = Sender(pool), Sender(pool)
+        assert (first.served, second.served) == ([None], [])
+        with pytest.raises(BackendUnavailable, match="down"):
+            await pool.make_own(None, first.turn.tenant, "db")
+        assert second.served == [None]
+
+
+async def test_any_number_may_give_back_at_once_what_they_are_served_with(server):
+    async with pool_on(server, size=1) as pool:
+        backend = await pool.take(Tenant(), "db")
+        served = []
+
+        def pass_on(served_with):
+            served.append(served_with)
+            pool.give(served_with)
+
+        for _ in range(2000):
+            pool.line_up(Turn(Tenant(), "db", pass_on, served.append))
+        pool.give(backend)
+        assert served == [backend] * 2000
+        assert pool.lent == 0
+
+
+async def test_the_wait_of_each_has_its_own_end(server):
+    async with pool_on(server, size=1, timeout_s=0.05) as pool:
+        backend = await pool.take(Tenant(), "db")
+        first = Sender(pool)
+        await asyncio.sleep(0.02)
+        second = Sender(pool)
+        await until(lambda: first.served)
+        assert isinstance(first.served[0], PoolTimeout)
+        assert second.served == []
+        await until(lambda: second.served)
+        assert isinstance(second.served[0], PoolTimeout)
+        third = Sender(pool)
+        pool.give(backend)
+        assert third.served == [backend]
+
+
+async def test_closing_ends_the_wait_of_senders_too(server):
+    async with pool_on(server, size=1) as pool:
+        await pool.take(Tenant(), "db")
+        waiting = Sender(pool)
+        pool.close()
+        late = Sender(pool)
+        for sender in (waiting, late):
+            (error,) = sender.served
+            assert isinstance(error, BackendUnavailable)
+            assert "shutting down" in str(error)
+
+
+async def test_a_task_cancelled_while_it_is_served_leaves_everything_to_the_next(server):
+    async with pool_on(server, size=1) as pool:
+        backend = await pool.take(Tenant(), "db")
+        served_before, served_after = await busy(pool, Tenant()), await busy(pool, Tenant())
+        next_one = Sender(pool)
+        pool.give(backend)
+        served_before.cancel()
+        served_after.cancel()
+        assert next_one.served == []
+        await until(lambda: next_one.served)
+        assert next_one.served == [backend]

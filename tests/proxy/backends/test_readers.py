@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from proxy.backends.readers import Collected, Login, Prepared
+from proxy.backends.readers import Collected, Heard, Login, Prepared
 from proxy.errors import BackendLost
 from proxy.wire.constants import PROXY_OFFER
 from proxy.wire.framing import frame
-from proxy.wire.resultset import ok_packet
+from proxy.wire.resultset import err_packet, ok_packet
 
 
 OK = frame(ok_packet(affected_rows=3, status=2, capabilities=int(PROXY_OFFER)), 1)
@@ -59,3 +59,25 @@ def test_a_login_takes_bytes_until_it_has_succeeded(future):
     login.conversation = lambda data: login.succeed(None) if data == b"ok" else None
     assert login.feed(b"more") is None
     assert login.feed(b"ok") == b""
+
+
+def told(reader_of):
+    """What a function is told of an answer, and of what prevents one."""
+    seen = []
+    return reader_of(lambda answer: seen.append(answer.ok), lambda: seen.append("missed")), seen
+
+
+def test_a_function_hears_a_good_answer():
+    reader, seen = told(Heard)
+    assert reader.feed(OK + b"next") == b"next"
+    reader.ended()
+    assert seen[0].affected_rows == 3
+
+
+def test_a_function_hears_that_there_is_no_good_answer():
+    refused, seen = told(Heard)
+    refused.feed(frame(err_packet(1317, "70100", "interrupted", int(PROXY_OFFER)), 1))
+    refused.ended()
+    lost, also_seen = told(Heard)
+    lost.lost(BackendLost("commerce", "0"))
+    assert seen == also_seen == ["missed"]

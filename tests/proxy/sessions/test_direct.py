@@ -7,7 +7,7 @@ from engine.keyspace import Keyspace, Shard
 from engine.message_table import load
 from engine.testing import raw_table
 from proxy.config.file import Role, Secret, User
-from proxy.errors import BackendLost
+from proxy.errors import BackendLost, BackendUnavailable, PoolTimeout
 from proxy.sessions import direct as module
 from proxy.sessions.catalog import Catalog
 from proxy.sessions.direct import DirectPath
@@ -18,7 +18,7 @@ from proxy.sessions.reply import Reply
 from sqlparse_ext.cache import StatementCache
 from sqlparse_ext.messages import EffectKind
 from tests.proxy.fake_client import read_result
-from tests.proxy.fake_server import Error, HangUp, Ok, rows_of
+from tests.proxy.fake_server import Error, HangUp, Ok, rows_of, until
 from tests.proxy.house import Desk, running_shard
 from tests.proxy.keyspaces import HIGH, SHARDED
 
@@ -71,15 +71,17 @@ class Scene:
             PreparedTable(),
         )
 
+    def reply(self):
+        return Reply(self.desk.link.link, self.desk.state, 1)
+
     async def send(self, sql):
         """Take the hot path; return how it ended, None where it was not taken."""
         at = len(self.desk.link.written)
         ended = asyncio.get_running_loop().create_future()
-        reply = Reply(self.desk.link.link, self.desk.state, 1)
-        if not self.path.send(sql.encode(), reply, lambda *end: ended.set_result(end)):
+        reply = self.reply()
+        if not self.path.send(sql.encode(), reply, ended.set_result):
             return None
-        relay, shard, step = await ended
-        if not self.path.finish(relay, shard, step, reply):
+        if not self.path.finish(await ended):
             return "again"
         return read_result(bytes(self.desk.link.written[at:]), self.desk.state.capabilities)
 
@@ -188,6 +190,17 @@ async def test_shapes_are_forgotten_before_they_fill_the_memory(scene, monkeypat
 
 
 # --- trouble ---------------------------------------------------------------------------
+
+
+async def test_what_was_not_sent_is_left_to_the_long_way_or_is_the_answer(scene):
+    for error in (BackendLost("plain", "-"), BackendUnavailable("plain", "-", "down")):
+        assert scene.path.send(b"SELECT 1", scene.reply(), lambda _: None)
+        assert not scene.path.finish(error)
+        scene.desk.executor.break_off()
+        await until(lambda: not scene.desk.shards[0].pool.lent)
+    assert scene.path.send(b"SELECT 1", scene.reply(), lambda _: None)
+    with pytest.raises(PoolTimeout):
+        scene.path.finish(PoolTimeout("plain", "-", 1.0))
 
 
 async def test_a_read_that_broke_is_left_to_the_long_way(server, scene):

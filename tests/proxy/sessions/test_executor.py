@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from proxy.backends.statement_ids import StatementKey
 from proxy.errors import BackendError, BackendLost, BackendUnavailable, PoolTimeout, SessionLost
+from proxy.sessions.execution import Execution
 from proxy.sessions.reply import Reply
 from proxy.wire.commands import query
 from proxy.wire.constants import Status, TrackerKind
@@ -111,15 +113,111 @@ def send_now(desk, sql, on_done, database="db"):
     return desk.executor.send_now(desk.shards[0], database, query(sql.encode()), reply, on_done)
 
 
-async def test_the_hot_path_needs_a_connection_of_ones_own(server, desk):
-    done: list[Relay] = []
-    assert not send_now(desk, "SELECT 1", done.append)
-    await desk.run("SELECT 1")
-    assert not send_now(desk, "SELECT 1", done.append, database=None)
-    assert send_now(desk, "SELECT 1", done.append)
+async def ended(desk, done, sql="SELECT 1"):
+    """Settle what *done* was called with, as its session does."""
     await until(lambda: done)
-    desk.executor.settle(desk.shards[0], shape("SELECT 1"), done[0])
+    desk.executor.settle(desk.shards[0], shape(sql), done[0])
+
+
+@pytest.mark.parametrize("database", ["db", None])
+async def test_the_hot_path_opens_a_connection_where_there_is_none(server, desk, database):
+    done: list[Relay] = []
+    assert send_now(desk, "SELECT 1", done.append, database)
+    await ended(desk, done)
+    assert done[0].scanner.rows == 1
     assert desk.shards[0].pool.lent == 0
+
+
+async def test_ones_own_connection_is_used_in_the_same_turn_of_the_loop(server, desk):
+    await desk.run("SELECT 1")
+    done: list[Relay] = []
+    assert send_now(desk, "SELECT 1", done.append)
+    assert desk.executor.relay is not None
+    await ended(desk, done)
+    assert server.logins == 1
+
+
+async def test_a_statement_waits_for_a_connection_and_goes_out_when_one_comes_back(server):
+    async with running_shard(server, pool_size=1) as shard:
+        desks = [Desk(shard) for _ in range(3)]
+        gate = asyncio.Event()
+        server.once("SELECT 0", Silence(gate, rows_of(0)))
+        answers: list[list[Relay]] = [[], [], []]
+        for number, desk in enumerate(desks):
+            assert send_now(desk, f"SELECT {number}", answers[number].append)
+        gate.set()
+        for number, desk in enumerate(desks):
+            await ended(desk, answers[number], f"SELECT {number}")
+        assert said(server) == ["SELECT 0", "SELECT 1", "SELECT 2"]
+        assert (server.logins, shard.pool.lent) == (1, 0)
+        for desk in desks:
+            await desk.leave()
+
+
+async def test_a_statement_that_waits_too_long_is_told_so(server):
+    async with running_shard(server, pool_size=1, pool_timeout_s=0.01) as shard:
+        desk, other = Desk(shard), Desk(shard)
+        await other.run("BEGIN")
+        done: list[Any] = []
+        assert send_now(desk, "SELECT 1", done.append)
+        await until(lambda: done)
+        assert isinstance(done[0], PoolTimeout)
+        await other.leave()
+
+
+async def test_a_session_that_departs_while_its_statement_waits_is_passed_over(server):
+    async with running_shard(server, pool_size=1) as shard:
+        desk, other = Desk(shard), Desk(shard)
+        await other.run("BEGIN")
+        done: list[Relay] = []
+        assert send_now(desk, "SELECT 1", done.append)
+        await desk.leave()
+        await other.run("COMMIT")
+        assert not done
+        assert shard.pool.lent == 0
+        assert "SELECT 1" not in server.heard
+        await other.leave()
+
+
+async def test_a_waiting_statement_is_not_interrupted_as_if_it_ran(server):
+    async with running_shard(server, pool_size=1) as shard:
+        desk, other = Desk(shard), Desk(shard)
+        await other.run("BEGIN")
+        done: list[Relay] = []
+        assert send_now(desk, "SELECT 1", done.append)
+        assert not desk.executor.interrupt()
+        await other.run("COMMIT")
+        await ended(desk, done)
+        await other.leave()
+
+
+async def test_an_execution_is_prepared_where_it_lands_and_only_once(server, shard, desk):
+    sql = b"SELECT id FROM t"
+    server.on("FROM t", rows_of(5))
+    await desk.run("SELECT 1")
+    packet = Execution(StatementKey(sql, "db", desk.state.settings.reading), b"", 0)
+    for _ in range(2):
+        done: list[Relay] = []
+        reply = Reply(desk.link.link, desk.state, 1)
+        assert desk.executor.send_now(shard, "db", packet, reply, done.append)
+        await ended(desk, done, sql.decode())
+        assert done[0].scanner.rows == 1
+    assert sum(text.startswith("PREPARE") for text in server.heard) == 1
+
+
+async def test_an_execution_that_cannot_be_prepared_is_told_so(server, shard, desk):
+    await desk.run("SELECT 1")
+    server.once("FROM gone", Error(1146, "no such table"))
+    packet = Execution(
+        StatementKey(b"SELECT id FROM gone", "db", desk.state.settings.reading), b"", 0
+    )
+    done: list[Any] = []
+    reply = Reply(desk.link.link, desk.state, 1)
+    assert desk.executor.send_now(shard, "db", packet, reply, done.append)
+    await until(lambda: done)
+    assert isinstance(done[0], BackendError)
+    assert shard.pool.lent == 0
+    assert not desk.executor.interrupt()
 
 
 async def test_the_hot_path_leaves_it_to_others_to_open_a_transaction(server, desk):

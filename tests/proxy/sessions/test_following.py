@@ -1,5 +1,7 @@
 import pytest
 
+from proxy.backends.tenancy import adopt_now
+from proxy.sessions.following import bring_insert_id
 from tests.proxy.fake_server import Error, Ok, Rows
 from tests.proxy.house import Desk, running_shard
 
@@ -141,3 +143,18 @@ async def test_who_loses_a_connection_takes_the_counts_along(server, sql, answer
         assert server.heard.count(WHAT_IS_LEFT) == asks
         await desk.leave()
         await other.leave()
+
+
+async def test_an_insert_id_that_somebody_takes_away_at_this_moment_is_waited_for(
+    server, shard, desk
+):
+    server.once("INSERT", Ok(last_insert_id=7))
+    await desk.run("INSERT INTO t VALUES ()")
+    (source,) = shard.pool._idle
+    somebody = Desk(shard).state
+    other = await shard.pool.take(somebody, "db")
+    assert adopt_now(source, somebody, source.settings, "db")
+    await bring_insert_id(desk.state, other)
+    assert desk.state.last_insert_id == 7
+    assert "SET last_insert_id = 7" in server.heard
+    shard.pool.give(other)

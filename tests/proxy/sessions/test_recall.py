@@ -55,7 +55,7 @@ async def test_a_session_that_ran_nothing_has_found_nothing(state):
 async def test_the_connection_of_the_last_statement_is_asked_when_another_is_used(
     state, monkeypatch
 ):
-    async def take_leave(backend, owner):
+    def take_leave(backend, owner):
         told = left(found_rows=9)
         assert owner.leaves(backend, told)
 
