@@ -7,16 +7,17 @@ tell goes in, a column and its values come out.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final
 
+from proxy.answers.databases import is_show_databases, show_databases
+from proxy.answers.patterns import like
 from proxy.answers.processlist import is_processlist
 from proxy.answers.show_vschema import is_show_vschema
 from proxy.answers.vexplain import is_vexplain
 from proxy.config.file import Role
 from proxy.wire.constants import FieldType
 from proxy.wire.resultset import Column
-from sqlparse_ext.statements import Kind, Slot
+from sqlparse_ext.statements import Kind
 
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from sqlparse_ext.statements import Shape, Statement
 
 
-_DATABASES: Final = frozenset({("DATABASES",), ("SCHEMAS",)})
 _SHARDS: Final = ("VITESS_SHARDS",)
 _GRANTS: Final = "GRANTS"
 _CONNECTION_ID: Final = b"SELECT CONNECTION_ID()"
@@ -40,7 +40,7 @@ def is_virtual(shape: Shape) -> bool:
         return (
             is_processlist(shape)
             or is_show_vschema(shape)
-            or words in _DATABASES
+            or is_show_databases(shape)
             or words[:1] == _SHARDS
             or words[:1] == (_GRANTS,)
         )
@@ -58,25 +58,16 @@ def answer(
     if shape.kind is Kind.SELECT:
         column = Column("CONNECTION_ID()", type=FieldType.LONGLONG, length=20)
         return column, [str(connection_id)]
+    if is_show_databases(shape):
+        return show_databases(statement, keyspaces)
     ordered = sorted(keyspaces, key=lambda keyspace: keyspace.name)
-    if shape.words in _DATABASES:
-        names = sorted({*(keyspace.name for keyspace in ordered), "information_schema"})
-        return Column("Database", table="SCHEMATA"), names
     if shape.words[:1] == _SHARDS:
         names = [f"{k.name}/{shard.name}" for k in ordered for shard in k.shards]
         # As in Vitess LIKE chooses, and WHERE does not.
         if shape.words[1:2] == ("LIKE",):
-            names = [name for name in names if _pattern(statement).fullmatch(name)]
+            names = [name for name in names if like(statement).fullmatch(name)]
         return Column("Shards"), names
     privileges = "SELECT" if user.role is Role.READONLY else "ALL PRIVILEGES"
     account = f"`{user.name}`@`%`"
     grants = [f"GRANT {privileges} ON `{k.name}`.* TO {account}" for k in ordered]
     return Column(f"Grants for {user.name}@%"), [f"GRANT USAGE ON *.* TO {account}", *grants]
-
-
-def _pattern(statement: Statement) -> re.Pattern[str]:
-    """Return what the one literal of a LIKE matches: % and _, and \\ before a plain one."""
-    text = statement.text(Slot(0)) if statement.literals else ""
-    parts = re.findall(r"\\.|.", text or "", re.DOTALL)
-    regex = {"%": ".*", "_": "."}
-    return re.compile("".join(regex.get(p, re.escape(p[-1:])) for p in parts), re.DOTALL)

@@ -10,6 +10,7 @@ import re
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from proxy.answers.databases import chosen_databases
 from proxy.answers.processlist import COLUMNS, is_processlist, rows
 from proxy.answers.show_vschema import is_show_vschema, show_vschema
 from proxy.answers.tls_status import is_session_status, with_own_tls
@@ -442,6 +443,10 @@ class Statements:
         return True
 
     async def _virtual(self, statement: Statement, reply: Reply) -> bool:
+        keyspaces = self._catalog.visible(self._guard.user.keyspaces)
+        chosen = chosen_databases(statement, keyspaces)
+        if chosen is not None:
+            return await self._on_rows(self._preparation.parse(chosen), reply)
         reply.rows(*self._virtual_answer(statement))
         return True
 

@@ -117,6 +117,20 @@ class TestUsers:
         assert value(writer, "SELECT 1") == 1
 
 
+@pytest.mark.parametrize("keyspace", [None, "plain", "commerce"])
+def test_databases_are_keyspaces_however_they_are_chosen(
+    tight: RunningProxy, keyspace: str | None
+) -> None:
+    client = tight.connect(database=keyspace)
+    everything = (("commerce",), ("information_schema",), ("plain",))
+    assert rows(client, "SHOW DATABASES") == everything
+    assert rows(client, "SHOW DATABASES LIKE '%'") == everything
+    assert rows(client, "SHOW SCHEMAS LIKE 'c%'") == (("commerce",),)
+    where = "SHOW DATABASES WHERE `Database` NOT IN ('information_schema', 'PLAIN')"
+    assert rows(client, where) == (("commerce",),)
+    assert refused(client, "SHOW DATABASES WHERE nosuch = 1")[0] == 1054
+
+
 @pytest.mark.parametrize("keyspace", ["plain", "commerce"])
 @pytest.mark.parametrize(
     "sql", ["ALTER USER CURRENT_USER() IDENTIFIED BY 'x'", "DROP USER CURRENT_USER()"]

@@ -1,0 +1,62 @@
+"""`SHOW DATABASES`: a client's databases are the keyspaces that it may use. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from proxy.answers.patterns import like, pattern_text
+from proxy.wire.resultset import Column
+from sqlparse_ext.identifiers import literal
+from sqlparse_ext.lexer import locate
+from sqlparse_ext.statements import Kind
+from sqlparse_ext.tokens import statement_tokens
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from engine.keyspace import Keyspace
+    from sqlparse_ext.statements import Shape, Statement
+
+
+_VERBS: Final = frozenset({("DATABASES",), ("SCHEMAS",)})
+_CHOOSES: Final = frozenset({(), ("LIKE",), ("WHERE",)})
+# Whatever the client's own collation is, servers compare names of schemas without case here.
+_NAME: Final = b"SELECT CONVERT(%s USING utf8mb4) COLLATE utf8mb4_general_ci"
+
+
+def is_show_databases(shape: Shape) -> bool:
+    """True for SHOW DATABASES or SCHEMAS, alone, with LIKE or with WHERE."""
+    words = shape.words
+    return shape.kind is Kind.SHOW and words[:1] in _VERBS and words[1:2] in _CHOOSES
+
+
+def show_databases(
+    statement: Statement, keyspaces: Iterable[Keyspace]
+) -> tuple[Column, list[str]]:
+    """Return the one column and its values, all of them where a WHERE is to choose."""
+    names = _names(keyspaces)
+    if statement.shape.words[1:2] != ("LIKE",):
+        return Column("Database", table="SCHEMATA"), names
+    pattern = like(statement)
+    column = Column(f"Database ({pattern_text(statement)})", table="SCHEMATA")
+    return column, [name for name in names if pattern.fullmatch(name)]
+
+
+def chosen_databases(statement: Statement, keyspaces: Iterable[Keyspace]) -> bytes | None:
+    """Return a query by which a server answers SHOW DATABASES WHERE; None for all others.
+
+    What stands behind WHERE may be any expression, and a server knows how to read it.
+    """
+    shape = statement.shape
+    if not is_show_databases(shape) or shape.words[1:2] != ("WHERE",):
+        return None
+    where = next(token for token in statement_tokens(shape.template) if token.key == "WHERE")
+    (start,) = locate(statement.sql, statement.mode, (where.start,))
+    first, *others = (_NAME % literal(name.encode()) for name in _names(keyspaces))
+    rows = b" UNION ALL ".join((first + b" AS `Database`", *others))
+    return b"SELECT `Database` FROM (%s) AS `SCHEMATA` %s" % (rows, statement.sql[start:])
+
+
+def _names(keyspaces: Iterable[Keyspace]) -> list[str]:
+    return sorted({*(keyspace.name for keyspace in keyspaces), "information_schema"})
