@@ -9,19 +9,21 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from sqlparse_ext.lexer import locate
 from sqlparse_ext.session_settings import read_set
 from sqlparse_ext.statements import OPAQUE, KillBy, KillScope, KillTarget, Kind, Slot, Uses
 from sqlparse_ext.structure import query_tables
-from sqlparse_ext.tokens import unquote
+from sqlparse_ext.tokens import statement_tokens, unquote
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from sqlparse_ext.draft import Draft
-    from sqlparse_ext.statements import Opaque, TableRef
+    from sqlparse_ext.statements import Opaque, Statement, TableRef
     from sqlparse_ext.tokens import Cursor
 
+_KILL_WORDS: Final = frozenset({"HARD", "SOFT", "CONNECTION", "QUERY"})
 STATEMENT_VERBS: Final = frozenset(
     [
         "ALTER",
@@ -197,6 +199,20 @@ def read_kill(draft: Draft, cursor: Cursor) -> None:
         if isinstance(slot, Slot) and not cursor.key:
             operand = slot
     draft.kill = KillTarget(scope, by, operand, hard)
+
+
+def killed_expression(statement: Statement) -> bytes:
+    """Return the text behind KILL, which names a connection; empty where there is none."""
+    template = statement.shape.template
+    tokens = statement_tokens(template)
+    at = 1
+    while at < len(tokens) and tokens[at].key in _KILL_WORDS:
+        at += 1
+    if at >= len(tokens):
+        return b""
+    borders = tokens[at].start, tokens[-1].end
+    start, end = locate(statement.sql, statement.mode, borders)
+    return statement.sql[start:end]
 
 
 def read_show(draft: Draft, cursor: Cursor) -> None:

@@ -96,6 +96,11 @@ class ShardRuntime:
     def __str__(self) -> str:
         return f"{self.keyspace}/{self.name}"
 
+    @property
+    def is_mariadb(self) -> bool:
+        """True when the server is MariaDB, False while it was never reached."""
+        return "MariaDB" in self.version
+
     async def start(self) -> None:
         """Ask the server once, then keep watching it. A server that is down is no error."""
         await self.probe()

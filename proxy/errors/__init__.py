@@ -10,7 +10,7 @@ A module of this room holds the errors of one kind; all are imported from here.
         │   ├── PacketTooLarge     1153/08S01
         │   └── CannotUnpack       1157/08S01
         ├── MalformedPacket        1835/HY000  query attributes: the connection goes on
-        ├── LocalDataDisabled      3948/HY000
+        ├── LocalDataDisabled      3948/42000, or MariaDB's 4166/HY000
         │ access
         ├── TooManyConnections     1040/08004
         ├── UserLimitReached       1226/42000  closes
@@ -51,6 +51,7 @@ A module of this room holds the errors of one kind; all are imported from here.
         ├── UnknownCommand         1047/08S01
         ├── EmptyQuery             1065/42000
         ├── QueryInterrupted       1317/70100
+        ├── ConnectionKilled       1317/70100, or MariaDB's 1927: closes
         ├── StatementTimedOut      3024/HY000
         ├── MergeTooLarge          1038/HY001  more groups to sort than there may be
         ├── NotPreparable          1295/HY000
@@ -93,6 +94,7 @@ from proxy.errors.shards import (
 )
 from proxy.errors.statements import (
     BadArguments,
+    ConnectionKilled,
     EmptyQuery,
     LongDataTooLarge,
     MergeTooLarge,
@@ -145,6 +147,7 @@ __all__ = [
     "CommitPending",
     "CommitRefused",
     "CommitUnknown",
+    "ConnectionKilled",
     "DatabaseAccessDenied",
     "EmptyQuery",
     "HostNotAllowed",

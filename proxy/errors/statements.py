@@ -35,6 +35,20 @@ class QueryInterrupted(ProxyError):
         super().__init__("Query execution was interrupted")
 
 
+class ConnectionKilled(ProxyError):
+    """A client ended its own connection by KILL."""
+
+    def __init__(self, *, on_mariadb: bool) -> None:
+        super().__init__(
+            "Connection was killed" if on_mariadb else "Query execution was interrupted"
+        )
+        self.on_mariadb = on_mariadb
+
+    def wire_code(self) -> tuple[int, str]:
+        """Return MariaDB's own ER_CONNECTION_KILLED; on MySQL the statement is interrupted."""
+        return 1927 if self.on_mariadb else 1317, "70100"
+
+
 class StatementTimedOut(ProxyError):
     """A statement took longer than `statement_timeout`, and was stopped on its server."""
 

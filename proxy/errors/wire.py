@@ -63,10 +63,16 @@ class CannotUnpack(WireError):
 class LocalDataDisabled(ProxyError):
     """LOAD DATA LOCAL by a client that said at login that it gives no files."""
 
-    mysql_code = 3948  # ER_CLIENT_LOCAL_FILES_DISABLED
-
-    def __init__(self) -> None:
+    def __init__(self, *, on_mariadb: bool) -> None:
         super().__init__(
-            "Loading local data is disabled; this must be enabled on both the client and"
+            "The used command is not allowed because the MariaDB server or client has disabled"
+            " the local infile capability"
+            if on_mariadb
+            else "Loading local data is disabled; this must be enabled on both the client and"
             " server sides"
         )
+        self.on_mariadb = on_mariadb
+
+    def wire_code(self) -> tuple[int, str]:
+        """Return the code of the server at hand: its ER_CLIENT_LOCAL_FILES_DISABLED."""
+        return (4166, "HY000") if self.on_mariadb else (3948, "42000")

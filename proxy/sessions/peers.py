@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from proxy.errors import NoSuchThread, NotOwner, QueryInterrupted
+from proxy.errors import ConnectionKilled, NoSuchThread, NotOwner, QueryInterrupted
 
 
 if TYPE_CHECKING:
@@ -27,12 +27,17 @@ class Peers:
 
         Raises:
             NoSuchThread, NotOwner: there is none of this id, or it is another user's.
+            QueryInterrupted, ConnectionKilled: it is one's own.
         """
         other = self._services.sessions.get(connection_id)
         if other is None or other.user is None:
             raise NoSuchThread(connection_id)
         if other.user is not self._own.user:
             raise NotOwner(connection_id)
+        if other is self._own:
+            if query_only:
+                raise QueryInterrupted
+            raise ConnectionKilled(on_mariadb="MariaDB" in self._services.server_version())
         if query_only:
             other.interrupt(QueryInterrupted())
         else:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from proxy.answers.databases import chosen_databases
 from proxy.answers.processlist import COLUMNS, is_processlist, rows
@@ -19,10 +19,10 @@ from proxy.answers.virtual import answer, is_virtual
 from proxy.errors import (
     EmptyQuery,
     LocalDataDisabled,
-    NoSuchThread,
     ProxyError,
 )
 from proxy.sessions.explanation import explanation
+from proxy.sessions.killing import killed_id
 from proxy.sessions.neighbours import use
 from proxy.sessions.preparation import Step, check_target
 from proxy.sessions.recall import ASKS_BACK, AnswerHere, Recall, warnings_answer
@@ -42,7 +42,7 @@ from sqlparse_ext.identifiers import literal
 from sqlparse_ext.inline import inline
 from sqlparse_ext.session_settings import with_session_scope
 from sqlparse_ext.split import several, split_statements
-from sqlparse_ext.statements import KillBy, KillScope, Kind, SetKind, Statement, Uses
+from sqlparse_ext.statements import KillScope, Kind, SetKind, Statement, Uses
 
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ class Statements:
         if step.statement.shape.uses & Uses.LOCAL_INFILE and not (
             self._state.capabilities & Capability.LOCAL_FILES
         ):
-            raise LocalDataDisabled
+            raise LocalDataDisabled(on_mariadb=view.runtimes[0].is_mariadb)
         if not step.statement.shape.uses & ASKS_BACK:
             return await self._routed.run(view, place.database, step, route, reply)
         packet = Recall(self._state, step.statement)
@@ -393,23 +393,11 @@ class Statements:
         return True
 
     async def _kill_statement(self, statement: Statement, reply: Reply) -> bool:
-        kill = statement.shape.kill
-        if statement.shape.template.strip().upper() == b"KILL":
-            raise SqlError("You have an error in your SQL syntax; KILL takes a connection id")
-        if kill is None or kill.by is not KillBy.ID:
-            raise Unsupported("this form of KILL; give a connection id")
-        number = self._number(statement, kill.operand)
-        if number is None:
-            raise NoSuchThread(0)
-        self._kill(number, query_only=kill.scope is KillScope.QUERY)
+        number = await killed_id(statement, self._preparation, self._executor, self.told_who)
+        target = statement.shape.kill
+        self._kill(number, query_only=target is not None and target.scope is KillScope.QUERY)
         reply.ok()
         return True
-
-    @staticmethod
-    def _number(statement: Statement, operand: Any) -> int | None:
-        values = statement.values((operand,))
-        value = None if values is None else values[0]
-        return value if isinstance(value, int) else None
 
     async def _show(self, statement: Statement, reply: Reply) -> bool:
         if is_session_status(statement.shape):

@@ -16,6 +16,7 @@ from proxy.answers.processlist import Process
 from proxy.config.file import Role
 from proxy.errors import (
     BackendError,
+    ConnectionKilled,
     IdleTooLong,
     InternalError,
     ServerShutdown,
@@ -221,7 +222,10 @@ class Turns:
 
     def _was_silent(self, since_s: float) -> None:
         if since_s == self._since_s and not (self._is_over or self.is_busy):
-            self.leave_idle("wait_timeout and interactive_timeout")
+            if self._wire.is_mariadb:
+                self._link.close()  # without a word, as MariaDB does
+            else:
+                self.leave_idle("wait_timeout and interactive_timeout")
 
     def _answer_error(self, error: Exception) -> None:
         stopped = None if self._wire.phase is Phase.CLOSED else self._reply.stopped
@@ -234,7 +238,7 @@ class Turns:
             shown = InternalError(self._connection_id)
         if not self._is_over and self._wire.phase is not Phase.INFILE:
             self._reply.error(shown)
-            if isinstance(error, SessionLost | ServerShutdown | WireError):
+            if isinstance(error, ConnectionKilled | SessionLost | ServerShutdown | WireError):
                 self._link.close()
 
     # --- what others ask of it ------------------------------------------------------------

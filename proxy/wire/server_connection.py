@@ -180,6 +180,11 @@ class ServerConnection:
         """True if nobody can listen."""
         return self._is_secure or self.is_tls
 
+    @property
+    def is_mariadb(self) -> bool:
+        """True when the client was told that it speaks to MariaDB."""
+        return "MariaDB" in self._greeting.server_version
+
     def data_to_send(self) -> bytes:
         """Return and forget what this object wants written."""
         data = b"".join(self._out)

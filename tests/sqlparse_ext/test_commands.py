@@ -2,6 +2,7 @@
 
 import pytest
 
+from sqlparse_ext.commands import killed_expression
 from sqlparse_ext.statements import KillBy, KillScope, Kind, Opaque
 from tests.sqlparse_ext.facts import shape, statement, tables, uses
 
@@ -124,6 +125,20 @@ def test_kill(sql, scope, by, operand, hard):
         assert kill.operand == operand
     else:
         assert found.value(kill.operand) == operand
+
+
+@pytest.mark.parametrize(
+    ("sql", "expression"),
+    [
+        ("KILL CONNECTION_ID()", "CONNECTION_ID()"),
+        ("kill/**/hard connection @x + 5;", "@x + 5"),
+        ("KILL QUERY (SELECT 'a')", "(SELECT 'a')"),
+        ("KILL", ""),
+        ("KILL QUERY ;", ""),
+    ],
+)
+def test_the_expression_of_kill_is_found(sql, expression):
+    assert killed_expression(statement(sql)).decode() == expression
 
 
 @pytest.mark.parametrize(

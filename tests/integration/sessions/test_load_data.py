@@ -69,4 +69,5 @@ class TestLoadData:
     def test_a_client_that_gives_no_files_is_refused(self, loaded: RunningProxy) -> None:
         (client,) = crowd(loaded, 1)
         run(client, "CREATE TABLE filled (n INT)")
-        assert refused(client, "LOAD DATA LOCAL INFILE '/x' INTO TABLE filled")[0] == 3948
+        code, _ = refused(client, "LOAD DATA LOCAL INFILE '/x' INTO TABLE filled")
+        assert code == (4166 if "MariaDB" in client.get_server_info() else 3948)

@@ -5,7 +5,7 @@ import pytest
 from proxy.config.file import Role, Secret, User
 from proxy.wire.resultset import Tracker
 from tests.proxy.fake_client import MODERN, OLD, Refused
-from tests.proxy.fake_server import Error, Ok, Rows, Silence, rows_of, until
+from tests.proxy.fake_server import Error, FakeServer, Ok, Rows, Silence, rows_of, until
 from tests.proxy.house import add_message_table, running_proxy
 from tests.proxy.sessions.test_session import EVE, refused
 
@@ -173,6 +173,14 @@ async def test_refusals_wait_longer_and_longer_and_good_logins_of_others_do_not(
         await house.client(user="app", password="")
         client = await house.client(user="eve", password="sesame")
         assert (await client.query("SELECT 1")).values == [b"1"]
+
+
+async def test_mariadb_leaves_a_client_after_its_own_limit_without_a_word():
+    async with FakeServer("10.11.6-MariaDB") as server, running_proxy(server) as house:
+        server.on("SET wait_timeout", Ok(trackers=(Tracker(0, "wait_timeout", "1"),)))
+        client = await house.client()
+        await client.query("SET wait_timeout = 1")
+        assert await client.is_closed()
 
 
 async def test_a_client_limits_its_own_silence(server):

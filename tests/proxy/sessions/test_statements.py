@@ -314,7 +314,6 @@ async def test_show_and_kill_are_answered_here(server, client):
     shown = await client.query("SHOW VITESS_SHARDS")
     assert shown.values == [b"commerce/-80", b"commerce/80-", b"plain/-"]
     assert (await client.query("KILL USER root")).code == 1235
-    assert (await client.query("KILL QUERY -1")).code == 1094
     assert (await client.query("KILL 1.5")).code == 1094
     assert said(server) == []
 
