@@ -27,7 +27,7 @@ def fetch_columns(
 ) -> "Iterator[list[pa.Array]]":
     """Yield the rows of a SELECT by and by: a binary array for each column, as the server wrote it.
 
-    What comes at once is about a MiB, or 20,000 rows, or a row that is larger. Whoever stops before the end must
+    What comes at once is about 2 MiB, or 20,000 rows, or a row that is larger. Whoever stops before the end must
     throw the connection away, and not close it, which would first read the rest.
 
     Raises:

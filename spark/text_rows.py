@@ -25,7 +25,8 @@ _WIDE_LENGTHS: Final = ((252, 2), (253, 3), (254, 8))
 _END: Final = b"\xfe"  # of an EOF packet, or of the OK packet instead; of a row only if its first value is huge
 _ERROR: Final = b"\xff"
 _ERROR_BYTES: Final = 1024  # of a message, which is shorter
-ROOM_BYTES: Final = 1 << 20
+# A batch is half of it: enough that what numpy and Arrow take for a call at all does not count.
+ROOM_BYTES: Final = 1 << 22
 _WRONG: Final = "a row has other columns than its result has definitions"
 
 
@@ -68,16 +69,23 @@ class TextRows:
             self._buffer = self._buffer + bytearray(max(missing, len(self._buffer)))
         self._buffer[self._end : self._end + len(data)] = data
         self._end += len(data)
-        buffer, end, place = self._buffer, self._end, self._walked
-        count, note = len(self._packets), self._packets.append
-        while place + _HEADER <= end:
-            following = place + _HEADER + (_LENGTH(buffer, place)[0] & _LONGEST)
-            if following > end:
-                break
-            note(place)
-            place = following
-        self._walked = place
+        count = len(self._packets)
+        self._walk()
         return len(self._packets) > count and self._has_ended()
+
+    def _walk(self) -> None:
+        """Note where packets begin. A loop in Python for each row: nothing else here costs as much."""
+        buffer, place, note = self._buffer, self._walked, self._packets.append
+        last = self._end - _HEADER  # where a header may begin
+        before = place
+        while place <= last:
+            note(place)
+            before, place = place, place + _HEADER + (_LENGTH(buffer, place)[0] & _LONGEST)
+        if place > self._end:
+            # Of the newest only a part has come.
+            self._packets.pop()
+            place = before
+        self._walked = place
 
     def _has_ended(self) -> bool:
         """Nothing follows the end of a result, so only the newest packet may be it."""

@@ -14,6 +14,7 @@ import pyarrow as pa
 from spark.endpoint import Column, Endpoint, quoted
 from spark.fetching import fetch_columns
 from spark.jobs.checksum import Checksum, of_batch, of_server, total
+from spark.worker_memory import keep_loaded
 
 
 if TYPE_CHECKING:
@@ -75,6 +76,7 @@ def read_rows(
     statement = f"SELECT {names} FROM {quoted(table)} WHERE "  # noqa: S608  quoted
 
     def read(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+        keep_loaded()
         for batch in batches:
             for part in batch.to_pylist():
                 connection = endpoint.connect(part["shard"], streams=True)

@@ -16,6 +16,7 @@ from spark.errors import JobError
 from spark.fetching import fetch_columns
 from spark.source.filters import condition_of
 from spark.source.tables import arrow_batch
+from spark.worker_memory import keep_loaded
 
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ def read_part(
     Raises:
         JobError: the proxy or the shard broke off.
     """
+    keep_loaded()
     columns = ", ".join(field.sql for field in fields) or "1"
     statement = f"SELECT {columns} FROM {quoted(table)}"  # noqa: S608  quoted
     if part.condition:

@@ -13,6 +13,7 @@ from spark.source.options import parse_options
 from spark.source.queue import QueueReader
 from spark.source.tables import asked_for, ddl_of, fields_of
 from spark.source.writer import BatchWriter, StreamWriter, plan_of
+from spark.worker_memory import keep_loaded
 
 
 if TYPE_CHECKING:
@@ -131,6 +132,7 @@ class MessageSource(DataSource):
         return StreamWriter(plan_of(parse_options(self.options), schema, overwrite=overwrite))
 
     def _fields(self) -> "tuple[Field, ...]":
+        keep_loaded()
         options = parse_options(self.options)
         return fields_of(options.endpoint, options.chosen_shards(), options.table)
 
