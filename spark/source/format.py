@@ -78,7 +78,7 @@ class MessageSource(DataSource):
         orders = spark.readStream.format("streamfrom").options(proxy=…, table="my_message").load()
         orders.writeStream.foreachBatch(work).option("checkpointLocation", …).start()
 
-    * At least once: a message is acknowledged after Spark has committed its batch. A batch that failed holds the
+    * At least once: a message is acknowledged after Spark has committed its batch, while the next is at work. A batch that failed holds the
       same messages when it runs again, so a sink that knows the batch's number, or the ids, makes it exactly once.
     * Consumers of a STREAM, other queries and other proxies share the queue: all claim by the same transaction.
     * Leases are renewed three times in `leaseSeconds`. A driver that dies lets its messages go after that; those that another

@@ -17,31 +17,38 @@ BEATS: Final = 3
 
 
 class Keeper:
-    """Renews what it holds from a thread of its own, until it is told to hold nothing."""
+    """Renews what it holds from a thread of its own, until it is told to let it go."""
 
     def __init__(self, open_shard: "Callable[[str], Shard]", lease_s: float) -> None:
         self._open_shard = open_shard
         self._lease_s = lease_s
         self._shards: dict[str, Shard] = {}
-        self._held: Claims = {}
+        self._held: tuple[Claims, ...] = ()
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
+        self._changing = threading.Lock()
         self._beating = threading.Lock()
 
     def hold(self, claims: "Claims") -> None:
-        """Renew *claims* from now on, and nothing else."""
-        self._held = claims
-        if claims and self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="lease", daemon=True)
-            self._thread.start()
+        """Renew *claims* too from now on."""
+        with self._changing:
+            self._held = (*self._held, claims)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="lease", daemon=True)
+                self._thread.start()
+
+    def let_go(self, claims: "Claims") -> None:
+        """Renew *claims* no more; if they were not held that is no harm."""
+        with self._changing:
+            self._held = tuple(held for held in self._held if held != claims)
 
     def holds(self, claims: "Claims") -> bool:
-        """Say whether it is these that are renewed."""
-        return self._held == claims
+        """Say whether these are renewed."""
+        return claims in self._held
 
     def stop(self) -> None:
         """Renew nothing any more; what was held comes due when its lease ends."""
-        self._held = {}
+        self._held = ()
         self._stopped.set()
         if self._thread is not None:
             self._thread.join()
@@ -51,7 +58,7 @@ class Keeper:
     def beat(self) -> None:
         """Renew all once; what cannot be reached is tried again at the next beat."""
         with self._beating:
-            for name, claims in list(self._held.items()):
+            for name, claims in [pair for held in self._held for pair in held.items()]:
                 shard = self._shards.get(name)
                 if shard is None:
                     shard = self._shards[name] = self._open_shard(name)

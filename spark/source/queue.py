@@ -1,14 +1,15 @@
 """The queue as a stream: a batch takes due messages, and they are acknowledged when Spark has committed it.
 
 The claimed ids are in the offset, which Spark writes down before the batch runs, so a batch that failed holds the same messages
-again. Spark asks `latestOffset(start)` only when the batch that ended at *start* is committed, so that is where it is
-acknowledged; `commit` comes a batch late and never for the last one, and acknowledges what is not yet. Whoever dies between
-the claim and the offset loses nothing: the lease ends and the messages are due again.
+again. Spark asks `latestOffset(start)` only when the batch that ended at *start* is committed, so that is where its
+acknowledgement begins; it goes on while the next batch is planned and read, and the one after that waits for it. `commit` comes
+a batch late and never for the last one; whoever goes on after a crash acknowledges again what `partitions` begins at. Whoever
+dies between the claim and the offset loses nothing: the lease ends and the messages are due again.
 With `acknowledge=never` whoever runs the batch acknowledges, by the ids and the shard that each row came from.
 """
 
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import pyarrow as pa
@@ -62,7 +63,10 @@ class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         # Connections and a thread are made by the process that needs them: Spark pickles a reader.
         self.opened: dict[str, Shard] = {}
         self.keeper: Keeper | None = None
+        # The last batch whose acknowledgement has begun, and that itself until it is over.
         self.acked = 0
+        self.acking: Future[None] | None = None
+        self.acker: ThreadPoolExecutor | None = None
         # With AvailableNow: what was due on each shard when it began, and when that was.
         self.left: dict[str, int] = {}
         self.until_ns: dict[str, int] = {}
@@ -83,20 +87,27 @@ class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self.left[name] = shard.count_due()
 
     def latestOffset(self, start: "dict[str, Any]", limit: "ReadLimit") -> dict[str, Any]:
-        """Acknowledge the batch that ended at *start*, and claim the next one.
+        """Claim the next batch, and begin to acknowledge the one that ended at *start*.
 
         Raises:
             RequestError: the checkpoint is of another query.
-            JobError: a shard cannot be reached, and no other has messages.
+            JobError: a shard cannot be reached, and no other has messages; or the batch before could not be acknowledged.
         """
         before = self._offset(start)
-        self._ack(before)
+        self._settle()
         room = (
             limit.max_rows
             if isinstance(limit, ReadMaxRows)
             else self.options.max_rows_per_batch
         )
-        claims = self._claim(before.sequence, room)
+        claims: Claims = {}
+        try:
+            claims = self._claim(before.sequence, room)
+        finally:
+            # Not before the claim: servers would do both at once, and this can wait.
+            self._ack(before)
+            if not claims:
+                self._settle()  # there may be no other time
         if not claims:
             if not self.until_ns:
                 # Spark asks again at once, a hundred times a second.
@@ -148,7 +159,7 @@ class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: "dict[str, Any]", end: "dict[str, Any]") -> "Sequence[Part]":
         """Return the parts of the batch that ends at *end*, which may run again after a failure."""
-        self._offset(start)
+        self._ack(self._offset(start))
         offset = self._offset(end)
         keeper = self._keeper()
         if not keeper.holds(offset.claims):
@@ -176,23 +187,49 @@ class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 yield batch.add_column(self.shard_place, SHARD, shards)
 
     def commit(self, end: "dict[str, Any]") -> None:
-        """Acknowledge the batch that ended at *end*, if that did not happen yet."""
+        """Begin to acknowledge the batch that ended at *end*, if that did not happen yet."""
         self._ack(self._offset(end))
 
     def stop(self) -> None:
         """Hold nothing any more. What a batch had that did not end is read again after a restart."""
+        if self.acker is not None:
+            self.acker.shutdown()
         if self.keeper is not None:
             self.keeper.stop()
         for shard in self.opened.values():
             shard.close()
 
     def _ack(self, offset: QueueOffset) -> None:
+        """Begin to acknowledge the batch that ended at *offset*, unless that was begun before; `_settle` waits for it.
+
+        The connection is the one that claims, so nothing may be claimed meanwhile.
+        """
         if offset.sequence <= self.acked:
             return
-        if self.options.acknowledge == "commit":
-            self._at_once(lambda name, claims: self._shard(name).ack(claims), offset.claims)
+        self._settle()
+        if self.acker is None:
+            self.acker = ThreadPoolExecutor(1)
         self.acked = offset.sequence
-        self._keeper().hold({})
+        self.acking = self.acker.submit(self._acknowledge, offset.claims)
+
+    def _acknowledge(self, claims: "Claims") -> None:
+        if self.options.acknowledge == "commit":
+            self._at_once(lambda name, by_epoch: self._shard(name).ack(by_epoch), claims)
+        self._keeper().let_go(claims)
+
+    def _settle(self) -> None:
+        """Wait until what was begun to be acknowledged is.
+
+        Raises:
+            JobError: it could not be; the batch counts as not acknowledged.
+        """
+        acking, self.acking = self.acking, None
+        if acking is not None:
+            try:
+                acking.result()
+            except BaseException:
+                self.acked -= 1
+                raise
 
     def _offset(self, told: "dict[str, Any]") -> QueueOffset:
         return queue_offset(told, self.table, self.shards)
@@ -202,7 +239,8 @@ class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _shard(self, name: str) -> Shard:
         if name not in self.opened:
-            self.opened[name] = self._open(name)
+            # Another thread may be here too.
+            self.opened.setdefault(name, self._open(name))
         return self.opened[name]
 
     def _keeper(self) -> Keeper:

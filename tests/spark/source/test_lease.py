@@ -29,9 +29,12 @@ def test_only_what_is_held_is_renewed_until_it_stops():
     keeper.hold(claims)
     assert keeper.holds(claims)
     keeper.beat()
-    keeper.hold({})
+    more: Any = {"80-": {1: [6]}}
+    keeper.hold(more)
+    keeper.let_go(claims)
+    keeper.let_go(claims)
     keeper.beat()
-    assert renewed == [("80-", {2: [5]}, 3600.0)]
+    assert renewed == [("80-", {2: [5]}, 3600.0), ("80-", {1: [6]}, 3600.0)]
     keeper.stop()
     assert ("80-", "closed", None) in renewed
 

@@ -1,5 +1,7 @@
 """When a batch is claimed and when it is acknowledged, in the order in which Spark calls."""
 
+import threading
+
 import pytest
 from hypothesis import given, strategies as st
 
@@ -11,7 +13,9 @@ class Shards:
 
     def __init__(self, **sizes):
         self.left = {name: list(range(size)) for name, size in sizes.items()}
-        self.acked, self.away = [], set()
+        self.acked, self.away, self.refusing = [], set(), set()
+        self.may_ack = threading.Event()
+        self.may_ack.set()
 
     def open(self, name):
         shards = self
@@ -24,6 +28,10 @@ class Shards:
                 return {1: taken} if taken else {}
 
             def ack(self, claims):
+                if not shards.may_ack.wait(60):
+                    raise AssertionError("nobody let it acknowledge")
+                if name in shards.refusing:
+                    raise JobError(f"{name} refuses")
                 shards.acked.append((name, claims[1]))
 
             def renew(self, claims, lease_s): ...
@@ -78,12 +86,56 @@ def test_a_batch_is_acknowledged_when_the_next_is_asked_for_and_once(reader_of):
     assert [part.values for part in reader.partitions(start, first)] == [(0,), (0,)]
     second = reader.latestOffset(first, limit(9))
     assert second["sequence"] == 2
-    assert shards.acked == [("a", [0]), ("b", [0])]
+    reader.partitions(first, second)
     reader.commit(first)
-    assert len(shards.acked) == 2
+    # Nothing comes after it, so it does not end before all is acknowledged.
     assert reader.latestOffset(second, limit(9)) == second
-    assert shards.acked[2:] == [("a", [1, 2])]
+    assert sorted(shards.acked) == [("a", [0]), ("a", [1, 2]), ("b", [0])]
     reader.stop()
+
+
+def test_a_batch_is_acknowledged_while_the_next_is_at_work_and_kept_so_long(reader_of):
+    shards = Shards(a=3)
+    reader = reader_of(shards)
+    first = reader.latestOffset(reader.initialOffset(), limit(1))
+    shards.may_ack.clear()
+    second = reader.latestOffset(first, limit(1))
+    assert second["claims"] == {"a": {"1": [1]}}
+    reader.partitions(first, second)
+    assert reader.keeper.holds({"a": {1: [0]}})
+    assert reader.keeper.holds({"a": {1: [1]}})
+    shards.may_ack.set()
+    third = reader.latestOffset(second, limit(1))
+    assert shards.acked[0] == ("a", [0])
+    assert not reader.keeper.holds({"a": {1: [0]}})
+    assert reader.keeper.holds({"a": {1: [2]}})
+    reader.commit(third)
+    reader.stop()
+    assert shards.acked == [("a", [0]), ("a", [1]), ("a", [2])]
+
+
+def test_what_goes_on_after_a_crash_acknowledges_the_batch_before_again(reader_of):
+    shards = Shards(a=0)
+    reader = reader_of(shards)
+    first = {"feed": "queue", "table": "ks.t", "sequence": 1, "claims": {"a": {"1": [4]}}}
+    second = {**first, "sequence": 2, "claims": {"a": {"1": [5]}}}
+    reader.partitions(first, second)
+    reader.stop()
+    assert shards.acked == [("a", [4])]
+
+
+def test_a_batch_that_could_not_be_acknowledged_is_said_and_tried_again(reader_of):
+    shards = Shards(a=2)
+    reader = reader_of(shards)
+    first = reader.latestOffset(reader.initialOffset(), limit(1))
+    shards.refusing.add("a")
+    second = reader.latestOffset(first, limit(1))
+    with pytest.raises(JobError, match="a refuses"):
+        reader.latestOffset(second, limit(1))
+    shards.refusing.clear()
+    reader.commit(first)
+    reader.stop()
+    assert shards.acked == [("a", [0])]
 
 
 def test_a_shard_that_is_away_leaves_the_others_working(reader_of):
