@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from pyspark.sql import SparkSession
 
@@ -86,21 +86,22 @@ class Progress:
         )
 
     @contextmanager
-    def watching(self, spark: "SparkSession", total: int) -> "Iterator[None]":
-        """Say every second how far Spark is with *total* rows: by the tasks that it has finished."""
+    def watching(
+        self, spark: "SparkSession", total: int, passed: "Callable[[], int] | None" = None
+    ) -> "Iterator[None]":
+        """Say every second how far Spark is with *total* rows.
+
+        passed: tells how many rows are through; by default it is the share of the tasks that Spark has finished.
+        """
         ended = threading.Event()
+        share = passed or (lambda: _by_tasks(spark, total))
 
         def look() -> None:
-            tracker = spark.sparkContext.statusTracker()
             while not ended.wait(_LOOK_S):
-                stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-                running = [
-                    (one.stageId, one.numCompletedTasks, one.numTasks) for one in stages if one
-                ]
-                # The last one depends on the others: it is what the step is about.
-                _, done, tasks = max(running, default=(0, 0, 0))
-                if done:
-                    self.rows(total * done // tasks, total)
+                done = share()
+                # What was counted before may be less than there is, and the end is said at the end.
+                if 0 < done < total:
+                    self.rows(done, total)
 
         thread = threading.Thread(target=look, name="progress", daemon=True)
         thread.start()
@@ -113,3 +114,12 @@ class Progress:
     def _say(self, fields: dict[str, object], line: str) -> None:
         sys.stderr.write((line if self._terminal else json.dumps(fields)) + "\n")
         sys.stderr.flush()
+
+
+def _by_tasks(spark: "SparkSession", total: int) -> int:
+    tracker = spark.sparkContext.statusTracker()
+    stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+    running = [(one.stageId, one.numCompletedTasks, one.numTasks) for one in stages if one]
+    # The last one depends on the others: it is what the step is about.
+    _, done, tasks = max(running, default=(0, 0, 1))
+    return total * done // tasks

@@ -144,6 +144,8 @@ def feed(
     there what its first run inserted.
     """
     names = list(frame.columns)
+    # Told by each task when it has ended, those that Spark runs again twice: for people alone.
+    passed = frame.sparkSession.sparkContext.accumulator(0)
 
     def write(arrow: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
         connection = endpoint.connect()
@@ -152,6 +154,7 @@ def feed(
                 rows = list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
                 for some in batches(rows):
                     inserted = insert(connection, table, names, some)
+                    passed.add(len(some))
                     yield pa.RecordBatch.from_pydict(
                         {"rows": [len(some)], "inserted": [inserted]}
                     )
@@ -159,7 +162,7 @@ def feed(
             connection.close()
 
     parts = frame.repartition(max(_PARTS_MIN, total // TASK_ROWS))
-    with progress.watching(frame.sparkSession, total):
+    with progress.watching(frame.sparkSession, total, lambda: passed.value):
         told = (
             parts.mapInArrow(write, _COUNTS).agg(F.sum("rows"), F.sum("inserted")).collect()[0]
         )

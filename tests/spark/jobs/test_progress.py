@@ -1,6 +1,8 @@
 """What is said while a job runs, and when it is done."""
 
 import json
+import threading
+from typing import Any
 
 import pytest
 
@@ -59,3 +61,24 @@ def test_while_spark_works_its_tasks_tell_how_far_it_is(spark, capsys, monkeypat
         spark.range(8).repartition(8).mapInArrow(slowly, "id bigint").collect()
     said = [json.loads(line) for line in capsys.readouterr().err.splitlines()[1:]]
     assert {line["of"] for line in said} == {1000}
+
+
+def test_what_is_counted_is_said_when_it_is_neither_nothing_nor_all(capsys, monkeypatch):
+    monkeypatch.setattr("spark.jobs.progress._LOOK_S", 0.001)
+    counts = [0, 100, 110, 40]
+    looked = threading.Event()
+
+    def passed():
+        if not counts:
+            looked.set()
+            return 0
+        return counts.pop(0)
+
+    progress = Progress()
+    progress.enter("copy")
+    nobody: Any = None
+    with progress.watching(nobody, 100, passed):
+        assert looked.wait(60)
+    progress.rows(100, 100)
+    said = [json.loads(line) for line in capsys.readouterr().err.splitlines()[1:]]
+    assert [line["rows"] for line in said] == [40, 100]
