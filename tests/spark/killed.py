@@ -13,6 +13,9 @@ import sys
 import threading
 from pathlib import Path
 
+import pytest
+
+from proxy.embedded.servers import Family
 from spark.endpoint import ask
 from spark.jobs.job import load_job
 from spark.jobs.progress import Progress
@@ -21,6 +24,13 @@ from spark.jobs.progress import Progress
 TRIES = 3
 # Spark gives a Python process ten seconds to begin, which a busy machine may not have.
 TOO_SLOW = "Python worker failed to connect back"
+# The steps of a job are tried on MariaDB; that MySQL's locks and dates do the same is asked for with the kills.
+on_both = pytest.mark.parametrize("job_family", list(Family), indirect=True)
+on_mysql_with_kills = pytest.mark.parametrize(
+    "job_family",
+    [Family.MARIADB, pytest.param(Family.MYSQL, marks=pytest.mark.kills)],
+    indirect=True,
+)
 HERE = Path(__file__).parents[2]
 
 

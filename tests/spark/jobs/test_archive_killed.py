@@ -3,11 +3,10 @@
 import pyarrow.dataset as ds
 import pytest
 
-from proxy.embedded.servers import Family
 from tests.fixtures.fix_proxy import MESSAGE_VSCHEMA, keyspace_toml, write_vschema
 from tests.fixtures.fix_servers import fresh_database
 from tests.fixtures.fix_streams import message_table, rows as rows_of, run as execute
-from tests.spark.killed import run_killed
+from tests.spark.killed import on_both, run_killed
 
 
 pytestmark = [pytest.mark.spark, pytest.mark.db, pytest.mark.slow]
@@ -20,8 +19,8 @@ STAYING = {1001}
 
 
 @pytest.fixture
-def configuration(farm, tmp_path):
-    servers = [farm.server(Family.MARIADB, index) for index in range(2)]
+def configuration(farm, job_family, tmp_path):
+    servers = [farm.server(job_family, index) for index in range(2)]
     vschema = write_vschema(tmp_path, MESSAGE_VSCHEMA)
     for database in fresh_database(*servers):
         yield keyspace_toml("commerce", servers, database, vschema)
@@ -96,6 +95,7 @@ def test_killed_while_it_purges_it_ends_with_equal_sets(filled, spark, tmp_path)
     killed_and_run_again(filled, spark, tmp_path, ["purge"])
 
 
+@on_both
 @pytest.mark.kills
 def test_killed_at_each_step_it_ends_with_equal_sets(filled, spark, tmp_path):
     killed_and_run_again(filled, spark, tmp_path, ["stage", "verify", "publish", "purge"])

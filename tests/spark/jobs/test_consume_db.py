@@ -16,7 +16,7 @@ from tests.fixtures.fix_streams import (
     run as execute,
 )
 from tests.spark.jobs.consume.functions import FUNCTIONS
-from tests.spark.killed import run_killed
+from tests.spark.killed import on_both, on_mysql_with_kills, run_killed
 
 
 pytestmark = [pytest.mark.spark, pytest.mark.db, pytest.mark.slow]
@@ -29,9 +29,9 @@ DAY_S = 86400
 
 
 @pytest.fixture
-def configuration(farm, tmp_path):
+def configuration(farm, job_family, tmp_path):
     """Two shards that keep all three tables by id."""
-    servers = [farm.server(Family.MARIADB, index) for index in range(2)]
+    servers = [farm.server(job_family, index) for index in range(2)]
     by_id = {"column_vindexes": [{"column": "id", "name": "hash"}]}
     tables = dict.fromkeys(TABLES, by_id)
     vschema = write_vschema(tmp_path, MESSAGE_VSCHEMA | {"tables": tables})
@@ -76,6 +76,7 @@ def waiting(connection):
     return {ident for (ident,) in told}
 
 
+@on_mysql_with_kills
 def test_beside_a_stream_and_another_query_every_message_ends_in_one_place(
     proxy, spark, tmp_path, audit
 ):
@@ -163,6 +164,7 @@ def test_killed_before_it_acknowledges_it_ends_with_equal_sets(proxy, spark, tmp
     killed_and_run_again(proxy, spark, tmp_path, ["acknowledge"])
 
 
+@on_both
 @pytest.mark.kills
 def test_killed_at_each_step_it_ends_with_equal_sets(proxy, spark, tmp_path):
     killed_and_run_again(proxy, spark, tmp_path, STEPS)

@@ -7,11 +7,10 @@ import time
 
 import pytest
 
-from proxy.embedded.servers import Family
 from tests.fixtures.fix_proxy import MESSAGE_VSCHEMA, write_vschema
 from tests.fixtures.fix_servers import fresh_database
 from tests.fixtures.fix_streams import message_table, rows as rows_of, run as execute
-from tests.spark.killed import run_killed
+from tests.spark.killed import on_mysql_with_kills, run_killed
 
 
 LOW = 1_700_000_000 * 10**9
@@ -48,9 +47,9 @@ def test_how_much_is_moved_must_be_said():
 
 
 @pytest.fixture
-def proxy(farm, start_proxy, tmp_path):
+def proxy(farm, job_family, start_proxy, tmp_path):
     """Keyspaces commerce, two shards, and wide, four, on two servers, with a database for each shard."""
-    servers = [farm.server(Family.MARIADB, index) for index in range(2)]
+    servers = [farm.server(job_family, index) for index in range(2)]
     vschema = json.dumps(str(write_vschema(tmp_path, MESSAGE_VSCHEMA)))
     names = [fresh_database(*servers) for _ in range(3)]
     databases = [next(name) for name in names]
@@ -75,6 +74,7 @@ def everything(proxy, keyspace):
     return sorted(rows_of(connection, "SELECT * FROM my_message"))
 
 
+@on_mysql_with_kills
 @pytest.mark.spark
 @pytest.mark.db
 @pytest.mark.slow
