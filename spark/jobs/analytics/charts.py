@@ -186,12 +186,19 @@ def _points(frame: Frame, axis: Axis, series: Series) -> "list[list[tuple[float,
 
 
 def _line(frame: Frame, axis: Axis, series: Series) -> str:
-    drawn = []
+    drawn, alone = [], []
     for run in _points(frame, axis, series):
-        # A line of one point shows as a dot.
-        dot = "h0.1" if len(run) == 1 else ""
-        drawn.append("M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in run) + dot)
-    return f'<path class="line {escape(series.style)}" d="{"".join(drawn)}"/>'
+        if len(run) == 1:
+            # A line of one point shows as a dot, which wants to be thicker than a line to be seen.
+            alone.append(f"M{run[0][0]:.1f} {run[0][1]:.1f}h0.1")
+        else:
+            drawn.append("M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in run))
+    style = escape(series.style)
+    return "".join(
+        f'<path class="{name} {style}" d="{"".join(path)}"/>'
+        for name, path in (("line", drawn), ("line point", alone))
+        if path
+    )
 
 
 def _band(frame: Frame, axis: Axis, lower: Series, upper: Series) -> str:

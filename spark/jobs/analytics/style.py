@@ -46,6 +46,7 @@ svg { display: block; width: 100%; height: auto; overflow: visible; }
 .tick { fill: var(--faint); font-size: 11.5px; text-anchor: end; font-variant-numeric: tabular-nums; }
 .time { text-anchor: middle; }
 .line { fill: none; stroke-width: 2; stroke-linejoin: round; stroke-linecap: round; }
+.point { stroke-width: 5; }
 .band { fill: var(--band); stroke: none; }
 .hover { fill: transparent; } .hover:hover { fill: var(--hover); }
 .legend { display: flex; flex-wrap: wrap; gap: 2px 16px; font-size: 13px; color: var(--soft); margin: 0; padding: 0; list-style: none; }

@@ -25,11 +25,9 @@ def test_bars_stand_on_each_other_and_say_their_values():
 
 def test_a_line_breaks_where_nothing_is_known_and_one_point_is_a_dot():
     svg = parsed(lines(FRAME, [Series("p50", "p50", [1.0, 2.0, None, 3.0])], "x"))
-    (line,) = [
-        path.get("d") for path in svg.iter("path") if path.get("class").startswith("line")
-    ]
-    assert line.count("M") == 2
-    assert line.endswith("h0.1")
+    paths = {path.get("class"): path.get("d") for path in svg.iter("path")}
+    assert paths["line p50"].count("M") == paths["line point p50"].count("M") == 1
+    assert paths["line point p50"].endswith("h0.1")
 
 
 def test_values_far_apart_have_a_logarithmic_axis():
