@@ -8,6 +8,7 @@ server announces, a group without values is NULL.
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING, Protocol
 
 from proxy.merge.values import double_text, scaled, unscaled
@@ -132,12 +133,17 @@ class Sum:
 
 
 class Average:
-    """AVG(x), from SUM(x) and the number of values."""
+    """AVG(x), from SUM(x) and the number of values.
+
+    Attributes:
+        exact: the value that `finish` returned last, before it was rounded; None for NULL.
+    """
 
     def __init__(self, total: Sum, count: Count | CountDistinct, decimals: int) -> None:
         self._total = total
         self._count = count
         self._decimals = decimals
+        self.exact: Fraction | None = None
 
     def add(self, row: Row, *, is_new: bool) -> None:
         """Take one shard's part."""
@@ -147,10 +153,13 @@ class Average:
     def finish(self) -> bytes | None:
         """Return the group's value."""
         total, count = self._total.total(), int(self._count.finish())
+        self.exact = None
         if total is None or not count:
             return None
         if isinstance(total, float):
+            self.exact = Fraction(total / count)
             return double_text(total / count, self._decimals)
+        self.exact = Fraction(total, count * 10**self._total.decimals)
         shift = self._decimals - self._total.decimals
         count *= 10 ** max(-shift, 0)
         quotient = (2 * abs(total) * 10 ** max(shift, 0) + count) // (2 * count)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import operator
 from decimal import Decimal
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from proxy.errors import MergeTooLarge
-from proxy.merge.aggregates import Extreme
+from proxy.merge.aggregates import Average, Extreme
 from proxy.merge.values import Comparison
 from proxy.wire.resultset import parse_text_row, text_row
 from sqlparse_ext.errors import Unsupported
@@ -30,6 +31,9 @@ _GROUP_BYTES: Final = 300
 # Groups beyond a LIMIT that gather before they are sorted and cut.
 _SLACK_GROUPS: Final = 1000
 
+# What MySQL divides an average out to, at least.
+_AVERAGE_DIGITS: Final = 9
+
 _NULL: Final[Component] = (0,)
 _OPERATORS: Final[dict[str, Callable[[Any, Any], bool]]] = {
     "=": operator.eq,
@@ -44,15 +48,20 @@ _NUMBERS: Final = frozenset({Comparison.NUMBER, Comparison.DOUBLE, Comparison.FL
 
 
 class Test:
-    """One condition of HAVING on the output *place*: `value operator literal` or IS [NOT] NULL."""
+    """One condition of HAVING on the output *place*: `value operator literal` or IS [NOT] NULL.
 
-    __slots__ = ("_check", "place")
+    An AVG is rounded before MariaDB compares it, and has nine digits or more when MySQL does, cut
+    off: where that makes a difference, nothing is said.
+    """
+
+    __slots__ = ("_check", "_holds", "place")
 
     def __init__(
         self, place: int, comparison: Comparison, symbol: str, literal: int | str | None
     ) -> None:
         self.place = place
         self._check: Callable[[bytes | None], bool]
+        self._holds: Callable[[Fraction], bool] | None = None
         if literal is None:
             wants_null = symbol == "IS NULL"
             self._check = lambda value: (value is None) is wants_null
@@ -64,15 +73,34 @@ class Test:
         if is_float or comparison is not Comparison.NUMBER:
             limit = float(literal)
             self._check = lambda value: value is not None and holds(float(value), limit)
+            self._holds = lambda value: holds(float(value), limit)
         else:
             exact = Decimal(literal)
+            fraction = Fraction(exact)
+            self._holds = lambda value: holds(value, fraction)
             self._check = lambda value: (
                 value is not None and holds(Decimal(value.decode()), exact)
             )
 
-    def passes(self, values: Sequence[bytes | None]) -> bool:
-        """Say whether a group stays."""
-        return self._check(values[self.place])
+    def passes(
+        self, values: Sequence[bytes | None], accumulators: Sequence[Accumulator] = ()
+    ) -> bool:
+        """Say whether a group stays whose values *accumulators* have just given.
+
+        Raises:
+            Unsupported: servers do not agree.
+        """
+        answer = self._check(values[self.place])
+        if accumulators and self._holds is not None:
+            accumulator = accumulators[self.place]
+            exact = accumulator.exact if isinstance(accumulator, Average) else None
+            if exact is not None:
+                cut = Fraction(int(exact * 10**_AVERAGE_DIGITS), 10**_AVERAGE_DIGITS)
+                if not (answer is self._holds(exact) is self._holds(cut)):
+                    raise Unsupported(
+                        "HAVING an AVG that is so near to the number over several shards"
+                    )
+        return answer
 
 
 class _Kept(NamedTuple):
@@ -176,7 +204,7 @@ class GroupsMerge:
 
     def _finish(self, key: SortKey, rows: list[bytes]) -> None:
         values = [accumulator.finish() for accumulator in self._accumulators]
-        if not all(test.passes(values) for test in self._tests):
+        if not all(test.passes(values, self._accumulators) for test in self._tests):
             return
         row = text_row(values[: self._width])
         if not self._sorts:

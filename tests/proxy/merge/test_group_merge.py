@@ -2,10 +2,12 @@ import pytest
 
 from proxy.errors import MergeTooLarge
 from proxy.merge import group_merge
-from proxy.merge.aggregates import Count, First
+from proxy.merge.aggregates import Average, Count, First, Sum
 from proxy.merge.group_merge import GroupsMerge, Test as Condition
 from proxy.merge.ordered import OrderedMerge, Window
 from proxy.merge.values import Comparison, Key
+from proxy.wire.resultset import Column
+from sqlparse_ext.errors import Unsupported
 from tests.proxy.merge.answers import answer
 
 
@@ -38,6 +40,42 @@ def merge(count, window=None, tests=(), memory_bytes=1 << 20):
 def test_a_condition_compares_values_and_null_passes_none(comparison, symbol, literal, passing):
     condition = Condition(0, comparison, symbol, literal)
     assert [v for v in (b"3", b"1", b"2.5", None) if condition.passes([v])] == passing
+
+
+@pytest.mark.parametrize(
+    ("total", "count", "literal", "passes"),
+    [
+        (4, 3, "1.3332", True),
+        (4, 3, "1.3334", False),
+        (4, 3, "1.333e0", True),
+        (3, 2, "1.5", False),
+        (-4, 3, "-1.3332", False),
+        (None, 0, 1, False),
+    ],
+)
+def test_an_average_is_compared_before_and_after_it_is_rounded(total, count, literal, passes):
+    average = Average(Sum(0, Column("s", decimals=0)), Count(1), 4)
+    average.add([None if total is None else b"%d" % total, b"%d" % count], is_new=True)
+    condition = Condition(0, Comparison.NUMBER, ">", literal)
+    assert condition.passes([average.finish()], [average]) is passes
+
+
+@pytest.mark.parametrize(
+    ("total", "count", "symbol", "literal"),
+    [
+        (4, 3, ">", "1.3333"),
+        (4, 3, "=", "1.3333"),
+        (2, 3, "<", "0.66667"),
+        (-4, 3, "<", "-1.3333"),
+        (10**10 + 1, 10**10, ">", 1),
+    ],
+)
+def test_where_rounding_an_average_decides_nothing_is_said(total, count, symbol, literal):
+    average = Average(Sum(0, Column("s", decimals=0)), Count(1), 4)
+    average.add([b"%d" % total, b"%d" % count], is_new=True)
+    condition = Condition(0, Comparison.NUMBER, symbol, literal)
+    with pytest.raises(Unsupported, match="HAVING an AVG that is so near"):
+        condition.passes([average.finish()], [average])
 
 
 def test_a_group_leaves_when_the_next_one_begins():
