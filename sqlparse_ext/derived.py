@@ -19,7 +19,7 @@ from sqlparse_ext.uses import VOLATILE
 
 
 if TYPE_CHECKING:
-    from sqlparse_ext.select import Select, Span
+    from sqlparse_ext.pieces import Select, Span
 
 
 _STARTS: Final = frozenset({"SELECT", "("})

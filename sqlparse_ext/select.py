@@ -8,10 +8,20 @@ lower case, without the table's name in front where there is but one table.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from sqlparse_ext.lexer import BAD
+from sqlparse_ext.pieces import (
+    SUBQUERY,
+    AggregateCall,
+    Condition,
+    Expression,
+    Item,
+    Limit,
+    OrderItem,
+    Select,
+)
 from sqlparse_ext.queries import read_factor
 from sqlparse_ext.statements import ListSlot, Param, Slot
 from sqlparse_ext.tokens import Cursor, split_commas, statement_tokens, unquote
@@ -19,11 +29,10 @@ from sqlparse_ext.uses import AGGREGATES
 
 
 if TYPE_CHECKING:
+    from sqlparse_ext.pieces import Span
     from sqlparse_ext.statements import TableRef
     from sqlparse_ext.tokens import Token
 
-
-Span = tuple[int, int]  # positions in a template
 
 _DISTINCT: Final = frozenset({"DISTINCT", "DISTINCTROW"})
 _OPTIONS: Final = _DISTINCT | {
@@ -58,139 +67,6 @@ _NO_COLUMN: Final = (
 _COMPARISONS: Final = frozenset({"=", "<", ">", "<=", ">=", "<>", "!="})
 _MIRRORED: Final = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 _LOOSER: Final = frozenset({"OR", "XOR", "||", "BETWEEN", "CASE", "NOT"})
-
-# The words of an item with a subquery in it: they say nothing of which one it is.
-SUBQUERY: Final = ("select",)
-
-
-@dataclass(frozen=True, slots=True)
-class Expression:
-    """One expression: where it stands and what it is.
-
-    words: its tokens in a form that compares; a literal is its slot.
-    column: the lower-case column, if it is nothing but one.
-    names: the lower-case columns (or aliases) in it.
-    calls: the functions in it, in upper case.
-    call: set when it is one call of an aggregate function and nothing else.
-    is_qualified: the table stands before a name in it, which then means no alias.
-    """
-
-    span: Span
-    words: tuple[str | Slot | ListSlot, ...]
-    column: str | None
-    names: frozenset[str]
-    calls: frozenset[str]
-    call: AggregateCall | None = None
-    is_qualified: bool = False
-
-    @property
-    def has_aggregate(self) -> bool:
-        """An aggregate function is in it somewhere."""
-        return not self.calls.isdisjoint(AGGREGATES)
-
-    @property
-    def is_constant(self) -> bool:
-        """A lone literal, NULL, TRUE or FALSE."""
-        if len(self.words) != 1:
-            return False
-        word = self.words[0]
-        return isinstance(word, Slot) or word in ("null", "true", "false")
-
-
-@dataclass(frozen=True, slots=True)
-class AggregateCall:
-    """`function([DISTINCT] arguments)`; no arguments is `*`."""
-
-    function: str
-    distinct: bool
-    arguments: tuple[Expression, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Item:
-    """One item of the select list. `*` and `t.*` have no expression.
-
-    span: all of it, its alias too.
-    alias: in lower case.
-    """
-
-    span: Span
-    expression: Expression | None
-    alias: str | None = None
-    is_bare_star: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class OrderItem:
-    """One item of ORDER BY. *position* is the slot of a lone literal, such as the 2 of ORDER BY 2."""
-
-    expression: Expression
-    descending: bool
-    position: Slot | None
-
-
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """One operand of HAVING's AND.
-
-    operator: of `left operator literal`, or "IS NULL" and "IS NOT NULL"; "" for any other form,
-        whose left is then all of it.
-    """
-
-    left: Expression
-    operator: str
-    literal: Slot | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Limit:
-    """LIMIT's span and operands."""
-
-    span: Span
-    count: Slot
-    offset: Slot | None
-
-
-@dataclass(frozen=True, slots=True)
-class Select:
-    """The pieces of one SELECT.
-
-    select_end: behind the word SELECT.
-    distinct: the span of the word DISTINCT.
-    table_span: the table's name with its schema, no alias.
-    joined: all tables of a join, in order; empty for one table alone.
-    source: FROM with the table and its hints, or the whole join, before WHERE.
-    where: from the word WHERE to its end; empty, behind the source, without one.
-    group_span, having_span, order_span: from the first keyword on; None without the clause.
-    rows_end: behind all clauses that choose rows and their order, so where LIMIT begins or would.
-    is_derived: *table* is a derived table.
-    """
-
-    select_end: int
-    distinct: Span | None
-    items: tuple[Item, ...]
-    table: TableRef
-    table_span: Span
-    joined: tuple[TableRef, ...]
-    source: Span
-    where: Span
-    group_span: Span | None
-    group: tuple[Expression, ...]
-    having_span: Span | None
-    having: tuple[Condition, ...]
-    order_span: Span | None
-    order: tuple[OrderItem, ...]
-    limit: Limit | None
-    rows_end: int
-    is_derived: bool = False
-
-    @property
-    def has_aggregate(self) -> bool:
-        """An aggregate function makes groups of the rows, with or without GROUP BY."""
-        expressions = [item.expression for item in self.items if item.expression is not None]
-        expressions += [condition.left for condition in self.having]
-        expressions += [order.expression for order in self.order]
-        return any(expression.has_aggregate for expression in expressions)
 
 
 def read_select(template: bytes, tables: tuple[TableRef, ...] = ()) -> Select | None:
@@ -257,7 +133,8 @@ class _Reader:
         if cursor.accept("GROUP", "BY"):
             start, group_span = cursor.at, self.clause(2)
             group = tuple(
-                self.expression(*bounds) for bounds in split_commas(tokens, start, cursor.at)
+                self.expression(*self.bare(*bounds))
+                for bounds in split_commas(tokens, start, cursor.at)
             )
         having: tuple[Condition, ...] = ()
         having_span = None
@@ -324,13 +201,13 @@ class _Reader:
         if any(token.key == "SELECT" for token in tokens[start:end]):
             return self.subquery(start, end, alias_at)
         if alias_at is None:
-            return Item(span, self.expression(start, end))
+            return Item(span, self.expression(*self.bare(start, end)))
         alias = tokens[alias_at]
         if not alias.is_name:
             return None
         expression_end = alias_at - (tokens[alias_at - 1].key == "AS")
         name = unquote(alias, self.template).lower()
-        return Item(span, self.expression(start, expression_end), name)
+        return Item(span, self.expression(*self.bare(start, expression_end)), name)
 
     def subquery(self, start: int, end: int, alias_at: int | None) -> Item | None:
         """Read an item with a subquery in it: a value that nothing else is compared with."""
@@ -426,11 +303,22 @@ class _Reader:
             return None
         return AggregateCall(tokens[start].key, distinct, arguments)
 
+    def bare(self, start: int, end: int) -> tuple[int, int]:
+        """Return where an expression is without parentheses around it: (2) is a position too."""
+        tokens = self.tokens
+        inside = Cursor(tokens, self.template, start)
+        while inside.skip_parens() and inside.at == end:
+            if len(split_commas(tokens, start + 1, end - 1)) > 1:
+                break
+            start, end = start + 1, end - 1
+            inside.at = start
+        return start, end
+
     def order_item(self, start: int, end: int) -> OrderItem:
         direction = self.tokens[end - 1].key if end > start else ""
         if direction in ("ASC", "DESC"):
             end -= 1
-        expression = self.expression(start, end)
+        expression = self.expression(*self.bare(start, end))
         position = expression.words[0] if len(expression.words) == 1 else None
         return OrderItem(
             expression, direction == "DESC", position if isinstance(position, Slot) else None

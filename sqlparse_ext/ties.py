@@ -12,92 +12,27 @@ subquery's condition ties the subquery's table to the outer one, never the other
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
 from sqlparse_ext.inserts import insert_parts
 from sqlparse_ext.queries import QUERY_STARTS, as_select
+from sqlparse_ext.sources import ALL, Block, Reference, Source, Ties
 from sqlparse_ext.statements import InsertSource, ListSlot, Param, Slot, TableRef
 from sqlparse_ext.structure import is_cte, marked_place, parse_query
 from sqlparse_ext.tokens import Cursor, statement_tokens
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
+    from sqlparse_ext.sources import Tie
     from sqlparse_ext.statements import Operand
     from sqlparse_ext.tokens import Token
 
 _JOIN_KINDS: Final = frozenset({"", "INNER", "OUTER", "CROSS", "STRAIGHT_JOIN"})
 _JOIN_SIDES: Final = frozenset({"", "LEFT", "RIGHT"})
-
-
-# Stands for every column.
-ALL: Final = "*"
-
-
-class Reference(NamedTuple):
-    """A column of a source, by its number; the column in lower case."""
-
-    source: int
-    column: str
-
-
-Tie = Reference | tuple["Operand", ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """One table, at one place of the query.
-
-    ties: what a column equals, by lower-case column: literals, of which it is one, or a column.
-    block: the number of the outermost SELECT that it belongs to, in whatever depth; None for
-        one in a CTE of several.
-    is_main: it stands in that SELECT's own FROM.
-    is_certain: every row of that SELECT has one of its rows in it, not NULLs instead; it stands in
-        its FROM, or in that of a derived table which is all of it.
-    """
-
-    table: TableRef
-    ties: Mapping[str, tuple[Tie, ...]]
-    block: int | None
-    is_main: bool
-    is_certain: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """An outermost SELECT: the only one, or one of those that UNION and the like put together.
-
-    items: what each item of its select list is: a column, one literal, or None for everything
-        else; empty with a `*`.
-    is_distinct: it says DISTINCT.
-    is_grouped: it says GROUP BY.
-    """
-
-    items: tuple[Tie | None, ...]
-    is_distinct: bool
-    is_grouped: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Ties:
-    """The tables of a query and what ties them.
-
-    blocks: the outermost SELECTs.
-    operators: what puts them together, such as "UNION" and "UNION ALL", the last to do so first.
-    limits_inside: a subquery, a derived table, a CTE or one of several blocks has a LIMIT.
-    groupings: for each derived table that is all of a FROM and has groups or DISTINCT, the columns
-        whose equals are in one row of it together.
-    """
-
-    sources: tuple[Source, ...]
-    blocks: tuple[Block, ...]
-    operators: tuple[str, ...]
-    limits_inside: bool
-    groupings: tuple[frozenset[Reference], ...] = ()
 
 
 def read_ties(template: bytes) -> Ties | None:

@@ -17,7 +17,7 @@ from sqlparse_ext.tokens import Token, statement_tokens
 
 
 if TYPE_CHECKING:
-    from sqlparse_ext.select import Select
+    from sqlparse_ext.pieces import Select
 
 _OPERATORS: Final = frozenset({"UNION", "EXCEPT", "INTERSECT"})
 _ENDS: Final = frozenset({"ORDER", "LIMIT"})

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from sqlparse_ext.errors import Unsupported
 from sqlparse_ext.identifiers import quote_identifier
-from sqlparse_ext.select import SUBQUERY
+from sqlparse_ext.pieces import SUBQUERY
 from sqlparse_ext.statements import Slot
 
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from proxy.merge.texts import Texts
     from proxy.wire.resultset import Column
-    from sqlparse_ext.select import AggregateCall, Condition, Expression
+    from sqlparse_ext.pieces import AggregateCall, Condition, Expression
 
 
 MERGED: Final = frozenset({"COUNT", "SUM", "MIN", "MAX", "AVG"})

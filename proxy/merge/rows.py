@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from proxy.merge.texts import Texts
     from proxy.merge.values import Key
     from proxy.wire.resultset import Column
-    from sqlparse_ext.select import Expression, OrderItem
+    from sqlparse_ext.pieces import Expression, OrderItem
 
 
 # An alias that no client's ORDER BY can mean by accident.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from proxy.wire.resultset import Column
-    from sqlparse_ext.select import Condition, Expression, Item, Select, Span
+    from sqlparse_ext.pieces import Condition, Expression, Item, Select, Span
     from sqlparse_ext.statements import Slot, Statement
     from sqlparse_ext.unions import Union
 

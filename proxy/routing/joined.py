@@ -17,8 +17,9 @@ from proxy.routing.routes import OneShard, Plan, WriteParts
 from proxy.routing.scattered import refuse, scattered_select, scattered_union
 from sqlparse_ext.errors import Unsupported
 from sqlparse_ext.queries import assigned_columns
+from sqlparse_ext.sources import ALL, Reference, Source
 from sqlparse_ext.statements import Kind, Uses
-from sqlparse_ext.ties import ALL, Reference, Source, read_ties
+from sqlparse_ext.ties import read_ties
 
 
 if TYPE_CHECKING:
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
     from engine.vindex import Vindex
     from proxy.routing.routes import Route
     from proxy.routing.tables import Tables
+    from sqlparse_ext.sources import Tie, Ties
     from sqlparse_ext.statements import Operand, Shape, Statement
-    from sqlparse_ext.ties import Tie, Ties
 
 _SEVERAL_TABLES: Final = (
     (Uses.SETOP, "UNION, INTERSECT or EXCEPT over several shards"),

@@ -30,9 +30,9 @@ from sqlparse_ext.commands import STATEMENT_VERBS
 from sqlparse_ext.derived import read_counted
 from sqlparse_ext.errors import SqlError, Unsupported
 from sqlparse_ext.lists import share_list
+from sqlparse_ext.pieces import Select
 from sqlparse_ext.rows import insert_rows
 from sqlparse_ext.schemas import SYSTEM_SCHEMAS
-from sqlparse_ext.select import Select
 from sqlparse_ext.statements import OPAQUE, InsertSource, Kind, ListSlot, Uses
 
 

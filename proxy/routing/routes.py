@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from engine.keyspace import Shard
     from sqlparse_ext.derived import Counted
-    from sqlparse_ext.select import Select
+    from sqlparse_ext.pieces import Select
     from sqlparse_ext.statements import Statement
     from sqlparse_ext.unions import Union
 

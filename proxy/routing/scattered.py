@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from engine.keyspace import Shard
     from proxy.routing.routes import Route
     from proxy.routing.tables import Tables
-    from sqlparse_ext.select import Select
+    from sqlparse_ext.pieces import Select
     from sqlparse_ext.statements import Shape, TableRef
 
 # What `proxy.merge` can put together, if `sqlparse_ext.select` can read it.

@@ -338,3 +338,40 @@ def test_a_derived_table_that_needs_all_shards_for_a_row_is_refused(place: Town)
         answer = ask(place.spread[2], sql)
         assert answer.error is not None
         assert answer.error[0] == 1235, sql
+
+
+def test_a_position_in_parentheses_is_a_position(place: Town) -> None:
+    numbers(place)
+    check(
+        place,
+        "SELECT a, id FROM t ORDER BY (1) DESC, ((id)) LIMIT 9",
+        "SELECT a + 1, COUNT(*) FROM t GROUP BY (1) ORDER BY (2) DESC, (1)",
+        "SELECT DISTINCT(a) FROM t ORDER BY a DESC",
+        "SELECT (a) AS x, (COUNT(*)) FROM t GROUP BY a ORDER BY ((x))",
+        "(SELECT a, id FROM t WHERE id < 30) UNION (SELECT id, a FROM t) ORDER BY (2) ASC, (1) LIMIT 21",
+    )
+    for sql in (
+        "SELECT a FROM t ORDER BY -1",
+        "SELECT a FROM t ORDER BY 0",
+        "SELECT a FROM t ORDER BY 2",
+    ):
+        theirs = ask(place.direct, sql)
+        mine = ask(place.spread[3], sql)
+        assert not differences(mine, theirs), sql
+
+
+def test_an_average_that_rounds_to_what_having_compares_with_is_no_answer(place: Town) -> None:
+    place.create("id BIGINT PRIMARY KEY, a INT, b INT")
+    place.insert(
+        ["id", "a", "b"], [[str(n), str(n % 3), str(1 + (n % 9 < 3))] for n in range(1, 28)]
+    )
+    check(
+        place,
+        "SELECT a, AVG(b) FROM t GROUP BY a HAVING AVG(b) > 1.3 ORDER BY a",
+        "SELECT a, AVG(b) AS m FROM t GROUP BY a HAVING m <= 1.3334 ORDER BY m DESC, a",
+    )
+    for condition in ("> 1.3333", "= 1.3333", ">= 1.33332"):
+        sql = f"SELECT a, AVG(b) FROM t GROUP BY a HAVING AVG(b) {condition}"
+        answer = ask(place.spread[2], sql)
+        assert answer.error is not None
+        assert "HAVING an AVG that is so near to the number" in answer.error[1]

@@ -229,7 +229,8 @@ class Author:
             if dice.random() < 0.6:
                 keys.append(place)
                 name = alias.split()[-1] if alias else expression
-                order.append(dice.choice((name, str(place + 1))) + self.direction())
+                position = dice.choice((f"{place + 1}", f"{place + 1}", f"({place + 1})"))
+                order.append(dice.choice((name, position)) + self.direction())
         is_total = dice.random() < 0.6
         if is_total:
             order.append("id")
@@ -266,12 +267,13 @@ class Author:
         found = [self.aggregate() for _ in range(dice.randrange(1, 3))]
         items = expressions + [f"{item} AS m{i}" for i, (item, _) in enumerate(found)]
         grouped = [
-            dice.choice((expression, str(i + 1))) for i, expression in enumerate(expressions)
+            dice.choice((expression, str(i + 1), f"({i + 1})", f"({expression})"))
+            for i, expression in enumerate(expressions)
         ]
         text = f"SELECT {', '.join(items)} FROM t{self.where()} GROUP BY {', '.join(grouped)}"
         if dice.random() < 0.3:
             text += dice.choice(
-                (" HAVING COUNT(*) > 1", " HAVING m0 IS NOT NULL", " HAVING COUNT(*) >= 2 AND m0 > 0"
+                (" HAVING COUNT(*) > 1", " HAVING m0 IS NOT NULL", " HAVING AVG(a) >= 0.3333", " HAVING AVG(n) < 1.5", " HAVING COUNT(*) >= 2 AND m0 > 0"
                  if found[0][0].startswith(("COUNT", "SUM", "AVG")) else " HAVING COUNT(*) < 4")
             )  # fmt: skip
         folds = {i for i, field in enumerate(chosen) if field.folds}

@@ -219,3 +219,15 @@ def test_an_item_with_a_subquery_is_one_value():
     assert found.items[0].alias == "m"
     assert not found.has_aggregate
     assert joined("SELECT a.id FROM a JOIN b x ON 1 = 1 ORDER BY (SELECT 1)") is None
+
+
+def test_parentheses_around_a_position_or_a_column_change_nothing():
+    select = read(
+        "SELECT a, b FROM t GROUP BY (a), ((2)) ORDER BY (1) DESC, ((b)), (a) + (b), (a, b)"
+    )
+    assert [each.column for each in select.group] == ["a", None]
+    assert isinstance(select.group[1].words[0], Slot)
+    positions = [order.position is not None for order in select.order]
+    assert positions == [True, False, False, False]
+    assert [order.expression.column for order in select.order] == [None, "b", None, None]
+    assert select.order[0].descending

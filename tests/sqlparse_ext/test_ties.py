@@ -2,8 +2,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from sqlparse_ext.lexer import fingerprint
+from sqlparse_ext.sources import Reference
 from sqlparse_ext.statements import DEFAULT_MODE, Slot
-from sqlparse_ext.ties import Reference, read_ties
+from sqlparse_ext.ties import read_ties
 from tests.sqlparse_ext.facts import statement
 
 
