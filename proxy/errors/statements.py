@@ -87,11 +87,11 @@ class NotPreparable(ProxyError):
 
 
 class UnknownStatement(ProxyError):
-    """No prepared statement of this session has this id."""
+    """No prepared statement of this session has this id, or this name."""
 
     mysql_code = 1243  # ER_UNKNOWN_STMT_HANDLER
 
-    def __init__(self, statement_id: int, command: str) -> None:
+    def __init__(self, statement_id: int | str, command: str) -> None:
         super().__init__(
             f"Unknown prepared statement handler ({statement_id}) given to {command}"
         )

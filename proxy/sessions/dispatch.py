@@ -44,6 +44,7 @@ class Dispatch:
                 await parts.statements.use(name.decode("utf-8", "replace"), reply)
             case commands.ResetConnection():
                 parts.table.clear()
+                parts.text_statements.clear()
                 parts.executor.forget()
                 parts.state.reset()
                 reply.ok()

@@ -23,6 +23,7 @@ from proxy.sessions.sequencing import Sequencing
 from proxy.sessions.state import SessionState
 from proxy.sessions.statements import Kill, Statements
 from proxy.sessions.streams import Streams
+from proxy.sessions.text_statements import TextStatements
 from proxy.sessions.transaction import Branches, PendingEffects
 
 
@@ -47,6 +48,7 @@ class Parts:
     preparation: Preparation
     direct: DirectPath
     statements: Statements
+    text_statements: TextStatements
     streams: Streams
     prepared: PreparedCommands
     bulk: BulkCommands
@@ -102,6 +104,7 @@ def assemble(
         link=link, executor=executor, preparation=preparation, registry=services.registry
     )
     naming = Naming(executor, preparation)
+    text_statements = TextStatements(guard, preparation, executor)
     statements = Statements(
         connection_id=connection_id,
         guard=guard,
@@ -110,6 +113,7 @@ def assemble(
         preparation=preparation,
         routed=routed,
         naming=naming,
+        text_statements=text_statements,
         sequencing=Sequencing(guard, executor, preparation, services.catalog),
         streams=streams,
         catalog=services.catalog,
@@ -150,6 +154,7 @@ def assemble(
         preparation=preparation,
         direct=direct,
         statements=statements,
+        text_statements=text_statements,
         streams=streams,
         prepared=prepared,
         bulk=bulk,

@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from proxy.sessions.sequencing import Sequencing
     from proxy.sessions.state import SessionState
     from proxy.sessions.streams import Streams
+    from proxy.sessions.text_statements import TextStatements
     from proxy.wire.resultset import Column
 
 
@@ -103,6 +104,7 @@ class Statements:
         routed: Routed,
         sequencing: Sequencing,
         naming: Naming,
+        text_statements: TextStatements,
         streams: Streams,
         catalog: Catalog,
         registry: Registry,
@@ -120,6 +122,7 @@ class Statements:
         self._routed = routed
         self._sequencing = sequencing
         self._naming = naming
+        self._text_statements = text_statements
         self._streams = streams
         self._catalog = catalog
         self._registry = registry
@@ -392,6 +395,11 @@ class Statements:
         reply.ok()
         return True
 
+    async def _prepared(self, statement: Statement, reply: Reply) -> bool:
+        if self._preparation.here().is_sharded:
+            return await self._text_statements.run(statement, reply, self.run_one)
+        return await self._on_rows(statement, reply)
+
     async def _kill_statement(self, statement: Statement, reply: Reply) -> bool:
         number = await killed_id(statement, self._preparation, self._executor, self.told_who)
         target = statement.shape.kill
@@ -489,6 +497,7 @@ _HANDLERS: Final[dict[Kind, _Handler]] = {
     Kind.SAVEPOINT: Statements._savepoint,
     Kind.DDL: Statements._ddl,
     Kind.LOCK: Statements._lock,
+    Kind.PREPARE: Statements._prepared,
     Kind.KILL: Statements._kill_statement,
     Kind.EMPTY: Statements._empty,
 }

@@ -1,0 +1,119 @@
+"""PREPARE, EXECUTE and DEALLOCATE as text, where rows may be on several shards."""
+
+import datetime
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from tests.fixtures.fix_proxy import RunningProxy
+from tests.fixtures.fix_servers import DatabaseServer, execute
+from tests.fixtures.fix_streams import Consume, message_table, refused, rows, run, value
+from tests.integration.sessions.crowd import HIGH, LOW, crowd
+
+
+pytestmark = pytest.mark.db
+
+
+@pytest.fixture
+def client(tight: RunningProxy) -> Any:
+    return tight.connect(database="commerce", autocommit=True)
+
+
+def test_the_values_route_an_execution(
+    client: Any, servers: tuple[DatabaseServer, DatabaseServer], sharded_database: str
+) -> None:
+    run(client, "PREPARE put FROM 'INSERT INTO customer (id, n) VALUES (?, ?)'")
+    for ident in (LOW, HIGH):
+        run(client, f"SET @id = {ident}, @n = {ident * 10}")
+        assert run(client, "EXECUTE put USING @id, @n") == 1
+    for server, ident in zip(servers, (LOW, HIGH), strict=True):
+        found = execute(server, f"SELECT id, n FROM {sharded_database}.customer")
+        assert found == ((ident, ident * 10),)
+    run(client, "SET @sql = 'SELECT id FROM customer WHERE n > ? ORDER BY id DESC'")
+    run(client, "PREPARE `Get` FROM @sql")
+    run(client, "SET @least = 0")
+    assert rows(client, "EXECUTE get USING @least") == ((HIGH,), (LOW,))
+    run(client, "BEGIN")
+    run(client, "PREPARE put FROM 'UPDATE customer SET n = ?'")
+    assert run(client, "EXECUTE put USING @least") == 2
+    client.rollback()
+    assert rows(client, "EXECUTE get USING @least") == ((HIGH,), (LOW,))
+
+
+def test_values_keep_their_types(client: Any) -> None:
+    run(
+        client,
+        "SET @i = -5, @d = 1.50, @e = 2.5e0, @s = 'it''s \\\\ ü', @b = x'00ff', @z = NULL",
+    )
+    run(client, "PREPARE p FROM 'SELECT ?, ?, ?, ?, ?, ?, ? + 1'")
+    assert rows(client, "EXECUTE p USING @i, @d, @e, @s, @b, @z, @i") == (
+        (-5, Decimal("1.50"), 2.5, "it's \\ ü", b"\x00\xff", None, -4),
+    )
+    run(client, "SET @day = DATE '2026-01-02'")
+    run(client, "PREPARE p FROM 'SELECT CAST(? AS DATE)'")
+    assert value(client, "EXECUTE p USING @day") == datetime.date(2026, 1, 2)
+
+
+def test_each_client_has_its_own_and_a_reset_has_none(tight: RunningProxy) -> None:
+    first, second = crowd(tight, 2, database="commerce")
+    run(first, "PREPARE p FROM 'SELECT 1'")
+    run(second, "PREPARE p FROM 'SELECT 2'")
+    assert [value(each, "EXECUTE p") for each in (first, second)] == [1, 2]
+    run(first, "DEALLOCATE PREPARE p")
+    unknown = (1243, "Unknown prepared statement handler (p) given to EXECUTE")
+    assert refused(first, "EXECUTE p") == unknown
+    assert value(second, "EXECUTE p") == 2
+    second._execute_command(31, b"")  # COM_RESET_CONNECTION
+    second._read_ok_packet()
+    assert refused(second, "EXECUTE p") == unknown
+
+
+@pytest.mark.parametrize(
+    ("sql", "code"),
+    [
+        ("PREPARE p FROM 'SELEC'", 1064),
+        ("PREPARE p FROM 'SELECT nosuch FROM customer'", 1054),
+        ("PREPARE p FROM 'SELECT 1; SELECT 2'", 1064),
+        ("PREPARE p FROM ''", 1065),
+        ("PREPARE p FROM @nothing", 1065),
+        ("PREPARE p FROM 'EXECUTE q'", 1295),
+        ("PREPARE p FROM CONCAT('SELECT ', '1')", 1235),
+        ("EXECUTE q", 1243),
+        ("EXECUTE two USING @a", 1210),
+        ("EXECUTE two", 1210),
+        ("EXECUTE two USING 5, 6", 1235),
+        ("DEALLOCATE PREPARE q", 1243),
+    ],
+)
+def test_what_is_wrong_is_told_and_the_session_goes_on(
+    client: Any, sql: str, code: int
+) -> None:
+    run(client, "PREPARE two FROM 'SELECT ?, ?'")
+    run(client, "PREPARE p FROM 'SELECT 3'")
+    assert refused(client, sql)[0] == code
+    run(client, "SET @a = 1, @b = 2")
+    assert rows(client, "EXECUTE two USING @a, @b") == ((1, 2),)
+    if sql.startswith("PREPARE") and code != 1235:
+        # As on a server: the name was free before the text was looked at.
+        assert refused(client, "EXECUTE p")[0] == 1243
+
+
+def test_it_stays_where_it_was_prepared(client: Any) -> None:
+    run(client, "PREPARE p FROM 'SELECT COUNT(*) FROM customer'")
+    run(client, "USE `commerce:-80`")
+    assert refused(client, "EXECUTE p")[0] == 1243, "on the server of that shard"
+    run(client, "USE commerce")
+    assert value(client, "EXECUTE p") == 0
+
+
+def test_an_ack_and_a_message(tight: RunningProxy, client: Any, consume: Consume) -> None:
+    run(client, message_table())
+    stream = consume(tight, database="commerce")
+    run(client, "PREPARE put FROM 'INSERT INTO my_message (id, message) VALUES (?, ?)'")
+    run(client, f"SET @id = {HIGH}, @m = '1'")
+    run(client, "EXECUTE put USING @id, @m")
+    assert stream.next()[0] == HIGH
+    run(client, "PREPARE ack FROM 'UPDATE my_message SET time_acked = NOW() WHERE id = ?'")
+    assert run(client, "EXECUTE ack USING @id") == 1
+    assert value(client, "SELECT time_next FROM my_message") is None
