@@ -111,15 +111,17 @@ class Relay(Forwarder):
             # What follows is no ordinary row, or it is cut.
             if pos + HEADER_BYTES > end:
                 break
-            size = int.from_bytes(chunk[pos : pos + 3], "little")
             if self._continues:
+                size = int.from_bytes(chunk[pos : pos + 3], "little")
                 self._continues = size == FRAME_BYTES_MAX
                 self._sequence += 1
                 pos += size + HEADER_BYTES
                 continue
             if pos >= last:
                 break
-            if state == ROWS and size == FRAME_BYTES_MAX and chunk[pos + 4] != ERR_HEADER:
+            word, first = head(chunk, pos)
+            size = word & 0xFFFFFF
+            if state == ROWS and size == FRAME_BYTES_MAX and first != ERR_HEADER:
                 rows += 1
                 self._continues = True
                 pos += size + HEADER_BYTES

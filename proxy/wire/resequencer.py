@@ -141,8 +141,8 @@ class Resequencer(Forwarder):
                     rows += 1
             if pos + HEADER_BYTES > end:
                 break
-            size = int.from_bytes(chunk[pos : pos + 3], "little")
             if self._continues:
+                size = int.from_bytes(chunk[pos : pos + 3], "little")
                 self._continues = size == FRAME_BYTES_MAX
                 out[pos + 3] = sequence
                 sequence = sequence + 1 & 0xFF
@@ -150,7 +150,8 @@ class Resequencer(Forwarder):
                 continue
             if pos >= last:
                 break
-            first = chunk[pos + HEADER_BYTES]
+            word, first = head(chunk, pos)
+            size = word & 0xFFFFFF
             stop = pos + HEADER_BYTES + size
             if state == ROWS and (
                 first < EOF_HEADER or (first == EOF_HEADER and size == FRAME_BYTES_MAX)
@@ -173,10 +174,10 @@ class Resequencer(Forwarder):
             if stop > end:
                 break
             payload = chunk[pos + HEADER_BYTES : stop]
-            pieces.append(out[start:pos])
-            start = stop
             if state == COLUMNS and first < EOF_HEADER:
                 # A definition that an earlier shard has sent.
+                pieces.append(out[start:pos])
+                start = stop
                 left -= 1
                 if not left:
                     state = ROWS
@@ -185,9 +186,17 @@ class Resequencer(Forwarder):
                 self._state = state
                 state = self._special(payload)
                 left = self._left
-                for packet in self._for_client(payload, state):
-                    pieces.append(frame(packet, sequence))
+                packets = self._for_client(payload, state)
+                if packets and packets[0] is payload:
+                    # It is alone, and stays where it is.
+                    out[pos + 3] = sequence
                     sequence = sequence + 1 & 0xFF
+                else:
+                    pieces.append(out[start:pos])
+                    start = stop
+                    for packet in packets:
+                        pieces.append(frame(packet, sequence))
+                        sequence = sequence + 1 & 0xFF
                 if state == INFILE:
                     if stop != end:
                         raise WireError("the server speaks out of turn")
@@ -210,7 +219,8 @@ class Resequencer(Forwarder):
             end = pos
         else:
             self._skip = pos - end
-        pieces.append(out[start:end])
+        if start < end:
+            pieces.append(out[start:end])
         return b"".join(pieces)
 
     def _status_ahead(self, chunk: bytes, pos: int) -> int | None:

@@ -187,6 +187,8 @@ class ServerConnection:
 
     def data_to_send(self) -> bytes:
         """Return and forget what this object wants written."""
+        if not self._out:
+            return b""
         data = b"".join(self._out)
         self._out.clear()
         return data
@@ -371,8 +373,9 @@ class ServerConnection:
 # How much one call of `receive` unpacks before it gives the shell a chance to pause.
 _UNPACKED_BYTES_MAX: Final = 1 << 20
 
-# The client is not to be read: bytes wait until the shell has moved on.
-_PAUSED: Final = frozenset((Phase.TLS, Phase.DECIDING, Phase.CLOSED))
+# The client is not to be read: bytes wait until the shell has moved on. No set: the hash of an
+# enumeration's member is a call of Python's, here for every packet.
+_PAUSED: Final = (Phase.TLS, Phase.DECIDING, Phase.CLOSED)
 
 _HANDLERS: Final[dict[Phase, Callable[[ServerConnection, bytes, list[Event]], None]]] = {
     Phase.GREETED: ServerConnection._greeted,
