@@ -189,14 +189,15 @@ class Pool:
     def give(self, backend: Backend) -> None:
         """Put a connection back; one that nobody else may have is thrown away."""
         self._lent.discard(backend)
-        if backend.is_closed or self._closed:
+        if backend.link.closed or self._closed:
             backend.close()
         elif backend.is_busy or backend.in_transaction or backend.awaits_kill:
             # Somebody left in the middle. A reset would do, but not while an answer is due.
             backend.abort()
         else:
             self._idle[backend] = None
-        self._serve()
+        if self._waiting:
+            self._serve()
 
     async def recycle(self, backend: Backend) -> None:
         """Undo whatever a departed session left on a lent connection, then put it back."""

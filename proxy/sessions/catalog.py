@@ -37,13 +37,17 @@ class Direct:
     Attributes:
         plan: how its shard is found.
         touches_messages: it names a message table, so every statement is looked at.
+        shard: where all statements of the shape go, None where each must be looked at.
     """
 
-    __slots__ = ("plan", "touches_messages")
+    __slots__ = ("plan", "shard", "touches_messages")
 
-    def __init__(self, plan: Plan, *, touches_messages: bool) -> None:
+    def __init__(
+        self, plan: Plan, *, touches_messages: bool, shard: ShardRuntime | None = None
+    ) -> None:
         self.plan = plan
         self.touches_messages = touches_messages
+        self.shard = shard
 
 
 class View:
@@ -66,6 +70,7 @@ class View:
     """
 
     __slots__ = (
+        "_first",
         "_registry",
         "_runtimes",
         "columns_of",
@@ -98,6 +103,7 @@ class View:
         self.shards = shards
         self.is_narrowed = schema is not None or len(shards) < len(keyspace.shards)
         self._runtimes = {shard: runtimes[shard.name] for shard in shards}
+        self._first = self._runtimes[shards[0]]
 
         def columns_of(table: str) -> tuple[str, ...] | None:
             found = registry.table(keyspace.name, table)
@@ -118,6 +124,11 @@ class View:
         self.planner = Planner(keyspace, self.shards, self.columns_of)
         self.direct.clear()
         self.generation = -1
+
+    @property
+    def database(self) -> str:
+        """The real database's name on the first shard."""
+        return self.schema or self._first.database
 
     @property
     def is_sharded(self) -> bool:
@@ -148,11 +159,6 @@ class View:
             self._registry,
             schema=database,
         )
-
-    @property
-    def database(self) -> str:
-        """The real database's name on the first shard."""
-        return self.schema or self._runtimes[self.shards[0]].database
 
     @property
     def databases(self) -> set[str]:

@@ -86,7 +86,7 @@ class DirectPath:
         if (
             view is None
             or view.is_replica
-            or (view.is_sharded and len(sql) > _SHARDED_BYTES_MAX)
+            or (len(sql) > _SHARDED_BYTES_MAX and view.is_sharded)
         ):
             return False
         try:
@@ -94,18 +94,22 @@ class DirectPath:
             direct = self._known(view, statement.shape)
             if direct is None:
                 return False
-            if direct.touches_messages:
-                step = preparation.step(view, statement)
-                plan = view.planner.plan(step.statement.shape)
-            else:
+            shard = direct.shard
+            if shard is not None:
                 step = Step(statement)
-                plan = direct.plan
-            route = plan.always or plan.route(step.statement)
+            else:
+                if direct.touches_messages:
+                    step = preparation.step(view, statement)
+                    plan = view.planner.plan(step.statement.shape)
+                else:
+                    step = Step(statement)
+                    plan = direct.plan
+                route = plan.route(step.statement)
+                if type(route) is not OneShard:
+                    return False
+                shard = view.runtime(route.shard)
         except StreamfromError:
             return False
-        if type(route) is not OneShard:
-            return False
-        shard = view.runtime(route.shard)
         self._under_way = shard, step, reply
         packet = query(step.statement.sql)
         return self._executor.send_now(shard, view.database, packet, reply, on_over)
@@ -141,22 +145,24 @@ class DirectPath:
             if direct is None:
                 return False
             prepared.take_types(body)
-            route = direct.plan.always
-            if route is None or direct.touches_messages:
+            shard = direct.shard
+            if shard is not None:
+                step = Step(statement)
+            else:
                 statement = prepared.bind(statement, body)
                 if prepared.takes_back(statement):
                     return False
                 route = direct.plan.route(statement)
-            step = (
-                self._preparation.bound_step(view, statement)
-                if direct.touches_messages
-                else Step(statement)
-            )
+                if type(route) is not OneShard:
+                    return False
+                shard = view.runtime(route.shard)
+                step = (
+                    self._preparation.bound_step(view, statement)
+                    if direct.touches_messages
+                    else Step(statement)
+                )
         except StreamfromError:
             return False
-        if type(route) is not OneShard:
-            return False
-        shard = view.runtime(route.shard)
         self._under_way = shard, step, reply
         key = prepared.key(self._executor.settings)
         body = with_types(body, prepared.count, prepared.types)
@@ -184,7 +190,8 @@ class DirectPath:
         if relay.failure is None and scanner.error is None:
             executor.settle(shard, shape, relay)
             if step.effect is not None:
-                insert_id = scanner.ok.last_insert_id if scanner.ok else 0
+                ok = scanner.ok
+                insert_id = 0 if ok is None else ok.last_insert_id
                 executor.branches.happened(shard, step.table, step.effect, insert_id)
             if reply.stopped is None:
                 self._link.write(relay.held)
@@ -237,4 +244,7 @@ class DirectPath:
         ):
             return None
         touches = self._preparation.touches_messages(view, shape)
-        return Direct(view.planner.plan(shape), touches_messages=touches)
+        plan = view.planner.plan(shape)
+        always = None if touches else plan.always
+        shard = view.runtime(always.shard) if isinstance(always, OneShard) else None
+        return Direct(plan, touches_messages=touches, shard=shard)

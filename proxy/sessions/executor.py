@@ -318,18 +318,19 @@ class Executor(Holdings):
             scanner.is_plain
             and not scanner.status & _STAYS
             and shard not in self.branches.held
-            and traits(shape).is_traceless
-            and not traits(shape).is_sticky
+            and (said := traits(shape)).is_traceless
+            and not said.is_sticky
         ):
             # Nearly every statement: nothing happened that anybody must remember.
             self._state.answered_at = backend
-            backend.found_rows = scanner.rows if traits(shape).finds_its_rows else None
+            backend.found_rows = scanner.rows if said.finds_its_rows else None
             backend.row_count = -1
             backend.has_warnings = False
             shard.pool.give(backend)
         else:
-            assert scanner.ok is not None
-            self.follow(shard, backend, shape, scanner.ok, scanner.trackers)
+            ok = scanner.ok
+            assert ok is not None
+            self.follow(shard, backend, shape, ok, scanner.trackers)
 
     def follow(
         self,

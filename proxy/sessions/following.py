@@ -42,9 +42,10 @@ def follow(
 ) -> None:
     """Follow a successful answer; its connection stays with the session or goes to the pool."""
     state.answered_at = backend
-    if not traits(shape).keeps_found_rows:
+    said = traits(shape)
+    if not said.keeps_found_rows:
         backend.found_rows = None
-    backend.row_count = ok.affected_rows if traits(shape).counts_rows else None
+    backend.row_count = ok.affected_rows if said.counts_rows else None
     backend.has_warnings = ok.warnings > 0
     was_in_transaction = backend.in_transaction
     # Without autocommit a savepoint begins a transaction that no flag shows yet.
@@ -54,7 +55,7 @@ def follow(
     if trackers:
         backend.note(trackers)
         state.note(trackers)
-    if ok.last_insert_id or traits(shape).sets_insert_id:
+    if ok.last_insert_id or said.sets_insert_id:
         state.insert_id_at = backend
         backend.has_insert_id = True
     backend.has_residue = backend.has_residue or leaves_residue(shape, ok)
