@@ -52,6 +52,9 @@ _OF_THE_STATEMENT_BEFORE: Final = (
     (Uses.ROW_COUNT, "ROW_COUNT() in a sharded keyspace"),
 )
 
+# ANALYZE TABLE and its like answer with rows, and each shard has its own part of the table.
+_MAINTAINS: Final = frozenset({"ANALYZE", "CHECK", "OPTIMIZE", "REPAIR"})
+
 
 class Planner:
     """Plans for one keyspace, or for some of its shards.
@@ -102,6 +105,8 @@ class Planner:
                 return Plan(here)
             case Kind.SET if not shape.uses & Uses.UNPARSED:
                 return Plan(here)
+            case Kind.OTHER if shape.verb in _MAINTAINS and shape.tables:
+                return Plan(Concatenate(self._shards))  # a row or more of each
             case Kind.OTHER if shape.verb in {"DO", "GET", "HELP"} and not shape.tables:
                 return Plan(here)
             case Kind.OTHER if shape.verb not in STATEMENT_VERBS:

@@ -15,7 +15,7 @@ from proxy.sessions.gather import gather
 from proxy.sessions.scatter import write_parts
 from proxy.wire.commands import query
 from sqlparse_ext.errors import Unsupported
-from sqlparse_ext.statements import Kind
+from sqlparse_ext.statements import Kind, Uses
 
 
 if TYPE_CHECKING:
@@ -70,6 +70,12 @@ class Routed:
             case OneShard(shard):
                 return await self.on_shard(view.runtime(shard), database, step, reply, packet)
             case Concatenate(shards):
+                if (
+                    step.statement.shape.uses & Uses.IMPLICIT_COMMIT
+                    and self._branches.in_transaction
+                ):
+                    # On every shard of the transaction, and not one by one as they come to it.
+                    await self._branches.commit()
                 runtimes = [view.runtime(shard) for shard in shards]
                 return await self._concatenate(runtimes, database, step, reply, packet)
             case Merge(shards):

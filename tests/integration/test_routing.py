@@ -381,6 +381,16 @@ class TestDdl:
         writer.rollback()
         assert ids(client, "id >= 100") == [100, 101, 104]
 
+    def test_a_table_is_maintained_everywhere(self, house: House, client: Any) -> None:
+        client.autocommit(False)
+        run(client, f"DELETE FROM customer WHERE id IN ({LOW}, {HIGH})")
+        for verb in ("ANALYZE", "OPTIMIZE", "CHECK"):
+            found = rows(client, f"{verb} TABLE customer")
+            assert [row[2:] for row in found].count(("status", "OK")) == 2, found
+        client.rollback()
+        kept = [ident for ident in ALL_IDS if ident not in (LOW, HIGH)]
+        assert ids(client) == kept, "it commits, on both shards"
+
     def test_narrowed_ddl_stays_on_its_shard(self, house: House, client: Any) -> None:
         run(client, "USE `commerce:80-`")
         run(client, "CREATE TABLE only_here (n INT)")

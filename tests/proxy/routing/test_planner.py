@@ -121,9 +121,13 @@ def test_strings_are_mapped_by_their_bytes():
         "SELECT * FROM t WHERE id = '5abc'",
         f"SELECT * FROM t WHERE id IN (1, {HIGH})",
         "SELECT * FROM t FOR UPDATE",
+        "ANALYZE TABLE t",
+        "OPTIMIZE LOCAL TABLE t, ref",
+        "CHECK TABLE t FAST",
+        "REPAIR TABLE t",
     ],
 )
-def test_a_select_that_names_no_shard_concatenates_all(sql):
+def test_what_names_no_shard_concatenates_the_rows_of_all(sql):
     assert route(sql) == Concatenate(BOTH)
 
 
@@ -274,7 +278,8 @@ def test_rows_of_several_shards_are_merged_in_groups_only_where_a_group_may_span
             "LOAD DATA INFILE 'x' INTO TABLE t",
             "LOAD in a sharded keyspace; USE one shard for it",
         ),
-        ("OPTIMIZE TABLE t", "OPTIMIZE in a sharded keyspace; USE one shard for it"),
+        ("CHECKSUM TABLE t", "CHECKSUM in a sharded keyspace; USE one shard for it"),
+        ("CHECK VIEW v", "CHECK in a sharded keyspace; USE one shard for it"),
         ("HANDLER t OPEN", "HANDLER in a sharded keyspace; USE one shard for it"),
         (
             "SELECT * FROM t WHERE (",
