@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Final
 
 from sqlparse_ext.lexer import BETWEEN_ROWS, CALL_ROWS, ROWS, Lexis, lexis, locate
 from sqlparse_ext.parameters import parameter_places
-from sqlparse_ext.statements import OPAQUE, InsertSource, decode_literal
+from sqlparse_ext.statements import (
+    DEFAULT_MODE,
+    OPAQUE,
+    InsertSource,
+    decode_literal,
+    is_converted,
+)
 from sqlparse_ext.tokens import Cursor, tokenise
 
 
@@ -110,8 +116,11 @@ class InsertRows:
     def _decode(self, raw: bytes) -> Value | Opaque:
         if not raw or raw[-1:] == b")":  # no such value in this row; a call
             return OPAQUE
+        mode = self._statement.mode
+        if mode is not DEFAULT_MODE and is_converted(raw, mode):
+            return OPAQUE
         word = raw.upper() if len(raw) <= _WORD_BYTES_MAX else raw
-        return _WORDS[word] if word in _WORDS else decode_literal(raw, self._statement.mode)
+        return _WORDS[word] if word in _WORDS else decode_literal(raw, mode)
 
     def select_rows(self, indexes: Iterable[int]) -> bytes:
         """Return the statement with only these rows, everything else byte by byte as it was."""

@@ -19,11 +19,16 @@ if TYPE_CHECKING:
 
 
 class SqlMode(IntFlag):
-    """The bits of `@@sql_mode` that change how a text is cut into tokens or read."""
+    """The bits of `@@sql_mode` that change how a text is cut into tokens or read.
+
+    OTHER_CHARSET is none of them: in such a text bytes of 0x80 and more are not UTF-8, so the
+    server stores others than these.
+    """
 
     ANSI_QUOTES = 1
     NO_BACKSLASH_ESCAPES = 2
     PIPES_AS_CONCAT = 4
+    OTHER_CHARSET = 8
 
     @classmethod
     def parse(cls, text: str) -> SqlMode:
@@ -367,7 +372,12 @@ class Statement:
                     return None
                 found.append(value)
             else:
-                found.extend(decode_literal(raw, self.mode) for raw in self.raw(operand))
+                raws = self.raw(operand)
+                if self.mode is not DEFAULT_MODE and any(
+                    is_converted(raw, self.mode) for raw in raws
+                ):
+                    return None
+                found.extend(decode_literal(raw, self.mode) for raw in raws)
         return found
 
     def argument(self, place: int) -> Value | Opaque:
@@ -405,6 +415,11 @@ _ESCAPED: Final = {
     b"%": b"\\%",
     b"_": b"\\_",
 }
+
+
+def is_converted(raw: bytes, mode: SqlMode) -> bool:
+    """True if the server takes a literal for other bytes than those that are written."""
+    return SqlMode.OTHER_CHARSET in mode and not raw.isascii()
 
 
 def decode_literal(raw: bytes, mode: SqlMode) -> int | bytes | Number:

@@ -4,7 +4,7 @@ A client names its character set by a number that means something to its own fam
 only: every MySQL 8 client says 255, `utf8mb4_0900_ai_ci`, which MariaDB 10.11 does not know
 (it would fall back to its default, latin1 out of the box). So the number is never passed on;
 its name is, as the backend knows the number, or as this proxy does and the backend has the name;
-and utf8mb4 otherwise.
+and utf8mb4 otherwise, unless that could let a value out of its quotes.
 """
 
 from __future__ import annotations
@@ -23,9 +23,12 @@ if TYPE_CHECKING:
 
 _FALLBACK = ("utf8mb4", "utf8mb4_general_ci")
 
-# A byte below 0x80 may be part of another character, or mean another one: the statement lexers
-# read bytes.
-_NOT_READ = frozenset({"gbk", "gb18030", "sjis", "cp932", "big5", "swe7"})
+# A client that escapes its values for one of these must not be taken for one of utf8mb4, so it is
+# not where the servers lack its collation. https://dev.mysql.com/doc/refman/8.4/en/charset-asian-sets.html
+# MariaDB's collations without padding have the numbers of the others and 1024.
+_UNREAD_IDS = {1: "big5", 84: "big5", 13: "sjis", 88: "sjis", 28: "gbk", 87: "gbk"}
+_UNREAD_IDS |= {95: "cp932", 96: "cp932", 248: "gb18030", 249: "gb18030", 250: "gb18030"}
+_UNREAD_IDS |= {number + 1024: charset for number, charset in _UNREAD_IDS.items()}
 # No server takes a statement in one of these.
 _NO_STATEMENTS = frozenset({"ucs2", "utf16", "utf16le", "utf32"})
 
@@ -54,8 +57,10 @@ class Charsets:
         """
         known = self._by_id.get(collation_id)
         charset, collation = known or CHARSETS.get(collation_id, _FALLBACK)
+        if known is None and collation_id in _UNREAD_IDS:
+            raise NoClientCharset(_UNREAD_IDS[collation_id])
         if charset in _NO_STATEMENTS:
             raise NoClientCharset(charset)
-        if charset in _NOT_READ or collation not in self._collations:
+        if collation not in self._collations:
             charset, collation = _FALLBACK
         return names(charset, collation)

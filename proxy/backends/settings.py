@@ -62,6 +62,11 @@ _READING: Final = (
     "character_set_connection",
     "collation_connection",
 )
+# In these a byte below 0x80 may be part of another character: a text that has only such bytes
+# reads as in ASCII, any other may not be what the statement lexers, which read bytes, take it for.
+UNREAD: Final = frozenset({"gbk", "gb18030", "sjis", "cp932", "big5"})
+# "" before anything was set.
+_UTF8: Final = frozenset({"", "utf8mb4", "utf8mb3", "utf8", "binary"})
 _NULLABLE = frozenset({"character_set_results"})
 
 
@@ -71,11 +76,16 @@ class Settings:
     Equal contents are the same object, so settings compare with `is`.
     """
 
-    __slots__ = ("reading", "values", "wait_timeout_s")
+    __slots__ = ("is_utf8", "reading", "unread", "values", "wait_timeout_s")
 
     values: Mapping[str, str]
     # Of the variables that decide how the text of a statement is read.
     reading: tuple[str | None, ...]
+    # The character set of the client's statements, where bytes of 0x80 and more cannot be read.
+    unread: str | None
+    # The bytes of the client's strings are those that the server stores, as far as is known here:
+    # columns are UTF-8.
+    is_utf8: bool
     # How long the client may say nothing by its own wish, None where it has none.
     wait_timeout_s: float | None
 
@@ -97,6 +107,9 @@ class Settings:
             found = super().__new__(cls)
             found.values = dict(key)
             found.reading = tuple(map(found.values.get, _READING))
+            client_charset = found.values.get("character_set_client", "")
+            found.is_utf8 = client_charset in _UTF8
+            found.unread = client_charset if client_charset in UNREAD else None
             wait_timeout = found.values.get("wait_timeout", "")
             found.wait_timeout_s = float(wait_timeout) if wait_timeout.isdigit() else None
             cls._interned[key] = found

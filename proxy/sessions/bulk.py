@@ -20,7 +20,7 @@ from proxy.sessions.preparation import Step
 from proxy.sessions.recall import ASKS_BACK
 from proxy.sessions.scatter import write_parts
 from proxy.wire.bulk import TYPES_FOLLOW, bulk_rows, bulk_types
-from proxy.wire.execute import literal_of, value_of
+from proxy.wire.execute import known_value, literal_of
 from sqlparse_ext.errors import Unsupported
 from sqlparse_ext.messages import together
 from sqlparse_ext.parameters import as_text, parameter_places
@@ -197,11 +197,15 @@ class BulkCommands:
         assert prepared.place is not None
         view = prepared.place.view
         shares: dict[Shard, Share] = {}
+        is_utf8 = self._state.settings.is_utf8
         for index, row in enumerate(bulk_rows(body, at, prepared.types)):
             if index % _ROWS_A_TURN == _ROWS_A_TURN - 1:
                 await asyncio.sleep(0)
             bound = statement.bind(
-                tuple(OPAQUE if each is None else value_of(each) for each in row.parameters)
+                tuple(
+                    OPAQUE if each is None else known_value(each, is_utf8=is_utf8)
+                    for each in row.parameters
+                )
             )
             if prepared.takes_back(bound):
                 raise Unsupported("NULL for time_acked in a batch that acknowledges")

@@ -149,7 +149,7 @@ class DirectPath:
             if shard is not None:
                 step = Step(statement)
             else:
-                statement = prepared.bind(statement, body)
+                statement = prepared.bind(statement, body, self._executor.settings)
                 if prepared.takes_back(statement):
                     return False
                 route = direct.plan.route(statement)

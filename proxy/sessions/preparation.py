@@ -117,8 +117,20 @@ class Preparation:
         self._clock = clock
 
     def parse(self, sql: bytes) -> Statement:
-        """Return the facts of one statement. Raises SqlError."""
-        return self._cache.get(sql, self._state.mode)
+        """Return the facts of one statement.
+
+        Raises:
+            SqlError: it makes no sense.
+            Unsupported: it is in a character set in which a quote or a backslash may be the
+                second half of a character, and has such characters.
+        """
+        state = self._state
+        if state.unread is not None and not sql.isascii():
+            raise Unsupported(
+                f"characters other than ASCII in a statement in {state.unread}; bind them to a"
+                " prepared statement, or SET NAMES utf8mb4"
+            )
+        return self._cache.get(sql, state.mode)
 
     # --- where ----------------------------------------------------------------------------
 

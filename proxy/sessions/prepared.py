@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from proxy.backends.statement_ids import StatementKey
 from proxy.errors import LongDataTooLarge, TooManyStatements, UnknownStatement, WireError
-from proxy.wire.execute import literal_of, read_parameters, types_of, value_of
+from proxy.wire.execute import known_value, literal_of, read_parameters, types_of
 from sqlparse_ext.completion import is_ack
 from sqlparse_ext.parameters import parameter_places
 from sqlparse_ext.schemas import asks_by_parameter
@@ -147,8 +147,10 @@ class Prepared:
         """Remember the types in *body*. WireError when there are none and never were."""
         self.types, _ = types_of(body, self.count, self.types)
 
-    def bind(self, statement: Statement, body: bytes) -> Statement:
+    def bind(self, statement: Statement, body: bytes, settings: Settings) -> Statement:
         """Return *statement*, a form of this one, with the values of an execution.
+
+        settings: those that the values are read under.
 
         Raises:
             WireError: *body* is cut.
@@ -158,7 +160,7 @@ class Prepared:
             return statement
         escapes = SqlMode.NO_BACKSLASH_ESCAPES not in statement.mode
         return statement.bind(
-            tuple(map(value_of, parameters)),
+            tuple(known_value(each, is_utf8=settings.is_utf8) for each in parameters),
             lambda place: literal_of(parameters[place], backslash_escapes=escapes),
         )
 

@@ -207,7 +207,7 @@ class PreparedCommands:
         ):
             await self._run_as_text(prepared, command, reply)
             return
-        bound = prepared.bind(prepared.statement, command.body)
+        bound = prepared.bind(prepared.statement, command.body, self._state.settings)
         if prepared.takes_back(bound):
             await self._run_as_text(prepared, command, reply)
             return
@@ -239,7 +239,7 @@ class PreparedCommands:
     async def _run_as_text(
         self, prepared: Prepared, command: StmtExecute, reply: Reply
     ) -> None:
-        bound = prepared.bind(prepared.original, command.body)
+        bound = prepared.bind(prepared.original, command.body, self._state.settings)
         if prepared.count and bound.arguments is None:
             raise Unsupported("parameters inside a comment in this prepared statement")
         if bound.shape.uses & Uses.RETURNING:

@@ -223,6 +223,7 @@ class SessionState:
         "multi_statements",
         "tracked",
         "transaction",
+        "unread",
         "variant",
     )
 
@@ -260,6 +261,9 @@ class SessionState:
     def settings(self, value: Settings) -> None:
         self._settings = value
         self.mode = SqlMode.parse(value.sql_mode)
+        if not value.is_utf8:
+            self.mode |= SqlMode.OTHER_CHARSET
+        self.unread = value.unread
 
     @property
     def status(self) -> int:

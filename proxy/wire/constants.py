@@ -242,9 +242,8 @@ BACKEND_WISHES: Final = BACKEND_NEEDS | int(
 BINARY_CHARSET: Final = 63
 UTF8MB4_CHARSET: Final = 45  # utf8mb4_general_ci: the one utf8mb4 collation all servers know
 
-# Collation ids a client may name in its login → (character set, collation). Only sets in
-# which no byte below 0x80 is ever part of another character: the statement lexers read bytes,
-# so gbk, sjis, big5 and the utf16 family are missing on purpose.
+# Collation ids a client may name in its login → (character set, collation), where no server of
+# this proxy knows the number.
 CHARSETS: Final[Mapping[int, tuple[str, str]]] = MappingProxyType(
     {
         5: ("latin1", "latin1_german1_ci"),

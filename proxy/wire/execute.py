@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from proxy.errors import WireError
 from proxy.wire.codec import Cursor, lenenc_bytes
 from proxy.wire.constants import FieldType
-from sqlparse_ext.statements import Number
+from sqlparse_ext.statements import OPAQUE, Number
 
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from sqlparse_ext.statements import Value
+    from sqlparse_ext.statements import Opaque, Value
 
 
 _UNSIGNED: Final = 0x80
@@ -48,6 +48,7 @@ _BINARY: Final = frozenset(
     {FieldType.TINY_BLOB, FieldType.MEDIUM_BLOB, FieldType.LONG_BLOB, FieldType.BLOB}
     | {FieldType.BIT, FieldType.GEOMETRY}
 )
+_KEPT: Final = _BINARY | _TEMPORAL | _FIXED_BYTES.keys()
 # Above this a double no longer tells whole numbers apart.
 _WHOLE_MAX: Final = 1 << 53
 # The sizes that the content of a temporal value may have.
@@ -182,6 +183,17 @@ def value_of(parameter: Parameter) -> Value:
         text = data.decode("ascii", "replace")
         return int(text) if _is_integer(text) else Number(text)
     return data
+
+
+def known_value(parameter: Parameter, *, is_utf8: bool) -> Value | Opaque:
+    """Return what a parameter is to routing, OPAQUE where the server makes other bytes of it.
+
+    is_utf8: strings are sent in UTF-8. Binary types are never converted.
+    """
+    kind, _, data = parameter
+    if not is_utf8 and data is not None and kind not in _KEPT and not data.isascii():
+        return OPAQUE
+    return value_of(parameter)
 
 
 def literal_of(parameter: Parameter, *, backslash_escapes: bool) -> bytes:

@@ -22,7 +22,7 @@ def tables(sql: str) -> list[str]:
     ]
 
 
-def conditions(sql: str, mode: SqlMode = DEFAULT_MODE) -> dict[str, list[Value] | None]:
+def conditions(sql: str | bytes, mode: SqlMode = DEFAULT_MODE) -> dict[str, list[Value] | None]:
     """Return the values that bound each column."""
     found = statement(sql, mode)
     return {

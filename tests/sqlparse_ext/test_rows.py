@@ -5,7 +5,7 @@ from hypothesis import given, strategies as st
 
 from sqlparse_ext.identifiers import literal
 from sqlparse_ext.rows import insert_rows
-from sqlparse_ext.statements import OPAQUE, Number
+from sqlparse_ext.statements import DEFAULT_MODE, OPAQUE, Number, SqlMode
 from tests.sqlparse_ext.facts import statement
 
 
@@ -121,3 +121,12 @@ def test_values_bound_to_rows_are_read():
 
 def test_a_row_whose_values_are_not_bound_is_opaque():
     assert rows(b"INSERT INTO t (id) VALUES (?)").column("id") == [OPAQUE]
+
+
+def test_a_value_that_the_server_converts_is_opaque():
+    sql = b"INSERT INTO t (id, b) VALUES ('th\xe9', 'tea'), (x'e9', 2)"
+    for mode, first in ((SqlMode.OTHER_CHARSET, OPAQUE), (DEFAULT_MODE, b"th\xe9")):
+        rows = insert_rows(statement(sql, mode))
+        assert rows is not None
+        assert rows.column("id") == [first, b"\xe9"]
+        assert rows.column("b") == [b"tea", 2]

@@ -9,7 +9,7 @@ from sqlparse_ext.statements import (
     SqlMode,
     decode_literal,
 )
-from tests.sqlparse_ext.facts import shape, statement
+from tests.sqlparse_ext.facts import conditions, shape, statement
 
 
 @pytest.mark.parametrize(
@@ -83,3 +83,8 @@ def test_shapes_are_keys_by_identity():
     one, other = shape("SELECT 1"), shape("SELECT 1")
     assert one != other
     assert {one: 1, other: 2}[one] == 1
+
+
+def test_values_that_the_server_converts_are_not_known():
+    sql = b"SELECT * FROM t WHERE a = 'th\xe9' AND b = 'tea' AND c = x'e9'"
+    assert conditions(sql, SqlMode.OTHER_CHARSET) == {"a": None, "b": [b"tea"], "c": [b"\xe9"]}

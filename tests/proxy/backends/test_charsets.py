@@ -21,7 +21,7 @@ async def test_a_collation_that_the_servers_have_is_passed_on_by_name(server):
         await charsets.learn(shard.control)
     assert charsets.settings(8) is names("latin1", "latin1_swedish_ci")
     assert charsets.settings(255) is names("utf8mb4", "utf8mb4_0900_ai_ci")
-    assert charsets.settings(28) is UTF8  # gbk: not for us
+    assert charsets.settings(28) is names("gbk", "gbk_chinese_ci")
 
 
 async def test_a_number_that_only_the_servers_know_is_theirs_to_read(server):
@@ -42,3 +42,17 @@ async def test_one_they_lack_becomes_the_one_they_all_have(calm):
         await charsets.learn(shard.control)
     assert charsets.settings(255) is UTF8
     assert charsets.settings(8) is names("latin1", "latin1_swedish_ci")
+
+
+@pytest.mark.parametrize(
+    ("collation_id", "charset"), [(87, "gbk"), (13, "sjis"), (1119, "cp932"), (248, "gb18030")]
+)
+async def test_who_escapes_for_one_that_they_lack_is_not_taken_for_one_of_utf8(
+    server, collation_id, charset
+):
+    charsets = Charsets()
+    async with running_shard(server) as shard:
+        await charsets.learn(shard.control)
+    with pytest.raises(NoClientCharset) as refused:
+        charsets.settings(collation_id)
+    assert charset in str(refused.value)

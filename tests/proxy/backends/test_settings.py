@@ -130,3 +130,21 @@ def test_each_family_is_asked_for_the_variables_it_knows():
         assert set(found[1].decode().split(",")) <= TRACKED
         assert b"session_track_schema = 1" in statement
         assert b"session_track_state_change = 1" in statement
+
+
+@pytest.mark.parametrize(
+    ("charset", "unread", "is_utf8"),
+    [
+        ("utf8mb4", None, True),
+        ("binary", None, True),
+        ("latin1", None, False),
+        ("euckr", None, False),
+        ("gbk", "gbk", False),
+        ("sjis", "sjis", False),
+        ("big5", "big5", False),
+    ],
+)
+def test_a_character_set_says_how_statements_may_be_read(charset, unread, is_utf8):
+    settings = names(charset, f"{charset}_bin")
+    assert (settings.unread, settings.is_utf8) == (unread, is_utf8)
+    assert (Settings().unread, Settings().is_utf8) == (None, True)

@@ -5,7 +5,7 @@ import pytest
 from engine.errors import TableLoadError, TableNotFound
 from engine.message_table import load
 from engine.testing import raw_table
-from proxy.backends.settings import Settings
+from proxy.backends.settings import Settings, names
 from proxy.config.file import Role, Secret, User
 from proxy.errors import (
     DatabaseAccessDenied,
@@ -45,7 +45,7 @@ class Registry:
         return None
 
 
-def preparation(use=None, keyspaces=None):
+def preparation(use=None, keyspaces=None, state=None):
     runtimes = {
         (keyspace.name, shard.name): SimpleNamespace(
             database=f"db_{keyspace.name}",
@@ -58,7 +58,7 @@ def preparation(use=None, keyspaces=None):
     registry = Registry()
     catalog = Catalog((PLAIN, SHARDED), runtimes, registry)  # type: ignore[arg-type]
     made = Preparation(
-        SessionState(int(MODERN), Settings()),
+        state or SessionState(int(MODERN), Settings()),
         Guard(user, "host"),
         catalog,
         registry,  # type: ignore[arg-type]
@@ -362,3 +362,14 @@ def test_no_stream_reads_a_replica():
     made = reading(Replica("one"))
     with pytest.raises(StreamOfReplica, match=r"^VT09009: "):
         made.stream_source(TableRef(None, "msg"))
+
+
+@pytest.mark.parametrize("charset", ["gbk", "sjis", "cp932", "big5", "gb18030"])
+def test_where_a_quote_may_be_half_a_character_only_ascii_is_read(charset):
+    state = SessionState(int(MODERN), names(charset, f"{charset}_bin"))
+    session = preparation(state=state)
+    assert session.parse(b"SELECT 'it\\'s'").literals == (b"'it\\'s'",)
+    with pytest.raises(Unsupported, match=f"in a statement in {charset}"):
+        session.parse(b"SELECT '\xbf\\\\'; DROP TABLE t; -- '")
+    state.settings = names("utf8mb4", "utf8mb4_bin")
+    assert session.parse("SELECT 'é'".encode())

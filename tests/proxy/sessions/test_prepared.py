@@ -1,9 +1,11 @@
 import pytest
 
+from proxy.backends.settings import Settings, names
 from proxy.errors import LongDataTooLarge, TooManyStatements, UnknownStatement, WireError
 from proxy.sessions.prepared import LAST_PREPARED, Prepared, PreparedTable
 from proxy.wire.execute import write_parameters
 from sqlparse_ext.cache import StatementCache
+from sqlparse_ext.statements import OPAQUE
 from tests.proxy.fake_client import parameter
 
 
@@ -63,10 +65,21 @@ def test_an_execution_binds_values_and_their_text():
     statement = prepared("SELECT * FROM t WHERE id = ? AND a = ?")
     body = write_parameters([parameter(5), parameter(b"it's")])
     statement.take_types(body)
-    bound = statement.bind(statement.original, body)
+    bound = statement.bind(statement.original, body, Settings())
     assert bound.arguments == (5, b"it's")
     assert bound.spell is not None
     assert [bound.spell(0), bound.spell(1)] == [b"5", b"'it''s'"]
+
+
+def test_what_the_server_converts_routes_nothing():
+    statement = prepared("SELECT * FROM t WHERE id = ? AND a = ? AND b = ?")
+    body = write_parameters([parameter(5), parameter(b"th\xe9"), parameter(b"tea")])
+    statement.take_types(body)
+    latin1 = names("latin1", "latin1_swedish_ci")
+    bound = statement.bind(statement.original, body, latin1)
+    assert bound.arguments == (5, OPAQUE, b"tea")
+    utf8 = names("utf8mb4", "utf8mb4_bin")
+    assert statement.bind(statement.original, body, utf8).arguments == (5, b"th\xe9", b"tea")
 
 
 def test_a_count_that_the_text_does_not_show_leaves_everything_unbound():
@@ -74,7 +87,7 @@ def test_a_count_that_the_text_does_not_show_leaves_everything_unbound():
     statement.counted(2)
     body = write_parameters([parameter(5), parameter(6)])
     statement.take_types(body)
-    assert statement.bind(statement.original, body).arguments is None
+    assert statement.bind(statement.original, body, Settings()).arguments is None
 
 
 def test_parameters_without_types_are_refused():

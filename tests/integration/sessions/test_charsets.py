@@ -1,0 +1,170 @@
+"""Character sets of clients: each reads and writes as on the server, or is refused.
+
+In some of them a backslash or a quote may be the second half of a character. Who read such a text
+as bytes would see statements where the client wrote values.
+"""
+
+from typing import Any
+
+import mysql.connector
+import pymysql
+import pytest
+from pymysql.constants import CLIENT
+
+from proxy.embedded.servers import Family
+from tests.fixtures.fix_proxy import RunningProxy
+from tests.fixtures.fix_servers import DatabaseServer
+from tests.fixtures.fix_streams import refused, rows, run
+
+
+pytestmark = pytest.mark.db
+
+UNREAD = ("gbk", "sjis", "cp932", "big5")
+READ = ("gb2312", "euckr", "ujis", "latin1", "cp1251", "koi8r")
+WHAT_IS_SET = (
+    "SELECT @@character_set_client, @@character_set_connection, @@character_set_results,"
+    " @@collation_connection"
+)
+# One character and an escaped quote for a server that speaks gbk or big5, an escaped backslash
+# and the end of the string for whoever reads bytes.
+ATTACK = b"SELECT HEX('\xb2\\\\'; DROP TABLE victim; -- ')"
+
+
+def answers(client: Any, sql: bytes) -> list[Any]:
+    """Return every answer to a text that is sent as it is, errors as their code."""
+    found = []
+    try:
+        client._execute_command(3, sql)
+        client._read_query_result()
+        found.append(client._result.rows)
+        while client._result.has_next:
+            client._read_query_result()
+            found.append(client._result.rows)
+    except pymysql.MySQLError as error:
+        found.append(error.args[0])
+    return found
+
+
+def connect(port: int, database: str, charset: str) -> Any:
+    return pymysql.connect(
+        host="127.0.0.1",
+        port=port,
+        user="root",
+        database=database,
+        charset=charset,
+        autocommit=True,
+        client_flag=CLIENT.MULTI_STATEMENTS,
+    )
+
+
+@pytest.mark.parametrize("charset", [*UNREAD, *READ])
+def test_a_login_has_its_character_set_as_on_the_server(
+    tight: RunningProxy, servers: tuple[DatabaseServer, DatabaseServer], charset: str
+) -> None:
+    told = []
+    for port, database in ((tight.port, "plain"), (servers[1].port, "mysql")):
+        client = connect(port, database, charset)
+        run(client, "SET @n = 1")
+        client._execute_command(3, b"SELECT _utf8mb4 x'e4b8ad' AS c, _utf8mb4 x'd0b6' AS d")
+        client._read_query_result()
+        fields = [
+            (each.charsetnr, each.type_code, each.length) for each in client._result.fields
+        ]
+        told.append((rows(client, WHAT_IS_SET), fields, client._result.rows))
+        client.close()
+    assert told[0] == told[1]
+    assert told[0][0][0][:3] == (charset,) * 3
+
+
+@pytest.mark.parametrize("charset", UNREAD)
+@pytest.mark.parametrize("by", ["login", "SET NAMES", "SET", "expression", "PREPARE"])
+def test_what_cannot_be_read_is_refused_and_never_run(
+    tight: RunningProxy, charset: str, by: str
+) -> None:
+    owner = tight.connect(database="plain", autocommit=True)
+    run(owner, "CREATE TABLE victim (id INT)")
+    client = tight.connect(
+        database="plain",
+        charset=charset if by == "login" else "utf8mb4",
+        client_flag=CLIENT.MULTI_STATEMENTS,
+    )
+    if by == "PREPARE":
+        run(client, f"PREPARE change_it FROM 'SET NAMES {charset}'")
+        run(client, "EXECUTE change_it")
+    elif by != "login":
+        half = len(charset) // 2
+        run(
+            client,
+            {
+                "SET NAMES": f"SET NAMES {charset}",
+                "SET": f"SET character_set_client = {charset}",
+                "expression": "SET @@session.character_set_client ="
+                f" CONCAT('{charset[:half]}', '{charset[half:]}')",
+            }[by],
+        )
+    assert answers(client, ATTACK) == [1235]
+    assert answers(client, b"SELECT 'it\\'s' AS a, CHAR_LENGTH('a\\\\') AS b") == [
+        (("it's", 2),)
+    ]
+    run(client, "SET NAMES utf8mb4")
+    assert answers(client, ATTACK[:-4] + b"1")[0] in (1064, 1300)
+    assert rows(owner, "SELECT COUNT(*) FROM victim") == ((0,),)
+
+
+@pytest.mark.parametrize("charset", READ)
+def test_where_bytes_are_what_they_seem_the_server_and_the_proxy_agree(
+    tight: RunningProxy, servers: tuple[DatabaseServer, DatabaseServer], charset: str
+) -> None:
+    texts = (
+        b"SELECT HEX('\xb2\\\\') AS b, '\xb0\xa1\\'' AS c, \"\xb0\xa1''\" AS d, `a`.`\xb0\xa1` FROM (SELECT 1 AS"
+        b" `\xb0\xa1`) a",
+        b"SELECT '\xb0\\'; SELECT 2",
+        b"SELECT HEX('\x8f\xb0') AS a; SELECT HEX('\xb0a') AS a",
+    )
+    found = []
+    for port, database in ((tight.port, "plain"), (servers[1].port, "mysql")):
+        client = connect(port, database, charset)
+        client.decoders = {}
+        client.use_unicode = False
+        found.append([answers(client, text) for text in texts])
+        client.close()
+    assert found[0] == found[1]
+
+
+def test_bound_values_are_the_servers_to_read(tight: RunningProxy, family: Family) -> None:
+    owner = tight.connect(database="plain", autocommit=True)
+    run(owner, "CREATE TABLE word (id INT, w VARCHAR(20) CHARACTER SET utf8mb4)")
+    client = mysql.connector.connect(
+        host="127.0.0.1",
+        port=tight.port,
+        user="root",
+        database="plain",
+        charset="gbk",
+        autocommit=True,
+        use_pure=True,
+        ssl_disabled=True,
+    )
+    cursor = client.cursor(prepared=True)
+    cursor.execute("INSERT INTO word VALUES (%s, %s)", (1, "\u7e17'"))
+    cursor.execute("SELECT w FROM word WHERE w = %s", ("\u7e17'",))
+    assert cursor.fetchall() == [("\u7e17'",)]
+    client.close()
+    assert rows(owner, "SELECT w FROM word") == (("\u7e17'",),)
+
+
+def test_values_that_the_server_converts_route_nothing(tight: RunningProxy) -> None:
+    """The shard of a word is that of its UTF-8, whoever asks for it."""
+    owner = tight.connect(database="commerce", autocommit=True)
+    run(owner, "CREATE TABLE named (id VARCHAR(20) CHARACTER SET utf8mb4 PRIMARY KEY)")
+    for number in range(8):
+        run(owner, f"INSERT INTO named (id) VALUES ('\u00e9{number}')")
+    client = tight.connect(database="commerce", autocommit=True, charset="latin1")
+    for number in range(8):
+        word = f"\u00e9{number}"
+        assert rows(client, f"SELECT id FROM named WHERE id = '{word}'") == ((word,),)
+    assert run(client, "DELETE FROM named WHERE id IN ('\u00e90', '\u00e91')") == 2
+    code, told = refused(client, "INSERT INTO named (id) VALUES ('\u00e9')")
+    assert code == 1235
+    assert "vindex column 'id'" in told
+    assert run(client, "INSERT INTO named (id) VALUES ('tea')") == 1
+    assert rows(owner, "SELECT id FROM named WHERE id = 'tea'") == (("tea",),)
