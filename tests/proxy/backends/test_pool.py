@@ -1,4 +1,5 @@
 import asyncio
+import random
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -549,3 +550,87 @@ async def test_a_task_cancelled_while_it_is_served_leaves_everything_to_the_next
         assert next_one.served == []
         await until(lambda: next_one.served)
         assert next_one.served == [backend]
+
+
+# --- whatever happens ------------------------------------------------------------------
+
+
+class Connection:
+    """A connection without a server, as far as a pool knows it."""
+
+    def __init__(self):
+        self.link = self
+        self.closed = False
+        self.lost: Any = None
+        self.owner = self.leaving = self.found_rows = self.row_count = None
+        self.settings, self.database, self.variant = Settings(), "db", 0
+        self.has_residue = self.has_insert_id = self.has_warnings = False
+        self.is_busy = self.in_transaction = self.awaits_kill = False
+
+    @property
+    def is_closed(self):
+        return self.closed
+
+    def check_open(self):
+        assert not self.closed
+
+    def on_lost(self, call):
+        self.lost = call
+
+    def close(self):
+        if not self.closed:
+            self.closed = True
+            self.lost(self)
+
+    abort = close
+
+
+@pytest.mark.parametrize("seed", range(20))
+async def test_everybody_is_served_in_order_whatever_comes_and_goes(seed):
+    dice = random.Random(seed)
+    size = dice.randint(1, 4)
+
+    async def opens(database, variant):
+        if dice.random() < 0.2:
+            raise BackendUnavailable("ks", "-", "down")
+        return Connection()
+
+    pool = Pool("ks", "-", size=size, timeout_s=60, open_backend=opens, on_lost=lambda: None)
+    waiting: list[Sender] = []
+    lent: list[Any] = []
+
+    async def look():
+        """Let those who were served go on: the first ones, and nobody before them."""
+        while waiting and waiting[0].served:
+            sender = waiting.pop(0)
+            (found,) = sender.served
+            if found is None:
+                try:
+                    found = await pool.make_own(None, sender.turn.tenant, "db")
+                except BackendUnavailable:
+                    continue
+            found.owner = sender.turn.tenant
+            assert found not in lent
+            lent.append(found)
+        assert not any(sender.served for sender in waiting)
+        assert pool.connections <= size
+        assert len(lent) == size or not waiting
+
+    for _ in range(300):
+        match dice.choice(["come", "come", "come", "give", "give", "give", "leave", "lose"]):
+            case "come":
+                waiting.append(Sender(pool))
+            case "leave" if waiting:
+                pool.leave(waiting.pop(dice.randrange(len(waiting))).turn)
+            case "give" if lent:
+                pool.give(lent.pop(dice.randrange(len(lent))))
+            case "lose" if lent:
+                lent.pop(dice.randrange(len(lent))).close()
+        await look()
+    while lent:
+        pool.give(lent.pop())
+        await look()
+    assert not waiting
+    assert pool.lent == 0
+    pool.close()
+    assert pool.connections == 0
