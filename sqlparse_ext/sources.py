@@ -66,9 +66,10 @@ class Ties:
 
     blocks: the outermost SELECTs.
     operators: what puts them together, such as "UNION" and "UNION ALL", the last to do so first.
-    limits_inside: a subquery, a derived table, a CTE or one of several blocks has a LIMIT.
+    limits_inside: a derived table, a CTE, or one of several blocks or of a subquery's has a LIMIT.
     groupings: for each derived table that is all of a FROM and has groups or DISTINCT, the columns
         whose equals are in one row of it together.
+    limited: for each subquery in an expression that has a LIMIT, the sources of its FROM.
     """
 
     sources: tuple[Source, ...]
@@ -76,3 +77,4 @@ class Ties:
     operators: tuple[str, ...]
     limits_inside: bool
     groupings: tuple[frozenset[Reference], ...] = ()
+    limited: tuple[frozenset[int], ...] = ()

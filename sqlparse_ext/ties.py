@@ -115,6 +115,7 @@ class _Reader:
         self.main: set[int] = set()
         self.present: set[int] = set()  # in every row, unless an outer join has NULLs for it
         self.groupings: list[frozenset[Reference]] = []
+        self.limited: list[frozenset[int]] = []
         self.extended: set[int] = set()  # by NULLs, in some row
         self.limits_inside = False
 
@@ -143,6 +144,7 @@ class _Reader:
             tuple(self.operators),
             self.limits_inside,
             tuple(self.groupings),
+            tuple(self.limited),
         )
 
     # --- queries ----------------------------------------------------------------------------
@@ -197,7 +199,9 @@ class _Reader:
         while isinstance(node, exp.Subquery | exp.Paren):
             self.check_limit(node)
             node = node.this
-        self.check_limit(node)
+        is_value = outer is not None and isinstance(node, exp.Select)
+        if not is_value:
+            self.check_limit(node)
         self.with_(node)
         if isinstance(node, exp.SetOperation):
             self.query(node.this, outer)
@@ -216,6 +220,8 @@ class _Reader:
             self.join(join, scope, is_main=is_main)
         if is_present:
             self.present |= scope.numbers
+        if is_value and _is_limited(node):
+            self.limited.append(frozenset(scope.numbers))
         for clause, value in node.args.items():
             if clause == "where" and value is not None:
                 self.conjuncts(value.this, scope, both_ways=True, only=None)
@@ -226,7 +232,7 @@ class _Reader:
         return scope
 
     def check_limit(self, node: exp.Expr) -> None:
-        if node is not self.tree and (node.args.get("limit") or node.args.get("offset")):
+        if node is not self.tree and _is_limited(node):
             self.limits_inside = True
 
     def inside(self, node: exp.Expr, scope: _Scope) -> None:
@@ -239,6 +245,8 @@ class _Reader:
         if isinstance(node, exp.In) and node.args.get("query") is not None:
             self.membership(node, scope)
             return
+        if isinstance(node, exp.Limit) and node.this is not None:
+            self.limits_inside = True  # EXISTS ((SELECT …) LIMIT 1)
         for child in node.iter_expressions():
             self.inside(child, scope)
 
@@ -440,6 +448,10 @@ class _Reader:
 
     def tie(self, mine: Reference, other: Tie) -> None:
         self.ties[mine.source][mine.column].append(other)
+
+
+def _is_limited(node: exp.Expr) -> bool:
+    return bool(node.args.get("limit") or node.args.get("offset"))
 
 
 def _has_aggregate(select: exp.Select) -> bool:

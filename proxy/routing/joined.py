@@ -200,6 +200,10 @@ class Joined:
         is_read = shape.kind is Kind.SELECT or shape.insert is not None
         if not is_read or ties.limits_inside or self._pinned:
             return ()
+        # What a LIMIT cuts is on one shard if a table there is tied to the row outside. Copies of
+        # a reference table may be cut in another way on each.
+        if not all(any(map(self._is_sharded, numbers)) for numbers in ties.limited):
+            return ()
         found = []
         rest = set(self._sharded)
         for block in range(len(ties.blocks)):

@@ -69,7 +69,8 @@ class Author:
         negation = dice.choice(("", "", "NOT "))
         match dice.randrange(4):
             case 0:
-                return f"{negation}EXISTS (SELECT 1 FROM {table} {alias} WHERE {tie})"
+                limit = dice.choice(("", " LIMIT 1"))
+                return f"{negation}EXISTS (SELECT 1 FROM {table} {alias} WHERE {tie}{limit})"
             case 1:
                 item = dice.choice(("id", "id", "k", "v"))
                 where = f" WHERE {self.condition(alias, [])}" if dice.random() < 0.5 else ""
@@ -201,8 +202,9 @@ class Author:
         elif dice.random() < 0.15:
             inner, other = self.alias(), dice.choice(aliases)
             items.append(
-                f"(SELECT {dice.choice(('COUNT(*)', 'MAX(k)'))} FROM {dice.choice(TABLES)} {inner}"
-                f" WHERE {inner}.id = {other}.id) AS s"
+                f"(SELECT {dice.choice(('COUNT(*)', 'MAX(k)', f'{inner}.k'))} FROM"
+                f" {dice.choice(TABLES)} {inner} WHERE {inner}.id = {other}.id"
+                f"{dice.choice(('', ' LIMIT 1'))}) AS s"
             )
         sql = f"SELECT {dice.choice(('', '', 'DISTINCT '))}{', '.join(items)} FROM {text}{self.where(aliases)}"
         if dice.random() < 0.5:

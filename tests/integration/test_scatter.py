@@ -233,6 +233,9 @@ def test_joins_are_merged_like_one_table(place: Town) -> None:
         " ORDER BY r.name",
         "SELECT COUNT(DISTINCT u.a) FROM t LEFT JOIN u USING (id) WHERE t.id > 3",
         "SELECT t.id, (SELECT COUNT(*) FROM u WHERE u.id = t.id) n FROM t ORDER BY n DESC, t.id",
+        "SELECT id FROM t WHERE EXISTS(SELECT 1 AS x FROM u U0 WHERE U0.id = (t.id) LIMIT 1) ORDER BY id",
+        "SELECT id, (SELECT U0.a FROM u U0 WHERE U0.id = (t.id) ORDER BY U0.a LIMIT 1) n FROM t"
+        " ORDER BY n, id DESC LIMIT 20",
         # The rows that a RIGHT JOIN fills with NULLs are one group, and of all shards.
         "SELECT u.id, MIN(t.a) FROM u RIGHT JOIN t ON t.id = u.id AND t.id < 9 GROUP BY u.id"
         " ORDER BY u.id",

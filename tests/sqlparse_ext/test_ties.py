@@ -133,7 +133,7 @@ def test_every_table_is_found_wherever_it_stands():
         " GROUP BY 1 HAVING COUNT(*) > (SELECT 2 FROM f) ORDER BY (SELECT 3 FROM g)"
     )
     assert set(ties(sql)) == {"a", "b", "c", "e", "f", "g"}
-    assert read(sql).limits_inside
+    assert len(read(sql).limited) == 1
 
 
 @pytest.mark.parametrize(
@@ -227,3 +227,13 @@ def test_a_derived_table_that_is_all_of_a_from_is_looked_through():
 def test_it_is_told_what_its_rows_are_put_together_by(inner, columns):
     (grouping,) = read(f"SELECT * FROM ({inner}) d").groupings
     assert {reference.column for reference in grouping} == columns
+
+
+def test_limits_of_subqueries_in_expressions_are_told_apart_from_all_others():
+    found = read("SELECT (SELECT b.x FROM b, c WHERE b.id = a.id LIMIT 1) FROM a LIMIT 3")
+    assert not found.limits_inside
+    names = [{found.sources[number].table.name for number in each} for each in found.limited]
+    assert names == [{"b", "c"}]
+    assert read(
+        "SELECT * FROM a JOIN (SELECT id FROM b LIMIT 1) d ON d.id = a.id"
+    ).limits_inside

@@ -66,6 +66,8 @@ def test_a_pinned_table_takes_part_where_it_is():
         "SELECT a FROM t WHERE id IN (SELECT msg.id FROM msg)",
         "SELECT a FROM t WHERE a IN (SELECT a FROM ref) OR a = (SELECT 1)",
         "SELECT a, (SELECT COUNT(*) FROM msg WHERE msg.id = t.id) FROM t",
+        "SELECT a FROM t WHERE EXISTS(SELECT 1 AS `a` FROM msg U0 WHERE U0.id = (t.id) LIMIT 1)",
+        "SELECT a, (SELECT U0.a FROM msg U0 WHERE U0.id = (t.id) ORDER BY U0.a LIMIT 1) AS x FROM t",
     ],
 )
 def test_a_join_whose_rows_are_each_on_one_shard_scatters(sql):
@@ -196,6 +198,23 @@ def test_what_needs_rows_of_other_shards_is_refused(sql, sentence):
 def test_a_row_without_a_usable_value_is_not_inserted():
     with pytest.raises(BadVindexValue):
         route("INSERT INTO t (id) SELECT NULL FROM ref")
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT a FROM t WHERE a IN (SELECT a FROM ref LIMIT 1)",
+        "SELECT a, (SELECT ref.a FROM ref WHERE ref.a = t.a LIMIT 1) FROM t",
+        "SELECT a, (SELECT msg.a FROM msg WHERE msg.a = t.a LIMIT 1) FROM t",
+        "SELECT a FROM t WHERE id IN (SELECT msg.id FROM msg ORDER BY msg.a LIMIT 3)",
+        "SELECT a FROM t WHERE EXISTS((SELECT 1 FROM msg WHERE msg.id = t.id) LIMIT 1)",
+        "SELECT a, (SELECT d.a FROM (SELECT id, a FROM msg LIMIT 3) d WHERE d.id = t.id LIMIT 1) FROM t",
+        "SELECT a, (SELECT 1 FROM (SELECT msg.id FROM msg) d WHERE d.id = t.id LIMIT 1) FROM t",
+    ],
+)
+def test_a_limit_that_may_cut_differently_on_each_shard_is_refused(sql):
+    with pytest.raises(Unsupported):
+        route(sql)
 
 
 @pytest.mark.parametrize(
