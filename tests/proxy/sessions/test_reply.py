@@ -5,7 +5,7 @@ from proxy.errors import UnknownDatabase
 from proxy.sessions.reply import Reply
 from proxy.sessions.state import SessionState, Transaction
 from proxy.wire.constants import Status
-from proxy.wire.framing import Framer
+from proxy.wire.framing import Framer, frame, frames
 from proxy.wire.resequencer import Resequencer
 from proxy.wire.response import Relay
 from proxy.wire.resultset import Column, column_definition, parse_err, parse_ok
@@ -88,6 +88,14 @@ def test_the_end_of_rows_and_bare_text():
     scene.reply.end_of_rows()
     scene.reply.text(b"Uptime: 5")
     assert scene.packets() == [b"\xfe\0\0\x02\0", b"Uptime: 5"]
+
+
+def test_an_old_client_is_told_before_the_rows_that_it_switched_autocommit_off():
+    scene = Scene(OLD)
+    scene.state.settings = Settings([("autocommit", "OFF")])
+    answer, _ = frames([b"\1", column_definition(Column("a")), b"\1x"], 1)
+    written = scene.reply.scanner().feed(answer)
+    assert frame(b"\xfe\0\0\0\0", 3) in written
 
 
 def test_the_cheap_reader_serves_a_lone_first_answer_and_nothing_else():
