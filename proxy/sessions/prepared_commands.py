@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from proxy.answers.tls_status import is_session_status
+from proxy.answers.own_status import is_session_status
 from proxy.answers.virtual import is_virtual
 from proxy.errors import (
     BackendError,

@@ -11,9 +11,9 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final, Protocol
 
 from proxy.answers.databases import chosen_databases
+from proxy.answers.own_status import is_session_status, own_status, with_own_status
 from proxy.answers.processlist import COLUMNS, is_processlist, rows
 from proxy.answers.show_vschema import is_show_vschema, show_vschema
-from proxy.answers.tls_status import is_session_status, with_own_tls
 from proxy.answers.vexplain import COLUMNS as VEXPLAIN_COLUMNS, is_vexplain
 from proxy.answers.virtual import answer, is_virtual
 from proxy.errors import (
@@ -420,7 +420,8 @@ class Statements:
         answer = await self._executor.ask(view.runtimes[0], database, asked, own.shape)
         assert answer.ok is not None
         reply.head(answer.columns)
-        reply.more_rows(with_own_tls(answer.rows, *self._tls()))
+        told = own_status(self._tls(), self._state.capabilities)
+        reply.more_rows(with_own_status(answer.rows, told))
         reply.end_of_rows(warnings=answer.ok.warnings)
         return True
 

@@ -1,0 +1,58 @@
+"""SHOW STATUS, which tells of the server's connection where it must tell of the client's. Pure.
+
+`Ssl_cipher` and `Ssl_version` are what a client asks to know whether somebody can listen, and
+`Compression` whether it is packed what goes over the line.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from proxy.wire.constants import Capability
+from proxy.wire.resultset import parse_text_row, text_row
+from sqlparse_ext.statements import Kind
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from sqlparse_ext.statements import Shape
+
+
+_ZLIB: Final = int(Capability.COMPRESS)
+_ZSTD: Final = int(Capability.ZSTD_COMPRESSION)
+_SCOPES: Final = frozenset({("SESSION",), ("LOCAL",)})
+
+
+def is_session_status(shape: Shape) -> bool:
+    """True for SHOW [SESSION] STATUS."""
+    if shape.kind is not Kind.SHOW:
+        return False
+    words = shape.words
+    if words[:1] in _SCOPES:
+        words = words[1:]
+    return words[:1] == ("STATUS",)
+
+
+def own_status(tls: tuple[str, str], capabilities: int) -> dict[bytes, bytes]:
+    """Return by lower-case name what is said of a client's connection.
+
+    tls: its cipher and version, both empty without it. capabilities: the client's flags.
+    """
+    cipher, version = tls
+    packs = b"zlib" if capabilities & _ZLIB else b"zstd" if capabilities & _ZSTD else b""
+    return {
+        b"ssl_cipher": cipher.encode(),
+        b"ssl_version": version.encode(),
+        b"compression": b"ON" if packs else b"OFF",
+        b"compression_algorithm": packs,
+    }
+
+
+def with_own_status(rows: Iterable[bytes], own: Mapping[bytes, bytes]) -> list[bytes]:
+    """Return *rows*, a name and a value each, with what the client's connection has."""
+    told = []
+    for row in rows:
+        name, value = parse_text_row(row, 2)
+        told.append(text_row((name, own.get((name or b"").lower(), value))))
+    return told
