@@ -27,6 +27,7 @@ from proxy.errors import (
     WireError,
 )
 from proxy.routing.routes import Merge, OneShard, WriteParts
+from proxy.sessions.assignments import is_ignored
 from proxy.sessions.execution import CursorExecution, Execution
 from proxy.sessions.prepared import Prepared, PreparedTable
 from proxy.sessions.recall import ASKS_BACK
@@ -138,7 +139,7 @@ class PreparedCommands:
             )
 
     async def _prepare_own(self, statement: Statement, reply: Reply) -> None:
-        if statement.shape.kind in _CHECKED and not self._statements.is_ignored(statement):
+        if statement.shape.kind in _CHECKED and not is_ignored(statement):
             place = self._preparation.place(statement)
             try:
                 await self._ask(Prepared(place.statement, place))

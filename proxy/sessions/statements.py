@@ -19,19 +19,16 @@ from proxy.answers.virtual import answer, is_virtual
 from proxy.errors import (
     EmptyQuery,
     LocalDataDisabled,
-    ProxyError,
 )
+from proxy.sessions.assignments import Assignments
+from proxy.sessions.demarcation import Demarcation
 from proxy.sessions.explanation import explanation
 from proxy.sessions.killing import killed_id
 from proxy.sessions.neighbours import use
-from proxy.sessions.preparation import Step, check_target
 from proxy.sessions.recall import ASKS_BACK, AnswerHere, Recall, warnings_answer
 from proxy.sessions.reply import Reply
 from proxy.sessions.scatter import run_everywhere
 from proxy.sessions.sequencing import COLUMNS as NEXT_COLUMNS
-from proxy.sessions.set_statement import run_set_statement
-from proxy.sessions.state import Transaction, sets_collation, sets_untracked
-from proxy.sessions.transaction import SNAPSHOT_OF_SHARDS
 from proxy.wire.commands import query
 from proxy.wire.constants import Capability
 from proxy.wire.resultset import column_definition
@@ -40,9 +37,8 @@ from sqlparse_ext.errors import SqlError, Unsupported
 from sqlparse_ext.generated import next_values
 from sqlparse_ext.identifiers import literal
 from sqlparse_ext.inline import inline
-from sqlparse_ext.session_settings import with_session_scope
 from sqlparse_ext.split import several, split_statements
-from sqlparse_ext.statements import KillScope, Kind, SetKind, Statement, Uses
+from sqlparse_ext.statements import KillScope, Kind, Statement, Uses
 
 
 if TYPE_CHECKING:
@@ -64,18 +60,8 @@ if TYPE_CHECKING:
     from proxy.wire.resultset import Column
 
 
-# Vitess's session variables: its users set them before a STREAM, and they mean nothing here.
-_VITESS_VARIABLES: Final = frozenset({"workload", "transaction_mode", "query_timeout"})
-
 # Nothing but comments that have an end.
 _COMMENTS: Final = re.compile(rb"(?:[\s;]|/\*.*?\*/|(?:#|--(?=\s|\Z))[^\n]*)*", re.DOTALL)
-
-# Changes nothing, and so has the tracker say what there is.
-_REPORT_COLLATION: Final = query(
-    b"SET @@session.character_set_connection = @@session.character_set_connection,"
-    b" @@session.collation_connection = @@session.collation_connection"
-)
-
 
 # Kinds that may ask who the client is and are no definitions, which mean whoever runs them.
 _TELL_WHO: Final = frozenset(
@@ -130,6 +116,21 @@ class Statements:
         self._processes = processes
         self._tls = tls
         self._holders = holders
+        self._assignments = Assignments(
+            guard=guard,
+            state=state,
+            executor=executor,
+            preparation=preparation,
+            routed=routed,
+            streams=streams,
+        )
+        self._demarcation = Demarcation(
+            state=state,
+            branches=executor.branches,
+            preparation=preparation,
+            routed=routed,
+            on_rows=self._on_rows,
+        )
         account = literal(f"{guard.user.name}@%".encode())
         login = literal(f"{guard.user.name}@{guard.host}".encode())
         self._identity = {
@@ -250,141 +251,19 @@ class Statements:
         reply.ok(session_state=schema_state(target))
 
     async def _set(self, statement: Statement, reply: Reply) -> bool:
-        shape = statement.shape
-        if self.is_ignored(statement):
-            reply.ok()
-            return True
-        if [item.name for item in shape.set] == ["statement"]:
-            parts = self._guard, self._preparation, self._routed, self._streams
-            return await run_set_statement(statement, reply, *parts)
-        view = self._preparation.here()
-        check_target(view, shape)
-        if any(item.name == "session_track_system_variables" for item in shape.set):
-            # From here on the server reports what the client wants to hear, and nothing else.
-            self._state.tracked = None
-        statement = self._preparation.parse(with_session_scope(statement))
-        shards = list(view.runtimes)
-        if view.is_sharded and (
-            shape.uses & (Uses.USER_VARIABLE | Uses.GLOBAL_SCOPE) or sets_untracked(shape)
-        ):
-            # Every shard may be asked for the variable later, and every server must have it.
-            await run_everywhere(self._executor, self._preparation.database, shards, statement)
-            reply.ok()
-            return True
-        if len(self._branches.open) > 1 and self._switches_autocommit_on(statement):
-            # It commits, on every shard of the transaction and not just where it is said.
-            await self._branches.commit()
-        # Any shard will do: what it answers follows the session. One that is down would not.
-        shards.sort(key=lambda s: (s not in self._branches.held, s.trouble is not None))
-        if sets_collation(shape):
-            return await self._set_collation(shards[0], statement, reply)
-        return await self._routed.on_shard(
-            shards[0], self._preparation.database, Step(statement), reply
-        )
-
-    async def _set_collation(
-        self, shard: ShardRuntime, statement: Statement, reply: Reply
-    ) -> bool:
-        shape = statement.shape
-        backend = await self._executor.take_patiently(shard, self._preparation.database, shape)
-        try:
-            first, second = await self._executor.run(
-                shard, backend, [query(statement.sql), _REPORT_COLLATION]
-            )
-        except ProxyError:
-            self._executor.give_back(shard, backend)
-            raise
-        assert first.ok is not None
-        assert second.ok is not None
-        trackers = (*first.ok.trackers, *second.ok.trackers)
-        self._executor.follow(shard, backend, shape, second.ok, trackers)
-        reply.ok(
-            warnings=first.ok.warnings, session_state=self._state.shown(first.ok.session_state)
-        )
-        return True
-
-    def _switches_autocommit_on(self, statement: Statement) -> bool:
-        return not self._state.settings.autocommit and any(
-            item.kind is SetKind.SYSTEM
-            and item.name == "autocommit"
-            and (statement.text(item.value) or "").upper() in {"1", "ON", "TRUE", "DEFAULT"}
-            for item in statement.shape.set
-        )
-
-    @staticmethod
-    def is_ignored(statement: Statement) -> bool:
-        """True for a SET of nothing but variables that only Vitess has."""
-        items = statement.shape.set
-        return bool(items) and all(
-            item.kind is SetKind.SYSTEM and item.name in _VITESS_VARIABLES for item in items
-        )
+        return await self._assignments.run(statement, reply)
 
     async def _begin(self, statement: Statement, reply: Reply) -> bool:
-        view = self._preparation.here()
-        if view.is_replica and view.is_sharded:
-            raise Unsupported("a transaction over replicas of several shards; USE one of them")
-        transaction = self._state.transaction
-        is_broken = transaction is not None and transaction.broken
-        is_elsewhere = any(shard is not view.runtimes[0] for shard, _ in self._branches.open)
-        if view.is_sharded or is_elsewhere or is_broken:
-            # On the one server that the client sees, BEGIN commits what came before.
-            await self._branches.commit()
-        self._state.transaction = None
-        begun = Transaction.begun_by(statement)
-        if not view.is_sharded:
-            shard, database = view.runtimes[0], self._preparation.database
-            ok = await self._routed.on_shard(shard, database, Step(statement), reply)
-            if ok:
-                self._state.transaction = begun
-            return ok
-        if begun.is_snapshot and self._preparation.view is not None:
-            raise Unsupported(SNAPSHOT_OF_SHARDS)
-        self._state.transaction = begun
-        reply.ok()
-        return True
+        return await self._demarcation.begin(statement, reply)
 
     async def _commit(self, statement: Statement, reply: Reply) -> bool:
-        return await self._end_transaction(statement, reply, self._branches.commit)
+        return await self._demarcation.commit(statement, reply)
 
     async def _rollback(self, statement: Statement, reply: Reply) -> bool:
-        return await self._end_transaction(statement, reply, self._branches.rollback)
-
-    async def _end_transaction(
-        self, statement: Statement, reply: Reply, end: Callable[[], Awaitable[None]]
-    ) -> bool:
-        branches = self._branches.open
-        transaction = self._state.transaction
-        is_broken = transaction is not None and transaction.broken
-        if len(branches) == 1 and not branches[0][1].is_closed and not is_broken:
-            # One server, its own transaction: AND CHAIN, RELEASE and all.
-            shard, backend = branches[0]
-            return await self._routed.on_shard(shard, backend.database, Step(statement), reply)
-        view = self._preparation.here()
-        if "CHAIN" in statement.shape.options and not (
-            branches or view.is_sharded or is_broken
-        ):
-            # One server and no transaction: it begins one.
-            self._state.transaction = None
-            return await self._routed.on_shard(
-                view.runtimes[0], self._preparation.database, Step(statement), reply
-            )
-        if statement.shape.options & {"CHAIN", "RELEASE"}:
-            raise Unsupported(
-                f"{statement.shape.verb} AND CHAIN or RELEASE over several shards"
-            )
-        await end()
-        reply.ok()
-        return True
+        return await self._demarcation.rollback(statement, reply)
 
     async def _savepoint(self, statement: Statement, reply: Reply) -> bool:
-        if statement.shape.verb == "ROLLBACK":
-            self._branches.partly_rolled_back()
-        is_alone = self._state.transaction is None and not self._preparation.here().is_sharded
-        if is_alone and self._state.settings.autocommit:
-            return await self._on_rows(statement, reply)
-        await self._branches.savepoint(statement.sql)
-        reply.ok()
-        return True
+        return await self._demarcation.savepoint(statement, reply)
 
     async def _lock(self, statement: Statement, reply: Reply) -> bool:
         if statement.shape.verb != "UNLOCK" or not self._preparation.here().is_sharded:

@@ -1,0 +1,50 @@
+import pytest
+
+from tests.proxy.fake_server import until
+from tests.proxy.house import said
+from tests.proxy.keyspaces import HIGH
+
+
+async def test_switching_autocommit_on_commits_everywhere(server, other_server, client):
+    await client.query("SET autocommit = 0")
+    await client.query(f"INSERT INTO t (id) VALUES (1), ({HIGH})")
+    await client.query("SET autocommit = 1")
+    await until(lambda: "COMMIT" in server.heard and "COMMIT" in other_server.heard)
+    assert not any(c.in_transaction for c in (*server.relays, *other_server.relays))
+
+
+async def test_a_variable_follows_the_session_from_shard_to_shard(server, other_server, client):
+    await client.query("SET time_zone = '+01:00'")
+    await client.query(f"SELECT * FROM t WHERE id = {HIGH}")
+    (connection,) = other_server.relays
+    assert connection.variables["time_zone"] == "+01:00"
+
+
+async def test_names_follow_with_their_collation(server, other_server, client):
+    assert (await client.query("SET NAMES latin1 COLLATE latin1_bin")).error is None
+    await client.query(f"SELECT * FROM t WHERE id = {HIGH}")
+    (connection,) = other_server.relays
+    assert connection.variables["character_set_client"] == "latin1"
+    assert connection.variables["collation_connection"] == "latin1_bin"
+
+
+@pytest.mark.parametrize("sql", ["SET @a = 1", "SET GLOBAL sort_buffer_size = 5"])
+async def test_what_every_shard_must_have_is_set_everywhere(server, other_server, client, sql):
+    assert (await client.query(sql)).error is None
+    assert said(server) == said(other_server) == [sql]
+
+
+@pytest.mark.parametrize("sql", ["SET workload = 'olap'", "SET @@transaction_mode = 'multi'"])
+async def test_vitesss_own_variables_mean_nothing_here(server, other_server, client, sql):
+    assert (await client.query(sql)).error is None
+    assert said(server) == said(other_server) == []
+
+
+async def test_a_shard_that_is_down_is_not_asked_to_set_a_variable(server, other_server, house):
+    server.stop()
+    shard = house.app._shards["commerce", "-80"]
+    shard.suspect()
+    await until(lambda: shard.trouble is not None)
+    client = await house.client("commerce")
+    assert (await client.query("SET time_zone = '+01:00'")).error is None
+    assert said(other_server) == ["SET time_zone = '+01:00'"]

@@ -1,0 +1,192 @@
+import pytest
+
+from proxy.wire.constants import Status
+from tests.proxy.fake_server import Error, HangUp
+from tests.proxy.house import said
+from tests.proxy.keyspaces import HIGH
+
+
+async def test_a_transaction_reaches_a_shard_when_a_statement_does(
+    server, other_server, client
+):
+    begun = await client.query("START TRANSACTION READ ONLY")
+    assert begun.status & Status.IN_TRANS
+    assert said(server) == []
+    await client.query("SELECT * FROM t WHERE id = 1")
+    committed = await client.query("COMMIT")
+    assert not committed.status & Status.IN_TRANS
+    assert said(server) == [
+        "START TRANSACTION READ ONLY",
+        "SELECT * FROM t WHERE id = 1",
+        "COMMIT",
+    ]
+    assert said(other_server) == []
+
+
+async def test_begin_commits_what_came_before(server, other_server, client):
+    await client.query("BEGIN")
+    await client.query(f"INSERT INTO t (id) VALUES (1), ({HIGH})")
+    await client.query("BEGIN")
+    assert (said(server)[-1], said(other_server)[-1]) == ("COMMIT", "COMMIT")
+    await client.query("ROLLBACK")
+    assert "ROLLBACK" not in server.heard
+
+
+async def test_begin_in_another_keyspace_commits_what_came_before_elsewhere(
+    server, other_server, client
+):
+    await client.query("BEGIN")
+    await client.query(f"INSERT INTO t (id) VALUES ({HIGH})")
+    await client.query("USE plain")
+    await client.query("BEGIN")
+    assert said(other_server)[-1] == "COMMIT"
+    await client.query("INSERT INTO u VALUES (1)")
+    await client.query("ROLLBACK")
+    assert said(server)[-1] == "ROLLBACK"
+    assert "ROLLBACK" not in other_server.heard
+
+
+async def test_a_transaction_is_ended_where_it_was_opened_whatever_the_current_target(
+    server, other_server, client
+):
+    await client.query("BEGIN")
+    await client.query(f"INSERT INTO t (id) VALUES ({HIGH})")
+    await client.query("USE plain")
+    assert (await client.query("COMMIT")).error is None
+    assert other_server.heard[-1] == "COMMIT"
+    assert not any(text.startswith("INIT_DB db") for text in other_server.heard)
+
+
+async def test_the_begin_of_an_unsharded_keyspace_is_the_servers(server, client):
+    await client.query("USE plain")
+    result = await client.query("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+    assert result.error is None
+    await client.query("INSERT INTO u VALUES (1)")
+    assert (await client.query("COMMIT AND CHAIN")).error is None
+    assert said(server) == [
+        "START TRANSACTION WITH CONSISTENT SNAPSHOT",
+        "INSERT INTO u VALUES (1)",
+        "COMMIT AND CHAIN",
+    ]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    ["START TRANSACTION WITH CONSISTENT SNAPSHOT", "COMMIT AND CHAIN", "ROLLBACK RELEASE"],
+)
+async def test_what_only_one_server_can_promise_is_refused_over_several(client, sql):
+    await client.query("BEGIN")
+    await client.query(f"INSERT INTO t (id) VALUES (1), ({HIGH})")
+    assert (await client.query(sql)).code == 1235
+
+
+async def test_a_snapshot_without_a_database_is_of_the_shard_that_is_read(
+    server, other_server, house
+):
+    # What a dump of one shard asks, which names its database last.
+    client = await house.client(None)
+    begin = "START TRANSACTION WITH CONSISTENT SNAPSHOT"
+    asked = (begin, "UNLOCK TABLES", "SELECT @@version", "SHOW VARIABLES LIKE 'x'")
+    for sql in (*asked, "USE `commerce:80-`", "SELECT * FROM t"):
+        assert (await client.query(sql)).error is None, sql
+    assert begin not in said(server)
+    assert said(other_server) == [begin, "SELECT * FROM t"]
+    assert (await client.query("ROLLBACK")).error is None
+    assert said(other_server)[-1] == "ROLLBACK"
+
+
+async def test_a_snapshot_is_of_no_two_shards_of_a_keyspace(other_server, house):
+    client = await house.client(None)
+    assert (await client.query("START TRANSACTION WITH CONSISTENT SNAPSHOT")).error is None
+    refused = await client.query("SELECT * FROM commerce.t")
+    assert (refused.code, "CONSISTENT SNAPSHOT" in refused.message) == (1235, True)
+
+
+async def test_savepoints_reach_every_branch_and_late_ones_too(server, other_server, client):
+    await client.query("BEGIN")
+    await client.query("INSERT INTO t (id) VALUES (1)")
+    for sql in ("SAVEPOINT a", "ROLLBACK TO a", "RELEASE SAVEPOINT a"):
+        assert (await client.query(sql)).error is None
+    await client.query(f"INSERT INTO t (id) VALUES ({HIGH})")
+    expected = ["SAVEPOINT a", "ROLLBACK TO a", "RELEASE SAVEPOINT a"]
+    assert said(server)[2:] == expected
+    assert said(other_server)[1:-1] == expected
+
+
+async def test_a_savepoint_in_one_keyspace_is_repeated_in_another(server, other_server, client):
+    await client.query("USE plain")
+    await client.query("BEGIN")
+    await client.query("INSERT INTO u VALUES (1)")
+    await client.query("SAVEPOINT a")
+    await client.query("USE commerce")
+    await client.query(f"INSERT INTO t (id) VALUES ({HIGH})")
+    await client.query("ROLLBACK TO a")
+    assert said(server)[-2:] == ["SAVEPOINT a", "ROLLBACK TO a"]
+    assert said(other_server)[1:] == [
+        "SAVEPOINT a",
+        f"INSERT INTO t (id) VALUES ({HIGH})",
+        "ROLLBACK TO a",
+    ]
+
+
+async def test_a_savepoint_that_opens_the_transaction_without_autocommit_is_repeated_too(
+    server, other_server, client
+):
+    await client.query("USE plain")
+    await client.query("SET autocommit = 0")
+    await client.query("SAVEPOINT a")
+    await client.query("INSERT INTO u VALUES (1)")
+    await client.query("USE `commerce:80-`")
+    await client.query("DELETE FROM t")
+    assert (await client.query("RELEASE SAVEPOINT a")).error is None
+    assert said(server)[-3:] == [
+        "SAVEPOINT a",
+        "INSERT INTO u VALUES (1)",
+        "RELEASE SAVEPOINT a",
+    ]
+    assert said(other_server)[-3:] == ["SAVEPOINT a", "DELETE FROM t", "RELEASE SAVEPOINT a"]
+
+
+async def test_a_broken_transaction_refuses_everything_until_rollback(
+    server, other_server, client
+):
+    await client.query("BEGIN")
+    await client.query(f"INSERT INTO t (id) VALUES (1), ({HIGH})")
+    other_server.once("UPDATE", HangUp())
+    assert (await client.query(f"UPDATE t SET a = 1 WHERE id = {HIGH}")).code == 1105
+    for sql in (
+        "INSERT INTO t (id) VALUES (2)",
+        "SELECT * FROM t",
+        "SAVEPOINT a",
+        f"INSERT INTO t (id) VALUES (2), ({HIGH})",
+    ):
+        assert "send ROLLBACK, then begin again" in (await client.query(sql)).message
+    assert (await client.query("ROLLBACK")).error is None
+    assert (await client.query("INSERT INTO t (id) VALUES (3)")).error is None
+    assert not any("(2)" in text for text in server.heard + other_server.heard)
+
+
+@pytest.mark.parametrize("sql", ["COMMIT", "BEGIN"])
+async def test_a_broken_transaction_that_is_to_be_committed_says_that_it_was_not(
+    server, house, sql
+):
+    client = await house.client()
+    await client.query("BEGIN")
+    server.once("INSERT", HangUp())
+    await client.query("INSERT INTO u VALUES (1)")
+    result = await client.query(sql)
+    assert "nothing was committed" in result.message
+    assert (await client.query("BEGIN")).error is None
+    assert (await client.query("INSERT INTO u VALUES (2)")).error is None
+
+
+async def test_a_partial_commit_is_told_as_such(server, other_server, client):
+    await client.query("BEGIN")
+    await client.query(f"INSERT INTO t (id) VALUES (1), ({HIGH})")
+    other_server.once("COMMIT", Error(1180, "Got error 28"))
+    result = await client.query("COMMIT")
+    assert result.code == 1105
+    assert result.message == (
+        "partial commit: committed on commerce/-80; not on commerce/80- (Got error 28)"
+    )
+    assert not (await client.query("SELECT 1")).status & Status.IN_TRANS
