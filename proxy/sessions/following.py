@@ -10,6 +10,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
+from proxy.backends.tenancy import take_leave
+from proxy.sessions.recall import ASKS_BACK
 from proxy.sessions.state import leaves_residue, must_stay, traits
 from proxy.sessions.transaction import ROLLS_BACK
 from proxy.wire.constants import Status
@@ -96,8 +98,10 @@ def follow_error(
         shard.pool.give(backend)
 
 
-async def bring_insert_id(state: SessionState, backend: Backend) -> None:
+async def bring_insert_id(state: SessionState, backend: Backend, shape: Shape) -> None:
     """Have LAST_INSERT_ID() on *backend* be that of the session's last INSERT.
+
+    shape: the statement that asks, perhaps for what the one before it left, too.
 
     Raises:
         BackendError, BackendLost: a server did not answer.
@@ -111,6 +115,9 @@ async def bring_insert_id(state: SessionState, backend: Backend) -> None:
         return
     if source is not None and not source.is_closed:
         state.last_insert_id = await source.last_insert_id()
+    if state.answered_at is backend and shape.uses & ASKS_BACK:
+        # Behind the SET it would be told of the SET.
+        take_leave(backend, state)
     await backend.run(b"SET last_insert_id = %d" % state.last_insert_id)
     state.insert_id_at = backend
     backend.has_insert_id = True

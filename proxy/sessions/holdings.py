@@ -173,7 +173,7 @@ class Holdings:
             else:
                 await self.branches.join(shard, backend, shape)
             if shape.uses & Uses.LAST_INSERT_ID:
-                await bring_insert_id(self._state, backend)
+                await bring_insert_id(self._state, backend, shape)
         except BaseException:
             if shard not in self.branches.held:
                 shard.pool.give(backend)

@@ -204,6 +204,8 @@ class Session:
         except NoClientCharset as error:
             self._refuse(error)
             return
+        if self._turns is not None:
+            parts.state.multi_statements = self._turns.parts.state.multi_statements
         try:
             self._entrance.check(user, self)
             if login.database:

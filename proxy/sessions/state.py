@@ -234,6 +234,8 @@ class SessionState:
         # What came beside the command that runs, for whatever a server is sent because of it.
         self.attributes: tuple[Attribute, ...] = ()
         self.initial_settings = initial_settings
+        # COM_SET_OPTION changes it for as long as the connection lasts, whatever is reset.
+        self.multi_statements = bool(capabilities & Capability.MULTI_STATEMENTS)
         self.reset()
 
     def reset(self) -> None:
@@ -241,7 +243,6 @@ class SessionState:
         self.settings = self.initial_settings
         # Of the system variables, which changes the client is told; None for all.
         self.tracked: frozenset[str] | None = SHOWN_BY_DEFAULT
-        self.multi_statements = bool(self.capabilities & Capability.MULTI_STATEMENTS)
         # LAST_INSERT_ID() belongs to the session, but the connection of the last INSERT knows
         # it; the value moves here when that connection goes to somebody else.
         self.insert_id_at: Backend | None = None

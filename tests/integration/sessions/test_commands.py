@@ -59,6 +59,24 @@ class TestCommands:
         other = tight.connect(database="commerce", autocommit=True)
         assert run(other, f"INSERT INTO customer (id) VALUES ({LOW})") == 1
 
+    def test_the_multi_statement_option_outlives_a_reset(self, tight: RunningProxy) -> None:
+        client = tight.connect(
+            database="plain", autocommit=True, client_flag=CLIENT.MULTI_STATEMENTS
+        )
+        for option, code in ((b"\1\0", 1064), (b"\0\0", 0)):
+            client._execute_command(COMMAND.COM_SET_OPTION, option)
+            client._read_packet()
+            for way in (b"\x1f", b"\x11root\0\0plain\0\x2d\0mysql_native_password\0\0"):
+                client._execute_command(way[0], way[1:])
+                packet = client._read_packet()
+                while not packet.is_ok_packet():
+                    client.write_packet(b"")
+                    packet = client._read_packet()
+                if code:
+                    assert refused(client, "SELECT 1; SELECT 2")[0] == code
+                else:
+                    assert rows(client, "SELECT 1; SELECT 2") == ((1,),)
+
     def test_a_change_user_that_is_refused_ends_the_connection(
         self, tight: RunningProxy
     ) -> None:

@@ -102,6 +102,25 @@ class TestHeldState:
                 assert (level, code) == ("Warning", 1292)
                 assert f"{number}-{turn}x" in text
 
+    def test_what_is_asked_with_the_insert_id_is_of_the_statement_before(
+        self, tight: RunningProxy
+    ) -> None:
+        client = tight.connect(database="plain", autocommit=True)
+        asked = "SELECT LAST_INSERT_ID(), ROW_COUNT(), FOUND_ROWS()"
+        run(client, "SELECT 1 UNION SELECT 2")
+        assert rows(client, asked) == ((0, -1, 2),)
+        run(client, "CREATE TABLE counted (id INT AUTO_INCREMENT PRIMARY KEY)")
+        others = crowd(tight, 4)
+        run(client, "INSERT INTO counted VALUES (7), (8)")
+        for other in others:
+            run(other, "SELECT 1 UNION SELECT 2 UNION SELECT 3")
+            run(other, "UPDATE counted SET id = id + 100 WHERE id < 0")
+        assert rows(client, asked)[0][1] == 2
+        run(client, "INSERT INTO counted VALUES (NULL), (NULL), (NULL)")
+        for other in others:
+            run(other, "SELECT 1 UNION SELECT 2 UNION SELECT 3")
+        assert rows(client, asked)[0][:2] == (9, 3)
+
     def test_found_rows_and_row_count(self, tight: RunningProxy) -> None:
         clients = crowd(tight, 4)
         run(clients[0], "CREATE TABLE counted (n INT)")

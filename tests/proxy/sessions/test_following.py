@@ -4,6 +4,7 @@ from proxy.backends.tenancy import adopt_now
 from proxy.sessions.following import bring_insert_id
 from tests.proxy.fake_server import Error, Ok, Rows
 from tests.proxy.house import Desk, running_shard
+from tests.sqlparse_ext.facts import shape
 
 
 WHAT_IS_LEFT = "SELECT FOUND_ROWS(), ROW_COUNT(), LAST_INSERT_ID(), LAST_INSERT_ID(0)"
@@ -154,7 +155,7 @@ async def test_an_insert_id_that_somebody_takes_away_at_this_moment_is_waited_fo
     somebody = Desk(shard).state
     other = await shard.pool.take(somebody, "db")
     assert adopt_now(source, somebody, source.settings, "db")
-    await bring_insert_id(desk.state, other)
+    await bring_insert_id(desk.state, other, shape("SELECT LAST_INSERT_ID()"))
     assert desk.state.last_insert_id == 7
     assert "SET last_insert_id = 7" in server.heard
     shard.pool.give(other)
