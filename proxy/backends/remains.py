@@ -13,6 +13,16 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
+class Carried(int):
+    """What FOUND_ROWS() says to a session, and not what its server would say.
+
+    Its last SELECT ran on another connection, and what it has run here since, a write, leaves the
+    count as it is.
+    """
+
+    __slots__ = ()
+
+
 class Left:
     """What one statement left.
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
+from proxy.backends.remains import Carried
 from proxy.backends.tenancy import take_leave
 from proxy.sessions.recall import ASKS_BACK
 from proxy.sessions.state import leaves_residue, must_stay, traits
@@ -43,10 +44,12 @@ def follow(
     trackers: Sequence[Tracker],
 ) -> None:
     """Follow a successful answer; its connection stays with the session or goes to the pool."""
-    state.answered_at = backend
     said = traits(shape)
     if not said.keeps_found_rows:
         backend.found_rows = None
+    elif state.answered_at is not backend:
+        _carry_found_rows(state, backend)
+    state.answered_at = backend
     backend.row_count = ok.affected_rows if said.counts_rows else None
     backend.has_warnings = ok.warnings > 0
     was_in_transaction = backend.in_transaction
@@ -75,6 +78,22 @@ def follow(
         shard.pool.give(backend)
     if was_in_transaction and not backend.in_transaction:
         branches.left(shard, rolled_back=shape.kind is Kind.ROLLBACK)
+
+
+def _carry_found_rows(state: SessionState, backend: Backend) -> None:
+    """Have FOUND_ROWS() on *backend*, where a session has come to, say what it said before."""
+    source, left = state.answered_at, state.left
+    if source is not None:
+        backend.found_rows = None if source.found_rows is None else Carried(source.found_rows)
+        return
+    carried = backend.found_rows = Carried(0 if left is None else left.found_rows)
+    if left is not None and not left.known.done():
+
+        def correct(_: object) -> None:
+            if backend.found_rows is carried:
+                backend.found_rows = Carried(left.found_rows)
+
+        left.known.add_done_callback(correct)
 
 
 def follow_error(

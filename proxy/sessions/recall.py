@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
+from proxy.backends.remains import Carried
 from proxy.backends.tenancy import take_leave
 from proxy.wire.commands import query
 from proxy.wire.constants import FieldType
@@ -63,6 +64,9 @@ class Recall:
         """Return the text where the server knows, else with the numbers in it."""
         source = self._state.answered_at
         if source is backend:
+            found = backend.found_rows
+            if isinstance(found, Carried) and self._statement.shape.kind is Kind.SELECT:
+                return query(inline(self._statement, {"FOUND_ROWS": b"%d" % found}))
             return query(self._statement.sql)
         left = self._state.left
         if source is not None or (left is not None and not left.known.done()):

@@ -121,6 +121,25 @@ class TestHeldState:
             run(other, "SELECT 1 UNION SELECT 2 UNION SELECT 3")
         assert rows(client, asked)[0][:2] == (9, 3)
 
+    def test_found_rows_is_never_that_of_another_client(
+        self, tight: RunningProxy, sharded_database: str
+    ) -> None:
+        """Each client's count, though writes of others come between on its connection."""
+        clients = crowd(tight)
+        run(clients[0], "CREATE TABLE written (id INT AUTO_INCREMENT PRIMARY KEY, n INT)")
+        wanted: dict[int, int] = {}
+        for turn, number in enumerate(shuffled_rounds(clients, 6)):
+            client = clients[number]
+            if turn % 3 == 0:
+                wanted[number] = count = 1 + turn % 7
+                run(client, " UNION ALL ".join(f"SELECT {each}" for each in range(count)))
+            elif turn % 3 == 1:
+                # A write leaves FOUND_ROWS() as it is.
+                run(client, f"INSERT INTO written (n) VALUES ({number})")
+            elif number in wanted:
+                assert value(client, "SELECT FOUND_ROWS()") == wanted[number]
+                wanted[number] = 1
+
     def test_found_rows_and_row_count(self, tight: RunningProxy) -> None:
         clients = crowd(tight, 4)
         run(clients[0], "CREATE TABLE counted (n INT)")

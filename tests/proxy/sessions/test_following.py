@@ -1,5 +1,6 @@
 import pytest
 
+from proxy.backends.remains import Carried
 from proxy.backends.tenancy import adopt_now
 from proxy.sessions.following import bring_insert_id
 from tests.proxy.fake_server import Error, Ok, Rows
@@ -128,7 +129,7 @@ async def test_the_last_insert_id_outlives_the_connection_it_was_made_on(server)
     [
         ("SELECT a FROM t", Rows(("a",), ((b"1",), (b"2",))), (2, -1), 0),
         ("SELECT a FROM t LIMIT 1, 1", Rows(("a",), ((b"2",),)), (3, -1), 1),
-        ("UPDATE t SET a = 1", Ok(affected_rows=4), (3, 4), 1),
+        ("UPDATE t SET a = 1", Ok(affected_rows=4), (0, 4), 0),
         ("SELECT oops", Error(1054, "42S22", "no"), (3, -1), 1),
     ],
 )
@@ -142,6 +143,28 @@ async def test_who_loses_a_connection_takes_the_counts_along(server, sql, answer
         assert left is not None
         assert (left.found_rows, left.row_count) == counts
         assert server.heard.count(WHAT_IS_LEFT) == asks
+        await desk.leave()
+        await other.leave()
+
+
+async def test_a_write_on_another_connection_leaves_the_count_of_the_session(
+    server, other_server
+):
+    async with (
+        running_shard(server, pool_size=1) as one,
+        running_shard(other_server) as two,
+    ):
+        desk, other = Desk(one, two), Desk(one)
+        server.once("SELECT a", Rows(("a",), ((b"1",), (b"2",))))
+        await desk.run("SELECT a FROM t")
+        await other.run("SELECT 1")
+        await desk.run("UPDATE t SET a = 1", shard=1)
+        (connection,) = two.pool._idle
+        assert connection.found_rows == Carried(2)
+        assert desk.state.answered_at is connection
+        await desk.run("UPDATE t SET a = 1")
+        (connection,) = one.pool._idle
+        assert connection.found_rows == 2
         await desk.leave()
         await other.leave()
 

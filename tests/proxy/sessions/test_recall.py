@@ -1,9 +1,10 @@
 import asyncio
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from proxy.backends.remains import Left
+from proxy.backends.remains import Carried, Left
 from proxy.backends.settings import Settings
 from proxy.sessions.recall import AnswerHere, Recall, warnings_answer
 from proxy.sessions.state import SessionState
@@ -13,8 +14,8 @@ from sqlparse_ext.cache import StatementCache
 from sqlparse_ext.errors import Unsupported
 
 
-HERE: Any = object()
-THERE: Any = object()
+HERE: Any = SimpleNamespace(found_rows=None)
+THERE: Any = SimpleNamespace(found_rows=None)
 ROWS = [text_row([b"Warning", b"1292", b"cut"]), text_row([b"Error", b"1064", b"bad"])]
 
 
@@ -94,3 +95,13 @@ async def test_without_warnings_the_answer_is_empty():
 async def test_other_ways_to_ask_are_refused(sql):
     with pytest.raises(Unsupported):
         warnings_answer(parse(sql), left())
+
+
+def test_a_count_that_a_write_elsewhere_left_as_it_was_is_put_in():
+    state = SessionState(0, Settings())
+    here: Any = SimpleNamespace(found_rows=Carried(5))
+    state.answered_at = here
+    sql = "SELECT FOUND_ROWS() f, ROW_COUNT() r"
+    assert Recall(state, parse(sql)).packet_for(here) == query(b"SELECT 5 f, ROW_COUNT() r")
+    warnings = parse("SHOW WARNINGS")
+    assert Recall(state, warnings).packet_for(here) == query(warnings.sql)
