@@ -112,6 +112,7 @@ def submit(master: str, folder: Path, job: Sequence[str]) -> int:
             *("--master", master),
             *sent,
             *("--conf", "spark.executor.memory=512m", "--conf", "spark.ui.enabled=false"),
+            *("--conf", "spark.log.level=WARN"),
             folder / package.MAIN,
             *job,
         ],

@@ -65,7 +65,11 @@ def pack_environment(folder: Path) -> Path:
 
 def command(folder: Path, *, with_environment: bool) -> str:
     """Return how a job is submitted with what is in *folder*."""
-    lines = ["spark-submit --master spark://master:7077", f"  --py-files {folder / PACKAGE}"]
+    # Spark's own log would bury what a job says of itself.
+    lines = [
+        "spark-submit --master spark://master:7077 --conf spark.log.level=WARN",
+        f"  --py-files {folder / PACKAGE}",
+    ]
     if with_environment:
         lines += [
             f"  --archives {folder / ENVIRONMENT}#environment",
