@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.spark.killed import JVM_OF_TESTS
+
 
 MARIADB_JAR = Path("/usr/share/java/mariadb-java-client.jar")
 
@@ -51,7 +53,7 @@ def spark():
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.jars", ",".join(str(jar) for jar in jars if jar and jar.is_file()))
-        .config("spark.driver.extraJavaOptions", "-Duser.timezone=UTC")
+        .config("spark.driver.extraJavaOptions", JVM_OF_TESTS)
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("ERROR")

@@ -24,6 +24,8 @@ from spark.jobs.progress import Progress
 TRIES = 3
 # Spark gives a Python process ten seconds to begin, which a busy machine may not have.
 TOO_SLOW = "Python worker failed to connect back"
+# A JVM of a minute's life spends two thirds of its processor time on compiling what it runs once or twice.
+JVM_OF_TESTS = "-Duser.timezone=UTC -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 # The steps of a job are tried on MariaDB; that MySQL's locks and dates do the same is asked for with the kills.
 on_both = pytest.mark.parametrize("job_family", list(Family), indirect=True)
 on_mysql_with_kills = pytest.mark.parametrize(
@@ -90,7 +92,12 @@ def main():
     job, config, point = pickle.loads(Path(sys.argv[1]).read_bytes())
     if fact := fact_of(point, config):
         threading.Thread(target=die_with, args=(fact,), daemon=True).start()
-    settings = {"spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1"}
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.extraJavaOptions": JVM_OF_TESTS,
+        "spark.sql.shuffle.partitions": "2",
+    }
     spark = start_session("killed", "local[2]", settings)
     load_job(job).run(spark, config, Killer(point))
 

@@ -1,6 +1,7 @@
 """The consumer on real shards, beside others: what was sent is in a sink, put aside, or acknowledged by somebody else."""
 
 import dataclasses
+import json
 import threading
 
 import pyarrow.dataset as ds
@@ -183,7 +184,7 @@ def fatal_at(step, act):
 
 
 def test_a_proxy_that_dies_in_a_batch_is_told_and_the_next_run_goes_on(
-    proxy, configuration, start_proxy, spark, tmp_path
+    proxy, configuration, start_proxy, spark, tmp_path, capsys
 ):
     from spark.errors import JobError, RequestError
     from spark.jobs.consume import run
@@ -241,6 +242,14 @@ def test_a_proxy_that_dies_in_a_batch_is_told_and_the_next_run_goes_on(
             run(spark, dataclasses.replace(config, **change))
     assert waiting(connection) == {77}
     assert not new.exists()
+
+    # Without a sink, to standard output.
+    capsys.readouterr()
+    printing = dataclasses.replace(config, checkpoint=new, out=None, dead_folder=None)
+    assert run(spark, printing).counts["done"] == 1
+    (line,) = capsys.readouterr().out.splitlines()
+    assert json.loads(line)["id"] == 77
+    assert not waiting(connection)
 
 
 def test_a_server_that_restarts_in_a_batch_is_waited_for(farm, start_proxy, spark, tmp_path):

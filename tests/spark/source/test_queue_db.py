@@ -61,8 +61,8 @@ def test_a_failed_batch_comes_again_the_same_and_all_are_acknowledged_once(queue
     failing = started(spark, queue, each)
     with pytest.raises(Exception, match="the sink is full"):
         failing.awaitTermination(120)
-    # What was committed is acknowledged; what failed is held.
-    assert state(connection)[:2] == (25, len(seen[0][0]))
+    # What was committed is acknowledged meanwhile, or by who goes on; what failed is held.
+    assert state(connection)[1] in {0, len(seen[0][0])}
     # New ones do not join what was already under way.
     assert started(spark, queue, each).awaitTermination(120)
     assert seen[1][0] == seen[1][1]
