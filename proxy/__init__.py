@@ -7,11 +7,11 @@ bytes wherever nothing must change in them.
 Read it in this order:
 
 * ``errors``, ``wire`` (the protocol, without I/O), ``net`` (the only sockets);
-* ``backend``, ``pool``, ``shard``: connections to one server, and its health;
-* ``session_state``, ``settings``: what a client's session is, apart from its sockets;
-* ``routing``, ``guard``, ``preparation``: what a statement may, where it goes, what it does;
-* ``direct``, ``executor``, ``transaction``, ``scatter``, ``relay``: running it;
-* ``statements``, ``streaming``, ``session``: what each kind of statement does, one client;
-* ``store``: the engine's statements; ``app``, ``cli``: putting it all together;
-* ``config`` and its kin, ``check``, ``demo``, ``embedded``: around it.
+* ``backends``: connections to one server, their pool, its health, and the engine's statements;
+* ``routing``, ``merge``, ``answers``: where a statement runs, many answers made one, and the proxy's own;
+* ``exchange``: what a session and the servers exchange;
+* ``sql``: what becomes of a client's SQL;
+* ``sessions``: a client, from its greeting to its leaving;
+* ``twophase``: transactions that commit on all their shards or on none;
+* ``app``, ``cli``: putting it all together; ``config``, ``check``, ``reload``, ``demo``, ``embedded``: around it.
 """

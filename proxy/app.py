@@ -30,11 +30,11 @@ from proxy.config.keyspaces import make_keyspace
 from proxy.errors import ServerShutdown
 from proxy.reload import VschemaFiles
 from proxy.rsa import ServerKey
-from proxy.sessions.catalog import Catalog
 from proxy.sessions.deadlines import Deadlines
 from proxy.sessions.login_backoff import LoginBackoff
 from proxy.sessions.services import Peer, Services
 from proxy.sessions.session import Session
+from proxy.sql.catalog import Catalog
 from proxy.twophase.coordinator import Coordinator
 from proxy.twophase.decisions import Decisions
 from proxy.twophase.recovery import Recovery

@@ -1,6 +1,6 @@
 """What a statement leaves on its connection for the one behind it: warnings and counts.
 
-A connection that goes to another session fills a `Left` for the one it had; see `proxy.sessions.recall`.
+A connection that goes to another session fills a `Left` for the one it had; see `proxy.exchange.recall`.
 """
 
 from __future__ import annotations

@@ -8,5 +8,5 @@
     groups      a SELECT of groups: GROUP BY, DISTINCT, aggregates
     counted     how many rows such an answer has
 
-Pure: rows in, rows out. `proxy.sessions.gather` does the rest.
+Pure: rows in, rows out. `proxy.sql.gather` does the rest.
 """

@@ -1,15 +1,10 @@
-"""The clients' side: a session, and the way of each of its commands to the shards and back.
+"""A client, from its greeting to its leaving. What its statements become is in ``proxy.sql``.
 
 Read in this order:
 
-* ``services``, ``guard``, ``catalog``: what all sessions share, what a user may do, what a target means;
-* ``session``, ``dispatch``, ``parts``: one client, one command at a time, and what it is made of;
-* ``entrance``, ``deadlines``, ``peers``: how it comes in, when it must go, and whom it sees;
-* ``direct``: the hot path, in the turn of the loop in which the command came;
-* ``statements``, ``preparation``, ``routed``: every other way a text can take;
-* ``state``, ``executor``, ``following``, ``retries``, ``relay``, ``reply``: a session's connections, and answers carried to its client;
-* ``transaction``, ``scatter``, ``gather``: work on several shards;
-* ``prepared``, ``prepared_commands``, ``execution``: the binary protocol's statements;
-* ``recall``: what a server would have said of the statement before;
-* ``streams``, ``streaming``: STREAM, and one that is open.
+* ``services``: what all sessions share;
+* ``session``, ``entrance``, ``login_backoff``: how a client comes in, or is refused;
+* ``turns``, ``dispatch``, ``parts``: one command at a time, who carries it out, and how a session is put together;
+* ``attributes``, ``old_commands``: what comes with commands, and the commands that statements have replaced;
+* ``peers``, ``deadlines``: whom it sees and may end, and when it must go itself.
 """

@@ -16,8 +16,8 @@ from proxy.wire.attributes import from_execute, from_query
 
 
 if TYPE_CHECKING:
-    from proxy.sessions.prepared import PreparedTable
-    from proxy.sessions.state import SessionState
+    from proxy.exchange.state import SessionState
+    from proxy.sql.prepared import PreparedTable
 
 
 class QueryAttributes:

@@ -10,10 +10,10 @@ from proxy.wire.commands import parse_command
 
 
 if TYPE_CHECKING:
+    from proxy.exchange.reply import Reply
     from proxy.net import Link
     from proxy.sessions.parts import Parts
     from proxy.sessions.peers import Peers
-    from proxy.sessions.reply import Reply
 
 
 class Dispatch:

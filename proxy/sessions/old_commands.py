@@ -8,16 +8,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from proxy.errors import NoDatabaseSelected
-from proxy.sessions.preparation import check_target
+from proxy.sql.preparation import check_target
 from proxy.wire.framing import frame
 from proxy.wire.response import Answer
 
 
 if TYPE_CHECKING:
-    from proxy.sessions.executor import Executor
-    from proxy.sessions.guard import Guard
-    from proxy.sessions.preparation import Preparation
-    from proxy.sessions.reply import Reply
+    from proxy.exchange.executor import Executor
+    from proxy.exchange.reply import Reply
+    from proxy.sql.guard import Guard
+    from proxy.sql.preparation import Preparation
 
 
 class OldCommands:

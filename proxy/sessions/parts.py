@@ -8,23 +8,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from proxy.exchange.executor import Executor
+from proxy.exchange.state import SessionState
+from proxy.exchange.transaction import Branches, PendingEffects
 from proxy.sessions.attributes import QueryAttributes
-from proxy.sessions.bulk import BulkCommands
-from proxy.sessions.direct import DirectPath
-from proxy.sessions.executor import Executor
-from proxy.sessions.guard import Guard
-from proxy.sessions.naming import Naming
 from proxy.sessions.old_commands import OldCommands
-from proxy.sessions.preparation import Preparation
-from proxy.sessions.prepared import PreparedTable
-from proxy.sessions.prepared_commands import PreparedCommands
-from proxy.sessions.routed import Routed
-from proxy.sessions.sequencing import Sequencing
-from proxy.sessions.state import SessionState
-from proxy.sessions.statements import Kill, Statements
-from proxy.sessions.streams import Streams
-from proxy.sessions.text_statements import TextStatements
-from proxy.sessions.transaction import Branches, PendingEffects
+from proxy.sql.bulk import BulkCommands
+from proxy.sql.direct import DirectPath
+from proxy.sql.guard import Guard
+from proxy.sql.naming import Naming
+from proxy.sql.preparation import Preparation
+from proxy.sql.prepared import PreparedTable
+from proxy.sql.prepared_commands import PreparedCommands
+from proxy.sql.routed import Routed
+from proxy.sql.sequencing import Sequencing
+from proxy.sql.statements import Kill, Statements
+from proxy.sql.streams import Streams
+from proxy.sql.text_statements import TextStatements
 
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from proxy.backends.settings import Settings
     from proxy.backends.shard import ShardRuntime
     from proxy.config.file import Server, User
-    from proxy.sessions.catalog import Catalog
     from proxy.sessions.login_backoff import LoginBackoff
+    from proxy.sql.catalog import Catalog
     from proxy.twophase.coordinator import Coordinator
     from proxy.wire.auth import Authenticator
     from sqlparse_ext.cache import StatementCache

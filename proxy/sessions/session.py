@@ -15,10 +15,10 @@ import structlog
 from proxy.errors import NoClientCharset, UnknownDatabase
 from proxy.sessions.dispatch import Dispatch
 from proxy.sessions.entrance import Entrance
-from proxy.sessions.neighbours import use
 from proxy.sessions.parts import assemble
 from proxy.sessions.peers import Peers
 from proxy.sessions.turns import Turns
+from proxy.sql.neighbours import use
 from proxy.wire.auth import Authenticated
 from proxy.wire.constants import COMPRESSIONS, PROXY_OFFER, Capability
 from proxy.wire.handshake import Greeting, offer_as, plugin_to_greet

@@ -1,7 +1,7 @@
 """The commands of one logged-in client: one at a time, in order, however many it sent ahead.
 
 A login makes a `Turns`, and COM_CHANGE_USER the next one. Plain statements take the hot path in the
-turn of the loop they came in (`proxy.sessions.direct`), everything else is a task. Every failure
+turn of the loop they came in (`proxy.sql.direct`), everything else is a task. Every failure
 becomes an ERR packet in one place (`_answer_error`): a `StreamfromError` with its own code,
 anything else as `internal error` with the connection id, logged once with its trace.
 """
@@ -24,7 +24,7 @@ from proxy.errors import (
     StatementTimedOut,
     WireError,
 )
-from proxy.sessions.reply import INTERRUPTED, Reply
+from proxy.exchange.reply import INTERRUPTED, Reply
 from proxy.wire.constants import Capability, Command
 from proxy.wire.server_connection import CommandReceived, Phase, refusal
 from sqlparse_ext.errors import StreamfromError
@@ -38,10 +38,10 @@ if TYPE_CHECKING:
 
     from proxy.backends.shard import ShardRuntime
     from proxy.config.file import User
+    from proxy.exchange.relay import Relay
     from proxy.net import Link
     from proxy.sessions.dispatch import Dispatch
     from proxy.sessions.parts import Parts
-    from proxy.sessions.relay import Relay
     from proxy.wire.server_connection import ServerConnection
 
 

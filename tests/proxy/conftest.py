@@ -1,4 +1,4 @@
-"""Fake servers, and the rule that nothing fails unseen in the loop."""
+"""Fake servers, a proxy in front of two of them, and the rule that nothing fails unseen in the loop."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.proxy.fake_server import FakeServer
+from tests.proxy.house import Desk, add_message_table, running_proxy, running_shard
 
 
 if TYPE_CHECKING:
@@ -35,3 +36,35 @@ async def other_server(calm: None) -> AsyncIterator[FakeServer]:
     """A second one."""
     async with FakeServer() as fake:
         yield fake
+
+
+@pytest.fixture
+async def house(server, other_server):
+    async with running_proxy(server, other_server) as made:
+        yield made
+
+
+@pytest.fixture
+async def client(house):
+    return await house.client("commerce")
+
+
+@pytest.fixture
+async def messages(server, other_server):
+    for each in (server, other_server):
+        add_message_table(each)
+    async with running_proxy(server, other_server) as made:
+        yield made
+
+
+@pytest.fixture
+async def shard(server):
+    async with running_shard(server, pool_size=2) as runtime:
+        yield runtime
+
+
+@pytest.fixture
+async def desk(shard):
+    made = Desk(shard)
+    yield made
+    await made.leave()

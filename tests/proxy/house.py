@@ -11,10 +11,10 @@ from proxy.app import Application
 from proxy.backends.settings import names
 from proxy.backends.shard import ShardRuntime
 from proxy.config.file import Config, KeyspaceConfig, Server, ShardConfig, TransactionMode
-from proxy.sessions.executor import Executor
-from proxy.sessions.reply import Reply
-from proxy.sessions.state import SessionState, Transaction
-from proxy.sessions.transaction import Branches, PendingEffects
+from proxy.exchange.executor import Executor
+from proxy.exchange.reply import Reply
+from proxy.exchange.state import SessionState, Transaction
+from proxy.exchange.transaction import Branches, PendingEffects
 from proxy.wire.commands import query
 from proxy.wire.constants import FieldType
 from tests.proxy.fake_client import MODERN, Client, read_result

@@ -2,9 +2,9 @@ import pytest
 
 from proxy.backends.settings import Settings
 from proxy.errors import MalformedPacket
+from proxy.exchange.state import SessionState
 from proxy.sessions.attributes import QueryAttributes
-from proxy.sessions.prepared import Prepared, PreparedTable
-from proxy.sessions.state import SessionState
+from proxy.sql.prepared import Prepared, PreparedTable
 from proxy.wire.attributes import COUNT_FOLLOWS, Attribute, into_execute, into_query
 from proxy.wire.commands import query, stmt_execute
 from proxy.wire.constants import FieldType

@@ -1,0 +1,362 @@
+"""One session's statements on its shards: what runs them, stays together, is tried again.
+
+An executor takes one of its session's connections (`proxy.exchange.holdings`) for a statement,
+relays the answer, and then either keeps the connection (a transaction is open, or the session
+left state there that nothing else can rebuild) or gives it back.
+
+Three rules decide about trouble:
+
+* nothing was sent, or the server refused because it is read-only: outside a transaction the
+  statement waits for the shard and is tried again;
+* a read broke off before the client had seen any of its answer: likewise;
+* anything else that broke off is an error. A write whose bytes have left is never sent twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING, Final, Protocol
+
+from proxy.backends.statement_ids import StatementKey
+from proxy.errors import BackendError, BackendLost, BackendUnavailable
+from proxy.exchange.execution import STALE
+from proxy.exchange.following import follow, follow_error
+from proxy.exchange.holdings import Holdings, named
+from proxy.exchange.relay import Relay
+from proxy.exchange.retries import is_repeatable, was_refused_undone
+from proxy.exchange.state import traits
+from proxy.wire.constants import Status
+from proxy.wire.response import Answer
+from proxy.wire.resultset import with_insert_id
+from sqlparse_ext.statements import Kind, Uses
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Sequence
+    from typing import Any
+
+    from proxy.backends.backend import Backend
+    from proxy.backends.readers import Answer as Collected
+    from proxy.backends.shard import ShardRuntime
+    from proxy.exchange.execution import Packet
+    from proxy.exchange.reply import Reply
+    from proxy.exchange.state import SessionState
+    from proxy.exchange.transaction import Branches
+    from proxy.net import Link
+    from proxy.wire.answer import Reader
+    from proxy.wire.prepare import PrepareReader
+    from proxy.wire.response import Relay as RelayScanner, Resequencer
+    from proxy.wire.resultset import Ok, Tracker
+    from sqlparse_ext.statements import Shape
+
+
+_RETRY_PAUSE_S: Final = 0.05
+_IN_TRANS: Final = int(Status.IN_TRANS)
+_CURSOR_EXISTS: Final = int(Status.CURSOR_EXISTS)
+_STAYS: Final = _IN_TRANS | _CURSOR_EXISTS
+
+
+class Flow(Protocol):
+    """An answer on its way to the client."""
+
+    def client_writable(self) -> None:
+        """Go on after the client caught up."""
+
+
+class Ended(Protocol):
+    """An answer that is complete, or broke off."""
+
+    failure: BackendLost | None
+
+    @property
+    def backend(self) -> Backend:
+        """The connection that answered."""
+
+    @property
+    def scanner(self) -> Reader:
+        """What the answer was."""
+
+
+class Executor(Holdings):
+    """The statements of one session, on its connections.
+
+    Attributes:
+        relay: the answer that is on its way to the client, if any.
+        on_file: called with a packet number when a server asks for the client's file.
+    """
+
+    def __init__(
+        self,
+        state: SessionState,
+        link: Link,
+        branches: Branches,
+        *,
+        failover_buffer_s: float,
+        spawn: Callable[[Coroutine[Any, Any, None]], None],
+    ) -> None:
+        super().__init__(state, branches, failover_buffer_s=failover_buffer_s, spawn=spawn)
+        self.relay: Flow | None = None
+        self.on_file: Callable[[int], None] | None = None
+        self._link = link
+
+    # --- one statement on one shard -------------------------------------------------------
+
+    def send_now(
+        self,
+        shard: ShardRuntime,
+        database: str | None,
+        packet: bytes | Packet,
+        reply: Reply,
+        on_over: Callable[[Relay | Exception], None],
+    ) -> bool:
+        """Send a statement in this turn of the loop, or when a connection comes back.
+
+        This is the path of nearly every statement: no task, no future, no copy of the answer.
+        *on_over* gets the answer, or what prevented that it was sent at all.
+
+        Return False when the statement must do something else first: join a transaction, or
+        make the connection that the session holds fit again.
+        """
+        state = self._state
+        backend = self.branches.held.get(shard)
+        if backend is None:
+            if state.transaction is not None:
+                return False
+            backend = self._homes.get(shard)
+            if backend is None or not shard.pool.take_own(
+                backend, state, named(shard, database)
+            ):
+                use = partial(self._send, shard, packet, reply, on_over)
+                self.take_soon(shard, database, use, on_over)
+                return True
+        elif (
+            backend.is_closed
+            or backend.settings is not state.settings
+            or backend.database != named(shard, database)
+            or (state.transaction is not None and not backend.in_transaction)
+            or not (isinstance(packet, bytes) or packet.packet_for(backend))
+        ):
+            return False
+        self._send(shard, packet, reply, on_over, backend)
+        return True
+
+    def _send(
+        self,
+        shard: ShardRuntime,
+        packet: bytes | Packet,
+        reply: Reply,
+        on_over: Callable[[Relay | Exception], None],
+        backend: Backend,
+    ) -> None:
+        self._active[backend] = shard
+        data = packet if isinstance(packet, bytes) else packet.packet_for(backend)
+        if data is None:
+            self._spawn(self._prepare_and_send(shard, packet, reply, on_over, backend))
+            return
+        self.relay = Relay(reply.scanner(), backend, self._link, on_over)
+        backend.send(data, self.relay)
+
+    async def _prepare_and_send(
+        self,
+        shard: ShardRuntime,
+        packet: bytes | Packet,
+        reply: Reply,
+        on_over: Callable[[Relay | Exception], None],
+        backend: Backend,
+    ) -> None:
+        try:
+            await self.bytes_for(shard, backend, packet)
+        except Exception as error:  # noqa: BLE001 - whoever waits must hear of it
+            self._active.pop(backend, None)
+            on_over(error)
+        else:
+            self._send(shard, packet, reply, on_over, backend)
+
+    async def relay_on(
+        self,
+        shard: ShardRuntime,
+        database: str | None,
+        packet: bytes | Packet,
+        shape: Shape,
+        reply: Reply,
+        *,
+        columns: bool = True,
+        final: bool = True,
+        answer: Answer = Answer.RESULT,
+        insert_id: int = 0,
+    ) -> RelayScanner | Resequencer:
+        """Run a command on one shard and relay its answer, riding out a failover.
+
+        insert_id: the insert id that the client is told, where the server knows of none.
+
+        Returns what the answer was; an error that the server answered is relayed, not raised.
+
+        Raises:
+            BackendUnavailable, PoolTimeout: nothing was sent.
+            BackendLost: the answer broke off.
+            BackendError: the connection could not be set up for this session.
+        """
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._failover_buffer_s
+        may_renew = True
+        while True:
+            may_wait = not self.branches.in_transaction
+            try:
+                backend = await self.take(shard, database, shape)
+                data = await self.bytes_for(shard, backend, packet)
+            except (BackendUnavailable, BackendLost):
+                if not may_wait or not await shard.wait_available(deadline):
+                    raise
+                continue
+            done: asyncio.Future[Relay] = loop.create_future()
+            reading = reply.scanner(
+                columns=columns,
+                final=final,
+                answer=answer,
+                call=shape.kind is Kind.CALL,
+                file=bool(shape.uses & Uses.LOCAL_INFILE),
+            )
+            relay = Relay(reading, backend, self._link, partial(_resolve, done), self.on_file)
+            self.relay = relay
+            self._active[backend] = shard
+            backend.send(data, relay)
+            await done
+            scanner = relay.scanner
+            if relay.failure is not None:
+                reply.broke_off(scanner)
+            self.settle(shard, shape, relay)
+            untouched = may_wait and not relay.has_written and reply.stopped is None
+            if relay.failure is not None:
+                if untouched and is_repeatable(shape) and await shard.wait_available(deadline):
+                    continue
+                raise relay.failure
+            if untouched and was_refused_undone(scanner.error) and loop.time() < deadline:
+                await asyncio.sleep(_RETRY_PAUSE_S)
+                if await shard.wait_available(deadline):
+                    continue
+            if (
+                may_renew
+                and not relay.has_written
+                and not isinstance(packet, bytes)
+                and scanner.error is not None
+                and scanner.error.code in STALE
+            ):
+                may_renew = False
+                packet.stale(backend)
+                continue
+            if insert_id and scanner.error is None:
+                relay.held = with_insert_id(relay.held, insert_id)
+            reply.end(relay, is_read=is_repeatable(shape))
+            return scanner
+
+    async def ask(
+        self, shard: ShardRuntime, database: str | None, packet: bytes | Packet, shape: Shape
+    ) -> Collected:
+        """Run a command on one shard and return its whole answer; the session follows it.
+
+        Raises:
+            BackendError: the server refused it.
+            BackendUnavailable, PoolTimeout, BackendLost: as `relay_on`.
+        """
+        backend = await self.take_patiently(shard, database, shape)
+        data = await self.bytes_for(shard, backend, packet)
+        try:
+            (answer,) = await self.run(shard, backend, [data])
+        except BackendError as error:
+            follow_error(self._state, self.branches, shard, backend, error.code)
+            raise
+        except BackendLost:
+            self.lost(shard, backend)
+            raise
+        assert answer.ok is not None
+        self.follow(shard, backend, shape, answer.ok, answer.ok.trackers)
+        return answer
+
+    async def ride_out(self, shard: ShardRuntime, deadline: float) -> bool:
+        """Wait for *shard*, which refused a statement; False when *deadline* came first."""
+        await asyncio.sleep(_RETRY_PAUSE_S)
+        return await shard.wait_available(deadline)
+
+    async def prepare_on(
+        self, shard: ShardRuntime, database: str | None, sql: bytes
+    ) -> PrepareReader:
+        """Prepare a statement on any connection this session may have to *shard*.
+
+        It takes no part in a transaction that has not reached the shard yet. Waits for a shard
+        that is away, and raises, as `take_patiently`.
+        """
+        deadline = asyncio.get_running_loop().time() + self._failover_buffer_s
+        while True:
+            may_wait = not self.branches.open
+            try:
+                backend = await self.take_apart(shard, database)
+                key = StatementKey(sql, database, self._state.settings.reading)
+                try:
+                    return await backend.prepare(key)
+                except BackendLost:
+                    self.lost(shard, backend)
+                    raise
+                finally:
+                    if not backend.is_closed:
+                        self.give_back(shard, backend)
+            except (BackendUnavailable, BackendLost):
+                if not may_wait or not await shard.wait_available(deadline):
+                    raise
+
+    def settle(self, shard: ShardRuntime, shape: Shape, relay: Ended) -> None:
+        """Follow what an answer means, and keep its connection or give it back."""
+        backend = relay.backend
+        scanner = relay.scanner
+        self.relay = None
+        self._active.pop(backend, None)
+        if relay.failure is not None:
+            self.lost(shard, backend)
+        elif scanner.error is not None:
+            follow_error(self._state, self.branches, shard, backend, scanner.error.code)
+        elif (
+            scanner.is_plain
+            and not scanner.status & _STAYS
+            and shard not in self.branches.held
+            and (said := traits(shape)).is_traceless
+            and not said.is_sticky
+        ):
+            # Nearly every statement: nothing happened that anybody must remember.
+            self._state.answered_at = backend
+            backend.found_rows = scanner.rows if said.finds_its_rows else None
+            backend.row_count = -1
+            backend.has_warnings = False
+            shard.pool.give(backend)
+        else:
+            ok = scanner.ok
+            assert ok is not None
+            self.follow(shard, backend, shape, ok, scanner.trackers)
+
+    def follow(
+        self,
+        shard: ShardRuntime,
+        backend: Backend,
+        shape: Shape,
+        ok: Ok,
+        trackers: Sequence[Tracker],
+    ) -> None:
+        """Follow a successful answer that was not relayed, as `settle` does."""
+        follow(self._state, self.branches, shard, backend, shape, ok, trackers)
+
+    # --- other ends -----------------------------------------------------------------------
+
+    def client_writable(self) -> None:
+        """Let the answer under way go on."""
+        if self.relay is not None:
+            self.relay.client_writable()
+
+    def file(self, piece: bytes) -> None:
+        """Take a piece of the file that `on_file` told of."""
+        if isinstance(self.relay, Relay):
+            self.relay.file(piece)
+
+
+def _resolve(done: asyncio.Future[Relay], relay: Relay) -> None:
+    # Cancelled when the client has left meanwhile.
+    if not done.done():
+        done.set_result(relay)

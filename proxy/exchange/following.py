@@ -1,0 +1,142 @@
+"""What an answer means for the session that asked, and for the connection that answered.
+
+A server says it by flags and session trackers; the statement's text is asked for what they do not
+show. What is known of a connection afterwards decides who may have it next, and whether it must be
+reset before (`proxy.backends.pool`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from proxy.backends.remains import Carried
+from proxy.backends.tenancy import take_leave
+from proxy.exchange.recall import ASKS_BACK
+from proxy.exchange.state import leaves_residue, must_stay, traits
+from proxy.exchange.transaction import ROLLS_BACK
+from proxy.wire.constants import Status
+from sqlparse_ext.statements import Kind
+
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from proxy.backends.backend import Backend
+    from proxy.backends.shard import ShardRuntime
+    from proxy.exchange.state import SessionState
+    from proxy.exchange.transaction import Branches
+    from proxy.wire.resultset import Ok, Tracker
+    from sqlparse_ext.statements import Shape
+
+
+_IN_TRANS: Final = int(Status.IN_TRANS)
+_CURSOR_EXISTS: Final = int(Status.CURSOR_EXISTS)
+
+
+def follow(
+    state: SessionState,
+    branches: Branches,
+    shard: ShardRuntime,
+    backend: Backend,
+    shape: Shape,
+    ok: Ok,
+    trackers: Sequence[Tracker],
+) -> None:
+    """Follow a successful answer; its connection stays with the session or goes to the pool."""
+    said = traits(shape)
+    if not said.keeps_found_rows:
+        backend.found_rows = None
+    elif state.answered_at is not backend:
+        _carry_found_rows(state, backend)
+    state.answered_at = backend
+    backend.row_count = ok.affected_rows if said.counts_rows else None
+    backend.has_warnings = ok.warnings > 0
+    was_in_transaction = backend.in_transaction
+    # Without autocommit a savepoint begins a transaction that no flag shows yet.
+    backend.in_transaction = bool(ok.status & _IN_TRANS) or (
+        shape.kind is Kind.SAVEPOINT and not state.settings.autocommit
+    )
+    if trackers:
+        backend.note(trackers)
+        state.note(trackers)
+    if ok.last_insert_id or said.sets_insert_id:
+        state.insert_id_at = backend
+        backend.has_insert_id = True
+    backend.has_residue = backend.has_residue or leaves_residue(shape, ok)
+    if must_stay(shape, trackers):
+        branches.stick(shard, backend)
+    elif backend.in_transaction:
+        branches.held[shard] = backend
+        branches.entered()
+        if ok.status & _CURSOR_EXISTS:
+            branches.opened_cursor(shard, backend)
+    elif ok.status & _CURSOR_EXISTS:
+        branches.opened_cursor(shard, backend)
+    elif not branches.is_sticky(shard):
+        branches.held.pop(shard, None)
+        shard.pool.give(backend)
+    if was_in_transaction and not backend.in_transaction:
+        branches.left(shard, rolled_back=shape.kind is Kind.ROLLBACK)
+
+
+def _carry_found_rows(state: SessionState, backend: Backend) -> None:
+    """Have FOUND_ROWS() on *backend*, where a session has come to, say what it said before."""
+    source, left = state.answered_at, state.left
+    if source is not None:
+        backend.found_rows = None if source.found_rows is None else Carried(source.found_rows)
+        return
+    carried = backend.found_rows = Carried(0 if left is None else left.found_rows)
+    if left is not None and not left.known.done():
+
+        def correct(_: object) -> None:
+            if backend.found_rows is carried:
+                backend.found_rows = Carried(left.found_rows)
+
+        left.known.add_done_callback(correct)
+
+
+def follow_error(
+    state: SessionState, branches: Branches, shard: ShardRuntime, backend: Backend, code: int
+) -> None:
+    """Follow an error that the server answered, as `follow` does success."""
+    backend.has_residue = True
+    state.answered_at = backend
+    backend.found_rows = None
+    backend.row_count = -1
+    backend.has_warnings = True
+    if code in ROLLS_BACK:
+        branches.undone(shard, backend)
+    elif not state.settings.autocommit:
+        # An error packet says nothing of the transaction. Without autocommit a statement that
+        # failed may still have opened one.
+        backend.in_transaction = True
+        branches.held[shard] = backend
+        branches.entered()
+    if shard not in branches.held:
+        shard.pool.give(backend)
+
+
+async def bring_insert_id(state: SessionState, backend: Backend, shape: Shape) -> None:
+    """Have LAST_INSERT_ID() on *backend* be that of the session's last INSERT.
+
+    shape: the statement that asks, perhaps for what the one before it left, too.
+
+    Raises:
+        BackendError, BackendLost: a server did not answer.
+    """
+    source = state.insert_id_at
+    if source is not None and source.leaving is not None:
+        # Its next user takes the id away at this moment; it comes to the state.
+        await asyncio.wait([source.leaving.known])
+        source = state.insert_id_at
+    if source is backend:
+        return
+    if source is not None and not source.is_closed:
+        state.last_insert_id = await source.last_insert_id()
+    if state.answered_at is backend and shape.uses & ASKS_BACK:
+        # Behind the SET it would be told of the SET.
+        take_leave(backend, state)
+    await backend.run(b"SET last_insert_id = %d" % state.last_insert_id)
+    state.insert_id_at = backend
+    backend.has_insert_id = True

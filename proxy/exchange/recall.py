@@ -1,0 +1,123 @@
+"""What a client's last statement left on a connection that others have had since.
+
+`SHOW WARNINGS`, `FOUND_ROWS()` and `ROW_COUNT()` ask a server of the statement before. When its
+connection goes to another session, what it would have said is taken along (`remains.Left`), and a
+statement that asks is answered from there (`Recall`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from proxy.backends.remains import Carried
+from proxy.backends.tenancy import take_leave
+from proxy.wire.commands import query
+from proxy.wire.constants import FieldType
+from proxy.wire.resultset import Column, column_definition, parse_text_row
+from sqlparse_ext.errors import Unsupported
+from sqlparse_ext.inline import inline
+from sqlparse_ext.statements import Kind, Uses
+
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from proxy.backends.backend import Backend
+    from proxy.backends.remains import Left
+    from proxy.exchange.state import SessionState
+    from sqlparse_ext.statements import Statement
+
+
+ASKS_BACK: Final = Uses.FOUND_ROWS | Uses.ROW_COUNT | Uses.DIAGNOSTICS
+
+_NO_WARNINGS: Final = tuple(
+    map(
+        column_definition,
+        (
+            Column("Level", length=28),
+            Column("Code", type=FieldType.LONG, length=4),
+            Column("Message", length=2048),
+        ),
+    )
+)
+
+
+class AnswerHere(Exception):
+    """SHOW WARNINGS is answered by the proxy, from *left*; None for an empty answer."""
+
+    def __init__(self, left: Left | None) -> None:
+        super().__init__()
+        self.left = left
+
+
+class Recall:
+    """A statement that asks what the one before it left; a packet of `proxy.exchange.execution`."""
+
+    __slots__ = ("_state", "_statement")
+
+    def __init__(self, state: SessionState, statement: Statement) -> None:
+        self._state = state
+        self._statement = statement
+
+    def packet_for(self, backend: Backend) -> bytes | None:
+        """Return the text where the server knows, else with the numbers in it."""
+        source = self._state.answered_at
+        if source is backend:
+            found = backend.found_rows
+            if isinstance(found, Carried) and self._statement.shape.kind is Kind.SELECT:
+                return query(inline(self._statement, {"FOUND_ROWS": b"%d" % found}))
+            return query(self._statement.sql)
+        left = self._state.left
+        if source is not None or (left is not None and not left.known.done()):
+            return None
+        if self._statement.shape.kind is not Kind.SELECT:
+            return None
+        return query(inline(self._statement, _numbers(left)))
+
+    async def prepare(self, backend: Backend) -> None:
+        """Wait until it is known. Raises AnswerHere for what a server cannot be told."""
+        state = self._state
+        if state.answered_at is not None:
+            take_leave(state.answered_at, state)
+        left = state.left
+        if left is not None:
+            await asyncio.wait([left.known])
+        if self._statement.shape.kind is not Kind.SELECT:
+            raise AnswerHere(left)
+
+    def stale(self, backend: Backend) -> None:
+        """Change nothing: no id of a server's is in the text."""
+
+
+def warnings_answer(
+    statement: Statement, left: Left | None
+) -> tuple[Sequence[bytes], Sequence[bytes]]:
+    """Return columns and rows of SHOW WARNINGS or SHOW ERRORS, as payloads.
+
+    Raises:
+        Unsupported: it asks in another way.
+    """
+    shape = statement.shape
+    if shape.words not in {("WARNINGS",), ("ERRORS",)} or statement.literals:
+        raise Unsupported(
+            f"{shape.verb} of the statement before, whose connection another client has got;"
+            " SHOW WARNINGS tells"
+        )
+    columns = left.columns if left and left.columns else _NO_WARNINGS
+    rows = left.rows if left else ()
+    if shape.words == ("ERRORS",):
+        rows = [row for row in rows if parse_text_row(row)[0] == b"Error"]
+    return columns, rows
+
+
+def _numbers(left: Left | None) -> dict[str, bytes]:
+    """Return the values by what asks for them; of a session that has run nothing yet, nothing."""
+    rows = left.rows if left else ()
+    errors = sum(parse_text_row(row)[0] == b"Error" for row in rows)
+    return {
+        "FOUND_ROWS": b"%d" % (left.found_rows if left else 0),
+        "ROW_COUNT": b"%d" % (left.row_count if left else 0),
+        "@@WARNING_COUNT": b"%d" % len(rows),
+        "@@ERROR_COUNT": b"%d" % errors,
+    }

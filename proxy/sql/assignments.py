@@ -1,0 +1,133 @@
+"""SET: what it changes follows the session, whichever connection it was said on.
+
+A server carries it out and says by its trackers what has changed; what no tracker shows pins the
+session to that connection (`proxy.exchange.state`), and over several shards is said on each.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from proxy.errors import ProxyError
+from proxy.exchange.state import sets_collation, sets_untracked
+from proxy.sql.preparation import Step, check_target
+from proxy.sql.scatter import run_everywhere
+from proxy.sql.set_statement import run_set_statement
+from proxy.wire.commands import query
+from sqlparse_ext.session_settings import with_session_scope
+from sqlparse_ext.statements import SetKind, Uses
+
+
+if TYPE_CHECKING:
+    from proxy.backends.shard import ShardRuntime
+    from proxy.exchange.executor import Executor
+    from proxy.exchange.reply import Reply
+    from proxy.exchange.state import SessionState
+    from proxy.sql.guard import Guard
+    from proxy.sql.preparation import Preparation
+    from proxy.sql.routed import Routed
+    from proxy.sql.streams import Streams
+    from sqlparse_ext.statements import Statement
+
+
+# Vitess's session variables: its users set them before a STREAM, and they mean nothing here.
+_VITESS_VARIABLES: Final = frozenset({"workload", "transaction_mode", "query_timeout"})
+
+# Changes nothing, and so has the tracker say what there is.
+_REPORT_COLLATION: Final = query(
+    b"SET @@session.character_set_connection = @@session.character_set_connection,"
+    b" @@session.collation_connection = @@session.collation_connection"
+)
+
+
+class Assignments:
+    """The SETs of one session."""
+
+    def __init__(
+        self,
+        *,
+        guard: Guard,
+        state: SessionState,
+        executor: Executor,
+        preparation: Preparation,
+        routed: Routed,
+        streams: Streams,
+    ) -> None:
+        self._guard = guard
+        self._state = state
+        self._executor = executor
+        self._branches = executor.branches
+        self._preparation = preparation
+        self._routed = routed
+        self._streams = streams
+
+    async def run(self, statement: Statement, reply: Reply) -> bool:
+        """Carry a SET out; False when its answer is an error. Raises whatever stops it."""
+        shape = statement.shape
+        if is_ignored(statement):
+            reply.ok()
+            return True
+        if [item.name for item in shape.set] == ["statement"]:
+            parts = self._guard, self._preparation, self._routed, self._streams
+            return await run_set_statement(statement, reply, *parts)
+        view = self._preparation.here()
+        check_target(view, shape)
+        if any(item.name == "session_track_system_variables" for item in shape.set):
+            # From here on the server reports what the client wants to hear, and nothing else.
+            self._state.tracked = None
+        statement = self._preparation.parse(with_session_scope(statement))
+        shards = list(view.runtimes)
+        if view.is_sharded and (
+            shape.uses & (Uses.USER_VARIABLE | Uses.GLOBAL_SCOPE) or sets_untracked(shape)
+        ):
+            # Every shard may be asked for the variable later, and every server must have it.
+            await run_everywhere(self._executor, self._preparation.database, shards, statement)
+            reply.ok()
+            return True
+        if len(self._branches.open) > 1 and self._switches_autocommit_on(statement):
+            # It commits, on every shard of the transaction and not just where it is said.
+            await self._branches.commit()
+        # Any shard will do: what it answers follows the session. One that is down would not.
+        shards.sort(key=lambda s: (s not in self._branches.held, s.trouble is not None))
+        if sets_collation(shape):
+            return await self._set_collation(shards[0], statement, reply)
+        return await self._routed.on_shard(
+            shards[0], self._preparation.database, Step(statement), reply
+        )
+
+    async def _set_collation(
+        self, shard: ShardRuntime, statement: Statement, reply: Reply
+    ) -> bool:
+        shape = statement.shape
+        backend = await self._executor.take_patiently(shard, self._preparation.database, shape)
+        try:
+            first, second = await self._executor.run(
+                shard, backend, [query(statement.sql), _REPORT_COLLATION]
+            )
+        except ProxyError:
+            self._executor.give_back(shard, backend)
+            raise
+        assert first.ok is not None
+        assert second.ok is not None
+        trackers = (*first.ok.trackers, *second.ok.trackers)
+        self._executor.follow(shard, backend, shape, second.ok, trackers)
+        reply.ok(
+            warnings=first.ok.warnings, session_state=self._state.shown(first.ok.session_state)
+        )
+        return True
+
+    def _switches_autocommit_on(self, statement: Statement) -> bool:
+        return not self._state.settings.autocommit and any(
+            item.kind is SetKind.SYSTEM
+            and item.name == "autocommit"
+            and (statement.text(item.value) or "").upper() in {"1", "ON", "TRUE", "DEFAULT"}
+            for item in statement.shape.set
+        )
+
+
+def is_ignored(statement: Statement) -> bool:
+    """True for a SET of nothing but variables that only Vitess has."""
+    items = statement.shape.set
+    return bool(items) and all(
+        item.kind is SetKind.SYSTEM and item.name in _VITESS_VARIABLES for item in items
+    )

@@ -1,0 +1,120 @@
+"""BEGIN, COMMIT, ROLLBACK and savepoints: on the one shard that is concerned, or on all of them.
+
+Where one server has the whole transaction it gets the client's own words and gives its own answer;
+over several shards `proxy.exchange.transaction` keeps the branches.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from proxy.exchange.state import Transaction
+from proxy.exchange.transaction import SNAPSHOT_OF_SHARDS
+from proxy.sql.preparation import Step
+from sqlparse_ext.errors import Unsupported
+
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from proxy.exchange.reply import Reply
+    from proxy.exchange.state import SessionState
+    from proxy.exchange.transaction import Branches
+    from proxy.sql.preparation import Preparation
+    from proxy.sql.routed import Routed
+    from sqlparse_ext.statements import Statement
+
+
+class Demarcation:
+    """Where the transactions of one session begin and end.
+
+    on_rows: runs a savepoint that stands in no transaction, as a statement like any other.
+
+    All methods return False when the answer is an error of the server's.
+    """
+
+    def __init__(
+        self,
+        *,
+        state: SessionState,
+        branches: Branches,
+        preparation: Preparation,
+        routed: Routed,
+        on_rows: Callable[[Statement, Reply], Awaitable[bool]],
+    ) -> None:
+        self._state = state
+        self._branches = branches
+        self._preparation = preparation
+        self._routed = routed
+        self._on_rows = on_rows
+
+    async def begin(self, statement: Statement, reply: Reply) -> bool:
+        """Begin a transaction. Raises Unsupported where there can be none."""
+        view = self._preparation.here()
+        if view.is_replica and view.is_sharded:
+            raise Unsupported("a transaction over replicas of several shards; USE one of them")
+        transaction = self._state.transaction
+        is_broken = transaction is not None and transaction.broken
+        is_elsewhere = any(shard is not view.runtimes[0] for shard, _ in self._branches.open)
+        if view.is_sharded or is_elsewhere or is_broken:
+            # On the one server that the client sees, BEGIN commits what came before.
+            await self._branches.commit()
+        self._state.transaction = None
+        begun = Transaction.begun_by(statement)
+        if not view.is_sharded:
+            shard, database = view.runtimes[0], self._preparation.database
+            ok = await self._routed.on_shard(shard, database, Step(statement), reply)
+            if ok:
+                self._state.transaction = begun
+            return ok
+        if begun.is_snapshot and self._preparation.view is not None:
+            raise Unsupported(SNAPSHOT_OF_SHARDS)
+        self._state.transaction = begun
+        reply.ok()
+        return True
+
+    async def commit(self, statement: Statement, reply: Reply) -> bool:
+        """Commit. Raises as `Branches.commit`."""
+        return await self._end_transaction(statement, reply, self._branches.commit)
+
+    async def rollback(self, statement: Statement, reply: Reply) -> bool:
+        """Roll back."""
+        return await self._end_transaction(statement, reply, self._branches.rollback)
+
+    async def _end_transaction(
+        self, statement: Statement, reply: Reply, end: Callable[[], Awaitable[None]]
+    ) -> bool:
+        branches = self._branches.open
+        transaction = self._state.transaction
+        is_broken = transaction is not None and transaction.broken
+        if len(branches) == 1 and not branches[0][1].is_closed and not is_broken:
+            # One server, its own transaction: AND CHAIN, RELEASE and all.
+            shard, backend = branches[0]
+            return await self._routed.on_shard(shard, backend.database, Step(statement), reply)
+        view = self._preparation.here()
+        if "CHAIN" in statement.shape.options and not (
+            branches or view.is_sharded or is_broken
+        ):
+            # One server and no transaction: it begins one.
+            self._state.transaction = None
+            return await self._routed.on_shard(
+                view.runtimes[0], self._preparation.database, Step(statement), reply
+            )
+        if statement.shape.options & {"CHAIN", "RELEASE"}:
+            raise Unsupported(
+                f"{statement.shape.verb} AND CHAIN or RELEASE over several shards"
+            )
+        await end()
+        reply.ok()
+        return True
+
+    async def savepoint(self, statement: Statement, reply: Reply) -> bool:
+        """Set, release or go back to a savepoint."""
+        if statement.shape.verb == "ROLLBACK":
+            self._branches.partly_rolled_back()
+        is_alone = self._state.transaction is None and not self._preparation.here().is_sharded
+        if is_alone and self._state.settings.autocommit:
+            return await self._on_rows(statement, reply)
+        await self._branches.savepoint(statement.sql)
+        reply.ok()
+        return True

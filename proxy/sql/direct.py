@@ -1,0 +1,250 @@
+"""The hot path: a statement that one shard answers is sent in the turn of the loop it came in.
+
+No task, no future, no copy of the answer. What is not plain is left to
+`statements.Statements.run`; so is a second attempt after a failover.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from proxy.answers.own_status import is_session_status
+from proxy.answers.virtual import is_virtual
+from proxy.errors import BackendLost, BackendUnavailable
+from proxy.exchange.execution import STALE, Execution
+from proxy.exchange.recall import ASKS_BACK
+from proxy.exchange.retries import is_repeatable, was_refused_undone
+from proxy.routing.planner import qualifiers
+from proxy.routing.routes import OneShard
+from proxy.sql.catalog import Direct
+from proxy.sql.preparation import Step
+from proxy.wire.commands import query
+from proxy.wire.execute import with_types
+from sqlparse_ext.errors import StreamfromError
+from sqlparse_ext.generated import next_values
+from sqlparse_ext.schemas import asks_for_schemas
+from sqlparse_ext.statements import Kind, Uses
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from engine.registry import Registry
+    from proxy.backends.shard import ShardRuntime
+    from proxy.exchange.executor import Executor
+    from proxy.exchange.relay import Relay
+    from proxy.exchange.reply import Reply
+    from proxy.net import Link
+    from proxy.sql.catalog import View
+    from proxy.sql.preparation import Preparation
+    from proxy.sql.prepared import PreparedTable
+    from sqlparse_ext.statements import Shape
+
+
+_KINDS: Final = frozenset(
+    {Kind.SELECT, Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE, Kind.SHOW}
+)
+_INDIRECT_USES: Final = (
+    Uses.MULTIPLE | Uses.LAST_INSERT_ID | Uses.IDENTITY | Uses.ADVISORY_LOCK | ASKS_BACK
+)
+_SHAPES_MAX: Final = 8192
+# Of a COM_STMT_EXECUTE before its parameters: code, id, flags, iteration count.
+_EXECUTE_BYTES: Final = 10
+# A longer text for several shards has hundreds of rows, and is likely to be split. To find that
+# out here, and once more on the long way, would cost more than the hot path saves.
+_SHARDED_BYTES_MAX: Final = 16 << 10
+
+
+class DirectPath:
+    """The hot path of one session."""
+
+    def __init__(
+        self,
+        preparation: Preparation,
+        executor: Executor,
+        registry: Registry,
+        link: Link,
+        table: PreparedTable,
+    ) -> None:
+        self._preparation = preparation
+        self._executor = executor
+        self._registry = registry
+        self._link = link
+        self._table = table
+        # Of the one statement that a session runs at a time.
+        self._under_way: tuple[ShardRuntime, Step, Reply] | None = None
+
+    def send(
+        self, sql: bytes, reply: Reply, on_over: Callable[[Relay | Exception], None]
+    ) -> bool:
+        """Send the statement if it is plain; *on_over* gets what `finish` is to be called with.
+
+        Return False otherwise; the long way then says what is wrong with it, if anything is.
+        """
+        preparation = self._preparation
+        view = preparation.view
+        if (
+            view is None
+            or view.is_replica
+            or (len(sql) > _SHARDED_BYTES_MAX and view.is_sharded)
+        ):
+            return False
+        try:
+            statement = preparation.parse(sql)
+            direct = self._known(view, statement.shape)
+            if direct is None:
+                return False
+            shard = direct.shard
+            if shard is not None:
+                step = Step(statement)
+            else:
+                if direct.touches_messages:
+                    step = preparation.step(view, statement)
+                    plan = view.planner.plan(step.statement.shape)
+                else:
+                    step = Step(statement)
+                    plan = direct.plan
+                route = plan.route(step.statement)
+                if type(route) is not OneShard:
+                    return False
+                shard = view.runtime(route.shard)
+        except StreamfromError:
+            return False
+        self._under_way = shard, step, reply
+        packet = query(step.statement.sql)
+        return self._executor.send_now(shard, view.database, packet, reply, on_over)
+
+    def execute(
+        self, payload: bytes, reply: Reply, on_over: Callable[[Relay | Exception], None]
+    ) -> bool:
+        """Send a COM_STMT_EXECUTE on the same conditions, with the same result, as `send`.
+
+        Where neither a vindex nor a message table wants the values, they are not looked at.
+        """
+        prepared = self._table.get(int.from_bytes(payload[1:5], "little"))
+        if (
+            prepared is None
+            or prepared.place is None
+            or prepared.long_data
+            or prepared.fault is not None
+            or prepared.cursor is not None
+            or len(payload) < _EXECUTE_BYTES
+            or payload[5]  # a cursor
+        ):
+            return False
+        view, database, _ = prepared.place
+        if view.is_replica:
+            return False
+        body = payload[_EXECUTE_BYTES:]
+        try:
+            prepared.settle(self._preparation, self._registry)
+            statement = prepared.statement
+            if statement is None:
+                return False
+            direct = self._known(view, statement.shape)
+            if direct is None:
+                return False
+            prepared.take_types(body)
+            shard = direct.shard
+            if shard is not None:
+                step = Step(statement)
+            else:
+                statement = prepared.bind(statement, body, self._executor.settings)
+                if prepared.takes_back(statement):
+                    return False
+                route = direct.plan.route(statement)
+                if type(route) is not OneShard:
+                    return False
+                shard = view.runtime(route.shard)
+                step = (
+                    self._preparation.bound_step(view, statement)
+                    if direct.touches_messages
+                    else Step(statement)
+                )
+        except StreamfromError:
+            return False
+        self._under_way = shard, step, reply
+        key = prepared.key(self._executor.settings)
+        body = with_types(body, prepared.count, prepared.types)
+        packet = Execution(key, body, prepared.count)
+        return self._executor.send_now(shard, database, packet, reply, on_over)
+
+    def finish(self, outcome: Relay | Exception) -> bool:
+        """End what `send` or `execute` began; False when it should be tried again the long way.
+
+        Raises:
+            BackendLost, SessionLost: the answer broke off.
+            PoolTimeout, BackendError: nothing was sent.
+        """
+        assert self._under_way is not None
+        shard, step, reply = self._under_way
+        self._under_way = None
+        if isinstance(outcome, Exception):
+            if isinstance(outcome, BackendUnavailable | BackendLost):
+                return False
+            raise outcome
+        relay = outcome
+        scanner = relay.scanner
+        shape = step.statement.shape
+        executor = self._executor
+        if relay.failure is None and scanner.error is None:
+            executor.settle(shard, shape, relay)
+            if step.effect is not None:
+                ok = scanner.ok
+                insert_id = 0 if ok is None else ok.last_insert_id
+                executor.branches.happened(shard, step.table, step.effect, insert_id)
+            if reply.stopped is None:
+                self._link.write(relay.held)
+            else:
+                reply.end(relay, is_read=is_repeatable(shape))
+            return True
+        may_repeat = (
+            not executor.branches.in_transaction
+            and not relay.has_written
+            and reply.stopped is None
+        )
+        if relay.failure is not None:
+            reply.broke_off(scanner)
+        executor.settle(shard, shape, relay)
+        if relay.failure is not None:
+            if may_repeat and is_repeatable(shape):
+                return False
+            raise relay.failure
+        if may_repeat and was_refused_undone(scanner.error):
+            return False
+        if scanner.error is not None and scanner.error.code in STALE and not relay.has_written:
+            return False
+        reply.end(relay, is_read=is_repeatable(shape))
+        return True
+
+    def _known(self, view: View, shape: Shape) -> Direct | None:
+        if view.generation != self._registry.generation:
+            # Tables came or went: what is a message table may have changed.
+            view.direct.clear()
+            view.generation = self._registry.generation
+        try:
+            return view.direct[shape]
+        except KeyError:
+            if len(view.direct) >= _SHAPES_MAX:
+                view.direct.clear()
+            direct = view.direct[shape] = self._work_out(view, shape)
+            return direct
+
+    def _work_out(self, view: View, shape: Shape) -> Direct | None:
+        if (
+            shape.kind not in _KINDS
+            or shape.uses & _INDIRECT_USES
+            or shape.target is not None
+            or qualifiers(shape)
+            or asks_for_schemas(shape, view.database)
+            or is_virtual(shape)
+            or is_session_status(shape)
+            or next_values(shape) is not None
+            or self._preparation.sequence_of(view, shape) is not None
+        ):
+            return None
+        touches = self._preparation.touches_messages(view, shape)
+        plan = view.planner.plan(shape)
+        always = None if touches else plan.always
+        shard = view.runtime(always.shard) if isinstance(always, OneShard) else None
+        return Direct(plan, touches_messages=touches, shard=shard)

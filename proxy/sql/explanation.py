@@ -1,0 +1,53 @@
+"""VEXPLAIN PLAN: a statement is prepared and routed as if it ran, and its plan is told instead."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from proxy.answers.vexplain import (
+    COLUMNS,
+    check_form,
+    explain_filled,
+    explain_plan,
+    explain_stream,
+)
+from sqlparse_ext.parser import explained_text
+
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from proxy.sql.guard import Guard
+    from proxy.sql.naming import Naming
+    from proxy.sql.preparation import Preparation
+    from proxy.wire.resultset import Column
+    from sqlparse_ext.statements import Statement
+
+
+async def explanation(
+    preparation: Preparation, guard: Guard, naming: Naming, statement: Statement
+) -> tuple[Sequence[Column], list[tuple[bytes | None, ...]]]:
+    """Return the answer to a *statement* that `is_vexplain`.
+
+    Raises what the statement in it would raise before it is sent anywhere.
+    """
+    check_form(statement.shape)
+    text = explained_text(statement)
+    assert text is not None
+    inner = preparation.parse(text)
+    guard.check_statement(inner.shape)
+    if inner.shape.stream is not None:
+        view, table = preparation.stream_source(inner.shape.stream.table)
+        table.project(inner.shape.stream.columns)
+        return COLUMNS, [(explain_stream(view.keyspace, view.shards, table.name),)]
+    place = await naming.named(preparation.place(inner))
+    view = place.view
+    auto = preparation.sequence_of(view, place.statement.shape)
+    if auto is not None:
+        gaps = preparation.gaps(view, place.statement, auto.column)
+        if len(gaps):
+            plan = explain_filled(place.statement, view.keyspace, auto.sequence, len(gaps))
+            return COLUMNS, [(plan,)]
+    step = preparation.step(view, place.statement)
+    route = view.planner.plan(step.statement.shape).route(step.statement)
+    return COLUMNS, [(explain_plan(step.statement, view.keyspace, view.shards, route),)]

@@ -1,0 +1,416 @@
+"""One SELECT on several shards, its rows merged into one answer.
+
+Connections are taken in the order of the shards, as everywhere. The first one is asked what the
+answer will look like and what its order compares (`proxy.merge` writes the questions); then every
+shard gets the same text, and rows go to the client as soon as nothing can precede them. What
+waits is bounded: a shard whose rows pile up is not read from, and none is while the client is
+behind. Before the first byte has left, a shard that went away is waited for and asked again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from proxy.errors import BackendLost
+from proxy.exchange.retries import is_repeatable
+from proxy.merge.counted import CountedQuery
+from proxy.merge.groups import GroupsQuery
+from proxy.merge.rows import RowsQuery
+from proxy.merge.texts import Texts, UnionTexts
+from proxy.merge.values import Comparison, Key, comparison_of, padding
+from proxy.wire.commands import query
+from proxy.wire.constants import FieldType, Status
+from proxy.wire.response import RowCollector
+from proxy.wire.resultset import parse_column_definition, parse_text_row
+from sqlparse_ext.errors import StreamfromError, Unsupported
+
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from proxy.backends.backend import Backend
+    from proxy.backends.readers import Answer
+    from proxy.backends.shard import ShardRuntime
+    from proxy.exchange.executor import Executor
+    from proxy.exchange.reply import Reply
+    from proxy.merge.counted import CountedMerge
+    from proxy.merge.group_merge import GroupsMerge
+    from proxy.merge.rows import RowsMerge
+    from proxy.net import Link
+    from proxy.routing.routes import Merge
+    from proxy.wire.resultset import Column
+    from sqlparse_ext.statements import Statement
+
+
+_Query: TypeAlias = "RowsQuery | GroupsQuery | CountedQuery"
+_Rows: TypeAlias = "RowsMerge | GroupsMerge | CountedMerge"
+
+# What may wait of one shard's rows before it is no longer read from, and when it is again.
+WAITING_BYTES_MAX: Final = 256 << 10
+_RESUME_BYTES: Final = WAITING_BYTES_MAX // 4
+# With a LIMIT up to this the rest of an answer is read and dropped; beyond, the server is told.
+_DRAIN_ROWS_MAX: Final = 1000
+
+
+async def gather(
+    executor: Executor,
+    link: Link,
+    database: str | None,
+    shards: Sequence[ShardRuntime],
+    statement: Statement,
+    route: Merge,
+    reply: Reply,
+    *,
+    memory_bytes: int,
+) -> bool:
+    """Answer *statement* from all *shards*, and return True.
+
+    memory_bytes: what groups may take that must be sorted once all of them are known.
+
+    Raises:
+        Unsupported, MergeTooLarge: it cannot be merged.
+        BackendUnavailable, BackendLost, BackendError, PoolTimeout: as for any statement.
+    """
+    loop = asyncio.get_running_loop()
+    deadline = executor.deadline()
+    while True:
+        attempt = _Gather(
+            executor, link, database, shards, statement, route, reply, memory_bytes
+        )
+        may_wait = is_repeatable(statement.shape) and not executor.branches.in_transaction
+        try:
+            await attempt.run()
+            return True
+        except BackendLost:
+            if not may_wait or attempt.has_written:
+                raise
+            lost = attempt.lost
+            if lost is not None and not await lost.wait_available(deadline):
+                raise
+            if loop.time() > deadline:
+                raise
+
+
+class _Part:
+    """The rows of one shard on their way: the reader of its answer.
+
+    Attributes:
+        is_over: nothing more will come.
+        failure: the connection broke.
+        scanner: the answer.
+    """
+
+    def __init__(
+        self, owner: _Gather, index: int, shard: ShardRuntime, backend: Backend
+    ) -> None:
+        self._owner = owner
+        self.index = index
+        self.shard = shard
+        self.backend = backend
+        self.scanner = RowCollector()
+        self.failure: BackendLost | None = None
+        self.is_over = False
+        self.is_dropped = False
+        self.is_paused = False
+
+    def feed(self, data: bytes) -> bytes | None:
+        """Take bytes."""
+        rows = self.scanner.feed(data)
+        if rows and not self.is_dropped:
+            self._owner.take_rows(self, rows)
+        return self.scanner.rest if self.scanner.done else None
+
+    def ended(self) -> None:
+        """Note that the answer is complete."""
+        self.is_over = True
+        self.pause(on=False)
+        self._owner.wake()
+
+    def lost(self, error: BackendLost) -> None:
+        """Note that the rest will not come."""
+        self.is_over = True
+        self.failure = error
+        self._owner.wake()
+
+    def pause(self, *, on: bool) -> None:
+        """Stop or go on reading from the server."""
+        if on is not self.is_paused:
+            self.is_paused = on
+            if on:
+                self.backend.link.pause_reading()
+            else:
+                self.backend.link.resume_reading()
+
+
+class _Gather:
+    def __init__(
+        self,
+        executor: Executor,
+        link: Link,
+        database: str | None,
+        shards: Sequence[ShardRuntime],
+        statement: Statement,
+        route: Merge,
+        reply: Reply,
+        memory_bytes: int,
+    ) -> None:
+        self._executor = executor
+        self._link = link
+        self._database = database
+        self._shards = shards
+        self._statement = statement
+        self._reply = reply
+        self._counted = route.counted
+        self._texts = _texts(statement, route)
+        exact = reply.binary and route.counted is None
+        rows: RowsQuery | GroupsQuery = (
+            GroupsQuery(self._texts, memory_bytes, exact=exact)
+            if route.in_groups
+            else RowsQuery(self._texts, exact=exact)
+        )
+        self._query: _Query = rows if route.counted is None else CountedQuery(rows)
+        self._definitions: list[bytes] = []
+        self._parts: list[_Part] = []
+        self._merge: _Rows | None = None
+        self._early: list[tuple[int, list[bytes]]] = []
+        self._trouble: StreamfromError | None = None
+        self._event = asyncio.Event()
+        self._settled: set[int] = set()
+        self._status = 0
+        self._warnings = 0
+        self.has_written = False
+        self.lost: ShardRuntime | None = None
+
+    # --- what the parts and the client's link call ------------------------------------------
+
+    def wake(self) -> None:
+        """Look again at what there is."""
+        self._event.set()
+
+    def client_writable(self) -> None:
+        """Go on: the client caught up."""
+        self._event.set()
+
+    def take_rows(self, part: _Part, rows: list[bytes]) -> None:
+        """Accept rows of one shard."""
+        merge = self._merge
+        if merge is None:
+            # All shards have the same columns, but only the first one's head says which.
+            self._early.append((part.index, rows))
+            part.pause(on=True)
+        elif self._trouble is None:
+            try:
+                merge.feed(part.index, rows)
+            except StreamfromError as error:
+                self._trouble = error
+            if merge.waiting_bytes[part.index] > WAITING_BYTES_MAX:
+                part.pause(on=True)
+        self._event.set()
+
+    # --- the course of it ---------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Ask, merge, answer; whatever happens, every connection is settled."""
+        executor = self._executor
+        shape = self._statement.shape
+        taken: list[tuple[ShardRuntime, Backend]] = []
+        try:
+            first = self._shards[0]
+            backend = await executor.take_patiently(first, self._database, shape)
+            taken.append((first, backend))
+            sql = await self._prepare(first, backend)
+            for shard in self._shards[1:]:
+                backend = await executor.take_patiently(shard, self._database, shape)
+                taken.append((shard, backend))
+        except BaseException:
+            for shard, backend in taken:
+                executor.give_back(shard, backend)
+            raise
+        packet = query(sql)
+        for index, (shard, backend) in enumerate(taken):
+            part = _Part(self, index, shard, backend)
+            self._parts.append(part)
+            executor.started(shard, backend)
+            backend.send(packet, part)
+        executor.relay = self
+        try:
+            await self._merge_all()
+        finally:
+            await self._stop()
+        self._reply.end_of_rows(status=self._status, warnings=self._warnings)
+
+    async def _merge_all(self) -> None:
+        merge: _Rows | None = None
+        while True:
+            self._event.clear()
+            self._settle_ended()
+            if merge is None:
+                merge = self._begin()
+            if merge is not None:
+                rows = merge.take()
+                if self._trouble is not None:
+                    raise self._trouble
+                if rows:
+                    self._write(rows)
+                if merge.is_complete:
+                    if not self.has_written:
+                        self._write([])
+                    return
+                for part in self._parts:
+                    if part.is_paused and merge.waiting_bytes[part.index] <= _RESUME_BYTES:
+                        part.pause(on=False)
+            await self._wait()
+
+    async def _wait(self) -> None:
+        """Wait for rows and, if it is behind, for the client."""
+        while True:
+            await self._event.wait()
+            if not self._link.blocked or self._link.closed:
+                return
+            self._event.clear()
+
+    def _write(self, rows: list[bytes]) -> None:
+        if not self.has_written:
+            self.has_written = True
+            self._reply.head(self._definitions)
+        self._reply.more_rows(rows)
+
+    def _begin(self) -> _Rows | None:
+        """Make the merge once a shard has told its columns and none has failed at once."""
+        if not all(part.scanner.head_complete for part in self._parts):
+            return None
+        columns = [parse_column_definition(each) for each in self._parts[0].scanner.columns]
+        self._definitions = self._query.definitions(
+            self._definitions, self._parts[0].scanner.columns
+        )
+        merge = self._merge = self._query.merger(len(self._parts), columns)
+        for index, rows in self._early:
+            merge.feed(index, rows)
+        self._early.clear()
+        for part in self._parts:
+            part.pause(on=False)
+            if part.index in self._settled:
+                merge.end(part.index)
+        return merge
+
+    def _settle_ended(self) -> None:
+        """Give back the connections of answers that are complete; raise what went wrong."""
+        for part in self._parts:
+            if not part.is_over or part.index in self._settled:
+                continue
+            self._settle(part)
+            if part.failure is not None:
+                self.lost = part.shard
+                raise part.failure
+            error = part.scanner.error
+            if error is not None:
+                raise error.exception()
+            if self._merge is not None:
+                self._merge.end(part.index)
+
+    def _settle(self, part: _Part) -> None:
+        self._settled.add(part.index)
+        self._executor.settle(part.shard, self._statement.shape, part)
+        self._executor.relay = self
+        ok = part.scanner.ok
+        if part.failure is None and ok is not None:
+            self._status |= ok.status & Status.IN_TRANS
+            self._warnings += ok.warnings
+
+    async def _stop(self) -> None:
+        """End the answers that are still under way."""
+        executor = self._executor
+        reach = self._texts.reach
+        is_short = reach is not None and reach <= _DRAIN_ROWS_MAX
+        try:
+            for part in self._parts:
+                part.is_dropped = True
+                if part.is_over or part.index in self._settled:
+                    continue
+                if is_short or executor.branches.holds(part.shard):
+                    part.pause(on=False)
+                else:
+                    self._settled.add(part.index)
+                    executor.abandon(part.shard, part.backend)
+            while True:
+                self._event.clear()
+                for part in self._parts:
+                    if part.is_over and part.index not in self._settled:
+                        self._settle(part)
+                if len(self._settled) == len(self._parts):
+                    return
+                await self._event.wait()
+        finally:
+            executor.relay = None
+
+    # --- what the first shard is asked ----------------------------------------------------------
+
+    async def _prepare(self, shard: ShardRuntime, backend: Backend) -> bytes:
+        """Learn what the answer looks like and what its order compares; return the text to send."""
+        texts, plan = self._texts, self._query
+        questions = [texts.described()]
+        if self._counted is not None:
+            questions.append(self._counted.described(self._statement))
+        if plan.asks_columns:
+            questions.append(texts.ask_columns())
+        answers = await self._ask(backend, questions)
+        for answer in answers:
+            _check(answer)
+        self._definitions = answers[0 if self._counted is None else 1].columns
+        names: frozenset[str] = frozenset()
+        if plan.asks_columns:
+            names = frozenset(
+                parse_column_definition(each).name.lower() for each in answers[-1].columns
+            )
+        definitions = [parse_column_definition(each) for each in answers[0].columns]
+        texts.check_described(definitions)
+        plan.describe(definitions, names)
+        questions = []
+        for text, aggregate in plan.expressions:
+            questions.append(texts.ask_type(text))
+            questions.append(texts.ask_collation(text, aggregate=aggregate))
+        answers = await self._ask(backend, questions) if questions else []
+        keys = []
+        types = []
+        for typed, collated in zip(answers[::2], answers[1::2], strict=True):
+            if typed.error is not None:
+                raise Unsupported(
+                    "sorting or grouping by such an expression over several shards"
+                )
+            column = parse_column_definition(typed.columns[0])
+            types.append(column)
+            keys.append(_key(column, collated))
+        plan.resolve(keys, types)
+        return plan.sql()
+
+    @staticmethod
+    async def _ask(backend: Backend, questions: Sequence[bytes]) -> list[Answer]:
+        return await backend.answers([query(question) for question in questions])
+
+
+def _texts(statement: Statement, route: Merge) -> Texts:
+    select, union = route.select, route.union
+    if route.counted is not None:
+        statement = route.counted.statement(statement)
+        # In whatever order, they are as many.
+        select = replace(select, order=(), order_span=None)
+        union = None if union is None else replace(union, select=select)
+    return Texts(statement, select) if union is None else UnionTexts(statement, union)
+
+
+def _check(answer: Answer) -> None:
+    if answer.error is not None:
+        raise answer.error.exception()
+
+
+def _key(column: Column, collated: Answer) -> Key:
+    comparison = comparison_of(column)
+    if comparison is not Comparison.STRING:
+        return Key(comparison)
+    if collated.error is not None or not collated.rows:
+        raise Unsupported("comparing such strings over several shards")
+    name, space = parse_text_row(collated.rows[0])
+    is_char = column.type == FieldType.STRING
+    return Key(comparison, padding((name or b"").decode(), space or b"", is_char=is_char))

@@ -1,0 +1,59 @@
+"""KILL: whom it means, where that is no number but `CONNECTION_ID()` or any other expression."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from proxy.errors import NoSuchThread
+from proxy.wire.commands import query
+from proxy.wire.resultset import parse_text_row
+from sqlparse_ext.commands import killed_expression
+from sqlparse_ext.errors import SqlError, Unsupported
+from sqlparse_ext.statements import KillBy, Kind, Slot, Uses
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from proxy.exchange.executor import Executor
+    from proxy.sql.preparation import Preparation
+    from sqlparse_ext.statements import Statement
+
+
+async def killed_id(
+    statement: Statement,
+    preparation: Preparation,
+    executor: Executor,
+    told_who: Callable[[Statement], Statement],
+) -> int:
+    """Return the id of the connection that a KILL means; a server computes an expression.
+
+    told_who: puts who the client is into a statement.
+
+    Raises:
+        SqlError, Unsupported: it names none, or in a way that only a server's own KILL has.
+        NoSuchThread: what it names is no id.
+        BackendError, BackendUnavailable, PoolTimeout, BackendLost: as `Executor.ask`.
+    """
+    target = statement.shape.kill
+    if target is None or target.by is not KillBy.ID:
+        raise Unsupported("this form of KILL; give a connection id")
+    if not isinstance(target.operand, Slot):
+        expression = killed_expression(statement)
+        if not expression:
+            raise SqlError("You have an error in your SQL syntax; KILL takes a connection id")
+        asked = told_who(preparation.parse(b"SELECT (" + expression + b")"))
+        shape = asked.shape
+        if shape.kind is not Kind.SELECT or shape.tables or shape.uses & Uses.SUBQUERY:
+            raise Unsupported("this form of KILL; give a connection id")
+        shard = preparation.here().runtimes[0]
+        database = preparation.database
+        answer = await executor.ask(shard, database, query(asked.sql), shape)
+        value = parse_text_row(answer.rows[0])[0] or b""
+        number = int(value) if value.isdigit() else None
+    else:
+        found = statement.value(target.operand)
+        number = found if isinstance(found, int) else None
+    if number is None:
+        raise NoSuchThread(0)
+    return number

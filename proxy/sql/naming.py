@@ -1,0 +1,61 @@
+"""The columns of INSERTs that leave them out, `INSERT INTO t VALUES (1, 'a')`.
+
+Where rows belong to several shards a vindex finds its value by the column's name, and so does a
+sequence; a server is asked for the names, and what is sent has them. It is asked each time: names that were
+remembered could be those of before an ALTER TABLE, and a row would be on a wrong shard. Dumps,
+which leave the names out, have thousands of rows in a statement.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from proxy.exchange.patience import patiently
+from sqlparse_ext.column_list import leaves_out_columns, with_columns
+from sqlparse_ext.identifiers import quote_identifier
+
+
+if TYPE_CHECKING:
+    from proxy.backends.shard import ShardRuntime
+    from proxy.exchange.executor import Executor
+    from proxy.sql.preparation import Place, Preparation
+
+
+_INVISIBLE = "INVISIBLE"
+
+
+class Naming:
+    """Names columns for one session."""
+
+    def __init__(self, executor: Executor, preparation: Preparation) -> None:
+        self._executor = executor
+        self._preparation = preparation
+
+    async def named(self, place: Place) -> Place:
+        """Return *place* with all columns named where its statement has to name them.
+
+        Raises:
+            BackendUnavailable: no server could be asked.
+            BackendError: there is no such table.
+        """
+        view, shape = place.view, place.statement.shape
+        if not leaves_out_columns(shape):
+            return place
+        table = shape.tables[0].name
+        vschema = view.keyspace.vschema
+        routing = None if vschema is None else vschema.tables.get(table)
+        is_dealt_out = view.is_sharded and routing is not None and routing.column_vindexes
+        takes_values = self._preparation.sequence_of(view, shape) is not None
+        if not (is_dealt_out or takes_values) or view.columns_of(table):
+            return place
+        # Which shard makes no difference; one that is away would be waited for.
+        shard = min(view.runtimes, key=lambda shard: shard.trouble is not None)
+        names = await patiently(self._executor, shard, lambda: _columns(shard, table))
+        named = with_columns(place.statement, names)
+        return place._replace(statement=self._preparation.parse(named))
+
+
+async def _columns(shard: ShardRuntime, table: str) -> list[str]:
+    """Return what an INSERT without names gives values for: all columns but invisible ones."""
+    found = await shard.control.records(f"SHOW COLUMNS FROM {quote_identifier(table)}")
+    return [row["Field"] for row in found if _INVISIBLE not in str(row["Extra"]).upper()]

@@ -1,0 +1,468 @@
+"""From the text of a statement to what will be sent: where it goes and what it will do.
+
+Two questions are answered here, for the hot path and the long one alike. *Where*: the session's
+target, or the keyspace that its table names are qualified with. *What*: on a message table the
+statement is completed (see `sqlparse_ext.completion`) and its effect on messages is known
+before it runs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from engine.errors import TableLoadError, TableNotFound
+from engine.message_table import MessageTable
+from proxy.errors import (
+    NoDatabaseSelected,
+    ReplicaTarget,
+    StreamOfReplica,
+    UnknownDatabase,
+)
+from proxy.routing.planner import qualifiers
+from sqlparse_ext.errors import StreamfromError, Unsupported
+from sqlparse_ext.generated import gaps
+from sqlparse_ext.identifiers import redirect_show, requalify
+from sqlparse_ext.messages import complete, effect
+from sqlparse_ext.parameters import as_text, parameter_places
+from sqlparse_ext.schemas import SYSTEM_SCHEMAS, rename_schemas, schemas_asked
+from sqlparse_ext.statements import Kind, Uses
+
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from engine.clock import Clock
+    from engine.registry import Registry
+    from engine.vschema import AutoIncrement
+    from proxy.exchange.state import SessionState
+    from proxy.sql.catalog import Catalog, View
+    from proxy.sql.guard import Guard
+    from sqlparse_ext.cache import StatementCache
+    from sqlparse_ext.generated import Gaps
+    from sqlparse_ext.messages import Effect
+    from sqlparse_ext.statements import Shape, Statement, TableRef
+
+
+_READS: Final = frozenset(
+    {Kind.SELECT, Kind.SHOW, Kind.EXPLAIN, Kind.SET, Kind.SAVEPOINT, Kind.OTHER}
+)
+# ANALYZE runs what it explains.
+_READS_THAT_WRITE: Final = frozenset(
+    {"ANALYZE", "OPTIMIZE", "REPAIR", "CHECK", "FLUSH", "GRANT", "REVOKE", "RESET", "STOP"}
+)
+_INSERTS: Final = frozenset({Kind.INSERT, Kind.REPLACE})
+_ON_ROWS: Final = frozenset(
+    {Kind.SELECT, Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE, Kind.LOAD}
+)
+
+
+class Place(NamedTuple):
+    """Where a statement runs.
+
+    database: what unqualified names mean on the backend connection, None for nothing.
+    statement: the client's, without the qualifiers that a backend would not understand.
+    """
+
+    view: View
+    database: str | None
+    statement: Statement
+
+
+class Step:
+    """A statement that is ready to run.
+
+    Attributes:
+        table, effect: what it will do to a message table; "" and None for nothing.
+        insert_id: the first value that a sequence gave it; 0 for none.
+    """
+
+    __slots__ = ("effect", "insert_id", "statement", "table")
+
+    def __init__(
+        self, statement: Statement, table: str = "", change: Effect | None = None
+    ) -> None:
+        self.statement = statement
+        self.table = table
+        self.effect = change
+        self.insert_id = 0
+
+
+class Preparation:
+    """Prepares the statements of one session.
+
+    Attributes:
+        view: the session's current target, None before any `USE`.
+    """
+
+    def __init__(
+        self,
+        state: SessionState,
+        guard: Guard,
+        catalog: Catalog,
+        registry: Registry,
+        cache: StatementCache,
+        clock: Clock,
+    ) -> None:
+        self.view: View | None = None
+        # Where the database was that the session had until it dropped it.
+        self._left: View | None = None
+        # By target: a session stays with the replicas that it read from first.
+        self._replicas: dict[str, View] = {}
+        self._state = state
+        self._guard = guard
+        self._catalog = catalog
+        self._registry = registry
+        self._cache = cache
+        self._clock = clock
+
+    def parse(self, sql: bytes) -> Statement:
+        """Return the facts of one statement.
+
+        Raises:
+            SqlError: it makes no sense.
+            Unsupported: it is in a character set in which a quote or a backslash may be the
+                second half of a character, and has such characters.
+        """
+        state = self._state
+        if state.unread is not None and not sql.isascii():
+            raise Unsupported(
+                f"characters other than ASCII in a statement in {state.unread}; bind them to a"
+                " prepared statement, or SET NAMES utf8mb4"
+            )
+        return self._cache.get(sql, state.mode)
+
+    # --- where ----------------------------------------------------------------------------
+
+    def use(self, target: str) -> None:
+        """Make *target*, or a system schema, the session's current one. Raises as `lookup`."""
+        schema = target.lower()
+        if schema in SYSTEM_SCHEMAS:
+            home = self.here()
+            self.view = (
+                home.neighbour(schema)
+                if home.has_neighbours
+                else self._catalog.system_view(schema, home)
+            )
+        else:
+            self.view = self.lookup(target)
+
+    def lookup(self, target: str) -> View:
+        """Return what *target* names.
+
+        Raises:
+            UnknownDatabase, DatabaseAccessDenied, Unsupported, EngineError.
+        """
+        view = self._replicas.get(target) or self._catalog.view(target)
+        self._guard.check_keyspace(view.keyspace.name, target)
+        if view.is_replica:
+            self._replicas[target] = view
+        return view
+
+    def leave_ailing_replicas(self) -> None:
+        """Read from other replicas from now on where one is away or behind. Raises as `lookup`."""
+        if not self._replicas:
+            return
+        self._replicas = {name: v for name, v in self._replicas.items() if not v.is_ailing}
+        if self.view is not None and self.view.is_ailing:
+            self.view = self.lookup(self.view.name)
+
+    def current(self, view: View) -> View:
+        """Return *view*, or what the session reads from in its place."""
+        return self._replicas.get(view.name, view) if view.is_replica else view
+
+    def here(self) -> View:
+        """Return the current target; without one, a keyspace that answers table-less queries."""
+        return self.view or self._left or self._catalog.anywhere(self._guard.user.keyspaces)
+
+    def drops_own_database(self, place: Place) -> bool:
+        """True when *place* is that of a DROP DATABASE of what the session uses."""
+        shape = place.statement.shape
+        return (
+            makes_or_drops_database(shape)
+            and shape.verb == "DROP"
+            and self.view is not None
+            and shape.target == self.view.database
+            and self.view.runtimes[0] is place.view.runtimes[0]
+        )
+
+    def leave(self) -> None:
+        """Have no target from now on: its database was dropped. The server stays the same."""
+        self._left, self.view = self.view, None
+
+    def neighbourhood(self) -> View | None:
+        """Return whose server may have databases that are no keyspaces, None if none may be used.
+
+        A user who was given keyspaces sees nothing else.
+        """
+        if self._guard.user.keyspaces is not None:
+            return None
+        view = self.here()
+        return view if view.has_neighbours else None
+
+    @property
+    def database(self) -> str | None:
+        """What unqualified names mean on a backend connection of the current target."""
+        return None if self.view is None else self.view.database
+
+    def place(self, statement: Statement) -> Place:
+        """Return where a statement runs. Raises as `lookup`, and ReplicaTarget."""
+        place = self._place(statement)
+        check_target(place.view, statement.shape)
+        return place
+
+    def _place(self, statement: Statement) -> Place:
+        if makes_or_drops_database(statement.shape):
+            return self._place_database(statement)
+        names = _names(statement.shape)
+        if not names:
+            return self._described(statement) or Place(self.here(), self.database, statement)
+        views: dict[str, View] = {}
+        for name in names:
+            try:
+                views[name] = self.lookup(name)
+            except StreamfromError:
+                if self.view is not None and name in self.view.databases:
+                    # What SELECT DATABASE() told, and drivers then ask about.
+                    views[name] = self.view
+                    continue
+                if self._guard.user.keyspaces is not None:
+                    raise
+                # A database of the server that is no keyspace; the server says what it is.
+                here = self.here()
+                if here.is_sharded:
+                    raise
+                return Place(here, self.database, statement)
+        first = next(iter(views.values()))
+        # An unqualified name means the session's own target, wherever the others lead; in SHOW
+        # COLUMNS FROM t FROM database it means that database's.
+        is_mixed = (
+            self.view not in (None, first)
+            and statement.shape.kind is not Kind.SHOW
+            and any(table.schema is None for table in statement.shape.tables)
+        )
+        if is_mixed or any(view is not first for view in views.values()):
+            if self.view is not None and self._are_beside(views, statement.shape):
+                return Place(self.view, self.database, statement)
+            raise Unsupported("tables of several keyspaces or targets in one statement")
+        # Without a qualifier the connection's own database is meant, whatever its name is on
+        # that shard; so one text serves all shards.
+        mapping: dict[str, str | None] = {
+            name: None for name, view in views.items() if view.databases != {name}
+        }
+        if mapping:
+            sql, mode = statement.sql, self._state.mode
+            target = statement.shape.target
+            if statement.shape.kind is Kind.SHOW and target in mapping:
+                sql = redirect_show(sql, target, first.database, mode)
+            statement = self.parse(requalify(sql, mapping, mode))
+        return Place(first, first.database, statement)
+
+    def _described(self, statement: Statement) -> Place | None:
+        """Return where keyspaces are described that a query names; None where it names none.
+
+        On the server there is a database, which may have another name.
+        """
+        here, database = self.view, self.database
+        views: dict[str, View] = {}
+        for name in schemas_asked(statement, database):
+            with contextlib.suppress(StreamfromError):  # no keyspace: the server may know it
+                view = self.lookup(name)
+                # Of its own keyspace a session may have chosen a shard, or a replica.
+                if here and here.schema is None and here.keyspace is view.keyspace:
+                    view = here
+                views[name] = view
+        if not views:
+            return None
+        first = next(iter(views.values()))
+        if any(view.server != first.server for view in views.values()):
+            raise Unsupported("the schemas of several servers in one statement")
+        names = {name: v.database for name, v in views.items() if v.database != name}
+        if names:
+            statement = self.parse(rename_schemas(statement, names, database))
+        if here is not None and here.server == first.server:
+            return Place(here, database, statement)
+        if here is not None and here.schema is not None:
+            return Place(first, here.schema, statement)
+        if any(table.schema is None for table in statement.shape.tables):
+            raise Unsupported("tables of several keyspaces or targets in one statement")
+        return Place(first, first.database, statement)
+
+    def _are_beside(self, views: Mapping[str, View], shape: Shape) -> bool:
+        """True where the session's connection has all that *views* name, by these very names.
+
+        Only the databases beside a keyspace share its connections. Two keyspaces on one server
+        do not: what a transaction has written in one of them the other's would not see.
+        """
+        return all(
+            view.has_neighbours
+            and view.runtimes[0] is self.here().runtimes[0]
+            and view.databases == {name}
+            and not self.touches_messages(view, shape)
+            for name, view in views.items()
+        )
+
+    def _place_database(self, statement: Statement) -> Place:
+        """Return where a database is made or dropped: a keyspace's where that is.
+
+        No database is selected for it: that of the keyspace may be the one that is missing.
+        """
+        name = statement.shape.target or ""
+        try:
+            view = self.lookup(name)
+        except UnknownDatabase:
+            return Place(self.here(), None, statement)
+        if view.databases != {name}:
+            view = self.here()
+        return Place(view, None, statement)
+
+    def stream_source(self, table: TableRef) -> tuple[View, MessageTable]:
+        """Return what `STREAM … FROM table` reads.
+
+        Raises:
+            NoDatabaseSelected: the name is unqualified and no keyspace alone has it.
+            TableNotFound, TableLoadError: it is no message table, or not a usable one.
+        """
+        if table.schema is not None:
+            view = self.lookup(table.schema)
+        elif self.view is not None:
+            view = self.view
+        else:
+            view = self._only_view(table.name)
+        if view.is_replica:
+            raise StreamOfReplica
+        if view.schema is not None:
+            raise TableNotFound(view.schema, table.name)
+        found = self._registry.table(view.keyspace.name, table.name)
+        if found is None:
+            raise TableNotFound(view.keyspace.name, table.name)
+        return view, _usable(found)
+
+    def _only_view(self, table: str) -> View:
+        found = [
+            keyspace.name
+            for keyspace in self._catalog.visible(self._guard.user.keyspaces)
+            if self._registry.table(keyspace.name, table) is not None
+        ]
+        if len(found) != 1:
+            raise NoDatabaseSelected
+        return self._catalog.view(found[0])
+
+    # --- what -----------------------------------------------------------------------------
+
+    def touches_messages(self, view: View, shape: Shape) -> bool:
+        """True when a statement of this shape names a message table, usable or not."""
+        keyspace = view.keyspace.name if view.schema is None else view.schema
+        return any(self._registry.table(keyspace, table.name) for table in shape.tables)
+
+    @staticmethod
+    def sequence_of(view: View, shape: Shape) -> AutoIncrement | None:
+        """Return which column of an INSERT takes values of a sequence, None where none does.
+
+        In a target of some shards nothing is filled: what is said goes there.
+        """
+        vschema = view.keyspace.vschema
+        if shape.kind not in _INSERTS or not shape.tables or vschema is None:
+            return None
+        table = vschema.tables.get(shape.tables[0].name)
+        return None if table is None or view.is_narrowed else table.auto_increment
+
+    def gaps(self, view: View, statement: Statement, column: str) -> Gaps:
+        """Return where an INSERT of the session lacks values of *column*. Raises Unsupported."""
+        return gaps(
+            statement,
+            column,
+            view.columns_of(statement.shape.tables[0].name),
+            zero_is_value="NO_AUTO_VALUE_ON_ZERO" in self._state.settings.sql_mode.upper(),
+        )
+
+    def sample(self, view: View, statement: Statement) -> Statement:
+        """Return an INSERT as it would be with values of its sequence. Raises Unsupported."""
+        auto = self.sequence_of(view, statement.shape)
+        if auto is None:
+            return statement
+        return self.parse(self.gaps(view, statement, auto.column).filled(statement.sql, 1))
+
+    def step(self, view: View, statement: Statement) -> Step:
+        """Complete a statement on a message table and find out what it will do to it.
+
+        Raises:
+            TableLoadError: it names a message table that failed to load.
+        """
+        target = self._target(view, statement.shape)
+        if target is None:
+            return Step(statement)
+        completed = complete(statement, target.facts, self._clock.time_ns())
+        if completed is not None:
+            statement = self.parse(completed)
+        return Step(statement, target.name, effect(statement, target.facts))
+
+    def standing(self, view: View, statement: Statement, count: int) -> Statement | None:
+        """Return what completes a statement with *count* `?`s for every execution.
+
+        None when there is no such text: it would hold the time of the execution, or other
+        parameters than the client knows of.
+
+        Raises as `step`.
+        """
+        target = self._target(view, statement.shape)
+        if target is None:
+            return statement
+        facts = target.facts
+        sample = self.parse(as_text(statement.bind((1,) * count, lambda _: b"1")))
+        if complete(sample, facts, 1) != complete(sample, facts, 2):
+            return None
+        completed = complete(statement, facts, 1)
+        if completed is None:
+            return statement
+        if len(parameter_places(completed, statement.mode)) != count:
+            return None
+        return self.parse(completed)
+
+    def bound_step(self, view: View, statement: Statement) -> Step:
+        """Find out what a completed statement will do with the values it is bound to."""
+        target = self._target(view, statement.shape)
+        if target is None:
+            return Step(statement)
+        return Step(statement, target.name, effect(statement, target.facts))
+
+    def _target(self, view: View, shape: Shape) -> MessageTable | None:
+        """Return the message table that a statement writes. Raises TableLoadError."""
+        if shape.kind not in _ON_ROWS or view.schema is not None:
+            return None
+        keyspace = view.keyspace.name
+        tables = [self._registry.table(keyspace, table.name) for table in shape.tables]
+        usable = [None if table is None else _usable(table) for table in tables]
+        return usable[0] if usable and shape.kind is not Kind.SELECT else None
+
+
+def check_target(view: View, shape: Shape) -> None:
+    """Raise ReplicaTarget for what may write, where only a replica is meant."""
+    if view.is_replica and (
+        shape.kind not in _READS
+        or shape.verb in _READS_THAT_WRITE
+        or shape.uses & Uses.GLOBAL_SCOPE
+    ):
+        raise ReplicaTarget(shape.verb)
+
+
+def makes_or_drops_database(shape: Shape) -> bool:
+    """True for CREATE DATABASE and DROP DATABASE: the only DDL with a target but ALTER's."""
+    return (
+        shape.kind is Kind.DDL and shape.target is not None and shape.verb in {"CREATE", "DROP"}
+    )
+
+
+def _usable(table: MessageTable | TableLoadError) -> MessageTable:
+    if isinstance(table, MessageTable):
+        return table
+    # A new exception: the registry's own would gather the tracebacks of all sessions.
+    raise TableLoadError(table.table, table.reason)
+
+
+def _names(shape: Shape) -> set[str]:
+    """Return the keyspaces and targets that a statement names."""
+    names = qualifiers(shape)
+    if shape.kind is Kind.SHOW and shape.target and shape.target.lower() not in SYSTEM_SCHEMAS:
+        names.add(shape.target)
+    return names

@@ -1,0 +1,244 @@
+"""The prepared statements of one session, under ids of its own.
+
+A client's statement outlives the backend connection it was prepared on: what is kept here is
+the text, the place where it runs, and what the protocol lets a client say once and use later
+(parameter types, long data). `proxy.exchange.execution` finds or makes the statement on whichever
+connection an execution lands on.
+
+Long data is kept here and sent with the execution, so it pins no connection. An open cursor
+does, until it is read to the end, closed, reset or executed again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from proxy.backends.statement_ids import StatementKey
+from proxy.errors import LongDataTooLarge, TooManyStatements, UnknownStatement, WireError
+from proxy.wire.execute import known_value, literal_of, read_parameters, types_of
+from sqlparse_ext.completion import is_ack
+from sqlparse_ext.parameters import parameter_places
+from sqlparse_ext.schemas import asks_by_parameter
+from sqlparse_ext.statements import OPAQUE, Param, SqlMode
+
+
+if TYPE_CHECKING:
+    from engine.keyspace import Keyspace
+    from engine.registry import Registry
+    from proxy.backends.settings import Settings
+    from proxy.backends.shard import ShardRuntime
+    from proxy.exchange.execution import CursorExecution
+    from proxy.sql.preparation import Place, Preparation
+    from sqlparse_ext.errors import StreamfromError
+    from sqlparse_ext.statements import Statement
+
+
+# As many as MySQL's max_prepared_stmt_count lets a whole server have by default.
+STATEMENTS_MAX: Final = 16382
+# The id by which a client means the statement it prepared last, MariaDB's way to pipeline.
+LAST_PREPARED: Final = 0xFFFFFFFF
+
+
+class Prepared:
+    """One prepared statement.
+
+    Attributes:
+        id: what the client calls it.
+        original: the statement, with the names of real databases.
+        place: where it runs; None for what the proxy answers itself.
+        count: how many parameters it has.
+        types: those of the last execution that told them.
+        long_data: what was sent of the next execution's parameters, by place.
+        fault: what was wrong with that, to be told by the execution.
+        cursor, cursor_shard: the execution whose rows are being fetched, and where.
+        statement: what is prepared on a shard, completed on a message table; None when that
+            text changes from call to call (it holds the time, values of a sequence, or names of
+            schemas) and is sent as text.
+        touches_messages: it names a message table.
+        is_countable: it is known which parameter is which.
+    """
+
+    __slots__ = (
+        "_ack_at",
+        "_generation",
+        "_key",
+        "_keyspace",
+        "count",
+        "cursor",
+        "cursor_shard",
+        "fault",
+        "id",
+        "is_countable",
+        "long_data",
+        "original",
+        "place",
+        "statement",
+        "touches_messages",
+        "types",
+    )
+
+    def __init__(self, original: Statement, place: Place | None) -> None:
+        self.id = 0
+        self.original = original
+        self.place = place
+        self.count = len(parameter_places(original.sql, original.mode))
+        self.types = b""
+        self.long_data: dict[int, bytearray] = {}
+        self.fault: StreamfromError | None = None
+        self.cursor: CursorExecution | None = None
+        self.cursor_shard: ShardRuntime | None = None
+        self.statement: Statement | None = original
+        self.touches_messages = False
+        self._ack_at: Param | None = None
+        self._generation = -1
+        self._keyspace: Keyspace | None = None
+        self.is_countable = True
+        self._key: StatementKey | None = None
+
+    def settle(self, preparation: Preparation, registry: Registry) -> None:
+        """Work out what is sent, anew when message tables or the vschema changed.
+
+        Raises:
+            TableLoadError: it names a message table that failed to load.
+        """
+        assert self.place is not None
+        view, original = self.place.view, self.original
+        if self._generation == registry.generation and self._keyspace is view.keyspace:
+            return
+        self.statement = original
+        self._key = None
+        self._ack_at = None
+        self.touches_messages = preparation.touches_messages(view, original.shape)
+        if self.touches_messages:
+            self.statement = preparation.standing(view, original, self.count)
+            assigned = original.shape.assignments.get("time_acked")
+            if isinstance(assigned, Param) and is_ack(original.shape):
+                self._ack_at = assigned
+        if asks_by_parameter(original.shape, view.database) or (
+            preparation.sequence_of(view, original.shape) is not None
+        ):
+            self.statement = None
+        self._generation = registry.generation
+        self._keyspace = view.keyspace
+
+    def counted(self, count: int) -> None:
+        """Learn how many parameters the server sees.
+
+        Another number than the text shows (some are in a comment that only some servers read)
+        means that nobody here can tell which is which.
+        """
+        self.is_countable = count == self.count
+        self.count = count
+
+    def key(self, settings: Settings) -> StatementKey:
+        """Return what the statement is on a connection with *settings*."""
+        key = self._key
+        if key is None or key.reading is not settings.reading:
+            assert self.statement is not None
+            key = self._key = self.key_of(self.statement, settings)
+        return key
+
+    def key_of(self, statement: Statement, settings: Settings) -> StatementKey:
+        """Return what *statement*, a form of this one, is on a connection with *settings*."""
+        assert self.place is not None
+        return StatementKey(statement.sql, self.place.database, settings.reading)
+
+    def take_types(self, body: bytes) -> None:
+        """Remember the types in *body*. WireError when there are none and never were."""
+        self.types, _ = types_of(body, self.count, self.types)
+
+    def bind(self, statement: Statement, body: bytes, settings: Settings) -> Statement:
+        """Return *statement*, a form of this one, with the values of an execution.
+
+        settings: those that the values are read under.
+
+        Raises:
+            WireError: *body* is cut.
+        """
+        parameters = read_parameters(body, self.count, self.types, self.long_data)
+        if not self.is_countable:
+            return statement
+        escapes = SqlMode.NO_BACKSLASH_ESCAPES not in statement.mode
+        return statement.bind(
+            tuple(known_value(each, is_utf8=settings.is_utf8) for each in parameters),
+            lambda place: literal_of(parameters[place], backslash_escapes=escapes),
+        )
+
+    def takes_back(self, bound: Statement) -> bool:
+        """True when what would be an ack is bound to NULL, or left out: then it is none."""
+        return self._ack_at is not None and bound.argument(self._ack_at) in (None, OPAQUE)
+
+    def add_long_data(self, parameter: int, data: bytes, bytes_max: int) -> None:
+        """Keep a piece of a parameter for the next execution."""
+        if self.fault is not None:
+            return
+        if parameter >= self.count:
+            self.fault = WireError("long data of a parameter that there is not")
+            return
+        if sum(map(len, self.long_data.values())) + len(data) > bytes_max:
+            self.fault = LongDataTooLarge()
+            self.long_data.clear()
+            return
+        self.long_data.setdefault(parameter, bytearray()).extend(data)
+
+    def drop_long_data(self) -> None:
+        """Forget what was sent ahead."""
+        self.long_data = {}
+        self.fault = None
+
+
+class PreparedTable:
+    """All prepared statements of one session."""
+
+    def __init__(self, statements_max: int = STATEMENTS_MAX) -> None:
+        self._statements: dict[int, Prepared] = {}
+        self._statements_max = statements_max
+        self._id = 0
+        self._last: Prepared | None = None
+
+    def check_room(self) -> None:
+        """Begin to prepare: nothing is the last one until that is done.
+
+        Raises:
+            TooManyStatements: the session holds all it may.
+        """
+        self._last = None
+        if len(self._statements) >= self._statements_max:
+            raise TooManyStatements(self._statements_max)
+
+    def add(self, prepared: Prepared) -> None:
+        """Give *prepared* its id."""
+        while True:
+            self._id = self._id % (LAST_PREPARED - 1) + 1
+            if self._id not in self._statements:
+                break
+        prepared.id = self._id
+        self._statements[self._id] = self._last = prepared
+
+    def get(self, statement_id: int) -> Prepared | None:
+        """Return a statement, None where there is none."""
+        if statement_id == LAST_PREPARED:
+            return self._last
+        return self._statements.get(statement_id)
+
+    def find(self, statement_id: int, command: str) -> Prepared:
+        """Return a statement. Raises UnknownStatement, which names *command*."""
+        found = self.get(statement_id)
+        if found is None:
+            raise UnknownStatement(statement_id, command)
+        return found
+
+    def remove(self, prepared: Prepared) -> None:
+        """Forget a statement."""
+        self._statements.pop(prepared.id, None)
+        if self._last is prepared:
+            self._last = None
+
+    def has_cursor(self, shard: ShardRuntime) -> bool:
+        """True while a cursor is open on *shard*."""
+        return any(each.cursor_shard is shard for each in self._statements.values())
+
+    def clear(self) -> None:
+        """Forget all of them: the session begins anew."""
+        self._statements.clear()
+        self._last = None

@@ -1,0 +1,326 @@
+"""The commands of the binary protocol: COM_STMT_PREPARE, EXECUTE, FETCH and their kin.
+
+Four ways lead from an execution to its answer:
+
+* what a shard answers goes there as COM_STMT_EXECUTE, routed by the values bound;
+* what the proxy does itself (USE, BEGIN, SET, DDL, STREAM, SHOW DATABASES) runs as the same
+  statement in text would, its values put in; rows, if any, are made binary;
+* so does what several shards share: a write, or a query whose rows are merged;
+* and a write whose text holds the time (`time_acked = NOW()`). The answer to a write is an OK,
+  which reads the same in both protocols.
+
+USE, BEGIN and the like can be prepared whatever server is behind the proxy, as on MariaDB.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from proxy.answers.own_status import is_session_status
+from proxy.answers.virtual import is_virtual
+from proxy.errors import (
+    BackendError,
+    BadArguments,
+    EmptyQuery,
+    NoOpenCursor,
+    NotPreparable,
+    WireError,
+)
+from proxy.exchange.execution import CursorExecution, Execution
+from proxy.exchange.recall import ASKS_BACK
+from proxy.routing.routes import Merge, OneShard, WriteParts
+from proxy.sql.assignments import is_ignored
+from proxy.sql.prepared import Prepared, PreparedTable
+from proxy.wire.constants import Status
+from proxy.wire.execute import with_types
+from proxy.wire.prepare import PARAMETER_DEFINITION
+from proxy.wire.response import Answer
+from sqlparse_ext.errors import SqlError, Unsupported
+from sqlparse_ext.parameters import as_text
+from sqlparse_ext.split import several, split_statements
+from sqlparse_ext.statements import Kind, Uses
+
+
+if TYPE_CHECKING:
+    from engine.registry import Registry
+    from proxy.backends.shard import ShardRuntime
+    from proxy.exchange.executor import Executor
+    from proxy.exchange.reply import Reply
+    from proxy.exchange.state import SessionState
+    from proxy.sql.guard import Guard
+    from proxy.sql.naming import Naming
+    from proxy.sql.preparation import Preparation
+    from proxy.sql.routed import Routed
+    from proxy.sql.statements import Statements
+    from proxy.wire.commands import StmtExecute, StmtFetch, StmtSendLongData
+    from proxy.wire.prepare import PrepareReader
+    from sqlparse_ext.statements import Statement
+
+
+# What `Statements` does itself, and no shard alone.
+_OWN: Final = frozenset(
+    {
+        Kind.EMPTY,
+        Kind.STREAM,
+        Kind.USE,
+        Kind.SET,
+        Kind.BEGIN,
+        Kind.COMMIT,
+        Kind.ROLLBACK,
+        Kind.SAVEPOINT,
+        Kind.DDL,
+        Kind.KILL,
+    }
+)
+# Of these the server is asked whether they are well written.
+_CHECKED: Final = frozenset({Kind.SET, Kind.DDL})
+_NOT_PREPARABLE: Final = 1295
+_CURSOR_READ_ONLY: Final = 1
+_CURSOR_EXISTS: Final = int(Status.CURSOR_EXISTS)
+_LAST_ROW_SENT: Final = int(Status.LAST_ROW_SENT)
+
+
+class PreparedCommands:
+    """The prepared statements of one session at work.
+
+    long_data_bytes_max: how much of one statement's parameters may be sent ahead.
+    """
+
+    def __init__(
+        self,
+        *,
+        state: SessionState,
+        guard: Guard,
+        executor: Executor,
+        preparation: Preparation,
+        registry: Registry,
+        statements: Statements,
+        routed: Routed,
+        naming: Naming,
+        table: PreparedTable,
+        long_data_bytes_max: int,
+    ) -> None:
+        self._state = state
+        self._guard = guard
+        self._executor = executor
+        self._preparation = preparation
+        self._registry = registry
+        self._statements = statements
+        self._routed = routed
+        self._naming = naming
+        self._table = table
+        self._long_data_bytes_max = long_data_bytes_max
+
+    # --- COM_STMT_PREPARE -----------------------------------------------------------------
+
+    async def prepare(self, sql: bytes, reply: Reply) -> None:
+        """Prepare a statement and say what it takes and gives.
+
+        Raises what a server says of it, and what running it would say at once.
+        """
+        self._table.check_room()
+        statement = self._preparation.parse(sql)
+        shape = statement.shape
+        if shape.kind is Kind.EMPTY and not sql.strip(b"; \t\n\r\f\v"):
+            raise EmptyQuery
+        if shape.uses & Uses.MULTIPLE:
+            texts = split_statements(sql, self._state.mode)
+            if len(texts) > 1:
+                raise SqlError(several(texts[1]))
+            statement = self._preparation.parse(texts[0])
+        self._guard.check_statement(statement.shape)
+        is_own = shape.kind in _OWN or is_virtual(shape)
+        if is_own or await self._statements.asks_sequence(statement):
+            await self._prepare_own(statement, reply)
+        else:
+            # Who the client is stays the same for as long as the statement lives.
+            await self._prepare_on_shard(
+                self._statements.told_who(statement, locks=False), reply
+            )
+
+    async def _prepare_own(self, statement: Statement, reply: Reply) -> None:
+        if statement.shape.kind in _CHECKED and not is_ignored(statement):
+            place = self._preparation.place(statement)
+            try:
+                await self._ask(Prepared(place.statement, place))
+            except BackendError as error:
+                # The server runs it as text only, and as text it will come.
+                if error.code != _NOT_PREPARABLE:
+                    raise
+        prepared = Prepared(statement, None)
+        columns = await self._statements.definitions(statement)
+        self._table.add(prepared)
+        reply.prepared(prepared.id, [PARAMETER_DEFINITION] * prepared.count, columns)
+
+    async def _prepare_on_shard(self, statement: Statement, reply: Reply) -> None:
+        place = await self._naming.named(self._preparation.place(statement))
+        prepared = Prepared(place.statement, place)
+        prepared.settle(self._preparation, self._registry)
+        sample = prepared.original.bind((1,) * prepared.count, lambda _: b"1")
+        filled = self._preparation.sample(place.view, self._preparation.parse(as_text(sample)))
+        place.view.planner.plan(filled.shape)
+        answer = await self._ask(prepared)
+        prepared.counted(len(answer.parameters))
+        self._table.add(prepared)
+        reply.prepared(prepared.id, answer.parameters, answer.columns, answer.warnings)
+
+    async def _ask(self, prepared: Prepared) -> PrepareReader:
+        """Have a shard prepare a statement: it knows the columns and the parameters."""
+        place = prepared.place
+        assert place is not None
+        runtimes = place.view.runtimes
+        held = self._executor.branches.held
+        shard = next((shard for shard in runtimes if shard in held), runtimes[0])
+        sql = (prepared.statement or prepared.original).sql
+        return await self._executor.prepare_on(shard, place.database, sql)
+
+    # --- COM_STMT_EXECUTE -----------------------------------------------------------------
+
+    async def execute(self, command: StmtExecute, reply: Reply) -> None:
+        """Execute a statement. Raises whatever stops it."""
+        prepared = self._table.find(command.statement_id, _EXECUTE)
+        self.close_cursor(prepared)
+        reply.binary = True
+        try:
+            if isinstance(prepared.fault, WireError):
+                raise BadArguments(_SEND_LONG_DATA)
+            if prepared.fault is not None:
+                raise prepared.fault
+            await self._run(prepared, command, reply)
+        except WireError:
+            raise BadArguments(_EXECUTE) from None
+        finally:
+            prepared.drop_long_data()
+
+    async def _run(self, prepared: Prepared, command: StmtExecute, reply: Reply) -> None:
+        prepared.take_types(command.body)
+        if not self._executor.branches.held:
+            self._preparation.leave_ailing_replicas()
+        if prepared.place is None:
+            await self._run_as_text(prepared, command, reply)
+            return
+        prepared.settle(self._preparation, self._registry)
+        shape = prepared.original.shape
+        if (
+            prepared.statement is None
+            or shape.uses & (ASKS_BACK | Uses.ADVISORY_LOCK)
+            or is_session_status(shape)
+        ):
+            await self._run_as_text(prepared, command, reply)
+            return
+        bound = prepared.bind(prepared.statement, command.body, self._state.settings)
+        if prepared.takes_back(bound):
+            await self._run_as_text(prepared, command, reply)
+            return
+        prepared.place = prepared.place._replace(
+            view=self._preparation.current(prepared.place.view)
+        )
+        view, database, _ = prepared.place
+        try:
+            route = view.planner.plan(bound.shape).route(bound)
+        except Unsupported:
+            # The values may make it possible, as those of LIMIT ? do.
+            await self._run_as_text(prepared, command, reply)
+            return
+        if isinstance(route, WriteParts | Merge):
+            await self._run_as_text(prepared, command, reply)
+            return
+        step = self._preparation.bound_step(view, bound)
+        body = with_types(command.body, prepared.count, prepared.types)
+        is_query = bound.shape.kind is Kind.SELECT
+        if command.flags & _CURSOR_READ_ONLY and is_query and isinstance(route, OneShard):
+            shard = view.runtime(route.shard)
+            execution = CursorExecution(bound.sql, body, prepared.count, prepared.long_data)
+            await self._open_cursor(prepared, shard, execution, reply)
+            return
+        key = prepared.key(self._state.settings)
+        packet = Execution(key, body, prepared.count, prepared.long_data)
+        await self._routed.run(view, database, step, route, reply, packet)
+
+    async def _run_as_text(
+        self, prepared: Prepared, command: StmtExecute, reply: Reply
+    ) -> None:
+        bound = prepared.bind(prepared.original, command.body, self._state.settings)
+        if prepared.count and bound.arguments is None:
+            raise Unsupported("parameters inside a comment in this prepared statement")
+        if bound.shape.uses & Uses.RETURNING:
+            raise NotPreparable("RETURNING of a statement that holds the time")
+        await self._statements.run_one(self._preparation.parse(as_text(bound)), reply)
+
+    # --- cursors --------------------------------------------------------------------------
+
+    async def _open_cursor(
+        self, prepared: Prepared, shard: ShardRuntime, execution: CursorExecution, reply: Reply
+    ) -> None:
+        assert prepared.place is not None
+        shape, database = prepared.original.shape, prepared.place.database
+        try:
+            scanner = await self._executor.relay_on(shard, database, execution, shape, reply)
+        except BaseException:
+            execution.close()
+            raise
+        if scanner.status & _CURSOR_EXISTS:
+            prepared.cursor, prepared.cursor_shard = execution, shard
+        else:
+            # Refused, or rows that the server rather sends at once.
+            execution.close()
+
+    async def fetch(self, command: StmtFetch, reply: Reply) -> None:
+        """Send more rows of an open cursor.
+
+        Raises:
+            NoOpenCursor: there is none, or its connection is gone.
+        """
+        prepared = self._table.find(command.statement_id, _FETCH)
+        cursor, shard, place = prepared.cursor, prepared.cursor_shard, prepared.place
+        if cursor is None or shard is None or place is None:
+            raise NoOpenCursor(prepared.id)
+        packet = cursor.fetch(prepared.id, command.rows)
+        shape = prepared.original.shape
+        try:
+            scanner = await self._executor.relay_on(
+                shard, place.database, packet, shape, reply, answer=Answer.ROWS
+            )
+        except BaseException:
+            self.close_cursor(prepared)
+            raise
+        if scanner.error is not None or scanner.status & _LAST_ROW_SENT:
+            self.close_cursor(prepared)
+
+    def close_cursor(self, prepared: Prepared) -> None:
+        """Close the cursor of a statement, if it has one."""
+        cursor, shard = prepared.cursor, prepared.cursor_shard
+        prepared.cursor = prepared.cursor_shard = None
+        if cursor is None or shard is None:
+            return
+        cursor.close()
+        if not self._table.has_cursor(shard):
+            self._executor.branches.closed_cursors(shard)
+
+    # --- what needs no server ---------------------------------------------------------------
+
+    def close(self, statement_id: int) -> None:
+        """Forget a statement. There is no answer, not even for one that is not known."""
+        prepared = self._table.get(statement_id)
+        if prepared is not None:
+            self.close_cursor(prepared)
+            self._table.remove(prepared)
+
+    def reset(self, statement_id: int) -> None:
+        """Drop long data and the cursor of a statement. Raises UnknownStatement."""
+        prepared = self._table.find(statement_id, _RESET)
+        self.close_cursor(prepared)
+        prepared.drop_long_data()
+
+    def send_long_data(self, command: StmtSendLongData) -> None:
+        """Keep a piece of a parameter. There is no answer: what is wrong is told later."""
+        prepared = self._table.get(command.statement_id)
+        if prepared is not None:
+            prepared.add_long_data(command.parameter, command.data, self._long_data_bytes_max)
+
+
+# As MySQL names its commands in errors.
+_EXECUTE: Final = "mysqld_stmt_execute"
+_FETCH: Final = "mysqld_stmt_fetch"
+_RESET: Final = "mysqld_stmt_reset"
+_SEND_LONG_DATA: Final = "mysqld_stmt_send_long_data"

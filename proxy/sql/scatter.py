@@ -1,0 +1,256 @@
+"""Statements that several shards run as one: writes in parts, and DDL everywhere.
+
+A write that reaches several shards takes effect on all of them or on none, as far as commits
+in sequence can promise it: outside a transaction it gets one of its own, inside one a
+savepoint on each shard undoes the parts that had succeeded when another failed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from proxy.backends.remains import Left
+from proxy.errors import BackendError, BackendLost, BackendUnavailable, ProxyError
+from proxy.exchange.retries import was_refused_undone
+from proxy.exchange.state import leaves_residue
+from proxy.exchange.transaction import ROLLS_BACK
+from proxy.wire.commands import query
+from proxy.wire.resultset import Err
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from proxy.backends.backend import Backend
+    from proxy.backends.readers import Answer
+    from proxy.backends.shard import ShardRuntime
+    from proxy.exchange.execution import Packet
+    from proxy.exchange.executor import Executor
+    from proxy.exchange.state import SessionState
+    from proxy.wire.resultset import Ok
+    from sqlparse_ext.statements import Shape, Statement
+
+
+_SAVEPOINT: Final = query(b"SAVEPOINT streamfrom_part")
+_ROLLBACK_TO: Final = query(b"ROLLBACK TO SAVEPOINT streamfrom_part")
+_SHOW_WARNINGS: Final = query(b"SHOW WARNINGS")
+_NUMBER: Final = re.compile(rb"\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """The answers of several shards, and what one server would have said.
+
+    is_insert: they answer INSERT or REPLACE.
+    """
+
+    answers: tuple[Ok, ...]
+    is_insert: bool = False
+
+    @property
+    def affected_rows(self) -> int:
+        """The sum."""
+        return sum(ok.affected_rows for ok in self.answers)
+
+    @property
+    def last_insert_id(self) -> int:
+        """The first one generated."""
+        return next((ok.last_insert_id for ok in self.answers if ok.last_insert_id), 0)
+
+    @property
+    def warnings(self) -> int:
+        """The sum, as far as two bytes can say it."""
+        return min(sum(ok.warnings for ok in self.answers), 0xFFFF)
+
+    @property
+    def info(self) -> bytes:
+        """`Records: 3  Duplicates: 0  Warnings: 0` with the numbers summed."""
+        infos = [self._info(ok) for ok in self.answers]
+        if not infos or not all(infos):
+            return b""
+        sums = [
+            sum(map(int, column)) for column in zip(*map(_NUMBER.findall, infos), strict=True)
+        ]
+        numbers = iter(sums)
+        return _NUMBER.sub(lambda _: b"%d" % next(numbers), infos[0])
+
+    def _info(self, ok: Ok) -> bytes:
+        if ok.info or not self.is_insert:
+            return ok.info
+        # A server says nothing about a row that is alone; here it is one of several.
+        return b"Records: 1  Duplicates: %d  Warnings: %d" % (
+            ok.affected_rows != 1,
+            ok.warnings,
+        )
+
+
+async def write_parts(
+    executor: Executor,
+    state: SessionState,
+    database: str | None,
+    parts: Sequence[tuple[ShardRuntime, bytes | Packet]],
+    shape: Shape,
+) -> Merged:
+    """Run a write's parts; all of them take effect, or none, outside a transaction patiently.
+
+    A part is what is sent: a framed command, or what makes one for a connection.
+
+    Raises:
+        BackendError: a part was refused; the other parts are undone.
+        BackendUnavailable, BackendLost, PoolTimeout: as for any statement.
+        PartialCommit: outside a transaction only, and then as it says.
+    """
+    if executor.branches.in_transaction or not state.settings.autocommit:
+        return await _write_parts(executor, state, database, parts, shape, own=False)
+    deadline = executor.deadline()
+    while True:
+        try:
+            return await _write_parts(executor, state, database, parts, shape, own=True)
+        except (BackendUnavailable, BackendError) as error:
+            # It has taken effect nowhere: no COMMIT was sent, or the first one was refused.
+            if not _may_try_again(error):
+                raise
+            for shard, _ in parts:
+                if not await executor.ride_out(shard, deadline):
+                    raise
+
+
+def _may_try_again(error: BackendUnavailable | BackendError) -> bool:
+    if isinstance(error, BackendUnavailable):
+        return True
+    return was_refused_undone(Err(error.code, error.state, str(error).encode()))
+
+
+async def _write_parts(
+    executor: Executor,
+    state: SessionState,
+    database: str | None,
+    parts: Sequence[tuple[ShardRuntime, bytes | Packet]],
+    shape: Shape,
+    *,
+    own: bool,
+) -> Merged:
+    branches = executor.branches
+    # Inside one too: without autocommit this statement may be the one that opens it.
+    branches.entered()
+    try:
+        # In the order of the shards, always: two sessions that each hold a connection the
+        # other one waits for would otherwise be possible.
+        taken = []
+        for shard, packet in parts:
+            backend = await executor.take(shard, database, shape)
+            data = await executor.bytes_for(shard, backend, packet)
+            taken.append((shard, backend, data))
+        oks = await _run_parts(executor, state, taken, undo=not own)
+    except BaseException as error:
+        if own or _undid_everything(error):
+            await branches.rollback()
+        raise
+    for (shard, backend, _), ok in zip(taken, oks, strict=True):
+        backend.in_transaction = True
+        backend.has_residue = backend.has_residue or leaves_residue(shape, ok)
+        backend.has_insert_id = backend.has_insert_id or ok.last_insert_id != 0
+        branches.held[shard] = backend
+    state.insert_id_at = next(
+        (backend for (_, backend, _), ok in zip(taken, oks, strict=True) if ok.last_insert_id),
+        state.insert_id_at,
+    )
+    if own:
+        await branches.commit()
+    return Merged(oks, is_insert=shape.insert is not None)
+
+
+async def _run_parts(
+    executor: Executor,
+    state: SessionState,
+    parts: Sequence[tuple[ShardRuntime, Backend, bytes]],
+    *,
+    undo: bool,
+) -> tuple[Ok, ...]:
+    # One after another, always in the order of the shards: side by side, two writes of the same
+    # rows could each hold one that the other waits for, and no server sees such a deadlock.
+    answers: list[Answer] = []
+    left = _left_by_all(state)
+    try:
+        for shard, backend, data in parts:
+            packets = [_SAVEPOINT, data] if undo else [data]
+            answers.append((await executor.run(shard, backend, packets))[-1])
+            ok = answers[-1].ok
+            if ok is not None and ok.warnings:
+                await _take_warnings(executor, shard, backend, left)
+    except (BackendError, BackendLost) as error:
+        if isinstance(error, BackendError):
+            shard, backend, _ = parts[len(answers)]
+            with suppress(BackendLost):
+                await _take_warnings(executor, shard, backend, left)
+        if undo and not _undid_everything(error):
+            for _, backend, _ in parts[: len(answers) + 1]:
+                # One that is gone has undone its part, and with it the whole transaction.
+                with suppress(BackendLost):
+                    await backend.command(_ROLLBACK_TO)
+        raise
+    return tuple(_oks(answers))
+
+
+def _left_by_all(state: SessionState) -> Left:
+    """Have what the session's last statement left be what is to be collected from its parts."""
+    left = Left(asyncio.get_running_loop().create_future())
+    left.known.set_result(None)
+    state.answered_at, state.left = None, left
+    return left
+
+
+async def _take_warnings(
+    executor: Executor, shard: ShardRuntime, backend: Backend, left: Left
+) -> None:
+    # At once: what comes next on this connection, be it COMMIT, clears them.
+    (answer,) = await executor.run(shard, backend, [_SHOW_WARNINGS])
+    left.columns = answer.columns
+    left.rows = [*left.rows, *answer.rows]
+
+
+def _undid_everything(error: BaseException) -> bool:
+    """True when a server has rolled back the transaction rather than the statement."""
+    return isinstance(error, BackendError) and error.code in ROLLS_BACK
+
+
+def _oks(answers: Iterable[object]) -> Iterable[Ok]:
+    for answer in answers:
+        ok = getattr(answer, "ok", None)
+        assert ok is not None, "a write that was not refused ends with OK"
+        yield ok
+
+
+async def run_everywhere(
+    executor: Executor,
+    database: str | None,
+    shards: Sequence[ShardRuntime],
+    statement: Statement,
+) -> Merged:
+    """Run one statement on every shard in turn and stop at the first that refuses.
+
+    DDL cannot be undone: what ran before a refusal stays, and the error says where.
+
+    Raises:
+        BackendError: with the words of the shard that refused, and where it had succeeded.
+    """
+    oks = []
+    for shard in shards:
+        backend = await executor.take_patiently(shard, database, statement.shape)
+        try:
+            (answer,) = await executor.run(shard, backend, [query(statement.sql)])
+            assert answer.ok is not None
+            oks.append(answer.ok)
+            executor.follow(shard, backend, statement.shape, answer.ok, answer.ok.trackers)
+        except ProxyError as error:
+            backend.has_residue = True
+            executor.give_back(shard, backend)
+            if oks:
+                done = ", ".join(str(s) for s in shards[: len(oks)])
+                error.args = (f"{error} (shard {shard}; done before on {done})",)
+            raise
+    return Merged(tuple(oks))

@@ -1,0 +1,131 @@
+"""Values of sequences, for SELECT NEXT … VALUES and for the INSERTs that take theirs from one.
+
+One request reserves all values of a statement, outside of the session's transaction: a rollback
+leaves a gap, as in Vitess. The first value is what LAST_INSERT_ID() says afterwards.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from engine.errors import SequenceError
+from proxy.errors import CommandDenied, NoDatabaseSelected, ReplicaTarget
+from proxy.exchange.patience import patiently
+from proxy.wire.constants import FieldType
+from proxy.wire.resultset import Column
+from sqlparse_ext.generated import count_of, next_values
+
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from proxy.backends.shard import ShardRuntime
+    from proxy.exchange.executor import Executor
+    from proxy.sql.catalog import Catalog, View
+    from proxy.sql.guard import Guard
+    from proxy.sql.preparation import Preparation
+    from sqlparse_ext.statements import Statement
+
+COLUMNS: Final = (Column("nextval", type=FieldType.LONGLONG, length=21),)
+
+
+class Sequencing:
+    """The sequences as one session uses them."""
+
+    def __init__(
+        self, guard: Guard, executor: Executor, preparation: Preparation, catalog: Catalog
+    ) -> None:
+        self._guard = guard
+        self._executor = executor
+        self._preparation = preparation
+        self._catalog = catalog
+
+    async def filled(self, view: View, statement: Statement) -> tuple[Statement, int]:
+        """Return an INSERT with values of its table's sequence, and the first of them.
+
+        Every other statement comes back as it is, with 0.
+
+        Raises:
+            Unsupported, VschemaError, SequenceError: it cannot be filled.
+            BackendUnavailable, BackendError: the sequence gives no value.
+        """
+        auto = self._preparation.sequence_of(view, statement.shape)
+        if auto is None:
+            return statement, 0
+        gaps = self._preparation.gaps(view, statement, auto.column)
+        if not len(gaps):
+            return statement, 0
+        shard, table = self._catalog.sequence(auto.sequence, view.keyspace)
+        first = await self._take(shard, table, len(gaps))
+        return self._preparation.parse(gaps.filled(statement.sql, first)), first
+
+    async def asked(self, statement: Statement) -> tuple[ShardRuntime, str] | None:
+        """Return which sequence a SELECT NEXT … VALUES asks; None for every other statement.
+
+        Raises:
+            NoDatabaseSelected, UnknownDatabase, DatabaseAccessDenied: as for any table.
+            SequenceError: what is asked is no sequence.
+            BackendUnavailable, BackendError.
+        """
+        asked = next_values(statement.shape)
+        if asked is None:
+            return None
+        schema, name = asked.table.schema, asked.table.name
+        view = self._preparation.view if schema is None else self._preparation.lookup(schema)
+        if view is None:
+            raise NoDatabaseSelected
+        if view.is_replica and asked.is_certain:
+            raise ReplicaTarget("SELECT NEXT")
+        shard = self._place(view, name)
+        if shard is not None and await self._is_sequence(shard, name):
+            return shard, name
+        if asked.is_certain:
+            raise SequenceError(f"{name} is not a sequence")
+        # `SELECT next value FROM t` reads a column, too.
+        return None
+
+    async def next(
+        self, statement: Statement
+    ) -> tuple[Sequence[Column], list[tuple[bytes | None, ...]]]:
+        """Answer a statement that `asked` a sequence: the first of its values.
+
+        Raises:
+            CommandDenied: the user may not write.
+            SequenceError: it gives no such values.
+            BackendUnavailable, BackendError.
+        """
+        found, asked = await self.asked(statement), next_values(statement.shape)
+        assert found is not None
+        assert asked is not None
+        shard, name = found
+        if self._guard.reads_only:
+            raise CommandDenied("SELECT NEXT", self._guard.user.name, self._guard.host, name)
+        count = count_of(asked, statement)
+        if count is None:
+            raise SequenceError(f"invalid increment for sequence {name}: not an integer")
+        return COLUMNS, [(b"%d" % await self._take(shard, name, count),)]
+
+    @staticmethod
+    def _place(view: View, table: str) -> ShardRuntime | None:
+        if view.is_replica:
+            return None
+        if not view.is_sharded:
+            return view.runtimes[0]
+        vschema = view.keyspace.vschema
+        routing = None if vschema is None else vschema.tables.get(table)
+        if routing is None or routing.pinned is None:
+            return None
+        return view.runtime(view.keyspace.shard_of(routing.pinned))
+
+    async def _is_sequence(self, shard: ShardRuntime, table: str) -> bool:
+        return await patiently(
+            self._executor, shard, lambda: shard.sequences.is_sequence(table)
+        )
+
+    async def _take(self, shard: ShardRuntime, table: str, count: int) -> int:
+        if not await self._is_sequence(shard, table):
+            raise SequenceError(f"{table} is not a sequence")
+        # Values that were reserved and not heard of are a gap, and none of them comes twice.
+        return await patiently(
+            self._executor, shard, lambda: shard.sequences.take(table, count)
+        )

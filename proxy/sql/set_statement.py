@@ -1,0 +1,79 @@
+"""MariaDB's `SET STATEMENT … FOR statement`: variables for one statement.
+
+What stands behind FOR is what counts: it is routed, completed on a message table and told to the
+engine as if it stood alone, and sent with the variables in front of it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from proxy.answers.virtual import is_virtual
+from proxy.errors import NotPreparable
+from proxy.routing.routes import OneShard
+from proxy.sql.preparation import Step
+from sqlparse_ext.errors import Unsupported
+from sqlparse_ext.session_settings import split_set_statement
+from sqlparse_ext.statements import Kind
+
+
+if TYPE_CHECKING:
+    from proxy.exchange.reply import Reply
+    from proxy.sql.guard import Guard
+    from proxy.sql.preparation import Preparation
+    from proxy.sql.routed import Routed
+    from proxy.sql.streams import Streams
+    from sqlparse_ext.statements import Statement
+
+
+# What changes something that no server knows of.
+_OF_THE_PROXY: Final = frozenset({Kind.USE, Kind.KILL})
+# Answered by OK alone, which reads the same in both protocols.
+_WITHOUT_ROWS: Final = frozenset(
+    {Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE, Kind.DDL}
+)
+
+
+async def run_set_statement(
+    statement: Statement,
+    reply: Reply,
+    guard: Guard,
+    preparation: Preparation,
+    routed: Routed,
+    streams: Streams,
+) -> bool:
+    """Run a SET STATEMENT; False when its answer is an error.
+
+    Raises:
+        Unsupported: several shards would have to answer, or the proxy itself.
+        NotPreparable: it was prepared, and has rows.
+        CommandDenied, TableLoadError: as the statement alone.
+    """
+    parts = split_set_statement(statement)
+    view = preparation.here()
+    if parts is None:
+        # Not well written, as the server will say.
+        return await routed.on_shard(
+            view.runtimes[0], preparation.database, Step(statement), reply
+        )
+    variables, text = parts
+    inner = preparation.parse(text)
+    guard.check_statement(inner.shape)
+    if inner.shape.kind in _OF_THE_PROXY or is_virtual(inner.shape):
+        raise Unsupported(f"SET STATEMENT for {inner.shape.verb}")
+    if reply.binary and inner.shape.kind not in _WITHOUT_ROWS:
+        raise NotPreparable(f"SET STATEMENT for {inner.shape.verb}")
+    if inner.shape.kind is Kind.STREAM:
+        return await streams.run(inner, reply)
+    if preparation.sequence_of(view, inner.shape) is not None:
+        raise Unsupported("SET STATEMENT for an INSERT that takes values of a sequence")
+    place = preparation.place(inner)
+    step = preparation.step(place.view, place.statement)
+    route = place.view.planner.plan(step.statement.shape).route(step.statement)
+    if not isinstance(route, OneShard):
+        raise Unsupported("SET STATEMENT over several shards")
+    whole = preparation.parse(variables + b" " + step.statement.sql.lstrip())
+    shard = place.view.runtime(route.shard)
+    return await routed.on_shard(
+        shard, place.database, Step(whole, step.table, step.effect), reply
+    )

@@ -1,0 +1,383 @@
+"""What each kind of statement does: the text of a client's command to answers on its link.
+
+`Statements.run` may wait; the statements that need not take the hot path (`proxy.sql.direct`)
+instead. `_HANDLERS` is the table of who does what.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Final, Protocol
+
+from proxy.answers.databases import chosen_databases
+from proxy.answers.own_status import is_session_status, own_status, with_own_status
+from proxy.answers.processlist import COLUMNS, is_processlist, rows
+from proxy.answers.show_vschema import is_show_vschema, show_vschema
+from proxy.answers.vexplain import COLUMNS as VEXPLAIN_COLUMNS, is_vexplain
+from proxy.answers.virtual import answer, is_virtual
+from proxy.errors import (
+    EmptyQuery,
+    LocalDataDisabled,
+)
+from proxy.exchange.recall import ASKS_BACK, AnswerHere, Recall, warnings_answer
+from proxy.exchange.reply import Reply
+from proxy.sql.assignments import Assignments
+from proxy.sql.demarcation import Demarcation
+from proxy.sql.explanation import explanation
+from proxy.sql.killing import killed_id
+from proxy.sql.neighbours import use
+from proxy.sql.scatter import run_everywhere
+from proxy.sql.sequencing import COLUMNS as NEXT_COLUMNS
+from proxy.wire.commands import query
+from proxy.wire.constants import Capability
+from proxy.wire.resultset import column_definition
+from proxy.wire.trackers import schema_state
+from sqlparse_ext.errors import SqlError, Unsupported
+from sqlparse_ext.generated import next_values
+from sqlparse_ext.identifiers import literal
+from sqlparse_ext.inline import inline
+from sqlparse_ext.split import several, split_statements
+from sqlparse_ext.statements import KillScope, Kind, Statement, Uses
+
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from engine.registry import Registry
+    from proxy.answers.processlist import Process
+    from proxy.backends.shard import ShardRuntime
+    from proxy.exchange.executor import Executor
+    from proxy.exchange.state import SessionState
+    from proxy.sql.catalog import Catalog
+    from proxy.sql.guard import Guard
+    from proxy.sql.naming import Naming
+    from proxy.sql.preparation import Preparation
+    from proxy.sql.routed import Routed
+    from proxy.sql.sequencing import Sequencing
+    from proxy.sql.streams import Streams
+    from proxy.sql.text_statements import TextStatements
+    from proxy.wire.resultset import Column
+
+
+# Nothing but comments that have an end.
+_COMMENTS: Final = re.compile(rb"(?:[\s;]|/\*.*?\*/|(?:#|--(?=\s|\Z))[^\n]*)*", re.DOTALL)
+
+# Kinds that may ask who the client is and are no definitions, which mean whoever runs them.
+_TELL_WHO: Final = frozenset(
+    {Kind.SELECT, Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE, Kind.SET}
+)
+
+
+class Kill(Protocol):
+    """Ends another connection, or only what it is running."""
+
+    def __call__(self, connection_id: int, *, query_only: bool) -> None:
+        """Raise NoSuchThread or NotOwner where that is not possible."""
+
+
+class Statements:
+    """The statements of one session."""
+
+    def __init__(
+        self,
+        *,
+        connection_id: int,
+        guard: Guard,
+        state: SessionState,
+        executor: Executor,
+        preparation: Preparation,
+        routed: Routed,
+        sequencing: Sequencing,
+        naming: Naming,
+        text_statements: TextStatements,
+        streams: Streams,
+        catalog: Catalog,
+        registry: Registry,
+        kill: Kill,
+        processes: Callable[[], list[Process]],
+        tls: Callable[[], tuple[str, str]],
+        holders: Callable[[ShardRuntime], Mapping[int, int]],
+    ) -> None:
+        self._connection_id = connection_id
+        self._guard = guard
+        self._state = state
+        self._executor = executor
+        self._branches = executor.branches
+        self._preparation = preparation
+        self._routed = routed
+        self._sequencing = sequencing
+        self._naming = naming
+        self._text_statements = text_statements
+        self._streams = streams
+        self._catalog = catalog
+        self._registry = registry
+        self._kill = kill
+        self._processes = processes
+        self._tls = tls
+        self._holders = holders
+        self._assignments = Assignments(
+            guard=guard,
+            state=state,
+            executor=executor,
+            preparation=preparation,
+            routed=routed,
+            streams=streams,
+        )
+        self._demarcation = Demarcation(
+            state=state,
+            branches=executor.branches,
+            preparation=preparation,
+            routed=routed,
+            on_rows=self._on_rows,
+        )
+        account = literal(f"{guard.user.name}@%".encode())
+        login = literal(f"{guard.user.name}@{guard.host}".encode())
+        self._identity = {
+            "CONNECTION_ID": b"%d" % connection_id,
+            "CURRENT_USER": account,
+            **dict.fromkeys(("USER", "SESSION_USER", "SYSTEM_USER"), login),
+        }
+
+    async def run(self, sql: bytes, reply: Reply) -> None:
+        """Run the text of one command: one statement, or several if the client may send them.
+
+        Raises whatever stops it; the answers before that are out.
+        """
+        texts = [sql]
+        if self._preparation.parse(sql).shape.uses & Uses.MULTIPLE:
+            texts = split_statements(sql, self._state.mode)
+            if not self._state.multi_statements:
+                raise SqlError(several(texts[1]))
+        for index, text in enumerate(texts):
+            reply.more = index < len(texts) - 1
+            statement = self._preparation.parse(text)
+            self._guard.check_statement(statement.shape)
+            if not await self.run_one(statement, reply):
+                return
+
+    async def run_one(self, statement: Statement, reply: Reply) -> bool:
+        """Run one statement that the user may run; False when its answer is an error."""
+        # USE leads away from a target whose replicas all ail.
+        if not self._branches.held and statement.shape.kind is not Kind.USE:
+            self._preparation.leave_ailing_replicas()
+        handler = _HANDLERS.get(statement.shape.kind, Statements._on_rows)
+        return await handler(self, self.told_who(statement), reply)
+
+    def told_who(self, statement: Statement, *, locks: bool = True) -> Statement:
+        """Return *statement* with who the client is in it, where it asks.
+
+        locks: and who holds a lock, which may be another one the next time.
+        """
+        shape = statement.shape
+        if shape.kind not in _TELL_WHO or is_virtual(shape):
+            return statement
+        asks_locks = locks and shape.uses & Uses.ADVISORY_LOCK
+        if not shape.uses & Uses.IDENTITY and not asks_locks:
+            return statement
+        values = self._identity if shape.uses & Uses.IDENTITY else {}
+        # A SELECT of no table runs on the first shard.
+        holders = self._holders(self._preparation.here().runtimes[0]) if asks_locks else {}
+        return self._preparation.parse(inline(statement, values, holders))
+
+    # --- rows: SELECT, INSERT, UPDATE, DELETE and whatever else a shard may answer ----------
+
+    async def _on_rows(self, statement: Statement, reply: Reply) -> bool:
+        place = await self._naming.named(self._preparation.place(statement))
+        view = place.view
+        filled, insert_id = await self._sequencing.filled(view, place.statement)
+        step = self._preparation.step(view, filled)
+        step.insert_id = insert_id
+        route = view.planner.plan(step.statement.shape).route(step.statement)
+        if step.statement.shape.uses & Uses.LOCAL_INFILE and not (
+            self._state.capabilities & Capability.LOCAL_FILES
+        ):
+            raise LocalDataDisabled(on_mariadb=view.runtimes[0].is_mariadb)
+        if not step.statement.shape.uses & ASKS_BACK:
+            return await self._routed.run(view, place.database, step, route, reply)
+        packet = Recall(self._state, step.statement)
+        try:
+            return await self._routed.run(view, place.database, step, route, reply, packet)
+        except AnswerHere as asked:
+            definitions, payloads = warnings_answer(step.statement, asked.left)
+        reply.head(definitions)
+        reply.more_rows(payloads)
+        reply.end_of_rows()
+        return True
+
+    async def _ddl(self, statement: Statement, reply: Reply) -> bool:
+        place = self._preparation.place(statement)
+        view = place.view
+        if statement.shape.uses & Uses.TEMPORARY_TABLE and view.is_sharded:
+            raise Unsupported("temporary tables in a sharded keyspace; USE one shard for them")
+        if statement.shape.uses & Uses.IMPLICIT_COMMIT and self._branches.in_transaction:
+            # On every shard of the transaction, and not just those that run the statement.
+            await self._branches.commit()
+        result = await run_everywhere(
+            self._executor, place.database, view.runtimes, place.statement
+        )
+        if self._preparation.drops_own_database(place):
+            self._preparation.leave()
+        if view.schema is None:
+            await self._registry.reload(view.keyspace.name)
+        reply.ok(affected_rows=result.affected_rows, warnings=result.warnings, info=result.info)
+        return True
+
+    async def _stream(self, statement: Statement, reply: Reply) -> bool:
+        return await self._streams.run(statement, reply)
+
+    # --- the session's own statements -----------------------------------------------------
+
+    async def _empty(self, statement: Statement, reply: Reply) -> bool:
+        if not statement.sql.strip(b"; \t\n\r\f\v"):
+            raise EmptyQuery
+        if not _COMMENTS.fullmatch(statement.sql):
+            raise SqlError(
+                "You have an error in your SQL syntax; a comment has no end, near '/*'"
+            )
+        # A comment alone is answered OK by every server; drivers ping so.
+        reply.ok()
+        return True
+
+    async def _use(self, statement: Statement, reply: Reply) -> bool:
+        if not statement.shape.target:
+            raise SqlError("You have an error in your SQL syntax; USE takes a keyspace")
+        await self.use(statement.shape.target, reply)
+        return True
+
+    async def use(self, target: str, reply: Reply) -> None:
+        """Make *target* the session's current one. Raises as `Preparation.lookup`."""
+        await use(self._preparation, target)
+        reply.ok(session_state=schema_state(target))
+
+    async def _set(self, statement: Statement, reply: Reply) -> bool:
+        return await self._assignments.run(statement, reply)
+
+    async def _begin(self, statement: Statement, reply: Reply) -> bool:
+        return await self._demarcation.begin(statement, reply)
+
+    async def _commit(self, statement: Statement, reply: Reply) -> bool:
+        return await self._demarcation.commit(statement, reply)
+
+    async def _rollback(self, statement: Statement, reply: Reply) -> bool:
+        return await self._demarcation.rollback(statement, reply)
+
+    async def _savepoint(self, statement: Statement, reply: Reply) -> bool:
+        return await self._demarcation.savepoint(statement, reply)
+
+    async def _lock(self, statement: Statement, reply: Reply) -> bool:
+        if statement.shape.verb != "UNLOCK" or not self._preparation.here().is_sharded:
+            return await self._on_rows(statement, reply)
+        # No lock is taken over several shards, so those there are are of single ones.
+        for shard in list(self._branches.held):
+            await self._executor.ask(shard, None, query(statement.sql), statement.shape)
+        reply.ok()
+        return True
+
+    async def _prepared(self, statement: Statement, reply: Reply) -> bool:
+        if self._preparation.here().is_sharded:
+            return await self._text_statements.run(statement, reply, self.run_one)
+        return await self._on_rows(statement, reply)
+
+    async def _kill_statement(self, statement: Statement, reply: Reply) -> bool:
+        number = await killed_id(statement, self._preparation, self._executor, self.told_who)
+        target = statement.shape.kill
+        self._kill(number, query_only=target is not None and target.scope is KillScope.QUERY)
+        reply.ok()
+        return True
+
+    async def _show(self, statement: Statement, reply: Reply) -> bool:
+        if is_session_status(statement.shape):
+            return await self._status(statement, reply)
+        if not is_virtual(statement.shape):
+            return await self._on_rows(statement, reply)
+        return await self._virtual(statement, reply)
+
+    async def _status(self, statement: Statement, reply: Reply) -> bool:
+        view, database, own = self._preparation.place(statement)
+        asked = query(own.sql)
+        answer = await self._executor.ask(view.runtimes[0], database, asked, own.shape)
+        assert answer.ok is not None
+        reply.head(answer.columns)
+        told = own_status(self._tls(), self._state.capabilities)
+        reply.more_rows(with_own_status(answer.rows, told))
+        reply.end_of_rows(warnings=answer.ok.warnings)
+        return True
+
+    async def _select(self, statement: Statement, reply: Reply) -> bool:
+        if await self.asks_sequence(statement):
+            reply.rows(*await self._sequencing.next(statement))
+            return True
+        if not is_virtual(statement.shape):
+            return await self._on_rows(statement, reply)
+        return await self._virtual(statement, reply)
+
+    async def _explain(self, statement: Statement, reply: Reply) -> bool:
+        if not is_vexplain(statement.shape):
+            return await self._on_rows(statement, reply)
+        reply.rows(*await explanation(self._preparation, self._guard, self._naming, statement))
+        return True
+
+    async def _virtual(self, statement: Statement, reply: Reply) -> bool:
+        keyspaces = self._catalog.visible(self._guard.user.keyspaces)
+        chosen = chosen_databases(statement, keyspaces)
+        if chosen is not None:
+            return await self._on_rows(self._preparation.parse(chosen), reply)
+        reply.rows(*self._virtual_answer(statement))
+        return True
+
+    def _virtual_answer(
+        self, statement: Statement
+    ) -> tuple[Sequence[Column], list[tuple[bytes | None, ...]]]:
+        shape = statement.shape
+        if is_processlist(shape):
+            return COLUMNS, rows(shape, self._processes())
+        user = self._guard.user
+        keyspaces = self._catalog.visible(user.keyspaces)
+        if is_show_vschema(shape):
+            view = self._preparation.view
+            return show_vschema(shape, keyspaces, None if view is None else view.keyspace)
+        column, values = answer(statement, keyspaces, user, self._connection_id)
+        return (column,), [(value.encode(),) for value in values]
+
+    async def asks_sequence(self, statement: Statement) -> bool:
+        """Return whether a statement is a SELECT NEXT … VALUES. Raises where it should be one."""
+        return await self._sequencing.asked(statement) is not None
+
+    async def definitions(self, statement: Statement) -> list[bytes]:
+        """Return the columns of a statement's answer, as far as the proxy makes that itself.
+
+        Raises what a STREAM of something that cannot be streamed raises.
+        """
+        shape = statement.shape
+        if is_vexplain(shape):
+            return list(map(column_definition, VEXPLAIN_COLUMNS))
+        if next_values(shape) is not None:
+            return list(map(column_definition, NEXT_COLUMNS))
+        if is_virtual(shape):
+            columns, _ = self._virtual_answer(statement)
+            return list(map(column_definition, columns))
+        if shape.stream is None:
+            return []
+        return await self._streams.definitions(statement)
+
+
+_Handler = Callable[[Statements, Statement, Reply], Awaitable[bool]]
+
+_HANDLERS: Final[dict[Kind, _Handler]] = {
+    Kind.SELECT: Statements._select,
+    Kind.STREAM: Statements._stream,
+    Kind.USE: Statements._use,
+    Kind.SET: Statements._set,
+    Kind.SHOW: Statements._show,
+    Kind.EXPLAIN: Statements._explain,
+    Kind.BEGIN: Statements._begin,
+    Kind.COMMIT: Statements._commit,
+    Kind.ROLLBACK: Statements._rollback,
+    Kind.SAVEPOINT: Statements._savepoint,
+    Kind.DDL: Statements._ddl,
+    Kind.LOCK: Statements._lock,
+    Kind.PREPARE: Statements._prepared,
+    Kind.KILL: Statements._kill_statement,
+    Kind.EMPTY: Statements._empty,
+}

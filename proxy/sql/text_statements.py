@@ -1,0 +1,187 @@
+"""`PREPARE s FROM '…'`, `EXECUTE s USING @a` and `DEALLOCATE PREPARE s` over several shards.
+
+A server keeps such a statement on one connection, and runs it there. Where rows may be on several
+shards the proxy keeps the text; an execution puts the values of the variables into it, so that
+they route it, and runs it like any other text.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from proxy.answers.virtual import is_virtual
+from proxy.errors import (
+    BadArguments,
+    EmptyQuery,
+    NotPreparable,
+    TooManyStatements,
+    UnknownStatement,
+)
+from proxy.wire.commands import query
+from proxy.wire.constants import BINARY_CHARSET, FieldType
+from proxy.wire.execute import Parameter, literal_of
+from proxy.wire.resultset import parse_column_definition, parse_text_row
+from sqlparse_ext.dynamic import Dynamic, Step, dynamic
+from sqlparse_ext.errors import SqlError, Unsupported
+from sqlparse_ext.generated import next_values
+from sqlparse_ext.parameters import as_text, parameter_places
+from sqlparse_ext.statements import OPAQUE, Kind, Slot, SqlMode, Uses
+
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from proxy.exchange.executor import Executor
+    from proxy.exchange.reply import Reply
+    from proxy.sql.catalog import View
+    from proxy.sql.guard import Guard
+    from proxy.sql.preparation import Preparation
+    from sqlparse_ext.statements import Statement
+
+
+STATEMENTS_MAX: Final = 1024
+# What a server is asked about when it is prepared: names that are wrong are told at once.
+_CHECKED: Final = frozenset({Kind.SELECT, Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE})
+_NUMBERS: Final = frozenset(
+    {
+        FieldType.LONGLONG,
+        FieldType.LONG,
+        FieldType.NEWDECIMAL,
+        FieldType.DECIMAL,
+        FieldType.DOUBLE,
+        FieldType.FLOAT,
+    }
+)
+
+
+class _Kept(NamedTuple):
+    statement: Statement
+    view: View
+
+
+class TextStatements:
+    """The statements that one session has prepared by name."""
+
+    def __init__(self, guard: Guard, preparation: Preparation, executor: Executor) -> None:
+        self._guard = guard
+        self._preparation = preparation
+        self._executor = executor
+        self._kept: dict[str, _Kept] = {}
+
+    def clear(self) -> None:
+        """Forget all of them: the session begins anew."""
+        self._kept.clear()
+
+    async def run(
+        self,
+        statement: Statement,
+        reply: Reply,
+        run_one: Callable[[Statement, Reply], Awaitable[bool]],
+    ) -> bool:
+        """Carry out a statement of Kind.PREPARE in a target of several shards.
+
+        run_one: runs the text of an execution. Returns False when its answer is an error.
+
+        Raises:
+            Unsupported: it is written in a way that is not read here.
+            UnknownStatement, BadArguments, NotPreparable, TooManyStatements, SqlError: as a server
+                would.
+            BackendError: what a server says of the text, or of a variable.
+        """
+        asked = dynamic(statement.shape)
+        if asked is None:
+            raise Unsupported(
+                f"this form of {statement.shape.verb} in a sharded keyspace; give the text as a"
+                " literal or a user variable, and values as user variables"
+            )
+        if asked.step is Step.DEALLOCATE:
+            if self._kept.pop(asked.name, None) is None:
+                raise UnknownStatement(asked.name, asked.step.value)
+            reply.ok()
+            return True
+        if asked.step is Step.EXECUTE:
+            kept = self._kept.get(asked.name)
+            if kept is None:
+                raise UnknownStatement(asked.name, asked.step.value)
+            if kept.view is not self._preparation.here():
+                raise Unsupported("EXECUTE in another keyspace or target than PREPARE")
+            return await run_one(await self._bound(kept.statement, asked), reply)
+        prepared = await self._prepared(statement, asked)
+        if asked.step is Step.IMMEDIATE:
+            return await run_one(await self._bound(prepared, asked), reply)
+        if asked.name not in self._kept and len(self._kept) >= STATEMENTS_MAX:
+            raise TooManyStatements(STATEMENTS_MAX)
+        self._kept[asked.name] = _Kept(prepared, self._preparation.here())
+        reply.ok(info=b"Statement prepared")
+        return True
+
+    async def _prepared(self, statement: Statement, asked: Dynamic) -> Statement:
+        """Return the statement that is to be prepared. A name it had is free from now on."""
+        self._kept.pop(asked.name, None)
+        if isinstance(asked.text, Slot):
+            text = statement.text(asked.text)
+        else:
+            ((_, value),) = await self._values([asked.text or ""])
+            text = None if value is None else value.decode("utf-8", "surrogateescape")
+        if not (text or "").strip("; \t\n\r\f\v"):
+            raise EmptyQuery
+        found = self._preparation.parse((text or "").encode("utf-8", "surrogateescape"))
+        if found.shape.uses & Uses.MULTIPLE:
+            raise SqlError("You have an error in your SQL syntax; PREPARE takes one statement")
+        if found.shape.kind is Kind.PREPARE:
+            raise NotPreparable(found.shape.verb)
+        self._guard.check_statement(found.shape)
+        if (
+            found.shape.kind in _CHECKED
+            and not is_virtual(found.shape)
+            and next_values(found.shape) is None
+        ):
+            place = self._preparation.place(found)
+            shard = place.view.runtimes[0]
+            await self._executor.prepare_on(shard, place.database, place.statement.sql)
+        elif found.shape.kind is Kind.OTHER:
+            self._preparation.here().planner.plan(found.shape)  # it may be no statement at all
+        return found
+
+    async def _bound(self, statement: Statement, asked: Dynamic) -> Statement:
+        count = len(parameter_places(statement.sql, statement.mode))
+        if count != len(asked.using):
+            raise BadArguments("EXECUTE")
+        if not count:
+            return statement
+        escapes = SqlMode.NO_BACKSLASH_ESCAPES not in statement.mode
+        texts = [
+            _literal(kind, value, backslash_escapes=escapes)
+            for kind, value in await self._values(asked.using)
+        ]
+        bound = statement.bind((OPAQUE,) * count, texts.__getitem__)
+        return self._preparation.parse(as_text(bound))
+
+    async def _values(self, variables: Sequence[str]) -> list[tuple[int, bytes | None]]:
+        """Return type and value of user variables, which have the same on every shard.
+
+        The type of bytes in no character set is BLOB.
+        """
+        names = ", ".join(variables).encode("utf-8", "surrogateescape")
+        asked = self._preparation.parse(b"SELECT " + names)
+        view, held = self._preparation.here(), self._executor.branches.held
+        shard = next((shard for shard in view.runtimes if shard in held), view.runtimes[0])
+        answer = await self._executor.ask(
+            shard, self._preparation.database, query(asked.sql), asked.shape
+        )
+        columns = map(parse_column_definition, answer.columns)
+        kinds = [
+            FieldType.BLOB
+            if column.charset == BINARY_CHARSET and column.type not in _NUMBERS
+            else column.type
+            for column in columns
+        ]
+        return list(zip(kinds, parse_text_row(answer.rows[0], len(kinds)), strict=True))
+
+
+def _literal(kind: int, value: bytes | None, *, backslash_escapes: bool) -> bytes:
+    if value is not None and kind in _NUMBERS:
+        return value
+    if kind != FieldType.BLOB:
+        kind = FieldType.VAR_STRING
+    return literal_of(Parameter(kind, False, value), backslash_escapes=backslash_escapes)  # noqa: FBT003

@@ -1,0 +1,503 @@
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from proxy.backends.statement_ids import StatementKey
+from proxy.errors import BackendError, BackendLost, BackendUnavailable, PoolTimeout, SessionLost
+from proxy.exchange.execution import Execution
+from proxy.exchange.reply import Reply
+from proxy.wire.commands import query
+from proxy.wire.constants import Status, TrackerKind
+from proxy.wire.resultset import Tracker
+from tests.proxy.fake_server import (
+    Error,
+    HangUp,
+    Ok,
+    Rows,
+    Several,
+    Silence,
+    rows_of,
+    until,
+)
+from tests.proxy.house import Desk, running_shard
+from tests.sqlparse_ext.facts import shape
+
+
+if TYPE_CHECKING:
+    from proxy.exchange.relay import Relay
+
+
+READ_ONLY = Error(1290, "The MySQL server is running with the --read-only option", "HY000")
+BIG = Rows(("a",), ((b"x" * 1_000_000,),) * 16)
+
+
+def said(server):
+    """What the server heard, without what sets a connection up."""
+    return [text for text in server.heard if not text.startswith("SET @@session")]
+
+
+# --- an ordinary statement -------------------------------------------------------------
+
+
+async def test_an_answer_is_relayed_and_its_connection_given_back(server, shard, desk):
+    server.on("FROM t", rows_of(1, 2))
+    assert (await desk.run("SELECT id FROM t")).values == [b"1", b"2"]
+    assert shard.pool.lent == 0
+    assert desk.executor.relay is None
+
+
+async def test_a_servers_error_is_relayed_and_not_raised(server, shard, desk):
+    server.on("FROM t", Error(1146, "Table 'db.t' doesn't exist", "42S02"))
+    result = await desk.run("SELECT id FROM t")
+    assert (result.code, result.message) == (1146, "Table 'db.t' doesn't exist")
+    assert shard.pool.lent == 0
+
+
+async def test_the_next_statement_finds_the_same_connection(server, desk):
+    for _ in range(3):
+        await desk.run("SELECT 1")
+    assert server.logins == 1
+
+
+async def test_a_connection_has_the_sessions_variables_and_its_shards_database(server, desk):
+    await desk.run("SELECT 1", database="beside")
+    (connection,) = server.relays
+    assert connection.database == "beside"
+    async with running_shard(server, "-80") as shard:
+        await Desk(shard).run("SELECT 1", database="named otherwise on another shard")
+        assert server.relays[-1].database == shard.database
+    assert connection.variables["collation_connection"] == "utf8mb4_general_ci"
+
+
+async def test_what_a_statement_sets_follows_the_session_to_other_connections(
+    server, shard, desk
+):
+    await desk.run("SET sql_mode = 'ANSI'")
+    assert desk.state.settings.sql_mode == "ANSI"
+    other = await shard.pool.take(Desk(shard).state, "db")
+    backend = await shard.pool.take(desk.state, "db")
+    other.close()
+    await backend.run(b"SELECT 1")
+    for connection in server.relays:
+        assert connection.variables.get("sql_mode") == "ANSI"
+    shard.pool.give(backend)
+
+
+async def test_a_use_is_followed(server, shard, desk):
+    await desk.run("USE shop")
+    (backend,) = shard.pool._idle
+    assert backend.database == "shop"
+
+
+async def test_several_results_of_one_statement_are_one_answer(server, desk):
+    server.on("CALL", Several((rows_of(1), rows_of(2), Ok())))
+    at = len(desk.link.written)
+    found = shape("CALL p()")
+    reply = Reply(desk.link.link, desk.state, 1)
+    scanner = await desk.executor.relay_on(
+        desk.shards[0], "db", query(b"CALL p()"), found, reply
+    )
+    assert scanner.rows == 2
+    assert reply.sequence == scanner.next_sequence
+    assert len(desk.link.written) > at
+
+
+# --- the hot path ----------------------------------------------------------------------
+
+
+def send_now(desk, sql, on_done, database="db"):
+    reply = Reply(desk.link.link, desk.state, 1)
+    return desk.executor.send_now(desk.shards[0], database, query(sql.encode()), reply, on_done)
+
+
+async def ended(desk, done, sql="SELECT 1"):
+    """Settle what *done* was called with, as its session does."""
+    await until(lambda: done)
+    desk.executor.settle(desk.shards[0], shape(sql), done[0])
+
+
+@pytest.mark.parametrize("database", ["db", None])
+async def test_the_hot_path_opens_a_connection_where_there_is_none(server, desk, database):
+    done: list[Relay] = []
+    assert send_now(desk, "SELECT 1", done.append, database)
+    await ended(desk, done)
+    assert done[0].scanner.rows == 1
+    assert desk.shards[0].pool.lent == 0
+
+
+async def test_ones_own_connection_is_used_in_the_same_turn_of_the_loop(server, desk):
+    await desk.run("SELECT 1")
+    done: list[Relay] = []
+    assert send_now(desk, "SELECT 1", done.append)
+    assert desk.executor.relay is not None
+    await ended(desk, done)
+    assert server.logins == 1
+
+
+async def test_a_statement_waits_for_a_connection_and_goes_out_when_one_comes_back(server):
+    async with running_shard(server, pool_size=1) as shard:
+        desks = [Desk(shard) for _ in range(3)]
+        gate = asyncio.Event()
+        server.once("SELECT 0", Silence(gate, rows_of(0)))
+        answers: list[list[Relay]] = [[], [], []]
+        for number, desk in enumerate(desks):
+            assert send_now(desk, f"SELECT {number}", answers[number].append)
+        gate.set()
+        for number, desk in enumerate(desks):
+            await ended(desk, answers[number], f"SELECT {number}")
+        assert said(server) == ["SELECT 0", "SELECT 1", "SELECT 2"]
+        assert (server.logins, shard.pool.lent) == (1, 0)
+        for desk in desks:
+            await desk.leave()
+
+
+async def test_a_statement_that_waits_too_long_is_told_so(server):
+    async with running_shard(server, pool_size=1, pool_timeout_s=0.01) as shard:
+        desk, other = Desk(shard), Desk(shard)
+        await other.run("BEGIN")
+        done: list[Any] = []
+        assert send_now(desk, "SELECT 1", done.append)
+        await until(lambda: done)
+        assert isinstance(done[0], PoolTimeout)
+        await other.leave()
+
+
+async def test_a_session_that_departs_while_its_statement_waits_is_passed_over(server):
+    async with running_shard(server, pool_size=1) as shard:
+        desk, other = Desk(shard), Desk(shard)
+        await other.run("BEGIN")
+        done: list[Relay] = []
+        assert send_now(desk, "SELECT 1", done.append)
+        await desk.leave()
+        await other.run("COMMIT")
+        assert not done
+        assert shard.pool.lent == 0
+        assert "SELECT 1" not in server.heard
+        await other.leave()
+
+
+async def test_a_waiting_statement_is_not_interrupted_as_if_it_ran(server):
+    async with running_shard(server, pool_size=1) as shard:
+        desk, other = Desk(shard), Desk(shard)
+        await other.run("BEGIN")
+        done: list[Relay] = []
+        assert send_now(desk, "SELECT 1", done.append)
+        assert not desk.executor.interrupt()
+        await other.run("COMMIT")
+        await ended(desk, done)
+        await other.leave()
+
+
+async def test_an_execution_is_prepared_where_it_lands_and_only_once(server, shard, desk):
+    sql = b"SELECT id FROM t"
+    server.on("FROM t", rows_of(5))
+    await desk.run("SELECT 1")
+    packet = Execution(StatementKey(sql, "db", desk.state.settings.reading), b"", 0)
+    for _ in range(2):
+        done: list[Relay] = []
+        reply = Reply(desk.link.link, desk.state, 1)
+        assert desk.executor.send_now(shard, "db", packet, reply, done.append)
+        await ended(desk, done, sql.decode())
+        assert done[0].scanner.rows == 1
+    assert sum(text.startswith("PREPARE") for text in server.heard) == 1
+
+
+async def test_an_execution_that_cannot_be_prepared_is_told_so(server, shard, desk):
+    await desk.run("SELECT 1")
+    server.once("FROM gone", Error(1146, "no such table"))
+    packet = Execution(
+        StatementKey(b"SELECT id FROM gone", "db", desk.state.settings.reading), b"", 0
+    )
+    done: list[Any] = []
+    reply = Reply(desk.link.link, desk.state, 1)
+    assert desk.executor.send_now(shard, "db", packet, reply, done.append)
+    await until(lambda: done)
+    assert isinstance(done[0], BackendError)
+    assert shard.pool.lent == 0
+    assert not desk.executor.interrupt()
+
+
+async def test_the_hot_path_leaves_it_to_others_to_open_a_transaction(server, desk):
+    await desk.run("SELECT 1")
+    await desk.begin()
+    assert not send_now(desk, "SELECT 1", lambda _: None)
+    await desk.run("SELECT 1")
+    done: list[Relay] = []
+    assert send_now(desk, "SELECT 1", done.append)
+    await until(lambda: done)
+    desk.executor.settle(desk.shards[0], shape("SELECT 1"), done[0])
+
+
+async def test_the_hot_path_does_not_use_a_connection_that_is_gone(server, desk):
+    await desk.begin()
+    await desk.run("SELECT 1")
+    server.break_connections()
+    await until(lambda: desk.branches.held[desk.shards[0]].is_closed)
+    assert not send_now(desk, "SELECT 1", lambda _: None)
+
+
+# --- trouble before anything was sent --------------------------------------------------
+
+
+@pytest.mark.parametrize("sql", ["SELECT 1", "INSERT INTO t VALUES (1)"])
+async def test_a_statement_that_was_not_sent_waits_for_the_shard(server, desk, sql):
+    server.stop()
+    running = asyncio.ensure_future(desk.run(sql))
+    await until(lambda: desk.shards[0].trouble is not None)
+    await server.start()
+    assert (await running).error is None
+    assert said(server).count(sql) == 1
+
+
+async def test_the_wait_for_a_shard_has_an_end(server, shard):
+    desk = Desk(shard, failover_buffer_s=0.05)
+    server.stop()
+    with pytest.raises(BackendUnavailable, match="nothing was executed there"):
+        await desk.run("SELECT 1")
+
+
+async def test_inside_a_transaction_nobody_waits(server, shard, desk):
+    await desk.begin()
+    server.stop()
+    with pytest.raises(BackendUnavailable):
+        await asyncio.wait_for(desk.run("SELECT 1"), 0.5)
+
+
+async def test_a_full_pool_is_said_to_be_full(server):
+    async with running_shard(server, pool_size=1, pool_timeout_s=0.01) as shard:
+        desk, other = Desk(shard), Desk(shard)
+        await other.run("BEGIN")
+        with pytest.raises(PoolTimeout):
+            await desk.run("SELECT 1")
+        await other.leave()
+
+
+async def test_a_connection_that_cannot_be_set_up_is_the_servers_error(server, shard, desk):
+    server.on("collation_connection", Error(1273, "Unknown collation"))
+    with pytest.raises(BackendError, match="Unknown collation"):
+        await desk.run("SELECT 1")
+    assert shard.pool.connections == 0
+
+
+# --- trouble afterwards ----------------------------------------------------------------
+
+
+async def test_a_read_that_broke_before_its_first_byte_is_repeated(server, desk):
+    server.on("FROM t", rows_of(5))
+    server.once("FROM t", HangUp(), HangUp())
+    assert (await desk.run("SELECT id FROM t")).values == [b"5"]
+    assert server.heard.count("SELECT id FROM t") == 3
+
+
+async def test_a_write_whose_bytes_have_left_is_never_sent_twice(server, shard, desk):
+    server.once("INSERT INTO", HangUp())
+    with pytest.raises(BackendLost, match="whether it took effect is unknown"):
+        await desk.run("INSERT INTO t VALUES (1)")
+    assert server.heard.count("INSERT INTO t VALUES (1)") == 1
+    assert shard.pool.connections == 0
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT @a := 1",
+        "SELECT GET_LOCK('a', 1)",
+        "SELECT LAST_INSERT_ID(5)",
+        "SELECT * FROM t FOR UPDATE",
+        "SELECT 1 INTO @a",
+        "CALL p()",
+        "SET @a = 1",
+    ],
+)
+async def test_reads_that_leave_something_are_no_reads(server, desk, sql):
+    server.once(sql, HangUp())
+    with pytest.raises(BackendLost):
+        await desk.run(sql)
+    assert server.heard.count(sql) == 1
+
+
+async def test_a_read_is_not_repeated_once_the_client_has_seen_some_of_it(server, desk):
+    server.once("FROM t", HangUp(BIG, 1_000_000))
+    with pytest.raises(BackendLost):
+        await desk.run("SELECT a FROM t")
+    assert server.heard.count("SELECT a FROM t") == 1
+    assert desk.link.closed  # in the middle of a packet, where no error can be told
+
+
+async def test_behind_whole_packets_an_error_can_be_told(server, desk):
+    # The count takes 5 bytes, the definition of `a` 27, each row 4 and what is in it.
+    server.once("FROM t", HangUp(Rows(("a",), ((b"x" * 95,),) * 1000), 5 + 27 + 3 * 100))
+    sql = "SELECT a FROM t"
+    reply = Reply(desk.link.link, desk.state, 1)
+    with pytest.raises(BackendLost):
+        await desk.executor.relay_on(
+            desk.shards[0], "db", query(sql.encode()), shape(sql), reply
+        )
+    assert reply.sequence == 1 + 5
+    assert not desk.link.closed
+
+
+async def test_a_lost_transaction_is_not_repeated(server, shard, desk):
+    await desk.run("BEGIN")
+    server.once("FROM t", HangUp())
+    with pytest.raises(BackendLost):
+        await desk.run("SELECT id FROM t")
+    assert desk.state.transaction is not None
+    assert desk.state.transaction.broken == "shard 'plain/-' lost its connection"
+
+
+async def test_a_session_whose_own_state_was_lost_is_over(server, shard, desk):
+    await desk.run("SET @a = 1")
+    server.once("SELECT", HangUp())
+    with pytest.raises(SessionLost, match="held state"):
+        await desk.run("SELECT @a")
+    assert shard.pool.connections == 0
+
+
+async def test_a_session_whose_own_state_was_lost_while_idle_is_over_too(server, shard, desk):
+    await desk.run("SET @a = 1")
+    server.break_connections()
+    await until(lambda: desk.branches.held[shard].is_closed)
+    with pytest.raises(SessionLost):
+        await desk.run("SELECT 1")
+
+
+async def test_a_connection_lost_while_idle_is_replaced_and_nobody_notices(server, shard, desk):
+    await desk.run("SELECT 1")
+    server.break_connections()
+    await until(lambda: not shard.pool.connections)
+    assert (await desk.run("INSERT INTO t VALUES (1)")).error is None
+    assert server.logins == 2
+
+
+# --- a server that refuses -------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        READ_ONLY,
+        Error(1290, "running with the read_only option"),
+        Error(1290, "running with the --super-read-only option"),
+        Error(1836, "Running in read-only mode"),
+        Error(1053, "Server shutdown in progress", "08S01"),
+        Error(3032, "The server is currently in offline mode"),
+    ],
+)
+async def test_a_write_that_was_refused_undone_waits_and_is_tried_again(server, desk, refusal):
+    server.once("INSERT INTO", refusal)
+    assert (await desk.run("INSERT INTO t VALUES (1)")).error is None
+    assert server.heard.count("INSERT INTO t VALUES (1)") == 2
+
+
+async def test_the_wait_for_a_read_only_server_ends_with_its_own_words(server, shard):
+    desk = Desk(shard, failover_buffer_s=0.2)
+    server.on("INSERT INTO", READ_ONLY)
+    server.read_only = True
+    result = await desk.run("INSERT INTO t VALUES (1)")
+    assert (result.code, result.message) == (1290, READ_ONLY.message)
+
+
+async def test_other_options_that_prevent_a_statement_are_no_failover(server, desk):
+    secure = "The MySQL server is running with the --secure-file-priv option"
+    server.on("OUTFILE", Error(1290, secure))
+    result = await desk.run("SELECT 1 INTO OUTFILE 'x'")
+    assert result.message == secure
+    assert len([text for text in server.heard if "OUTFILE" in text]) == 1
+
+
+async def test_inside_a_transaction_a_refusal_is_passed_on_at_once(server, desk):
+    await desk.run("BEGIN")
+    server.once("INSERT INTO", READ_ONLY)
+    assert (await desk.run("INSERT INTO t VALUES (1)")).code == 1290
+
+
+# --- KILL and the end ------------------------------------------------------------------
+
+
+async def test_an_interrupted_statement_ends_with_the_servers_own_error(server, shard, desk):
+    server.once("SLEEP", Silence())
+    running = asyncio.ensure_future(desk.run("SELECT SLEEP(9)"))
+    await until(lambda: "SELECT SLEEP(9)" in server.heard)
+    desk.executor.interrupt()
+    assert (await running).code == 1317
+    await asyncio.gather(*desk.spawned)
+
+
+async def test_a_kill_under_way_never_meets_another_sessions_statement(server, shard, desk):
+    gate = asyncio.Event()
+    server.once("SLEEP", Silence(gate, rows_of(0)))
+    server.on("KILL", Silence(gate))
+    running = asyncio.ensure_future(desk.run("SELECT SLEEP(9)"))
+    await until(lambda: "SELECT SLEEP(9)" in server.heard)
+    desk.executor.interrupt()
+    await until(lambda: any("KILL" in text for text in server.controlled))
+    gate.set()
+    await running
+    assert shard.pool.connections == 0
+
+
+async def test_interrupting_nothing_does_nothing(server, desk):
+    await desk.run("SELECT 1")
+    desk.executor.interrupt()
+    assert desk.spawned == []
+
+
+async def test_a_statement_of_a_client_that_left_is_killed_and_its_connection_closed(
+    server, shard, desk
+):
+    server.once("SLEEP", Silence())
+    running = asyncio.ensure_future(desk.run("SELECT SLEEP(9)"))
+    await until(lambda: "SELECT SLEEP(9)" in server.heard)
+    thread = server.relays[0].id
+    desk.executor.forget()
+    running.cancel()
+    await asyncio.gather(*desk.spawned)
+    assert f"KILL {thread}" in server.controlled
+    assert shard.pool.connections == 0
+    with pytest.raises(asyncio.CancelledError):
+        await running
+
+
+async def test_a_forgotten_sessions_connections_are_everybodys(server, shard, desk):
+    await desk.run("SELECT 1")
+    await desk.leave()
+    other = Desk(shard)
+    await other.run("SELECT 1")
+    assert server.logins == 1
+    await other.leave()
+
+
+async def test_a_blocked_client_is_let_go_on(server, desk):
+    desk.executor.client_writable()
+    desk.link.blocked = True
+    server.on("FROM t", BIG)
+    running = asyncio.ensure_future(desk.run("SELECT a FROM t"))
+    await until(lambda: desk.link.written)
+    (backend,) = desk.executor._active
+    await until(lambda: server.relays[0].is_stalled or running.done())
+    assert server.relays[0].waiting_bytes > 0
+    assert len(desk.link.written) < 1 << 20
+    desk.link.blocked = False
+    desk.executor.client_writable()
+    rows = (await running).rows
+    assert len(rows) == 16
+    assert not backend.is_busy
+
+
+async def test_flags_of_the_answer_are_the_servers(server, desk):
+    await desk.run("BEGIN")
+    result = await desk.run("INSERT INTO t VALUES (1)")
+    assert result.ok is not None
+    assert result.ok.status & Status.IN_TRANS
+
+
+async def test_trackers_stay_between_the_proxy_and_the_server(server, desk):
+    server.on("SET x", Ok(trackers=(Tracker(TrackerKind.SYSVAR, "sql_mode", "ANSI"),)))
+    result = await desk.run("SET x = 1")
+    assert result.ok is not None
+    assert result.ok.trackers == ()
+    assert desk.state.settings.sql_mode == "ANSI"

@@ -1,0 +1,107 @@
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from proxy.backends.remains import Carried, Left
+from proxy.backends.settings import Settings
+from proxy.exchange.recall import AnswerHere, Recall, warnings_answer
+from proxy.exchange.state import SessionState
+from proxy.wire.commands import query
+from proxy.wire.resultset import text_row
+from sqlparse_ext.cache import StatementCache
+from sqlparse_ext.errors import Unsupported
+
+
+HERE: Any = SimpleNamespace(found_rows=None)
+THERE: Any = SimpleNamespace(found_rows=None)
+ROWS = [text_row([b"Warning", b"1292", b"cut"]), text_row([b"Error", b"1064", b"bad"])]
+
+
+def parse(sql):
+    return StatementCache().get(sql.encode())
+
+
+def left(**facts):
+    made = Left(asyncio.get_running_loop().create_future())
+    for name, value in facts.items():
+        setattr(made, name, value)
+    made.known.set_result(None)
+    return made
+
+
+@pytest.fixture
+def state():
+    return SessionState(0, Settings())
+
+
+async def test_where_the_last_statement_ran_the_server_answers(state):
+    state.answered_at = HERE
+    statement = parse("SELECT FOUND_ROWS()")
+    assert Recall(state, statement).packet_for(HERE) == query(statement.sql)
+
+
+async def test_elsewhere_the_numbers_are_in_the_text(state):
+    state.left = left(found_rows=5, row_count=-1, rows=ROWS)
+    sql = "SELECT FOUND_ROWS() f, ROW_COUNT() r, @@warning_count w, @@error_count e"
+    assert Recall(state, parse(sql)).packet_for(HERE) == query(b"SELECT 5 f, -1 r, 2 w, 1 e")
+
+
+async def test_a_session_that_ran_nothing_has_found_nothing(state):
+    packet = Recall(state, parse("SELECT FOUND_ROWS() f, ROW_COUNT() r")).packet_for(HERE)
+    assert packet == query(b"SELECT 0 f, 0 r")
+
+
+async def test_the_connection_of_the_last_statement_is_asked_when_another_is_used(
+    state, monkeypatch
+):
+    def take_leave(backend, owner):
+        told = left(found_rows=9)
+        assert owner.leaves(backend, told)
+
+    monkeypatch.setattr("proxy.exchange.recall.take_leave", take_leave)
+    state.answered_at = THERE
+    recall = Recall(state, parse("SELECT FOUND_ROWS() f"))
+    assert recall.packet_for(HERE) is None
+    await recall.prepare(HERE)
+    assert recall.packet_for(HERE) == query(b"SELECT 9 f")
+
+
+async def test_only_the_last_statement_leaves_something(state):
+    state.answered_at = HERE
+    assert not state.leaves(THERE, left())
+    assert state.left is None
+
+
+async def test_show_warnings_is_answered_from_what_is_left(state):
+    state.left = left(columns=(b"c",), rows=ROWS)
+    recall = Recall(state, parse("SHOW WARNINGS"))
+    assert recall.packet_for(HERE) is None
+    with pytest.raises(AnswerHere) as asked:
+        await recall.prepare(HERE)
+    assert warnings_answer(parse("SHOW WARNINGS"), asked.value.left) == ((b"c",), ROWS)
+    assert warnings_answer(parse("SHOW ERRORS"), asked.value.left) == ((b"c",), ROWS[1:])
+
+
+async def test_without_warnings_the_answer_is_empty():
+    columns, rows = warnings_answer(parse("SHOW WARNINGS"), None)
+    assert (len(columns), rows) == (3, ())
+
+
+@pytest.mark.parametrize(
+    "sql", ["SHOW WARNINGS LIMIT 1", "SHOW COUNT(*) WARNINGS", "GET DIAGNOSTICS @n = NUMBER"]
+)
+async def test_other_ways_to_ask_are_refused(sql):
+    with pytest.raises(Unsupported):
+        warnings_answer(parse(sql), left())
+
+
+def test_a_count_that_a_write_elsewhere_left_as_it_was_is_put_in():
+    state = SessionState(0, Settings())
+    here: Any = SimpleNamespace(found_rows=Carried(5))
+    state.answered_at = here
+    sql = "SELECT FOUND_ROWS() f, ROW_COUNT() r"
+    assert Recall(state, parse(sql)).packet_for(here) == query(b"SELECT 5 f, ROW_COUNT() r")
+    warnings = parse("SHOW WARNINGS")
+    assert Recall(state, warnings).packet_for(here) == query(warnings.sql)

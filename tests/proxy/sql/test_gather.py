@@ -1,0 +1,276 @@
+"""Answers gathered from shards that are played here, packet by packet."""
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from proxy.backends.readers import Answer
+from proxy.errors import BackendError, BackendLost
+from proxy.routing.routes import Merge
+from proxy.sql import gather as module
+from proxy.wire.constants import BINARY_CHARSET, Capability, FieldType, Status
+from proxy.wire.framing import frame
+from proxy.wire.response import RowCollector
+from proxy.wire.resultset import Column, err_packet
+from sqlparse_ext.errors import Unsupported
+from sqlparse_ext.select import read_select
+from tests.proxy.wire.peers import text_resultset
+from tests.sqlparse_ext.facts import statement
+
+
+# The fakes below are no Executor, Link and Reply, and play them.
+gather: Any = module.gather
+
+CAPABILITIES = int(Capability.PROTOCOL_41 | Capability.DEPRECATE_EOF)
+INT = Column("a", org_name="a", type=FieldType.LONGLONG, charset=BINARY_CHARSET)
+
+
+def result(columns, rows, status=Status.AUTOCOMMIT):
+    return text_resultset(columns, rows, capabilities=CAPABILITIES, status=status)
+
+
+def refusal(code=1054, text="Unknown column"):
+    return frame(err_packet(code, "42S22", text, CAPABILITIES), 1)
+
+
+class FakeLink:
+    def __init__(self):
+        self.blocked = False
+        self.closed = False
+        self.paused = False
+
+    def pause_reading(self):
+        self.paused = True
+
+    def resume_reading(self):
+        self.paused = False
+
+
+class FakeBackend:
+    """One shard's connection; `answer` plays its part."""
+
+    thread_id = 7
+
+    def __init__(self, questions):
+        self.link = FakeLink()
+        self.sent: list[bytes] = []
+        self.reader: Any = None
+        self._questions = questions
+
+    async def answers(self, packets):
+        found = []
+        for packet in packets:
+            self.sent.append(packet[5:])
+            collector = RowCollector()
+            rows = collector.feed(self._questions(packet[5:]))
+            found.append(Answer(collector, rows))
+        return found
+
+    def send(self, packet, reader):
+        self.sent.append(packet[5:])
+        self.reader = reader
+
+    def answer(self, data):
+        if self.reader.feed(data) is not None:
+            self.reader.ended()
+
+
+class FakeExecutor:
+    def __init__(self, backends):
+        self.branches = SimpleNamespace(in_transaction=False, holds=lambda shard: False)
+        self.relay: Any = None
+        self.given: list[int] = []
+        self.abandoned: list[int] = []
+        self._backends = backends
+
+    def deadline(self):
+        return 0.0
+
+    async def take_patiently(self, shard, database, shape):
+        return self._backends[shard]
+
+    def started(self, shard, backend):
+        pass
+
+    def settle(self, shard, shape, part):
+        self.given.append(shard)
+
+    def give_back(self, shard, backend):
+        self.given.append(shard)
+
+    def abandon(self, shard, backend):
+        self.abandoned.append(shard)
+
+
+class FakeReply:
+    binary = False
+
+    def __init__(self):
+        self.columns: list[bytes] | None = None
+        self.rows: list[bytes] = []
+        self.ended: tuple[int, int] | None = None
+
+    def head(self, columns):
+        self.columns = list(columns)
+
+    def more_rows(self, rows):
+        self.rows += rows
+
+    def end_of_rows(self, *, status, warnings):
+        self.ended = status, warnings
+
+
+def questions(text):
+    if b"COLLATION" in text:
+        return result([INT, INT], [[b"binary", b""]])
+    return result([INT], [])
+
+
+class Stage:
+    """Two shards and a client, with one statement under way."""
+
+    def __init__(self, sql, ask=questions):
+        self.backends = [FakeBackend(ask), FakeBackend(ask)]
+        self.executor = FakeExecutor(self.backends)
+        self.reply = FakeReply()
+        self.link = FakeLink()
+        found = statement(sql)
+        select = read_select(found.shape.template)
+        assert select is not None
+        in_groups = bool(select.group) or select.has_aggregate
+        self.task = asyncio.ensure_future(
+            gather(
+                self.executor,
+                self.link,
+                None,
+                [0, 1],
+                found,
+                Merge((), select, in_groups),
+                self.reply,
+                memory_bytes=1 << 20,
+            )
+        )
+
+    async def settle(self):
+        for _ in range(10):
+            await asyncio.sleep(0)
+
+    async def until_asked(self):
+        while any(backend.reader is None for backend in self.backends):
+            assert not self.task.done(), self.task
+            await asyncio.sleep(0)
+
+
+def ordered(*numbers):
+    return result([INT, INT], [[b"%d" % n, b"%d" % n] for n in numbers])
+
+
+async def test_both_shards_get_the_text_and_their_rows_come_in_order():
+    stage = Stage("SELECT a FROM t ORDER BY a")
+    await stage.until_asked()
+    assert stage.backends[1].sent == [b"SELECT a AS `streamfrom:1`, a FROM t ORDER BY a"]
+    stage.backends[0].answer(ordered(1, 4))
+    stage.backends[1].answer(ordered(2, 3))
+    assert await stage.task
+    assert stage.reply.rows == [b"\x011", b"\x012", b"\x013", b"\x014"]
+    assert stage.reply.ended == (0, 0)
+    assert sorted(stage.executor.given) == [0, 1]
+    assert stage.executor.relay is None
+
+
+async def test_a_shard_that_runs_ahead_is_not_read_from_until_the_other_catches_up(monkeypatch):
+    monkeypatch.setattr(module, "WAITING_BYTES_MAX", 100)
+    monkeypatch.setattr(module, "_RESUME_BYTES", 20)
+    stage = Stage("SELECT a FROM t ORDER BY a")
+    await stage.until_asked()
+    fast, slow = stage.backends
+    slow.answer(ordered(5)[:30])
+    everything = ordered(*range(60))
+    fast.answer(everything[:-30])
+    await stage.settle()
+    assert [fast.link.paused, slow.link.paused] == [True, False]
+    slow.answer(ordered(5)[30:])
+    await stage.settle()
+    assert [fast.link.paused, slow.link.paused] == [False, False]
+    fast.answer(everything[-30:])
+    assert await stage.task
+    assert len(stage.reply.rows) == 61
+
+
+async def test_nothing_is_merged_while_the_client_is_behind():
+    stage = Stage("SELECT a FROM t ORDER BY a")
+    await stage.until_asked()
+    stage.link.blocked = True
+    stage.backends[0].answer(ordered(1))
+    stage.backends[1].answer(ordered(2))
+    await stage.settle()
+    assert stage.reply.rows == []
+    stage.link.blocked = False
+    stage.executor.relay.client_writable()
+    assert await stage.task
+    assert len(stage.reply.rows) == 2
+
+
+async def test_an_error_of_one_shard_ends_the_answer_and_the_other_shards_query():
+    stage = Stage("SELECT a FROM t ORDER BY a")
+    await stage.until_asked()
+    stage.backends[0].answer(ordered(1, 2)[:40])
+    stage.backends[1].answer(refusal(1317, "Query execution was interrupted"))
+    with pytest.raises(BackendError) as refused:
+        await stage.task
+    assert refused.value.code == 1317
+    assert stage.executor.given == [1]
+    assert stage.executor.abandoned == [0]
+    assert stage.executor.relay is None
+
+
+async def test_a_shard_that_is_lost_ends_the_answer():
+    stage = Stage("SELECT a FROM t ORDER BY a")
+    stage.executor.branches.in_transaction = True
+    await stage.until_asked()
+    stage.backends[0].reader.lost(BackendLost("ks", "-80"))
+    with pytest.raises(BackendLost):
+        await stage.task
+    assert stage.executor.abandoned == [1]
+
+
+async def test_the_servers_own_words_about_a_wrong_statement_reach_the_client():
+    stage = Stage("SELECT nope FROM t ORDER BY 1", lambda text: refusal())
+    with pytest.raises(BackendError, match="Unknown column"):
+        await stage.task
+    assert stage.executor.given == [0]
+
+
+async def test_a_sort_key_that_cannot_stand_in_the_select_list_is_refused():
+    def ask(text):
+        return refusal() if text.startswith(b"SELECT b FROM") else questions(text)
+
+    stage = Stage("SELECT a FROM t ORDER BY b", ask)
+    with pytest.raises(Unsupported):
+        await stage.task
+
+
+async def test_a_short_answer_that_has_enough_is_read_to_its_end_and_its_connection_kept():
+    stage = Stage("SELECT a FROM t LIMIT 1")
+    await stage.until_asked()
+    rows = result([INT], [[b"1"]])
+    stage.backends[0].answer(rows)
+    stage.backends[1].answer(rows[:20])
+    await stage.settle()
+    assert not stage.task.done()
+    stage.backends[1].answer(rows[20:])
+    assert await stage.task
+    assert stage.reply.rows == [b"\x011"]
+    assert sorted(stage.executor.given) == [0, 1]
+
+
+async def test_the_open_transaction_of_a_shard_shows_in_the_answers_status():
+    stage = Stage("SELECT a FROM t LIMIT 1")
+    await stage.until_asked()
+    for backend in stage.backends:
+        backend.answer(result([INT], [], Status.IN_TRANS))
+    assert await stage.task
+    assert stage.reply.columns is not None
+    assert stage.reply.ended == (Status.IN_TRANS, 0)

@@ -1,0 +1,114 @@
+import pytest
+
+from proxy.backends.settings import Settings, names
+from proxy.errors import LongDataTooLarge, TooManyStatements, UnknownStatement, WireError
+from proxy.sql.prepared import LAST_PREPARED, Prepared, PreparedTable
+from proxy.wire.execute import write_parameters
+from sqlparse_ext.cache import StatementCache
+from sqlparse_ext.statements import OPAQUE
+from tests.proxy.fake_client import parameter
+
+
+def prepared(sql: str = "SELECT ?") -> Prepared:
+    return Prepared(StatementCache().get(sql.encode()), None)
+
+
+@pytest.fixture
+def table():
+    return PreparedTable(statements_max=3)
+
+
+def test_ids_are_the_sessions_own_and_begin_with_one(table):
+    first, second = prepared(), prepared()
+    table.add(first)
+    table.add(second)
+    assert (first.id, second.id) == (1, 2)
+    assert table.find(2, "x") is second
+
+
+def test_the_last_one_has_an_id_that_is_always_the_same(table):
+    first, second = prepared(), prepared()
+    with pytest.raises(UnknownStatement):
+        table.find(LAST_PREPARED, "x")
+    table.add(first)
+    table.add(second)
+    assert table.get(LAST_PREPARED) is second
+    table.remove(second)
+    assert table.get(LAST_PREPARED) is None
+
+
+def test_while_one_is_prepared_there_is_no_last_one(table):
+    table.add(prepared())
+    table.check_room()
+    assert table.get(LAST_PREPARED) is None
+
+
+def test_an_unknown_id_is_told_as_mysql_does(table):
+    with pytest.raises(UnknownStatement, match=r"\(9\) given to mysqld_stmt_execute") as error:
+        table.find(9, "mysqld_stmt_execute")
+    assert error.value.wire_code() == (1243, "HY000")
+
+
+def test_a_session_has_a_limit(table):
+    for _ in range(3):
+        table.check_room()
+        table.add(prepared())
+    with pytest.raises(TooManyStatements):
+        table.check_room()
+    table.remove(table.find(2, "x"))
+    table.check_room()
+    table.clear()
+    assert table.get(1) is None
+
+
+def test_an_execution_binds_values_and_their_text():
+    statement = prepared("SELECT * FROM t WHERE id = ? AND a = ?")
+    body = write_parameters([parameter(5), parameter(b"it's")])
+    statement.take_types(body)
+    bound = statement.bind(statement.original, body, Settings())
+    assert bound.arguments == (5, b"it's")
+    assert bound.spell is not None
+    assert [bound.spell(0), bound.spell(1)] == [b"5", b"'it''s'"]
+
+
+def test_what_the_server_converts_routes_nothing():
+    statement = prepared("SELECT * FROM t WHERE id = ? AND a = ? AND b = ?")
+    body = write_parameters([parameter(5), parameter(b"th\xe9"), parameter(b"tea")])
+    statement.take_types(body)
+    latin1 = names("latin1", "latin1_swedish_ci")
+    bound = statement.bind(statement.original, body, latin1)
+    assert bound.arguments == (5, OPAQUE, b"tea")
+    utf8 = names("utf8mb4", "utf8mb4_bin")
+    assert statement.bind(statement.original, body, utf8).arguments == (5, b"th\xe9", b"tea")
+
+
+def test_a_count_that_the_text_does_not_show_leaves_everything_unbound():
+    statement = prepared("SELECT ?")
+    statement.counted(2)
+    body = write_parameters([parameter(5), parameter(6)])
+    statement.take_types(body)
+    assert statement.bind(statement.original, body, Settings()).arguments is None
+
+
+def test_parameters_without_types_are_refused():
+    with pytest.raises(WireError):
+        prepared().take_types(b"\0\0")
+
+
+def test_long_data_is_gathered_until_it_is_too_much():
+    statement = prepared("SELECT ?, ?")
+    statement.add_long_data(0, b"ab", 5)
+    statement.add_long_data(0, b"c", 5)
+    statement.add_long_data(1, b"", 5)
+    assert statement.long_data == {0: b"abc", 1: b""}
+    statement.add_long_data(1, b"def", 5)
+    assert isinstance(statement.fault, LongDataTooLarge)
+    assert not statement.long_data
+    statement.drop_long_data()
+    assert statement.fault is None
+
+
+def test_long_data_of_a_parameter_that_there_is_not_is_a_fault():
+    statement = prepared()
+    statement.add_long_data(1, b"x", 5)
+    assert isinstance(statement.fault, WireError)

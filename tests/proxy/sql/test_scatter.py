@@ -1,0 +1,277 @@
+import asyncio
+
+import pytest
+
+from proxy.errors import (
+    BackendError,
+    BackendLost,
+    BackendUnavailable,
+    PartialCommit,
+    TransactionBroken,
+)
+from proxy.sql.scatter import Merged, run_everywhere, write_parts
+from proxy.wire.commands import query
+from proxy.wire.resultset import Ok as OkPacket
+from tests.proxy.fake_server import Error, HangUp, Ok, Rows, until
+from tests.proxy.house import Desk, running_shard
+from tests.sqlparse_ext.facts import shape, statement
+
+
+LOW, HIGH = "INSERT INTO t (id) VALUES (1)", "INSERT INTO t (id) VALUES (9)"
+SHAPE = shape(LOW)
+READ_ONLY = Error(1290, "running with the --read-only option")
+
+
+@pytest.fixture
+async def low(server):
+    async with running_shard(server, "-80", keyspace="ks") as runtime:
+        yield runtime
+
+
+@pytest.fixture
+async def high(other_server):
+    async with running_shard(other_server, "80-", keyspace="ks") as runtime:
+        yield runtime
+
+
+@pytest.fixture
+async def desk(low, high):
+    made = Desk(low, high)
+    yield made
+    await made.leave()
+
+
+async def write(desk):
+    """Run a write that has a part on each shard."""
+    parts = list(zip(desk.shards, (query(LOW.encode()), query(HIGH.encode())), strict=True))
+    return await write_parts(desk.executor, desk.state, "db", parts, SHAPE)
+
+
+def said(server):
+    """What the server heard, without what sets a connection up."""
+    return [text for text in server.heard if not text.startswith("SET @@session")]
+
+
+# --- several answers are one -----------------------------------------------------------
+
+
+def ok(affected=0, insert_id=0, warnings=0, info=b""):
+    return OkPacket(affected, insert_id, 2, warnings, info)
+
+
+def test_counts_are_summed_and_the_first_generated_id_counts():
+    merged = Merged((ok(2, 0, 1), ok(3, 7, 2), ok(1, 9)))
+    assert (merged.affected_rows, merged.last_insert_id, merged.warnings) == (6, 7, 3)
+
+
+def test_warnings_stop_at_what_two_bytes_can_say():
+    assert Merged((ok(warnings=40_000), ok(warnings=40_000))).warnings == 0xFFFF
+
+
+def test_the_numbers_of_the_info_are_summed():
+    first = ok(info=b"Records: 2  Duplicates: 0  Warnings: 1")
+    second = ok(info=b"Records: 10  Duplicates: 1  Warnings: 0")
+    assert Merged((first, second)).info == b"Records: 12  Duplicates: 1  Warnings: 1"
+    assert Merged((first, ok())).info == b""
+    # One row alone has no info of its own.
+    assert Merged((ok(1), ok(2, warnings=1)), is_insert=True).info == (
+        b"Records: 2  Duplicates: 1  Warnings: 1"
+    )
+    assert Merged(()).info == b""
+
+
+# --- parts, outside of a transaction ---------------------------------------------------
+
+
+async def test_parts_run_in_a_transaction_of_their_own(server, other_server, desk, low):
+    assert (await write(desk)).affected_rows == 2
+    assert said(server) == ["START TRANSACTION", LOW, "COMMIT"]
+    assert said(other_server) == ["START TRANSACTION", HIGH, "COMMIT"]
+    assert desk.state.transaction is None
+    assert low.pool.lent == 0
+
+
+async def test_a_part_that_is_refused_undoes_the_others(server, other_server, desk, low):
+    other_server.once(HIGH, Error(1062, "Duplicate entry '9'", "23000"))
+    with pytest.raises(BackendError, match="Duplicate entry") as refused:
+        await write(desk)
+    assert refused.value.wire_code() == (1062, "23000")
+    assert said(server) == ["START TRANSACTION", LOW, "ROLLBACK"]
+    assert said(other_server) == ["START TRANSACTION", HIGH, "SHOW WARNINGS", "ROLLBACK"]
+    assert not desk.branches.in_transaction
+    assert low.pool.lent == 0
+
+
+async def test_a_part_whose_shard_is_lost_undoes_the_others_and_is_not_repeated(
+    server, other_server, desk, low, high
+):
+    other_server.once(HIGH, HangUp())
+    with pytest.raises(BackendLost, match="unknown"):
+        await write(desk)
+    assert said(server) == ["START TRANSACTION", LOW, "ROLLBACK"]
+    assert said(other_server).count(HIGH) == 1
+    assert (low.pool.lent, high.pool.lent) == (0, 0)
+    assert not desk.branches.in_transaction
+
+
+async def test_a_commit_that_fails_behind_another_is_a_partial_commit(other_server, desk):
+    other_server.once("COMMIT", Error(1180, "Got error 28"))
+    with pytest.raises(
+        PartialCommit, match=r"committed on ks/-80; not on ks/80- \(Got error 28\)"
+    ):
+        await write(desk)
+
+
+async def test_the_warnings_of_all_parts_are_left(server, other_server, desk):
+    warning = Rows(("Level", "Code", "Message"), ((b"Warning", b"1264", b"out of range"),))
+    for each in (server, other_server):
+        each.once("INSERT", Ok(1, warnings=1))
+        each.on("SHOW WARNINGS", warning)
+    assert (await write(desk)).warnings == 2
+    assert len(desk.state.left.rows) == 2
+    assert desk.state.answered_at is None
+    await write(desk)
+    assert not desk.state.left.rows
+
+
+async def test_the_error_of_a_part_is_left(server, desk):
+    server.once("INSERT", Error(1062, "Duplicate"))
+    server.on("SHOW WARNINGS", Rows(("Level",), ((b"Error",),)))
+    with pytest.raises(BackendError):
+        await write(desk)
+    assert len(desk.state.left.rows) == 1
+
+
+async def test_parts_wait_for_a_shard_that_is_away(server, other_server, desk, high):
+    other_server.stop()
+    running = asyncio.ensure_future(write(desk))
+    await until(lambda: high.trouble is not None)
+    await other_server.start()
+    assert (await running).affected_rows == 2
+    assert said(other_server) == ["START TRANSACTION", HIGH, "COMMIT"]
+    assert said(server)[-3:] == ["START TRANSACTION", LOW, "COMMIT"]
+
+
+async def test_parts_that_a_read_only_server_refused_are_tried_again(
+    server, other_server, desk
+):
+    other_server.once(HIGH, READ_ONLY)
+    assert (await write(desk)).affected_rows == 2
+    assert said(server) == [
+        *["START TRANSACTION", LOW, "ROLLBACK"],
+        *["START TRANSACTION", LOW, "COMMIT"],
+    ]
+
+
+async def test_the_wait_for_parts_has_an_end(low, high, other_server):
+    desk = Desk(low, high, failover_buffer_s=0.05)
+    other_server.stop()
+    with pytest.raises(BackendUnavailable):
+        await write(desk)
+    assert not desk.branches.in_transaction
+    assert low.pool.lent == 0
+    await desk.leave()
+
+
+async def test_what_another_session_could_notice_of_a_part_is_remembered(server, desk, low):
+    server.on(LOW, Ok(affected_rows=1, last_insert_id=41, warnings=1))
+    await write(desk)
+    (backend,) = low.pool._idle
+    assert backend.has_residue
+    assert (await desk.run("SELECT LAST_INSERT_ID()", shard=1)).values == [b"41"]
+
+
+# --- parts, inside a transaction -------------------------------------------------------
+
+
+async def test_inside_a_transaction_parts_are_undone_to_a_savepoint(server, other_server, desk):
+    await desk.begin()
+    other_server.once(HIGH, Error(1062, "Duplicate entry", "23000"))
+    with pytest.raises(BackendError, match="Duplicate"):
+        await write(desk)
+    undone = ["SAVEPOINT streamfrom_part", "ROLLBACK TO SAVEPOINT streamfrom_part"]
+    assert said(server) == ["BEGIN", undone[0], LOW, undone[1]]
+    assert said(other_server) == ["BEGIN", undone[0], HIGH, "SHOW WARNINGS", undone[1]]
+    assert desk.branches.in_transaction
+    await write(desk)
+    await desk.branches.commit()
+    assert said(server)[-2:] == [LOW, "COMMIT"]
+
+
+async def test_without_autocommit_parts_open_the_clients_transaction(
+    server, other_server, desk
+):
+    await desk.run("SET autocommit = 0", shard=0)
+    await write(desk)
+    assert desk.branches.in_transaction
+    assert "COMMIT" not in server.heard + other_server.heard
+    await desk.branches.rollback()
+    assert said(other_server)[-1] == "ROLLBACK"
+
+
+async def test_a_part_lost_inside_a_transaction_leaves_nothing_to_commit(
+    server, other_server, desk
+):
+    await desk.begin()
+    other_server.once(HIGH, HangUp())
+    with pytest.raises(BackendLost):
+        await write(desk)
+    with pytest.raises(TransactionBroken, match="nothing was committed"):
+        await desk.branches.commit()
+    assert "COMMIT" not in server.heard
+
+
+async def test_a_deadlock_in_a_part_ends_the_whole_transaction(server, other_server, desk):
+    await desk.begin()
+    await desk.run("UPDATE t SET a = 1", shard=0)
+    other_server.once(HIGH, Error(1213, "Deadlock found", "40001"))
+    with pytest.raises(BackendError, match="Deadlock"):
+        await write(desk)
+    assert not desk.branches.in_transaction
+    assert said(server)[-1] == "ROLLBACK"
+
+
+# --- everywhere ------------------------------------------------------------------------
+
+
+DDL = "ALTER TABLE t ADD COLUMN b INT"
+
+
+async def everywhere(desk, sql=DDL):
+    return await run_everywhere(desk.executor, "db", desk.shards, statement(sql))
+
+
+async def test_ddl_runs_on_one_shard_after_another(server, other_server, desk, low):
+    merged = await everywhere(desk)
+    assert len(merged.answers) == 2
+    assert said(server) == said(other_server) == [DDL]
+    assert low.pool.lent == 0
+
+
+async def test_ddl_stops_at_the_first_refusal_and_says_where_it_has_run(
+    server, other_server, desk, high
+):
+    other_server.once(DDL, Error(1060, "Duplicate column name 'b'", "42S21"))
+    with pytest.raises(
+        BackendError,
+        match=r"^Duplicate column name 'b' \(shard ks/80-; done before on ks/-80\)$",
+    ) as refused:
+        await everywhere(desk)
+    assert refused.value.wire_code() == (1060, "42S21")
+    (backend,) = high.pool._idle
+    assert backend.has_residue
+
+
+async def test_ddl_that_the_first_shard_refuses_reads_as_on_one_server(
+    server, other_server, desk
+):
+    server.once(DDL, Error(1060, "Duplicate column name 'b'"))
+    with pytest.raises(BackendError, match=r"^Duplicate column name 'b'$"):
+        await everywhere(desk)
+    assert said(other_server) == []
+
+
+async def test_a_variable_set_everywhere_keeps_every_connection(server, other_server, desk):
+    await everywhere(desk, "SET @a = 1")
+    assert [c.user_variables for c in (*server.relays, *other_server.relays)] == [{"a"}] * 2
+    assert len(desk.branches.held) == 2
