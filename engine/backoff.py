@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from engine.comment import WAIT_MAX_NS
+
 
 if TYPE_CHECKING:
     from engine.comment import Properties
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
 DICE_BITS = (
     20  # jitter in steps of a millionth: finer than anyone can see, and the product fits
 )
-WAIT_MAX_NS = 100 * 365 * 86_400 * 10**9  # 100 years; time_next + this fits a signed BIGINT
 
 
 class Window(NamedTuple):

@@ -14,13 +14,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from engine.backoff import WAIT_MAX_NS
 from engine.errors import EngineError
 
 
 MARK = "vitess_message"
 SEQUENCE_MARK = "vitess_sequence"
 COUNT_MAX = 2**31 - 1
+WAIT_MAX_NS = 100 * 365 * 86_400 * 10**9  # 100 years; time_next + this fits a signed BIGINT
 
 _SECONDS = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
 _COUNT = re.compile(r"[+-]?\d+", re.ASCII)

@@ -1,7 +1,6 @@
 import pytest
 
-from engine.backoff import WAIT_MAX_NS
-from engine.comment import COUNT_MAX, CommentError, is_message_table, parse_comment
+from engine.comment import COUNT_MAX, WAIT_MAX_NS, CommentError, is_message_table, parse_comment
 
 
 REQUIRED = {
