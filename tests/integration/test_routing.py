@@ -284,7 +284,7 @@ class TestScatter:
             "SELECT a.id FROM customer a, customer b",
             "SELECT id FROM customer WHERE n IN (SELECT n FROM customer)",
             "SELECT (SELECT COUNT(*) FROM customer)",
-            "SELECT * FROM (SELECT id FROM customer) c",
+            "SELECT * FROM (SELECT id FROM customer LIMIT 1) c",
             "WITH c AS (SELECT id FROM customer) SELECT * FROM c",
             "SELECT id INTO @a FROM customer",
             "SELECT GROUP_CONCAT(id) FROM customer",

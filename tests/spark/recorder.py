@@ -8,6 +8,8 @@ from collections.abc import Iterator
 
 QUERY = 3
 ERROR = 0xFF
+# In front of the text of MySQL's drivers: no query attributes, one set of them.
+NO_ATTRIBUTES = b"\0\1"
 DATABASE = re.compile(rb"commerce(?::[0-9a-f-]+)?(?=\0)")
 
 
@@ -63,7 +65,8 @@ class Recorder:
             if not database and (found := DATABASE.search(payload)):
                 database = found[0].decode()
             if sequence == 0 and payload[:1] == bytes([QUERY]):
-                self.queries.append((database, payload[1:].decode()))
+                text = payload[1:].removeprefix(NO_ATTRIBUTES)
+                self.queries.append((database, text.decode()))
 
     def _told(self, server: socket.socket, client: socket.socket) -> None:
         for _, payload in packets(server, client):
