@@ -133,17 +133,14 @@ class Sum:
 
 
 class Average:
-    """AVG(x), from SUM(x) and the number of values.
-
-    Attributes:
-        exact: the value that `finish` returned last, before it was rounded; None for NULL.
-    """
+    """AVG(x), from SUM(x) and the number of values."""
 
     def __init__(self, total: Sum, count: Count | CountDistinct, decimals: int) -> None:
         self._total = total
         self._count = count
         self._decimals = decimals
-        self.exact: Fraction | None = None
+        # Sum and number of the group that is finished.
+        self._finished: tuple[int | float | None, int] = None, 0
 
     def add(self, row: Row, *, is_new: bool) -> None:
         """Take one shard's part."""
@@ -152,18 +149,24 @@ class Average:
 
     def finish(self) -> bytes | None:
         """Return the group's value."""
-        total, count = self._total.total(), int(self._count.finish())
-        self.exact = None
+        total, count = self._finished = self._total.total(), int(self._count.finish())
         if total is None or not count:
             return None
         if isinstance(total, float):
-            self.exact = Fraction(total / count)
             return double_text(total / count, self._decimals)
-        self.exact = Fraction(total, count * 10**self._total.decimals)
         shift = self._decimals - self._total.decimals
         count *= 10 ** max(-shift, 0)
         quotient = (2 * abs(total) * 10 ** max(shift, 0) + count) // (2 * count)
         return unscaled(-quotient if total < 0 else quotient, self._decimals)
+
+    def exact(self) -> Fraction | None:
+        """Return what `finish` returned last, before it was rounded; None for NULL."""
+        total, count = self._finished
+        if total is None or not count:
+            return None
+        if isinstance(total, float):
+            return Fraction(total / count)
+        return Fraction(total, count * 10**self._total.decimals)
 
 
 class Extreme:

@@ -93,7 +93,7 @@ class Test:
         answer = self._check(values[self.place])
         if accumulators and self._holds is not None:
             accumulator = accumulators[self.place]
-            exact = accumulator.exact if isinstance(accumulator, Average) else None
+            exact = accumulator.exact() if isinstance(accumulator, Average) else None
             if exact is not None:
                 cut = Fraction(int(exact * 10**_AVERAGE_DIGITS), 10**_AVERAGE_DIGITS)
                 if not (answer is self._holds(exact) is self._holds(cut)):
