@@ -43,15 +43,18 @@ def show_databases(
     return column, [name for name in names if pattern.fullmatch(name)]
 
 
-def chosen_databases(statement: Statement, keyspaces: Iterable[Keyspace]) -> bytes | None:
-    """Return a query by which a server answers SHOW DATABASES WHERE; None for all others.
+def chooses_databases(shape: Shape) -> bool:
+    """True for SHOW DATABASES WHERE."""
+    return is_show_databases(shape) and shape.words[1:2] == ("WHERE",)
+
+
+def chosen_databases(statement: Statement, keyspaces: Iterable[Keyspace]) -> bytes:
+    """Return a query by which a server answers a statement that `chooses_databases`.
 
     What stands behind WHERE may be any expression, and a server knows how to read it.
     """
-    shape = statement.shape
-    if not is_show_databases(shape) or shape.words[1:2] != ("WHERE",):
-        return None
-    where = next(token for token in statement_tokens(shape.template) if token.key == "WHERE")
+    tokens = statement_tokens(statement.shape.template)
+    where = next(token for token in tokens if token.key == "WHERE")
     (start,) = locate(statement.sql, statement.mode, (where.start,))
     first, *others = (_NAME % literal(name.encode()) for name in _names(keyspaces))
     rows = b" UNION ALL ".join((first + b" AS `Database`", *others))

@@ -10,7 +10,7 @@ import re
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final, Protocol
 
-from proxy.answers.databases import chosen_databases
+from proxy.answers.databases import chooses_databases, chosen_databases
 from proxy.answers.own_status import is_session_status, own_status, with_own_status
 from proxy.answers.processlist import COLUMNS, is_processlist, rows
 from proxy.answers.show_vschema import is_show_vschema, show_vschema
@@ -291,6 +291,10 @@ class Statements:
             return await self._status(statement, reply)
         if not is_virtual(statement.shape):
             return await self._on_rows(statement, reply)
+        if chooses_databases(statement.shape):
+            keyspaces = self._catalog.visible(self._guard.user.keyspaces)
+            chosen = self._preparation.parse(chosen_databases(statement, keyspaces))
+            return await self._on_rows(chosen, reply)
         return await self._virtual(statement, reply)
 
     async def _status(self, statement: Statement, reply: Reply) -> bool:
@@ -319,10 +323,6 @@ class Statements:
         return True
 
     async def _virtual(self, statement: Statement, reply: Reply) -> bool:
-        keyspaces = self._catalog.visible(self._guard.user.keyspaces)
-        chosen = chosen_databases(statement, keyspaces)
-        if chosen is not None:
-            return await self._on_rows(self._preparation.parse(chosen), reply)
         reply.rows(*self._virtual_answer(statement))
         return True
 

@@ -1,6 +1,11 @@
 import pytest
 
-from proxy.answers.databases import chosen_databases, is_show_databases, show_databases
+from proxy.answers.databases import (
+    chooses_databases,
+    chosen_databases,
+    is_show_databases,
+    show_databases,
+)
 from tests.proxy.keyspaces import PLAIN, SHARDED
 from tests.sqlparse_ext.facts import shape, statement
 
@@ -20,17 +25,19 @@ KEYSPACES = [SHARDED, PLAIN]
 def test_they_are_the_keyspaces_in_sight(sql, column, names):
     found, values = show_databases(statement(sql), KEYSPACES)
     assert (found.name, values) == (column, names)
-    assert chosen_databases(statement(sql), KEYSPACES) is None
+    assert not chooses_databases(shape(sql))
 
 
 @pytest.mark.parametrize("sql", ["SHOW TABLES", "SHOW DATABASES FROM x", "SELECT DATABASE()"])
 def test_nothing_else_is_about_databases(sql):
     assert not is_show_databases(shape(sql))
-    assert chosen_databases(statement(sql), KEYSPACES) is None
+    assert not chooses_databases(shape(sql))
 
 
 def test_what_a_where_says_is_for_a_server_to_decide():
-    text = chosen_databases(statement("SHOW DATABASES WHERE `Database` = 'it''s'"), [PLAIN])
+    asked = statement("SHOW DATABASES WHERE `Database` = 'it''s'")
+    assert chooses_databases(asked.shape)
+    text = chosen_databases(asked, [PLAIN])
     assert text == (
         b"SELECT `Database` FROM (SELECT CONVERT('information_schema' USING utf8mb4)"
         b" COLLATE utf8mb4_general_ci AS `Database` UNION ALL SELECT CONVERT('plain' USING"
