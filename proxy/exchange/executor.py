@@ -198,7 +198,7 @@ class Executor(Holdings):
             BackendError: the connection could not be set up for this session.
         """
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + self._failover_buffer_s
+        deadline = self.deadline()
         may_renew = True
         while True:
             may_wait = not self.branches.in_transaction
@@ -231,10 +231,13 @@ class Executor(Holdings):
                 if untouched and is_repeatable(shape) and await shard.wait_available(deadline):
                     continue
                 raise relay.failure
-            if untouched and was_refused_undone(scanner.error) and loop.time() < deadline:
-                await asyncio.sleep(_RETRY_PAUSE_S)
-                if await shard.wait_available(deadline):
-                    continue
+            if (
+                untouched
+                and was_refused_undone(scanner.error)
+                and loop.time() < deadline
+                and await self.ride_out(shard, deadline)
+            ):
+                continue
             if (
                 may_renew
                 and not relay.has_written
@@ -286,23 +289,22 @@ class Executor(Holdings):
         It takes no part in a transaction that has not reached the shard yet. Waits for a shard
         that is away, and raises, as `take_patiently`.
         """
-        deadline = asyncio.get_running_loop().time() + self._failover_buffer_s
-        while True:
-            may_wait = not self.branches.open
-            try:
-                backend = await self.take_apart(shard, database)
-                key = StatementKey(sql, database, self._state.settings.reading)
-                try:
-                    return await backend.prepare(key)
-                except BackendLost:
-                    self.lost(shard, backend)
-                    raise
-                finally:
-                    if not backend.is_closed:
-                        self.give_back(shard, backend)
-            except (BackendUnavailable, BackendLost):
-                if not may_wait or not await shard.wait_available(deadline):
-                    raise
+        return await self.patiently(shard, lambda: self._prepare_once(shard, database, sql))
+
+    async def _prepare_once(
+        self, shard: ShardRuntime, database: str | None, sql: bytes
+    ) -> PrepareReader:
+        backend = await self.take_apart(shard, database)
+        try:
+            return await backend.prepare(
+                StatementKey(sql, database, self._state.settings.reading)
+            )
+        except BackendLost:
+            self.lost(shard, backend)
+            raise
+        finally:
+            if not backend.is_closed:
+                self.give_back(shard, backend)
 
     def settle(self, shard: ShardRuntime, shape: Shape, relay: Ended) -> None:
         """Follow what an answer means, and keep its connection or give it back."""

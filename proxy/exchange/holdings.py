@@ -8,7 +8,7 @@ the moment when the client is gone.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from proxy.backends.pool import Turn
 from proxy.backends.tenancy import adopt, adopt_now
@@ -19,7 +19,7 @@ from sqlparse_ext.statements import Kind, Uses
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Awaitable, Callable, Coroutine
     from typing import Any
 
     from proxy.backends.backend import Backend
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from proxy.exchange.transaction import Branches
     from sqlparse_ext.statements import Shape
 
+
+T = TypeVar("T")
 
 # Without a database they touch no row: a LOCK is then UNLOCK TABLES.
 _TOUCH_NO_ROW: Final = frozenset({Kind.SELECT, Kind.SHOW, Kind.SET, Kind.LOCK})
@@ -137,11 +139,18 @@ class Holdings:
 
         Raises as `take`, once `failover_buffer` is over.
         """
+        return await self.patiently(shard, lambda: self.take(shard, database, shape))
+
+    async def patiently(self, shard: ShardRuntime, ask: Callable[[], Awaitable[T]]) -> T:
+        """Return what *ask* returns, asking again while *shard* is away and no branch is open.
+
+        Raises what *ask* does, and BackendUnavailable or BackendLost once `failover_buffer` is over.
+        """
         deadline = self.deadline()
         while True:
             may_wait = not self.branches.open
             try:
-                return await self.take(shard, database, shape)
+                return await ask()
             except (BackendUnavailable, BackendLost):
                 if not may_wait or not await shard.wait_available(deadline):
                     raise

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from proxy.exchange.patience import patiently
 from sqlparse_ext.column_list import leaves_out_columns, with_columns
 from sqlparse_ext.identifiers import quote_identifier
 
@@ -50,7 +49,7 @@ class Naming:
             return place
         # Which shard makes no difference; one that is away would be waited for.
         shard = min(view.runtimes, key=lambda shard: shard.trouble is not None)
-        names = await patiently(self._executor, shard, lambda: _columns(shard, table))
+        names = await self._executor.patiently(shard, lambda: _columns(shard, table))
         named = with_columns(place.statement, names)
         return place._replace(statement=self._preparation.parse(named))
 

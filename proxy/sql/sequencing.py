@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final
 
 from engine.errors import SequenceError
 from proxy.errors import CommandDenied, NoDatabaseSelected, ReplicaTarget
-from proxy.exchange.patience import patiently
 from proxy.wire.constants import FieldType
 from proxy.wire.resultset import Column
 from sqlparse_ext.generated import count_of, next_values
@@ -118,14 +117,10 @@ class Sequencing:
         return view.runtime(view.keyspace.shard_of(routing.pinned))
 
     async def _is_sequence(self, shard: ShardRuntime, table: str) -> bool:
-        return await patiently(
-            self._executor, shard, lambda: shard.sequences.is_sequence(table)
-        )
+        return await self._executor.patiently(shard, lambda: shard.sequences.is_sequence(table))
 
     async def _take(self, shard: ShardRuntime, table: str, count: int) -> int:
         if not await self._is_sequence(shard, table):
             raise SequenceError(f"{table} is not a sequence")
         # Values that were reserved and not heard of are a gap, and none of them comes twice.
-        return await patiently(
-            self._executor, shard, lambda: shard.sequences.take(table, count)
-        )
+        return await self._executor.patiently(shard, lambda: shard.sequences.take(table, count))

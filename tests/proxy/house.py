@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from proxy.app import Application
@@ -12,6 +13,7 @@ from proxy.backends.settings import names
 from proxy.backends.shard import ShardRuntime
 from proxy.config.file import Config, KeyspaceConfig, Server, ShardConfig, TransactionMode
 from proxy.exchange.executor import Executor
+from proxy.exchange.holdings import Holdings
 from proxy.exchange.reply import Reply
 from proxy.exchange.state import SessionState, Transaction
 from proxy.exchange.transaction import Branches, PendingEffects
@@ -72,6 +74,21 @@ class RecordingLink:
 
     def resume_reading(self) -> None:
         self.is_reading = True
+
+
+class Patient:
+    """An executor that asks again while a shard is away, and can do nothing else.
+
+    branches.open: what is in it is in a transaction.
+    """
+
+    patiently: Any = Holdings.patiently
+
+    def __init__(self):
+        self.branches = SimpleNamespace(open=[])
+
+    def deadline(self):
+        return 7.0
 
 
 class Desk:

@@ -6,7 +6,7 @@ import pytest
 from proxy.errors import BackendUnavailable, PoolTimeout
 from proxy.exchange.holdings import named
 from tests.proxy.fake_server import Ok, until
-from tests.proxy.house import Desk, running_shard
+from tests.proxy.house import Desk, Patient, running_shard
 from tests.sqlparse_ext.facts import shape
 
 
@@ -98,3 +98,44 @@ async def test_a_view_has_another_name_on_each_shard(server, database, found):
     async with running_shard(server, "-80") as shard:
         shard.database = "db_of_the_shard"
         assert named(shard, database) == found
+
+
+class Ailing:
+    """A shard that comes back as often as *returns* says, and answers on the attempt after *failures*."""
+
+    def __init__(self, failures, returns):
+        self.failures, self.returns, self.waited_until = failures, returns, []
+
+    async def wait_available(self, deadline):
+        self.waited_until.append(deadline)
+        return len(self.waited_until) <= self.returns
+
+    async def ask(self):
+        if self.failures:
+            self.failures -= 1
+            raise BackendUnavailable("commerce", "-80", "away")
+        return "answer"
+
+    async def asked(self, *, in_transaction=False):
+        executor = Patient()
+        if in_transaction:
+            executor.branches.open.append(self)
+        return await executor.patiently(self, self.ask)
+
+
+async def test_a_shard_is_asked_again_whenever_it_is_back():
+    shard = Ailing(failures=2, returns=2)
+    assert await shard.asked() == "answer"
+    assert shard.waited_until == [7.0, 7.0], "one deadline for all attempts"
+
+
+async def test_one_that_stays_away_is_an_error():
+    with pytest.raises(BackendUnavailable):
+        await Ailing(failures=2, returns=1).asked()
+
+
+async def test_a_transaction_does_not_wait():
+    shard = Ailing(failures=1, returns=1)
+    with pytest.raises(BackendUnavailable):
+        await shard.asked(in_transaction=True)
+    assert shard.waited_until == []

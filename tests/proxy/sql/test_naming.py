@@ -4,6 +4,7 @@ import pytest
 
 from proxy.errors import BackendError, BackendUnavailable
 from proxy.sql.naming import Naming
+from tests.proxy.house import Patient
 from tests.proxy.sql.test_preparation import preparation
 
 
@@ -20,10 +21,7 @@ class Desk:
             runtime.trouble = None
             runtime.control = SimpleNamespace(records=self.records(name))
             runtime.wait_available = self.wait_available
-        executor = SimpleNamespace(
-            deadline=lambda: 0.0, branches=SimpleNamespace(in_transaction=False)
-        )
-        self.naming = Naming(executor, self.preparation)  # type: ignore[arg-type]
+        self.naming = Naming(Patient(), self.preparation)  # type: ignore[arg-type]
 
     def records(self, name):
         async def records(sql):

@@ -15,6 +15,7 @@ from proxy.sql.preparation import Preparation
 from proxy.sql.sequencing import Sequencing
 from sqlparse_ext.cache import StatementCache
 from tests.proxy.fake_client import MODERN
+from tests.proxy.house import Patient
 
 
 VSCHEMA = """{"sharded": true, "vindexes": {"n": {"type": "numeric"}}, "tables": {
@@ -79,9 +80,8 @@ class Shelf:
         )
         if use:
             self.preparation.use(use)
-        self.branches = SimpleNamespace(in_transaction=False)
-        executor = SimpleNamespace(deadline=lambda: 0.0, branches=self.branches)
-        self.sequencing = Sequencing(guard, executor, self.preparation, catalog)  # type: ignore[arg-type]
+        self.executor = Patient()
+        self.sequencing = Sequencing(guard, self.executor, self.preparation, catalog)  # type: ignore[arg-type]
 
     async def filled(self, sql):
         found, first = await self.sequencing.filled(
@@ -169,6 +169,6 @@ async def test_a_shard_that_is_away_is_waited_for_outside_a_transaction():
     assert await shelf.next("SELECT NEXT VALUE FROM seq") == ("nextval", b"100")
     assert shelf.waits == 2
     shelf.sequences.failures = 1
-    shelf.branches.in_transaction = True
+    shelf.executor.branches.open.append("a shard")
     with pytest.raises(BackendUnavailable):
         await shelf.next("SELECT NEXT VALUE FROM seq")
