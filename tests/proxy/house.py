@@ -19,8 +19,8 @@ from proxy.exchange.state import SessionState, Transaction
 from proxy.exchange.transaction import Branches, PendingEffects
 from proxy.wire.commands import query
 from proxy.wire.constants import FieldType
+from tests.proxy.fake_answers import Rows
 from tests.proxy.fake_client import MODERN, Client, read_result
-from tests.proxy.fake_server import Rows
 from tests.proxy.keyspaces import VSCHEMA
 from tests.sqlparse_ext.facts import statement
 

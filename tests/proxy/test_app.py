@@ -10,8 +10,9 @@ from proxy.config.dsn import Dsn, SslMode
 from proxy.config.file import Role, Secret, Tls, User
 from proxy.errors import BackendError, BackendUnavailable
 from tests.proxy.certificates import write_certificate
+from tests.proxy.fake_answers import Silence, until
 from tests.proxy.fake_client import Client
-from tests.proxy.fake_server import MARIADB, FakeServer, Silence, until
+from tests.proxy.fake_server import MARIADB, FakeServer
 from tests.proxy.house import add_message_table, config_of, running_proxy
 from tests.proxy.wire.accounts import CRYPT, NATIVE, PASSWORD
 

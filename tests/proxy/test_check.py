@@ -7,7 +7,8 @@ from proxy import check as module
 from proxy.check import check
 from proxy.config.file import KeyspaceConfig, TransactionMode
 from proxy.config.values import Secret
-from tests.proxy.fake_server import PASSWORD, Error, Rows
+from tests.proxy.fake_answers import Error, Rows
+from tests.proxy.fake_server import PASSWORD
 from tests.proxy.house import add_decisions, add_message_table, config_of, shard_config
 
 

@@ -7,7 +7,7 @@ import pytest
 from proxy import net
 from proxy.net import Link
 from tests.proxy.certificates import write_certificate
-from tests.proxy.fake_server import until
+from tests.proxy.fake_answers import until
 
 
 pytestmark = pytest.mark.usefixtures("calm")

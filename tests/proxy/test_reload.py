@@ -8,7 +8,8 @@ import structlog
 
 from proxy.config.keyspaces import KeyspaceConfig
 from proxy.reload import VschemaFiles
-from tests.proxy.fake_server import FakeServer, until
+from tests.proxy.fake_answers import until
+from tests.proxy.fake_server import FakeServer
 from tests.proxy.house import shard_config
 
 

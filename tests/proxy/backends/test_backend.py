@@ -9,16 +9,7 @@ from proxy.backends.opening import open_backend
 from proxy.backends.settings import Settings
 from proxy.errors import BackendError, BackendLost
 from proxy.wire.commands import query
-from tests.proxy.fake_server import (
-    Bytes,
-    Error,
-    HangUp,
-    Ok,
-    Rows,
-    Silence,
-    rows_of,
-    until,
-)
+from tests.proxy.fake_answers import Bytes, Error, HangUp, Ok, Rows, Silence, rows_of, until
 
 
 if TYPE_CHECKING:

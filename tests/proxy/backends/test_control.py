@@ -8,7 +8,8 @@ from proxy.backends.control import CONNECTIONS_MAX, Control, tls_context
 from proxy.config.dsn import SslMode
 from proxy.config.values import Secret
 from proxy.errors import BackendError, BackendUnavailable
-from tests.proxy.fake_server import PASSWORD, Error, HangUp, Ok, Silence, rows_of, until
+from tests.proxy.fake_answers import Error, HangUp, Ok, Silence, rows_of, until
+from tests.proxy.fake_server import PASSWORD
 
 
 @pytest.fixture

@@ -8,13 +8,8 @@ from proxy.backends.settings import Settings
 from proxy.config.dsn import SslMode
 from proxy.config.values import Secret
 from proxy.errors import BackendError, BackendUnavailable
-from tests.proxy.fake_server import (
-    MARIADB,
-    PASSWORD,
-    Error,
-    FakeServer,
-    until,
-)
+from tests.proxy.fake_answers import Error, until
+from tests.proxy.fake_server import MARIADB, PASSWORD, FakeServer
 
 
 async def opened(server, database="db", variant=0, **dsn):

@@ -10,7 +10,7 @@ from proxy.backends.pool import Pool, Turn
 from proxy.backends.settings import Settings, names
 from proxy.errors import BackendError, BackendUnavailable, PoolTimeout
 from proxy.wire.commands import query
-from tests.proxy.fake_server import Error, Ok, Rows, Silence, until
+from tests.proxy.fake_answers import Error, Ok, Rows, Silence, until
 
 
 class Tenant:

@@ -6,7 +6,8 @@ import structlog
 from proxy.backends import shard as module
 from proxy.backends.shard import ShardRuntime
 from proxy.errors import BackendUnavailable
-from tests.proxy.fake_server import MARIADB, PASSWORD, Error, Silence, until
+from tests.proxy.fake_answers import Error, Silence, until
+from tests.proxy.fake_server import MARIADB, PASSWORD
 from tests.proxy.house import running_shard, shard_config
 
 

@@ -10,17 +10,8 @@ from engine.types import ClaimedRow
 from proxy.backends import store as module
 from proxy.backends.store import ShardStore
 from proxy.wire.constants import FieldType
-from tests.proxy.fake_server import (
-    MARIADB,
-    Error,
-    FakeServer,
-    HangUp,
-    Ok,
-    Rows,
-    Silence,
-    rows_of,
-    until,
-)
+from tests.proxy.fake_answers import Error, HangUp, Ok, Rows, Silence, rows_of, until
+from tests.proxy.fake_server import MARIADB, FakeServer
 from tests.proxy.house import Desk, add_message_table, claimed, running_shard
 
 

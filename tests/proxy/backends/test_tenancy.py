@@ -5,7 +5,7 @@ from proxy.backends.settings import Settings, names
 from proxy.backends.tenancy import adopt, adopt_now, fits, take_leave
 from proxy.errors import BackendError, BackendLost
 from proxy.wire.attributes import Attribute
-from tests.proxy.fake_server import Error, HangUp, Ok, rows_of
+from tests.proxy.fake_answers import Error, HangUp, Ok, rows_of
 
 
 class Tenant:

@@ -12,16 +12,7 @@ from proxy.exchange.reply import Reply
 from proxy.wire.commands import query
 from proxy.wire.constants import Status, TrackerKind
 from proxy.wire.resultset import Tracker
-from tests.proxy.fake_server import (
-    Error,
-    HangUp,
-    Ok,
-    Rows,
-    Several,
-    Silence,
-    rows_of,
-    until,
-)
+from tests.proxy.fake_answers import Error, HangUp, Ok, Rows, Several, Silence, rows_of, until
 from tests.proxy.house import Desk, running_shard
 from tests.sqlparse_ext.facts import shape
 

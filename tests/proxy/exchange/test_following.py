@@ -3,7 +3,7 @@ import pytest
 from proxy.backends.remains import Carried
 from proxy.backends.tenancy import adopt_now
 from proxy.exchange.following import bring_insert_id
-from tests.proxy.fake_server import Error, Ok, Rows
+from tests.proxy.fake_answers import Error, Ok, Rows
 from tests.proxy.house import Desk, running_shard
 from tests.sqlparse_ext.facts import shape
 

@@ -13,7 +13,7 @@ from proxy.errors import (
 from proxy.exchange.state import Transaction
 from proxy.exchange.transaction import PendingEffects
 from sqlparse_ext.messages import Effect, EffectKind
-from tests.proxy.fake_server import Error, HangUp, until
+from tests.proxy.fake_answers import Error, HangUp, until
 from tests.proxy.house import Desk, running_shard
 
 

@@ -3,8 +3,8 @@ import pytest
 from proxy.wire.constants import Status, TrackerKind
 from proxy.wire.framing import frame
 from proxy.wire.resultset import Tracker
+from tests.proxy.fake_answers import until
 from tests.proxy.fake_client import OLD
-from tests.proxy.fake_server import until
 
 
 PING, STATISTICS, DEBUG, RESET = b"\x0e", b"\x09", b"\x0d", b"\x1f"

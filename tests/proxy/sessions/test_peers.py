@@ -1,7 +1,7 @@
 import pytest
 
 from proxy.config.file import Role, Secret, User
-from tests.proxy.fake_server import Silence, until
+from tests.proxy.fake_answers import Silence, until
 from tests.proxy.house import running_proxy
 
 

@@ -7,13 +7,8 @@ import structlog
 from proxy.config.file import Role, Secret, TransactionMode, User
 from proxy.wire.constants import Capability
 from proxy.wire.framing import frame
+from tests.proxy.fake_answers import Rows, Silence, rows_of, until
 from tests.proxy.fake_client import MODERN, OLD, Client, Refused
-from tests.proxy.fake_server import (
-    Rows,
-    Silence,
-    rows_of,
-    until,
-)
 from tests.proxy.house import add_message_table, claimed, running_proxy
 
 

@@ -4,8 +4,9 @@ import pytest
 
 from proxy.config.file import Role, Secret, User
 from proxy.wire.resultset import Tracker
+from tests.proxy.fake_answers import Error, Ok, Rows, Silence, rows_of, until
 from tests.proxy.fake_client import MODERN, OLD, Refused
-from tests.proxy.fake_server import Error, FakeServer, Ok, Rows, Silence, rows_of, until
+from tests.proxy.fake_server import FakeServer
 from tests.proxy.house import add_message_table, running_proxy
 from tests.proxy.sessions.test_session import EVE, refused
 
@@ -67,14 +68,14 @@ async def test_a_server_that_makes_an_answer_of_the_interruption_does_not_count(
 
 
 async def test_a_write_that_succeeded_all_the_same_is_not_denied(server, house, monkeypatch):
-    from tests.proxy import fake_server
+    from tests.proxy import fake_connection
 
     async def succeeds(self, _gate, answer):
         self.was_killed.clear()
         await self.was_killed.wait()
         return answer
 
-    monkeypatch.setattr(fake_server.Connection, "_silence", succeeds)
+    monkeypatch.setattr(fake_connection.Connection, "_silence", succeeds)
     client = await house.client()
     server.once("UPDATE", Silence(answer=Ok(affected_rows=3)))
     result = await client.query("UPDATE t SET a = 1")

@@ -6,8 +6,8 @@ import structlog
 from proxy.sessions.turns import QUEUED_BYTES_MAX
 from proxy.wire.constants import Capability, Status
 from proxy.wire.framing import frame
+from tests.proxy.fake_answers import Error, HangUp, Ok, Rows, Several, Silence, rows_of, until
 from tests.proxy.fake_client import MODERN, OLD
-from tests.proxy.fake_server import Error, HangUp, Ok, Rows, Several, Silence, rows_of, until
 from tests.proxy.house import running_proxy
 from tests.proxy.sessions.test_session import BIG, PING, READER, refused
 

@@ -1,7 +1,7 @@
 import pytest
 
 from proxy.wire.constants import Status
-from tests.proxy.fake_server import Error, HangUp
+from tests.proxy.fake_answers import Error, HangUp
 from tests.proxy.house import said
 from tests.proxy.keyspaces import HIGH
 

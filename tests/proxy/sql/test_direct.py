@@ -17,8 +17,8 @@ from proxy.sql.preparation import Preparation
 from proxy.sql.prepared import PreparedTable
 from sqlparse_ext.cache import StatementCache
 from sqlparse_ext.messages import EffectKind
+from tests.proxy.fake_answers import Error, HangUp, Ok, rows_of, until
 from tests.proxy.fake_client import read_result
-from tests.proxy.fake_server import Error, HangUp, Ok, rows_of, until
 from tests.proxy.house import Desk, running_shard
 from tests.proxy.keyspaces import HIGH, SHARDED
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.proxy.fake_server import FakeServer, Rows, rows_of
+from tests.proxy.fake_answers import Rows, rows_of
+from tests.proxy.fake_server import FakeServer
 from tests.proxy.house import running_proxy
 
 

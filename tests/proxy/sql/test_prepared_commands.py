@@ -7,8 +7,8 @@ from proxy.wire.constants import FieldType, Status
 from proxy.wire.execute import write_parameters
 from proxy.wire.framing import frame
 from proxy.wire.resultset import parse_text_row
+from tests.proxy.fake_answers import Error, HangUp, Ok, Rows, rows_of, until
 from tests.proxy.fake_client import MODERN, OLD, Refused, parameter
-from tests.proxy.fake_server import Error, HangUp, Ok, Rows, rows_of, until
 from tests.proxy.house import add_message_table, claimed, running_proxy
 from tests.proxy.keyspaces import HIGH
 

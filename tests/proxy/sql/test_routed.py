@@ -1,7 +1,7 @@
 import pytest
 
+from tests.proxy.fake_answers import Error, HangUp, rows_of
 from tests.proxy.fake_client import MODERN, OLD
-from tests.proxy.fake_server import Error, HangUp, rows_of
 from tests.proxy.house import said
 from tests.proxy.keyspaces import HIGH
 

@@ -12,7 +12,7 @@ from proxy.errors import (
 from proxy.sql.scatter import Merged, run_everywhere, write_parts
 from proxy.wire.commands import query
 from proxy.wire.resultset import Ok as OkPacket
-from tests.proxy.fake_server import Error, HangUp, Ok, Rows, until
+from tests.proxy.fake_answers import Error, HangUp, Ok, Rows, until
 from tests.proxy.house import Desk, running_shard
 from tests.sqlparse_ext.facts import shape, statement
 

@@ -1,6 +1,6 @@
 import pytest
 
-from tests.proxy.fake_server import until
+from tests.proxy.fake_answers import until
 from tests.proxy.house import add_message_table, running_proxy, said
 from tests.proxy.keyspaces import HIGH
 

@@ -1,6 +1,6 @@
 import asyncio
 
-from tests.proxy.fake_server import Ok, Rows
+from tests.proxy.fake_answers import Ok, Rows
 from tests.proxy.house import add_message_table, claimed, running_proxy, said
 from tests.proxy.keyspaces import HIGH
 

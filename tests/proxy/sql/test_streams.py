@@ -1,7 +1,7 @@
 import pytest
 
+from tests.proxy.fake_answers import Error, HangUp, Rows, until
 from tests.proxy.fake_client import Refused
-from tests.proxy.fake_server import Error, HangUp, Rows, until
 from tests.proxy.house import claimed
 
 

@@ -5,7 +5,7 @@ import pytest
 from proxy.errors import BackendError, NoDecisionTable
 from proxy.twophase.decisions import CREATE, Decisions, Outcome, read_own_id, record
 from proxy.twophase.xid import GlobalId
-from tests.proxy.fake_server import Error, Rows
+from tests.proxy.fake_answers import Error, Rows
 from tests.proxy.house import add_decisions, running_shard
 
 

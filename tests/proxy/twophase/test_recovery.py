@@ -9,7 +9,7 @@ from proxy.twophase.decisions import Decisions
 from proxy.twophase.recovery import Recovery
 from proxy.twophase.xid import FORMAT_ID, GlobalId
 from proxy.wire.constants import FieldType
-from tests.proxy.fake_server import Error, Rows, until
+from tests.proxy.fake_answers import Error, Rows, until
 from tests.proxy.house import add_decisions, running_shard
 
 

@@ -1,0 +1,149 @@
+"""What a `FakeServer` can be told to answer, the packets of it, and how to wait for a fact."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from proxy.wire.binary_rows import BinaryRows
+from proxy.wire.constants import FieldType
+from proxy.wire.resultset import (
+    Column,
+    Tracker,
+    column_definition,
+    end_of_rows,
+    err_packet,
+    ok_packet,
+    resultset_head,
+    text_row,
+)
+from tests.proxy.wire.peers import encode_trackers
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+@dataclass(frozen=True, slots=True)
+class Ok:
+    """Success, with what an OK packet says."""
+
+    affected_rows: int = 0
+    last_insert_id: int = 0
+    warnings: int = 0
+    info: bytes = b""
+    trackers: tuple[Tracker, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Error:
+    """A refusal."""
+
+    code: int
+    message: str = "no"
+    sqlstate: str = "HY000"
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """A result set; *then* ends it in the middle."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[bytes | None, ...], ...] = ()
+    then: Error | None = None
+    warnings: int = 0
+    types: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Several:
+    """Several results of one statement, as a procedure gives them."""
+
+    parts: tuple[Ok | Rows | Error, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """Nothing, until the statement is killed or *gate* opens; then *answer*."""
+
+    gate: asyncio.Event | None = None
+    answer: Ok | Error | Rows = Ok()
+
+
+@dataclass(frozen=True, slots=True)
+class HangUp:
+    """The connection breaks, behind the first *after_bytes* of *answer*."""
+
+    answer: Ok | Rows = Ok()
+    after_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Bytes:
+    """These bytes as they are."""
+
+    data: bytes
+
+
+Answer = Ok | Error | Rows | Several | Silence | HangUp | Bytes
+
+
+def rows_of(*values: object, column: str = "id") -> Rows:
+    """One column with these values."""
+    return Rows((column,), tuple((str(value).encode(),) for value in values))
+
+
+async def until(fact: Callable[[], object], timeout_s: float = 5.0) -> None:
+    """Let everything else run until *fact* is true."""
+    async with asyncio.timeout(timeout_s):
+        while not fact():  # noqa: ASYNC110 - facts of every kind, also such that nobody announces
+            await asyncio.sleep(0)
+
+
+def payloads_of(
+    answer: Ok | Error | Rows, *, status: int, flags: int, is_binary: bool = False
+) -> list[bytes]:
+    """Return the payloads of the packets that say *answer* to a client with these capabilities."""
+    match answer:
+        case Ok():
+            return [
+                ok_packet(
+                    answer.affected_rows,
+                    answer.last_insert_id,
+                    status=status,
+                    warnings=answer.warnings,
+                    info=answer.info,
+                    capabilities=flags,
+                    session_state=encode_trackers(answer.trackers),
+                )
+            ]
+        case Error():
+            return [err_packet(answer.code, answer.sqlstate, answer.message, flags)]
+        case Rows():
+            types = answer.types or [FieldType.VAR_STRING] * len(answer.columns)
+            definitions = [
+                column_definition(Column(name, type=kind))
+                for name, kind in zip(answer.columns, types, strict=True)
+            ]
+            head, _ = resultset_head(definitions, capabilities=flags, status=status)
+            encode = BinaryRows(definitions).encode if is_binary else text_row
+            return [
+                *_unframed(head),
+                *map(encode, answer.rows),
+                *(
+                    payloads_of(answer.then, status=status, flags=flags)
+                    if answer.then is not None
+                    else [end_of_rows(flags, status=status, warnings=answer.warnings)]
+                ),
+            ]
+
+
+def _unframed(data: bytes) -> list[bytes]:
+    payloads = []
+    at = 0
+    while at < len(data):
+        size = int.from_bytes(data[at : at + 3], "little")
+        payloads.append(data[at + 4 : at + 4 + size])
+        at += 4 + size
+    return payloads

@@ -1,0 +1,498 @@
+"""One client of a `FakeServer`: logs it in through `proxy.wire` and answers its commands.
+
+What the test told the server to answer comes first (`fake_answers`); then what a server would say: it
+follows SET, USE, transactions, COM_RESET_CONNECTION and KILL, prepares statements, keeps cursors, and
+reports changes through the session tracker when asked to.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import TYPE_CHECKING
+
+from proxy.wire.auth import Authenticated, nonce_from
+from proxy.wire.binary_rows import BinaryRows
+from proxy.wire.bulk import bulk_rows, bulk_types
+from proxy.wire.constants import CHARSETS, PROXY_OFFER, Command, FieldType, Status, TrackerKind
+from proxy.wire.execute import read_parameters, value_of
+from proxy.wire.framing import frame, frames
+from proxy.wire.handshake import Greeting, offer_as
+from proxy.wire.prepare import PARAMETER_DEFINITION, prepare_answer
+from proxy.wire.resultset import (
+    Column,
+    Tracker,
+    column_definition,
+    end_of_rows,
+    err_packet,
+)
+from proxy.wire.server_connection import CommandReceived, ServerConnection
+from tests.proxy.fake_answers import (
+    Bytes,
+    Error,
+    HangUp,
+    Ok,
+    Rows,
+    Several,
+    Silence,
+    payloads_of,
+    rows_of,
+)
+
+
+if TYPE_CHECKING:
+    from tests.proxy.fake_answers import Answer
+    from tests.proxy.fake_server import FakeServer
+
+
+# Collations that a server has beside those that the proxy itself knows.
+MORE_CHARSETS = {
+    28: ("gbk", "gbk_chinese_ci"),
+    35: ("ucs2", "ucs2_general_ci"),
+    58: ("cp1257", "cp1257_bin"),
+}
+
+NONCE = nonce_from(bytes(range(20)))
+
+
+_ASSIGNMENT = re.compile(
+    r"(?:@@(?:session\.)?|@|SESSION )?(\w+)\s*:?=\s*('(?:[^']|'')*'|[^,\s]+)", re.IGNORECASE
+)
+
+
+_NAMES = re.compile(r"SET NAMES '?(\w+)'?(?: COLLATE '?(\w+)'?)?", re.IGNORECASE)
+
+
+_KILL = re.compile(r"KILL (QUERY )?(\d+)")
+
+
+_DEFAULTS = {
+    "character_set_connection": "utf8mb4",
+    "collation_connection": "utf8mb4_general_ci",
+}
+
+
+_OPENS_TRANSACTION = ("SELECT", "INSERT", "UPDATE", "DELETE", "REPLACE")
+
+
+class Connection(asyncio.Protocol):
+    """One client of the server.
+
+    Attributes:
+        heard: what this connection was sent, as in `FakeServer`.
+        variables: session variables that were set since the login or the last reset.
+        user_variables: names of user variables likewise.
+    """
+
+    def __init__(self, server: FakeServer) -> None:
+        self.id = next(server.ids)
+        self.heard: list[str] = []
+        self.is_control = False
+        self.is_stalled = False
+        self.database: str | None = None
+        self.variables: dict[str, str] = {}
+        self.user_variables: set[str] = set()
+        self.in_transaction = False
+        self.last_insert_id = 0
+        self.was_killed = asyncio.Event()
+        # Prepared statements by id: the text, and the long data of its next execution.
+        self.prepared: dict[int, tuple[str, dict[int, bytearray]]] = {}
+        self.cursors: dict[int, list[bytes]] = {}
+        self.last_id = 100 * self.id
+        self.is_binary = False
+        self._server = server
+        self._commands: asyncio.Queue[CommandReceived] = asyncio.Queue()
+        self._worker: asyncio.Task[None] | None = None
+        self._transport: asyncio.Transport
+
+    @property
+    def waiting_bytes(self) -> int:
+        """What the client has not taken yet."""
+        return self._transport.get_write_buffer_size()
+
+    def abort(self) -> None:
+        self._transport.abort()
+
+    def say(self, data: bytes) -> None:
+        """Send bytes nobody asked for."""
+        self._transport.write(data)
+
+    # --- asyncio ----------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        server = self._server
+        server.connections[self.id] = self
+        self._wire = ServerConnection(
+            Greeting(server.version, self.id, NONCE, offer_as(server.version, PROXY_OFFER)),
+            server.authenticator,
+            host="client",
+        )
+        greeting = self._wire.data_to_send()
+        if server.greets:
+            transport.write(greeting)
+
+    def data_received(self, data: bytes) -> None:
+        for event in self._wire.receive(data):
+            match event:
+                case Authenticated():
+                    self._logged_in()
+                case CommandReceived():
+                    self._commands.put_nowait(event)
+                case _:
+                    pass
+        self._transport.write(self._wire.data_to_send())
+
+    def pause_writing(self) -> None:
+        self.is_stalled = True
+
+    def resume_writing(self) -> None:
+        self.is_stalled = False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._server.connections.pop(self.id, None)
+        if self._worker is not None:
+            self._worker.cancel()
+
+    def _logged_in(self) -> None:
+        server = self._server
+        login = self._wire.login
+        assert login is not None
+        self.is_control = bool(login.attributes)
+        self.database = login.database
+        charset, collation = CHARSETS[login.charset]
+        self.login_charset = charset, collation
+        if server.refusal is not None:
+            refusal = server.refusal
+            packet = err_packet(
+                refusal.code, refusal.sqlstate, refusal.message, self._wire.capabilities
+            )
+            self._transport.write(frame(packet, 2))
+            self._transport.close()
+            return
+        if not self.is_control:
+            server.logins += 1
+        self._wire.accept()
+        self._worker = asyncio.ensure_future(self._work())
+        self.data_received(b"")
+
+    # --- commands -------------------------------------------------------------------------
+
+    async def _work(self) -> None:
+        while True:
+            payload, sequence, _ = await self._commands.get()
+            await self._command(payload, sequence)
+
+    async def _command(self, payload: bytes, sequence: int) -> None:
+        rest = payload[1:].decode("utf-8", "surrogateescape")
+        match payload[0]:
+            case Command.QUERY:
+                self._note(rest)
+                await self._answer(self._server.answer_to(rest) or self._own(rest), rest)
+            case Command.INIT_DB:
+                self._note(f"INIT_DB {rest}")
+                answer = self._server.answer_to(f"INIT_DB {rest}")
+                if answer is None:
+                    self.database = rest
+                    answer = Ok(trackers=self._schema())
+                await self._answer(answer, "")
+            case Command.RESET_CONNECTION:
+                self._note("RESET")
+                self.variables.clear()
+                self.user_variables.clear()
+                self.in_transaction = False
+                self.last_insert_id = 0
+                self.prepared.clear()
+                await self._answer(self._server.answer_to("RESET") or Ok(), "")
+            case Command.STMT_PREPARE:
+                self._note(f"PREPARE {rest}")
+                await self._prepare(rest)
+            case Command.STMT_EXECUTE:
+                await self._execute(payload)
+            case Command.STMT_BULK_EXECUTE:
+                await self._bulk_execute(payload)
+            case Command.STMT_SEND_LONG_DATA:
+                number = int.from_bytes(payload[5:7], "little")
+                self._note(f"LONG_DATA {number} {len(payload) - 7}")
+                _, long_data = self.prepared[int.from_bytes(payload[1:5], "little")]
+                long_data.setdefault(number, bytearray()).extend(payload[7:])
+            case Command.STMT_CLOSE:
+                if found := self.prepared.pop(int.from_bytes(payload[1:5], "little"), None):
+                    self._note(f"CLOSE {found[0]}")
+            case Command.STMT_FETCH:
+                await self._fetch(payload)
+            case Command.FIELD_LIST:
+                self._note("FIELD_LIST " + rest.rstrip("\0"))
+                end = end_of_rows(self._wire.capabilities, status=self._status)
+                body = [column_definition(Column("id")), end]
+                self._transport.write(frames(body, sequence)[0])
+            case Command.QUIT:
+                self._note("QUIT")
+                self._transport.close()
+            case Command.PING:
+                self._note("PING")
+                await self._answer(Ok(), "")
+            case other:
+                self._note(f"COMMAND {other}")
+                await self._answer(Error(1047, "Unknown command", "08S01"), "")
+
+    async def _bulk_execute(self, payload: bytes) -> None:
+        sql, _ = self.prepared[int.from_bytes(payload[1:5], "little")]
+        body, flags = payload[7:], int.from_bytes(payload[5:7], "little")
+        types, at = bulk_types(flags, body, sql.count("?"), b"")
+        rows = [
+            ["DEFAULT" if each is None else value_of(each) for each in row.parameters]
+            for row in bulk_rows(body, at, types)
+        ]
+        self._note(f"BULK {sql} {rows}")
+        await self._answer(self._server.answer_to(sql) or Ok(affected_rows=len(rows)), sql)
+
+    async def _prepare(self, sql: str) -> None:
+        answer = self._server.answer_to(f"PREPARE {sql}")
+        if isinstance(answer, Error | HangUp | Silence):
+            await self._answer(answer, "")
+            return
+        self.last_id += 1
+        self.prepared[self.last_id] = sql, {}
+        rows = self._server.answer_to(sql) or self._own_prepared(sql)
+        names = rows.columns if isinstance(rows, Rows) else ()
+        columns = [column_definition(Column(name)) for name in names]
+        framed, _ = prepare_answer(
+            self.last_id,
+            [PARAMETER_DEFINITION] * sql.count("?"),
+            columns,
+            capabilities=self._wire.capabilities,
+            status=self._status,
+        )
+        self._transport.write(framed)
+
+    def _own_prepared(self, sql: str) -> Answer:
+        return rows_of(1) if sql.lstrip().upper().startswith("SELECT") else Ok()
+
+    async def _execute(self, payload: bytes) -> None:
+        found = self.prepared.get(int.from_bytes(payload[1:5], "little"))
+        if found is None:
+            await self._answer(Error(1243, "Unknown prepared statement handler"), "")
+            return
+        sql, long_data = found
+        parameters = read_parameters(payload[10:], sql.count("?"), b"", long_data)
+        values = [value_of(parameter) for parameter in parameters]
+        self._note(f"EXECUTE {sql} {values}" if values else f"EXECUTE {sql}")
+        long_data.clear()
+        answer = self._server.answer_to(sql) or self._own(sql)
+        if payload[5] and isinstance(answer, Rows):
+            self.cursors[int.from_bytes(payload[1:5], "little")] = [
+                BinaryRows([column_definition(Column(name)) for name in answer.columns]).encode(
+                    row
+                )
+                for row in answer.rows
+            ]
+            head = payloads_of(
+                Rows(answer.columns), status=self._status, flags=self._wire.capabilities
+            )[:-1]
+            end = end_of_rows(
+                self._wire.capabilities, status=self._status | Status.CURSOR_EXISTS
+            )
+            self._transport.write(frames([*head, end], 1)[0])
+            return
+        self.is_binary = True
+        await self._answer(answer, sql)
+        self.is_binary = False
+
+    async def _fetch(self, payload: bytes) -> None:
+        statement_id = int.from_bytes(payload[1:5], "little")
+        count = int.from_bytes(payload[5:9], "little")
+        self._note(f"FETCH {count}")
+        rows = self.cursors[statement_id]
+        batch, self.cursors[statement_id] = rows[:count], rows[count:]
+        status = self._status | (Status.LAST_ROW_SENT if len(rows) < count else 0)
+        end = end_of_rows(self._wire.capabilities, status=status)
+        self._transport.write(frames([*batch, end], 1)[0])
+
+    def _note(self, text: str) -> None:
+        self.heard.append(text)
+        (self._server.controlled if self.is_control else self._server.heard).append(text)
+
+    @property
+    def autocommit(self) -> bool:
+        return self.variables.get("autocommit", "ON") == "ON"
+
+    @property
+    def _status(self) -> int:
+        return (Status.AUTOCOMMIT if self.autocommit else 0) | (
+            Status.IN_TRANS if self.in_transaction else 0
+        )
+
+    @property
+    def _tracked(self) -> list[str]:
+        return self.variables.get("session_track_system_variables", "").split(",")
+
+    def _schema(self) -> tuple[Tracker, ...]:
+        if self.variables.get("session_track_schema") != "1":
+            return ()
+        return (Tracker(TrackerKind.SCHEMA, "", self.database or ""),)
+
+    def _own(self, sql: str) -> Answer:
+        """Answer as a server would."""
+        verb = sql.split(None, 1)[0].upper() if sql.strip() else ""
+        match verb:
+            case "SET":
+                return self._set(sql)
+            case "USE":
+                self.database = sql.split()[1].strip("`")
+                return Ok(trackers=self._schema())
+            case "BEGIN" | "START":
+                self.in_transaction = True
+            case "COMMIT" | "CREATE" | "DROP" | "ALTER" | "TRUNCATE" if (
+                " TEMPORARY " not in sql
+            ):
+                self.in_transaction = False
+            case "ROLLBACK" if " TO " not in sql:
+                self.in_transaction = False
+            case "XA" if "RECOVER" in sql:
+                return Rows(("formatID", "gtrid_length", "bqual_length", "data"))
+            case "XA" if " END " not in sql:
+                self.in_transaction = " START " in sql
+            case "KILL":
+                return self._kill(sql)
+            case "SELECT":
+                return self._select(sql)
+            case "SHOW":
+                return Rows(("Show",))
+            case "INSERT" | "UPDATE" | "DELETE" | "REPLACE":
+                return Ok(affected_rows=1)
+            case _:
+                pass
+        return Ok()
+
+    def _select(self, sql: str) -> Answer:
+        if "@@global.read_only" in sql:
+            read_only = b"1" if self._server.read_only else b"0"
+            version = self._server.version.encode()
+            return Rows(
+                ("0", "VERSION()"),
+                ((read_only, version),),
+                types=(FieldType.LONGLONG, FieldType.VAR_STRING),
+            )
+        if "information_schema.COLLATIONS" in sql:
+            known = [
+                (str(number), charset, collation)
+                for number, (charset, collation) in {**CHARSETS, **MORE_CHARSETS}.items()
+                if "MariaDB" not in self._server.version or "0900" not in collation
+            ]
+            return Rows(
+                ("ID", "CHARACTER_SET_NAME", "COLLATION_NAME"),
+                tuple(tuple(value.encode() for value in values) for values in known),
+                types=(FieldType.LONGLONG, FieldType.VAR_STRING, FieldType.VAR_STRING),
+            )
+        if sql == "SELECT FOUND_ROWS(), ROW_COUNT(), LAST_INSERT_ID(), LAST_INSERT_ID(0)":
+            before, self.last_insert_id = self.last_insert_id, 0
+            return Rows(("a", "b", "c", "d"), ((b"3", b"0", b"%d" % before, b"0"),))
+        if "LAST_INSERT_ID()" in sql:
+            return rows_of(self.last_insert_id)
+        if "information_schema.tables" in sql:
+            return Rows(("table_name", "table_comment"))
+        return rows_of(1)
+
+    def _set(self, sql: str) -> Answer:
+        changed: dict[str, str] = {}
+        if names := _NAMES.match(sql):
+            charset = names[1]
+            for part in ("client", "connection", "results"):
+                changed[f"character_set_{part}"] = charset
+            changed["collation_connection"] = names[2] or f"{charset}_general_ci"
+        else:
+            for found in _ASSIGNMENT.finditer(sql):
+                name, value = found[1].lower(), found[2].strip("'").replace("''", "'")
+                if found[0].startswith("@") and not found[0].startswith("@@"):
+                    self.user_variables.add(name)
+                    continue
+                if value.startswith("@@"):
+                    of = value.rpartition(".")[2]
+                    value = self.variables.get(of, _DEFAULTS[of])
+                if name == "last_insert_id":
+                    self.last_insert_id = int(value)
+                    continue
+                if name == "autocommit":
+                    value = "ON" if value.upper() in {"1", "ON", "TRUE"} else "OFF"
+                    if value == "ON":
+                        self.in_transaction = False
+                if name.startswith("session_track_"):
+                    self.variables[name] = value
+                else:
+                    changed[name] = value
+        self.variables |= changed
+        tracked = set(self._tracked)
+        trackers = [
+            Tracker(TrackerKind.SYSVAR, name, value)
+            for name, value in changed.items()
+            if name in tracked
+        ]
+        if self.variables.get("session_track_state_change") == "1":
+            trackers.append(Tracker(TrackerKind.STATE, "", "1"))
+        return Ok(trackers=tuple(trackers))
+
+    def _kill(self, sql: str) -> Answer:
+        found = _KILL.match(sql)
+        assert found is not None
+        victim = self._server.connections.get(int(found[2]))
+        if victim is None:
+            return Error(1094, f"Unknown thread id: {found[2]}")
+        if found[1]:
+            victim.was_killed.set()
+        else:
+            victim.abort()
+        return Ok()
+
+    # --- answers --------------------------------------------------------------------------
+
+    async def _answer(self, answer: Answer, sql: str) -> None:
+        if sql.upper().startswith(_OPENS_TRANSACTION) and not self.autocommit:
+            self.in_transaction = True
+        match answer:
+            case Silence(gate, then):
+                then = await self._silence(gate, then)
+                self._transport.write(self._encoded(then))
+            case HangUp(cut, after_bytes):
+                self._transport.write(self._encoded(cut)[:after_bytes])
+                # What was written goes out first: abort would forget it.
+                self._transport.close()
+            case Bytes(data):
+                self._transport.write(data)
+            case _:
+                self._transport.write(self._encoded(answer))
+
+    async def _silence(
+        self, gate: asyncio.Event | None, answer: Ok | Error | Rows
+    ) -> Ok | Error | Rows:
+        self.was_killed.clear()
+        killed = asyncio.ensure_future(self.was_killed.wait())
+        opened = asyncio.ensure_future((gate or asyncio.Event()).wait())
+        try:
+            await asyncio.wait({killed, opened}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            was_killed = killed.done()
+            killed.cancel()
+            opened.cancel()
+        return Error(1317, "Query execution was interrupted", "70100") if was_killed else answer
+
+    def _encoded(self, answer: Ok | Error | Rows | Several) -> bytes:
+        parts = answer.parts if isinstance(answer, Several) else (answer,)
+        pieces: list[bytes] = []
+        sequence = 1
+        for index, part in enumerate(parts):
+            status = self._status
+            if index < len(parts) - 1:
+                status |= Status.MORE_RESULTS_EXISTS
+            if isinstance(part, Ok):
+                self.last_insert_id = part.last_insert_id or self.last_insert_id
+            payloads = payloads_of(
+                part,
+                status=int(status),
+                flags=self._wire.capabilities,
+                is_binary=self.is_binary,
+            )
+            framed, sequence = frames(payloads, sequence)
+            pieces.append(framed)
+        return b"".join(pieces)
