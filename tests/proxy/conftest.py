@@ -68,3 +68,15 @@ async def desk(shard):
     made = Desk(shard)
     yield made
     await made.leave()
+
+
+@pytest.fixture
+async def low(server):
+    async with running_shard(server, "-80", keyspace="ks") as runtime:
+        yield runtime
+
+
+@pytest.fixture
+async def high(other_server):
+    async with running_shard(other_server, "80-", keyspace="ks") as runtime:
+        yield runtime

@@ -14,23 +14,11 @@ from proxy.exchange.state import Transaction
 from proxy.exchange.transaction import PendingEffects
 from sqlparse_ext.messages import Effect, EffectKind
 from tests.proxy.fake_answers import Error, HangUp, until
-from tests.proxy.house import Desk, running_shard
+from tests.proxy.house import Desk
 
 
 ACK = Effect(EffectKind.ACK, (1,))
 NEW = Effect(EffectKind.NEW, (2,))
-
-
-@pytest.fixture
-async def low(server):
-    async with running_shard(server, "-80", keyspace="ks") as runtime:
-        yield runtime
-
-
-@pytest.fixture
-async def high(other_server):
-    async with running_shard(other_server, "80-", keyspace="ks") as runtime:
-        yield runtime
 
 
 @pytest.fixture

@@ -1,36 +1,18 @@
-import re
+"""Prepared statements on one shard: handles, long data, cursors, and what becomes of them."""
 
 import pytest
 
 from proxy.wire.commands import stmt_close, stmt_send_long_data
-from proxy.wire.constants import FieldType, Status
+from proxy.wire.constants import Status
 from proxy.wire.execute import write_parameters
 from proxy.wire.framing import frame
-from proxy.wire.resultset import parse_text_row
-from tests.proxy.fake_answers import Error, HangUp, Ok, Rows, rows_of, until
+from tests.proxy.fake_answers import Error, HangUp, Ok, rows_of, until
 from tests.proxy.fake_client import MODERN, OLD, Refused, parameter
-from tests.proxy.house import add_message_table, claimed, running_proxy
-from tests.proxy.keyspaces import HIGH
+from tests.proxy.house import running_proxy
+from tests.proxy.sql.binary import stmt_reset, told, value
 
 
 LAST = 0xFFFFFFFF
-
-
-def stmt_reset(statement: int) -> bytes:
-    """Return a COM_STMT_RESET."""
-    return frame(b"\x1a" + statement.to_bytes(4, "little"), 0)
-
-
-def told(server, *kinds):
-    """Return what the relay connections of *server* were told, of these kinds."""
-    return [text for text in server.heard if text.startswith(kinds)]
-
-
-def value(row):
-    """Return the one VAR_STRING of a binary row."""
-    (payload,) = row
-    assert payload[:2] == b"\0\0"
-    return parse_text_row(payload[2:])[0]
 
 
 @pytest.fixture(params=[MODERN, OLD], ids=["modern", "old"])
@@ -370,174 +352,3 @@ async def test_a_new_session_has_no_statements(server, change):
             await client.change_user("root", database="plain")
         assert (await client.execute(1)).code == 1243
         assert (await client.prepare("SELECT 1"))[0] in {1, 2}
-
-
-async def test_a_statement_runs_where_it_was_prepared(server, other_server):
-    async with running_proxy(server, other_server) as house:
-        client = await house.client("plain")
-        await client.prepare("SELECT a FROM t")
-        await client.query("USE commerce")
-        assert (await client.execute(1)).rows
-    assert "EXECUTE SELECT a FROM t" in server.heard
-    assert not told(other_server, "EXECUTE")
-
-
-# --- routing --------------------------------------------------------------------------------
-
-
-async def test_the_values_bound_decide_the_shard(server, other_server):
-    async with running_proxy(server, other_server) as house:
-        client = await house.client("commerce")
-        await client.prepare("SELECT a FROM t WHERE id = ?")
-        for number in (5, HIGH + 5, b"7"):
-            assert (await client.execute(1, number)).rows
-    assert told(server, "EXECUTE") == [
-        "EXECUTE SELECT a FROM t WHERE id = ? [5]",
-        "EXECUTE SELECT a FROM t WHERE id = ? [b'7']",
-    ]
-    assert told(other_server, "EXECUTE") == [
-        f"EXECUTE SELECT a FROM t WHERE id = ? [{HIGH + 5}]"
-    ]
-
-
-async def test_a_query_over_shards_gives_the_rows_of_all(server, other_server, capabilities):
-    server.on("SELECT a", rows_of("low", column="a"))
-    other_server.on("SELECT a", rows_of("high", column="a"))
-    async with running_proxy(server, other_server) as house:
-        client = await house.client("commerce", capabilities=capabilities)
-        await client.prepare("SELECT a FROM t WHERE id IN (?, ?)")
-        for flags in (0, 1):
-            result = await client.execute(1, 5, HIGH, flags=flags)
-            assert [value(row) for row in result.rows] == [b"low", b"high"]
-
-
-async def test_rows_of_several_shards_are_split_with_their_parameters(server, other_server):
-    async with running_proxy(server, other_server) as house:
-        client = await house.client("commerce")
-        await client.prepare("INSERT INTO t (id, a) VALUES (?, ?), (?, ?), (?, ?)")
-        result = await client.execute(1, 1, b"a", HIGH, None, 2, b"it's")
-        assert result.ok
-        assert result.ok.affected_rows == 2
-    assert "INSERT INTO t (id, a) VALUES (1, 'a'),(2, 'it''s')" in server.heard
-    assert f"INSERT INTO t (id, a) VALUES ({HIGH}, NULL)" in other_server.heard
-
-
-async def test_each_shard_is_named_its_own_ids_only(server, other_server):
-    async with running_proxy(server, other_server) as house:
-        client = await house.client("commerce")
-        await client.prepare("UPDATE t SET a = ? WHERE id IN (?, ?)")
-        assert (await client.execute(1, b"x", 5, HIGH)).ok
-        await client.prepare(f"UPDATE t SET a = ? WHERE id IN (6, {HIGH})")
-        assert (await client.execute(2, b"y")).ok
-    for text in (
-        "UPDATE t SET a = 'x' WHERE id IN (5)",
-        "UPDATE t SET a = 'y' WHERE id IN (6)",
-    ):
-        assert text in server.heard
-    assert f"UPDATE t SET a = 'y' WHERE id IN ({HIGH})" in other_server.heard
-
-
-async def test_a_write_to_all_shards_has_its_values_put_in(server, other_server):
-    async with running_proxy(server, other_server) as house:
-        client = await house.client("commerce")
-        await client.prepare("UPDATE t SET a = ?")
-        assert (await client.execute(1, b"x")).ok
-    for each in (server, other_server):
-        assert "UPDATE t SET a = 'x'" in each.heard
-
-
-async def test_what_several_shards_never_can_is_refused_at_once(server, other_server):
-    async with running_proxy(server, other_server) as house:
-        client = await house.client("commerce")
-        with pytest.raises(Refused, match="unsupported: "):
-            await client.prepare("CALL p(?)")
-
-
-async def test_a_merged_answer_is_binary(server, other_server, capabilities):
-    for each, values in ((server, (1, 4)), (other_server, (2, 3))):
-        each.on("SELECT a", rows_of(*values, column="a"))
-    async with running_proxy(server, other_server) as house:
-        client = await house.client("commerce", capabilities=capabilities)
-        await client.prepare("SELECT COUNT(*) FROM t WHERE id > ?")
-        for each, count in ((server, 20), (other_server, 22)):
-            types = (FieldType.LONGLONG,)
-            rows = Rows(("COUNT(*)",), ((str(count).encode(),),), types=types)
-            each.on("SELECT COUNT(*)", rows)
-        ((row,),) = (await client.execute(1, 5)).rows
-        assert row == b"\0\0" + (42).to_bytes(8, "little")
-
-
-# --- message tables -------------------------------------------------------------------------
-
-
-async def streaming(house, server, *rows):
-    """Return a client that reads a prepared STREAM, to which these rows are due."""
-    client = await house.client()
-    await client.prepare("STREAM * FROM msg")
-    client.send_execute(1)
-    await client.head()
-    return client
-
-
-async def test_a_stream_is_prepared_and_gives_binary_rows(server):
-    add_message_table(server)
-    async with running_proxy(server) as house:
-        client = await house.client()
-        assert await client.prepare("STREAM * FROM msg") == (1, 0, 2)
-        client.send_execute(1)
-        await client.head()
-        server.once("FOR UPDATE SKIP LOCKED", Rows(tuple("abcde"), (claimed(7, b"hello"),)))
-        writer = await house.client()
-        await writer.query("INSERT INTO msg (id, message) VALUES (7, 'hello')")
-        assert await client.packet() == b"\0\0\x017\x05hello"
-
-
-async def test_an_ack_is_completed_and_executed_in_place(server):
-    add_message_table(server)
-    async with running_proxy(server) as house:
-        client = await house.client()
-        await client.prepare("UPDATE msg SET time_acked = ? WHERE id IN (?, ?)")
-        assert (await client.execute(1, 99, 7, 8)).ok
-        assert (await client.execute(1, None, 7, 8)).ok
-    completed = (
-        "UPDATE msg SET time_acked = ?, time_next = NULL WHERE (id IN (?, ?))"
-        " AND time_acked IS NULL"
-    )
-    assert f"EXECUTE {completed} [99, 7, 8]" in server.heard
-    # To take an ack back is none, and nothing is completed.
-    assert "UPDATE msg SET time_acked = NULL WHERE id IN (7, 8)" in server.heard
-
-
-async def test_a_time_function_is_put_in_when_it_is_executed(server):
-    add_message_table(server)
-    async with running_proxy(server) as house:
-        client = await house.client()
-        await client.prepare("UPDATE msg SET time_acked = NOW() WHERE id = ?")
-        assert (await client.execute(1, 7)).ok
-        await client.prepare(
-            "INSERT INTO msg (id, time_next) VALUES (?, NOW() + INTERVAL ? HOUR)"
-        )
-        assert (await client.execute(2, 8, 1)).ok
-    ack, insert = (
-        next(text for text in server.heard if text.startswith(verb))
-        for verb in ("UPDATE msg", "INSERT INTO msg")
-    )
-    assert re.fullmatch(
-        r"UPDATE msg SET time_acked = \d{19}, time_next = NULL WHERE \(id = 7\)"
-        r" AND time_acked IS NULL",
-        ack,
-    )
-    assert re.fullmatch(r"INSERT INTO msg \(id, time_next\) VALUES \(8, \d{19}\)", insert)
-
-
-async def test_an_insert_wakes_the_stream_with_the_values_bound(server):
-    add_message_table(server)
-    async with running_proxy(server) as house:
-        client = await streaming(house, server)
-        server.once("FOR UPDATE SKIP LOCKED", Rows(tuple("abcde"), (claimed(7, b"hello"),)))
-        writer = await house.client()
-        await writer.prepare("INSERT INTO msg (id, message) VALUES (?, ?)")
-        await writer.execute(1, 7, b"hello")
-        assert await client.packet() == b"\0\0\x017\x05hello"
-        claim = next(text for text in server.heard if "SKIP LOCKED" in text)
-        assert "`id` IN (7)" in claim

@@ -13,25 +13,13 @@ from proxy.sql.scatter import Merged, run_everywhere, write_parts
 from proxy.wire.commands import query
 from proxy.wire.resultset import Ok as OkPacket
 from tests.proxy.fake_answers import Error, HangUp, Ok, Rows, until
-from tests.proxy.house import Desk, running_shard
+from tests.proxy.house import Desk, said
 from tests.sqlparse_ext.facts import shape, statement
 
 
 LOW, HIGH = "INSERT INTO t (id) VALUES (1)", "INSERT INTO t (id) VALUES (9)"
 SHAPE = shape(LOW)
 READ_ONLY = Error(1290, "running with the --read-only option")
-
-
-@pytest.fixture
-async def low(server):
-    async with running_shard(server, "-80", keyspace="ks") as runtime:
-        yield runtime
-
-
-@pytest.fixture
-async def high(other_server):
-    async with running_shard(other_server, "80-", keyspace="ks") as runtime:
-        yield runtime
 
 
 @pytest.fixture
@@ -45,11 +33,6 @@ async def write(desk):
     """Run a write that has a part on each shard."""
     parts = list(zip(desk.shards, (query(LOW.encode()), query(HIGH.encode())), strict=True))
     return await write_parts(desk.executor, desk.state, "db", parts, SHAPE)
-
-
-def said(server):
-    """What the server heard, without what sets a connection up."""
-    return [text for text in server.heard if not text.startswith("SET @@session")]
 
 
 # --- several answers are one -----------------------------------------------------------

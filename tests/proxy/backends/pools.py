@@ -1,0 +1,75 @@
+"""Pools on a fake server, and those who ask them for connections."""
+
+import asyncio
+from contextlib import asynccontextmanager
+from typing import Any
+
+from proxy.backends.opening import open_backend
+from proxy.backends.pool import Pool, Turn
+from proxy.backends.settings import Settings
+from tests.proxy.fake_answers import until
+
+
+class Tenant:
+    """A session, as far as a pool knows it."""
+
+    def __init__(self, variant=0, **variables):
+        self.settings = Settings(variables.items())
+        self.variant = variant
+        self.attributes: tuple[Any, ...] = ()
+        self.lost_ids = []
+
+    def evicted(self, backend, last_insert_id):
+        self.lost_ids.append(last_insert_id)
+
+    def leaves(self, backend, left):
+        return False
+
+
+class Sink:
+    """A reader that nobody listens to."""
+
+    def feed(self, data):
+        return None
+
+    def ended(self):
+        pass
+
+    def lost(self, error):
+        pass
+
+
+@asynccontextmanager
+async def pool_on(server, size=2, timeout_s=1.0, opens=None):
+    async def connect(database, variant):
+        return await open_backend("ks", "-", server.dsn(), database=database, variant=variant)
+
+    pool = Pool(
+        "ks",
+        "-",
+        size=size,
+        timeout_s=timeout_s,
+        open_backend=opens or connect,
+        on_lost=lambda: None,
+    )
+    try:
+        yield pool
+    finally:
+        pool.close()
+
+
+async def busy(pool, tenant):
+    """A task that waits for a connection, and does wait."""
+    before = len(pool._waiting)
+    task = asyncio.ensure_future(pool.take(tenant, "db"))
+    await until(lambda: len(pool._waiting) > before)
+    return task
+
+
+class Sender:
+    """Somebody who lines up without a task; *served* is what it got, in order."""
+
+    def __init__(self, pool, tenant=None):
+        self.served: list[Any] = []
+        self.turn = Turn(tenant or Tenant(), "db", self.served.append, self.served.append)
+        pool.line_up(self.turn)

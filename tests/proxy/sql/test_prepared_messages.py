@@ -1,0 +1,79 @@
+"""Prepared statements on message tables: streams, acks and inserts."""
+
+import re
+
+from tests.proxy.fake_answers import Rows
+from tests.proxy.house import add_message_table, claimed, running_proxy
+
+
+async def streaming(house, server, *rows):
+    """Return a client that reads a prepared STREAM, to which these rows are due."""
+    client = await house.client()
+    await client.prepare("STREAM * FROM msg")
+    client.send_execute(1)
+    await client.head()
+    return client
+
+
+async def test_a_stream_is_prepared_and_gives_binary_rows(server):
+    add_message_table(server)
+    async with running_proxy(server) as house:
+        client = await house.client()
+        assert await client.prepare("STREAM * FROM msg") == (1, 0, 2)
+        client.send_execute(1)
+        await client.head()
+        server.once("FOR UPDATE SKIP LOCKED", Rows(tuple("abcde"), (claimed(7, b"hello"),)))
+        writer = await house.client()
+        await writer.query("INSERT INTO msg (id, message) VALUES (7, 'hello')")
+        assert await client.packet() == b"\0\0\x017\x05hello"
+
+
+async def test_an_ack_is_completed_and_executed_in_place(server):
+    add_message_table(server)
+    async with running_proxy(server) as house:
+        client = await house.client()
+        await client.prepare("UPDATE msg SET time_acked = ? WHERE id IN (?, ?)")
+        assert (await client.execute(1, 99, 7, 8)).ok
+        assert (await client.execute(1, None, 7, 8)).ok
+    completed = (
+        "UPDATE msg SET time_acked = ?, time_next = NULL WHERE (id IN (?, ?))"
+        " AND time_acked IS NULL"
+    )
+    assert f"EXECUTE {completed} [99, 7, 8]" in server.heard
+    # To take an ack back is none, and nothing is completed.
+    assert "UPDATE msg SET time_acked = NULL WHERE id IN (7, 8)" in server.heard
+
+
+async def test_a_time_function_is_put_in_when_it_is_executed(server):
+    add_message_table(server)
+    async with running_proxy(server) as house:
+        client = await house.client()
+        await client.prepare("UPDATE msg SET time_acked = NOW() WHERE id = ?")
+        assert (await client.execute(1, 7)).ok
+        await client.prepare(
+            "INSERT INTO msg (id, time_next) VALUES (?, NOW() + INTERVAL ? HOUR)"
+        )
+        assert (await client.execute(2, 8, 1)).ok
+    ack, insert = (
+        next(text for text in server.heard if text.startswith(verb))
+        for verb in ("UPDATE msg", "INSERT INTO msg")
+    )
+    assert re.fullmatch(
+        r"UPDATE msg SET time_acked = \d{19}, time_next = NULL WHERE \(id = 7\)"
+        r" AND time_acked IS NULL",
+        ack,
+    )
+    assert re.fullmatch(r"INSERT INTO msg \(id, time_next\) VALUES \(8, \d{19}\)", insert)
+
+
+async def test_an_insert_wakes_the_stream_with_the_values_bound(server):
+    add_message_table(server)
+    async with running_proxy(server) as house:
+        client = await streaming(house, server)
+        server.once("FOR UPDATE SKIP LOCKED", Rows(tuple("abcde"), (claimed(7, b"hello"),)))
+        writer = await house.client()
+        await writer.prepare("INSERT INTO msg (id, message) VALUES (?, ?)")
+        await writer.execute(1, 7, b"hello")
+        assert await client.packet() == b"\0\0\x017\x05hello"
+        claim = next(text for text in server.heard if "SKIP LOCKED" in text)
+        assert "`id` IN (7)" in claim
