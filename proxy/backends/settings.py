@@ -182,7 +182,8 @@ def names(charset: str, collation: str) -> Settings:
 
 def _tracking(names: Iterable[str]) -> bytes:
     return (
-        f"SET @@session.session_track_system_variables = '{','.join(names)}',"
+        "SET @@session.autocommit = 1,"
+        f" @@session.session_track_system_variables = '{','.join(names)}',"
         " @@session.session_track_schema = 1, @@session.session_track_state_change = 1"
     ).encode()
 
@@ -194,6 +195,7 @@ _TRACKING_ON_MYSQL: Final = _tracking((*_ON_BOTH, *_ON_MYSQL))
 def tracking(server_version: str, *, ignores_space: bool = False) -> bytes:
     """Return the SET that makes a server of this version report what sessions change.
 
+    It switches autocommit on, as every session begins, whatever the server's own default is.
     ignores_space: the login said so, which MariaDB forgets at a reset.
     """
     found = _TRACKING_ON_MARIADB if "MariaDB" in server_version else _TRACKING_ON_MYSQL

@@ -7,6 +7,7 @@ import pymysql
 import pytest
 
 from tests.fixtures.fix_proxy import RunningProxy
+from tests.fixtures.fix_servers import DatabaseServer, execute
 from tests.fixtures.fix_streams import refused, rows, run, value
 from tests.integration.sessions.crowd import CLIENTS, crowd, shuffled_rounds
 
@@ -86,6 +87,30 @@ class TestVariables:
         for number in shuffled_rounds(clients, 4):
             collation = ("utf8mb4_bin", "utf8mb4_unicode_ci")[number % 2]
             assert value(clients[number], "SELECT @@collation_connection") == collation
+
+    def test_a_session_begins_with_autocommit_whatever_the_servers_own_is(
+        self, tight: RunningProxy, servers: tuple[DatabaseServer, DatabaseServer]
+    ) -> None:
+        for server in servers:
+            execute(server, "SET GLOBAL autocommit = 0")
+        try:
+            # Nobody else here asks for this: its connections are opened for it.
+            flag = pymysql.constants.CLIENT.IGNORE_SPACE
+            for _ in range(2):
+                client = tight.connect(database="commerce", autocommit=None, client_flag=flag)
+                assert value(client, "SELECT @@autocommit") == 1
+                run(
+                    client,
+                    "INSERT INTO customer (id) VALUES (1), (4) ON DUPLICATE KEY UPDATE n = 1",
+                )
+                # The next one gets a connection that was reset.
+                run(client, "SET @a = 1")
+                client.close()
+            other = tight.connect(database="commerce")
+            assert value(other, "SELECT COUNT(*) FROM customer WHERE id IN (1, 4)") == 2
+        finally:
+            for server in servers:
+                execute(server, "SET GLOBAL autocommit = 1")
 
     def test_a_one_shot_isolation_level_is_for_one_transaction(
         self, tight: RunningProxy

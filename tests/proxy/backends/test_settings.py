@@ -130,6 +130,7 @@ def test_each_family_is_asked_for_the_variables_it_knows():
         assert set(found[1].decode().split(",")) <= TRACKED
         assert b"session_track_schema = 1" in statement
         assert b"session_track_state_change = 1" in statement
+        assert b"autocommit = 1" in statement
 
 
 @pytest.mark.parametrize(

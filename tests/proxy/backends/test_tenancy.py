@@ -64,7 +64,8 @@ async def test_a_variable_too_many_takes_a_reset_and_everything_is_said_again(se
     assert "session_track" in connection.heard[-3]
     assert connection.heard[-2:] == ["SET @@session.time_zone = 'UTC'", "INIT_DB other"]
     assert {k: v for k, v in connection.variables.items() if "track" not in k} == {
-        "time_zone": "UTC"
+        "autocommit": "ON",
+        "time_zone": "UTC",
     }
     assert (backend.database, connection.database) == ("other", "other")
     backend.close()
