@@ -39,6 +39,7 @@ from proxy.twophase.coordinator import Coordinator
 from proxy.twophase.decisions import Decisions
 from proxy.twophase.recovery import Recovery
 from proxy.wire.auth import Account, Authenticator, Verifier, nonce_from
+from proxy.wire.handshake import extends_metadata
 from sqlparse_ext.cache import StatementCache
 from sqlparse_ext.errors import StreamfromError
 
@@ -138,6 +139,7 @@ class Application:
             ),
             tls=tls,
             server_version=self._server_version,
+            extends_metadata=self._extends_metadata,
             catalog=catalog,
             registry=self._registry,
             cache=StatementCache(),
@@ -257,6 +259,10 @@ class Application:
             if shard.version:
                 return greeting_version(shard.version)
         return FALLBACK_VERSION
+
+    def _extends_metadata(self) -> bool:
+        versions = [server.version for server in self._all_servers() if server.version]
+        return bool(versions) and all(map(extends_metadata, versions))
 
     def _certificate_sha256(self) -> bytes | None:
         """Return what MariaDB clients since 11.4 check a self-signed certificate with."""

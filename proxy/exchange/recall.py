@@ -31,15 +31,10 @@ if TYPE_CHECKING:
 
 ASKS_BACK: Final = Uses.FOUND_ROWS | Uses.ROW_COUNT | Uses.DIAGNOSTICS
 
-_NO_WARNINGS: Final = tuple(
-    map(
-        column_definition,
-        (
-            Column("Level", length=28),
-            Column("Code", type=FieldType.LONG, length=4),
-            Column("Message", length=2048),
-        ),
-    )
+_WARNINGS: Final = (
+    Column("Level", length=28),
+    Column("Code", type=FieldType.LONG, length=4),
+    Column("Message", length=2048),
 )
 
 
@@ -91,9 +86,9 @@ class Recall:
 
 
 def warnings_answer(
-    statement: Statement, left: Left | None
+    statement: Statement, left: Left | None, capabilities: int
 ) -> tuple[Sequence[bytes], Sequence[bytes]]:
-    """Return columns and rows of SHOW WARNINGS or SHOW ERRORS, as payloads.
+    """Return columns and rows of SHOW WARNINGS or SHOW ERRORS, as payloads for such a client.
 
     Raises:
         Unsupported: it asks in another way.
@@ -104,7 +99,10 @@ def warnings_answer(
             f"{shape.verb} of the statement before, whose connection another client has got;"
             " SHOW WARNINGS tells"
         )
-    columns = left.columns if left and left.columns else _NO_WARNINGS
+    if left and left.columns:
+        columns = left.columns
+    else:
+        columns = [column_definition(column, capabilities) for column in _WARNINGS]
     rows = left.rows if left else ()
     if shape.words == ("ERRORS",):
         rows = [row for row in rows if parse_text_row(row)[0] == b"Error"]

@@ -112,10 +112,11 @@ class Reply:
 
     def rows(self, columns: Sequence[Column], rows: Iterable[Sequence[bytes | None]]) -> None:
         """Answer with a result set the proxy made."""
-        definitions = [column_definition(column) for column in columns]
+        capabilities = self._state.capabilities
+        definitions = [column_definition(column, capabilities) for column in columns]
         encode = BinaryRows(definitions).encode if self.binary else text_row
         head, sequence = self._head(definitions)
-        end = end_of_rows(self._state.capabilities, status=self._status)
+        end = end_of_rows(capabilities, status=self._status)
         body, self.sequence = frames([*map(encode, rows), end], sequence)
         self._link.write(head + body)
 

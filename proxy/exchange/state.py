@@ -203,7 +203,10 @@ class Transaction:
 
 
 _VARIANTS: Final = int(
-    Capability.FOUND_ROWS | Capability.IGNORE_SPACE | Capability.QUERY_ATTRIBUTES
+    Capability.FOUND_ROWS
+    | Capability.IGNORE_SPACE
+    | Capability.QUERY_ATTRIBUTES
+    | Capability.EXTENDED_METADATA
 )
 
 

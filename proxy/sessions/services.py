@@ -71,6 +71,7 @@ class Services:
         authenticator: decides logins.
         tls: how to speak TLS to clients, None when it is not offered.
         server_version: what the greeting says.
+        extends_metadata: every server can tell more of a column than its type, as MariaDB does.
         catalog, registry, cache, clock: keyspaces, message tables, parsed statements, time.
         charset_settings: from the collation id of a login to the session's first variables.
         sessions: everybody who is connected, by connection id.
@@ -87,6 +88,7 @@ class Services:
     authenticator: Authenticator
     tls: ssl.SSLContext | None
     server_version: Callable[[], str]
+    extends_metadata: Callable[[], bool]
     catalog: Catalog
     registry: Registry
     cache: StatementCache

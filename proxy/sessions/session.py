@@ -20,7 +20,7 @@ from proxy.sessions.peers import Peers
 from proxy.sessions.turns import Turns
 from proxy.sql.neighbours import use
 from proxy.wire.auth import Authenticated
-from proxy.wire.constants import COMPRESSIONS, PROXY_OFFER, Capability
+from proxy.wire.constants import COMPRESSIONS, MARIADB_METADATA, PROXY_OFFER, Capability
 from proxy.wire.handshake import Greeting, offer_as, plugin_to_greet
 from proxy.wire.server_connection import (
     Closed,
@@ -89,6 +89,8 @@ class Session:
             return
         services.sessions[self.connection_id] = self
         offer = PROXY_OFFER | COMPRESSIONS | (Capability.SSL if services.tls is not None else 0)
+        if services.extends_metadata():
+            offer |= MARIADB_METADATA
         version = services.server_version()
         greeting = Greeting(
             version,

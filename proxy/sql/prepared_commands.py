@@ -33,8 +33,9 @@ from proxy.sql.assignments import is_ignored
 from proxy.sql.prepared import Prepared, PreparedTable
 from proxy.wire.constants import Status
 from proxy.wire.execute import with_types
-from proxy.wire.prepare import PARAMETER_DEFINITION
+from proxy.wire.prepare import PARAMETER
 from proxy.wire.response import Answer
+from proxy.wire.resultset import column_definition
 from sqlparse_ext.errors import SqlError, Unsupported
 from sqlparse_ext.parameters import as_text
 from sqlparse_ext.split import several, split_statements
@@ -150,7 +151,8 @@ class PreparedCommands:
         prepared = Prepared(statement, None)
         columns = await self._statements.definitions(statement)
         self._table.add(prepared)
-        reply.prepared(prepared.id, [PARAMETER_DEFINITION] * prepared.count, columns)
+        parameter = column_definition(PARAMETER, self._state.capabilities)
+        reply.prepared(prepared.id, [parameter] * prepared.count, columns)
 
     async def _prepare_on_shard(self, statement: Statement, reply: Reply) -> None:
         place = await self._naming.named(self._preparation.place(statement))

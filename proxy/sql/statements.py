@@ -199,7 +199,8 @@ class Statements:
         try:
             return await self._routed.run(view, place.database, step, route, reply, packet)
         except AnswerHere as asked:
-            definitions, payloads = warnings_answer(step.statement, asked.left)
+            capabilities = self._state.capabilities
+            definitions, payloads = warnings_answer(step.statement, asked.left, capabilities)
         reply.head(definitions)
         reply.more_rows(payloads)
         reply.end_of_rows()
@@ -351,15 +352,16 @@ class Statements:
         """
         shape = statement.shape
         if is_vexplain(shape):
-            return list(map(column_definition, VEXPLAIN_COLUMNS))
-        if next_values(shape) is not None:
-            return list(map(column_definition, NEXT_COLUMNS))
-        if is_virtual(shape):
+            columns: Sequence[Column] = VEXPLAIN_COLUMNS
+        elif next_values(shape) is not None:
+            columns = NEXT_COLUMNS
+        elif is_virtual(shape):
             columns, _ = self._virtual_answer(statement)
-            return list(map(column_definition, columns))
-        if shape.stream is None:
-            return []
-        return await self._streams.definitions(statement)
+        elif shape.stream is not None:
+            return await self._streams.definitions(statement)
+        else:
+            columns = ()
+        return [column_definition(column, self._state.capabilities) for column in columns]
 
 
 _Handler = Callable[[Statements, Statement, Reply], Awaitable[bool]]

@@ -20,6 +20,7 @@ from proxy.wire.constants import (
     BACKEND_NEEDS,
     BACKEND_WISHES,
     ERR_HEADER,
+    MARIADB_METADATA,
     MARIADB_OFFER,
     OK_HEADER,
     UTF8MB4_CHARSET,
@@ -77,7 +78,7 @@ class Phase(Enum):
 class ClientConnection:
     """The login at one backend.
 
-    options: flags that sessions differ in, of FOUND_ROWS, IGNORE_SPACE, LOCAL_FILES, INTERACTIVE.
+    options: flags that sessions differ in; a server that lacks EXTENDED_METADATA of them is refused.
     attributes: connection attributes, seen in performance_schema.
     wants_tls: use TLS if the server offers it. requires_tls: refuse a server that does not.
     is_secure: nobody can listen even without TLS (a unix socket).
@@ -183,6 +184,13 @@ class ClientConnection:
                 "HY000",
                 f"server {greeting.server_version} lacks {Capability(missing).name}; "
                 "MySQL 5.7.5 or MariaDB 10.2 is the oldest that serves",
+            )
+        if self._options & MARIADB_METADATA & ~greeting.capabilities:
+            raise BackendError(
+                _CR_VERSION_ERROR,
+                "HY000",
+                f"server {greeting.server_version} lacks the extended metadata that other servers"
+                " have and this session's login has promised; log in again",
             )
         wishes = BACKEND_WISHES | MARIADB_OFFER | self._options
         self.capabilities = wishes & greeting.capabilities

@@ -56,6 +56,7 @@ class Capability(IntFlag):
     REMEMBER_OPTIONS = 1 << 31
     # MariaDB's own, which travel apart and only between peers that both clear LONG_PASSWORD.
     STMT_BULK_OPERATIONS = 1 << 34
+    EXTENDED_METADATA = 1 << 35
 
 
 class Status(IntFlag):
@@ -208,6 +209,10 @@ PROXY_OFFER: Final = int(
 
 # Offered beside it by a proxy that greets as MariaDB, and asked of a server that does.
 MARIADB_OFFER: Final = int(Capability.STMT_BULK_OPERATIONS)
+
+# Offered beside it where every server has it. A server is asked for it where the client has it
+# (`SessionState.variant`): it changes the layout of every column definition.
+MARIADB_METADATA: Final = int(Capability.EXTENDED_METADATA)
 
 # Offered beside it by a proxy that greets as MySQL. A server is asked for it where the client has
 # it (`SessionState.variant`): it changes the layout of every statement.

@@ -8,6 +8,7 @@ it wrote it by those, and only afterwards are the flags cut to what the greeting
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -48,6 +49,7 @@ _LENENC = int(Capability.PLUGIN_AUTH_LENENC)
 _ZSTD = int(Capability.ZSTD_COMPRESSION)
 
 _ZSTD_LEVEL_DEFAULT = 3
+_MARIADB_VERSION = re.compile(r"(?:5\.5\.5-)?(\d+)\.(\d+)\.(\d+)-.*MariaDB")
 
 
 def name_from(raw: bytes) -> str:
@@ -72,6 +74,12 @@ def offer_as(server_version: str, offer: int) -> int:
     if "MariaDB" in server_version:
         return offer & ~_LONG_PASSWORD | MARIADB_OFFER
     return offer | MYSQL_OFFER
+
+
+def extends_metadata(server_version: str) -> bool:
+    """Tell whether a server of this version can send EXTENDED_METADATA: MariaDB since 10.5.2."""
+    found = _MARIADB_VERSION.match(server_version)
+    return found is not None and tuple(map(int, found.groups())) >= (10, 5, 2)
 
 
 @dataclass(frozen=True, slots=True)

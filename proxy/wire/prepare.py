@@ -10,7 +10,7 @@ Only clients without DEPRECATE_EOF get an EOF behind each of the two lists, if i
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from proxy.errors import WireError
 from proxy.wire.codec import Cursor
@@ -22,7 +22,7 @@ from proxy.wire.constants import (
     Capability,
 )
 from proxy.wire.framing import frames
-from proxy.wire.resultset import Column, column_definition, eof_packet, parse_err
+from proxy.wire.resultset import Column, eof_packet, parse_err
 
 
 if TYPE_CHECKING:
@@ -132,4 +132,4 @@ def prepare_answer(
 
 
 # What servers say of a parameter, whose type only an execution tells.
-PARAMETER_DEFINITION = column_definition(Column("?", length=0))
+PARAMETER: Final = Column("?", length=0)

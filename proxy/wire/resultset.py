@@ -43,6 +43,9 @@ _PROTOCOL_41: Final = int(Capability.PROTOCOL_41)
 _SESSION_TRACK: Final = int(Capability.SESSION_TRACK)
 _DEPRECATE_EOF: Final = int(Capability.DEPRECATE_EOF)
 _STATE_CHANGED: Final = int(Status.SESSION_STATE_CHANGED)
+_EXTENDED_METADATA: Final = int(Capability.EXTENDED_METADATA)
+# The fixed fields at the end of a column definition, with their number in front.
+_FIXED_BYTES: Final = 13
 _STATUS_AND_WARNINGS: Final = Struct("<HH").unpack_from
 
 
@@ -190,8 +193,12 @@ def column_count(count: int) -> bytes:
     return lenenc_int(count)
 
 
-def column_definition(column: Column) -> bytes:
-    """Return a column definition (ColumnDefinition41)."""
+def column_definition(column: Column, capabilities: int = 0) -> bytes:
+    """Return a column definition (ColumnDefinition41).
+
+    A client with EXTENDED_METADATA reads of each column what MariaDB's types lack, here nothing:
+    https://mariadb.com/kb/en/result-set-packets/#column-definition-packet
+    """
     return b"".join(
         (
             b"\x03def",
@@ -200,6 +207,7 @@ def column_definition(column: Column) -> bytes:
             lenenc_bytes(column.org_table.encode()),
             lenenc_bytes(column.name.encode()),
             lenenc_bytes(column.org_name.encode()),
+            b"\0" if capabilities & _EXTENDED_METADATA else b"",
             b"\x0c",  # the fixed fields below take 12 bytes
             column.charset.to_bytes(2, "little"),
             column.length.to_bytes(4, "little"),
@@ -299,7 +307,7 @@ _TEXT_TRACKERS = frozenset(
 
 
 def parse_column_definition(payload: bytes) -> Column:
-    """Read a column definition (ColumnDefinition41)."""
+    """Read a column definition (ColumnDefinition41), also one with extended metadata."""
     cursor = Cursor(payload)
     cursor.lenenc_bytes()  # the catalog, always "def"
     schema = _text(cursor.lenenc_bytes())
@@ -307,6 +315,8 @@ def parse_column_definition(payload: bytes) -> Column:
     org_table = _text(cursor.lenenc_bytes())
     name = _text(cursor.lenenc_bytes())
     org_name = _text(cursor.lenenc_bytes())
+    if cursor.remaining > _FIXED_BYTES:
+        cursor.lenenc_bytes()
     cursor.lenenc_int()  # the size of the fixed fields
     charset = cursor.uint(2)
     length = cursor.uint(4)
@@ -319,7 +329,7 @@ def parse_column_definition(payload: bytes) -> Column:
 
 
 def with_type_of(payload: bytes, other: bytes) -> bytes:
-    """Return a column definition with its own names and the type of *other*."""
+    """Return a column definition with its own names and the type of *other*, extended metadata too."""
     return payload[: skip_lenenc(payload, 0, 6)] + other[skip_lenenc(other, 0, 6) :]
 
 

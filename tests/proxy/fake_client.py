@@ -118,7 +118,11 @@ def read_result(data: bytes, capabilities: int) -> Result:
 
 
 class Client:
-    """One connection to the proxy."""
+    """One connection to the proxy.
+
+    Attributes:
+        definitions: of the columns that were told last, as payloads.
+    """
 
     def __init__(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, capabilities: int
@@ -128,6 +132,7 @@ class Client:
         self._reader = reader
         self._writer = writer
         self._framer = Framer(1 << 30)
+        self.definitions: list[bytes] = []
 
     @classmethod
     async def connect(
@@ -233,8 +238,7 @@ class Client:
         head = await self.packet()
         columns, parameters = struct.unpack_from("<HH", head, 5)
         for count in (parameters, columns):
-            for _ in range(count):
-                await self.packet()
+            self.definitions = [await self.packet() for _ in range(count)]
             if count and not self.capabilities & Capability.DEPRECATE_EOF:
                 assert (await self.packet())[0] == 0xFE
         return int.from_bytes(head[1:5], "little"), parameters, columns
@@ -330,8 +334,7 @@ class Client:
         return int.from_bytes(payload[3:5], "little")
 
     async def _definitions(self, columns: int) -> int:
-        for _ in range(columns):
-            await self.packet()
+        self.definitions = [await self.packet() for _ in range(columns)]
         if self.capabilities & Capability.DEPRECATE_EOF:
             return 0
         return self._end(await self.packet())

@@ -18,7 +18,7 @@ from proxy.wire.constants import CHARSETS, PROXY_OFFER, Command, FieldType, Stat
 from proxy.wire.execute import read_parameters, value_of
 from proxy.wire.framing import frame, frames
 from proxy.wire.handshake import Greeting, offer_as
-from proxy.wire.prepare import PARAMETER_DEFINITION, prepare_answer
+from proxy.wire.prepare import PARAMETER, prepare_answer
 from proxy.wire.resultset import (
     Column,
     Tracker,
@@ -260,7 +260,7 @@ class Connection(asyncio.Protocol):
         columns = [column_definition(Column(name)) for name in names]
         framed, _ = prepare_answer(
             self.last_id,
-            [PARAMETER_DEFINITION] * sql.count("?"),
+            [column_definition(PARAMETER)] * sql.count("?"),
             columns,
             capabilities=self._wire.capabilities,
             status=self._status,

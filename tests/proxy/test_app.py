@@ -9,6 +9,7 @@ from proxy.backends.opening import open_backend
 from proxy.config.dsn import Dsn, SslMode
 from proxy.config.file import Role, Secret, Tls, User
 from proxy.errors import BackendError, BackendUnavailable
+from proxy.wire.constants import Capability
 from tests.proxy.certificates import write_certificate
 from tests.proxy.fake_answers import Silence, until
 from tests.proxy.fake_client import Client
@@ -72,6 +73,17 @@ async def test_a_server_that_is_down_at_the_start_is_found_later(server):
         await until(lambda: house.app._shards["plain", "-"].version)
         later = await house.greeted()
         assert later.greeting.server_version == server.version
+
+
+async def test_extended_metadata_is_offered_where_all_servers_have_it(server):
+    server.version = "10.11.6-MariaDB"
+    async with FakeServer("10.4.1-MariaDB") as older, running_proxy(server, older) as house:
+        greeting = (await house.greeted()).greeting
+        assert not greeting.capabilities & Capability.EXTENDED_METADATA
+        for shard in house.app._shards.values():
+            shard.version = server.version
+        greeting = (await house.greeted()).greeting
+        assert greeting.capabilities & Capability.EXTENDED_METADATA
 
 
 async def test_a_port_that_is_taken_ends_the_start_and_what_had_begun(server):

@@ -80,12 +80,12 @@ async def test_show_warnings_is_answered_from_what_is_left(state):
     assert recall.packet_for(HERE) is None
     with pytest.raises(AnswerHere) as asked:
         await recall.prepare(HERE)
-    assert warnings_answer(parse("SHOW WARNINGS"), asked.value.left) == ((b"c",), ROWS)
-    assert warnings_answer(parse("SHOW ERRORS"), asked.value.left) == ((b"c",), ROWS[1:])
+    assert warnings_answer(parse("SHOW WARNINGS"), asked.value.left, 0) == ((b"c",), ROWS)
+    assert warnings_answer(parse("SHOW ERRORS"), asked.value.left, 0) == ((b"c",), ROWS[1:])
 
 
 async def test_without_warnings_the_answer_is_empty():
-    columns, rows = warnings_answer(parse("SHOW WARNINGS"), None)
+    columns, rows = warnings_answer(parse("SHOW WARNINGS"), None, 0)
     assert (len(columns), rows) == (3, ())
 
 
@@ -94,7 +94,7 @@ async def test_without_warnings_the_answer_is_empty():
 )
 async def test_other_ways_to_ask_are_refused(sql):
     with pytest.raises(Unsupported):
-        warnings_answer(parse(sql), left())
+        warnings_answer(parse(sql), left(), 0)
 
 
 def test_a_count_that_a_write_elsewhere_left_as_it_was_is_put_in():

@@ -165,6 +165,8 @@ def test_flags_that_change_a_statements_meaning_ask_for_connections_of_their_own
     assert state(plain).variant == 0
     assert state(plain | Capability.FOUND_ROWS).variant == Capability.FOUND_ROWS
     assert state(plain & ~Capability.DEPRECATE_EOF).variant == 0
+    extends = Capability.EXTENDED_METADATA
+    assert state(plain | extends).variant == extends
 
 
 def test_multi_statements_are_for_clients_that_asked_for_them():

@@ -7,6 +7,7 @@ from proxy.wire.constants import (
     BACKEND_NEEDS,
     BACKEND_WISHES,
     CACHING_SHA2,
+    MARIADB_METADATA,
     NATIVE_PASSWORD,
     PROXY_OFFER,
     Capability,
@@ -99,6 +100,16 @@ def test_a_server_without_tls_is_refused_where_it_is_required():
 def test_a_server_that_is_too_old_is_refused():
     with pytest.raises(BackendError, match="DEPRECATE_EOF"):
         ClientConnection("app", "pw").receive(greeting(OFFER & ~Capability.DEPRECATE_EOF))
+
+
+def test_extended_metadata_is_asked_for_a_client_that_has_it_and_never_left_out():
+    mariadb = OFFER & ~Capability.LONG_PASSWORD | MARIADB_METADATA
+    for wanted in (0, MARIADB_METADATA):
+        client = ClientConnection("app", "pw", options=wanted)
+        client.receive(greeting(mariadb))
+        assert client.capabilities & MARIADB_METADATA == wanted
+    with pytest.raises(BackendError, match=r"8\.4\.0 lacks the extended metadata"):
+        ClientConnection("app", "pw", options=MARIADB_METADATA).receive(greeting(OFFER))
 
 
 def test_a_refusal_keeps_the_servers_words():

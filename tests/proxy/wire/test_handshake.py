@@ -6,6 +6,7 @@ from hypothesis import given, strategies as st
 from proxy.errors import WireError
 from proxy.wire.constants import (
     CACHING_SHA2,
+    MARIADB_METADATA,
     MARIADB_OFFER,
     NATIVE_PASSWORD,
     PROXY_OFFER,
@@ -22,6 +23,7 @@ from proxy.wire.handshake import (
     encode_auth_switch,
     encode_login,
     encode_tls_request,
+    extends_metadata,
     is_tls_request,
     offer_as,
     plugin_to_greet,
@@ -162,6 +164,23 @@ def test_the_extensions_of_mariadb_are_offered_by_who_greets_so():
     assert decode_greeting(greeting.encode()).capabilities == offer
     login = LoginRequest("root", b"", None, offer, 45, plugin=NATIVE_PASSWORD)
     assert decode_login(encode_login(login)).capabilities == offer
+
+
+@pytest.mark.parametrize(
+    ("version", "does"),
+    [
+        ("10.5.2-MariaDB-log", True),
+        ("5.5.5-10.11.19-MariaDB-0+deb12u1", True),
+        ("11.8.3-MariaDB", True),
+        ("10.5.1-MariaDB", False),
+        ("10.4.34-MariaDB", False),
+        ("9.7.4", False),
+        ("", False),
+    ],
+)
+def test_extended_metadata_is_known_by_the_version(version, does):
+    assert extends_metadata(version) is does
+    assert not offer_as(version, PROXY_OFFER) & MARIADB_METADATA
 
 
 def test_query_attributes_are_offered_by_who_greets_as_mysql():

@@ -4,7 +4,7 @@ from hypothesis import given, strategies as st
 from proxy.errors import WireError
 from proxy.wire.constants import Capability
 from proxy.wire.framing import frame
-from proxy.wire.prepare import PARAMETER_DEFINITION, PrepareReader, prepare_answer
+from proxy.wire.prepare import PARAMETER, PrepareReader, prepare_answer
 from proxy.wire.resultset import Column, column_definition, err_packet
 
 
@@ -16,7 +16,7 @@ def answer(parameters: int, columns: int, capabilities: int = MODERN) -> bytes:
     definitions = [column_definition(Column(f"c{number}")) for number in range(columns)]
     framed, _ = prepare_answer(
         7,
-        [PARAMETER_DEFINITION] * parameters,
+        [column_definition(PARAMETER)] * parameters,
         definitions,
         capabilities=capabilities,
         status=2,
@@ -41,7 +41,7 @@ def test_an_answer_cut_anywhere_reads_the_same(parameters, columns, cuts):
     assert reader.done
     assert reader.rest + rest == b"behind"
     assert (reader.statement_id, reader.warnings, reader.error) == (7, 3, None)
-    assert reader.parameters == [PARAMETER_DEFINITION] * parameters
+    assert reader.parameters == [column_definition(PARAMETER)] * parameters
     assert len(reader.columns) == columns
 
 

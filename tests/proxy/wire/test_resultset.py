@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from proxy.errors import UnknownDatabase, WireError
+from proxy.wire.codec import lenenc_bytes
 from proxy.wire.constants import Capability, FieldType, Status
 from proxy.wire.framing import frame, frames
 from proxy.wire.resultset import (
@@ -18,6 +19,7 @@ from proxy.wire.resultset import (
     err_packet,
     error_packet,
     ok_packet,
+    parse_column_definition as read_column_definition,
     parse_err,
     parse_ok,
     parse_text_row,
@@ -26,6 +28,7 @@ from proxy.wire.resultset import (
     skip_lenenc,
     text_row,
     with_insert_id,
+    with_type_of,
 )
 from tests.proxy.wire.peers import encode_trackers, parse_column_definition
 from tests.proxy.wire.streams import MODERN, MODERN_WITHOUT_TRACK, OLD, dones, result_sets
@@ -177,6 +180,18 @@ columns = st.builds(
 @given(column=columns)
 def test_a_column_comes_back(column):
     assert parse_column_definition(column_definition(column)) == column
+
+
+@given(column=columns, other=columns, said=st.binary(max_size=12))
+def test_extended_metadata_stands_before_the_type_and_is_part_of_it(column, other, said):
+    extends = Capability.EXTENDED_METADATA
+    plain, extended = column_definition(other), column_definition(other, extends)
+    assert extended == plain[:-13] + b"\0" + plain[-13:]
+    json = plain[:-13] + lenenc_bytes(said) + plain[-13:]
+    assert read_column_definition(json) == other
+    typed = with_type_of(column_definition(column, extends), json)
+    assert typed.endswith(json[-13 - 1 - len(said) :])
+    assert read_column_definition(typed).name == column.name
 
 
 def test_a_column_is_written_as_servers_write_it():
