@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from proxy.backends.readers import Collected, Prepared
 from proxy.backends.settings import Settings
@@ -34,6 +34,12 @@ if TYPE_CHECKING:
     from proxy.wire.attributes import Attribute
     from proxy.wire.prepare import PrepareReader
     from proxy.wire.resultset import Tracker
+
+
+# There are max_prepared_stmt_count already, on all connections together.
+TOO_MANY_STATEMENTS: Final = 1461
+# How long a server is given to hear on other connections that statements are closed.
+_ROOM_S: Final = 0.02
 
 
 class Tenant(Protocol):
@@ -70,6 +76,8 @@ class Backend:
         found_rows, row_count: what these functions would say now, None where only the server
             knows.
         has_warnings: so does SHOW WARNINGS.
+        on_crowded: called when the server has too many prepared statements and none of them is kept
+            here; closes some elsewhere, and tells whether there were any.
         on_writable: called once when the server has caught up with what it was sent.
         statements: what is prepared on it, for whichever session comes.
         takes_bulk: it understands COM_STMT_BULK_EXECUTE.
@@ -91,6 +99,7 @@ class Backend:
         "in_transaction",
         "leaving",
         "link",
+        "on_crowded",
         "on_writable",
         "owner",
         "row_count",
@@ -123,6 +132,7 @@ class Backend:
         self.row_count: int | None = None
         self.has_warnings = False
         self.on_writable: Callable[[], None] | None = None
+        self.on_crowded: Callable[[], bool] | None = None
         self.statements = StatementIds()
         self.takes_bulk = self.takes_attributes = False
         self.tracking = b""
@@ -241,20 +251,45 @@ class Backend:
 
     async def prepare_apart(self, sql: bytes) -> PrepareReader:
         """Prepare a statement that is the caller's alone, who closes it. Raises as `run`."""
+        answer = await self._prepare(sql)
+        error = answer.error
+        if error is not None and error.code == TOO_MANY_STATEMENTS and await self.make_room():
+            answer = await self._prepare(sql)
+        if answer.error is not None:
+            raise answer.error.exception()
+        return answer
+
+    async def make_room(self) -> bool:
+        """Close prepared statements that only the proxy keeps, since the server has too many.
+
+        Those of this connection, else of others that nobody uses. False where there are none.
+        """
+        if self.release_statements():
+            return True
+        if self.on_crowded is None or not self.on_crowded():
+            return False
+        await asyncio.sleep(_ROOM_S)
+        return True
+
+    def release_statements(self) -> bool:
+        """Close every statement that is kept here; False if there is none."""
+        if not self.statements.release() or self.link.closed:
+            return False
+        self.link.write(b"".join(map(stmt_close, self.statements.take_stale())))
+        return True
+
+    async def _prepare(self, sql: bytes) -> PrepareReader:
         self.check_open()
         reader = Prepared(asyncio.get_running_loop().create_future())
         self._readers.append(reader)
         closes = map(stmt_close, self.statements.take_stale())
         self.link.write(b"".join((*closes, stmt_prepare(sql))))
         try:
-            answer = await reader.finished
+            return await reader.finished
         except asyncio.CancelledError:
             # Nobody will read the rest: the connection cannot be used again.
             self.abort()
             raise
-        if answer.error is not None:
-            raise answer.error.exception()
-        return answer
 
     async def last_insert_id(self) -> int:
         """Return LAST_INSERT_ID() of this connection. Raises as `run`.

@@ -230,6 +230,11 @@ class Pool:
                 del self._idle[backend]
                 self._idle = {backend: None, **self._idle}
 
+    def release_statements(self) -> bool:
+        """Close the prepared statements of the idle connections; False if there are none."""
+        closed = [backend.release_statements() for backend in self._idle]
+        return True in closed
+
     def close_idle(self) -> None:
         """Drop the idle connections: the server has restarted or lost its role."""
         idle, self._idle = self._idle, {}
@@ -322,6 +327,7 @@ class Pool:
             raise
         self._opening -= 1
         backend.on_lost(self._lost)
+        backend.on_crowded = self.release_statements
         self._lent.add(backend)
         return backend
 

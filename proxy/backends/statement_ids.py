@@ -3,7 +3,8 @@
 Sessions that share a connection share its prepared statements: one that has the same text, in
 the same database and read under the same variables, is the same statement. The server bounds
 how many there are over all connections (`max_prepared_stmt_count`, 16382 by default), so a
-connection keeps those used last. What falls out is closed with the next COM_STMT_PREPARE.
+connection keeps those used last. What falls out is closed with the next COM_STMT_PREPARE, and all
+of them are where the server says that there are too many.
 """
 
 from __future__ import annotations
@@ -65,6 +66,12 @@ class StatementIds:
         """Learn that a reset has closed all of them."""
         self._ids.clear()
         self._stale.clear()
+
+    def release(self) -> bool:
+        """Have all of them closed and prepared anew when they are wanted; False if there are none."""
+        self._stale += self._ids.values()
+        self._ids.clear()
+        return bool(self._stale)
 
     def take_stale(self) -> list[int]:
         """Return and forget the ids that are to be closed."""

@@ -18,6 +18,7 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
+from proxy.backends.backend import TOO_MANY_STATEMENTS
 from proxy.backends.statement_ids import StatementKey
 from proxy.errors import BackendError, BackendLost, BackendUnavailable
 from proxy.exchange.execution import STALE
@@ -247,6 +248,17 @@ class Executor(Holdings):
             ):
                 may_renew = False
                 packet.stale(backend)
+                continue
+            if (
+                may_renew
+                and not relay.has_written
+                and scanner.error is not None
+                and scanner.error.code == TOO_MANY_STATEMENTS
+                and not backend.is_busy
+                and await backend.make_room()
+            ):
+                # A PREPARE in text, which counts like any other.
+                may_renew = False
                 continue
             if insert_id and scanner.error is None:
                 relay.held = with_insert_id(relay.held, insert_id)

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.fixtures.fix_servers import DatabaseServer, execute
 from tests.fixtures.fix_streams import message_table, run
 from tests.integration.conftest import House
 
@@ -195,6 +196,21 @@ def test_many_clients_share_two_connections(
     assert not faults
     assert fetch(first, "SELECT DISTINCT n FROM counter") == [(100,)]
     assert "internal error" not in proxy.log()
+
+
+def test_statements_that_clients_have_closed_make_room_for_others(
+    connector: Connect, tables: str, servers: tuple[DatabaseServer, DatabaseServer]
+):
+    connection = connector(database=tables)
+    try:
+        for server in servers:
+            ((_, count),) = execute(server, "SHOW GLOBAL STATUS LIKE 'Prepared_stmt_count'")
+            execute(server, f"SET GLOBAL max_prepared_stmt_count = {int(count) + 3}")
+        for number in range(10):
+            assert fetch(connection, f"SELECT {number} + %s", 1) == [(number + 1,)]
+    finally:
+        for server in servers:
+            execute(server, "SET GLOBAL max_prepared_stmt_count = DEFAULT")
 
 
 def test_a_keyspace_is_described_by_its_name(connector: Connect, tables: str):

@@ -7,6 +7,7 @@ import pytest
 
 from proxy.backends.opening import open_backend
 from proxy.backends.settings import Settings
+from proxy.backends.statement_ids import StatementKey
 from proxy.errors import BackendError, BackendLost
 from proxy.wire.commands import query
 from tests.proxy.fake_answers import Bytes, Error, HangUp, Ok, Rows, Silence, rows_of, until
@@ -177,4 +178,36 @@ async def test_the_last_insert_id_is_the_servers_own(server):
     server.once("INSERT", Ok(last_insert_id=1 << 40))
     await backend.run(b"INSERT INTO t VALUES ()")
     assert await backend.last_insert_id() == 1 << 40
+    backend.close()
+
+
+# --- too many statements ---------------------------------------------------------------
+
+TOO_MANY = Error(1461, "Can't create more than max_prepared_stmt_count statements", "42000")
+
+
+def statement_key(text):
+    return StatementKey(text, "db", ())
+
+
+async def test_where_the_server_has_too_many_statements_those_kept_here_make_room(server):
+    backend = await opened(server)
+    for text in (b"SELECT 1", b"SELECT 2"):
+        await backend.prepare(statement_key(text))
+    server.once("PREPARE SELECT 3", TOO_MANY)
+    await backend.prepare(statement_key(b"SELECT 3"))
+    assert server.heard[-3:] == ["CLOSE SELECT 1", "CLOSE SELECT 2", "PREPARE SELECT 3"]
+    assert len(backend.statements) == 1
+    backend.close()
+
+
+async def test_there_may_be_nothing_that_makes_room(server):
+    backend = await opened(server)
+    server.on("PREPARE SELECT 3", TOO_MANY)
+    with pytest.raises(BackendError, match="max_prepared_stmt_count"):
+        await backend.prepare(statement_key(b"SELECT 3"))
+    await backend.prepare(statement_key(b"SELECT 1"))
+    with pytest.raises(BackendError, match="max_prepared_stmt_count"):
+        await backend.prepare_apart(b"SELECT 3")
+    assert (await backend.run(b"SELECT 1")).rows
     backend.close()

@@ -3,6 +3,7 @@
 import pytest
 
 from proxy.backends.settings import names
+from proxy.backends.statement_ids import StatementKey
 from proxy.errors import BackendError
 from proxy.wire.commands import query
 from tests.proxy.backends.pools import Sink, Tenant, pool_on
@@ -241,3 +242,17 @@ async def test_dropping_the_idle_ones_leaves_those_in_use(server):
         assert not lent.is_closed
         server.on("SELECT x", Rows(("x",)))
         assert (await lent.run(b"SELECT x")).rows == []
+
+
+async def test_statements_of_idle_connections_make_room_for_those_of_others(server):
+    async with pool_on(server) as pool:
+        ann, bob = Tenant(), Tenant()
+        idle, busy = await pool.take(ann, "db"), await pool.take(bob, "db")
+        await idle.prepare(StatementKey(b"SELECT 1", "db", ()))
+        server.once("PREPARE SELECT 2", Error(1461, "too many"), Error(1461, "too many"))
+        with pytest.raises(BackendError, match="too many"):
+            await busy.prepare(StatementKey(b"SELECT 2", "db", ()))
+        pool.give(idle)
+        await busy.prepare(StatementKey(b"SELECT 2", "db", ()))
+        assert "CLOSE SELECT 1" in server.heard
+        assert not idle.statements

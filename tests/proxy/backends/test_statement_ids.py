@@ -51,3 +51,14 @@ def test_a_reset_has_closed_everything():
     ids.clear()
     assert len(ids) == 0
     assert ids.take_stale() == []
+
+
+def test_what_makes_room_is_to_be_closed_and_prepared_anew():
+    ids = StatementIds()
+    assert not ids.release()
+    ids.put(key("a"), 1)
+    ids.put(key("b"), 2)
+    assert ids.release()
+    assert ids.get(key("a")) is None
+    assert ids.take_stale() == [1, 2]
+    assert not ids.release()

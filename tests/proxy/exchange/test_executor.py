@@ -186,6 +186,15 @@ async def test_an_execution_is_prepared_where_it_lands_and_only_once(server, sha
     assert sum(text.startswith("PREPARE") for text in server.heard) == 1
 
 
+async def test_a_prepare_in_text_finds_room_where_the_server_has_too_many(server, shard, desk):
+    await desk.executor.prepare_on(shard, "db", b"SELECT 1")
+    server.once("PREPARE s", Error(1461, "too many"), Ok())
+    assert (await desk.run("PREPARE s FROM 'SELECT 2'")).code == 0
+    assert "CLOSE SELECT 1" in server.heard
+    server.on("PREPARE r", Error(1461, "too many"))
+    assert (await desk.run("PREPARE r FROM 'SELECT 2'")).message == "too many"
+
+
 async def test_an_execution_that_cannot_be_prepared_is_told_so(server, shard, desk):
     await desk.run("SELECT 1")
     server.once("FROM gone", Error(1146, "no such table"))
