@@ -174,7 +174,8 @@ class Reader:
         return FIRST if status & _MORE_RESULTS else DONE
 
 
-def _warnings(payload: bytes) -> int:
+def warnings_in(payload: bytes) -> int:
+    """Return how many warnings the OK behind rows tells of."""
     if payload[1] < 0xFB and payload[2] < 0xFB:
         return payload[5] | payload[6] << 8
     return parse_ok(payload).warnings
@@ -217,7 +218,7 @@ class Forwarder(Reader):
         if state == DONE and self._more_results:
             status |= _MORE_RESULTS
         if payload[0] == EOF_HEADER and not self._capabilities & DEPRECATE_EOF:
-            return eof_packet(status, _warnings(payload))
+            return eof_packet(status, warnings_in(payload))
         shown = self._shown
         if status == self.status and not status & _STATE_CHANGED:
             return payload

@@ -15,6 +15,7 @@ from proxy.wire.answer import (
     Answer,
     Forwarder,
     head,
+    warnings_in,
     whole,
 )
 from proxy.wire.constants import EOF_HEADER, FRAME_BYTES_MAX, HEADER_BYTES, Status
@@ -240,13 +241,18 @@ class Resequencer(Forwarder):
         if state == COLUMNS:
             return [payload] if self._columns else []
         packets = []
+        is_ok = self._ok_payload is payload
+        ends = self._final or state != DONE
         if self._eof_due:
             self._eof_due = False
             if not self.status & _CURSOR_EXISTS:
                 status = self.status if self._call else self._server_status
-                packets.append(eof_packet(status))
-        if self._ok_payload is not payload:
+                # Without rows both ends are one moment, and tell of the same warnings.
+                packets.append(
+                    eof_packet(status, warnings_in(payload) if is_ok and ends else 0)
+                )
+        if not is_ok:
             packets.append(payload)
-        elif self._final or state != DONE:
+        elif ends:
             packets.append(self._terminator(payload, state))
         return packets

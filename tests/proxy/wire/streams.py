@@ -133,7 +133,10 @@ def client_payloads(
             if columns or index:
                 payloads += [column_count(len(part.definitions)), *part.definitions]
                 if not capabilities & Capability.DEPRECATE_EOF:
-                    payloads.append(eof_packet(Status.AUTOCOMMIT))
+                    warnings = 0
+                    if isinstance(end, Done) and not part.rows and (final or not is_last):
+                        warnings = end.warnings
+                    payloads.append(eof_packet(Status.AUTOCOMMIT, warnings))
             payloads += part.rows
         if isinstance(end, Failed):
             payloads.append(end.packet())

@@ -1,7 +1,7 @@
 import contextlib
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import assume, given, strategies as st
 
 from proxy.errors import WireError
 from proxy.wire.constants import Status
@@ -70,6 +70,8 @@ def test_any_cut_of_the_stream_gives_the_client_the_same_packets(
     capabilities=st.sampled_from(CLIENTS),
 )
 def test_the_answers_of_several_shards_become_one(shards, places, capabilities):
+    # Nobody knows behind the first shard's columns how many warnings all of them will have.
+    assume(len(shards) == 1 or any(shard.rows for shard in shards))
     out = b""
     sequence = 1
     for index, shard in enumerate(shards):
@@ -121,6 +123,14 @@ def test_an_empty_first_shard_still_ends_its_columns_for_an_old_client():
     reader = Resequencer(OLD, final=False)
     out = reader.feed(backend_stream([empty]))
     assert out == frames([column_count(1), DEFINITION, eof_packet(2)], 1)[0]
+
+
+def test_an_old_client_is_told_of_warnings_behind_the_columns_of_no_rows():
+    empty = Rows((DEFINITION,), (), Done(warnings=3))
+    out = Resequencer(OLD).feed(backend_stream([empty]))
+    assert (
+        out == frames([column_count(1), DEFINITION, eof_packet(2, 3), eof_packet(2, 3)], 1)[0]
+    )
 
 
 def test_a_cursor_has_one_eof_for_an_old_client():
