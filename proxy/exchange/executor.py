@@ -69,10 +69,7 @@ class Ended(Protocol):
     """An answer that is complete, or broke off."""
 
     failure: BackendLost | None
-
-    @property
-    def backend(self) -> Backend:
-        """The connection that answered."""
+    backend: Backend  # the connection that answered
 
     @property
     def scanner(self) -> Reader:
@@ -126,7 +123,7 @@ class Executor(Holdings):
                 return False
             backend = self._homes.get(shard)
             if backend is None or not shard.pool.take_own(
-                backend, state, named(shard, database)
+                backend, state, database if shard.is_alone else named(shard, database)
             ):
                 use = partial(self._send, shard, packet, reply, on_over)
                 self.take_soon(shard, database, use, on_over)

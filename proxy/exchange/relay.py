@@ -29,6 +29,7 @@ class Relay:
     """One answer under way.
 
     Attributes:
+        backend: the connection that answers.
         scanner: what the answer was so far: status, rows, OK or error.
         held: the last piece, not written yet; the session writes it, or drops it to try again.
         failure: set when the backend went away before the answer's end.
@@ -36,12 +37,12 @@ class Relay:
     """
 
     __slots__ = (
-        "_backend",
         "_client",
         "_file_sequence",
         "_on_done",
         "_on_file",
         "_throttled",
+        "backend",
         "failure",
         "has_written",
         "held",
@@ -60,17 +61,12 @@ class Relay:
         self.held = b""
         self.has_written = False
         self.failure: BackendLost | None = None
-        self._backend = backend
+        self.backend = backend
         self._client = client
         self._on_done = on_done
         self._on_file = on_file
         self._file_sequence = 0
         self._throttled = False
-
-    @property
-    def backend(self) -> Backend:
-        """The connection that answers."""
-        return self._backend
 
     def feed(self, data: bytes) -> bytes | None:
         """Forward what *data* holds for the client."""
@@ -84,7 +80,7 @@ class Relay:
             self._client.write(out)
             if self._client.blocked:
                 self._throttled = True
-                self._backend.link.pause_reading()
+                self.backend.link.pause_reading()
         if scanner.wants_local_infile is not None:
             assert self._on_file is not None, "the scanner allows no file"
             self._file_sequence = scanner.infile_sequence
@@ -97,22 +93,23 @@ class Relay:
         A server that reads slower than the client sends stops the client.
         """
         framed, self._file_sequence = frames([piece], self._file_sequence)
-        link = self._backend.link
+        link = self.backend.link
         link.write(framed)
         if link.blocked:
             self._client.pause_reading()
-            self._backend.on_writable = self._client.resume_reading
+            self.backend.on_writable = self._client.resume_reading
 
     def ended(self) -> None:
         """Report the end."""
-        self.client_writable()
+        if self._throttled:
+            self.client_writable()
         self._on_done(self)
 
     def client_writable(self) -> None:
         """Let the server go on after the client caught up."""
         if self._throttled:
             self._throttled = False
-            self._backend.link.resume_reading()
+            self.backend.link.resume_reading()
 
     def lost(self, error: BackendLost) -> None:
         """Report that the backend went away."""

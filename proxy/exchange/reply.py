@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Protocol
 
 from proxy.wire.binary_rows import BinaryRows
-from proxy.wire.constants import HEADER_BYTES, Capability, Status
+from proxy.wire.constants import HEADER_BYTES, Status
 from proxy.wire.framing import frame, frames
 from proxy.wire.prepare import prepare_answer
-from proxy.wire.response import Answer, Resequencer, relay_for
+from proxy.wire.response import DEPRECATE_EOF, Answer, Relay, Resequencer
 from proxy.wire.resultset import (
     column_definition,
     end_of_rows,
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
     from proxy.exchange.state import SessionState
     from proxy.net import Link
-    from proxy.wire.response import Relay
     from proxy.wire.resultset import Column
     from sqlparse_ext.errors import StreamfromError
 
 
+_MORE_RESULTS: Final = int(Status.MORE_RESULTS_EXISTS)
 INTERRUPTED: Final = 1317  # what a server answers to a statement that KILL QUERY ended
 
 
@@ -67,7 +67,7 @@ class Reply:
 
     @property
     def _status(self) -> int:
-        return self._state.status | (Status.MORE_RESULTS_EXISTS if self.more else 0)
+        return self._state.status | (_MORE_RESULTS if self.more else 0)
 
     def ok(
         self,
@@ -173,19 +173,20 @@ class Reply:
 
         call: the statement is a CALL. file: it is a LOAD DATA LOCAL, and may ask for its file.
         """
-        if columns and final and self.sequence == 1 and not self.more and not call:
-            modern = self._state.capabilities & Capability.DEPRECATE_EOF
-            return relay_for(
-                self._state.capabilities,
-                answer=answer,
-                # A flag that only older clients are shown, and that costs a microsecond.
-                status=0 if modern else self._status,
-                allows_local_infile=file,
-                shown=self._state.shown,
-            )
+        state = self._state
+        capabilities = state.capabilities
+        if (
+            capabilities & DEPRECATE_EOF
+            and columns
+            and final
+            and self.sequence == 1
+            and not (self.more or call)
+        ):
+            return Relay(capabilities, answer, state.shown, allows_local_infile=file)
         return Resequencer(
-            self._state.capabilities,
-            answer=answer,
+            capabilities,
+            answer,
+            state.shown,
             sequence=self.sequence,
             columns=columns,
             final=final,
@@ -193,7 +194,6 @@ class Reply:
             status=self._status,
             call=call,
             allows_local_infile=file,
-            shown=self._state.shown,
         )
 
     def broke_off(self, scanner: Relay | Resequencer) -> None:

@@ -39,6 +39,7 @@ _STICKY: Final = (
     | Uses.TRACKER_SETTING
     | Uses.CALC_FOUND_ROWS
 )
+_IN_TRANS: Final = int(Status.IN_TRANS)
 _STICKY_KINDS: Final = frozenset({Kind.LOCK, Kind.PREPARE, Kind.XA})
 
 # Statements that leave nothing for another session to notice, if their answer says so too.
@@ -214,7 +215,7 @@ class SessionState:
     """One client's session, apart from its sockets and backend connections."""
 
     __slots__ = (
-        "_settings",
+        "_status",
         "answered_at",
         "attributes",
         "capabilities",
@@ -224,6 +225,7 @@ class SessionState:
         "left",
         "mode",
         "multi_statements",
+        "settings",
         "tracked",
         "transaction",
         "unread",
@@ -243,7 +245,7 @@ class SessionState:
 
     def reset(self) -> None:
         """Return to what a fresh login has, as COM_RESET_CONNECTION does."""
-        self.settings = self.initial_settings
+        self.use(self.initial_settings)
         # Of the system variables, which changes the client is told; None for all.
         self.tracked: frozenset[str] | None = SHOWN_BY_DEFAULT
         # LAST_INSERT_ID() belongs to the session, but the connection of the last INSERT knows
@@ -256,27 +258,23 @@ class SessionState:
         self.left: Left | None = None
         self.transaction: Transaction | None = None
 
-    @property
-    def settings(self) -> Settings:
-        """The variables every backend connection of this session must have."""
-        return self._settings
-
-    @settings.setter
-    def settings(self, value: Settings) -> None:
-        self._settings = value
-        self.mode = SqlMode.parse(value.sql_mode)
-        if not value.is_utf8:
+    def use(self, settings: Settings) -> None:
+        """Have *settings* be the variables that every backend connection of this session has."""
+        self.settings = settings
+        self.mode = SqlMode.parse(settings.sql_mode)
+        if not settings.is_utf8:
             self.mode |= SqlMode.OTHER_CHARSET
-        self.unread = value.unread
+        self.unread = settings.unread
+        # Told with every answer to an older client: worked out here once.
+        self._status = int(Status.AUTOCOMMIT) if settings.autocommit else 0
+        if SqlMode.NO_BACKSLASH_ESCAPES in self.mode:
+            # Drivers go by it when they put values into a text.
+            self._status |= int(Status.NO_BACKSLASH_ESCAPES)
 
     @property
     def status(self) -> int:
         """The status flags of an OK that the proxy itself answers."""
-        status = int(Status.AUTOCOMMIT) if self.settings.autocommit else 0
-        if SqlMode.NO_BACKSLASH_ESCAPES in self.mode:
-            # Drivers go by it when they put values into a text.
-            status |= Status.NO_BACKSLASH_ESCAPES
-        return status | (Status.IN_TRANS if self.transaction is not None else 0)
+        return self._status if self.transaction is None else self._status | _IN_TRANS
 
     def shown(self, session_state: bytes) -> bytes:
         """Return what the client is told of a server's session state."""
@@ -305,4 +303,4 @@ class SessionState:
         """Follow what an answer says about the session's variables."""
         changes = [(t.name, t.value) for t in trackers if t.kind == TrackerKind.SYSVAR]
         if changes:
-            self.settings = self.settings.with_changes(changes)
+            self.use(self.settings.with_changes(changes))

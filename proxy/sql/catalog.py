@@ -64,16 +64,17 @@ class View:
         is_narrowed: True when the target names shards.
         is_replica: it is read from a replica of each shard.
         schema: the database that is no keyspace's, None for the shards' own.
+        database: the real database's name on the first shard.
         columns_of: the columns of a table in order, in lower case; None when they are not known.
         direct: what the hot path knows of each shape, None where it may not take it.
         generation: the engine's generation that *direct* was worked out for.
     """
 
     __slots__ = (
-        "_first",
         "_registry",
         "_runtimes",
         "columns_of",
+        "database",
         "direct",
         "generation",
         "is_narrowed",
@@ -103,7 +104,7 @@ class View:
         self.shards = shards
         self.is_narrowed = schema is not None or len(shards) < len(keyspace.shards)
         self._runtimes = {shard: runtimes[shard.name] for shard in shards}
-        self._first = self._runtimes[shards[0]]
+        self.database = schema or self._runtimes[shards[0]].database
 
         def columns_of(table: str) -> tuple[str, ...] | None:
             found = registry.table(keyspace.name, table)
@@ -124,11 +125,6 @@ class View:
         self.planner = Planner(keyspace, self.shards, self.columns_of)
         self.direct.clear()
         self.generation = -1
-
-    @property
-    def database(self) -> str:
-        """The real database's name on the first shard."""
-        return self.schema or self._first.database
 
     @property
     def is_sharded(self) -> bool:

@@ -17,7 +17,6 @@ from proxy.exchange.retries import is_repeatable, was_refused_undone
 from proxy.routing.planner import qualifiers
 from proxy.routing.routes import OneShard
 from proxy.sql.catalog import Direct
-from proxy.sql.preparation import Step
 from proxy.wire.commands import query
 from proxy.wire.execute import with_types
 from sqlparse_ext.errors import StreamfromError
@@ -36,9 +35,9 @@ if TYPE_CHECKING:
     from proxy.exchange.reply import Reply
     from proxy.net import Link
     from proxy.sql.catalog import View
-    from proxy.sql.preparation import Preparation
+    from proxy.sql.preparation import Preparation, Step
     from proxy.sql.prepared import PreparedTable
-    from sqlparse_ext.statements import Shape
+    from sqlparse_ext.statements import Shape, Statement
 
 
 _KINDS: Final = frozenset(
@@ -72,7 +71,7 @@ class DirectPath:
         self._link = link
         self._table = table
         # Of the one statement that a session runs at a time.
-        self._under_way: tuple[ShardRuntime, Step, Reply] | None = None
+        self._under_way: tuple[ShardRuntime, Statement, Step | None, Reply] | None = None
 
     def send(
         self, sql: bytes, reply: Reply, on_over: Callable[[Relay | Exception], None]
@@ -95,24 +94,23 @@ class DirectPath:
             if direct is None:
                 return False
             shard = direct.shard
-            if shard is not None:
-                step = Step(statement)
-            else:
+            step = None
+            if shard is None:
+                plan = direct.plan
                 if direct.touches_messages:
                     step = preparation.step(view, statement)
-                    plan = view.planner.plan(step.statement.shape)
-                else:
-                    step = Step(statement)
-                    plan = direct.plan
-                route = plan.route(step.statement)
+                    statement = step.statement
+                    plan = view.planner.plan(statement.shape)
+                route = plan.route(statement)
                 if type(route) is not OneShard:
                     return False
                 shard = view.runtime(route.shard)
         except StreamfromError:
             return False
-        self._under_way = shard, step, reply
-        packet = query(step.statement.sql)
-        return self._executor.send_now(shard, view.database, packet, reply, on_over)
+        self._under_way = shard, statement, step, reply
+        return self._executor.send_now(
+            shard, view.database, query(statement.sql), reply, on_over
+        )
 
     def execute(
         self, payload: bytes, reply: Reply, on_over: Callable[[Relay | Exception], None]
@@ -146,9 +144,8 @@ class DirectPath:
                 return False
             prepared.take_types(body)
             shard = direct.shard
-            if shard is not None:
-                step = Step(statement)
-            else:
+            step = None
+            if shard is None:
                 statement = prepared.bind(statement, body, self._executor.settings)
                 if prepared.takes_back(statement):
                     return False
@@ -156,14 +153,12 @@ class DirectPath:
                 if type(route) is not OneShard:
                     return False
                 shard = view.runtime(route.shard)
-                step = (
-                    self._preparation.bound_step(view, statement)
-                    if direct.touches_messages
-                    else Step(statement)
-                )
+                if direct.touches_messages:
+                    step = self._preparation.bound_step(view, statement)
+                    statement = step.statement
         except StreamfromError:
             return False
-        self._under_way = shard, step, reply
+        self._under_way = shard, statement, step, reply
         key = prepared.key(self._executor.settings)
         body = with_types(body, prepared.count, prepared.types)
         packet = Execution(key, body, prepared.count)
@@ -177,7 +172,7 @@ class DirectPath:
             PoolTimeout, BackendError: nothing was sent.
         """
         assert self._under_way is not None
-        shard, step, reply = self._under_way
+        shard, statement, step, reply = self._under_way
         self._under_way = None
         if isinstance(outcome, Exception):
             if isinstance(outcome, BackendUnavailable | BackendLost):
@@ -185,11 +180,11 @@ class DirectPath:
             raise outcome
         relay = outcome
         scanner = relay.scanner
-        shape = step.statement.shape
+        shape = statement.shape
         executor = self._executor
         if relay.failure is None and scanner.error is None:
             executor.settle(shard, shape, relay)
-            if step.effect is not None:
+            if step is not None and step.effect is not None:
                 ok = scanner.ok
                 insert_id = 0 if ok is None else ok.last_insert_id
                 executor.branches.happened(shard, step.table, step.effect, insert_id)

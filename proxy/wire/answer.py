@@ -27,7 +27,7 @@ from proxy.wire.constants import (
     Capability,
     Status,
 )
-from proxy.wire.resultset import eof_packet, ok_packet, parse_err, parse_ok, parse_trackers
+from proxy.wire.resultset import ok_packet, parse_err, parse_ok, parse_trackers
 
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 DEPRECATE_EOF: Final = int(Capability.DEPRECATE_EOF)
 _SESSION_TRACK: Final = int(Capability.SESSION_TRACK)
 _MORE_RESULTS: Final = int(Status.MORE_RESULTS_EXISTS)
-_STATE_CHANGED: Final = int(Status.SESSION_STATE_CHANGED)
+STATE_CHANGED: Final = int(Status.SESSION_STATE_CHANGED)
 _NO_COUNTERS: Final = bytes((EOF_HEADER, 0, 0))
 # MariaDB leaves an empty info out, MySQL may write its length.
 _NO_WARNINGS: Final = (b"\0\0", b"\0\0\0")
@@ -98,7 +98,7 @@ class Reader:
         "wants_local_infile",
     )
 
-    def __init__(self, answer: Answer, *, allows_local_infile: bool) -> None:
+    def __init__(self, answer: Answer) -> None:
         self.done = False
         self.status = 0
         self.error: Err | None = None
@@ -112,7 +112,7 @@ class Reader:
         self._held = b""  # received, not handed on yet
         self._ok_payload = b""
         self._session_state = b""
-        self._allows_local_infile = allows_local_infile
+        self._allows_local_infile = False
 
     @property
     def ok(self) -> Ok | None:
@@ -139,17 +139,26 @@ class Reader:
     def _special(self, payload: bytes) -> int:
         """Read a whole packet that is no row and no definition; return the next state."""
         first = payload[0]
+        state = self._state
+        if (first == EOF_HEADER and state in (ROWS, FIRST)) or (
+            first == OK_HEADER and state == FIRST
+        ):
+            if len(payload) >= 7 and payload[1] < 0xFB and payload[2] < 0xFB:
+                status = payload[3] | payload[4] << 8  # both counters take one byte
+            else:
+                status = parse_ok(payload).status
+            self.status = status
+            self._ok_payload = payload
+            if status & STATE_CHANGED:
+                self._session_state += parse_ok(payload).session_state
+            return FIRST if status & _MORE_RESULTS else DONE
         if first == ERR_HEADER:
             self.error = parse_err(payload)
             self.status = 0
             return DONE
-        if self._state == TEXT:
+        if state == TEXT:
             return DONE
-        if self._state == FIRST and first in (OK_HEADER, EOF_HEADER):
-            return self._end_of_result(payload)
-        if self._state == ROWS and first == EOF_HEADER:
-            return self._end_of_result(payload)
-        if self._state != FIRST:
+        if state != FIRST:
             raise WireError("unexpected packet in a result set")
         if first == LOCAL_INFILE:
             if not self._allows_local_infile:
@@ -161,17 +170,6 @@ class Reader:
         if end != len(payload) or not self._left:
             raise WireError("malformed column count")
         return COLUMNS
-
-    def _end_of_result(self, payload: bytes) -> int:
-        if len(payload) >= 7 and payload[1] < 0xFB and payload[2] < 0xFB:
-            status = payload[3] | payload[4] << 8  # both counters take one byte
-        else:
-            status = parse_ok(payload).status
-        self.status = status
-        self._ok_payload = payload
-        if status & _STATE_CHANGED:
-            self._session_state += parse_ok(payload).session_state
-        return FIRST if status & _MORE_RESULTS else DONE
 
 
 def warnings_in(payload: bytes) -> int:
@@ -196,15 +194,12 @@ class Forwarder(Reader):
         self,
         capabilities: int,
         answer: Answer,
-        *,
         shown: Callable[[bytes], bytes] | None,
-        more_results: bool,
-        allows_local_infile: bool,
     ) -> None:
-        super().__init__(answer, allows_local_infile=allows_local_infile)
-        self._capabilities = int(capabilities)
+        super().__init__(answer)
+        self._capabilities = capabilities
         self._shown = shown if capabilities & _SESSION_TRACK else None
-        self._more_results = more_results
+        self._more_results = False
         self._skip = 0  # bytes of a forwarded packet that are still to come
 
     @property
@@ -217,10 +212,8 @@ class Forwarder(Reader):
         status = self.status
         if state == DONE and self._more_results:
             status |= _MORE_RESULTS
-        if payload[0] == EOF_HEADER and not self._capabilities & DEPRECATE_EOF:
-            return eof_packet(status, warnings_in(payload))
         shown = self._shown
-        if status == self.status and not status & _STATE_CHANGED:
+        if status == self.status and not status & STATE_CHANGED:
             return payload
         ok = parse_ok(payload)
         told = b"" if shown is None else shown(ok.session_state)

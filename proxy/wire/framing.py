@@ -7,7 +7,8 @@ https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_basic_packets.ht
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from struct import Struct
+from typing import TYPE_CHECKING, Final
 
 from proxy.errors import OutOfOrder, PacketTooLarge
 from proxy.wire.constants import FRAME_BYTES_MAX, HEADER_BYTES
@@ -15,6 +16,9 @@ from proxy.wire.constants import FRAME_BYTES_MAX, HEADER_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+
+_word: Final = Struct("<I").unpack_from
 
 
 def frame(payload: bytes, sequence: int) -> bytes:
@@ -54,7 +58,8 @@ def frames(payloads: Iterable[bytes], sequence: int) -> tuple[bytes, int]:
 class Framer:
     """Turns received bytes into payloads, strict about sequence numbers and size.
 
-    ``feed`` bytes as they come, then call ``next_packet`` until it returns None. One packet is
+    ``feed`` bytes as they come, then call ``next_packet`` until it returns None; ``feed_next``
+    is the first two of these steps. One packet is
     taken at a time because the owner may have to change something between two of them: the
     sequence restarts with every command, and what follows a request for TLS is no packet.
 
@@ -91,6 +96,21 @@ class Framer:
             self._buffer = bytearray(self._buffer[self._at :])
             self._at = 0
         self._buffer += data
+
+    def feed_next(self, data: bytes) -> bytes | None:
+        """Do `feed`, then `next_packet`: one test where *data* is one packet and nothing waits."""
+        size = len(data) - HEADER_BYTES
+        if (
+            0 <= size < FRAME_BYTES_MAX
+            and _word(data)[0] == size | self.next_sequence << 24
+            and self._at == len(self._buffer)
+            and not self._joined
+            and size <= self.packet_bytes_max
+        ):
+            self.next_sequence = self.next_sequence + 1 & 0xFF
+            return data[HEADER_BYTES:]
+        self.feed(data)
+        return self.next_packet()
 
     def next_packet(self) -> bytes | None:
         """Return the next whole payload, or None if more bytes are needed.

@@ -12,12 +12,19 @@ from proxy.wire.answer import (
     FIRST,
     INFILE,
     ROWS,
+    STATE_CHANGED,
     Answer,
     Forwarder,
     head,
     whole,
 )
-from proxy.wire.constants import EOF_HEADER, ERR_HEADER, FRAME_BYTES_MAX, HEADER_BYTES
+from proxy.wire.constants import (
+    EOF_HEADER,
+    ERR_HEADER,
+    FRAME_BYTES_MAX,
+    HEADER_BYTES,
+    LOCAL_INFILE,
+)
 from proxy.wire.framing import frame
 
 
@@ -43,19 +50,15 @@ class Relay(Forwarder):
     def __init__(
         self,
         capabilities: int,
-        *,
         answer: Answer = Answer.RESULT,
         shown: Callable[[bytes], bytes] | None = None,
+        *,
         more_results: bool = False,
         allows_local_infile: bool = False,
     ) -> None:
-        super().__init__(
-            capabilities,
-            answer,
-            shown=shown,
-            more_results=more_results,
-            allows_local_infile=allows_local_infile,
-        )
+        super().__init__(capabilities, answer, shown)
+        self._more_results = more_results
+        self._allows_local_infile = allows_local_infile
         assert self._capabilities & DEPRECATE_EOF, "older clients need a Resequencer"
         # What the number was behind the last packet that was read whole, and the columns left
         # and rows seen by then: the loops count those anyway, and no numbers.
@@ -121,6 +124,15 @@ class Relay(Forwarder):
                 break
             word, first = head(chunk, pos)
             size = word & 0xFFFFFF
+            if state == FIRST and size == 1 and 0 < first < LOCAL_INFILE:
+                # A column count of one byte: what nearly all answers with rows begin with.
+                state = COLUMNS
+                left = first
+                self._sequence = chunk[pos + 3] + 1
+                self._sequence_left = left
+                self._sequence_rows = rows
+                pos += HEADER_BYTES + 1
+                continue
             if state == ROWS and size == FRAME_BYTES_MAX and first != ERR_HEADER:
                 rows += 1
                 self._continues = True
@@ -138,7 +150,9 @@ class Relay(Forwarder):
             self._sequence = sequence + 1
             self._sequence_left = left
             self._sequence_rows = rows
-            if self._ok_payload is payload:
+            if self._ok_payload is payload and (
+                self._more_results or self.status & STATE_CHANGED
+            ):
                 changed = self._terminator(payload, state)
                 if changed is not payload:
                     pieces += (chunk[start:pos], frame(changed, sequence))

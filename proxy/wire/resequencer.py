@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from proxy.errors import WireError
@@ -18,8 +19,14 @@ from proxy.wire.answer import (
     warnings_in,
     whole,
 )
-from proxy.wire.constants import EOF_HEADER, FRAME_BYTES_MAX, HEADER_BYTES, Status
-from proxy.wire.framing import frame
+from proxy.wire.constants import (
+    EOF_HEADER,
+    FRAME_BYTES_MAX,
+    HEADER_BYTES,
+    LOCAL_INFILE,
+    Status,
+)
+from proxy.wire.framing import frame, frames
 from proxy.wire.resultset import eof_packet, parse_ok
 
 
@@ -62,24 +69,20 @@ class Resequencer(Forwarder):
     def __init__(
         self,
         capabilities: int,
-        *,
         answer: Answer = Answer.RESULT,
+        shown: Callable[[bytes], bytes] | None = None,
+        *,
         sequence: int = 1,
         columns: bool = True,
         final: bool = True,
         more_results: bool = False,
-        shown: Callable[[bytes], bytes] | None = None,
         allows_local_infile: bool = False,
         status: int = Status.AUTOCOMMIT,
         call: bool = False,
     ) -> None:
-        super().__init__(
-            capabilities,
-            answer,
-            shown=shown,
-            more_results=more_results,
-            allows_local_infile=allows_local_infile,
-        )
+        super().__init__(capabilities, answer, shown)
+        self._more_results = more_results
+        self._allows_local_infile = allows_local_infile
         self.next_sequence = sequence & 0xFF
         self._columns = columns
         self._final = final
@@ -154,6 +157,14 @@ class Resequencer(Forwarder):
             word, first = head(chunk, pos)
             size = word & 0xFFFFFF
             stop = pos + HEADER_BYTES + size
+            if state == FIRST and size == 1 and 0 < first < LOCAL_INFILE and self._columns:
+                # A column count of one byte: what nearly all answers with rows begin with.
+                state = COLUMNS
+                left = first
+                out[pos + 3] = sequence
+                sequence = sequence + 1 & 0xFF
+                pos = stop
+                continue
             if state == ROWS and (
                 first < EOF_HEADER or (first == EOF_HEADER and size == FRAME_BYTES_MAX)
             ):
@@ -162,7 +173,7 @@ class Resequencer(Forwarder):
                     if status is None:
                         break
                     self._eof_due = False
-                    pieces += (out[start:pos], frame(eof_packet(status), sequence))
+                    pieces += (out[start:pos], _framed_eof(status, 0, sequence))
                     sequence = sequence + 1 & 0xFF
                     start = pos
                 rows += 1
@@ -187,17 +198,9 @@ class Resequencer(Forwarder):
                 self._state = state
                 state = self._special(payload)
                 left = self._left
-                packets = self._for_client(payload, state)
-                if packets and packets[0] is payload:
-                    # It is alone, and stays where it is.
-                    out[pos + 3] = sequence
-                    sequence = sequence + 1 & 0xFF
-                else:
-                    pieces.append(out[start:pos])
-                    start = stop
-                    for packet in packets:
-                        pieces.append(frame(packet, sequence))
-                        sequence = sequence + 1 & 0xFF
+                framed, sequence = self._for_client(payload, state, sequence)
+                pieces += (out[start:pos], framed)
+                start = stop
                 if state == INFILE:
                     if stop != end:
                         raise WireError("the server speaks out of turn")
@@ -236,23 +239,37 @@ class Resequencer(Forwarder):
             return self._server_status
         return parse_ok(chunk[start:stop]).status if stop <= len(chunk) else None
 
-    def _for_client(self, payload: bytes, state: int) -> list[bytes]:
-        """Return what the client gets for a packet that is no row and no definition."""
+    def _for_client(self, payload: bytes, state: int, sequence: int) -> tuple[bytes, int]:
+        """Return what the client gets for a packet that is no row and no definition.
+
+        Framed, with the number that follows.
+        """
         if state == COLUMNS:
-            return [payload] if self._columns else []
-        packets = []
+            return frames([payload] if self._columns else [], sequence)
         is_ok = self._ok_payload is payload
         ends = self._final or state != DONE
+        framed = b""
         if self._eof_due:
             self._eof_due = False
             if not self.status & _CURSOR_EXISTS:
                 status = self.status if self._call else self._server_status
                 # Without rows both ends are one moment, and tell of the same warnings.
-                packets.append(
-                    eof_packet(status, warnings_in(payload) if is_ok and ends else 0)
-                )
-        if not is_ok:
-            packets.append(payload)
-        elif ends:
-            packets.append(self._terminator(payload, state))
-        return packets
+                warnings = warnings_in(payload) if is_ok and ends else 0
+                framed = _framed_eof(status, warnings, sequence)
+                sequence = sequence + 1 & 0xFF
+        if is_ok:
+            if not ends:
+                return framed, sequence
+            if payload[0] == EOF_HEADER and not self._capabilities & DEPRECATE_EOF:
+                status = self.status
+                if state == DONE and self._more_results:
+                    status |= _MORE_RESULTS
+                framed += _framed_eof(status, warnings_in(payload), sequence)
+                return framed, sequence + 1 & 0xFF
+            payload = self._terminator(payload, state)
+        return framed + frame(payload, sequence), sequence + 1 & 0xFF
+
+
+@lru_cache(maxsize=4096)  # the same few in every answer to an older client
+def _framed_eof(status: int, warnings: int, sequence: int) -> bytes:
+    return frame(eof_packet(status, warnings), sequence)

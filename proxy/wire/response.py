@@ -14,28 +14,10 @@ others pass through even when they are cut. So any cut of the stream gives the s
 
 from __future__ import annotations
 
-from typing import Any
-
 from proxy.wire.answer import DEPRECATE_EOF, Answer
-from proxy.wire.constants import Status
 from proxy.wire.relay import Relay
 from proxy.wire.resequencer import Resequencer
 from proxy.wire.row_collector import RowCollector
 
 
-__all__ = ["Answer", "Relay", "Resequencer", "RowCollector", "relay_for"]
-
-
-def relay_for(
-    capabilities: int, *, sequence: int = 1, status: int = Status.AUTOCOMMIT, **options: Any
-) -> Relay | Resequencer:
-    """Return the cheapest reader for one shard's answer to a client with these flags.
-
-    sequence: the number of the answer's first packet. A backend begins with 1, a client may
-    expect more: behind a command of 16 MiB, or behind earlier answers to the same command.
-    status: flags for the EOF behind the columns, which older clients alone get.
-    Further *options* are those that both readers take.
-    """
-    if capabilities & DEPRECATE_EOF and sequence == 1:
-        return Relay(capabilities, **options)
-    return Resequencer(capabilities, sequence=sequence, status=status, **options)
+__all__ = ["DEPRECATE_EOF", "Answer", "Relay", "Resequencer", "RowCollector"]

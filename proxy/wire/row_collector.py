@@ -29,7 +29,7 @@ class RowCollector(Reader):
     __slots__ = ("_big", "_buffer", "_needed_bytes", "columns")
 
     def __init__(self) -> None:
-        super().__init__(Answer.RESULT, allows_local_infile=False)
+        super().__init__(Answer.RESULT)
         self.columns: list[bytes] = []
         self._buffer = bytearray()
         self._needed_bytes = 0  # the buffer holds nothing whole until it has as many

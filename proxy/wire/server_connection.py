@@ -203,11 +203,17 @@ class ServerConnection:
             return []
         events: list[Event] = []
         try:
-            if self.compression is None:
+            if self.compression is not None:
+                self._unpack(self.compression, data, events)
+            elif self.phase is Phase.COMMAND:
+                payload = self._framer.feed_next(data)
+                if payload is not None:
+                    self._command(payload, events)
+                    if not self._framer.is_empty:
+                        self._packets(events)
+            else:
                 self._framer.feed(data)
                 self._packets(events)
-            else:
-                self._unpack(self.compression, data, events)
         except ProxyError as error:
             if self.compression is not None:
                 self.compression.sequence = self.compression.next_sequence
@@ -314,7 +320,8 @@ class ServerConnection:
             return
         # Only what this packet says counts: what came before TLS may be forged.
         login = decode_login(payload)
-        self.capabilities = login.capabilities & self._greeting.capabilities
+        # A number: with a flag of an enumeration, each test of it would be calls of Python's.
+        self.capabilities = int(login.capabilities & self._greeting.capabilities)
         if self._requires_tls and not self.is_secure:
             raise InsecureTransport
         self._begin(login, events, is_change=False)

@@ -5,7 +5,7 @@ import pytest
 from proxy.errors import BackendLost
 from proxy.exchange.relay import Relay
 from proxy.wire.framing import frames
-from proxy.wire.response import relay_for
+from proxy.wire.response import DEPRECATE_EOF, Relay as RelayScanner, Resequencer
 from proxy.wire.resultset import Column
 from tests.proxy.fake_client import MODERN, OLD
 from tests.proxy.house import RecordingLink
@@ -32,7 +32,8 @@ class Scene:
         self.client = RecordingLink()
         self.server = Server()
         self.done: list[Relay] = []
-        scanner = relay_for(int(capabilities))
+        reader = RelayScanner if capabilities & DEPRECATE_EOF else Resequencer
+        scanner = reader(capabilities)
         self.relay = Relay(scanner, self.server, self.client.link, self.done.append)  # type: ignore[arg-type]
 
 
@@ -127,7 +128,7 @@ def test_numbers_run_over_many_rows_and_several_results():
 async def test_a_file_goes_to_the_server_under_its_own_numbers_and_at_its_pace():
     client, server = RecordingLink(), Server()
     asked: list[int] = []
-    scanner = relay_for(int(MODERN), sequence=5, allows_local_infile=True)
+    scanner = Resequencer(MODERN, sequence=5, allows_local_infile=True)
     relay = Relay(scanner, server, client.link, print, asked.append)  # type: ignore[arg-type]
     request = b"\xfbrows.csv"
     assert relay.feed(frames([request], 1)[0]) is None

@@ -92,7 +92,7 @@ def test_the_end_of_rows_and_bare_text():
 
 def test_an_old_client_is_told_before_the_rows_that_it_switched_autocommit_off():
     scene = Scene(OLD)
-    scene.state.settings = Settings([("autocommit", "OFF")])
+    scene.state.use(Settings([("autocommit", "OFF")]))
     answer, _ = frames([b"\1", column_definition(Column("a")), b"\1x"], 1)
     written = scene.reply.scanner().feed(answer)
     assert frame(b"\xfe\0\0\0\0", 3) in written

@@ -156,9 +156,10 @@ def with_replicas(*troubles):
     """Return a catalog whose shard commerce/-80 has replicas with these troubles."""
     known = catalog()
     low = [
-        SimpleNamespace(name=f"low{i}", trouble=t, dsn=f"d{i}") for i, t in enumerate(troubles)
+        SimpleNamespace(name=f"low{i}", database="db", trouble=t, dsn=f"d{i}")
+        for i, t in enumerate(troubles)
     ]
-    high = [SimpleNamespace(name="high0", trouble=None, dsn="d")]
+    high = [SimpleNamespace(name="high0", database="db", trouble=None, dsn="d")]
     known._replicas = {("commerce", "-80"): low, ("commerce", "80-"): high}
     return known, low
 

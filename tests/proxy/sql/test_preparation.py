@@ -371,5 +371,5 @@ def test_where_a_quote_may_be_half_a_character_only_ascii_is_read(charset):
     assert session.parse(b"SELECT 'it\\'s'").literals == (b"'it\\'s'",)
     with pytest.raises(Unsupported, match=f"in a statement in {charset}"):
         session.parse(b"SELECT '\xbf\\\\'; DROP TABLE t; -- '")
-    state.settings = names("utf8mb4", "utf8mb4_bin")
+    state.use(names("utf8mb4", "utf8mb4_bin"))
     assert session.parse("SELECT 'é'".encode())

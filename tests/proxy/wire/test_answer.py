@@ -14,7 +14,8 @@ ERR = err_packet(1064, "42000", "no", PROXY_OFFER)
 
 
 def reader(state=FIRST, *, answer=Answer.RESULT):
-    made = Reader(answer, allows_local_infile=True)
+    made = Reader(answer)
+    made._allows_local_infile = True
     if answer is Answer.RESULT:
         made._state = state
     return made
@@ -62,7 +63,7 @@ def test_bare_text_ends_at_once():
 
 def test_a_file_is_refused_unless_it_was_offered():
     with pytest.raises(WireError):
-        Reader(Answer.RESULT, allows_local_infile=False)._special(b"\xfb/etc/passwd")
+        Reader(Answer.RESULT)._special(b"\xfb/etc/passwd")
 
 
 def test_status_is_read_whatever_the_size_of_the_counters():

@@ -48,6 +48,29 @@ def test_around_sixteen_mib(extra):
     assert len(stream) == len(payload) + 4 * frames_used(len(payload))
 
 
+@given(payloads=st.lists(st.binary(max_size=20)), places=places, start=st.integers(0, 255))
+def test_feeding_and_asking_in_one_step_changes_nothing(payloads, places, start):
+    with small_frames(16):
+        stream, _ = frames(payloads, start)
+        framer = Framer(1 << 20)
+        framer.next_sequence = start
+        found = []
+        for piece in cut(stream, places):
+            payload = framer.feed_next(piece)
+            while payload is not None:
+                found.append(payload)
+                payload = framer.next_packet()
+        assert found == payloads
+
+
+@pytest.mark.parametrize(
+    ("stream", "error"), [(frame(b"x", 1), OutOfOrder), (frame(b"x" * 101, 0), PacketTooLarge)]
+)
+def test_one_step_refuses_what_two_steps_do(stream, error):
+    with pytest.raises(error):
+        Framer(100).feed_next(stream)
+
+
 def test_a_whole_packet_in_one_chunk_is_one_slice():
     framer = Framer(100)
     framer.feed(frame(b"\x03select 1", 0))

@@ -1,17 +1,24 @@
-from proxy.wire.response import Answer, Relay, Resequencer, relay_for
-from tests.proxy.wire.streams import MODERN, MODERN_WITHOUT_TRACK, OLD
+import pytest
+
+from proxy.wire.framing import frames
+from proxy.wire.response import Relay, Resequencer, RowCollector
+from proxy.wire.resultset import Column, column_count, column_definition, ok_packet, text_row
+from tests.proxy.wire.streams import BACKEND, MODERN, OLD
 
 
-def test_the_cheapest_reader_is_chosen():
-    assert isinstance(relay_for(MODERN), Relay)
-    assert isinstance(relay_for(MODERN_WITHOUT_TRACK), Relay)
-    assert isinstance(relay_for(OLD), Resequencer)
-    assert isinstance(relay_for(MODERN, sequence=2), Resequencer)
+ROWS = [text_row([b"1"]), text_row([b"2"])]
 
 
-def test_options_reach_the_reader():
-    text = b"\x09\x00\x00\x01Uptime: 5"
-    for capabilities in (MODERN, OLD):
-        reader = relay_for(capabilities, answer=Answer.TEXT)
-        assert reader.feed(text) == text
-        assert reader.done
+@pytest.mark.parametrize(
+    "make", [lambda: Relay(MODERN), lambda: Resequencer(OLD), RowCollector]
+)
+def test_all_readers_find_the_same_end(make):
+    end = ok_packet(status=2, capabilities=BACKEND, header=0xFE)
+    head = [column_count(1), column_definition(Column("a"))]
+    answer, _ = frames([*head, *ROWS, end], 1)
+    reader = make()
+    reader.feed(answer[:-1])
+    assert not reader.done
+    reader.feed(answer[-1:] + b"next")
+    assert reader.done
+    assert (reader.rows, reader.status, reader.rest) == (2, 2, b"next")
