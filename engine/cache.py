@@ -7,8 +7,8 @@ it waits to be polled. A sooner key that finds the cache full evicts the latest 
 narrows that lane.
 
 Keys that are taken are *in flight* until they land: a poll may still see them as due, and what
-is heard of them meanwhile is kept as news for the landing. While a poll runs, every id that
-changes is remembered, because the poll's answer may be older than the change.
+is heard of them meanwhile is kept as news for the landing. While a poll runs, every change is
+remembered, whether the cache had room for it or not: the poll's answer may be older.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from engine.types import MessageKey
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Container, Iterable
 
     from engine.poll import PollResult
 
@@ -53,7 +53,8 @@ class ShardQueue:
         self._flying: dict[bytes, MessageKey | Gone | None] = {}
         # id → not to be tried before; in order of that moment, and never more than the limit.
         self._lost: OrderedDict[bytes, int] = OrderedDict()
-        self._changed: set[bytes] | None = None  # ids that changed while a poll runs
+        # What changed while a poll runs, by id: the key as it is now, None if it does not wait.
+        self._changed: dict[bytes, MessageKey | None] | None = None
 
     def __len__(self) -> int:
         """Return how many keys wait; those in flight do not count."""
@@ -135,6 +136,8 @@ class ShardQueue:
         for key in taken:
             del self._keys[key.id]
             self._flying[key.id] = None
+            if self._changed is not None and key.id in self._changed:
+                self._changed[key.id] = None
         return taken
 
     # Keys in flight
@@ -154,7 +157,7 @@ class ShardQueue:
         Return the news: a key that was added meanwhile (then that one waits), GONE, or None.
         """
         news = self._flying.pop(ident, None)
-        self._note(ident)
+        self._note(ident, None)
         waiting = news if news is not None else key
         if isinstance(waiting, MessageKey):
             self.add(waiting, now_ns)
@@ -175,7 +178,7 @@ class ShardQueue:
 
     def poll_started(self, now_ns: int) -> PollRequest:
         """Return what to ask for; one poll at a time."""
-        self._changed = set()
+        self._changed = {}
         while self._lost and next(iter(self._lost.values())) <= now_ns:
             self._lost.popitem(last=False)
         behind = (priority for priority, tier in self._tiers.items() if tier.is_behind(now_ns))
@@ -192,8 +195,7 @@ class ShardQueue:
 
     def poll_finished(self, result: PollResult, now_ns: int) -> None:
         """Replace what was known before the poll started by what it found."""
-        changed = self._changed or set()
-        kept = [key for ident in changed if (key := self._keys.get(ident)) is not None]
+        changed = self._changed or {}
         self._changed = None
         turns = {priority: tier.fresh_first for priority, tier in self._tiers.items()}
         self._keys.clear()
@@ -207,14 +209,18 @@ class ShardQueue:
             tier.timed.narrow(read.floor_ns, read.horizon_ns, more=read.timed_more)
             self._fill(tier.fresh, self._usable(read.fresh, changed))
             self._fill(tier.timed, self._usable(read.timed, changed))
-        for key in kept:
-            self._admit(key)
+        for key in changed.values():
+            # Also one that had no room: as far as the poll knows, there was no such row.
+            if key is not None:
+                self._admit(key)
         self._postpone_lost(now_ns)
         self._shrink(now_ns)
         for tier in self._tiers.values():
             tier.fresh.full, tier.timed.full = len(tier.fresh), len(tier.timed)
 
-    def _usable(self, keys: Iterable[MessageKey], changed: set[bytes]) -> list[MessageKey]:
+    def _usable(
+        self, keys: Iterable[MessageKey], changed: Container[bytes]
+    ) -> list[MessageKey]:
         flying, known = self._flying, self._keys
         return [
             key
@@ -258,19 +264,19 @@ class ShardQueue:
             tier = self._tiers[priority] = Tier()
         return tier
 
-    def _note(self, ident: bytes) -> None:
+    def _note(self, ident: bytes, key: MessageKey | None) -> None:
         if self._changed is not None:
-            self._changed.add(ident)
+            self._changed[ident] = key
 
     def _admit(self, key: MessageKey) -> None:
-        self._note(key.id)
+        self._note(key.id, key)
         lane = self._tier(key.priority).lane(key)
         if lane.admits(key):
             lane.keys.add(key)
             self._keys[key.id] = key
 
     def _forget(self, ident: bytes) -> None:
-        self._note(ident)
+        self._note(ident, None)
         key = self._keys.pop(ident, None)
         if key is not None:
             self._tiers[key.priority].lane(key).keys.remove(key)

@@ -22,7 +22,7 @@ everything (80 ms), while a step of the MIN chain costs 0.06 ms.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
@@ -188,12 +188,14 @@ class _Reader:
             if whole is not None:
                 return whole
         lanes = yield from self._lanes(priority, limit)
-        if overloaded and not (lanes.fresh_more or lanes.timed_more):
-            # The flood is over: now the rows that are not due yet are of interest again.
-            whole = yield from self._whole(priority, limit)
-            if whole is not None:
-                return whole
-        return lanes
+        if lanes.fresh_more or lanes.timed_more:
+            return lanes
+        # The flood is over: now the rows that are not due yet are of interest again.
+        whole = yield from self._whole(priority, limit)
+        if whole is not None:
+            return whole
+        # It was back at once. What is not due yet was not read, and the next poll shall.
+        return replace(lanes, timed_more=True)
 
     def _whole(self, priority: int | None, limit: int) -> Conversation[TierRead | None]:
         """Read the soonest rows; None when due rows alone fill the answer."""
