@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 # The room around what is drawn, in SVG units.
-_LEFT: Final = 62
+_LEFT: Final = 66
 _RIGHT: Final = 14
 _TOP: Final = 12
 _BOTTOM: Final = 26
@@ -76,7 +76,7 @@ def linear(values: "Sequence[float]", say: "Callable[[float], str]", *, times: b
 
 
 def logarithmic(values: "Sequence[float]", say: "Callable[[float], str]") -> Axis:
-    """Return an axis of powers of ten around *values*; what is zero lies on its bottom."""
+    """Return an axis on which equal ratios are equally far apart, around *values*; what is zero lies on its bottom."""
     ticks = wording.decades(values)
 
     def height_of(value: float) -> float:

@@ -15,13 +15,15 @@ from spark.jobs.analytics.style import STYLE
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     Row = Mapping[str, Any]
 
 # So many shards have a colour of their own.
 _COLOURS: Final = 8
 _POISON_SHOWN: Final = 25
+# Width and height of a chart on a telephone, in SVG units: not the same one made smaller, whose text nobody could read.
+_NARROW: Final = (400, 240)
 _STATES_TOLD: Final = {
     DUE: "never sent, and should be",
     DUE_AGAIN: "sent, and waited long enough",
@@ -83,6 +85,7 @@ def page(results: Results) -> str:
             f" {min(len(results.poison), _POISON_SHOWN)} of {wording.count(_suspects(results))}.",
             sorted(results.poison, key=lambda row: -row["sends"])[:_POISON_SHOWN],
             f"No message was sent {results.poison_sends} times without an acknowledgement.",
+            "hot",
         ),
         _messages(
             "Due for longest",
@@ -108,7 +111,7 @@ def page(results: Results) -> str:
 def _header(results: Results) -> str:
     span = wording.duration((results.high_ns - results.low_ns) / 1e6)
     return (
-        f"<header><h1><small>Queue report</small>{escape(results.table)}</h1>"
+        f"<header><h1><small>Queue report</small>{parts.breakable(results.table)}</h1>"
         f"<p><b>{wording.moment(results.low_ns)} to {wording.moment(results.high_ns)}</b> UTC<br>"
         f"{span}, in windows of {wording.duration(results.bucket_ns / 1e6)}</p></header>"
     )
@@ -153,17 +156,25 @@ def _figures(results: Results) -> str:
 
 def _pair(total: "Row", name: str, bound: str) -> tuple[str, str]:
     if not total[f"{name}_known"]:
-        return wording.UNKNOWN, "not known from the table"
+        return wording.UNKNOWN, "not known" if total["acked"] else "none acknowledged"
     return (
         f"{bound}{wording.duration(total[f'{name}_p50_ms'])}",
         f"p99 {bound}{wording.duration(total[f'{name}_p99_ms'])}",
     )
 
 
-def _frame(results: Results, width: int, height: int) -> Frame:
+def _frame(results: Results, size: tuple[int, int]) -> Frame:
     first = results.low_ns - results.low_ns % results.bucket_ns
     starts = range(first, results.high_ns, results.bucket_ns)
-    return Frame(results.low_ns, results.high_ns, starts, results.bucket_ns, width, height)
+    return Frame(results.low_ns, results.high_ns, starts, results.bucket_ns, *size)
+
+
+def _drawn(results: Results, size: tuple[int, int], draw: "Callable[[Frame], str]") -> str:
+    """Return a chart twice, of which the page's style shows the one that there is room for."""
+    return "".join(
+        f'<div class="{room}">{draw(_frame(results, of))}</div>'
+        for room, of in (("roomy", size), ("narrow", _NARROW))
+    )
 
 
 def _seconds(frame: Frame, start_ns: int) -> float:
@@ -173,7 +184,8 @@ def _seconds(frame: Frame, start_ns: int) -> float:
 
 
 def _throughput(results: Results) -> str:
-    frame = _frame(results, 1160, 270)
+    size = (1160, 270)
+    frame = _frame(results, size)
     shards = [row["shard"] for row in results.shards]
     if len(shards) > _COLOURS:
         counted = {(row["window_ns"], ""): row["acked"] for row in results.windows}
@@ -203,18 +215,21 @@ def _throughput(results: Results) -> str:
     keys += [(one.name, one.style, "fill stroke") for one in lines]
     if not results.windows:
         return parts.card("Throughput", "", parts.none("acknowledged"))
-    drawn = f'<div class="wide">{charts.bars(frame, layers, lines)}</div>'
+    drawn = _drawn(results, size, lambda of: charts.bars(of, layers, lines))
     return parts.card("Throughput", parts.legend(keys), drawn)
 
 
 def _latency(results: Results, name: str, title: str, about: str) -> str:
+    if not results.total["acked"]:
+        return parts.card(title, "", parts.none("acknowledged"))
     if not results.total[f"{name}_known"]:
         told = (
             '<p class="none">The table does not say when a message was written.'
             " <code>--created-column</code> names a column that does.</p>"
         )
         return parts.card(title, "", told)
-    frame = _frame(results, 570, 250)
+    size = (570, 250)
+    frame = _frame(results, size)
     rows = {row["window_ns"]: row for row in results.windows}
     series = [
         Series(
@@ -228,8 +243,8 @@ def _latency(results: Results, name: str, title: str, about: str) -> str:
         for percent in PERCENTS
     ]
     keys = [(one.name, one.style, "fill stroke") for one in reversed(series)]
-    drawn = f'<p class="sub">{about}</p>{charts.lines(frame, series, title)}'
-    return parts.card(title, parts.legend(keys), drawn)
+    drawn = _drawn(results, size, lambda of: charts.lines(of, series, title))
+    return parts.card(title, parts.legend(keys), f'<p class="sub">{about}</p>{drawn}')
 
 
 def _lag_title(results: Results) -> str:
@@ -274,7 +289,9 @@ def _waiting(results: Results) -> str:
     by_state = _by_state(results)
     if not any(by_state.values()):
         return parts.card(
-            "What waits", "", '<p class="none">Nothing: each message is acknowledged.</p>'
+            "What waits",
+            "",
+            '<p class="none">Nothing: no message is without an acknowledgement.</p>',
         )
     shares = [(state, _style(state), float(many)) for state, many in by_state.items()]
     body = []
@@ -307,7 +324,7 @@ def _longest(rows: "Sequence[Row]", name: str) -> str:
 
 def _groups(title: str, name: str, rows: "Sequence[Row]", total: int) -> str:
     if not rows:
-        return parts.card(title, "", parts.none("acknowledged"))
+        return ""  # nothing was acknowledged, which is said above, or nobody knows whose it was
     most = max(row["acked"] for row in rows)
     body = "".join(
         f'<tr><td class="name">{parts.name(row[name])}</td>'
@@ -335,14 +352,14 @@ def _groups(title: str, name: str, rows: "Sequence[Row]", total: int) -> str:
     )
 
 
-def _messages(title: str, about: str, rows: "Sequence[Row]", none: str) -> str:
+def _messages(title: str, about: str, rows: "Sequence[Row]", none: str, sends: str = "") -> str:
     if not rows:
         return parts.card(title, "", f'<p class="none">{none}</p>')
     body = "".join(
         f'<tr><td class="name">{parts.name(row["id"])}</td><td class="text">{parts.name(row["shard"])}</td>'
         f'<td class="text">{parts.name(row["tenant"])}</td>'
         f'<td class="text"><i class="dot fill {_style(row["state"])}"></i>{row["state"]}</td>'
-        f'<td class="hot">{wording.count(row["sends"])}</td><td>{wording.count(row["priority"])}</td>'
+        f'<td class="{sends}">{wording.count(row["sends"])}</td><td>{wording.count(row["priority"])}</td>'
         f"<td>{wording.duration(row['overdue_ms'])}</td><td>{wording.duration(row['age_ms'])}</td>"
         f"<td>{wording.moment(row['next_ns'] or None)}</td></tr>"
         for row in rows

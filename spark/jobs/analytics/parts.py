@@ -50,6 +50,11 @@ def name(value: object) -> str:
     return f'<span title="{escape(text[:1000])}">{escape(text[:_NAME_CHARS])}…</span>'
 
 
+def breakable(value: str) -> str:
+    """Return a name, escaped, that a narrow page may break behind its dots and underscores."""
+    return escape(value).replace(".", ".<wbr>").replace("_", "_<wbr>")
+
+
 def none(what: str) -> str:
     """Return the sentence that stands where there is nothing to draw."""
     return f'<p class="none">No message was {what} in this time.</p>'

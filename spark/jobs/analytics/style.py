@@ -8,7 +8,7 @@ STYLE: Final = """
   color-scheme: light dark;
   --page: #f6f5f1; --card: #ffffff; --edge: #e4e1d8; --ink: #22252b; --soft: #6b6f78; --faint: #9a9da5;
   --grid: #ebe8e0; --p50: #12877d; --p90: #d18a15; --p99: #c8374f; --band: rgba(200, 55, 79, .07);
-  --warn: #fdf3dc; --warn-edge: #e8c778; --warn-ink: #6b4c06; --hover: rgba(40, 45, 60, .07);
+  --warn: #fdf3dc; --warn-edge: #e8c778; --warn-ink: #6b4c06; --hover: rgba(40, 45, 60, .07); --shade: rgba(40, 45, 60, .16);
   --s0: #3f5bd4; --s1: #22a3b8; --s2: #8a63d2; --s3: #e08a3c; --s4: #4c9f61; --s5: #d1588c; --s6: #7c8594; --s7: #b09a2e;
   --due: #c8374f; --due-again: #d18a15; --sent: #3f5bd4; --scheduled: #22a3b8;
 }
@@ -16,7 +16,7 @@ STYLE: Final = """
   :root {
     --page: #14161b; --card: #1c1f26; --edge: #2c3039; --ink: #e8e9ec; --soft: #a0a5b0; --faint: #747a87;
     --grid: #282c35; --p50: #3cc4b6; --p90: #eab04a; --p99: #f26d83; --band: rgba(242, 109, 131, .09);
-    --warn: #2f2815; --warn-edge: #6e5717; --warn-ink: #f0d590; --hover: rgba(255, 255, 255, .07);
+    --warn: #2f2815; --warn-edge: #6e5717; --warn-ink: #f0d590; --hover: rgba(255, 255, 255, .07); --shade: rgba(0, 0, 0, .55);
     --s0: #7c93f5; --s1: #4cc3d6; --s2: #b193ef; --s3: #f0a765; --s4: #78c48b; --s5: #ec86b3; --s6: #a5adba; --s7: #d3bf5d;
     --due: #f26d83; --due-again: #eab04a; --sent: #7c93f5; --scheduled: #4cc3d6;
   }
@@ -54,7 +54,15 @@ svg { display: block; width: 100%; height: auto; overflow: visible; }
 .legend i { width: 11px; height: 11px; border-radius: 3px; flex: none; }
 .legend i.stroke { height: 3px; width: 16px; border-radius: 2px; }
 .shares { height: 20px; border-radius: 6px; margin: 4px 0 16px; }
-.scroll { overflow-x: auto; margin: 0 -22px; padding: 0 22px; }
+.narrow { display: none; }
+.scroll { overflow-x: auto; margin: 0 -22px; padding: 0 22px;
+  /* A shadow at the side where a table goes on; the card's colour moves along and covers it at the end. */
+  background:
+    linear-gradient(90deg, var(--card) 40%, transparent) left / 44px 100% local,
+    linear-gradient(270deg, var(--card) 40%, transparent) right / 44px 100% local,
+    linear-gradient(90deg, var(--shade), transparent) left / 16px 100% scroll,
+    linear-gradient(270deg, var(--shade), transparent) right / 16px 100% scroll var(--card);
+  background-repeat: no-repeat; }
 table { border-collapse: collapse; width: 100%; font-size: 14px; font-variant-numeric: tabular-nums; }
 th { text-align: right; font-weight: 500; font-size: 12.5px; color: var(--soft); padding: 5px 0 7px 18px; border-bottom: 1px solid var(--edge); white-space: nowrap; vertical-align: bottom; }
 td { text-align: right; padding: 7px 0 7px 18px; border-bottom: 1px solid var(--grid); white-space: nowrap; }
@@ -75,6 +83,12 @@ footer { color: var(--faint); font-size: 12.5px; margin-top: 22px; }
 .s4 { --c: var(--s4); } .s5 { --c: var(--s5); } .s6 { --c: var(--s6); } .s7 { --c: var(--s7); } .ink { --c: var(--ink); }
 .due { --c: var(--due); } .due-again { --c: var(--due-again); } .sent { --c: var(--sent); } .scheduled { --c: var(--scheduled); }
 .bar, .legend .key { fill: var(--c); } .line { stroke: var(--c); } i.fill { background: var(--c); }
-@media (max-width: 640px) { .wide .tick { font-size: 24px; } main { padding: 22px 12px 36px; } header p { text-align: left; } dl { grid-template-columns: 1fr; gap: 0; } dd { margin-bottom: 8px; } }
+@media (max-width: 640px) {
+  .roomy { display: none; } .narrow { display: block; } .tick { font-size: 13px; }
+  main { padding: 22px 12px 36px; } .card { padding: 16px 16px 12px; } .scroll { margin: 0 -16px; padding: 0 16px; }
+  h1 { font-size: 24px; } header p { text-align: left; }
+  .figures { grid-template-columns: repeat(auto-fit, minmax(150px, 1fr)); gap: 10px; } .figure { padding: 12px 14px; } .figure strong { font-size: 21px; }
+  dl { grid-template-columns: 1fr; gap: 0; } dd { margin-bottom: 8px; }
+}
 @media print { body { background: none; } .card, .figure { break-inside: avoid; } }
 """

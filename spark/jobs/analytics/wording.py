@@ -15,10 +15,17 @@ _HOUR_MS: Final = 60 * _MINUTE_MS
 _DAY_MS: Final = 24 * _HOUR_MS
 _SECOND_NS: Final = 10**9
 _DAY_S: Final = 86400
+_LONG_DAYS: Final = 100
 # Steps that people count time in, in seconds.
 STEPS_S: Final = (
     *(1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800),
     *(3600, 7200, 10800, 21600, 43200, _DAY_S, 2 * _DAY_S, 7 * _DAY_S, 28 * _DAY_S),
+)
+# And steps of an axis on which each is several times the one before.
+LADDER_MS: Final = (
+    *(0.001, 0.01, 0.1, 1.0, 10.0, 100.0),
+    *(_SECOND_MS, 10 * _SECOND_MS, _MINUTE_MS, 10 * _MINUTE_MS, _HOUR_MS, 6 * _HOUR_MS),
+    *(_DAY_MS * 10**power for power in range(7)),
 )
 
 
@@ -57,7 +64,9 @@ def duration(milliseconds: float | None) -> str:
         return _two(milliseconds, (_MINUTE_MS, "min"), (_SECOND_MS, "s"))
     if milliseconds < _DAY_MS:
         return _two(milliseconds, (_HOUR_MS, "h"), (_MINUTE_MS, "min"))
-    return _two(milliseconds, (_DAY_MS, "d"), (_HOUR_MS, "h"))
+    if milliseconds < _LONG_DAYS * _DAY_MS:
+        return _two(milliseconds, (_DAY_MS, "d"), (_HOUR_MS, "h"))
+    return f"{milliseconds / _DAY_MS:,.0f} d"
 
 
 def _two(milliseconds: float, large: tuple[float, str], small: tuple[float, str]) -> str:
@@ -123,8 +132,15 @@ def duration_ticks(highest_ms: float, ticks_max: int = 5) -> list[float]:
     return [step_s * n * _SECOND_MS for n in range(steps + 1)]
 
 
-def decades(values: "Sequence[float]") -> list[float]:
-    """Return the powers of ten that enclose all *values* above zero, at least two."""
+def decades(values: "Sequence[float]", ticks_max: int = 8) -> list[float]:
+    """Return durations in milliseconds that people say, about ten times one another, around all *values* above zero.
+
+    At least two, and at most *ticks_max*, or one more.
+    """
     seen = [value for value in values if value > 0] or [1.0]
-    low, high = math.floor(math.log10(min(seen))), math.ceil(math.log10(max(seen)))
-    return [10.0**power for power in range(low, max(high, low + 1) + 1)]
+    low = max((n for n, rung in enumerate(LADDER_MS) if rung <= min(seen)), default=0)
+    top = len(LADDER_MS) - 1
+    high = next((n for n, rung in enumerate(LADDER_MS) if rung >= max(seen)), top)
+    high = max(high, low + 1)
+    each = -(-(high - low) // ticks_max)
+    return [*LADDER_MS[low:high:each], LADDER_MS[high]]

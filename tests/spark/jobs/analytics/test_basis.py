@@ -4,7 +4,13 @@ import pytest
 
 
 S = 10**9
-FINE = {"acked": 10, "skewed": 0, "to_ack_known": 10, "to_ack_p50_ms": 5.0}
+FINE = {
+    "acked": 10,
+    "skewed": 0,
+    "to_ack_known": 10,
+    "to_ack_p50_ms": 5.0,
+    "to_ack_p99_ms": 9.0,
+}
 
 
 def said(total=FINE, waits=(), clocks=None, later=0, created="made"):
@@ -29,7 +35,11 @@ def test_it_is_silent_when_all_is_well():
             {"total": FINE | {"to_ack_known": 4}},
             "6 messages were acknowledged without a time in made",
         ),
-        ({"total": FINE | {"to_ack_p50_ms": 1e12}}, "hardly counts what --time-unit says"),
+        (
+            {"total": FINE | {"to_ack_p50_ms": 1e12, "to_ack_p99_ms": 1e12}},
+            "Half of all messages took years: made hardly holds times",
+        ),
+        ({"total": FINE | {"to_ack_p99_ms": 1e12}}, "One message in a hundred took years"),
     ],
 )
 def test_each_doubt_is_a_sentence(doubt, told):

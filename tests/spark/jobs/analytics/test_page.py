@@ -114,7 +114,7 @@ def test_no_value_becomes_markup_and_nothing_is_fetched(results):
     assert "<script" not in html
     assert not {"src", "href", "onload", "onclick"} & {name for name, _ in reader.attributes}
     assert not any("http:" in value or "https:" in value for _, value in reader.attributes)
-    assert f"ks.{HOSTILE}" in reader.text
+    assert "".join(reader.text).count(f"ks.{HOSTILE}") == 2  # as title, and as head
     assert reader.text.count(HOSTILE) >= 6
 
 
@@ -131,8 +131,31 @@ def test_an_empty_queue_has_a_page_too(results):
     _, reader = read(dataclasses.replace(results, total=nothing, **empty))
     text = "|".join(reader.text)
     assert "No message was acknowledged in this time." in text
-    assert "--created-column" in text
-    assert "Nothing: each message is acknowledged." in text
+    assert text.count("No message was acknowledged in this time.") == 4
+    assert "Nothing: no message is without an acknowledgement." in text
+    assert "--created-column" not in text
+    assert "Shards" not in text
+
+
+def test_what_the_table_does_not_tell_is_not_drawn_as_nothing(results):
+    unknown = group(to_ack_known=0, lag_known=0)
+    _, reader = read(dataclasses.replace(results, total=unknown, tenants=[], tenants_total=0))
+    text = "|".join(reader.text)
+    assert text.count("--created-column") == 2
+    assert "Tenants" not in text
+    assert "No message was acknowledged" not in text
+
+
+def test_each_chart_is_there_for_a_desk_and_for_a_telephone(results):
+    _, reader = read(results)
+    sizes = [value for name, value in reader.attributes if name == "viewbox"]
+    assert sorted(set(sizes)) == ["0 0 1000 20", "0 0 1160 270", "0 0 400 240", "0 0 570 250"]
+    assert sizes.count("0 0 400 240") == 3
+
+
+def test_sends_stand_out_where_they_are_what_is_wrong(results):
+    _, reader = read(results)
+    assert reader.attributes.count(("class", "hot")) == len(results.poison)
 
 
 def test_many_shards_share_one_colour(results):

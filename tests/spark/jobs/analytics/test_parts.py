@@ -25,3 +25,7 @@ def test_heads_stand_over_text_or_numbers():
 
 def test_legends_are_escaped():
     assert "<script" not in parts.legend([(HOSTILE, "s0", "fill")])
+
+
+def test_a_name_may_be_broken_where_a_reader_would():
+    assert parts.breakable("ks.my_<t>") == "ks.<wbr>my_<wbr>&lt;t&gt;"

@@ -21,6 +21,7 @@ S = 10**9
         (100_000, "1 min 40 s"),
         (3_600_000 * 5 + 60_000 * 7, "5 h 7 min"),
         (86_400_000 * 3, "3 d"),
+        (86_400_000 * 20_778.7, "20,779 d"),
     ],
 )
 def test_durations_in_the_units_that_a_person_would_say(milliseconds, said):
@@ -58,6 +59,19 @@ def test_ticks_begin_at_zero_and_enclose_the_highest(highest):
         assert ticks[0] == 0
         assert ticks[-1] >= highest * 0.999
         assert len(ticks) <= 400
-    low, *_, high = wording.decades([highest])
-    assert low <= highest * 1.001
-    assert high >= highest * 0.999
+
+
+@given(st.floats(0.001, 1e12), st.floats(0.001, 1e12))
+def test_ticks_far_apart_are_few_and_enclose_what_there_is(one, other):
+    low, *between, high = wording.decades([one, other, 0])
+    assert low <= min(one, other)
+    assert max(one, other) <= high
+    assert len(between) <= 7
+    assert [low, *between, high] == sorted({low, *between, high})
+
+
+def test_ticks_far_apart_are_what_people_say():
+    said = [wording.duration(tick) for tick in wording.decades([5.0, 300_000.0])]
+    assert said == ["1 ms", "10 ms", "100 ms", "1 s", "10 s", "1 min", "10 min"]
+    said = [wording.duration(tick) for tick in wording.decades([500.0, 1.8e12])]
+    assert said == ["100 ms", "10 s", "10 min", "6 h", "10 d", "1,000 d", "100,000 d"]
