@@ -3,10 +3,11 @@
 import argparse
 import sys
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any, Final
 
 from spark import package
-from spark.endpoint import parse_endpoint
+from spark.endpoint import declared, parse_endpoint, shards_of
 from spark.errors import JobError, RequestError
 from spark.jobs import JOBS
 from spark.jobs.job import broken_off, load_job
@@ -21,6 +22,12 @@ if TYPE_CHECKING:
 
 
 PACKAGE: Final = "package"
+# What jobs write to, by the names that their options have in common.
+_FOLDERS: Final = (
+    ("--out", "out"),
+    ("--checkpoint", "checkpoint"),
+    ("--dead-letter", "dead_folder"),
+)
 
 
 def parser(jobs: "dict[str, Job]") -> argparse.ArgumentParser:
@@ -83,10 +90,9 @@ def run_command(argv: "Sequence[str]") -> int:
         )
         config = job.configured(options, endpoint)
         # What would fail at the end or after a JVM's seconds had better fail now.
-        if options.report:
-            options.report.open("a").close()
-        endpoint.connect().close()
-    except (JobError, OSError) as error:
+        _check_places(options)
+        declared(endpoint, shards_of(endpoint)[0], options.table)
+    except JobError as error:
         return _ended(2, str(error))
     try:
         return _run(job, config, options)
@@ -98,6 +104,29 @@ def run_command(argv: "Sequence[str]") -> int:
         return _ended(1, f"{error}: make room or make it writable, then run it again")
     except KeyboardInterrupt:
         return _ended(130, "stopped; run it again")
+
+
+def _check_places(options: argparse.Namespace) -> None:
+    """Make the folders that a job writes to, and see that files can be made there.
+
+    Raises:
+        RequestError: one cannot be made or written.
+    """
+    for option, folder in _FOLDERS:
+        place = vars(options).get(folder)
+        try:
+            if place:
+                place.mkdir(parents=True, exist_ok=True)
+                TemporaryFile(dir=place).close()
+        except OSError as error:
+            raise RequestError(
+                f"{option}: {error}; name a folder that can be written"
+            ) from error
+    try:
+        if options.report:
+            options.report.open("a").close()
+    except OSError as error:
+        raise RequestError(f"--report: {error}; name a file that can be written") from error
 
 
 def _run(job: "Job", config: Any, options: argparse.Namespace) -> int:

@@ -34,12 +34,17 @@ _BYTES: Final = frozenset(
 _DIGITS_MAX: Final = 38
 # What a client of today says, and the driver does not: no packet stands between definitions and rows.
 DEPRECATE_EOF: Final = 1 << 24
+# What names the address and the password on the command line; other places have other names for them.
+_OPTIONS: Final = ("--proxy", "--password-env")
 _UNREACHABLE: Final = 2003  # the client library's own error: nobody listens there
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A keyspace behind a proxy, and who asks for it."""
+    """A keyspace behind a proxy, and who asks for it.
+
+    options: what its user calls the address and the password, for what is said of them.
+    """
 
     host: str
     port: int
@@ -49,6 +54,7 @@ class Endpoint:
     ssl_ca: str = (
         ""  # the file that vouches for the proxy's certificate; empty: TLS is not asked for
     )
+    options: tuple[str, str] = field(default=_OPTIONS, repr=False, compare=False)
 
     def connect(
         self, shard: str = "", setting: str | None = None, *, streams: bool = False
@@ -79,11 +85,11 @@ class Endpoint:
             if isinstance(error, OSError) or error.args[:1] == (_UNREACHABLE,):
                 raise JobError(
                     f"the proxy at {self.host}:{self.port} cannot be reached: {error}; start it, or"
-                    " check --proxy"
+                    f" check {self.options[0]}"
                 ) from error
             raise JobError(
                 f"the proxy at {self.host}:{self.port} refused {self.user!r} for keyspace"
-                f" {self.keyspace!r}: {error}; check --proxy and --password-env"
+                f" {self.keyspace!r}: {error}; check {' and '.join(self.options)}"
             ) from error
 
 
@@ -106,13 +112,15 @@ def _unverified() -> ssl.SSLContext:
     return context
 
 
-def parse_endpoint(url: str, password: str = "") -> Endpoint:
-    """Read `mysql://user@host:port/keyspace`, where `?ssl_ca=FILE` asks for TLS.
+def parse_endpoint(
+    url: str, password: str = "", options: tuple[str, str] = _OPTIONS
+) -> Endpoint:
+    """Read `mysql://user@host:port/keyspace`, where `?ssl_ca=FILE` asks for TLS; *options* as for `Endpoint`.
 
     Raises:
         RequestError: it is anything else; a password in it is refused too, since processes show it.
     """
-    wanted = "--proxy takes mysql://user@host:port/keyspace"
+    wanted = f"{options[0]} takes mysql://user@host:port/keyspace"
     if url.startswith("jdbc:"):
         raise RequestError(
             f"{wanted}, without jdbc:, and never jdbc:mariadb:, by which Spark's filters find nothing"
@@ -125,7 +133,7 @@ def parse_endpoint(url: str, password: str = "") -> Endpoint:
     keyspace = unquote(parts.path.removeprefix("/"))
     if parts.password is not None:
         raise RequestError(
-            f"{wanted}, without a password: --password-env names the variable that holds it"
+            f"{wanted}, without a password: {options[1]} names the variable that holds it"
         )
     if parts.scheme != "mysql" or not parts.hostname or not parts.username or not keyspace:
         raise RequestError(wanted)
@@ -137,7 +145,7 @@ def parse_endpoint(url: str, password: str = "") -> Endpoint:
             f"{wanted}, and nothing after it but ?ssl_ca= with a file that is there"
         )
     user = unquote(parts.username)
-    return Endpoint(parts.hostname, port, user, keyspace, password, unquote(ssl_ca))
+    return Endpoint(parts.hostname, port, user, keyspace, password, unquote(ssl_ca), options)
 
 
 def url_of(endpoint: Endpoint) -> str:

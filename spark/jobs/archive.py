@@ -17,7 +17,7 @@ import pymysql
 from spark.endpoint import Column, Endpoint, ask, clock_of, describe_alike, quoted, shards_of
 from spark.errors import JobError, RequestError
 from spark.jobs.checksum import Checksum, is_exact, total
-from spark.jobs.job import add_window, broken_off
+from spark.jobs.job import add_window, broken_off, window_of
 from spark.jobs.manifest import Manifest, Window
 from spark.jobs.progress import Progress, Report
 from spark.jobs.reading import (
@@ -63,7 +63,12 @@ def add_options(parser: "argparse.ArgumentParser") -> None:
 
 
 def configured(options: "argparse.Namespace", endpoint: Endpoint) -> ArchiveConfig:
-    """Return what the command line asks for."""
+    """Return what the command line asks for.
+
+    Raises:
+        RequestError: the window is empty.
+    """
+    window_of(options)
     return ArchiveConfig(endpoint, options.table, options.out, options.low_ns, options.high_ns)
 
 

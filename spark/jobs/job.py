@@ -1,5 +1,6 @@
 """What a module of `spark.jobs` has to be a job, and what several of them read from options."""
 
+import argparse
 import importlib
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -7,12 +8,11 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from pymysql.err import MySQLError
 
-from spark.errors import JobError
+from spark.errors import JobError, RequestError
 from spark.session import SPARK_ERRORS, reason_of
 
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Iterator
 
     from pyspark.sql import SparkSession
@@ -62,12 +62,24 @@ def load_job(name: str) -> Job:
 
 
 def nanoseconds(text: str) -> int:
-    """Return an ISO date or time, UTC unless it says otherwise, in nanoseconds since the epoch."""
-    moment = datetime.fromisoformat(text)
+    """Return an ISO date or time, UTC unless it says otherwise, in nanoseconds since the epoch.
+
+    Raises:
+        ArgumentTypeError: it is none, or one that a BIGINT of nanoseconds cannot hold.
+    """
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"an ISO date or time, such as 2026-11-21 or 2026-11-21T08:00, not {text!r}"
+        ) from None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     span = moment - datetime(1970, 1, 1, tzinfo=UTC)
-    return (span.days * 86400 + span.seconds) * 10**9 + span.microseconds * 1000
+    found = (span.days * 86400 + span.seconds) * 10**9 + span.microseconds * 1000
+    if abs(found) >= 1 << 63:
+        raise argparse.ArgumentTypeError(f"a time between 1678 and 2262, not {text!r}")
+    return found
 
 
 def add_window(parser: "argparse.ArgumentParser", *, required: bool) -> None:
@@ -77,3 +89,15 @@ def add_window(parser: "argparse.ArgumentParser", *, required: bool) -> None:
         parser.add_argument(
             name, dest=place, type=nanoseconds, required=required, metavar=metavar, help=about
         )
+
+
+def window_of(options: "argparse.Namespace") -> tuple[int | None, int | None]:
+    """Return what `add_window` read, each end None where it was left out.
+
+    Raises:
+        RequestError: it is empty.
+    """
+    low_ns, high_ns = options.low_ns, options.high_ns
+    if low_ns is not None and high_ns is not None and low_ns >= high_ns:
+        raise RequestError("--from must lie before --to")
+    return low_ns, high_ns

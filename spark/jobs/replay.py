@@ -18,7 +18,7 @@ from spark.endpoint import Endpoint, describe_alike, shards_of
 from spark.errors import JobError, RequestError
 from spark.jobs.enqueue.fitting import fitted, matched, misfits
 from spark.jobs.enqueue.identity import derived_id, with_due
-from spark.jobs.job import add_window, nanoseconds
+from spark.jobs.job import add_window, nanoseconds, window_of
 from spark.jobs.manifest import Manifest, Window, manifests
 from spark.jobs.progress import Progress, Report
 from spark.jobs.reading import SHARD
@@ -101,9 +101,7 @@ def configured(options: "argparse.Namespace", endpoint: Endpoint) -> ReplayConfi
     """
     if options.rate is not None and not options.rate > 0:
         raise RequestError("--rate takes a number of messages above 0")
-    low_ns, high_ns = options.low_ns, options.high_ns
-    if low_ns is not None and high_ns is not None and low_ns >= high_ns:
-        raise RequestError("--from must lie before --to")
+    low_ns, high_ns = window_of(options)
     return ReplayConfig(
         endpoint=endpoint,
         table=options.table,

@@ -50,6 +50,7 @@ STEPS: Final = ("plan", "copy", "verify")
 CLOSED_NS: Final = 60 * 10**9
 SLICE_ROWS: Final = 50_000
 SLICES_MAX: Final = 500
+_TARGET: Final = ("--to-proxy", "--to-password-env")
 _WAITING: Final = "time_acked IS NULL"
 _SHARD_SUMS: Final = "shard string, rows bigint, bits string"
 
@@ -94,15 +95,23 @@ def add_options(parser: "argparse.ArgumentParser") -> None:
 
 
 def configured(options: "argparse.Namespace", endpoint: Endpoint) -> ReshardConfig:
-    """Return what the command line asks for."""
+    """Return what the command line asks for.
+
+    Raises:
+        RequestError: the target's address is none, or that of the source.
+    """
     target = parse_endpoint(
-        options.to_proxy, password("--to-password-env", options.to_password_env)
+        options.to_proxy, password("--to-password-env", options.to_password_env), _TARGET
     )
-    if target == endpoint:
+    if _place(target) == _place(endpoint):
         raise RequestError(
             "--to-proxy is the keyspace of --proxy: name one with the new shards"
         )
     return ReshardConfig(options.step, endpoint, options.table, target, options.until_ns)
+
+
+def _place(endpoint: Endpoint) -> tuple[str, int, str]:
+    return endpoint.host, endpoint.port, endpoint.keyspace
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +153,11 @@ def run(
 
 def _checked(config: ReshardConfig) -> Move:
     source, target, table = config.endpoint, config.target, config.table
-    source_shards, target_shards = shards_of(source), shards_of(target)
+    source_shards = shards_of(source)
+    try:
+        target_shards = shards_of(target)
+    except JobError as error:
+        raise RequestError(str(error)) from error
     columns = describe_alike(source, source_shards, table)
     there = describe_alike(target, target_shards, table)
     if columns != there:

@@ -73,7 +73,11 @@ def parse_options(given: "Mapping[str, str]") -> Options:
         if text[name] not in words:
             raise RequestError(f"option {name} takes {' or '.join(words)}, not {text[name]!r}")
     return Options(
-        endpoint=parse_endpoint(text["proxy"], _password(text["password_env"])),
+        endpoint=parse_endpoint(
+            text["proxy"],
+            _password(text["password_env"]),
+            ("option proxy", "option password_env"),
+        ),
         table=text["table"],
         shards=tuple(name for part in text["shards"].split(",") if (name := part.strip())),
         partitions_per_shard=_whole("partitionsPerShard", text["partitionsPerShard"]),

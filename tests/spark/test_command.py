@@ -1,5 +1,7 @@
 """The command line, as far as it goes without a JVM."""
 
+import re
+
 import pytest
 
 from spark.command import run_command
@@ -54,14 +56,25 @@ def test_a_variable_that_is_not_set_is_named(capsys, monkeypatch):
     assert "ABSENT is not set" in told(capsys)
 
 
-def test_a_proxy_that_is_not_there_is_named_before_spark_starts(capsys, monkeypatch):
+def test_a_proxy_that_is_not_there_is_named_before_spark_starts(capsys, monkeypatch, tmp_path):
     monkeypatch.setattr("spark.command.start_session", None)
+    monkeypatch.chdir(tmp_path)
     assert run_command([*ASKED, "--proxy", "mysql://u@127.0.0.1:1/ks"]) == 2
     assert "the proxy at 127.0.0.1:1" in told(capsys)
 
 
-def test_a_report_that_cannot_be_written_is_said_before_the_work(capsys, tmp_path):
-    wrong = tmp_path / "absent" / "report.json"
-    asked = [*ASKED, "--proxy", "mysql://u@127.0.0.1:1/ks", "--report", str(wrong)]
-    assert run_command(asked) == 2
-    assert "absent" in told(capsys)
+@pytest.mark.parametrize(
+    ("asked", "cure"),
+    [
+        (["--report", "FILE/report.json"], "--report: .*name a file that can be written"),
+        (["--out", "FILE/archive"], "--out: .*name a folder that can be written"),
+        (["--from", "2026-01-03"], "--from must lie before --to"),
+    ],
+)
+def test_what_cannot_be_written_or_is_empty_is_said_before_anybody_is_asked(
+    asked, cure, capsys, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "FILE").touch()
+    assert run_command([*ASKED, "--proxy", "mysql://u@127.0.0.1:1/ks", *asked]) == 2
+    assert re.search(cure, told(capsys))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from spark.endpoint import Column, Endpoint
 from spark.errors import RequestError
 from spark.jobs.analytics.facts import UNITS_NS, Told
-from spark.jobs.job import add_window
+from spark.jobs.job import add_window, window_of
 
 
 if TYPE_CHECKING:
@@ -76,8 +76,9 @@ def configured(options: "argparse.Namespace", endpoint: Endpoint) -> AnalyticsCo
     """Return what the command line asks for.
 
     Raises:
-        RequestError: a number is not above zero.
+        RequestError: a number is not above zero, or the window is empty.
     """
+    low_ns, high_ns = window_of(options)
     for name in ("bucket", "poison_sends"):
         value = getattr(options, name)
         if value is not None and value < 1:
@@ -86,8 +87,8 @@ def configured(options: "argparse.Namespace", endpoint: Endpoint) -> AnalyticsCo
         endpoint=endpoint,
         table=options.table,
         out=options.out,
-        low_ns=options.low_ns,
-        high_ns=options.high_ns,
+        low_ns=low_ns,
+        high_ns=high_ns,
         told=Told(
             options.tenant_column,
             options.created_column,

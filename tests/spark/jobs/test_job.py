@@ -5,8 +5,9 @@ import inspect
 
 import pytest
 
+from spark.errors import RequestError
 from spark.jobs import JOBS
-from spark.jobs.job import Job, add_window, load_job, nanoseconds
+from spark.jobs.job import Job, add_window, load_job, nanoseconds, window_of
 
 
 @pytest.mark.parametrize("name", JOBS)
@@ -28,6 +29,18 @@ def test_a_window_may_be_left_out_where_a_job_says_so(capsys):
     add_window(strict, required=True)
     assert vars(free.parse_args([])) == {"low_ns": None, "high_ns": None}
     assert strict.parse_args(["--from", "1970-01-01", "--to", "1970-01-02"]).low_ns == 0
-    with pytest.raises(SystemExit):
-        strict.parse_args(["--from", "yesterday", "--to", "1970-01-02"])
-    assert "--from" in capsys.readouterr().err
+    for wrong, cure in (
+        ("yesterday", "argument --from: an ISO date or time, such as"),
+        ("9999-12-31", "argument --from: a time between 1678 and 2262"),
+    ):
+        with pytest.raises(SystemExit):
+            strict.parse_args(["--from", wrong, "--to", "1970-01-02"])
+        assert cure in capsys.readouterr().err
+
+
+def test_an_empty_window_is_refused():
+    for low_ns, high_ns in ((None, None), (None, 5), (5, None), (4, 5)):
+        given = argparse.Namespace(low_ns=low_ns, high_ns=high_ns)
+        assert window_of(given) == (low_ns, high_ns)
+    with pytest.raises(RequestError, match="--from must lie before --to"):
+        window_of(argparse.Namespace(low_ns=5, high_ns=5))

@@ -34,9 +34,15 @@ def test_a_target_that_is_the_source_is_refused():
     from spark.errors import RequestError
     from spark.jobs import reshard
 
-    url = "mysql://u@db:1/ks"
-    with pytest.raises(RequestError, match="name one with the new shards"):
-        reshard.configured(options("plan", "--to-proxy", url, "--stopped"), parse_endpoint(url))
+    source = parse_endpoint("mysql://u@db:1/ks")
+    for url, cure in (
+        ("mysql://u@db:1/ks", "name one with the new shards"),
+        ("mysql://other@db:1/ks", "name one with the new shards"),
+        ("mysql://u@db:1", "--to-proxy takes mysql://user@host"),
+        ("mysql://u:x@db:1/wide", "--to-password-env names the variable"),
+    ):
+        with pytest.raises(RequestError, match=cure):
+            reshard.configured(options("plan", "--to-proxy", url, "--stopped"), source)
 
 
 def test_how_much_is_moved_must_be_said():

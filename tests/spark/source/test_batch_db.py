@@ -134,7 +134,7 @@ def test_what_cannot_be_read_says_why(table, spark):
         ({"proxy": "jdbc:mariadb://x/y"}, r"never jdbc:mariadb"),
         ({"password_env": "NO_SUCH_VARIABLE"}, r"NO_SUCH_VARIABLE is not set"),
         ({"colour": "red"}, r"unknown option 'colour'"),
-        ({"proxy": "mysql://root@127.0.0.1:1/commerce"}, r"refused.*check --proxy"),
+        ({"proxy": "mysql://root@127.0.0.1:1/commerce"}, r"refused.*check option proxy"),
     ]:
         with pytest.raises(Exception, match=what):
             source(spark, options | more).load()
