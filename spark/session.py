@@ -24,6 +24,7 @@ SETTINGS: Final = {
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.showConsoleProgress": "false",  # `spark.jobs.progress` says how far a job is
 }
+_LOGGING: Final = Path(__file__).with_name("log4j2.properties")
 # What a query fails with; which one depends on where.
 SPARK_ERRORS: Final = (PySparkException, Py4JError)
 _TRACE: Final = "Traceback (most recent call last)"
@@ -52,8 +53,10 @@ def start_session(
     builder = SparkSession.builder.appName(name)
     if master or _SUBMITTED not in os.environ:
         builder = builder.master(master or "local[*]")
-        # Its traces would bury what the job says itself.
-        builder = builder.config("spark.log.level", "FATAL")
+        # Its traces would bury what the job says itself. The other extraJavaOptions are left to whoever has some.
+        builder = builder.config(
+            "spark.driver.defaultJavaOptions", f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"
+        )
         logging.getLogger("py4j").setLevel(logging.CRITICAL)
     for key, value in {**SETTINGS, **(settings or {})}.items():
         builder = builder.config(key, value)

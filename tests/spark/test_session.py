@@ -1,5 +1,8 @@
 """A session without a JVM: what is said then."""
 
+from pathlib import Path
+from urllib.parse import urlsplit
+
 import pytest
 
 from spark.errors import RequestError
@@ -11,6 +14,37 @@ def test_without_java_it_says_where_to_get_one(monkeypatch, tmp_path):
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(RequestError, match="default-jre-headless"):
         start_session("test")
+
+
+def test_spark_logs_nothing_between_the_lines_of_a_job(monkeypatch):
+    """Not even that it sets a level, which it does where the root's is another than its own, nor where its settings come from."""
+    asked: dict[str, str] = {}
+
+    class Builder:
+        def appName(self, name: str) -> "Builder":
+            return self
+
+        def master(self, where: str) -> "Builder":
+            return self
+
+        def config(self, key: str, value: str) -> "Builder":
+            asked[key] = value
+            return self
+
+        def getOrCreate(self) -> None:
+            return None
+
+    from pyspark.sql import SparkSession
+
+    monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+    monkeypatch.setattr("spark.session._has_java", lambda: True)
+    monkeypatch.setattr(SparkSession, "builder", Builder())
+    start_session("test")
+    uri = asked["spark.driver.defaultJavaOptions"].removeprefix("-Dlog4j2.configurationFile=")
+    lines = Path(urlsplit(uri).path).read_text().splitlines()
+    assert "rootLogger.level = warn" in lines
+    assert "rootLogger.appenderRef.stderr.level = fatal" in lines
+    assert "spark.log.level" not in asked
 
 
 def test_a_failure_is_told_without_its_traces():
