@@ -28,11 +28,10 @@ TOO_SLOW = "Python worker failed to connect back"
 JVM_OF_TESTS = "-Duser.timezone=UTC -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 # The steps of a job are tried on MariaDB; that MySQL's locks and dates do the same is asked for with the kills.
 on_both = pytest.mark.parametrize("job_family", list(Family), indirect=True)
-on_mysql_with_kills = pytest.mark.parametrize(
-    "job_family",
-    [Family.MARIADB, pytest.param(Family.MYSQL, marks=pytest.mark.kills)],
-    indirect=True,
-)
+_FAMILIES = [Family.MARIADB, pytest.param(Family.MYSQL, marks=pytest.mark.kills)]
+on_mysql_with_kills = pytest.mark.parametrize("job_family", _FAMILIES, indirect=True)
+# The same for a test of `servers`, where Spark alone takes seconds and what servers do apart is tried elsewhere.
+servers_on_mysql_with_kills = pytest.mark.parametrize("family", _FAMILIES, indirect=True)
 HERE = Path(__file__).parents[2]
 
 

@@ -7,6 +7,7 @@ import pyarrow.dataset as ds
 import pytest
 
 from tests.fixtures.fix_streams import message_table, run as execute
+from tests.spark.killed import servers_on_mysql_with_kills
 
 
 pytestmark = [pytest.mark.spark, pytest.mark.db, pytest.mark.slow]
@@ -15,6 +16,7 @@ S = 10**9
 ACKED = 200
 
 
+@servers_on_mysql_with_kills
 def test_what_is_in_the_table_is_in_the_report(sharded_proxy, spark, tmp_path):
     from spark.endpoint import Endpoint
     from spark.errors import RequestError

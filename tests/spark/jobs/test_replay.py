@@ -10,6 +10,7 @@ from spark.endpoint import Endpoint
 from spark.errors import JobError, RequestError
 from spark.jobs.manifest import Manifest, Window
 from tests.fixtures.fix_streams import message_table, rows as rows_of, run as execute
+from tests.spark.killed import servers_on_mysql_with_kills
 
 
 S = 10**9
@@ -63,6 +64,7 @@ def test_the_last_acknowledged_of_an_id_counts(spark):
 @pytest.mark.spark
 @pytest.mark.db
 @pytest.mark.slow
+@servers_on_mysql_with_kills
 def test_what_was_archived_comes_back_as_new_messages(sharded_proxy, spark, tmp_path):
     from spark.jobs.archive import ArchiveConfig, run as archive
     from spark.jobs.replay import ReplayConfig, run

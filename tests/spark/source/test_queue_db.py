@@ -8,6 +8,7 @@ from tests.fixtures.fix_streams import (
     rows as rows_of,
     run as execute,
 )
+from tests.spark.killed import servers_on_mysql_with_kills
 
 
 pytestmark = [pytest.mark.spark, pytest.mark.db, pytest.mark.slow]
@@ -80,6 +81,7 @@ def test_a_failed_batch_comes_again_the_same_and_all_are_acknowledged_once(queue
         foreign.awaitTermination(120)
 
 
+@servers_on_mysql_with_kills
 def test_a_batch_longer_than_its_lease_keeps_its_messages(queue, spark):
     connection, *_ = queue
     ours: list[int] = []
