@@ -221,11 +221,14 @@ class Lab:
                     self.execute(f"DROP DATABASE {name}", server=server)
 
     @contextlib.contextmanager
-    def proxy(self, *keyspaces: Keyspace) -> Iterator[Endpoint]:
-        """Run the proxy before *keyspaces*, in a process of its own."""
+    def proxy(self, *keyspaces: Keyspace, settings: str = "") -> Iterator[Endpoint]:
+        """Run the proxy before *keyspaces*, in a process of its own.
+
+        settings: further lines of its configuration's `[server]`.
+        """
         self._started += 1
         config = self.folder / f"proxy-{self._started}.toml"
-        config.write_text(self._config(config, keyspaces))
+        config.write_text(self._config(config, keyspaces, settings))
         program = [sys.executable, "-m"]
         if self._sampled:
             self.profiles.append(config.with_suffix(".profile"))
@@ -284,8 +287,8 @@ class Lab:
         )
         return int(rows[0][0]) if rows else 0
 
-    def _config(self, path: Path, keyspaces: tuple[Keyspace, ...]) -> str:
-        lines = ["[server]", f'listen = "{HOST}:0"']
+    def _config(self, path: Path, keyspaces: tuple[Keyspace, ...], settings: str) -> str:
+        lines = ["[server]", f'listen = "{HOST}:0"', settings]
         for keyspace in keyspaces:
             lines.append(f"[keyspaces.{keyspace.name}]")
             if keyspace.vschema is not None:

@@ -6,16 +6,20 @@ from typing import Final
 from bench.plan import Plan
 from bench.processes import LabError
 from bench.report import Figure
+from bench.workloads.big_merge import big_merge
 from bench.workloads.bulk_insert import bulk_insert
+from bench.workloads.compression import compression
 from bench.workloads.drain import drain_batch, drain_single
 from bench.workloads.idle import idle
 from bench.workloads.latency import latency, streams
 from bench.workloads.lateness import lateness
 from bench.workloads.memory import memory
 from bench.workloads.oltp import oltp
+from bench.workloads.plan_cache import plan_cache
 from bench.workloads.selects import full_select, point_select
 from bench.workloads.sessions import idle_sessions
 from bench.workloads.snapshot import snapshot
+from bench.workloads.two_phase import twopc
 
 
 WORKLOADS: Final[Mapping[str, Callable[[Plan], Sequence[Figure]]]] = {
@@ -31,7 +35,11 @@ WORKLOADS: Final[Mapping[str, Callable[[Plan], Sequence[Figure]]]] = {
         point_select,
         full_select,
         oltp,
+        plan_cache,
         bulk_insert,
+        twopc,
+        compression,
+        big_merge,
         memory,
         idle_sessions,
     )

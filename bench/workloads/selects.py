@@ -1,20 +1,17 @@
 """What the proxy costs plain SQL: point SELECTs beside MySQL Router, and a whole table."""
 
-import os
 import random
 import re
-import shutil
 import subprocess
 import time
 from pathlib import Path
-from typing import Final
 
 from bench import messages
-from bench.lab import MYSQL9, Endpoint, Keyspace, router_program
+from bench.client_programs import address, client, output
+from bench.lab import Endpoint, Keyspace, router_program
 from bench.plan import Plan
-from bench.processes import HOST, LabError
+from bench.processes import LabError
 from bench.report import Figure, Goal, Series, Target
-from proxy.embedded.servers import Family
 
 
 DATABASE = "selects"
@@ -24,7 +21,6 @@ POINT_ROWS = 100_000
 POINT_TEXTS = 2_000  # of which each client runs all, again and again
 POINT_QUERIES = (60_000, 30_000)
 FULL_ROWS = (1_000_000, 200_000)
-RUN_S: Final = 120.0
 SEED = 20_260_801
 SECONDS_TAKEN = re.compile(r"Average number of seconds to run all queries: ([\d.]+) seconds")
 
@@ -133,12 +129,12 @@ def _queries(path: Path) -> Path:
 
 def _slap(plan: Plan, target: Endpoint, queries: Path) -> float:
     """Return the queries a second of 16 clients, all their connecting included."""
-    program = _client("mariadb-slap", "mysqlslap")
+    program = client("mariadb-slap", "mysqlslap")
     count = plan.size(*POINT_QUERIES)
-    output = _run(
+    printed = output(
         [
             *program,
-            *_address(program, target),
+            *address(program, target),
             f"--create-schema={DATABASE}",
             "--no-drop",
             f"--query={queries}",
@@ -147,55 +143,23 @@ def _slap(plan: Plan, target: Endpoint, queries: Path) -> float:
             f"--number-of-queries={count}",
         ]
     )
-    found = SECONDS_TAKEN.search(output)
+    found = SECONDS_TAKEN.search(printed)
     if not found:
-        raise LabError(f"{program[0]} gave no figure: {output}")
+        raise LabError(f"{program[0]} gave no figure: {printed}")
     return count / float(found[1])
 
 
 def _select_all(plan: Plan, target: Endpoint) -> float:
-    program = _client("mariadb", "mysql")
+    program = client("mariadb", "mysql")
     start = time.perf_counter()
-    _run(
+    output(
         [
             *program,
-            *_address(program, target),
+            *address(program, target),
             "--quick",
             f"--execute=SELECT * FROM {TABLE}",
             DATABASE,
         ],
-        output=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
     )
     return time.perf_counter() - start
-
-
-def _run(arguments: list[str], output: int = subprocess.PIPE) -> str:
-    done = subprocess.run(
-        arguments,
-        stdin=subprocess.DEVNULL,
-        stdout=output,
-        stderr=subprocess.PIPE,
-        text=True,
-        timeout=RUN_S,
-        check=False,
-    )
-    if done.returncode:
-        raise LabError(f"{arguments[0]} failed: {done.stderr}")
-    return done.stdout or ""
-
-
-def _client(*names: str) -> list[str]:
-    """Return the command of the first installed client: MariaDB's before MySQL's."""
-    path = os.pathsep.join([os.environ.get("PATH", os.defpath), str(MYSQL9 / "bin")])
-    for name in names:
-        program = shutil.which(name, path=path)
-        if program is not None:
-            inside = Path(program).is_relative_to(MYSQL9)  # its wrapper says it already
-            return [program] if inside else [program, "--no-defaults"]
-    raise LabError(f"none of {', '.join(names)} is installed")
-
-
-def _address(program: list[str], target: Endpoint) -> list[str]:
-    version = _run([*program, "--version"])
-    plain = "--skip-ssl" if Family.MARIADB in version.lower() else "--ssl-mode=DISABLED"
-    return [f"--host={HOST}", f"--port={target.port}", "--user=root", "--protocol=tcp", plain]
