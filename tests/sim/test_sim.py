@@ -10,12 +10,13 @@ from tests.sim.world import World
 from tests.virtual_loop import run_virtual
 
 
-SEEDS = int(os.environ.get("SIM_SEEDS", "60"))
+SEEDS = int(os.environ.get("SIM_SEEDS", "40"))
 
 
+@pytest.mark.parametrize("is_told", [False, True], ids=["troubled", "told"])
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_every_promise_is_kept_whatever_happens(seed, caplog):
-    run_virtual(World(seed).run())
+def test_every_promise_is_kept_whatever_happens(seed, is_told, caplog):
+    run_virtual(World(seed, is_told).run())
     faults = [record for record in caplog.records if record.levelname == "ERROR"]
     assert not faults, "a fault of our own was caught and logged"
 
