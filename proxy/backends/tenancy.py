@@ -78,7 +78,8 @@ async def adopt(
         backend.owner = owner
         return
     packets = []
-    if (foreign and backend.has_residue) or not settings.fits(backend.settings):
+    resets = (foreign and backend.has_residue) or not settings.fits(backend.settings)
+    if resets:
         # A reset forgets the tracking too, and takes the server's default character set
         # rather than the one of the login, so everything is said again.
         packets += [reset_connection(), query(backend.tracking)]
@@ -89,7 +90,9 @@ async def adopt(
     change = settings.statement_from(backend.settings)
     if change is not None:
         packets.append(query(change))
-    if database != backend.database and database is not None:
+    # A reset also takes the server's collation for that of the database, in whose characters
+    # LOAD DATA reads files, until the database is named again.
+    if database is not None and (resets or database != backend.database):
         packets.append(init_db(database.encode()))
     # It is the new owner's already: the packets carry no query attributes of the old one's.
     backend.owner = owner

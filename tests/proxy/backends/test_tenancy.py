@@ -71,6 +71,17 @@ async def test_a_variable_too_many_takes_a_reset_and_everything_is_said_again(se
     backend.close()
 
 
+async def test_a_reset_says_the_same_database_again_as_it_forgets_its_collation(server):
+    backend = await opened(server)
+    await adopt(backend, ANN, Settings(), "db")
+    backend.has_residue = True
+    heard = len(server.heard)
+    await adopt(backend, BOB, Settings(), "db")
+    assert "RESET" in server.heard[heard:]
+    assert server.heard[-1] == "INIT_DB db"
+    backend.close()
+
+
 async def test_residue_is_for_its_owner_alone(server):
     backend = await opened(server)
     await adopt(backend, ANN, Settings(), "db")
