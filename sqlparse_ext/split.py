@@ -21,6 +21,8 @@ _BLOCKS: Final = frozenset({"IF", "LOOP", "REPEAT", "WHILE", "FOR"})
 _STATEMENT_FOLLOWS: Final = frozenset(
     {";", "THEN", "ELSE", "DO", "BEGIN", "LOOP", "REPEAT", ":", "ROW", ")"}
 )
+# How much of a statement a server's syntax error quotes.
+_SHOWN_BYTES: Final = 80
 
 
 def split_statements(sql: bytes, mode: SqlMode = DEFAULT_MODE) -> list[bytes]:
@@ -75,10 +77,25 @@ def _end(tokens: list[Token], start: int, template: bytes) -> int:
     return len(tokens)
 
 
-def several(second: bytes) -> str:
-    """Return what to say where one statement is allowed and *second* follows it."""
-    near = second[:80].decode("utf-8", "replace")
+def several(sql: bytes, mode: SqlMode, *, on_mariadb: bool) -> str:
+    """Return what a server says of *sql*, several statements, where it takes only one."""
+    template = fingerprint(sql, mode).template
+    tokens = tokenise(template).tokens
+    end = _end(tokens, 0, template)
+    (place,) = locate(sql, mode, [tokens[end + 1 if end else 0].start])
+    line = sql.count(b"\n", 0, place) + 1
+    product = "MariaDB" if on_mariadb else "MySQL"
     return (
-        "You have an error in your SQL syntax; this connection takes one statement at a time,"
-        f" near '{near}'"
+        "You have an error in your SQL syntax; check the manual that corresponds to your"
+        f" {product} server version for the right syntax to use near"
+        f" '{_shown(sql[place:], on_mariadb=on_mariadb)}' at line {line}"
     )
+
+
+def _shown(text: bytes, *, on_mariadb: bool) -> str:
+    """Return as much of *text* as servers quote, MariaDB with dots where there is more."""
+    if len(text) <= _SHOWN_BYTES:
+        return text.decode("utf-8", "replace")
+    if on_mariadb:
+        return text[: _SHOWN_BYTES - 3].decode("utf-8", "ignore") + "..."
+    return text[:_SHOWN_BYTES].decode("utf-8", "ignore")

@@ -20,12 +20,13 @@ from proxy.errors import (
     UnknownDatabase,
 )
 from proxy.routing.planner import qualifiers
-from sqlparse_ext.errors import StreamfromError, Unsupported
+from sqlparse_ext.errors import SqlError, StreamfromError, Unsupported
 from sqlparse_ext.generated import gaps
 from sqlparse_ext.identifiers import redirect_show, requalify
 from sqlparse_ext.messages import complete, effect
 from sqlparse_ext.parameters import as_text, parameter_places
 from sqlparse_ext.schemas import SYSTEM_SCHEMAS, rename_schemas, schemas_asked
+from sqlparse_ext.split import several
 from sqlparse_ext.statements import Kind, Uses
 
 
@@ -131,6 +132,11 @@ class Preparation:
                 " prepared statement, or SET NAMES utf8mb4"
             )
         return self._cache.get(sql, state.mode)
+
+    def one_at_a_time(self, sql: bytes) -> SqlError:
+        """Return what a server here says of *sql*, several statements, where it takes one."""
+        on_mariadb = self.here().runtimes[0].is_mariadb
+        return SqlError(several(sql, self._state.mode, on_mariadb=on_mariadb))
 
     # --- where ----------------------------------------------------------------------------
 

@@ -36,9 +36,9 @@ from proxy.wire.execute import with_types
 from proxy.wire.prepare import PARAMETER
 from proxy.wire.response import Answer
 from proxy.wire.resultset import column_definition
-from sqlparse_ext.errors import SqlError, Unsupported
+from sqlparse_ext.errors import Unsupported
 from sqlparse_ext.parameters import as_text
-from sqlparse_ext.split import several, split_statements
+from sqlparse_ext.split import split_statements
 from sqlparse_ext.statements import Kind, Uses
 
 
@@ -127,7 +127,7 @@ class PreparedCommands:
         if shape.uses & Uses.MULTIPLE:
             texts = split_statements(sql, self._state.mode)
             if len(texts) > 1:
-                raise SqlError(several(texts[1]))
+                raise self._preparation.one_at_a_time(sql)
             statement = self._preparation.parse(texts[0])
         self._guard.check_statement(statement.shape)
         is_own = shape.kind in _OWN or is_virtual(shape)

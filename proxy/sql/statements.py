@@ -37,7 +37,7 @@ from sqlparse_ext.errors import SqlError, Unsupported
 from sqlparse_ext.generated import next_values
 from sqlparse_ext.identifiers import literal
 from sqlparse_ext.inline import inline
-from sqlparse_ext.split import several, split_statements
+from sqlparse_ext.split import split_statements
 from sqlparse_ext.statements import KillScope, Kind, Statement, Uses
 
 
@@ -148,7 +148,7 @@ class Statements:
         if self._preparation.parse(sql).shape.uses & Uses.MULTIPLE:
             texts = split_statements(sql, self._state.mode)
             if not self._state.multi_statements:
-                raise SqlError(several(texts[1]))
+                raise self._preparation.one_at_a_time(sql)
         for index, text in enumerate(texts):
             reply.more = index < len(texts) - 1
             statement = self._preparation.parse(text)

@@ -22,7 +22,7 @@ from proxy.wire.constants import BINARY_CHARSET, FieldType
 from proxy.wire.execute import Parameter, literal_of
 from proxy.wire.resultset import parse_column_definition, parse_text_row
 from sqlparse_ext.dynamic import Dynamic, Step, dynamic
-from sqlparse_ext.errors import SqlError, Unsupported
+from sqlparse_ext.errors import Unsupported
 from sqlparse_ext.generated import next_values
 from sqlparse_ext.parameters import as_text, parameter_places
 from sqlparse_ext.statements import OPAQUE, Kind, Slot, SqlMode, Uses
@@ -125,9 +125,10 @@ class TextStatements:
             text = None if value is None else value.decode("utf-8", "surrogateescape")
         if not (text or "").strip("; \t\n\r\f\v"):
             raise EmptyQuery
-        found = self._preparation.parse((text or "").encode("utf-8", "surrogateescape"))
+        sql = (text or "").encode("utf-8", "surrogateescape")
+        found = self._preparation.parse(sql)
         if found.shape.uses & Uses.MULTIPLE:
-            raise SqlError("You have an error in your SQL syntax; PREPARE takes one statement")
+            raise self._preparation.one_at_a_time(sql)
         if found.shape.kind is Kind.PREPARE:
             raise NotPreparable(found.shape.verb)
         self._guard.check_statement(found.shape)

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from sqlparse_ext.split import split_statements
+from sqlparse_ext.split import several, split_statements
 from sqlparse_ext.statements import DEFAULT_MODE, SqlMode
 from tests.sqlparse_ext.strategies import MODES, texts
 
@@ -82,3 +82,30 @@ def test_nothing_but_separators_gets_lost(sql, mode):
     for part in parts:
         assert part == part.strip()
         at = sql.index(part, at) + len(part)
+
+
+@pytest.mark.parametrize(
+    ("sql", "near", "line"),
+    [
+        (b"select 1; select 2", "select 2", 1),
+        (b"select 1;\n\n  select 2\n from dual", "select 2\n from dual", 3),
+        (b"select 1; ;select 2", ";select 2", 1),
+        (b";select 1; select 2", ";select 1; select 2", 1),
+        (b"select 1; -- x\nselect 3", "select 3", 2),
+        (b"select 1 /* a */ ; /* b */ select 'x' ;\n select 3", "select 'x' ;\n select 3", 1),
+    ],
+)
+def test_a_second_statement_is_refused_in_the_words_of_servers(sql, near, line):
+    for on_mariadb, product in ((True, "MariaDB"), (False, "MySQL")):
+        assert several(sql, DEFAULT_MODE, on_mariadb=on_mariadb) == (
+            "You have an error in your SQL syntax; check the manual that corresponds to your"
+            f" {product} server version for the right syntax to use near '{near}' at line {line}"
+        )
+
+
+def test_a_long_second_statement_is_quoted_as_far_as_servers_quote_it():
+    sql = "select 1; select '" + "é" * 100 + "'"
+    on_mysql = several(sql.encode(), DEFAULT_MODE, on_mariadb=False)
+    on_mariadb = several(sql.encode(), DEFAULT_MODE, on_mariadb=True)
+    assert "near 'select '" + "é" * 36 + "' at line 1" in on_mysql
+    assert "near 'select '" + "é" * 34 + "...' at line 1" in on_mariadb
