@@ -47,6 +47,7 @@ A module of this room holds the errors of one kind; all are imported from here.
         ├── NoDecisionTable        1105/HY000  a shard cannot take part in two phases
         ├── CommitUnknown          1105/HY000  prepared; the shard that decides is away
         ├── CommitPending          1105/HY000  committed; a shard still has to follow
+        ├── NoSuchSavepoint        1305/42000
         │ statements
         ├── UnknownCommand         1047/08S01
         ├── EmptyQuery             1065/42000
@@ -121,6 +122,7 @@ from proxy.errors.transactions import (
     CommitRefused,
     CommitUnknown,
     NoDecisionTable,
+    NoSuchSavepoint,
     PartialCommit,
     TransactionBroken,
     TransactionSpansShards,
@@ -164,6 +166,7 @@ __all__ = [
     "NoDecisionTable",
     "NoHealthyReplica",
     "NoOpenCursor",
+    "NoSuchSavepoint",
     "NoSuchThread",
     "NoSuchVschemaTable",
     "NotOwner",

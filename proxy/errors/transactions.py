@@ -81,3 +81,13 @@ class CommitPending(ProxyError):
             f" ({reason}); it is prepared there and will be completed: do not repeat it"
         )
         self.pending = pending
+
+
+class NoSuchSavepoint(ProxyError):
+    """A savepoint to release or to go back to that the transaction has not set."""
+
+    mysql_code = 1305  # ER_SP_DOES_NOT_EXIST
+    sqlstate = "42000"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"SAVEPOINT {name} does not exist")

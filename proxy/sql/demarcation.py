@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from proxy.errors import NoSuchSavepoint
 from proxy.exchange.state import Transaction
 from proxy.exchange.transaction import SNAPSHOT_OF_SHARDS
 from proxy.sql.preparation import Step
@@ -109,12 +110,37 @@ class Demarcation:
         return True
 
     async def savepoint(self, statement: Statement, reply: Reply) -> bool:
-        """Set, release or go back to a savepoint."""
-        if statement.shape.verb == "ROLLBACK":
+        """Set, release or go back to a savepoint.
+
+        Raises:
+            NoSuchSavepoint: there is none of that name. Where a shard has the transaction, it says so.
+            TransactionBroken: a branch was lost; only ROLLBACK leads out.
+            BackendError, BackendLost: a branch could not do it.
+        """
+        shape = statement.shape
+        if shape.verb == "ROLLBACK":
             self._branches.partly_rolled_back()
         is_alone = self._state.transaction is None and not self._preparation.here().is_sharded
         if is_alone and self._state.settings.autocommit:
             return await self._on_rows(statement, reply)
+        self._branches.check()
+        if shape.verb != "SAVEPOINT" and not self._branches.open:
+            self._check_is_set(shape.target or "")
         await self._branches.savepoint(statement.sql)
         reply.ok()
         return True
+
+    def _check_is_set(self, name: str) -> None:
+        """Raise NoSuchSavepoint unless *name* is set in a transaction that no shard has begun."""
+        transaction = self._state.transaction
+        names: list[str] = []
+        for sql in transaction.savepoints if transaction else ():
+            shape = self._preparation.parse(sql).shape
+            said = (shape.target or "").lower()
+            if shape.verb == "SAVEPOINT":
+                names = [*(name for name in names if name != said), said]
+            elif said in names:
+                # To go back to it undoes those behind it, to release it itself too.
+                del names[names.index(said) + (shape.verb == "ROLLBACK") :]
+        if name.lower() not in names:
+            raise NoSuchSavepoint(name)

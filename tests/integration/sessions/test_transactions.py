@@ -60,6 +60,7 @@ class TestTransactions:
         self, tight: RunningProxy, servers: Any, sharded_database: str
     ) -> None:
         client = tight.connect(database="commerce")
+        assert refused(client, "RELEASE SAVEPOINT nosuch")[0] == 1305
         run(client, f"INSERT INTO customer (id) VALUES ({LOW})")
         run(client, "SAVEPOINT a")
         run(client, "INSERT INTO customer (id) VALUES (2)")

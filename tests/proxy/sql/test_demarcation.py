@@ -147,6 +147,40 @@ async def test_a_savepoint_that_opens_the_transaction_without_autocommit_is_repe
     assert said(other_server)[-3:] == ["SAVEPOINT a", "DELETE FROM t", "RELEASE SAVEPOINT a"]
 
 
+@pytest.mark.parametrize(
+    ("set_before", "asked", "known"),
+    [
+        ((), "RELEASE SAVEPOINT a", False),
+        ((), "ROLLBACK TO a", False),
+        (("SAVEPOINT b",), "ROLLBACK TO SAVEPOINT a", False),
+        (("SAVEPOINT a",), "ROLLBACK TO A", True),
+        (("SAVEPOINT a", "SAVEPOINT b", "ROLLBACK TO a"), "RELEASE SAVEPOINT b", False),
+        (("SAVEPOINT a", "SAVEPOINT b", "ROLLBACK TO a"), "RELEASE SAVEPOINT a", True),
+        (("SAVEPOINT a", "SAVEPOINT b", "RELEASE SAVEPOINT a"), "ROLLBACK TO b", False),
+        (
+            ("SAVEPOINT a", "SAVEPOINT b", "SAVEPOINT a", "ROLLBACK TO b"),
+            "ROLLBACK TO a",
+            False,
+        ),
+        (("SAVEPOINT a", "SAVEPOINT b", "SAVEPOINT a"), "ROLLBACK TO b", True),
+    ],
+)
+@pytest.mark.parametrize("begin", ["BEGIN", "SET autocommit = 0"])
+async def test_a_savepoint_that_is_not_set_is_an_error_before_a_shard_has_begun(
+    server, other_server, client, begin, set_before, asked, known
+):
+    await client.query(begin)
+    for sql in set_before:
+        assert (await client.query(sql)).error is None
+    answer = await client.query(asked)
+    if not known:
+        assert (answer.code, answer.message.endswith("does not exist")) == (1305, True)
+    else:
+        assert answer.error is None
+    assert (await client.query("INSERT INTO t (id) VALUES (1)")).error is None
+    assert asked not in said(server) or known
+
+
 async def test_a_broken_transaction_refuses_everything_until_rollback(
     server, other_server, client
 ):
