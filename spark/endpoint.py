@@ -248,7 +248,7 @@ def declared(endpoint: Endpoint, shard: str, table: str) -> list[tuple[str, str]
             (table,),
         )
     except pymysql.err.MySQLError as error:
-        raise RequestError(f"cannot read {where}: {error}; check --table") from error
+        raise RequestError(f"cannot read {where}: {error}; check the table's name") from error
     finally:
         connection.close()
     if "vitess_message" not in _text(comment):

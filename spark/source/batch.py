@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 # Times of type TIMESTAMP are told in the session's zone.
 IN_UTC: Final = "SET time_zone = '+00:00'"
+# What the driver takes for a failure of the server: a text that is no JSON, and a CHECK that does not
+# hold, in MySQL and in MariaDB, whose JSON is such a CHECK.
+_WRONG_VALUES: Final = ((3140,), (3819,), (4025,))
 
 
 @dataclass
@@ -45,14 +48,24 @@ class Part(InputPartition):
 
 @contextmanager
 def told_apart(endpoint: "Endpoint", shard: str) -> "Iterator[None]":
-    """Make what a driver raises a sentence that says where it happened."""
+    """Make what a driver raises a sentence that says where it happened, and whether to wait or to mend something."""
     try:
         yield
     except pymysql.err.MySQLError as error:
+        if _refuses_a_value(error):
+            raise JobError(
+                f"{endpoint.keyspace!r} refuses a row: {error}; mend the data, then run it again: what is"
+                " written stays as it is"
+            ) from error
         raise JobError(
             f"the proxy at {endpoint.host}:{endpoint.port} or shard {shard} of"
             f" {endpoint.keyspace!r} broke off: {error}; run it again when it is back"
         ) from error
+
+
+def _refuses_a_value(error: pymysql.err.MySQLError) -> bool:
+    is_about_data = isinstance(error, pymysql.err.DataError | pymysql.err.IntegrityError)
+    return is_about_data or error.args[:1] in _WRONG_VALUES
 
 
 def read_part(

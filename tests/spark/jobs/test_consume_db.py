@@ -227,7 +227,7 @@ def test_a_proxy_that_dies_in_a_batch_is_told_and_the_next_run_goes_on(
     execute(connection, "CREATE TABLE ordinary (id BIGINT PRIMARY KEY)")
     new = tmp_path / "new"
     for change, said in (
-        ({"table": "absent"}, "check --table"),
+        ({"table": "absent"}, "check the table's name"),
         ({"table": "ordinary"}, "no message table"),
         ({"shards": ("-40",)}, "no shard '-40'; it has -80, 80-"),
         ({"out": tmp_path / "elsewhere"}, "--checkpoint of its own"),

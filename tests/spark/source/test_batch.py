@@ -43,3 +43,23 @@ def test_what_a_driver_raises_says_where_and_what_to_do():
         told_apart(Endpoint("h", 1, "u", "ks"), "-80"),
     ):
         raise pymysql.err.OperationalError(2013, "Lost connection")
+
+
+@pytest.mark.parametrize(
+    "number",
+    [4025, 3140, 3819, 1048, 1264, 1406],
+    ids=["check", "json", "check", "null", "range", "long"],
+)
+def test_a_value_that_a_server_refuses_is_no_outage_to_wait_for(number):
+    import pymysql
+
+    from spark.endpoint import Endpoint
+    from spark.errors import JobError
+    from spark.source.batch import told_apart
+
+    packet = b"\xff" + number.to_bytes(2, "little") + b"#HY000no"
+    with (
+        pytest.raises(JobError, match=r"'ks' refuses a row: .*mend the data"),
+        told_apart(Endpoint("db", 1, "u", "ks"), "-80"),
+    ):
+        pymysql.err.raise_mysql_exception(packet)

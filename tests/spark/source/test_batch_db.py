@@ -128,7 +128,10 @@ def test_what_cannot_be_read_says_why(table, spark):
     connection, options = table
     execute(connection, "CREATE TABLE plain_table (id BIGINT PRIMARY KEY)")
     for more, what in [
-        ({"table": "nothing"}, r"cannot read commerce.nothing on shard -80.*check --table"),
+        (
+            {"table": "nothing"},
+            r"cannot read commerce.nothing on shard -80.*check the table's name",
+        ),
         ({"table": "plain_table"}, r"plain_table on shard -80 is no message table"),
         ({"shards": "-40"}, r"commerce has no shard '-40'; it has -80, 80-"),
         ({"proxy": "jdbc:mariadb://x/y"}, r"never jdbc:mariadb"),
