@@ -15,6 +15,7 @@ Three rules decide about trouble:
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -24,6 +25,7 @@ from proxy.errors import BackendError, BackendLost, BackendUnavailable
 from proxy.exchange.execution import STALE
 from proxy.exchange.following import follow, follow_error
 from proxy.exchange.holdings import Holdings, named
+from proxy.exchange.recall import take_warnings
 from proxy.exchange.relay import Relay
 from proxy.exchange.retries import is_repeatable, was_refused_undone
 from proxy.exchange.state import traits
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 
     from proxy.backends.backend import Backend
     from proxy.backends.readers import Answer as Collected
+    from proxy.backends.remains import Left
     from proxy.backends.shard import ShardRuntime
     from proxy.exchange.execution import Packet
     from proxy.exchange.reply import Reply
@@ -183,10 +186,13 @@ class Executor(Holdings):
         final: bool = True,
         answer: Answer = Answer.RESULT,
         insert_id: int = 0,
+        left: Left | None = None,
+        warnings: int = 0,
     ) -> RelayScanner | Resequencer:
         """Run a command on one shard and relay its answer, riding out a failover.
 
         insert_id: the insert id that the client is told, where the server knows of none.
+        left: takes the warnings, for other shards answer the client, too; they had *warnings*.
 
         Returns what the answer was; an error that the server answered is relayed, not raised.
 
@@ -214,6 +220,7 @@ class Executor(Holdings):
                 answer=answer,
                 call=shape.kind is Kind.CALL,
                 file=bool(shape.uses & Uses.LOCAL_INFILE),
+                warnings=warnings,
             )
             relay = Relay(reading, backend, self._link, partial(_resolve, done), self.on_file)
             self.relay = relay
@@ -223,6 +230,10 @@ class Executor(Holdings):
             scanner = relay.scanner
             if relay.failure is not None:
                 reply.broke_off(scanner)
+            elif left is not None and scanner.ok is not None and scanner.ok.warnings:
+                # A connection that breaks now is found broken by the next statement.
+                with suppress(BackendError, BackendLost):
+                    await take_warnings(self, shard, backend, left)
             self.settle(shard, shape, relay)
             untouched = may_wait and not relay.has_written and reply.stopped is None
             if relay.failure is not None:

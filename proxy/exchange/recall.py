@@ -8,13 +8,14 @@ statement that asks is answered from there (`Recall`).
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import TYPE_CHECKING, Final
 
-from proxy.backends.remains import Carried
+from proxy.backends.remains import Carried, Left
 from proxy.backends.tenancy import take_leave
 from proxy.wire.commands import query
-from proxy.wire.constants import FieldType
-from proxy.wire.resultset import Column, column_definition, parse_text_row
+from proxy.wire.constants import BINARY_CHARSET, FieldType
+from proxy.wire.resultset import Column, column_definition, parse_text_row, text_row
 from sqlparse_ext.errors import Unsupported
 from sqlparse_ext.inline import inline
 from sqlparse_ext.statements import Kind, Uses
@@ -24,18 +25,55 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from proxy.backends.backend import Backend
-    from proxy.backends.remains import Left
+    from proxy.backends.shard import ShardRuntime
+    from proxy.exchange.holdings import Holdings
     from proxy.exchange.state import SessionState
+    from sqlparse_ext.errors import StreamfromError
     from sqlparse_ext.statements import Statement
 
 
 ASKS_BACK: Final = Uses.FOUND_ROWS | Uses.ROW_COUNT | Uses.DIAGNOSTICS
 
+_SHOW_WARNINGS: Final = query(b"SHOW WARNINGS")
+_GAP: Final = r"(?:\s|/\*.*?\*/)"
+_ASKS_WARNINGS: Final = re.compile(
+    rf"{_GAP}*SHOW{_GAP}+(?P<count>COUNT\s*\(\s*\*\s*\){_GAP}+)?(?P<kind>WARNINGS|ERRORS)"
+    rf"(?:{_GAP}+LIMIT\s+(?:(?P<start>\d+)\s*,\s*)?(?P<rows>\d+)(?:\s+OFFSET\s+(?P<offset>\d+))?)?"
+    rf"(?:{_GAP}|;)*".encode(),
+    re.IGNORECASE | re.DOTALL,
+)
 _WARNINGS: Final = (
     Column("Level", length=28),
     Column("Code", type=FieldType.LONG, length=4),
     Column("Message", length=2048),
 )
+
+
+def left_by_several() -> Left:
+    """Return what is to be filled by `take_warnings`, for a statement of several shards."""
+    left = Left(asyncio.get_running_loop().create_future())
+    left.known.set_result(None)
+    return left
+
+
+def left_by_error(error: StreamfromError) -> Left:
+    """Return what a statement leaves that the proxy itself refused."""
+    left = left_by_several()
+    code, _ = error.wire_code()
+    left.rows = [text_row([b"Error", b"%d" % code, str(error).encode("utf-8", "replace")])]
+    return left
+
+
+async def take_warnings(
+    holdings: Holdings, shard: ShardRuntime, backend: Backend, left: Left
+) -> None:
+    """Add to *left* the warnings of the last statement on *backend*.
+
+    At once: what comes next on this connection clears them. Raises BackendError and BackendLost.
+    """
+    (answer,) = await holdings.run(shard, backend, [_SHOW_WARNINGS])
+    left.columns = answer.columns
+    left.rows = [*left.rows, *answer.rows]
 
 
 class AnswerHere(Exception):
@@ -93,20 +131,26 @@ def warnings_answer(
     Raises:
         Unsupported: it asks in another way.
     """
-    shape = statement.shape
-    if shape.words not in {("WARNINGS",), ("ERRORS",)} or statement.literals:
+    asked = _ASKS_WARNINGS.fullmatch(statement.sql)
+    if asked is None:
         raise Unsupported(
-            f"{shape.verb} of the statement before, whose connection another client has got;"
-            " SHOW WARNINGS tells"
+            f"{statement.shape.verb} of the statement before, which another client's connection or"
+            " several shards have run; SHOW WARNINGS tells"
         )
     if left and left.columns:
         columns = left.columns
     else:
         columns = [column_definition(column, capabilities) for column in _WARNINGS]
     rows = left.rows if left else ()
-    if shape.words == ("ERRORS",):
+    kind = asked["kind"].lower()
+    if kind == b"errors":
         rows = [row for row in rows if parse_text_row(row)[0] == b"Error"]
-    return columns, rows
+    if asked["count"]:
+        name = f"@@session.{kind[:-1].decode()}_count"
+        column = Column(name, charset=BINARY_CHARSET, type=FieldType.LONGLONG, length=21)
+        return [column_definition(column, capabilities)], [text_row([b"%d" % len(rows)])]
+    start = int(asked["start"] or asked["offset"] or 0)
+    return columns, rows[start : start + int(asked["rows"])] if asked["rows"] else rows
 
 
 def _numbers(left: Left | None) -> dict[str, bytes]:

@@ -168,10 +168,12 @@ class Reply:
         answer: Answer = Answer.RESULT,
         call: bool = False,
         file: bool = False,
+        warnings: int = 0,
     ) -> Relay | Resequencer:
         """Return what reads a backend's answer so that it continues this one.
 
         call: the statement is a CALL. file: it is a LOAD DATA LOCAL, and may ask for its file.
+        warnings: those of earlier answers that this one continues.
         """
         state = self._state
         capabilities = state.capabilities
@@ -193,6 +195,7 @@ class Reply:
             more_results=self.more,
             status=self._status,
             call=call,
+            warnings=warnings,
             allows_local_infile=file,
         )
 

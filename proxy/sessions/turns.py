@@ -24,6 +24,7 @@ from proxy.errors import (
     StatementTimedOut,
     WireError,
 )
+from proxy.exchange.recall import left_by_error
 from proxy.exchange.reply import INTERRUPTED, Reply
 from proxy.wire.constants import Capability, Command
 from proxy.wire.server_connection import CommandReceived, Phase, refusal
@@ -236,6 +237,8 @@ class Turns:
         else:
             self._log.exception("internal error", exc_info=error)
             shown = InternalError(self._connection_id)
+        if not isinstance(shown, BackendError):
+            self._state.answered_at, self._state.left = None, left_by_error(shown)
         if not self._is_over and self._wire.phase is not Phase.INFILE:
             self._reply.error(shown)
             if isinstance(error, ConnectionKilled | SessionLost | ServerShutdown | WireError):

@@ -81,7 +81,8 @@ class Assignments:
             shape.uses & (Uses.USER_VARIABLE | Uses.GLOBAL_SCOPE) or sets_untracked(shape)
         ):
             # Every shard may be asked for the variable later, and every server must have it.
-            await run_everywhere(self._executor, self._preparation.database, shards, statement)
+            database = self._preparation.database
+            await run_everywhere(self._executor, self._state, database, shards, statement)
             reply.ok()
             return True
         if len(self._branches.open) > 1 and self._switches_autocommit_on(statement):

@@ -10,10 +10,12 @@ behind. Before the first byte has left, a shard that went away is waited for and
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from proxy.errors import BackendLost
+from proxy.errors import BackendError, BackendLost
+from proxy.exchange.recall import left_by_several, take_warnings
 from proxy.exchange.retries import is_repeatable
 from proxy.merge.counted import CountedQuery
 from proxy.merge.groups import GroupsQuery
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from proxy.backends.shard import ShardRuntime
     from proxy.exchange.executor import Executor
     from proxy.exchange.reply import Reply
+    from proxy.exchange.state import SessionState
     from proxy.merge.counted import CountedMerge
     from proxy.merge.group_merge import GroupsMerge
     from proxy.merge.rows import RowsMerge
@@ -56,6 +59,7 @@ _DRAIN_ROWS_MAX: Final = 1000
 
 async def gather(
     executor: Executor,
+    state: SessionState,
     link: Link,
     database: str | None,
     shards: Sequence[ShardRuntime],
@@ -77,7 +81,7 @@ async def gather(
     deadline = executor.deadline()
     while True:
         attempt = _Gather(
-            executor, link, database, shards, statement, route, reply, memory_bytes
+            executor, state, link, database, shards, statement, route, reply, memory_bytes
         )
         may_wait = is_repeatable(statement.shape) and not executor.branches.in_transaction
         try:
@@ -100,6 +104,7 @@ class _Part:
         is_over: nothing more will come.
         failure: the connection broke.
         scanner: the answer.
+        left: its warnings.
     """
 
     def __init__(
@@ -114,6 +119,7 @@ class _Part:
         self.is_over = False
         self.is_dropped = False
         self.is_paused = False
+        self.left = left_by_several()
 
     def feed(self, data: bytes) -> bytes | None:
         """Take bytes."""
@@ -148,6 +154,7 @@ class _Gather:
     def __init__(
         self,
         executor: Executor,
+        state: SessionState,
         link: Link,
         database: str | None,
         shards: Sequence[ShardRuntime],
@@ -157,6 +164,7 @@ class _Gather:
         memory_bytes: int,
     ) -> None:
         self._executor = executor
+        self._state = state
         self._link = link
         self._database = database
         self._shards = shards
@@ -239,13 +247,19 @@ class _Gather:
             await self._merge_all()
         finally:
             await self._stop()
+        left = left_by_several()
+        for part in self._parts:
+            left.columns = part.left.columns or left.columns
+            left.rows = [*left.rows, *part.left.rows]
+        if left.rows:
+            self._state.answered_at, self._state.left = None, left
         self._reply.end_of_rows(status=self._status, warnings=self._warnings)
 
     async def _merge_all(self) -> None:
         merge: _Rows | None = None
         while True:
             self._event.clear()
-            self._settle_ended()
+            await self._settle_ended()
             if merge is None:
                 merge = self._begin()
             if merge is not None:
@@ -295,12 +309,12 @@ class _Gather:
                 merge.end(part.index)
         return merge
 
-    def _settle_ended(self) -> None:
+    async def _settle_ended(self) -> None:
         """Give back the connections of answers that are complete; raise what went wrong."""
         for part in self._parts:
             if not part.is_over or part.index in self._settled:
                 continue
-            self._settle(part)
+            await self._settle(part)
             if part.failure is not None:
                 self.lost = part.shard
                 raise part.failure
@@ -310,14 +324,18 @@ class _Gather:
             if self._merge is not None:
                 self._merge.end(part.index)
 
-    def _settle(self, part: _Part) -> None:
-        self._settled.add(part.index)
-        self._executor.settle(part.shard, self._statement.shape, part)
-        self._executor.relay = self
+    async def _settle(self, part: _Part) -> None:
         ok = part.scanner.ok
         if part.failure is None and ok is not None:
             self._status |= ok.status & Status.IN_TRANS
             self._warnings += ok.warnings
+            if ok.warnings:
+                # A connection that breaks now is found broken by the next statement.
+                with suppress(BackendError, BackendLost):
+                    await take_warnings(self._executor, part.shard, part.backend, part.left)
+        self._settled.add(part.index)
+        self._executor.settle(part.shard, self._statement.shape, part)
+        self._executor.relay = self
 
     async def _stop(self) -> None:
         """End the answers that are still under way."""
@@ -338,7 +356,7 @@ class _Gather:
                 self._event.clear()
                 for part in self._parts:
                     if part.is_over and part.index not in self._settled:
-                        self._settle(part)
+                        await self._settle(part)
                 if len(self._settled) == len(self._parts):
                     return
                 await self._event.wait()

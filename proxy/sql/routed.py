@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from proxy.exchange.execution import Execution
+from proxy.exchange.recall import left_by_several
 from proxy.routing.routes import Concatenate, Everywhere, Merge, OneShard, WriteParts
 from proxy.sql.gather import gather
 from proxy.sql.scatter import write_parts
@@ -84,6 +85,7 @@ class Routed:
                     self._branches.entered()
                 return await gather(
                     self._executor,
+                    self._state,
                     self._link,
                     database,
                     [view.runtime(shard) for shard in shards],
@@ -168,6 +170,7 @@ class Routed:
         packet: Packet | None,
     ) -> bool:
         sent = packet or query(step.statement.sql)
+        left, warnings = left_by_several(), 0
         for index, shard in enumerate(shards):
             scanner = await self._executor.relay_on(
                 shard,
@@ -177,7 +180,13 @@ class Routed:
                 reply,
                 columns=index == 0,
                 final=index == len(shards) - 1,
+                left=left,
+                warnings=warnings,
             )
             if scanner.error is not None:
                 return False
+            assert scanner.ok is not None
+            warnings += scanner.ok.warnings
+        if left.rows:
+            self._state.answered_at, self._state.left = None, left
         return True

@@ -7,14 +7,13 @@ savepoint on each shard undoes the parts that had succeeded when another failed.
 
 from __future__ import annotations
 
-import asyncio
 import re
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from proxy.backends.remains import Left
 from proxy.errors import BackendError, BackendLost, BackendUnavailable, ProxyError
+from proxy.exchange.recall import left_by_several, take_warnings
 from proxy.exchange.retries import was_refused_undone
 from proxy.exchange.state import leaves_residue
 from proxy.exchange.transaction import ROLLS_BACK
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
 
 _SAVEPOINT: Final = query(b"SAVEPOINT streamfrom_part")
 _ROLLBACK_TO: Final = query(b"ROLLBACK TO SAVEPOINT streamfrom_part")
-_SHOW_WARNINGS: Final = query(b"SHOW WARNINGS")
 _NUMBER: Final = re.compile(rb"\d+")
 
 
@@ -174,19 +172,20 @@ async def _run_parts(
     # One after another, always in the order of the shards: side by side, two writes of the same
     # rows could each hold one that the other waits for, and no server sees such a deadlock.
     answers: list[Answer] = []
-    left = _left_by_all(state)
+    left = left_by_several()
+    state.answered_at, state.left = None, left
     try:
         for shard, backend, data in parts:
             packets = [_SAVEPOINT, data] if undo else [data]
             answers.append((await executor.run(shard, backend, packets))[-1])
             ok = answers[-1].ok
             if ok is not None and ok.warnings:
-                await _take_warnings(executor, shard, backend, left)
+                await take_warnings(executor, shard, backend, left)
     except (BackendError, BackendLost) as error:
         if isinstance(error, BackendError):
             shard, backend, _ = parts[len(answers)]
             with suppress(BackendLost):
-                await _take_warnings(executor, shard, backend, left)
+                await take_warnings(executor, shard, backend, left)
         if undo and not _undid_everything(error):
             for _, backend, _ in parts[: len(answers) + 1]:
                 # One that is gone has undone its part, and with it the whole transaction.
@@ -194,23 +193,6 @@ async def _run_parts(
                     await backend.command(_ROLLBACK_TO)
         raise
     return tuple(_oks(answers))
-
-
-def _left_by_all(state: SessionState) -> Left:
-    """Have what the session's last statement left be what is to be collected from its parts."""
-    left = Left(asyncio.get_running_loop().create_future())
-    left.known.set_result(None)
-    state.answered_at, state.left = None, left
-    return left
-
-
-async def _take_warnings(
-    executor: Executor, shard: ShardRuntime, backend: Backend, left: Left
-) -> None:
-    # At once: what comes next on this connection, be it COMMIT, clears them.
-    (answer,) = await executor.run(shard, backend, [_SHOW_WARNINGS])
-    left.columns = answer.columns
-    left.rows = [*left.rows, *answer.rows]
 
 
 def _undid_everything(error: BaseException) -> bool:
@@ -227,6 +209,7 @@ def _oks(answers: Iterable[object]) -> Iterable[Ok]:
 
 async def run_everywhere(
     executor: Executor,
+    state: SessionState,
     database: str | None,
     shards: Sequence[ShardRuntime],
     statement: Statement,
@@ -239,18 +222,27 @@ async def run_everywhere(
         BackendError: with the words of the shard that refused, and where it had succeeded.
     """
     oks = []
+    left = left_by_several()
     for shard in shards:
         backend = await executor.take_patiently(shard, database, statement.shape)
         try:
             (answer,) = await executor.run(shard, backend, [query(statement.sql)])
             assert answer.ok is not None
             oks.append(answer.ok)
+            if answer.ok.warnings and len(shards) > 1:
+                await take_warnings(executor, shard, backend, left)
             executor.follow(shard, backend, statement.shape, answer.ok, answer.ok.trackers)
         except ProxyError as error:
+            if isinstance(error, BackendError):
+                with suppress(BackendError, BackendLost):
+                    await take_warnings(executor, shard, backend, left)
+                state.answered_at, state.left = None, left
             backend.has_residue = True
             executor.give_back(shard, backend)
             if oks:
                 done = ", ".join(str(s) for s in shards[: len(oks)])
                 error.args = (f"{error} (shard {shard}; done before on {done})",)
             raise
+    if left.rows:
+        state.answered_at, state.left = None, left
     return Merged(tuple(oks))

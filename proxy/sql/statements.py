@@ -215,7 +215,7 @@ class Statements:
             # On every shard of the transaction, and not just those that run the statement.
             await self._branches.commit()
         result = await run_everywhere(
-            self._executor, place.database, view.runtimes, place.statement
+            self._executor, self._state, place.database, view.runtimes, place.statement
         )
         if self._preparation.drops_own_database(place):
             self._preparation.leave()

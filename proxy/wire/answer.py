@@ -188,7 +188,7 @@ def whole(size: int) -> None:
 class Forwarder(Reader):
     """What the two readers share that write to a client."""
 
-    __slots__ = ("_capabilities", "_more_results", "_shown", "_skip")
+    __slots__ = ("_capabilities", "_earlier_warnings", "_more_results", "_shown", "_skip")
 
     def __init__(
         self,
@@ -200,6 +200,7 @@ class Forwarder(Reader):
         self._capabilities = capabilities
         self._shown = shown if capabilities & _SESSION_TRACK else None
         self._more_results = False
+        self._earlier_warnings = 0
         self._skip = 0  # bytes of a forwarded packet that are still to come
 
     @property
@@ -212,18 +213,20 @@ class Forwarder(Reader):
         status = self.status
         if state == DONE and self._more_results:
             status |= _MORE_RESULTS
+        earlier = self._earlier_warnings
         shown = self._shown
-        if status == self.status and not status & STATE_CHANGED:
+        is_same = status == self.status and not earlier
+        if is_same and not status & STATE_CHANGED:
             return payload
         ok = parse_ok(payload)
         told = b"" if shown is None else shown(ok.session_state)
-        if status == self.status and shown is not None and told == ok.session_state:
+        if is_same and shown is not None and told == ok.session_state:
             return payload
         return ok_packet(
             ok.affected_rows,
             ok.last_insert_id,
             status=status,
-            warnings=ok.warnings,
+            warnings=ok.warnings + earlier,
             info=ok.info,
             capabilities=self._capabilities,
             session_state=told,

@@ -49,6 +49,7 @@ class Resequencer(Forwarder):
     call: the answer of a CALL, in which those flags say what kind of result follows (its rows,
         OUT parameters) and that there are more: they are taken from the result's end where it
         has one row or none, and one row is held back to see.
+    warnings: those of earlier shards, which the last OK counts, too.
     Everything else as in ``Relay``.
 
     ``next_sequence``: what follows the last packet handed out, at any time.
@@ -79,10 +80,12 @@ class Resequencer(Forwarder):
         allows_local_infile: bool = False,
         status: int = Status.AUTOCOMMIT,
         call: bool = False,
+        warnings: int = 0,
     ) -> None:
         super().__init__(capabilities, answer, shown)
         self._more_results = more_results
         self._allows_local_infile = allows_local_infile
+        self._earlier_warnings = warnings
         self.next_sequence = sequence & 0xFF
         self._columns = columns
         self._final = final
@@ -264,7 +267,8 @@ class Resequencer(Forwarder):
                 status = self.status
                 if state == DONE and self._more_results:
                     status |= _MORE_RESULTS
-                framed += _framed_eof(status, warnings_in(payload), sequence)
+                warnings = warnings_in(payload) + self._earlier_warnings
+                framed += _framed_eof(status, warnings, sequence)
                 return framed, sequence + 1 & 0xFF
             payload = self._terminator(payload, state)
         return framed + frame(payload, sequence), sequence + 1 & 0xFF

@@ -56,6 +56,15 @@ def test_show_warnings_tells_of_all_shards(house: House):
     assert [code for _, code, _ in rows(connection, "SHOW WARNINGS")] == [1062]
     run(connection, "UPDATE item SET tiny = 5")
     assert rows(connection, "SHOW WARNINGS") == ()
+    for sql in ("SELECT 'a' + tiny FROM item", "SELECT 'a' + tiny FROM item ORDER BY id"):
+        run(connection, sql)
+        assert [code for _, code, _ in rows(connection, "SHOW WARNINGS")] == [1292] * 3
+        run(connection, sql)
+        assert value(connection, "SELECT @@warning_count") == 3
+    run(connection, "DROP TABLE IF EXISTS none_at_all")
+    assert [code for _, code, _ in rows(connection, "SHOW WARNINGS")] == [1051, 1051]
+    refused(connection, "SELECT FOUND_ROWS()")
+    assert [code for _, code, _ in rows(connection, "SHOW ERRORS LIMIT 1")] == [1235]
 
 
 def test_status_tells_of_the_clients_own_tls(

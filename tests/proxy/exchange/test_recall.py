@@ -6,7 +6,7 @@ import pytest
 
 from proxy.backends.remains import Carried, Left
 from proxy.backends.settings import Settings
-from proxy.exchange.recall import AnswerHere, Recall, warnings_answer
+from proxy.exchange.recall import AnswerHere, Recall, left_by_error, warnings_answer
 from proxy.exchange.state import SessionState
 from proxy.wire.commands import query
 from proxy.wire.resultset import text_row
@@ -84,14 +84,34 @@ async def test_show_warnings_is_answered_from_what_is_left(state):
     assert warnings_answer(parse("SHOW ERRORS"), asked.value.left, 0) == ((b"c",), ROWS[1:])
 
 
+async def test_an_error_of_the_proxys_own_is_told_like_a_servers():
+    told = left_by_error(Unsupported("so"))
+    _, rows = warnings_answer(parse("SHOW ERRORS"), told, 0)
+    assert list(rows) == [text_row([b"Error", b"1235", b"unsupported: so"])]
+
+
 async def test_without_warnings_the_answer_is_empty():
     columns, rows = warnings_answer(parse("SHOW WARNINGS"), None, 0)
     assert (len(columns), rows) == (3, ())
 
 
 @pytest.mark.parametrize(
-    "sql", ["SHOW WARNINGS LIMIT 1", "SHOW COUNT(*) WARNINGS", "GET DIAGNOSTICS @n = NUMBER"]
+    ("sql", "rows"),
+    [
+        ("show warnings limit 1;", ROWS[:1]),
+        ("SHOW WARNINGS LIMIT 1, 5", ROWS[1:]),
+        ("SHOW ERRORS LIMIT 5 OFFSET 1", []),
+        ("/* a */ SHOW /* b */ WARNINGS", ROWS),
+        ("SHOW COUNT(*) WARNINGS", [text_row([b"2"])]),
+        ("SHOW COUNT( * ) ERRORS ;", [text_row([b"1"])]),
+    ],
 )
+async def test_servers_let_ask_for_some_of_them_and_how_many_there_are(sql, rows):
+    columns, found = warnings_answer(parse(sql), left(columns=(b"c",), rows=ROWS), 0)
+    assert (len(columns), list(found)) == (1, list(rows))
+
+
+@pytest.mark.parametrize("sql", ["GET DIAGNOSTICS @n = NUMBER", "SHOW WARNINGS LIMIT @a"])
 async def test_other_ways_to_ask_are_refused(sql):
     with pytest.raises(Unsupported):
         warnings_answer(parse(sql), left(), 0)

@@ -27,8 +27,10 @@ CAPABILITIES = int(Capability.PROTOCOL_41 | Capability.DEPRECATE_EOF)
 INT = Column("a", org_name="a", type=FieldType.LONGLONG, charset=BINARY_CHARSET)
 
 
-def result(columns, rows, status=Status.AUTOCOMMIT):
-    return text_resultset(columns, rows, capabilities=CAPABILITIES, status=status)
+def result(columns, rows, status=Status.AUTOCOMMIT, warnings=0):
+    return text_resultset(
+        columns, rows, capabilities=CAPABILITIES, status=status, warnings=warnings
+    )
 
 
 def refusal(code=1054, text="Unknown column"):
@@ -94,6 +96,9 @@ class FakeExecutor:
     def started(self, shard, backend):
         pass
 
+    async def run(self, shard, backend, packets):
+        return await backend.answers(packets)
+
     def settle(self, shard, shape, part):
         self.given.append(shard)
 
@@ -135,6 +140,7 @@ class Stage:
         self.backends = [FakeBackend(ask), FakeBackend(ask)]
         self.executor = FakeExecutor(self.backends)
         self.reply = FakeReply()
+        self.state: Any = SimpleNamespace(answered_at=self.backends[1], left=None)
         self.link = FakeLink()
         found = statement(sql)
         select = read_select(found.shape.template)
@@ -143,6 +149,7 @@ class Stage:
         self.task = asyncio.ensure_future(
             gather(
                 self.executor,
+                self.state,
                 self.link,
                 None,
                 [0, 1],
@@ -178,6 +185,27 @@ async def test_both_shards_get_the_text_and_their_rows_come_in_order():
     assert stage.reply.ended == (0, 0)
     assert sorted(stage.executor.given) == [0, 1]
     assert stage.executor.relay is None
+
+
+async def test_the_warnings_of_all_shards_are_left_in_the_order_of_the_shards():
+    def ask(text):
+        if text == b"SHOW WARNINGS":
+            # The second shard is the first that ends.
+            return result([Column("Level")], [[b"from 0" if heard else b"from 1"]])
+        return questions(text)
+
+    heard: list[int] = []
+    stage = Stage("SELECT a FROM t ORDER BY a", ask)
+    await stage.until_asked()
+    rows = [[b"1", b"1"]]
+    stage.backends[1].answer(result([INT, INT], rows, warnings=2))
+    await stage.settle()
+    heard.append(1)
+    stage.backends[0].answer(result([INT, INT], rows, warnings=1))
+    assert await stage.task
+    assert stage.reply.ended == (0, 3)
+    assert stage.state.answered_at is None
+    assert [row[1:] for row in stage.state.left.rows] == [b"from 0", b"from 1"]
 
 
 async def test_a_shard_that_runs_ahead_is_not_read_from_until_the_other_catches_up(monkeypatch):

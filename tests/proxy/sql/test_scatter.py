@@ -221,7 +221,7 @@ DDL = "ALTER TABLE t ADD COLUMN b INT"
 
 
 async def everywhere(desk, sql=DDL):
-    return await run_everywhere(desk.executor, "db", desk.shards, statement(sql))
+    return await run_everywhere(desk.executor, desk.state, "db", desk.shards, statement(sql))
 
 
 async def test_ddl_runs_on_one_shard_after_another(server, other_server, desk, low):
@@ -229,6 +229,20 @@ async def test_ddl_runs_on_one_shard_after_another(server, other_server, desk, l
     assert len(merged.answers) == 2
     assert said(server) == said(other_server) == [DDL]
     assert low.pool.lent == 0
+
+
+async def test_the_warnings_of_all_shards_are_left(server, other_server, desk):
+    warning = Rows(("Level", "Code", "Message"), ((b"Note", b"1050", b"exists"),))
+    for each in (server, other_server):
+        each.once(DDL, Ok(warnings=1))
+        each.on("SHOW WARNINGS", warning)
+    assert (await everywhere(desk)).warnings == 2
+    assert len(desk.state.left.rows) == 2
+    other_server.once(DDL, Error(1060, "Duplicate column name 'b'", "42S21"))
+    with pytest.raises(BackendError):
+        await everywhere(desk)
+    assert len(desk.state.left.rows) == 1
+    assert desk.state.answered_at is None
 
 
 async def test_ddl_stops_at_the_first_refusal_and_says_where_it_has_run(

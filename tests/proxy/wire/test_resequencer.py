@@ -118,6 +118,15 @@ def test_the_ok_of_an_earlier_shard_is_kept_but_not_sent():
     assert reader.next_sequence == 1
 
 
+@pytest.mark.parametrize("capabilities", CLIENTS)
+def test_the_last_ok_counts_the_warnings_of_earlier_shards(capabilities):
+    last = Rows((DEFINITION,), ONE.rows, Done(warnings=2))
+    reader = Resequencer(capabilities, sequence=4, columns=False, warnings=3)
+    out = reader.feed(backend_stream([last]))
+    end = Done(warnings=5).packet(is_eof=True, capabilities=capabilities)
+    assert out == frames([*ONE.rows, end], 4)[0]
+
+
 def test_an_empty_first_shard_still_ends_its_columns_for_an_old_client():
     empty = Rows((DEFINITION,), (), Done())
     reader = Resequencer(OLD, final=False)
