@@ -56,6 +56,7 @@ _ON_MYSQL: Final = ("max_execution_time", "transaction_isolation", "transaction_
 TRACKED: Final = frozenset({*_ON_BOTH, *_ON_MARIADB, *_ON_MYSQL})
 
 _CHARACTER_SET = ("character_set_client", "character_set_connection", "character_set_results")
+_NAMED: Final = frozenset({*_CHARACTER_SET, "collation_connection"})
 _READING: Final = (
     "sql_mode",
     "character_set_client",
@@ -146,11 +147,31 @@ class Settings:
         changed = {k: v for k, v in self.values.items() if known.values.get(k) != v}
         if not changed:
             return None
-        return ("SET " + ", ".join(_assignments(changed))).encode()
+        parts = []
+        if changed.keys() & _NAMED and (named := _names(self.values)) is not None:
+            parts.append(named)
+            changed = {k: v for k, v in changed.items() if k not in _NAMED}
+        return ("SET " + ", ".join([*parts, *_assignments(changed)])).encode()
 
     def fits(self, known: Settings) -> bool:
         """True when a connection with *known* has no variable that these settings lack."""
         return known is self or known.values.keys() <= self.values.keys()
+
+
+def _names(values: Mapping[str, str]) -> str | None:
+    """Return the NAMES that these variables are, as a login makes them; None if they are none.
+
+    Set one by one they have the same values, and the columns of answers another collation: the
+    first one of `character_set_results`.
+    """
+    charset, *others = (values.get(name) for name in _CHARACTER_SET)
+    collation = values.get("collation_connection")
+    if charset is None or collation is None or others != [charset, charset]:
+        return None
+    if collation != charset and not collation.startswith(f"{charset}_"):
+        return None
+    named = _literal("character_set_client", charset)
+    return f"NAMES {named} COLLATE {_literal('collation_connection', collation)}"
 
 
 def _assignments(values: Mapping[str, str]) -> Iterable[str]:

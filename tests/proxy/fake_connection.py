@@ -402,26 +402,26 @@ class Connection(asyncio.Protocol):
             for part in ("client", "connection", "results"):
                 changed[f"character_set_{part}"] = charset
             changed["collation_connection"] = names[2] or f"{charset}_general_ci"
-        else:
-            for found in _ASSIGNMENT.finditer(sql):
-                name, value = found[1].lower(), found[2].strip("'").replace("''", "'")
-                if found[0].startswith("@") and not found[0].startswith("@@"):
-                    self.user_variables.add(name)
-                    continue
-                if value.startswith("@@"):
-                    of = value.rpartition(".")[2]
-                    value = self.variables.get(of, _DEFAULTS[of])
-                if name == "last_insert_id":
-                    self.last_insert_id = int(value)
-                    continue
-                if name == "autocommit":
-                    value = "ON" if value.upper() in {"1", "ON", "TRUE"} else "OFF"
-                    if value == "ON":
-                        self.in_transaction = False
-                if name.startswith("session_track_"):
-                    self.variables[name] = value
-                else:
-                    changed[name] = value
+            sql = sql[names.end() :]
+        for found in _ASSIGNMENT.finditer(sql):
+            name, value = found[1].lower(), found[2].strip("'").replace("''", "'")
+            if found[0].startswith("@") and not found[0].startswith("@@"):
+                self.user_variables.add(name)
+                continue
+            if value.startswith("@@"):
+                of = value.rpartition(".")[2]
+                value = self.variables.get(of, _DEFAULTS[of])
+            if name == "last_insert_id":
+                self.last_insert_id = int(value)
+                continue
+            if name == "autocommit":
+                value = "ON" if value.upper() in {"1", "ON", "TRUE"} else "OFF"
+                if value == "ON":
+                    self.in_transaction = False
+            if name.startswith("session_track_"):
+                self.variables[name] = value
+            else:
+                changed[name] = value
         self.variables |= changed
         tracked = set(self._tracked)
         trackers = [

@@ -323,5 +323,5 @@ def said(server):
     return [
         text
         for text in server.heard
-        if not text.startswith(("SET @@session", "INIT_DB", "RESET", "QUIT"))
+        if not text.startswith(("SET @@session", "SET NAMES '", "INIT_DB", "RESET", "QUIT"))
     ]

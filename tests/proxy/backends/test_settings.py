@@ -91,8 +91,26 @@ def test_one_set_turns_a_connection_into_what_is_wanted(known, wanted, statement
     assert Settings(wanted.items()).statement_from(Settings(known.items())) == statement
 
 
-def test_the_collation_is_set_behind_the_character_sets_that_would_reset_it():
-    statement = names("utf8mb4", "utf8mb4_bin").statement_from(Settings())
+def test_character_set_and_collation_are_set_as_a_login_sets_them():
+    wanted = names("utf8mb4", "utf8mb4_bin").with_changes([("time_zone", "UTC")])
+    text = b"SET NAMES 'utf8mb4' COLLATE 'utf8mb4_bin'"
+    assert wanted.statement_from(Settings()) == text + b", @@session.time_zone = 'UTC'"
+    assert wanted.statement_from(names("utf8mb4", "utf8mb4_bin")) == (
+        b"SET @@session.time_zone = 'UTC'"
+    )
+    known = names("utf8mb4", "utf8mb4_general_ci").with_changes([("time_zone", "UTC")])
+    assert wanted.statement_from(known) == text
+    assert names("binary", "binary").statement_from(Settings()) == (
+        b"SET NAMES 'binary' COLLATE 'binary'"
+    )
+
+
+@pytest.mark.parametrize(
+    "change", [("character_set_results", "latin1"), ("collation_connection", "latin1_bin")]
+)
+def test_the_collation_is_set_behind_the_character_sets_that_would_reset_it(change):
+    wanted = names("utf8mb4", "utf8mb4_bin").with_changes([change])
+    statement = wanted.statement_from(Settings())
     assert statement is not None
     assigned = re.findall(rb"session\.(\w+)", statement)
     assert assigned[-1] == b"collation_connection"
@@ -115,7 +133,8 @@ def test_no_value_leaves_its_quotes(known, wanted):
     statement = Settings(wanted.items()).statement_from(Settings(known.items()))
     if statement is not None:
         text = re.sub(rb"'(?:[^'\\]|''|\\\\)*'", b"?", statement)
-        assert re.fullmatch(rb"SET (@@session\.\w+ = (\?|\d+|NULL)(, )?)+", text)
+        part = rb"(NAMES \? COLLATE \?|@@session\.\w+ = (\?|\d+|NULL))"
+        assert re.fullmatch(rb"SET %s(, %s)*" % (part, part), text)
 
 
 def test_each_family_is_asked_for_the_variables_it_knows():
