@@ -84,8 +84,15 @@ def nanoseconds(text: str) -> int:
 
 def add_window(parser: "argparse.ArgumentParser", *, required: bool) -> None:
     """Add `--from T0 --to T1`, which become `low_ns` and `high_ns`."""
-    about = "ISO date or time, UTC unless it says otherwise"
-    for name, place, metavar in (("--from", "low_ns", "T0"), ("--to", "high_ns", "T1")):
+    for name, place, metavar, about in (
+        (
+            "--from",
+            "low_ns",
+            "T0",
+            "acknowledged since T0, an ISO date or time, in UTC if it has no zone",
+        ),
+        ("--to", "high_ns", "T1", "and before T1"),
+    ):
         parser.add_argument(
             name, dest=place, type=nanoseconds, required=required, metavar=metavar, help=about
         )
