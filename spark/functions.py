@@ -35,6 +35,7 @@ def keyspace_id(column: Column | str, vindex: str = "hash") -> Column:
     def ids(values: pa.Array) -> pa.Array:
         return keyspace_ids(values, vindex)
 
+    ids.__name__ = keyspace_id.__name__  # which Spark names the column after
     result: Column = arrow_udf(ids, "binary")(column)
     return result
 
@@ -53,5 +54,6 @@ def shard_of(column: Column | str, shards: Sequence[str], vindex: str = "hash") 
     def names(values: pa.Array) -> pa.Array:
         return owners.owning(keyspace_ids(values, vindex))
 
+    names.__name__ = shard_of.__name__
     result: Column = arrow_udf(names, "string")(column)
     return result

@@ -31,7 +31,9 @@ def test_what_has_none_is_null(spark):
     from spark.functions import keyspace_id, shard_of
 
     frame = spark.createDataFrame([(None,), (5,)], "id bigint")
-    found = frame.select(keyspace_id("id"), shard_of("id", ["-"])).collect()
+    asked = frame.select(keyspace_id("id"), shard_of("id", ["-"]))
+    assert asked.columns == ["keyspace_id(id)", "shard_of(id)"]
+    found = asked.collect()
     assert [row[0] is None for row in found] == [True, False]
     assert [row[1] for row in found] == [None, "-"]
 
