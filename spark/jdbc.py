@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pymysql
-from pyspark.errors import PySparkException
 
 from spark.endpoint import Endpoint, ask, chosen_shards, quoted
-from spark.errors import RequestError
+from spark.errors import JobError, RequestError
+from spark.session import SPARK_ERRORS, reason_of
 
 
 if TYPE_CHECKING:
@@ -167,13 +167,21 @@ def append(
 
     Raises:
         RequestError: the driver or the table is missing; Spark would make one without keys.
+        JobError: a server refused a row, or was away. What other partitions committed stays.
     """
     _columns(endpoint, shard, table)
     writer = frame.write.format("jdbc").mode("append").option("dbtable", quoted(table))
     try:
         writer.options(**options(endpoint, shard, driver, parameters)).save()
-    except PySparkException as error:
-        raise _explained(error, driver) from error
+    except SPARK_ERRORS as error:
+        explained = _explained(error, driver)
+        if explained is not error:
+            raise explained from error
+        # Without Java's traces, of which there are hundreds of lines.
+        raise JobError(
+            f"{endpoint.keyspace}.{table} has not all rows: {reason_of(error)}; partitions that were"
+            " committed stay, so append what is missing"
+        ) from None
 
 
 def load(spark: "SparkSession", chosen: dict[str, str], driver: Driver) -> "DataFrame":

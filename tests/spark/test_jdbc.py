@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 
 from spark import jdbc
 from spark.endpoint import Endpoint
-from spark.errors import RequestError
+from spark.errors import JobError, RequestError
 
 
 NOBODY = Endpoint("127.0.0.1", 1, "root", "commerce")
@@ -203,6 +203,11 @@ def test_every_statement_of_spark_is_served_and_every_type_arrives(
     assert sorted(written) == [(ident, "x'\\y") for ident in range(1000, 1500)]
     assert not recorder.errors
 
+    refusal = (
+        r"^commerce.my_message has not all rows: .*Duplicate entry.*append what is missing$"
+    )
+    with pytest.raises(JobError, match=refusal):
+        jdbc.append(new, endpoint, "my_message", driver=driver)
     with pytest.raises(RequestError, match="check the table's name"):
         jdbc.append(new, endpoint, "absent", driver=driver)
     with pytest.raises(RequestError, match=r"has no shard '-40'; it has "):
