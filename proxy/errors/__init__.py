@@ -8,8 +8,9 @@ A module of this room holds the errors of one kind; all are imported from here.
         ├── WireError              1835/HY000  bad bytes: closes this connection, no other
         │   ├── OutOfOrder         1156/08S01
         │   ├── PacketTooLarge     1153/08S01
-        │   └── CannotUnpack       1157/08S01
-        ├── MalformedPacket        1835/HY000  query attributes: the connection goes on
+        │   ├── CannotUnpack       1157/08S01
+        │   └── CutTypes           told as MalformedPacket or BadArguments
+        ├── MalformedPacket        1835/HY000  inside a packet: the connection goes on
         ├── LocalDataDisabled      3948/42000, or MariaDB's 4166/HY000
         │ access
         ├── TooManyConnections     1040/08004
@@ -129,6 +130,7 @@ from proxy.errors.transactions import (
 )
 from proxy.errors.wire import (
     CannotUnpack,
+    CutTypes,
     LocalDataDisabled,
     MalformedPacket,
     OutOfOrder,
@@ -150,6 +152,7 @@ __all__ = [
     "CommitRefused",
     "CommitUnknown",
     "ConnectionKilled",
+    "CutTypes",
     "DatabaseAccessDenied",
     "EmptyQuery",
     "HostNotAllowed",

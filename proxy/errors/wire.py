@@ -15,13 +15,17 @@ class WireError(ProxyError):
         self.detail = detail
 
 
+class CutTypes(WireError):
+    """The types of an execution's parameters are announced, and not all there."""
+
+
 class MalformedPacket(ProxyError):
-    """Query attributes that make no sense. The packet's end is known: the connection goes on."""
+    """A command that makes no sense inside. The packet's end is known: the connection goes on."""
 
     mysql_code = 1835  # ER_MALFORMED_PACKET
 
-    def __init__(self) -> None:
-        super().__init__("Malformed communication packet.")
+    def __init__(self, *, on_mariadb: bool = False) -> None:
+        super().__init__(f"Malformed communication packet{'' if on_mariadb else '.'}")
 
 
 class OutOfOrder(WireError):

@@ -21,7 +21,9 @@ from proxy.answers.virtual import is_virtual
 from proxy.errors import (
     BackendError,
     BadArguments,
+    CutTypes,
     EmptyQuery,
+    MalformedPacket,
     NoOpenCursor,
     NotPreparable,
     WireError,
@@ -189,8 +191,12 @@ class PreparedCommands:
             if prepared.fault is not None:
                 raise prepared.fault
             await self._run(prepared, command, reply)
-        except WireError:
-            raise BadArguments(_EXECUTE) from None
+        except WireError as error:
+            view = self._preparation.view if prepared.place is None else prepared.place.view
+            on_mariadb = view is not None and view.runtimes[0].is_mariadb
+            if on_mariadb and not isinstance(error, CutTypes):
+                raise BadArguments(_EXECUTE) from None
+            raise MalformedPacket(on_mariadb=on_mariadb) from None
         finally:
             prepared.drop_long_data()
 

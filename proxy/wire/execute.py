@@ -15,7 +15,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from proxy.errors import WireError
+from proxy.errors import CutTypes, WireError
 from proxy.wire.codec import Cursor, lenenc_bytes
 from proxy.wire.constants import FieldType
 from sqlparse_ext.statements import OPAQUE, Number
@@ -74,6 +74,7 @@ def types_of(body: bytes, count: int, remembered: bytes) -> tuple[bytes, int]:
     before, empty if there was none.
 
     Raises:
+        CutTypes: it ends inside the types.
         WireError: the body is cut, or nobody has told the types.
     """
     if not count:
@@ -87,7 +88,7 @@ def types_of(body: bytes, count: int, remembered: bytes) -> tuple[bytes, int]:
         return remembered, at
     types = body[at : at + 2 * count]
     if len(types) != 2 * count:
-        raise WireError("the types of the parameters are cut short")
+        raise CutTypes("the types of the parameters are cut short")
     return types, at + 2 * count
 
 

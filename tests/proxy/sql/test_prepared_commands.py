@@ -8,6 +8,7 @@ from proxy.wire.execute import write_parameters
 from proxy.wire.framing import frame
 from tests.proxy.fake_answers import Error, HangUp, Ok, rows_of, until
 from tests.proxy.fake_client import MODERN, OLD, Refused, parameter
+from tests.proxy.fake_server import MARIADB, MYSQL
 from tests.proxy.house import running_proxy
 from tests.proxy.sql.binary import stmt_reset, told, value
 
@@ -48,12 +49,26 @@ async def test_types_may_be_left_out_the_second_time(server):
     assert told(server, "EXECUTE")[-1] == "EXECUTE UPDATE t SET a = ? [6]"
 
 
-async def test_parameters_that_are_cut_are_refused_and_the_session_goes_on(server):
+@pytest.mark.parametrize(
+    ("version", "body", "code", "words"),
+    [
+        (MYSQL, b"", 1835, "Malformed communication packet."),
+        (MYSQL, b"\0\1\x08", 1835, "Malformed communication packet."),
+        (MARIADB, b"", 1210, "Incorrect arguments to mysqld_stmt_execute"),
+        (MARIADB, b"\0\0", 1210, "Incorrect arguments to mysqld_stmt_execute"),
+        (MARIADB, b"\0\1\x08", 1835, "Malformed communication packet"),
+    ],
+)
+async def test_parameters_that_are_cut_are_refused_and_the_session_goes_on(
+    server, version, body, code, words
+):
+    server.version = version
     async with running_proxy(server) as house:
         client = await house.client()
         await client.prepare("UPDATE t SET a = ?")
-        client.write(frame(b"\x17\x01\0\0\0\0\x01\0\0\0\0", 0))
-        assert (await client.binary_answer()).code == 1210
+        client.write(frame(b"\x17\x01\0\0\0\0\x01\0\0\0" + body, 0))
+        result = await client.binary_answer()
+        assert (result.code, result.message) == (code, words)
         assert (await client.execute(1, 5)).ok
     assert told(server, "EXECUTE") == ["EXECUTE UPDATE t SET a = ? [5]"]
 
