@@ -25,7 +25,6 @@ from proxy.errors import BackendError, BackendLost, BackendUnavailable
 from proxy.exchange.execution import STALE
 from proxy.exchange.following import follow, follow_error
 from proxy.exchange.holdings import Holdings, named
-from proxy.exchange.recall import take_warnings
 from proxy.exchange.relay import Relay
 from proxy.exchange.retries import is_repeatable, was_refused_undone
 from proxy.exchange.state import traits
@@ -233,7 +232,7 @@ class Executor(Holdings):
             elif left is not None and scanner.ok is not None and scanner.ok.warnings:
                 # A connection that breaks now is found broken by the next statement.
                 with suppress(BackendError, BackendLost):
-                    await take_warnings(self, shard, backend, left)
+                    await self.take_warnings(shard, backend, left)
             self.settle(shard, shape, relay)
             untouched = may_wait and not relay.has_written and reply.stopped is None
             if relay.failure is not None:

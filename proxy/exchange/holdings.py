@@ -14,6 +14,7 @@ from proxy.backends.pool import Turn
 from proxy.backends.tenancy import adopt, adopt_now
 from proxy.errors import BackendLost, BackendUnavailable
 from proxy.exchange.following import bring_insert_id
+from proxy.wire.commands import query
 from sqlparse_ext.schemas import SYSTEM_SCHEMAS
 from sqlparse_ext.statements import Kind, Uses
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from proxy.backends.backend import Backend
     from proxy.backends.readers import Answer as Collected
+    from proxy.backends.remains import Left
     from proxy.backends.settings import Settings
     from proxy.backends.shard import ShardRuntime
     from proxy.exchange.execution import Packet
@@ -36,6 +38,7 @@ T = TypeVar("T")
 
 # Without a database they touch no row: a LOCK is then UNLOCK TABLES.
 _TOUCH_NO_ROW: Final = frozenset({Kind.SELECT, Kind.SHOW, Kind.SET, Kind.LOCK})
+_SHOW_WARNINGS: Final = query(b"SHOW WARNINGS")
 
 
 class Holdings:
@@ -168,6 +171,15 @@ class Holdings:
             return await backend.pipeline(packets)
         finally:
             self._active.pop(backend, None)
+
+    async def take_warnings(self, shard: ShardRuntime, backend: Backend, left: Left) -> None:
+        """Add to *left* the warnings of the last statement on *backend*.
+
+        At once: what comes next on this connection clears them. Raises as `run`.
+        """
+        (answer,) = await self.run(shard, backend, [_SHOW_WARNINGS])
+        left.columns = answer.columns
+        left.rows = [*left.rows, *answer.rows]
 
     async def take(self, shard: ShardRuntime, database: str | None, shape: Shape) -> Backend:
         """Return a connection to *shard* that is ready for a statement of this session.

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from proxy.backends.backend import Backend
-    from proxy.backends.shard import ShardRuntime
-    from proxy.exchange.holdings import Holdings
     from proxy.exchange.state import SessionState
     from sqlparse_ext.errors import StreamfromError
     from sqlparse_ext.statements import Statement
@@ -34,7 +32,6 @@ if TYPE_CHECKING:
 
 ASKS_BACK: Final = Uses.FOUND_ROWS | Uses.ROW_COUNT | Uses.DIAGNOSTICS
 
-_SHOW_WARNINGS: Final = query(b"SHOW WARNINGS")
 _GAP: Final = r"(?:\s|/\*.*?\*/)"
 _ASKS_WARNINGS: Final = re.compile(
     rf"{_GAP}*SHOW{_GAP}+(?P<count>COUNT\s*\(\s*\*\s*\){_GAP}+)?(?P<kind>WARNINGS|ERRORS)"
@@ -50,7 +47,7 @@ _WARNINGS: Final = (
 
 
 def left_by_several() -> Left:
-    """Return what is to be filled by `take_warnings`, for a statement of several shards."""
+    """Return what is to be filled by `Holdings.take_warnings`, for a statement of several shards."""
     left = Left(asyncio.get_running_loop().create_future())
     left.known.set_result(None)
     return left
@@ -62,18 +59,6 @@ def left_by_error(error: StreamfromError) -> Left:
     code, _ = error.wire_code()
     left.rows = [text_row([b"Error", b"%d" % code, str(error).encode("utf-8", "replace")])]
     return left
-
-
-async def take_warnings(
-    holdings: Holdings, shard: ShardRuntime, backend: Backend, left: Left
-) -> None:
-    """Add to *left* the warnings of the last statement on *backend*.
-
-    At once: what comes next on this connection clears them. Raises BackendError and BackendLost.
-    """
-    (answer,) = await holdings.run(shard, backend, [_SHOW_WARNINGS])
-    left.columns = answer.columns
-    left.rows = [*left.rows, *answer.rows]
 
 
 class AnswerHere(Exception):

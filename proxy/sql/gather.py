@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from proxy.errors import BackendError, BackendLost
-from proxy.exchange.recall import left_by_several, take_warnings
+from proxy.exchange.recall import left_by_several
 from proxy.exchange.retries import is_repeatable
 from proxy.merge.counted import CountedQuery
 from proxy.merge.groups import GroupsQuery
@@ -332,7 +332,7 @@ class _Gather:
             if ok.warnings:
                 # A connection that breaks now is found broken by the next statement.
                 with suppress(BackendError, BackendLost):
-                    await take_warnings(self._executor, part.shard, part.backend, part.left)
+                    await self._executor.take_warnings(part.shard, part.backend, part.left)
         self._settled.add(part.index)
         self._executor.settle(part.shard, self._statement.shape, part)
         self._executor.relay = self

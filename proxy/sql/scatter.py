@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from proxy.errors import BackendError, BackendLost, BackendUnavailable, ProxyError
-from proxy.exchange.recall import left_by_several, take_warnings
+from proxy.exchange.recall import left_by_several
 from proxy.exchange.retries import was_refused_undone
 from proxy.exchange.state import leaves_residue
 from proxy.exchange.transaction import ROLLS_BACK
@@ -180,12 +180,12 @@ async def _run_parts(
             answers.append((await executor.run(shard, backend, packets))[-1])
             ok = answers[-1].ok
             if ok is not None and ok.warnings:
-                await take_warnings(executor, shard, backend, left)
+                await executor.take_warnings(shard, backend, left)
     except (BackendError, BackendLost) as error:
         if isinstance(error, BackendError):
             shard, backend, _ = parts[len(answers)]
             with suppress(BackendLost):
-                await take_warnings(executor, shard, backend, left)
+                await executor.take_warnings(shard, backend, left)
         if undo and not _undid_everything(error):
             for _, backend, _ in parts[: len(answers) + 1]:
                 # One that is gone has undone its part, and with it the whole transaction.
@@ -230,12 +230,12 @@ async def run_everywhere(
             assert answer.ok is not None
             oks.append(answer.ok)
             if answer.ok.warnings and len(shards) > 1:
-                await take_warnings(executor, shard, backend, left)
+                await executor.take_warnings(shard, backend, left)
             executor.follow(shard, backend, statement.shape, answer.ok, answer.ok.trackers)
         except ProxyError as error:
             if isinstance(error, BackendError):
                 with suppress(BackendError, BackendLost):
-                    await take_warnings(executor, shard, backend, left)
+                    await executor.take_warnings(shard, backend, left)
                 state.answered_at, state.left = None, left
             backend.has_residue = True
             executor.give_back(shard, backend)

@@ -8,6 +8,7 @@ import pytest
 
 from proxy.backends.readers import Answer
 from proxy.errors import BackendError, BackendLost
+from proxy.exchange.holdings import Holdings
 from proxy.routing.routes import Merge
 from proxy.sql import gather as module
 from proxy.wire.constants import BINARY_CHARSET, Capability, FieldType, Status
@@ -80,6 +81,8 @@ class FakeBackend:
 
 
 class FakeExecutor:
+    take_warnings: Any = Holdings.take_warnings
+
     def __init__(self, backends):
         self.branches = SimpleNamespace(in_transaction=False, holds=lambda shard: False)
         self.relay: Any = None
