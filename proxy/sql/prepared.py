@@ -196,22 +196,24 @@ class PreparedTable:
         self._id = 0
         self._last: Prepared | None = None
 
-    def check_room(self) -> None:
+    def begin(self) -> None:
         """Begin to prepare: nothing is the last one until that is done.
+
+        It takes an id, as on servers, also where nothing comes of it.
 
         Raises:
             TooManyStatements: the session holds all it may.
         """
         self._last = None
-        if len(self._statements) >= self._statements_max:
-            raise TooManyStatements(self._statements_max)
-
-    def add(self, prepared: Prepared) -> None:
-        """Give *prepared* its id."""
         while True:
             self._id = self._id % (LAST_PREPARED - 1) + 1
             if self._id not in self._statements:
                 break
+        if len(self._statements) >= self._statements_max:
+            raise TooManyStatements(self._statements_max)
+
+    def add(self, prepared: Prepared) -> None:
+        """End what `begin` began: *prepared* gets the id."""
         prepared.id = self._id
         self._statements[self._id] = self._last = prepared
 

@@ -121,7 +121,7 @@ class PreparedCommands:
 
         Raises what a server says of it, and what running it would say at once.
         """
-        self._table.check_room()
+        self._table.begin()
         statement = self._preparation.parse(sql)
         shape = statement.shape
         if shape.kind is Kind.EMPTY and not sql.strip(b"; \t\n\r\f\v"):

@@ -25,6 +25,7 @@ def state():
 @pytest.fixture
 def attributes(state):
     table = PreparedTable()
+    table.begin()
     table.add(Prepared(StatementCache().get(b"SELECT ?", DEFAULT_MODE), None))
     return QueryAttributes(state, table)
 

@@ -20,26 +20,37 @@ def table():
 
 def test_ids_are_the_sessions_own_and_begin_with_one(table):
     first, second = prepared(), prepared()
-    table.add(first)
-    table.add(second)
+    for each in (first, second):
+        table.begin()
+        table.add(each)
     assert (first.id, second.id) == (1, 2)
     assert table.find(2, "x") is second
+
+
+def test_what_cannot_be_prepared_takes_an_id_as_well(table):
+    table.begin()
+    table.begin()
+    second = prepared()
+    table.add(second)
+    assert second.id == 2
 
 
 def test_the_last_one_has_an_id_that_is_always_the_same(table):
     first, second = prepared(), prepared()
     with pytest.raises(UnknownStatement):
         table.find(LAST_PREPARED, "x")
-    table.add(first)
-    table.add(second)
+    for each in (first, second):
+        table.begin()
+        table.add(each)
     assert table.get(LAST_PREPARED) is second
     table.remove(second)
     assert table.get(LAST_PREPARED) is None
 
 
 def test_while_one_is_prepared_there_is_no_last_one(table):
+    table.begin()
     table.add(prepared())
-    table.check_room()
+    table.begin()
     assert table.get(LAST_PREPARED) is None
 
 
@@ -51,12 +62,12 @@ def test_an_unknown_id_is_told_as_mysql_does(table):
 
 def test_a_session_has_a_limit(table):
     for _ in range(3):
-        table.check_room()
+        table.begin()
         table.add(prepared())
     with pytest.raises(TooManyStatements):
-        table.check_room()
+        table.begin()
     table.remove(table.find(2, "x"))
-    table.check_room()
+    table.begin()
     table.clear()
     assert table.get(1) is None
 
