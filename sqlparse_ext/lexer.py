@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from sqlparse_ext.statements import DEFAULT_MODE, SqlMode
@@ -218,6 +218,7 @@ class _Fold(NamedTuple):
     size: int
 
 
+_KEPT_BYTES_MAX: Final = 1024
 _INSERT_FIRST: Final = frozenset(b"iIrR/#- \t\n\r\f\v")
 _STRING_FIRST: Final = frozenset(b"'\"_nN")
 
@@ -254,10 +255,14 @@ def fingerprint(sql: bytes, mode: SqlMode) -> Fingerprint:
         template = b"".join(parts)
     elif found := _uniform_rows(sql, lex):
         rows, mark = found
-        _assemble(lex.pieces.findall(sql, 0, rows.end(1)), parts, literals)
-        parts.append(mark)
-        _assemble(lex.pieces.findall(sql, rows.end()), parts, literals)
-        template = b"".join(parts)
+        head = rows[1]
+        read = _taken_apart if len(head) <= _KEPT_BYTES_MAX else _taken_apart.__wrapped__
+        template, before = read(head, lex)
+        template += mark
+        literals += before
+        if rows.end() < len(sql):
+            _assemble(lex.pieces.findall(sql, rows.end()), parts, literals)
+            template += b"".join(parts)
     else:
         _assemble(lex.pieces.findall(sql), parts, literals)
         template, fold, slots = _fold_rows(b"".join(parts))
@@ -267,6 +272,15 @@ def fingerprint(sql: bytes, mode: SqlMode) -> Fingerprint:
         return Fingerprint(template, (), ())
     template, _, runs = _fold_lists(template)
     return Fingerprint(template, tuple(literals), runs)
+
+
+@lru_cache(maxsize=1024)  # what stands before the rows of an INSERT is the same few texts
+def _taken_apart(code: bytes, lex: Lexis) -> tuple[bytes, tuple[bytes, ...]]:
+    """Return the template of *code* and its literals."""
+    parts: list[bytes] = []
+    literals: list[bytes] = []
+    _assemble(lex.pieces.findall(code), parts, literals)
+    return b"".join(parts), tuple(literals)
 
 
 def _assemble(
@@ -313,6 +327,8 @@ def _fold_rows(template: bytes) -> tuple[bytes, list[_Fold], slice]:
 
 def _fold_lists(template: bytes) -> tuple[bytes, list[_Fold], tuple[tuple[int, int], ...]]:
     """Put one marker for the literals of each IN list."""
+    if b"(" not in template:
+        return template, [], ()
     folds: list[_Fold] = []
     runs: list[tuple[int, int]] = []
     parts: list[bytes] = []

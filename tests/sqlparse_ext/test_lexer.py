@@ -154,3 +154,12 @@ def test_splicing_touches_nothing_else():
     start = template(sql).index(b"where")
     edits = [Edit(start, start + 5, b"WHERE"), Edit(start, start, b"/* here */ ")]
     assert splice(sql, DEFAULT_MODE, edits) == sql.replace(b"where", b"/* here */ WHERE")
+
+
+def test_what_stands_before_rows_is_taken_apart_alike_whatever_its_length():
+    short = fingerprint(b"INSERT INTO t (a) VALUES (1)", DEFAULT_MODE)
+    comment = b"/*" + b"x" * 5000 + b"*/"
+    long = fingerprint(b"INSERT " + comment + b"INTO t (a) VALUES (2)", DEFAULT_MODE)
+    assert long == short
+    again = fingerprint(b"INSERT INTO t (a) VALUES (3)", DEFAULT_MODE)
+    assert again == short
