@@ -56,17 +56,22 @@ class Link(asyncio.Protocol):
     """
 
     __slots__ = (
+        "_ahead",
         "_encode",
         "_is_lost",
         "_owner",
-        "_receive",
         "_tls",
         "_transport",
         "blocked",
         "closed",
+        "data_received",
         "is_paused",
         "on_resumed",
     )
+
+    # No method of ours: who takes the bytes is called without a step in between, once for every
+    # statement and once for every answer.
+    data_received: Callable[[bytes], None]  # type: ignore[assignment]
 
     def __init__(self, owner_of: Callable[[Link], Owner]) -> None:
         self.blocked = False
@@ -74,11 +79,12 @@ class Link(asyncio.Protocol):
         self.is_paused = False
         self.on_resumed: Callable[[], None] | None = None
         self._is_lost = False
+        self._ahead = b""
         self._encode: Callable[[bytes], bytes] | None = None
         self._tls: _Tls | None = None
         self._transport: asyncio.Transport | None = None
         self._owner = owner_of(self)
-        self._receive = self._owner.received
+        self.data_received = self._owner.received
 
     # --- what the owner calls -------------------------------------------------------------
 
@@ -86,11 +92,26 @@ class Link(asyncio.Protocol):
         """Send *data* in order; bytes written to a closed link vanish."""
         if self.closed or self._transport is None:
             return
+        if self._ahead:
+            data, self._ahead = self._ahead + data, b""
         if self._encode is not None:
             data = self._encode(data)
             if not data:
                 return
         self._transport.write(data)
+
+    def write_ahead(self, data: bytes) -> None:
+        """Send *data* together with what is written next, or when this turn of the loop ends.
+
+        Each `write` is a system call that wakes the peer.
+        """
+        if not self._ahead:
+            asyncio.get_running_loop().call_soon(self._write_rest)
+        self._ahead += data
+
+    def _write_rest(self) -> None:
+        if self._ahead:
+            self.write(b"")
 
     @property
     def is_gone(self) -> bool:
@@ -127,7 +148,7 @@ class Link(asyncio.Protocol):
         """
         self._tls = _Tls(context, server_side=server_side, hostname=hostname)
         self._encode = self._tls.encrypt
-        self._receive = self._receive_tls
+        self._receive_by(self._receive_tls)
         self._receive_tls(early)
 
     def start_packing(self, pack: Callable[[bytes], bytes]) -> None:
@@ -138,6 +159,7 @@ class Link(asyncio.Protocol):
     def close(self) -> None:
         """Send what waits, then close."""
         if self._transport is not None and not self.closed:
+            self._write_rest()
             self.closed = True
             self._transport.close()
 
@@ -190,10 +212,6 @@ class Link(asyncio.Protocol):
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._owner.connected()
 
-    def data_received(self, data: bytes) -> None:
-        """Pass bytes on."""
-        self._receive(data)
-
     def pause_writing(self) -> None:
         """Note that the peer is slower than we are."""
         self.blocked = True
@@ -209,6 +227,12 @@ class Link(asyncio.Protocol):
         self._is_lost = True
         self._owner.lost(exc)
 
+    def _receive_by(self, take: Callable[[bytes], None]) -> None:
+        assert self._transport is not None
+        self.data_received = take
+        # A transport looks its protocol's methods up once.
+        self._transport.set_protocol(self)
+
     # --- TLS ------------------------------------------------------------------------------
 
     def _receive_tls(self, data: bytes) -> None:
@@ -220,7 +244,7 @@ class Link(asyncio.Protocol):
             # The alert that explains the refusal to the peer is in the outgoing BIO.
             self._transport.write(self._tls.pending())
             self.close()
-            self._receive = _discard
+            self._receive_by(_discard)
             return
         answer = self._tls.pending()
         if answer:

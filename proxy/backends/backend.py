@@ -173,12 +173,23 @@ class Backend:
     def send(self, packet: bytes, reader: Reader) -> None:
         """Send a framed command; *reader* gets its answer."""
         if self.link.closed:
-            # Maybe everybody has been told that it is lost: this one would wait for ever.
-            failure = BackendLost(self._keyspace, self._shard)
-            asyncio.get_running_loop().call_soon(reader.lost, failure)
+            self._fail(reader)
             return
         self._readers.append(reader)
         self.link.write(self._attributed(packet) if self.takes_attributes else packet)
+
+    def send_ahead(self, packet: bytes, reader: Reader) -> None:
+        """Do as `send`, in one write with the command that follows in this turn of the loop."""
+        if self.link.closed:
+            self._fail(reader)
+            return
+        self._readers.append(reader)
+        self.link.write_ahead(self._attributed(packet) if self.takes_attributes else packet)
+
+    def _fail(self, reader: Reader) -> None:
+        # Maybe everybody has been told that it is lost: this one would wait for ever.
+        failure = BackendLost(self._keyspace, self._shard)
+        asyncio.get_running_loop().call_soon(reader.lost, failure)
 
     def expect(self, reader: Reader) -> None:
         """Have *reader* get what the server says next, unasked: its greeting."""

@@ -151,7 +151,7 @@ class _Farewell:
     def _ask(self, question: bytes, heard: Callable[[Answer], None]) -> None:
         self._unanswered += 1
         self._backend.leaving = self._left
-        self._backend.send(question, Heard(heard, self._missed))
+        self._backend.send_ahead(question, Heard(heard, self._missed))
 
     def _warned(self, answer: Answer) -> None:
         self._left.columns, self._left.rows = answer.columns, answer.rows

@@ -1,6 +1,7 @@
 import asyncio
 import ssl
 from contextlib import asynccontextmanager
+from unittest.mock import Mock
 
 import pytest
 
@@ -81,6 +82,23 @@ async def test_bytes_go_both_ways_and_the_end_is_told_once():
         await until(lambda: "lost" in client.told)
         assert client.got == b"answer"
     assert server.told == client.told == ["connected", "lost"]
+
+
+async def test_what_is_written_ahead_leaves_with_what_follows_or_with_the_turn_of_the_loop():
+    async with pair() as (server, client):
+        transport = client.link._transport = Mock(wraps=client.link._transport)
+        client.link.write_ahead(b"1")
+        client.link.write_ahead(b"2")
+        client.link.write(b"3")
+        client.link.write_ahead(b"4")
+        await until(lambda: server.got == b"1234")
+        client.link.write_ahead(b"5")
+        client.link.close()
+        client.link.write_ahead(b"6")
+        await until(lambda: "lost" in server.told)
+        assert server.got == b"12345"
+        writes = [call.args[0] for call in transport.write.call_args_list]
+        assert writes == [b"123", b"4", b"5"]
 
 
 async def test_what_is_written_to_a_closed_link_vanishes():
