@@ -29,6 +29,8 @@ class Expression:
     calls: the functions in it, in upper case.
     call: set when it is one call of an aggregate function and nothing else.
     is_qualified: the table stands before a name in it, which then means no alias.
+    leaves: of one that is made of others, the calls of aggregates in it and the names outside of
+        these, as they stand; a keyword (the CHAR of CAST) is a name like any other.
     """
 
     span: Span
@@ -38,6 +40,7 @@ class Expression:
     calls: frozenset[str]
     call: AggregateCall | None = None
     is_qualified: bool = False
+    leaves: tuple[Expression, ...] = ()
 
     @property
     def has_aggregate(self) -> bool:

@@ -212,6 +212,8 @@ class _Reader:
     def subquery(self, start: int, end: int, alias_at: int | None) -> Item | None:
         """Read an item with a subquery in it: a value that nothing else is compared with."""
         tokens = self.tokens
+        if self.has_aggregate_outside(start, end):
+            return None
         alias = None
         if alias_at is not None:
             if not tokens[alias_at].is_name:
@@ -222,6 +224,17 @@ class _Reader:
         value = Expression(self.span(start, end), SUBQUERY, None, nothing, nothing)
         span = self.span(start, end if alias_at is None else alias_at + 1)
         return Item(span, value, alias)
+
+    def has_aggregate_outside(self, start: int, end: int) -> bool:
+        """Say whether an aggregate is called outside of the subqueries."""
+        tokens = self.tokens
+        inside = Cursor(tokens, self.template, start)
+        while inside.at < end:
+            if inside.key == "(" and inside.peek(1).key in ("SELECT", "WITH"):
+                inside.skip_parens()
+            elif inside.take().key in AGGREGATES and inside.key == "(":
+                return True
+        return False
 
     def alias(self, start: int, end: int) -> int | None:
         """Return where the alias of an item stands."""
@@ -274,15 +287,36 @@ class _Reader:
             (column,) = names
         if end <= start or any(token.key == "SELECT" for token in self.tokens[start:end]):
             return Expression((0, 0), (), None, frozenset(), frozenset())
+        call = self.call(start, end)
         return Expression(
             self.span(start, end),
             tuple(words),
             column,
             frozenset(names),
             frozenset(calls),
-            self.call(start, end),
+            call,
             is_qualified,
+            () if call is not None or len(words) == 1 else self.leaves(start, end),
         )
+
+    def leaves(self, start: int, end: int) -> tuple[Expression, ...]:
+        """Return the calls of aggregates, and the names outside of them that call nothing."""
+        tokens = self.tokens
+        found = []
+        inside = Cursor(tokens, self.template, start)
+        while inside.at < end:
+            first = inside.at
+            token = inside.take()
+            if not token.is_name:
+                continue
+            if token.key in AGGREGATES and inside.skip_parens():
+                found.append((first, inside.at))
+            elif inside.key != "(":
+                while inside.key == "." and inside.peek(1).is_name:
+                    inside.at += 2
+                found.append((first, inside.at))
+        # One that is all of it has no leaves: it is a leaf.
+        return tuple(self.expression(*bounds) for bounds in found if bounds != (start, end))
 
     def call(self, start: int, end: int) -> AggregateCall | None:
         tokens = self.tokens

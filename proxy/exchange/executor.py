@@ -273,9 +273,17 @@ class Executor(Holdings):
             return scanner
 
     async def ask(
-        self, shard: ShardRuntime, database: str | None, packet: bytes | Packet, shape: Shape
+        self,
+        shard: ShardRuntime,
+        database: str | None,
+        packet: bytes | Packet,
+        shape: Shape,
+        *,
+        left: Left | None = None,
     ) -> Collected:
         """Run a command on one shard and return its whole answer; the session follows it.
+
+        left: what its warnings are added to.
 
         Raises:
             BackendError: the server refused it.
@@ -285,6 +293,8 @@ class Executor(Holdings):
         data = await self.bytes_for(shard, backend, packet)
         try:
             (answer,) = await self.run(shard, backend, [data])
+            if left is not None and answer.ok is not None and answer.ok.warnings:
+                await self.take_warnings(shard, backend, left)
         except BackendError as error:
             follow_error(self._state, self.branches, shard, backend, error.code)
             raise

@@ -6,6 +6,7 @@
     texts       the pieces of one concrete SELECT
     rows        a SELECT of rows: order, limit
     groups      a SELECT of groups: GROUP BY, DISTINCT, aggregates
+    computed    expressions of aggregates, for a shard to compute (computed_merge, averages, literals)
     counted     how many rows such an answer has
 
 Pure: rows in, rows out. `proxy.sql.gather` does the rest.

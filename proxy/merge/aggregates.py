@@ -24,7 +24,19 @@ if TYPE_CHECKING:
 
 Row = list[bytes | None]
 
+# Decimals are kept in words of so many digits.
+_WORD_DIGITS = 9
 _FLOATS = frozenset({int(FieldType.DOUBLE), int(FieldType.FLOAT)})
+
+
+class Nothing:
+    """A value that follows from others once the group is complete."""
+
+    def add(self, row: Row, *, is_new: bool) -> None:
+        """Take nothing."""
+
+    def finish(self) -> None:
+        """Return NULL."""
 
 
 class Accumulator(Protocol):
@@ -158,6 +170,23 @@ class Average:
         count *= 10 ** max(-shift, 0)
         quotient = (2 * abs(total) * 10 ** max(shift, 0) + count) // (2 * count)
         return unscaled(-quotient if total < 0 else quotient, self._decimals)
+
+    def cut(self) -> bytes | None:
+        """Return what `finish` returned last with the digits that servers compute with.
+
+        They divide to the end of the nine digits that the shown ones reach into
+        (my_decimal_div, https://dev.mysql.com/doc/refman/8.4/en/arithmetic-functions.html).
+        """
+        total, count = self._finished
+        if total is None or not count:
+            return None
+        if isinstance(total, float):
+            return double_text(total / count)
+        places = -(-self._total.decimals // _WORD_DIGITS) * _WORD_DIGITS
+        more = self._decimals - self._total.decimals - (places - self._total.decimals)
+        places += -(-max(more, 0) // _WORD_DIGITS) * _WORD_DIGITS
+        quotient = abs(total) * 10 ** (places - self._total.decimals) // count
+        return unscaled(-quotient if total < 0 else quotient, places)
 
     def exact(self) -> Fraction | None:
         """Return what `finish` returned last, before it was rounded; None for NULL."""

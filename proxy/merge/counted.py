@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from proxy.merge.computed_merge import ComputedMerge
 from proxy.wire.resultset import text_row
 
 
@@ -37,7 +38,9 @@ class CountedQuery:
 
     def merger(self, count: int, definitions: Sequence[Column]) -> CountedMerge:
         """Return what counts the rows of *count* shards, which have these *definitions*."""
-        return CountedMerge(self._rows.merger(count, definitions))
+        merge = self._rows.merger(count, definitions)
+        assert not isinstance(merge, ComputedMerge), "what is counted is not computed"
+        return CountedMerge(merge)
 
     def definitions(self, described: Sequence[bytes], shard: Sequence[bytes]) -> list[bytes]:
         """Return the answer's column definitions: *described*, whatever rows a *shard* gives."""

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 # What a kept group costs beside its row.
-_GROUP_BYTES: Final = 300
+KEPT_BYTES: Final = 300
 # Groups beyond a LIMIT that gather before they are sorted and cut.
 _SLACK_GROUPS: Final = 1000
 
@@ -103,13 +103,19 @@ class Test:
         return answer
 
 
-class _Kept(NamedTuple):
+class Kept(NamedTuple):
+    """A group that cannot leave yet, and what it is sorted by."""
+
     row: bytes
     order: tuple[Component, ...]
 
 
 class GroupsMerge:
     """The groups of the shards as one answer.
+
+    cut: where the rows are for somebody who computes with them: they have all values then, and
+        behind them the averages at these places with more digits than are shown.
+    is_late: what tests or sorts groups is yet to be computed: all of them are kept.
 
     Attributes:
         waiting_bytes: what waits of each shard's rows.
@@ -125,6 +131,8 @@ class GroupsMerge:
         width: int,
         tests: Sequence[Test],
         memory_bytes: int,
+        cut: Sequence[int] | None = None,
+        is_late: bool = False,
     ) -> None:
         self._parts = parts
         self._window = window
@@ -133,9 +141,11 @@ class GroupsMerge:
         self._width = width
         self._tests = tests
         self._sorts: list[tuple[Callable[[SortKey, Row], Component], bool]] = []
-        self._kept: list[_Kept] = []
+        self._kept: list[Kept] = []
         self._kept_bytes = 0
         self._memory_bytes = memory_bytes
+        self._cut = cut
+        self._is_late = is_late
         self._key: SortKey | None = None
         self._ended = False
         self.waiting_bytes = parts.waiting_bytes
@@ -143,6 +153,10 @@ class GroupsMerge:
         self.end = parts.end
 
     # --- the final order, its last component first --------------------------------------------
+
+    def sort_later(self, *, descending: bool) -> None:
+        """Leave room for a component that is not known yet."""
+        self._sorts.append((lambda _key, _row: _NULL, descending))
 
     def sort_by_group(self, component: int, *, descending: bool) -> None:
         """Sort by a component of the groups' key."""
@@ -197,29 +211,54 @@ class GroupsMerge:
             if self._key is not None or not width:
                 # Without GROUP BY no rows are one group too.
                 self._finish(self._key or (), rows)
+            if self._is_late:
+                return []
             if self._sorts:
                 self._sort()
                 rows = [kept.row for kept in self._kept]
         return self._window.cut(rows)
 
+    def take_kept(self) -> list[Kept]:
+        """Return all groups, where what sorts or tests them is to be computed yet."""
+        kept, self._kept = self._kept, []
+        return kept
+
     def _finish(self, key: SortKey, rows: list[bytes]) -> None:
         values = [accumulator.finish() for accumulator in self._accumulators]
         if not all(test.passes(values, self._accumulators) for test in self._tests):
             return
-        row = text_row(values[: self._width])
-        if not self._sorts:
+        if self._cut is None:
+            values_out = values[: self._width]
+        else:
+            values_out = [*values, *(self._average(place) for place in self._cut)]
+        row = text_row(values_out)
+        if not (self._sorts or self._is_late):
             rows.append(row)
             return
-        self._kept.append(_Kept(row, tuple(part(key, values) for part, _ in self._sorts)))
-        self._kept_bytes += len(row) + _GROUP_BYTES
+        self._kept.append(Kept(row, tuple(part(key, values) for part, _ in self._sorts)))
+        self._kept_bytes += len(row) + KEPT_BYTES
         reach = self._window.reach
-        if reach is not None and len(self._kept) > 2 * reach + _SLACK_GROUPS:
+        if (
+            reach is not None
+            and not self._is_late
+            and len(self._kept) > 2 * reach + _SLACK_GROUPS
+        ):
             self._sort()
             del self._kept[reach:]
-            self._kept_bytes = sum(len(kept.row) + _GROUP_BYTES for kept in self._kept)
+            self._kept_bytes = sum(len(kept.row) + KEPT_BYTES for kept in self._kept)
         if self._kept_bytes > self._memory_bytes:
             raise MergeTooLarge(self._memory_bytes)
 
+    def _average(self, place: int) -> bytes | None:
+        accumulator = self._accumulators[place]
+        assert isinstance(accumulator, Average)
+        return accumulator.cut()
+
     def _sort(self) -> None:
-        for component, (_, down) in enumerate(self._sorts):
-            self._kept.sort(key=lambda kept, at=component: kept.order[at], reverse=down)  # type: ignore[misc]
+        sort_kept(self._kept, [down for _, down in self._sorts])
+
+
+def sort_kept(kept: list[Kept], directions: Sequence[bool]) -> None:
+    """Sort by each component of an order, the last one first; *directions*: is it descending."""
+    for component, down in enumerate(directions):
+        kept.sort(key=lambda each, at=component: each.order[at], reverse=down)  # type: ignore[misc]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from proxy.merge.texts import Texts
     from proxy.wire.resultset import Column
-    from sqlparse_ext.pieces import AggregateCall, Condition, Expression
+    from sqlparse_ext.pieces import AggregateCall, Condition, Expression, Item, Span
 
 
 MERGED: Final = frozenset({"COUNT", "SUM", "MIN", "MAX", "AVG"})
@@ -37,13 +37,21 @@ class Group(NamedTuple):
 
 
 class Output(NamedTuple):
-    """One value of a group: an aggregate, a group's own value, or something made of groups."""
+    """One value of a group: an aggregate, a group's own value, or something made of these.
+
+    operands: of an expression of aggregates, where outputs stand in it, and which.
+    tail: what stands behind an expression that is the left side of a condition.
+    """
 
     text: bytes
     words: Words
     call: AggregateCall | None = None
     group: int | None = None
     is_constant: bool = False
+    operands: tuple[tuple[Span, int], ...] = ()
+    span: Span = (0, 0)
+    tail: bytes = b""
+    is_condition: bool = False
 
 
 class Grouping:
@@ -53,7 +61,7 @@ class Grouping:
         groups: what rows are grouped by.
         outputs: see above; the first *width* are the select list.
         distinct: the arguments that aggregates want DISTINCT, one list for all of them.
-        tests: HAVING's conditions on aggregates, by output.
+        tests: HAVING's conditions on aggregates: an output, an operator, and a number or None.
         pushed: HAVING's conditions on groups alone, as text.
         order: the groups in the order the shards give them, and whether descending.
         final_order: outputs and whether descending, where the answer has another order.
@@ -70,7 +78,7 @@ class Grouping:
         self.groups: list[Group] = []
         self.outputs: list[Output] = []
         self.distinct: tuple[Expression, ...] = ()
-        self.tests: list[tuple[int, Condition]] = []
+        self.tests: list[tuple[int, str, int | str | None]] = []
         self.pushed: list[bytes] = []
         self.order: list[tuple[int, bool]] = []
         self.final_order: list[tuple[int, bool]] = []
@@ -78,6 +86,9 @@ class Grouping:
         self._group_columns = {group.column for group in self.groups}
         self._read_items()
         self.width = len(self.outputs)
+        for place, item in enumerate(self._select.items):
+            if item.expression is not None and self._is_made(item.expression, in_list=True):
+                self.outputs[place] = self._made(item.expression, in_list=True)
         for condition in self._select.having:
             self._read_condition(condition)
         self._read_order()
@@ -173,7 +184,7 @@ class Grouping:
             self._check(expression.call)
             return Output(text, words, call=expression.call)
         if expression.has_aggregate:
-            raise Unsupported("an expression of aggregates over several shards")
+            return Output(text, words)  # until all items are known: see `_made`
         if expression.is_constant:
             return Output(text, words, is_constant=True)
         texts.check_repeatable(expression)
@@ -201,8 +212,79 @@ class Grouping:
         for place, output in enumerate(self.outputs):
             if output.words == words:
                 return place
-        self.outputs.append(self._output(expression))
+        if self._is_made(expression):
+            return self._add(self._made(expression))
+        return self._add(self._output(expression))
+
+    def _add(self, output: Output) -> int:
+        self.outputs.append(output)
         return len(self.outputs) - 1
+
+    # --- expressions of aggregates ----------------------------------------------------------
+
+    def _is_made(self, expression: Expression, *, in_list: bool = False) -> bool:
+        """Say whether a value is made of aggregates; an alias outside of the list may be one."""
+        if expression.call is not None:
+            return False
+        if expression.has_aggregate:
+            return True
+        if in_list:
+            return False
+        items = map(self._alias, _leaves(expression))
+        return any(item and item.expression and item.expression.has_aggregate for item in items)
+
+    def _made(
+        self, expression: Expression, *, in_list: bool = False, tail: bytes | None = None
+    ) -> Output:
+        """Return an expression of aggregates. What is no operand of it is a keyword, or wrong."""
+        texts = self._texts
+        texts.check_steady(expression)
+        operands = [
+            (leaf.span, place)
+            for leaf in _leaves(expression)
+            if (place := self._operand(leaf, in_list=in_list)) is not None
+        ]
+        return Output(
+            texts.of(expression),
+            texts.words(expression) if tail is None else (),
+            operands=tuple(operands),
+            span=expression.span,
+            tail=tail or b"",
+            is_condition=tail is not None,
+        )
+
+    def _operand(self, leaf: Expression, *, in_list: bool) -> int | None:
+        words = self._texts.words(leaf)
+        item = None if in_list else self._alias(leaf)
+        group = next((g for g, each in enumerate(self.groups) if each.words == words), None)
+        if item is not None and (
+            item.expression is None or item.expression.column != leaf.column
+        ):
+            place = self._select.items.index(item)
+            output = self.outputs[place]
+            is_sure = self.groups and leaf.column not in self._table_columns
+            if not (is_sure and (output.call or output.group is not None or output.operands)):
+                raise Unsupported(
+                    f"an expression of the alias '{leaf.column}' over several shards"
+                )
+            return place
+        for place, output in enumerate(self.outputs):
+            if output.words == words and (output.call or output.group is not None):
+                return place
+        if leaf.call is not None:
+            self._check(leaf.call)
+            return self._add(Output(self._texts.of(leaf), words, call=leaf.call))
+        if leaf.has_aggregate:
+            raise Unsupported("this aggregate over several shards")
+        if group is None:
+            return None
+        return self._add(Output(self._texts.of(leaf), words, group=group))
+
+    def _alias(self, leaf: Expression) -> Item | None:
+        """Return the item that a name may mean outside of the select list."""
+        if leaf.column is None or leaf.is_qualified:
+            return None
+        return self._texts.with_alias(leaf.column)
 
     # --- HAVING -----------------------------------------------------------------------------
 
@@ -211,13 +293,17 @@ class Grouping:
         aliases = {item.alias for item in self._select.items}
         is_ambiguous = not left.names.isdisjoint(aliases & self._table_columns)
         if condition.operator and not is_ambiguous:
-            place = self._find(left)
-            if self.outputs[place].call is not None:
-                literal = condition.literal
-                if literal is not None and self._texts.number(literal) is None:
-                    raise Unsupported("HAVING that compares with a string over several shards")
-                self.tests.append((place, condition))
-                return
+            literal = condition.literal
+            number = None if literal is None else self._texts.number(literal)
+            if literal is None or number is not None:
+                place = self._find(left)
+                if self.outputs[place].call or self.outputs[place].operands:
+                    self.tests.append((place, condition.operator, number))
+                    return
+        if left.call is not None or self._is_made(left):
+            output = self._made(left, tail=self._texts.tail(condition))
+            self.tests.append((self._add(output), "<>", 0))
+            return
         if (
             left.has_aggregate
             or not self.groups
@@ -261,7 +347,8 @@ class Grouping:
         self.order = [*leading.items(), *rest]
         for place, _ in self.final_order:
             output = self.outputs[place]
-            if output.group is None and output.call is None and not output.is_constant:
+            is_known = output.group is not None or output.call or output.operands
+            if not (is_known or output.is_constant):
                 raise Unsupported("ORDER BY this expression of groups over several shards")
         self.final_order = [
             (place, down)
@@ -287,3 +374,7 @@ class Grouping:
             raise Unsupported(
                 "a constant beside an aggregate with DISTINCT over several shards"
             )
+
+
+def _leaves(expression: Expression) -> tuple[Expression, ...]:
+    return expression.leaves or (expression,)

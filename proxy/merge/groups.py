@@ -11,9 +11,19 @@ ones of several shards stand side by side.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from proxy.merge.aggregates import Average, Count, CountDistinct, Extreme, First, Sum
+from proxy.merge.aggregates import (
+    Average,
+    Count,
+    CountDistinct,
+    Extreme,
+    First,
+    Nothing,
+    Sum,
+)
+from proxy.merge.computed import Computation
+from proxy.merge.computed_merge import ComputedMerge, Later
 from proxy.merge.group_merge import GroupsMerge, Test
 from proxy.merge.grouping import EXTREMES, Grouping
 from proxy.merge.ordered import OrderedMerge, Window
@@ -30,30 +40,48 @@ from sqlparse_ext.errors import Unsupported
 
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from proxy.merge.aggregates import Accumulator
     from proxy.merge.grouping import Output
     from proxy.merge.texts import Texts
+    from proxy.merge.values import Component
     from proxy.wire.resultset import Column
+
+
+# Expressions of aggregates can be sorted by their values.
+_SORTED: Final = frozenset(
+    {Comparison.NUMBER, Comparison.DOUBLE, Comparison.TEXT, Comparison.TIME}
+)
 
 
 class GroupsQuery:
     """How one SELECT of groups is asked and answered.
 
     exact: texts are wanted that lose no digits.
+    is_counted: only how many groups there are is wanted.
 
     Attributes:
+        computation: the expressions of aggregates that are wanted, if any; known with `describe`.
         expressions: what is compared, and whether an aggregate is in it; known once `describe`
             was called.
         asks_columns: the table's own columns must be known, because an alias in GROUP BY means
             a column where there is one of that name.
     """
 
-    def __init__(self, texts: Texts, memory_bytes: int, *, exact: bool = False) -> None:
+    def __init__(
+        self,
+        texts: Texts,
+        memory_bytes: int,
+        *,
+        exact: bool = False,
+        is_counted: bool = False,
+    ) -> None:
         self._texts = texts
         self._exact = exact
         self._memory_bytes = memory_bytes
+        self._is_counted = is_counted
+        self.computation: Computation | None = None
         aliases = {item.alias for item in texts.select.items if item.alias is not None}
         self.asks_columns = bool(aliases) and bool(texts.select.group)
         self.expressions: list[tuple[bytes, bool]] = []
@@ -76,6 +104,15 @@ class GroupsQuery:
                 elif place >= grouping.width:
                     wanted.append((output.text, True))
         self.expressions = list(dict.fromkeys(wanted))
+        made = {place for place, output in enumerate(grouping.outputs) if output.operands}
+        if self._is_counted and any(place in made for place, _, _ in grouping.tests):
+            raise Unsupported(
+                "counting what HAVING an expression lets through over several shards"
+            )
+        if made and not self._is_counted:
+            self.computation = Computation(
+                self._texts, grouping, definitions, exact=self._exact
+            )
 
     def resolve(self, keys: Sequence[Key], types: Sequence[Column]) -> None:
         """Learn how the `expressions` compare."""
@@ -128,6 +165,8 @@ class GroupsQuery:
     def _parts(self, place: int, output: Output) -> list[bytes]:
         """Return what the shards give of one output value."""
         call = output.call
+        if output.operands:
+            return []
         is_exact = self._is_exact(place)
         if call is None:
             return [exactly(output.text) if is_exact else output.text]
@@ -180,7 +219,7 @@ class GroupsQuery:
             column += len(parts)
         return found
 
-    def merger(self, count: int, definitions: Sequence[Column]) -> GroupsMerge:
+    def merger(self, count: int, definitions: Sequence[Column]) -> GroupsMerge | ComputedMerge:
         """Return what merges the answers of *count* shards, which have these *definitions*."""
         grouping = self._grouping
         decoders = [
@@ -196,27 +235,53 @@ class GroupsQuery:
         for place, output in enumerate(grouping.outputs):
             accumulators.append(self._accumulator(place, output, column, parts))
             column += len(self._parts(place, output))
-        tests = [
-            Test(
-                place,
-                self._comparison(place),
-                condition.operator,
-                None if condition.literal is None else self._texts.number(condition.literal),
-            )
-            for place, condition in grouping.tests
+        tests: dict[bool, list[Test]] = {False: [], True: []}
+        for place, operator, number in grouping.tests:
+            test = Test(place, self._comparison(place), operator, number)
+            tests[bool(grouping.outputs[place].operands)].append(test)
+        window = Window(self._texts.offset, self._texts.count)
+        computation = self.computation
+        later = [
+            Later(place, self._decoder(place), down)
+            if grouping.outputs[place].operands
+            else Later(None, None, down)
+            for place, down in reversed(grouping.final_order)
         ]
+        is_late = bool(tests[True]) or any(each.place is not None for each in later)
         merge = GroupsMerge(
             OrderedMerge(count, decoders),
-            Window(self._texts.offset, self._texts.count),
+            window if not is_late else Window(),
             accumulators,
             group_width=len(grouping.groups),
             width=grouping.width,
-            tests=tests,
+            tests=tests[False],
+            memory_bytes=self._memory_bytes,
+            cut=None if computation is None else computation.averages,
+            is_late=is_late,
+        )
+        self._sort(merge)
+        if computation is None:
+            return merge
+        if any(each.place and self._comparison(each.place) not in _SORTED for each in later):
+            raise Unsupported("ORDER BY this expression of aggregates over several shards")
+        return ComputedMerge(
+            merge,
+            computation,
+            window,
+            width=grouping.width,
+            tests=tests[True],
+            order=later if is_late else (),
             memory_bytes=self._memory_bytes,
         )
+
+    def _sort(self, merge: GroupsMerge) -> None:
+        """Tell *merge* the final order, its last component first."""
+        grouping = self._grouping
         for place, down in reversed(grouping.final_order):
             found = grouping.outputs[place]
-            if found.group is not None:
+            if found.operands:
+                merge.sort_later(descending=down)
+            elif found.group is not None:
                 order = [group for group, _ in grouping.order]
                 merge.sort_by_group(order.index(found.group), descending=down)
             elif found.call is not None and found.call.function in EXTREMES:
@@ -227,9 +292,10 @@ class GroupsQuery:
                     )
                 merge.sort_by_extreme(place, descending=down)
             else:
-                decode = Key(self._comparison(place)).decoder()
-                merge.sort_by_value(place, decode, descending=down)
-        return merge
+                merge.sort_by_value(place, self._decoder(place), descending=down)
+
+    def _decoder(self, place: int) -> Callable[[bytes | None], Component]:
+        return Key(self._comparison(place)).decoder()
 
     def _comparison(self, place: int) -> Comparison:
         """Return how the values of an aggregate compare."""
@@ -239,6 +305,8 @@ class GroupsQuery:
         if place < self._grouping.width:
             return self._definitions[place]
         output = self._grouping.outputs[place]
+        if output.operands and self.computation is not None:
+            return self.computation.type_of(place)
         is_extreme = output.call is not None and output.call.function in EXTREMES
         return self._types[self._extreme(output) if is_extreme else output.text]
 
@@ -246,6 +314,8 @@ class GroupsQuery:
         self, place: int, output: Output, column: int, parts: Sequence[Column]
     ) -> Accumulator:
         call = output.call
+        if output.operands:
+            return Nothing()
         if call is None:
             return First(column)
         if call.function == "COUNT":

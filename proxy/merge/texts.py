@@ -83,14 +83,17 @@ class Texts:
 
     def condition(self, condition: Condition) -> bytes:
         """Return a condition of HAVING."""
-        text = self.of(condition.left)
+        return b"(%b%b)" % (self.of(condition.left), self.tail(condition))
+
+    def tail(self, condition: Condition) -> bytes:
+        """Return what stands behind the left side of a condition of HAVING."""
         if not condition.operator:
-            return b"(%b)" % text
+            return b""
         operator = condition.operator.encode()
         if condition.literal is None:
-            return b"(%b %b)" % (text, operator)
+            return b" %b" % operator
         (literal,) = self._statement.raw(condition.literal)
-        return b"(%b %b %b)" % (text, operator, literal)
+        return b" %b %b" % (operator, literal)
 
     def options(self) -> bytes:
         """Return what stands between SELECT and the first item, without DISTINCT."""
@@ -195,12 +198,17 @@ class Texts:
             for item in self.select.items
         )
 
-    def check_repeatable(self, expression: Expression) -> None:
-        """Raise Unsupported where an expression cannot be evaluated twice, or means an alias."""
+    @staticmethod
+    def check_steady(expression: Expression) -> None:
+        """Raise Unsupported where two evaluations of an expression may be two values."""
         if expression.calls & VOLATILE or any(
             isinstance(word, str) and word.startswith("@") for word in expression.words
         ):
             raise Unsupported("sorting or grouping by a volatile function over several shards")
+
+    def check_repeatable(self, expression: Expression) -> None:
+        """Raise Unsupported where an expression cannot be evaluated twice, or means an alias."""
+        self.check_steady(expression)
         for name in expression.names:
             item = self.with_alias(name)
             if item is not None and (item.expression is None or item.expression.column != name):
@@ -246,6 +254,10 @@ def _places(select: Select) -> Iterable[int]:
         spans.append(expression.span)
         if expression.call is not None:
             spans += [argument.span for argument in expression.call.arguments]
+        for leaf in expression.leaves:
+            spans.append(leaf.span)
+            if leaf.call is not None:
+                spans += [argument.span for argument in leaf.call.arguments]
     yield select.select_end
     yield select.rows_end
     for start, end in spans:

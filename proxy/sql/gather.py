@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from proxy.errors import BackendError, BackendLost
 from proxy.exchange.recall import left_by_several
 from proxy.exchange.retries import is_repeatable
+from proxy.merge.computed_merge import ComputedMerge
 from proxy.merge.counted import CountedQuery
 from proxy.merge.groups import GroupsQuery
 from proxy.merge.rows import RowsQuery
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
 
 
 _Query: TypeAlias = "RowsQuery | GroupsQuery | CountedQuery"
-_Rows: TypeAlias = "RowsMerge | GroupsMerge | CountedMerge"
+_Rows: TypeAlias = "RowsMerge | GroupsMerge | ComputedMerge | CountedMerge"
 
 # What may wait of one shard's rows before it is no longer read from, and when it is again.
 WAITING_BYTES_MAX: Final = 256 << 10
@@ -174,7 +175,9 @@ class _Gather:
         self._texts = _texts(statement, route)
         exact = reply.binary and route.counted is None
         rows: RowsQuery | GroupsQuery = (
-            GroupsQuery(self._texts, memory_bytes, exact=exact)
+            GroupsQuery(
+                self._texts, memory_bytes, exact=exact, is_counted=route.counted is not None
+            )
             if route.in_groups
             else RowsQuery(self._texts, exact=exact)
         )
@@ -188,6 +191,7 @@ class _Gather:
         self._settled: set[int] = set()
         self._status = 0
         self._warnings = 0
+        self._left = left_by_several()  # of what is computed behind the merge
         self.has_written = False
         self.lost: ShardRuntime | None = None
 
@@ -247,10 +251,12 @@ class _Gather:
             await self._merge_all()
         finally:
             await self._stop()
-        left = left_by_several()
-        for part in self._parts:
+        if isinstance(self._merge, ComputedMerge):
+            await self._compute(self._merge)
+        left = self._left
+        for part in reversed(self._parts):
             left.columns = part.left.columns or left.columns
-            left.rows = [*left.rows, *part.left.rows]
+            left.rows = [*part.left.rows, *left.rows]
         if left.rows:
             self._state.answered_at, self._state.left = None, left
         self._reply.end_of_rows(status=self._status, warnings=self._warnings)
@@ -269,13 +275,38 @@ class _Gather:
                 if rows:
                     self._write(rows)
                 if merge.is_complete:
-                    if not self.has_written:
+                    if not (self.has_written or isinstance(merge, ComputedMerge)):
                         self._write([])
                     return
                 for part in self._parts:
                     if part.is_paused and merge.waiting_bytes[part.index] <= _RESUME_BYTES:
                         part.pause(on=False)
             await self._wait()
+
+    async def _compute(self, merge: ComputedMerge) -> None:
+        """Have a shard compute what is made of the merged values, and answer."""
+        for batch in merge.batches():
+            answer = await self._executor.ask(
+                self._shards[0],
+                self._database,
+                query(merge.question(batch)),
+                self._statement.shape,
+                left=self._left,
+            )
+            columns = [parse_column_definition(each) for each in answer.columns]
+            rows = merge.answer(batch, columns, answer.rows)
+            if answer.ok is not None:
+                self._warnings += answer.ok.warnings
+            if rows:
+                self._write(rows)
+            self._executor.relay = self
+            while self._link.blocked and not self._link.closed:
+                self._event.clear()
+                await self._event.wait()
+        rows = merge.rest()
+        if rows or not self.has_written:
+            self._write(rows)
+        self._executor.relay = None
 
     async def _wait(self) -> None:
         """Wait for rows and, if it is behind, for the client."""
@@ -389,7 +420,18 @@ class _Gather:
         for text, aggregate in plan.expressions:
             questions.append(texts.ask_type(text))
             questions.append(texts.ask_collation(text, aggregate=aggregate))
+        computation = plan.computation if isinstance(plan, GroupsQuery) else None
+        if computation is not None:
+            questions += [computation.trial(), computation.ask_collations()]
         answers = await self._ask(backend, questions) if questions else []
+        if computation is not None:
+            *answers, tried, collations = answers
+            if tried.error is not None or collations.error is not None:
+                raise Unsupported("this expression of aggregates over several shards")
+            computation.tried(
+                [parse_column_definition(each) for each in tried.columns],
+                parse_text_row(collations.rows[0]),
+            )
         keys = []
         types = []
         for typed, collated in zip(answers[::2], answers[1::2], strict=True):

@@ -154,6 +154,7 @@ class FieldFlag(IntFlag):
     """Properties of a column in a column definition: those that anybody here asks for."""
 
     UNSIGNED = 32
+    ZEROFILL = 64
     ENUM = 256
     SET = 2048
     NO_DEFAULT_VALUE = 4096

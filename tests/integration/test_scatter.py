@@ -9,7 +9,7 @@ import pytest
 from pymysql.constants import CLIENT
 
 from tests.fixtures.fix_servers import DatabaseServer
-from tests.fixtures.fix_streams import run
+from tests.fixtures.fix_streams import rows, run
 from tests.integration.scatter import Town, ask, differences, town
 
 
@@ -63,6 +63,67 @@ def test_groups_of_the_vindex_column_are_whole_so_any_aggregate_is_answered(
         place,
         "SELECT id, GROUP_CONCAT(s), SUM(a) + 1 FROM t GROUP BY id ORDER BY SUM(a) + 1, id LIMIT 9",
     )
+
+
+def test_expressions_of_aggregates_are_computed_as_by_one_server(place: Town) -> None:
+    place.create(
+        "id BIGINT PRIMARY KEY, g INT, a INT, n DECIMAL(10,3), s VARCHAR(20), d TIMESTAMP NULL"
+    )
+    place.insert(
+        ["id", "g", "a", "n", "s", "d"],
+        [
+            [str(n), str(n % 5), str(n % 7) if n % 6 else "NULL", f"{n}.125", f"'s{n % 9}'",
+             f"'2024-01-{1 + n % 28:02} 10:00:00'"]
+            for n in range(1, 60)
+        ],
+    )  # fmt: skip
+    items = (
+        "COALESCE(SUM(a), 0), SUM(a) / COUNT(*), SUM(n) * 1.2, ROUND(AVG(n), 2), AVG(a) * 100,"
+        " COUNT(*) + 1, MAX(a) - MIN(a), 100 * SUM(a = 1) / COUNT(*), IF(COUNT(*) > 3, 'y', 'n'),"
+        " CAST(SUM(a) AS SIGNED), DATE(MAX(d)), CONCAT(COUNT(*), ' rows'), NULLIF(COUNT(*), 12),"
+        " UPPER(MAX(s)), CASE WHEN SUM(a) > 20 THEN 'big' ELSE 'small' END, COUNT(DISTINCT a) / 2"
+    )
+    check(
+        place,
+        f"SELECT {items} FROM t",
+        f"SELECT {items} FROM t WHERE id > 1000",
+        f"SELECT g, {items}, g + COUNT(*) FROM t GROUP BY g ORDER BY g LIMIT 3",
+        "SELECT g, SUM(a) / COUNT(*) r FROM t GROUP BY g HAVING r > 1.5 ORDER BY r DESC, g LIMIT 3",
+        "SELECT g FROM t GROUP BY g HAVING COUNT(*) > 11 OR SUM(a) < 30 ORDER BY g",
+        "SELECT g FROM t GROUP BY g HAVING MAX(s) > 's7' ORDER BY SUM(a) + COUNT(*) DESC, g",
+        "SELECT g, SUM(a) total, COUNT(*) c FROM t GROUP BY g HAVING total * 2 > c ORDER BY total - c, g",
+        "SELECT COUNT(*) FROM (SELECT g, SUM(a) / COUNT(*) FROM t GROUP BY g) d",
+    )
+    for connection in place.spread.values():
+        assert ask(connection, f"SELECT {items} FROM t", prepared=True).rows == (
+            ask(place.direct, f"SELECT {items} FROM t", prepared=True).rows
+        )
+    connection = place.proxy.connect(database="by3")
+    run(connection, "INSERT INTO t (id, a) VALUES (100, 1), (101, 1)")
+    assert ask(connection, "SELECT COUNT(*) + 1 FROM t").rows == [(b"62",)]
+    sql = "SELECT COUNT(*) + 9223372036854775807 FROM t"
+    codes = [ask(each, sql).error for each in (connection, place.direct)]
+    assert [error and error[0] for error in codes] == [1690, 1690]
+    connection.rollback()
+    assert ask(connection, "SELECT COUNT(*) / 0 FROM t").rows == [(None,)]
+    assert [warning[1] for warning in rows(connection, "SHOW WARNINGS")] == [1365]
+    # Once two rows for two shards.
+    for sql in ("SELECT COUNT(*) + (SELECT 1) FROM t", "SELECT (SELECT 1) + MAX(a) FROM t"):
+        answer = ask(place.spread[2], sql)
+        assert answer.error == (1235, "unsupported: an aggregate over several shards")
+    # MySQL rounds what each function makes of an average, MariaDB does not.
+    check(
+        place,
+        "SELECT AVG(a) * 100, ROUND(AVG(a), 1) / 3, CONCAT(AVG(a), ' EUR') FROM t WHERE id < 9",
+    )
+    answer = ask(place.spread[2], "SELECT (AVG(a) + 1) * 2 FROM t WHERE id < 9")
+    assert answer.error is not None
+    assert "an AVG whose last digits decide" in answer.error[1]
+    connection.rollback()
+    # More groups than are computed at once.
+    place.create("id BIGINT PRIMARY KEY, a INT")
+    place.insert(["id", "a"], [[str(n), str(n // 2)] for n in range(1, 1300)])
+    check(place, "SELECT a, a * COUNT(*) FROM t GROUP BY a ORDER BY a DESC")
 
 
 def test_an_alias_that_is_also_a_column_is_refused_where_it_would_group(place: Town) -> None:

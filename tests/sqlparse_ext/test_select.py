@@ -31,6 +31,32 @@ def test_each_item_has_its_text_and_its_alias():
     assert [item.expression.column for item in items] == ["a", "b", None, None, None]
 
 
+@pytest.mark.parametrize(
+    ("expression", "leaves"),
+    [
+        ("SUM(a) / COUNT(*)", ["SUM(a)", "COUNT(*)"]),
+        ("b + MAX(a) - t.c", ["b", "MAX(a)", "t.c"]),
+        ("COALESCE(SUM(COALESCE(a, b)), `d`)", ["SUM(COALESCE(a, b))", "`d`"]),
+        ("CAST(SUM(a) AS CHAR)", ["SUM(a)", "AS", "CHAR"]),
+        ("COUNT(DISTINCT a, b) IS NULL", ["COUNT(DISTINCT a, b)", "IS", "NULL"]),
+        ("SUM(a)", []),
+        ("t.a", []),
+    ],
+)
+def test_an_expression_knows_the_aggregates_and_names_that_it_is_made_of(expression, leaves):
+    sql = f"SELECT {expression} FROM t"
+    found = read(sql).items[0].expression
+    assert [text(sql, leaf.span) for leaf in found.leaves] == leaves
+
+
+@pytest.mark.parametrize(
+    "item", ["COUNT(*) + (SELECT 1)", "(SELECT 1) + MAX(a)", "COALESCE((SELECT 1), SUM(a))"]
+)
+def test_an_aggregate_beside_a_subquery_is_not_read(item):
+    assert read_select(f"SELECT {item} FROM t".encode()) is None
+    assert read_select(b"SELECT (SELECT MAX(a) FROM r) + 1 FROM t") is not None
+
+
 def test_the_clauses_are_where_they_stand():
     sql = (
         "SELECT DISTINCT a FROM db.t AS x USE INDEX (i) WHERE b IS NULL GROUP BY a"

@@ -1,5 +1,6 @@
 from decimal import ROUND_HALF_UP, Decimal
 
+import pytest
 from hypothesis import given, strategies as st
 
 from proxy.merge.aggregates import Average, Count, CountDistinct, Extreme, First, Sum
@@ -55,6 +56,27 @@ def test_an_average_is_rounded_half_away_from_zero_at_the_announced_scale(values
     exact = sum(map(Decimal, values)) / (count * len(values))
     rounded = exact.quantize(Decimal("0.000001"), ROUND_HALF_UP)
     assert Decimal(run(average, *rows).decode()) == rounded
+
+
+@pytest.mark.parametrize(
+    ("decimals", "total", "count", "digits"),
+    [
+        (0, b"4", b"3", b"1.333333333"),
+        (0, b"-4", b"3", b"-1.333333333"),
+        (3, b"4.000", b"3", b"1.333333333"),
+        (6, b"4.000000", b"3", b"1.333333333333333333"),
+        (0, None, b"0", None),
+    ],
+)
+def test_an_average_has_digits_to_the_end_of_a_word(decimals, total, count, digits):
+    average = Average(Sum(0, Column("s", decimals=decimals)), Count(1), decimals + 4)
+    run(average, [total, count])
+    assert average.cut() == digits
+
+
+def test_an_average_of_floats_has_the_digits_it_shows():
+    average = Average(Sum(0, DOUBLE), Count(1), 31)
+    assert run(average, [b"1", b"4"]) == average.cut() == b"0.25"
 
 
 def test_an_average_of_nothing_is_null():

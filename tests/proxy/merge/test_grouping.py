@@ -49,7 +49,43 @@ def test_an_order_by_aggregates_comes_last():
 def test_having_on_groups_goes_to_the_shards_and_on_aggregates_is_tested_here():
     found = group("SELECT a FROM t GROUP BY a HAVING COUNT(*) > 3 AND a <> 5 AND LENGTH(a) < 9")
     assert found.pushed == [b"(a <> 5)", b"(LENGTH(a) < 9)"]
-    assert [(place, condition.operator) for place, condition in found.tests] == [(1, ">")]
+    assert found.tests == [(1, ">", 3)]
+
+
+def test_an_expression_of_aggregates_names_the_outputs_it_is_made_of():
+    found = group(
+        "SELECT a, SUM(b) / COUNT(*) AS m, a + SUM(b) FROM t GROUP BY a ORDER BY m + a"
+    )
+    assert found.width == 3
+    assert [output.text for output in found.outputs[3:]] == [b"SUM(b)", b"COUNT(*)", b"m + a"]
+    assert [[place for _, place in output.operands] for output in found.outputs] == [
+        [], [3, 4], [0, 3], [], [], [1, 0],
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("having", "operands", "tail"),
+    [
+        ("COUNT(*) > 1 OR a = 1", [1, 0], b""),
+        ("MAX(b) > 'x'", [1], b" > 'x'"),
+        ("SUM(b) BETWEEN 1 AND 5", [1], b""),
+        ("NOT (SUM(b) = 1)", [1], b""),
+        ("COUNT(*) > a", [1, 0], b""),
+    ],
+)
+def test_a_condition_of_another_form_is_computed_whole(having, operands, tail):
+    found = group(f"SELECT a FROM t GROUP BY a HAVING {having}")
+    ((place, operator, number),) = found.tests
+    assert (operator, number) == ("<>", 0)
+    assert [operand for _, operand in found.outputs[place].operands] == operands
+    assert found.outputs[place].tail == tail
+    assert found.outputs[place].is_condition
+
+
+def test_a_number_that_is_computed_is_compared_here():
+    found = group("SELECT a FROM t GROUP BY a HAVING SUM(b) / COUNT(*) >= 1.5")
+    assert found.tests == [(3, ">=", "1.5")]
+    assert not found.outputs[3].is_condition
 
 
 def test_aggregates_share_one_list_of_distinct_arguments():
@@ -62,7 +98,13 @@ def test_aggregates_share_one_list_of_distinct_arguments():
     [
         ("SELECT a, b FROM t GROUP BY a", "a column that is not grouped"),
         ("SELECT *, COUNT(*) FROM t", "* beside groups or aggregates"),
-        ("SELECT SUM(a) + 1 FROM t", "an expression of aggregates"),
+        ("SELECT SUM(a) + RAND() FROM t", "volatile"),
+        ("SELECT SUM(a) + GROUP_CONCAT(b) FROM t", "GROUP_CONCAT over several shards"),
+        ("SELECT SUM(a) AS x FROM t HAVING x / 2 > 1", "an expression of the alias 'x'"),
+        (
+            "SELECT SUM(a) b FROM t GROUP BY c HAVING b + 1 > 2",
+            "an expression of the alias 'b'",
+        ),
         ("SELECT GROUP_CONCAT(a) FROM t", "GROUP_CONCAT over several shards"),
         (
             "SELECT COUNT(DISTINCT a), COUNT(DISTINCT b) FROM t",
@@ -80,8 +122,6 @@ def test_aggregates_share_one_list_of_distinct_arguments():
         ("SELECT COUNT(*) FROM t GROUP BY 'x'", "GROUP BY this literal"),
         ("SELECT 5, COUNT(*) FROM t GROUP BY 1", "GROUP BY a constant"),
         ("SELECT COUNT(*) FROM t GROUP BY RAND()", "volatile"),
-        ("SELECT a FROM t GROUP BY a HAVING MAX(a) > 'x'", "compares with a string"),
-        ("SELECT a FROM t GROUP BY a HAVING COUNT(*) > 1 OR a = 1", "this HAVING"),
         ("SELECT COUNT(*) FROM t HAVING 1 = 0", "this HAVING"),
         ("SELECT a FROM t GROUP BY a ORDER BY b", "a column that is not grouped"),
         ("SELECT UPPER(a) FROM t GROUP BY a ORDER BY 1", "ORDER BY this expression of groups"),

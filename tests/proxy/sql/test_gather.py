@@ -96,6 +96,11 @@ class FakeExecutor:
     async def take_patiently(self, shard, database, shape):
         return self._backends[shard]
 
+    async def ask(self, shard, database, packet, shape, *, left):
+        assert not any(backend.reader is None for backend in self._backends)
+        (answer,) = await self._backends[shard].answers([packet])
+        return answer
+
     def started(self, shard, backend):
         pass
 
@@ -209,6 +214,39 @@ async def test_the_warnings_of_all_shards_are_left_in_the_order_of_the_shards():
     assert stage.reply.ended == (0, 3)
     assert stage.state.answered_at is None
     assert [row[1:] for row in stage.state.left.rows] == [b"from 0", b"from 1"]
+
+
+def computing(text):
+    """Play a shard that computes -COUNT(*) of five rows."""
+    if b"COLLATION(MAX" in text:
+        return result([INT], [[b"binary"]])
+    if b"streamfrom" in text:
+        rows = [[b"0", b"5", b"binary", b"-5"]] if b"UNION ALL" in text else []
+        return result([INT] * 4, rows)
+    return result([INT], [])
+
+
+async def test_a_shard_computes_what_is_made_of_the_counts_of_all():
+    stage = Stage("SELECT -COUNT(*) FROM t", computing)
+    await stage.until_asked()
+    assert stage.backends[1].sent == [b"SELECT COUNT(*) FROM t"]
+    stage.backends[0].answer(result([INT], [[b"2"]]))
+    stage.backends[1].answer(result([INT], [[b"3"]]))
+    assert await stage.task
+    assert b"UNION ALL SELECT 0, CAST('5' AS SIGNED)" in stage.backends[0].sent[-1]
+    assert stage.reply.rows == [b"\x02-5"]
+    assert stage.reply.ended == (0, 0)
+    assert stage.executor.relay is None
+
+
+async def test_what_no_shard_can_compute_from_the_values_is_refused_before_it_is_run():
+    stage = Stage(
+        "SELECT COUNT(*) + a FROM t",
+        lambda text: refusal() if b"streamfrom" in text else questions(text),
+    )
+    with pytest.raises(Unsupported, match="this expression of aggregates"):
+        await stage.task
+    assert stage.backends[1].sent == []
 
 
 async def test_a_shard_that_runs_ahead_is_not_read_from_until_the_other_catches_up(monkeypatch):

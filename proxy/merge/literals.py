@@ -1,0 +1,109 @@
+"""Values of the text protocol as literals of their own type, for a server to compute with."""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Final
+
+from proxy.merge.values import NOT_FIXED
+from proxy.wire.constants import BINARY_CHARSET, CHARSETS, FieldFlag, FieldType
+from sqlparse_ext.errors import Unsupported
+
+
+if TYPE_CHECKING:
+    from proxy.wire.resultset import Column
+
+
+class Sort(Enum):
+    """What values of a column are, whatever room it has for them."""
+
+    INTEGER = auto()
+    UNSIGNED = auto()
+    DECIMAL = auto()
+    DOUBLE = auto()
+    DATE = auto()
+    DATETIME = (
+        auto()
+    )  # TIMESTAMP too: there are no literals of it, and what is computed is the same
+    TIME = auto()
+    TEXT = auto()
+    BYTES = auto()
+
+
+_BY_TYPE: Final[dict[int, Sort]] = {
+    FieldType.TINY: Sort.INTEGER,
+    FieldType.SHORT: Sort.INTEGER,
+    FieldType.INT24: Sort.INTEGER,
+    FieldType.LONG: Sort.INTEGER,
+    FieldType.LONGLONG: Sort.INTEGER,
+    FieldType.NEWDECIMAL: Sort.DECIMAL,
+    FieldType.DOUBLE: Sort.DOUBLE,
+    FieldType.DATE: Sort.DATE,
+    FieldType.DATETIME: Sort.DATETIME,
+    FieldType.TIMESTAMP: Sort.DATETIME,
+    FieldType.TIME: Sort.TIME,
+    FieldType.VARCHAR: Sort.TEXT,
+    FieldType.VAR_STRING: Sort.TEXT,
+    FieldType.STRING: Sort.TEXT,
+    FieldType.TINY_BLOB: Sort.TEXT,
+    FieldType.MEDIUM_BLOB: Sort.TEXT,
+    FieldType.LONG_BLOB: Sort.TEXT,
+    FieldType.BLOB: Sort.TEXT,
+}
+# ZEROFILL shows in a text that is made of a number.
+_NO_VALUES: Final = int(FieldFlag.ENUM | FieldFlag.SET | FieldFlag.ZEROFILL)
+_SCALED: Final = frozenset({Sort.DECIMAL, Sort.DOUBLE, Sort.DATETIME, Sort.TIME})
+
+
+def sort_of(column: Column) -> Sort | None:
+    """Return what the values of *column* are; None where no literal is one."""
+    found = _BY_TYPE.get(column.type)
+    if column.flags & _NO_VALUES:
+        return None
+    if found is Sort.TEXT and column.charset == BINARY_CHARSET:
+        return Sort.BYTES
+    if found is Sort.INTEGER and column.flags & FieldFlag.UNSIGNED:
+        return Sort.UNSIGNED
+    return found
+
+
+def are_alike(one: Column, other: Column) -> bool:
+    """Whether values of both columns are the same things, with the same digits."""
+    sort = sort_of(one)
+    return (
+        sort is sort_of(other)
+        and one.charset == other.charset
+        and (sort not in _SCALED or one.decimals == other.decimals)
+        and (sort is not None or one.type == other.type)
+    )
+
+
+def literal(column: Column, text: bytes | None) -> bytes:
+    """Return a value of *column* as a literal. Raises Unsupported where there is none."""
+    if text is None:
+        # Beside a bare NULL, MariaDB forgets that a number has no sign.
+        return b"CAST(NULL AS UNSIGNED)" if sort_of(column) is Sort.UNSIGNED else b"NULL"
+    match sort_of(column):
+        case Sort.INTEGER:
+            # Of a number with a sign in front servers know less: -9223372036854775808 is a decimal.
+            return b"CAST('%b' AS SIGNED)" % text
+        case Sort.UNSIGNED:
+            return b"CAST('%b' AS UNSIGNED)" % text
+        case Sort.DECIMAL:
+            return text if b"." in text else text + b"."
+        case Sort.DOUBLE if column.decimals < NOT_FIXED:
+            return text  # as a float it would not keep the column's decimals
+        case Sort.DOUBLE:
+            return text if b"e" in text else text + b"e0"
+        case Sort.DATE | Sort.DATETIME as sort:
+            if text.startswith(b"0000-") or b"-00" in text:
+                raise Unsupported("computing with a date of zeros over several shards")
+            return (b"DATE'%b'" if sort is Sort.DATE else b"TIMESTAMP'%b'") % text
+        case Sort.TIME:
+            return b"TIME'%b'" % text
+        case Sort.BYTES:
+            return b"x'%b'" % text.hex().encode()
+        case Sort.TEXT if column.charset in CHARSETS:
+            charset, _ = CHARSETS[column.charset]
+            return b"_%b x'%b'" % (charset.encode(), text.hex().encode())
+    raise Unsupported(f"computing with '{column.name}' over several shards")

@@ -1,0 +1,75 @@
+from dataclasses import replace
+
+import pytest
+
+from proxy.merge.literals import Sort, are_alike, literal, sort_of
+from proxy.wire.constants import BINARY_CHARSET, FieldFlag, FieldType
+from proxy.wire.resultset import Column
+from sqlparse_ext.errors import Unsupported
+
+
+def column(kind, decimals=0, flags=0, charset=BINARY_CHARSET):
+    return Column("c", type=kind, decimals=decimals, flags=flags, charset=charset)
+
+
+TEXT = column(FieldType.VAR_STRING, charset=255)
+UNSIGNED = column(FieldType.LONGLONG, flags=FieldFlag.UNSIGNED)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "expected"),
+    [
+        (column(FieldType.LONG), b"-5", b"CAST('-5' AS SIGNED)"),
+        (UNSIGNED, b"18446744073709551615", b"CAST('18446744073709551615' AS UNSIGNED)"),
+        (UNSIGNED, None, b"CAST(NULL AS UNSIGNED)"),
+        (column(FieldType.NEWDECIMAL, 2), b"-1.50", b"-1.50"),
+        (column(FieldType.NEWDECIMAL), b"12", b"12."),
+        (column(FieldType.DOUBLE, 31), b"0.1", b"0.1e0"),
+        (column(FieldType.DOUBLE, 31), b"1e20", b"1e20"),
+        (column(FieldType.DOUBLE, 3), b"6.500", b"6.500"),
+        (column(FieldType.DATE), b"2024-01-31", b"DATE'2024-01-31'"),
+        (
+            column(FieldType.TIMESTAMP),
+            b"2024-01-31 10:00:00",
+            b"TIMESTAMP'2024-01-31 10:00:00'",
+        ),
+        (column(FieldType.TIME, 2), b"-10:00:00.50", b"TIME'-10:00:00.50'"),
+        (TEXT, "ä'".encode(), b"_utf8mb4 x'c3a427'"),
+        (column(FieldType.BLOB), b"\0\xff", b"x'00ff'"),
+        (TEXT, None, b"NULL"),
+    ],
+)
+def test_a_value_is_written_as_one_of_its_own_kind(kind, text, expected):
+    assert literal(kind, text) == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        (column(FieldType.FLOAT, 31), b"0.1"),
+        (column(FieldType.YEAR), b"2024"),
+        (column(FieldType.JSON), b"[]"),
+        (column(FieldType.LONG, flags=FieldFlag.ZEROFILL), b"005"),
+        (column(FieldType.STRING, flags=FieldFlag.ENUM, charset=255), b"a"),
+        (column(FieldType.VAR_STRING, charset=7777), b"a"),
+        (column(FieldType.DATE), b"0000-00-00"),
+        (column(FieldType.DATETIME), b"2024-00-01 00:00:00"),
+    ],
+)
+def test_what_no_literal_says_is_refused(kind, text):
+    with pytest.raises(Unsupported, match="computing with"):
+        literal(kind, text)
+
+
+def test_columns_are_alike_whose_values_mean_the_same_things():
+    small = column(FieldType.TINY)
+    assert are_alike(small, column(FieldType.LONGLONG))
+    assert not are_alike(small, UNSIGNED)
+    assert are_alike(column(FieldType.TIMESTAMP), column(FieldType.DATETIME))
+    assert not are_alike(column(FieldType.DATETIME), column(FieldType.DATETIME, 3))
+    assert not are_alike(column(FieldType.NEWDECIMAL, 2), column(FieldType.NEWDECIMAL, 4))
+    assert are_alike(TEXT, replace(TEXT, type=FieldType.BLOB, decimals=31))
+    assert not are_alike(TEXT, replace(TEXT, charset=8))
+    assert sort_of(column(FieldType.JSON)) is sort_of(column(FieldType.YEAR)) is None
+    assert not are_alike(column(FieldType.JSON), column(FieldType.YEAR))
+    assert sort_of(column(FieldType.BLOB)) is Sort.BYTES
