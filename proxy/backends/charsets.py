@@ -5,6 +5,9 @@ only: every MySQL 8 client says 255, `utf8mb4_0900_ai_ci`, which MariaDB 10.11 d
 (it would fall back to its default, latin1 out of the box). So the number is never passed on;
 its name is, as the backend knows the number, or as this proxy does and the backend has the name;
 and utf8mb4 otherwise, unless that could let a value out of its quotes.
+
+A server whose own `sql_mode` changes how a text is read has it set for every session: what reads
+statements here goes by what a session has set.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from typing import TYPE_CHECKING
 from proxy.backends.settings import names
 from proxy.errors import NoClientCharset
 from proxy.wire.constants import CHARSETS
+from sqlparse_ext.statements import SqlMode
 
 
 if TYPE_CHECKING:
@@ -34,11 +38,12 @@ _NO_STATEMENTS = frozenset({"ucs2", "utf16", "utf16le", "utf32"})
 
 
 class Charsets:
-    """Which collations the backends have."""
+    """Which collations the backends have, and how they read a text where that is unusual."""
 
     def __init__(self) -> None:
         self._collations: frozenset[str] = frozenset()
         self._by_id: dict[int, tuple[str, str]] = {}
+        self._sql_mode: tuple[tuple[str, str], ...] = ()
 
     async def learn(self, control: Control) -> None:
         """Ask a server. Raises BackendUnavailable and BackendError."""
@@ -48,6 +53,8 @@ class Charsets:
         self._collations = frozenset(name for _, _, name in rows)
         # Some of MariaDB 11 belong to several character sets, and have no id.
         self._by_id = {int(number): (charset, name) for number, charset, name in rows if number}
+        ((mode,),) = await control.rows("SELECT @@global.sql_mode")
+        self._sql_mode = (("sql_mode", str(mode)),) if SqlMode.parse(str(mode)) else ()
 
     def settings(self, collation_id: int) -> Settings:
         """Return the variables that a login with *collation_id* starts with.
@@ -63,4 +70,5 @@ class Charsets:
             raise NoClientCharset(charset)
         if collation not in self._collations:
             charset, collation = _FALLBACK
-        return names(charset, collation)
+        found = names(charset, collation)
+        return found.with_changes(self._sql_mode) if self._sql_mode else found

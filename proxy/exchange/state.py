@@ -238,6 +238,10 @@ class SessionState:
         self.variant = capabilities & _VARIANTS
         # What came beside the command that runs, for whatever a server is sent because of it.
         self.attributes: tuple[Attribute, ...] = ()
+        if initial_settings.sql_mode and capabilities & Capability.IGNORE_SPACE:
+            # A server adds it to its own mode; here that is set anew behind the login.
+            mode = f"{initial_settings.sql_mode},IGNORE_SPACE"
+            initial_settings = initial_settings.with_changes([("sql_mode", mode)])
         self.initial_settings = initial_settings
         # COM_SET_OPTION changes it for as long as the connection lasts, whatever is reset.
         self.multi_statements = bool(capabilities & Capability.MULTI_STATEMENTS)

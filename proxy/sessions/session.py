@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from proxy.errors import NoClientCharset, UnknownDatabase
+from proxy.exchange.state import SessionState
 from proxy.sessions.dispatch import Dispatch
 from proxy.sessions.entrance import Entrance
 from proxy.sessions.parts import assemble
@@ -20,7 +21,13 @@ from proxy.sessions.peers import Peers
 from proxy.sessions.turns import Turns
 from proxy.sql.neighbours import use
 from proxy.wire.auth import Authenticated
-from proxy.wire.constants import COMPRESSIONS, MARIADB_METADATA, PROXY_OFFER, Capability
+from proxy.wire.constants import (
+    COMPRESSIONS,
+    MARIADB_METADATA,
+    PROXY_OFFER,
+    UTF8MB4_CHARSET,
+    Capability,
+)
 from proxy.wire.handshake import Greeting, offer_as, plugin_to_greet
 from proxy.wire.server_connection import (
     Closed,
@@ -97,6 +104,8 @@ class Session:
             self.connection_id,
             services.nonce(),
             offer_as(version, offer),
+            # Drivers go by it when they put values into their first text.
+            status=SessionState(0, services.charset_settings(UTF8MB4_CHARSET)).status,
             plugin=plugin_to_greet(version),
         )
         self._wire = ServerConnection(

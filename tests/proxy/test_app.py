@@ -9,9 +9,9 @@ from proxy.backends.opening import open_backend
 from proxy.config.dsn import Dsn, SslMode
 from proxy.config.file import Role, Secret, Tls, User
 from proxy.errors import BackendError, BackendUnavailable
-from proxy.wire.constants import Capability
+from proxy.wire.constants import Capability, Status
 from tests.proxy.certificates import write_certificate
-from tests.proxy.fake_answers import Silence, until
+from tests.proxy.fake_answers import Silence, rows_of, until
 from tests.proxy.fake_client import Client
 from tests.proxy.fake_server import MARIADB, FakeServer
 from tests.proxy.house import add_message_table, config_of, running_proxy
@@ -73,6 +73,14 @@ async def test_a_server_that_is_down_at_the_start_is_found_later(server):
         await until(lambda: house.app._shards["plain", "-"].version)
         later = await house.greeted()
         assert later.greeting.server_version == server.version
+
+
+async def test_the_greeting_says_whether_backslashes_escape(server):
+    server.on("@@global.sql_mode", rows_of("NO_BACKSLASH_ESCAPES"))
+    async with running_proxy(server) as house:
+        await until(lambda: house.app._charsets._sql_mode)
+        greeting = (await house.greeted()).greeting
+        assert greeting.status == Status.AUTOCOMMIT | Status.NO_BACKSLASH_ESCAPES
 
 
 async def test_extended_metadata_is_offered_where_all_servers_have_it(server):

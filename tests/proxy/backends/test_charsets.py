@@ -3,6 +3,7 @@ import pytest
 from proxy.backends.charsets import Charsets
 from proxy.backends.settings import names
 from proxy.errors import NoClientCharset
+from tests.proxy.fake_answers import rows_of
 from tests.proxy.fake_server import MARIADB, FakeServer
 from tests.proxy.house import running_shard
 
@@ -56,3 +57,23 @@ async def test_who_escapes_for_one_that_they_lack_is_not_taken_for_one_of_utf8(
     with pytest.raises(NoClientCharset) as refused:
         charsets.settings(collation_id)
     assert charset in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("mode", "is_set"),
+    [
+        ("STRICT_TRANS_TABLES,NO_ZERO_DATE", False),
+        ("", False),
+        ("STRICT_TRANS_TABLES,NO_BACKSLASH_ESCAPES", True),
+        ("ANSI_QUOTES", True),
+        ("REAL_AS_FLOAT,PIPES_AS_CONCAT", True),
+    ],
+)
+async def test_a_server_that_reads_texts_in_its_own_way_has_its_mode_set_for_everybody(
+    server, mode, is_set
+):
+    server.on("@@global.sql_mode", rows_of(mode))
+    charsets = Charsets()
+    async with running_shard(server) as shard:
+        await charsets.learn(shard.control)
+    assert charsets.settings(45).sql_mode == (mode if is_set else "")

@@ -169,6 +169,14 @@ def test_flags_that_change_a_statements_meaning_ask_for_connections_of_their_own
     assert state(plain | extends).variant == extends
 
 
+def test_ignore_space_of_a_login_stands_beside_the_mode_that_it_begins_with():
+    begins = Settings([("sql_mode", "ANSI_QUOTES")])
+    ignores = SessionState(int(Capability.IGNORE_SPACE), begins)
+    assert ignores.settings.sql_mode == "ANSI_QUOTES,IGNORE_SPACE"
+    assert SessionState(0, begins).settings is begins
+    assert SessionState(int(Capability.IGNORE_SPACE), Settings()).settings is Settings()
+
+
 def test_multi_statements_are_for_clients_that_asked_for_them():
     assert not state(PROXY_OFFER & ~Capability.MULTI_STATEMENTS).multi_statements
 
