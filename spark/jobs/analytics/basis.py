@@ -77,7 +77,7 @@ def warnings(
     """Return a sentence for everything that makes a figure doubtful.
 
     clocks_ns, made_ns: what each shard and this machine took for now at one moment.
-    acked_later: messages acknowledged after every shard's now.
+    acked_later: messages acknowledged well after their shard's now.
     """
     found = []
     if total["skewed"]:

@@ -6,7 +6,7 @@ import time
 import pyarrow.dataset as ds
 import pytest
 
-from tests.fixtures.fix_streams import message_table, run as execute
+from tests.fixtures.fix_streams import message_table, rows as rows_of, run as execute
 from tests.spark.killed import servers_on_mysql_with_kills
 
 
@@ -20,7 +20,7 @@ ACKED = 200
 def test_what_is_in_the_table_is_in_the_report(sharded_proxy, spark, tmp_path):
     from spark.endpoint import Endpoint
     from spark.errors import RequestError
-    from spark.jobs.analytics import AnalyticsConfig, run
+    from spark.jobs.analytics import IN_THE_FUTURE, AnalyticsConfig, run
     from spark.jobs.analytics.facts import Told
 
     connection = sharded_proxy.connect(database="commerce", autocommit=True)
@@ -75,6 +75,14 @@ def test_what_is_in_the_table_is_in_the_report(sharded_proxy, spark, tmp_path):
     assert "&lt;script&gt;1" in html
     assert "1 message was acknowledged or delivered before" in html
     assert "1 message was acknowledged in the future" in html
+
+    # What is acknowledged while it looks is of the present.
+    execute(connection, f"UPDATE my_message SET time_acked = {time.time_ns()} WHERE id = 950")
+    future = [
+        ident
+        for (ident,) in rows_of(connection, f"SELECT id FROM my_message WHERE {IN_THE_FUTURE}")
+    ]
+    assert future == [902]
 
     with pytest.raises(RequestError, match="has no column 'absent'"):
         run(spark, dataclasses.replace(config, told=Told(created="absent")))
