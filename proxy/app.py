@@ -139,6 +139,7 @@ class Application:
             ),
             tls=tls,
             server_version=self._server_version,
+            collation_id=lambda: self._charsets.greeted,
             extends_metadata=self._extends_metadata,
             catalog=catalog,
             registry=self._registry,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from proxy.backends.settings import names
 from proxy.errors import NoClientCharset
-from proxy.wire.constants import CHARSETS
+from proxy.wire.constants import CHARSETS, UTF8MB4_CHARSET
 from sqlparse_ext.statements import SqlMode
 
 
@@ -37,10 +37,20 @@ _UNREAD_IDS |= {number + 1024: charset for number, charset in _UNREAD_IDS.items(
 _NO_STATEMENTS = frozenset({"ucs2", "utf16", "utf16le", "utf32"})
 
 
+# What the one byte of a greeting can say.
+_GREETED_MAX = 255
+
+
 class Charsets:
-    """Which collations the backends have, and how they read a text where that is unusual."""
+    """Which collations the backends have, and how they read a text where that is unusual.
+
+    Attributes:
+        greeted: the id that a greeting tells, which some clients (PHP's) then log in with: that
+            of the server's own collation, where a client can speak it and the proxy read it.
+    """
 
     def __init__(self) -> None:
+        self.greeted = UTF8MB4_CHARSET
         self._collations: frozenset[str] = frozenset()
         self._by_id: dict[int, tuple[str, str]] = {}
         self._sql_mode: tuple[tuple[str, str], ...] = ()
@@ -48,11 +58,19 @@ class Charsets:
     async def learn(self, control: Control) -> None:
         """Ask a server. Raises BackendUnavailable and BackendError."""
         rows = await control.rows(
-            "SELECT ID, CHARACTER_SET_NAME, COLLATION_NAME FROM information_schema.COLLATIONS"
+            "SELECT ID, CHARACTER_SET_NAME, COLLATION_NAME,"
+            " COLLATION_NAME = @@global.collation_server FROM information_schema.COLLATIONS"
         )
-        self._collations = frozenset(name for _, _, name in rows)
+        self._collations = frozenset(name for _, _, name, _ in rows)
         # Some of MariaDB 11 belong to several character sets, and have no id.
-        self._by_id = {int(number): (charset, name) for number, charset, name in rows if number}
+        numbered = [(int(row[0]), *row[1:]) for row in rows if row[0]]
+        self._by_id = {number: (charset, name) for number, charset, name, _ in numbered}
+        own = (
+            number
+            for number, charset, _, is_own in numbered
+            if is_own and _greets(number, charset)
+        )
+        self.greeted = next(own, UTF8MB4_CHARSET)
         ((mode,),) = await control.rows("SELECT @@global.sql_mode")
         self._sql_mode = (("sql_mode", str(mode)),) if SqlMode.parse(str(mode)) else ()
 
@@ -72,3 +90,9 @@ class Charsets:
             charset, collation = _FALLBACK
         found = names(charset, collation)
         return found.with_changes(self._sql_mode) if self._sql_mode else found
+
+
+def _greets(collation_id: int, charset: str) -> bool:
+    """True when clients may be told this id."""
+    readable = collation_id not in _UNREAD_IDS and charset not in _NO_STATEMENTS
+    return readable and collation_id <= _GREETED_MAX

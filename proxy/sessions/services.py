@@ -70,7 +70,7 @@ class Services:
         loopback_only: refuse everybody who is not on this machine.
         authenticator: decides logins.
         tls: how to speak TLS to clients, None when it is not offered.
-        server_version: what the greeting says.
+        server_version, collation_id: what the greeting says.
         extends_metadata: every server can tell more of a column than its type, as MariaDB does.
         catalog, registry, cache, clock: keyspaces, message tables, parsed statements, time.
         charset_settings: from the collation id of a login to the session's first variables.
@@ -88,6 +88,7 @@ class Services:
     authenticator: Authenticator
     tls: ssl.SSLContext | None
     server_version: Callable[[], str]
+    collation_id: Callable[[], int]
     extends_metadata: Callable[[], bool]
     catalog: Catalog
     registry: Registry

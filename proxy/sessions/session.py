@@ -104,6 +104,7 @@ class Session:
             self.connection_id,
             services.nonce(),
             offer_as(version, offer),
+            services.collation_id(),
             # Drivers go by it when they put values into their first text.
             status=SessionState(0, services.charset_settings(UTF8MB4_CHARSET)).status,
             plugin=plugin_to_greet(version),

@@ -377,14 +377,19 @@ class Connection(asyncio.Protocol):
             )
         if "information_schema.COLLATIONS" in sql:
             known = [
-                (str(number), charset, collation)
+                (str(number), charset, collation, str(int(collation == self._server.collation)))
                 for number, (charset, collation) in {**CHARSETS, **MORE_CHARSETS}.items()
                 if "MariaDB" not in self._server.version or "0900" not in collation
             ]
             return Rows(
-                ("ID", "CHARACTER_SET_NAME", "COLLATION_NAME"),
+                ("ID", "CHARACTER_SET_NAME", "COLLATION_NAME", "is_own"),
                 tuple(tuple(value.encode() for value in values) for values in known),
-                types=(FieldType.LONGLONG, FieldType.VAR_STRING, FieldType.VAR_STRING),
+                types=(
+                    FieldType.LONGLONG,
+                    FieldType.VAR_STRING,
+                    FieldType.VAR_STRING,
+                    FieldType.LONGLONG,
+                ),
             )
         if sql == "SELECT FOUND_ROWS(), ROW_COUNT(), LAST_INSERT_ID(), LAST_INSERT_ID(0)":
             before, self.last_insert_id = self.last_insert_id, 0

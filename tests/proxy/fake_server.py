@@ -37,6 +37,7 @@ class FakeServer:
         connections: the open ones, by id.
         logins: how many relay connections have logged in so far.
         read_only: what the health check is told.
+        collation: the server's own.
         refusal: answered to logins instead of OK.
     """
 
@@ -47,6 +48,7 @@ class FakeServer:
         self.connections: dict[int, Connection] = {}
         self.logins = 0
         self.read_only = False
+        self.collation = "utf8mb4_general_ci"
         self.refusal: Error | None = None
         self.greets = True
         self.port = 0

@@ -83,6 +83,13 @@ async def test_the_greeting_says_whether_backslashes_escape(server):
         assert greeting.status == Status.AUTOCOMMIT | Status.NO_BACKSLASH_ESCAPES
 
 
+async def test_a_greeting_tells_the_collation_of_the_server(server):
+    server.collation = "latin1_swedish_ci"
+    async with running_proxy(server) as house:
+        await until(lambda: house.app._charsets.greeted == 8)
+        assert (await house.greeted()).greeting.charset == 8
+
+
 async def test_extended_metadata_is_offered_where_all_servers_have_it(server):
     server.version = "10.11.6-MariaDB"
     async with FakeServer("10.4.1-MariaDB") as older, running_proxy(server, older) as house:

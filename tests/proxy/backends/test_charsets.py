@@ -77,3 +77,24 @@ async def test_a_server_that_reads_texts_in_its_own_way_has_its_mode_set_for_eve
     async with running_shard(server) as shard:
         await charsets.learn(shard.control)
     assert charsets.settings(45).sql_mode == (mode if is_set else "")
+
+
+@pytest.mark.parametrize(
+    ("collation", "greeted"),
+    [
+        ("utf8mb4_0900_ai_ci", 255),
+        ("latin1_swedish_ci", 8),
+        ("gbk_chinese_ci", 45),  # its statements are not read
+        ("ucs2_general_ci", 45),  # nobody writes statements in it
+        ("utf8mb4_uca1400_ai_ci", 45),  # its id needs two bytes
+    ],
+)
+async def test_clients_are_greeted_with_the_servers_own_collation_where_it_can_be_spoken(
+    server, collation, greeted
+):
+    charsets = Charsets()
+    assert charsets.greeted == 45
+    server.collation = collation
+    async with running_shard(server) as shard:
+        await charsets.learn(shard.control)
+    assert charsets.greeted == greeted
