@@ -60,7 +60,7 @@ class Dispatch:
             case commands.Debug():
                 reply.end_of_rows()
             case commands.ProcessKill(connection_id):
-                self._peers.kill(connection_id, query_only=False)
+                await self._peers.kill(connection_id, query_only=False)
                 reply.ok()
             case commands.FieldList():
                 await parts.old.field_list(payload, reply)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from proxy.errors import ConnectionKilled, NoSuchThread, NotOwner, QueryInterrupted
@@ -22,8 +23,8 @@ class Peers:
         self._services = services
         self._own = own
 
-    def kill(self, connection_id: int, *, query_only: bool) -> None:
-        """End a connection, or what it runs.
+    async def kill(self, connection_id: int, *, query_only: bool) -> None:
+        """End a connection, or what it runs; then no statement that comes later is meant.
 
         Raises:
             NoSuchThread, NotOwner: there is none of this id, or it is another user's.
@@ -39,7 +40,9 @@ class Peers:
                 raise QueryInterrupted
             raise ConnectionKilled(on_mariadb="MariaDB" in self._services.server_version())
         if query_only:
-            other.interrupt(QueryInterrupted())
+            told = other.interrupt(QueryInterrupted())
+            if told:
+                await asyncio.wait(told)
         else:
             other.end()
 

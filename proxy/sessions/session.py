@@ -274,10 +274,12 @@ class Session:
 
     # --- what others ask of this session --------------------------------------------------
 
-    def interrupt(self, error: StreamfromError) -> None:
-        """Stop what is running: a stream ends with *error*, a statement with its server's own."""
-        if self._turns is not None:
-            self._turns.interrupt(error)
+    def interrupt(self, error: StreamfromError) -> list[asyncio.Future[None]]:
+        """Stop what is running: a stream ends with *error*, a statement with its server's own.
+
+        Returns as `Holdings.interrupt`.
+        """
+        return [] if self._turns is None else self._turns.interrupt(error)
 
     def shut_down(self, error: StreamfromError) -> None:
         """End the session soon: a stream with *error*, a statement when it is done, else now."""

@@ -246,13 +246,16 @@ class Turns:
 
     # --- what others ask of it ------------------------------------------------------------
 
-    def interrupt(self, error: StreamfromError) -> None:
-        """Stop what is running: a stream ends with *error*, a statement with its server's own."""
+    def interrupt(self, error: StreamfromError) -> list[asyncio.Future[None]]:
+        """Stop what is running: a stream ends with *error*, a statement with its server's own.
+
+        Returns as `Holdings.interrupt`.
+        """
         stream = self.parts.streams.current
-        if stream is not None:
-            stream.end(error)
-        else:
-            self.parts.executor.interrupt()
+        if stream is None:
+            return self.parts.executor.interrupt()
+        stream.end(error)
+        return []
 
     def shut_down(self, error: StreamfromError) -> None:
         """End soon: a stream with *error*, a statement when it is done, else now."""

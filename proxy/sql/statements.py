@@ -72,7 +72,7 @@ _TELL_WHO: Final = frozenset(
 class Kill(Protocol):
     """Ends another connection, or only what it is running."""
 
-    def __call__(self, connection_id: int, *, query_only: bool) -> None:
+    async def __call__(self, connection_id: int, *, query_only: bool) -> None:
         """Raise NoSuchThread or NotOwner where that is not possible."""
 
 
@@ -283,7 +283,9 @@ class Statements:
     async def _kill_statement(self, statement: Statement, reply: Reply) -> bool:
         number = await killed_id(statement, self._preparation, self._executor, self.told_who)
         target = statement.shape.kill
-        self._kill(number, query_only=target is not None and target.scope is KillScope.QUERY)
+        await self._kill(
+            number, query_only=target is not None and target.scope is KillScope.QUERY
+        )
         reply.ok()
         return True
 

@@ -20,6 +20,16 @@ async def test_kill_query_ends_a_statement_with_the_servers_own_error(server, ho
     assert (await victim.query("SELECT 1")).values == [b"1"]
 
 
+async def test_kill_query_is_answered_when_the_server_has_been_told(server, house):
+    victim, killer = await house.client(), await house.client()
+    server.once("SLEEP", Silence())
+    victim.send("SELECT SLEEP(9)")
+    await until(lambda: "SELECT SLEEP(9)" in server.heard)
+    assert not any("KILL QUERY" in sql for sql in server.controlled)
+    await killer.query(f"KILL QUERY {victim.greeting.connection_id}")
+    assert any("KILL QUERY" in sql for sql in server.controlled)
+
+
 @pytest.mark.parametrize("by_command", [False, True])
 async def test_kill_ends_a_connection(house, by_command):
     victim, killer = await house.client(), await house.client()
