@@ -25,6 +25,12 @@ _ONE_STEP: Final = re.compile(
     % (_VALUE, _VALUE, _VALUE, _VALUE),
     re.IGNORECASE,
 )
+# MySQL rounds between the two, MariaDB does not.
+_ROUNDED_LATER: Final = re.compile(
+    rb"ROUND\( ?(?:COALESCE|IFNULL)\( ?%b ?(?:, ?%b ?)*\) ?(?:, ?[0-4] ?)?\)"
+    % (_VALUE, _VALUE),
+    re.IGNORECASE,
+)
 _SPELT: Final = re.compile(
     rb"CAST\( ?\x00 AS CHAR ?\)|CONCAT\( ?\x00[^()\x00]*\)", re.IGNORECASE
 )
@@ -54,4 +60,5 @@ def use_of(expression: bytes) -> Use:
         return Use.ALL
     if _SPELT.fullmatch(text):
         return Use.SHOWN
-    return Use.EITHER if _COMPARED.fullmatch(text) else Use.UNKNOWN
+    is_either = _ROUNDED_LATER.fullmatch(text) or _COMPARED.fullmatch(text)
+    return Use.EITHER if is_either else Use.UNKNOWN

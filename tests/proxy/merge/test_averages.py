@@ -18,6 +18,7 @@ from proxy.merge.averages import Use, use_of
         ("CAST(A AS CHAR)", Use.SHOWN),
         ("CONCAT(A, ' EUR')", Use.SHOWN),
         ("IF(A > 2, 'yes', 'no')", Use.EITHER),
+        ("ROUND(COALESCE(A, 0), 2)", Use.EITHER),
         ("CASE WHEN A BETWEEN 1 AND 5 THEN 1 ELSE 0 END", Use.EITHER),
     ],
 )
