@@ -96,9 +96,9 @@ class ComputedMerge:
 
     def batches(self) -> Iterator[list[Kept]]:
         """Give the groups in pieces of which each is one question, while any can be wanted."""
-        waiting = self._groups.take_kept() if self._is_late else self._held
+        waiting = self._groups.take_kept() if self.is_late else self._held
         start = 0
-        while start < len(waiting) and not (self._window.is_shut and self._is_late):
+        while start < len(waiting) and not (self._window.is_shut and self.is_late):
             stop = start
             size = 0
             while stop < min(len(waiting), start + _BATCH_GROUPS) and size < _BATCH_BYTES:
@@ -108,7 +108,8 @@ class ComputedMerge:
             start = stop
 
     @property
-    def _is_late(self) -> bool:
+    def is_late(self) -> bool:
+        """All groups are computed, whatever the answer has of them."""
         return bool(self._tests or self._order)
 
     def question(self, batch: Sequence[Kept]) -> bytes:

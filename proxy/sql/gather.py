@@ -286,13 +286,19 @@ class _Gather:
     async def _compute(self, merge: ComputedMerge) -> None:
         """Have a shard compute what is made of the merged values, and answer."""
         for batch in merge.batches():
-            answer = await self._executor.ask(
-                self._shards[0],
-                self._database,
-                query(merge.question(batch)),
-                self._statement.shape,
-                left=self._left,
-            )
+            try:
+                answer = await self._executor.ask(
+                    self._shards[0],
+                    self._database,
+                    query(merge.question(batch)),
+                    self._statement.shape,
+                    left=self._left,
+                )
+            except BackendError as error:
+                if merge.is_late:
+                    # Of a group, perhaps, whose row the client would never have seen.
+                    raise Unsupported("computing all groups over several shards") from error
+                raise
             columns = [parse_column_definition(each) for each in answer.columns]
             rows = merge.answer(batch, columns, answer.rows)
             if answer.ok is not None:

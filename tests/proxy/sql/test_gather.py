@@ -99,6 +99,8 @@ class FakeExecutor:
     async def ask(self, shard, database, packet, shape, *, left):
         assert not any(backend.reader is None for backend in self._backends)
         (answer,) = await self._backends[shard].answers([packet])
+        if answer.error is not None:
+            raise answer.error.exception()
         return answer
 
     def started(self, shard, backend):
@@ -237,6 +239,22 @@ async def test_a_shard_computes_what_is_made_of_the_counts_of_all():
     assert stage.reply.rows == [b"\x02-5"]
     assert stage.reply.ended == (0, 0)
     assert stage.executor.relay is None
+
+
+async def test_an_error_of_a_group_that_nobody_might_have_seen_is_none_of_the_clients():
+    def ask(text):
+        return refusal(1690) if b"UNION ALL" in text else computing(text)
+
+    for sql, raised, row in (
+        ("SELECT -COUNT(*) FROM t", BackendError, [b"2"]),
+        ("SELECT 5 FROM t HAVING -COUNT(*) < 5", Unsupported, [b"5", b"2"]),
+    ):
+        stage = Stage(sql, ask)
+        await stage.until_asked()
+        for backend in stage.backends:
+            backend.answer(result([INT] * len(row), [row]))
+        with pytest.raises(raised):
+            await stage.task
 
 
 async def test_what_no_shard_can_compute_from_the_values_is_refused_before_it_is_run():
