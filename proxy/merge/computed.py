@@ -138,6 +138,9 @@ class Computation:
         ):
             # A sum of floats depends on their order, in its last digits.
             raise Unsupported("text or a decision made of a sum of floats over several shards")
+        if b"/" in form and self._uses.get(place) is Use.UNKNOWN:
+            # How far MariaDB divides is up to how many digits it has kept of the average.
+            raise Unsupported("a division with an AVG over several shards")
         if place in self._twice or b"/" in form:
             # How a server rounds before it compares is up to where the condition stands.
             if output.is_condition:
