@@ -93,7 +93,7 @@ class Executor(Holdings):
         branches: Branches,
         *,
         failover_buffer_s: float,
-        spawn: Callable[[Coroutine[Any, Any, None]], None],
+        spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
     ) -> None:
         super().__init__(state, branches, failover_buffer_s=failover_buffer_s, spawn=spawn)
         self.relay: Flow | None = None

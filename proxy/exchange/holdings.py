@@ -57,7 +57,7 @@ class Holdings:
         branches: Branches,
         *,
         failover_buffer_s: float,
-        spawn: Callable[[Coroutine[Any, Any, None]], None],
+        spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
     ) -> None:
         self.branches = branches
         self._state = state
@@ -281,8 +281,11 @@ class Holdings:
         for backend in list(self._active):
             backend.abort()
 
-    def forget(self) -> None:
-        """Give up every connection: the session is reset or gone."""
+    def forget(self) -> list[asyncio.Task[None]]:
+        """Give up every connection: the session is reset or gone.
+
+        Return what has servers end what the session had there, its locks among it.
+        """
         if self._turn is not None:
             shard, turn = self._turn
             self._turn = None
@@ -291,11 +294,12 @@ class Holdings:
             # The server would run the statement to its end for nobody.
             self._spawn(shard.control.kill(backend.thread_id))
             shard.pool.discard(backend)
-        self.branches.forget(self._spawn)
+        ending = [self._spawn(recycling) for recycling in self.branches.forget()]
         for shard, backend in self._homes.items():
             shard.pool.forget_owner(self._state, backend)
         self._active.clear()
         self._homes.clear()
+        return ending
 
 
 def named(shard: ShardRuntime, database: str | None) -> str | None:

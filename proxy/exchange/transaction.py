@@ -427,13 +427,16 @@ class Branches:
 
     # --- the end --------------------------------------------------------------------------
 
-    def forget(self, spawn: Callable[[Coroutine[Any, Any, None]], None]) -> None:
-        """Give every connection back, rolled back and reset, without waiting for it."""
+    def forget(self) -> list[Coroutine[Any, Any, None]]:
+        """Let go of every connection; return what resets them and gives them back."""
         self._state.transaction = None
         self._effects.rolled_back()
-        for shard, backend in self.held.items():
-            if not backend.is_busy:
-                spawn(shard.pool.recycle(backend))
+        recycling = [
+            shard.pool.recycle(backend)
+            for shard, backend in self.held.items()
+            if not backend.is_busy
+        ]
         self.held.clear()
         self._sticky.clear()
         self._cursors.clear()
+        return recycling

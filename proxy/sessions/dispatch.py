@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from proxy.errors import UnknownCommand
@@ -45,8 +46,11 @@ class Dispatch:
             case commands.ResetConnection():
                 parts.table.clear()
                 parts.text_statements.clear()
-                parts.executor.forget()
+                ending = parts.executor.forget()
                 parts.state.reset()
+                if ending:
+                    # The client that hears OK may tell another one that its locks are free.
+                    await asyncio.wait(ending)
                 reply.ok()
             case commands.SetOption(multi_statements):
                 parts.state.multi_statements = multi_statements

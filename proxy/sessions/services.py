@@ -100,4 +100,4 @@ class Services:
     nonce: Callable[[], bytes]
     backoff: LoginBackoff
     coordinator: Coordinator | None
-    spawn: Callable[[Coroutine[Any, Any, None]], None]
+    spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]

@@ -196,8 +196,19 @@ class Session:
 
     def _logged_in(self, name: str) -> None:
         """Make the session of a login, or of COM_CHANGE_USER, which makes a new one."""
-        if self._turns is not None:
-            self._turns.over()
+        ending = self._turns.over() if self._turns is not None else []
+        if ending:
+            self._entering = asyncio.create_task(self._begin_behind(ending, name))
+        else:
+            self._begin(name)
+
+    async def _begin_behind(self, ending: list[asyncio.Task[None]], name: str) -> None:
+        """Begin when nothing of the session before is left, its locks least of all."""
+        await asyncio.wait(ending)
+        if not self._is_over:
+            self._begin(name)
+
+    def _begin(self, name: str) -> None:
         services = self._services
         login = self._wire.login
         assert login is not None

@@ -109,15 +109,19 @@ class Turns:
         # After SET wait_timeout: when the silence has lasted too long.
         self._silence: asyncio.TimerHandle | None = None
 
-    def over(self) -> None:
-        """End: the client is gone, or has become another user."""
+    def over(self) -> list[asyncio.Task[None]]:
+        """End: the client is gone, or has become another user.
+
+        Return what has servers end what the session had there.
+        """
         self._is_over = True
         if self._silence is not None:
             self._silence.cancel()
         # Backends first: their readers must not find a task to wake that is being cancelled.
-        self.parts.executor.forget()
+        ending = self.parts.executor.forget()
         if self._task is not None:
             self._task.cancel()
+        return ending
 
     # --- one after the other --------------------------------------------------------------
 

@@ -128,8 +128,9 @@ class Desk:
             spawn=self._spawn,
         )
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         self.spawned.append(asyncio.ensure_future(work))
+        return self.spawned[-1]
 
     async def run(self, sql: str, shard: int = 0, database: str | None = "db") -> Result:
         """Run a statement on a shard as a session would; return what the client reads."""

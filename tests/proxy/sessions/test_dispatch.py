@@ -1,9 +1,11 @@
+import asyncio
+
 import pytest
 
 from proxy.wire.constants import Status, TrackerKind
 from proxy.wire.framing import frame
 from proxy.wire.resultset import Tracker
-from tests.proxy.fake_answers import until
+from tests.proxy.fake_answers import Ok, Silence, until
 from tests.proxy.fake_client import OLD
 
 
@@ -92,7 +94,7 @@ async def test_a_fresh_session_has_none_of_the_old_ones_state(server, house, how
         assert not result.ok.status & Status.IN_TRANS
     else:
         await client.change_user("root", "", "plain")
-    await until(lambda: "RESET" in server.heard)
+    assert "RESET" in server.heard
     result = await client.query("SELECT 1")
     assert result.values == [b"1"]
     assert not result.status & Status.IN_TRANS
@@ -100,3 +102,19 @@ async def test_a_fresh_session_has_none_of_the_old_ones_state(server, house, how
         assert connection.user_variables == set()
         assert connection.variables.get("sql_mode") != "ANSI"
         assert not connection.in_transaction
+
+
+@pytest.mark.parametrize("how", ["reset", "change_user"])
+async def test_locks_are_free_when_the_end_of_their_session_is_told(server, house, how):
+    client = await house.client()
+    await client.query("SELECT GET_LOCK('a', 1)")
+    freed = asyncio.Event()
+    server.once("RESET", Silence(freed, Ok()))
+    ended = client.command(RESET) if how == "reset" else client.change_user("root", "", "plain")
+    ending = asyncio.ensure_future(ended)
+    await until(lambda: "RESET" in server.heard)
+    await (await house.client()).query("SELECT 1")
+    assert not ending.done()
+    freed.set()
+    await ending
+    assert (await client.query("SELECT 1")).values == [b"1"]
