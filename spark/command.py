@@ -11,6 +11,7 @@ from spark.endpoint import declared, parse_endpoint, shards_of
 from spark.errors import JobError, RequestError
 from spark.jobs import JOBS
 from spark.jobs.job import broken_off, load_job
+from spark.jobs.progress import Progress
 from spark.passwords import password
 from spark.session import start_session
 
@@ -131,10 +132,13 @@ def _check_places(options: argparse.Namespace) -> None:
 
 def _run(job: "Job", config: Any, options: argparse.Namespace) -> int:
     spark = start_session(f"streamfrom {options.job} {options.table}", options.master)
+    progress = Progress()
     try:
         with broken_off():
-            report = job.run(spark, config)
+            report = job.run(spark, config, progress)
     finally:
+        # A job that broke off in the middle of a line must not have its end told behind it.
+        progress.leave()
         spark.stop()
     if options.report:
         options.report.write_text(report.json())

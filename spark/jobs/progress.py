@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _LOOK_S: Final = 1.0
+_END: Final = "\n"
+_LINE_AGAIN: Final = "\r\x1b[K"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +38,14 @@ class Report:
 
 
 class Progress:
-    """Writes to standard error, so that a job's output stays its own."""
+    """Writes to standard error, so that a job's output stays its own.
+
+    On a terminal a line that counts is written over by the next one that does.
+    """
 
     def __init__(self) -> None:
         self._terminal = sys.stderr.isatty()
+        self._counts = False  # the cursor stands behind a line that counts
         self._began_s = self._started_s = time.monotonic()
         self._step = ""
         self._said_s = 0.0
@@ -47,13 +53,19 @@ class Progress:
 
     def enter(self, step: str) -> None:
         """A *step* begins, and the one before it has ended; one that comes again adds to its time, unsaid."""
-        self.leave()
+        self._count_time()
         self._step, self._started_s = step, time.monotonic()
         if step not in self.steps_s:
             self._say({"step": step}, f"{step} …")
 
     def leave(self) -> None:
-        """The step has ended."""
+        """The last step has ended, or has broken off."""
+        self._count_time()
+        if self._counts:
+            self._counts = False
+            sys.stderr.write(_END)
+
+    def _count_time(self) -> None:
         if self._step:
             took_s = time.monotonic() - self._started_s
             self.steps_s[self._step] = round(self.steps_s.get(self._step, 0.0) + took_s, 3)
@@ -70,6 +82,7 @@ class Progress:
         self._say(
             {"step": self._step, "rows": done, "of": total, "rows_per_s": round(rate)},
             f"{self._step}: {done:,} of {total:,} rows, {rate:,.0f}/s, {left_s:.0f} s left",
+            counts=True,
         )
 
     def passed(self, rows: int, notes: dict[str, int]) -> None:
@@ -83,6 +96,7 @@ class Progress:
         self._say(
             {"rows": rows, "rows_per_s": round(rate), **notes},
             f"{rows:,} rows, {rate:,.0f}/s{more}",
+            counts=True,
         )
 
     @contextmanager
@@ -111,8 +125,13 @@ class Progress:
             ended.set()
             thread.join()
 
-    def _say(self, fields: dict[str, object], line: str) -> None:
-        sys.stderr.write((line if self._terminal else json.dumps(fields)) + "\n")
+    def _say(self, fields: dict[str, object], line: str, *, counts: bool = False) -> None:
+        if self._terminal:
+            before = "" if not self._counts else _LINE_AGAIN if counts else _END
+            sys.stderr.write(before + line + ("" if counts else _END))
+            self._counts = counts
+        else:
+            sys.stderr.write(json.dumps(fields) + _END)
         sys.stderr.flush()
 
 

@@ -39,6 +39,30 @@ def test_a_job_without_an_end_says_what_passed_and_adds_up_its_steps(capsys, mon
     assert progress.steps_s == {"work": 2.0, "publish": 1.0}
 
 
+def test_on_a_terminal_counts_are_written_over_and_the_last_one_stays(capsys, monkeypatch):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    clock = [100.0]
+    monkeypatch.setattr("spark.jobs.progress.time.monotonic", lambda: clock[0])
+    progress = Progress()
+    progress.enter("copy")
+    for done in (20, 50, 100):
+        clock[0] += 1
+        progress.rows(done, 100)
+    progress.enter("verify")
+    clock[0] += 2
+    progress.rows(60, 100)
+    progress.leave()
+    assert capsys.readouterr().err.split("\n") == [
+        "copy …",
+        "copy: 20 of 100 rows, 20/s, 4 s left"
+        "\r\x1b[Kcopy: 50 of 100 rows, 25/s, 2 s left"
+        "\r\x1b[Kcopy: 100 of 100 rows, 33/s, 0 s left",
+        "verify …",
+        "verify: 60 of 100 rows, 30/s, 1 s left",
+        "",
+    ]
+
+
 def test_a_report_is_json():
     report = Report("archive", "ks.t", {"archived": 2}, {"stage": 0.5})
     assert json.loads(report.json())["counts"] == {"archived": 2}
