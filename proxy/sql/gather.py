@@ -1,9 +1,8 @@
 """One SELECT on several shards, its rows merged into one answer.
 
-Connections are taken in the order of the shards, as everywhere. The first one is asked what the
-answer will look like and what its order compares (`proxy.merge` writes the questions); then every
-shard gets the same text, and rows go to the client as soon as nothing can precede them. What
-waits is bounded: a shard whose rows pile up is not read from, and none is while the client is
+Connections are taken in the order of the shards, as everywhere. The first one is asked what must be
+known before (`merge_questions`); then every shard gets the same text, and rows go to the client as
+soon as nothing can precede them. What is made of merged values a shard computes at the end. What waits is bounded: a shard whose rows pile up is not read from, and none is while the client is
 behind. Before the first byte has left, a shard that went away is waited for and asked again.
 """
 
@@ -22,11 +21,11 @@ from proxy.merge.counted import CountedQuery
 from proxy.merge.groups import GroupsQuery
 from proxy.merge.rows import RowsQuery
 from proxy.merge.texts import Texts, UnionTexts
-from proxy.merge.values import Comparison, Key, comparison_of, padding
+from proxy.sql.merge_questions import MergeQuery, ask_first
 from proxy.wire.commands import query
-from proxy.wire.constants import FieldType, Status
+from proxy.wire.constants import Status
 from proxy.wire.response import RowCollector
-from proxy.wire.resultset import parse_column_definition, parse_text_row
+from proxy.wire.resultset import parse_column_definition
 from sqlparse_ext.errors import StreamfromError, Unsupported
 
 
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from proxy.backends.backend import Backend
-    from proxy.backends.readers import Answer
     from proxy.backends.shard import ShardRuntime
     from proxy.exchange.executor import Executor
     from proxy.exchange.reply import Reply
@@ -44,11 +42,9 @@ if TYPE_CHECKING:
     from proxy.merge.rows import RowsMerge
     from proxy.net import Link
     from proxy.routing.routes import Merge
-    from proxy.wire.resultset import Column
     from sqlparse_ext.statements import Statement
 
 
-_Query: TypeAlias = "RowsQuery | GroupsQuery | CountedQuery"
 _Rows: TypeAlias = "RowsMerge | GroupsMerge | ComputedMerge | CountedMerge"
 
 # What may wait of one shard's rows before it is no longer read from, and when it is again.
@@ -181,7 +177,7 @@ class _Gather:
             if route.in_groups
             else RowsQuery(self._texts, exact=exact)
         )
-        self._query: _Query = rows if route.counted is None else CountedQuery(rows)
+        self._query: MergeQuery = rows if route.counted is None else CountedQuery(rows)
         self._definitions: list[bytes] = []
         self._parts: list[_Part] = []
         self._merge: _Rows | None = None
@@ -232,7 +228,9 @@ class _Gather:
             first = self._shards[0]
             backend = await executor.take_patiently(first, self._database, shape)
             taken.append((first, backend))
-            sql = await self._prepare(first, backend)
+            sql, self._definitions = await ask_first(
+                backend, self._texts, self._query, self._statement, self._counted
+            )
             for shard in self._shards[1:]:
                 backend = await executor.take_patiently(shard, self._database, shape)
                 taken.append((shard, backend))
@@ -400,61 +398,6 @@ class _Gather:
         finally:
             executor.relay = None
 
-    # --- what the first shard is asked ----------------------------------------------------------
-
-    async def _prepare(self, shard: ShardRuntime, backend: Backend) -> bytes:
-        """Learn what the answer looks like and what its order compares; return the text to send."""
-        texts, plan = self._texts, self._query
-        questions = [texts.described()]
-        if self._counted is not None:
-            questions.append(self._counted.described(self._statement))
-        if plan.asks_columns:
-            questions.append(texts.ask_columns())
-        answers = await self._ask(backend, questions)
-        for answer in answers:
-            _check(answer)
-        self._definitions = answers[0 if self._counted is None else 1].columns
-        names: frozenset[str] = frozenset()
-        if plan.asks_columns:
-            names = frozenset(
-                parse_column_definition(each).name.lower() for each in answers[-1].columns
-            )
-        definitions = [parse_column_definition(each) for each in answers[0].columns]
-        texts.check_described(definitions)
-        plan.describe(definitions, names)
-        questions = []
-        for text, aggregate in plan.expressions:
-            questions.append(texts.ask_type(text))
-            questions.append(texts.ask_collation(text, aggregate=aggregate))
-        computation = plan.computation if isinstance(plan, GroupsQuery) else None
-        if computation is not None:
-            questions += [computation.trial(), computation.ask_collations()]
-        answers = await self._ask(backend, questions) if questions else []
-        if computation is not None:
-            *answers, tried, collations = answers
-            if tried.error is not None or collations.error is not None:
-                raise Unsupported("this expression of aggregates over several shards")
-            computation.tried(
-                [parse_column_definition(each) for each in tried.columns],
-                parse_text_row(collations.rows[0]),
-            )
-        keys = []
-        types = []
-        for typed, collated in zip(answers[::2], answers[1::2], strict=True):
-            if typed.error is not None:
-                raise Unsupported(
-                    "sorting or grouping by such an expression over several shards"
-                )
-            column = parse_column_definition(typed.columns[0])
-            types.append(column)
-            keys.append(_key(column, collated))
-        plan.resolve(keys, types)
-        return plan.sql()
-
-    @staticmethod
-    async def _ask(backend: Backend, questions: Sequence[bytes]) -> list[Answer]:
-        return await backend.answers([query(question) for question in questions])
-
 
 def _texts(statement: Statement, route: Merge) -> Texts:
     select, union = route.select, route.union
@@ -464,19 +407,3 @@ def _texts(statement: Statement, route: Merge) -> Texts:
         select = replace(select, order=(), order_span=None)
         union = None if union is None else replace(union, select=select)
     return Texts(statement, select) if union is None else UnionTexts(statement, union)
-
-
-def _check(answer: Answer) -> None:
-    if answer.error is not None:
-        raise answer.error.exception()
-
-
-def _key(column: Column, collated: Answer) -> Key:
-    comparison = comparison_of(column)
-    if comparison is not Comparison.STRING:
-        return Key(comparison)
-    if collated.error is not None or not collated.rows:
-        raise Unsupported("comparing such strings over several shards")
-    name, space = parse_text_row(collated.rows[0])
-    is_char = column.type == FieldType.STRING
-    return Key(comparison, padding((name or b"").decode(), space or b"", is_char=is_char))

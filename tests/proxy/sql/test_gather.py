@@ -330,15 +330,6 @@ async def test_the_servers_own_words_about_a_wrong_statement_reach_the_client():
     assert stage.executor.given == [0]
 
 
-async def test_a_sort_key_that_cannot_stand_in_the_select_list_is_refused():
-    def ask(text):
-        return refusal() if text.startswith(b"SELECT b FROM") else questions(text)
-
-    stage = Stage("SELECT a FROM t ORDER BY b", ask)
-    with pytest.raises(Unsupported):
-        await stage.task
-
-
 async def test_a_short_answer_that_has_enough_is_read_to_its_end_and_its_connection_kept():
     stage = Stage("SELECT a FROM t LIMIT 1")
     await stage.until_asked()
