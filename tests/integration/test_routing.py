@@ -289,7 +289,7 @@ class TestScatter:
             "SELECT id INTO @a FROM customer",
             "SELECT GROUP_CONCAT(id) FROM customer",
             "SELECT STD(n) FROM customer",
-            "SELECT SUM(n) / COUNT(*) FROM customer",
+            "SELECT AVG(n) / 60 FROM customer",
             "SELECT id FROM customer ORDER BY RAND()",
             "SELECT n, COUNT(*) FROM customer GROUP BY n WITH ROLLUP",
             "SELECT COUNT(DISTINCT n), COUNT(DISTINCT name) FROM customer",

@@ -187,3 +187,34 @@ def test_floats_of_a_prepared_statement_have_all_their_digits():
     wanted = Column("x", type=FieldType.DOUBLE, decimals=2, charset=BINARY_CHARSET)
     found = computation("SELECT ROUND(SUM(a), 2) FROM t", wanted, exact=True)
     assert b"((ROUND(`streamfrom:1`, 2)))+0e0" in found.trial()
+
+
+def integer_of(average):
+    """Compute CAST(AVG(a) AS SIGNED)."""
+    found, columns = tried(
+        "SELECT CAST(AVG(a) AS SIGNED) FROM t", [number("AVG", 4)], [number("x", kind=INT)]
+    )
+    row = [b"0", average, average, b"binary", b"167", b"167"]
+    return found.answer([[None, average, average]], columns, [text_row(row)])
+
+
+@pytest.mark.parametrize("average", [b"166.5000", b"-0.5000", b"9007199254740993.0000"])
+def test_an_average_that_servers_take_for_another_integer_is_refused(average):
+    with pytest.raises(Unsupported, match="an expression of such an AVG"):
+        integer_of(average)
+
+
+def test_other_averages_have_one_integer():
+    assert integer_of(b"166.6000") == [{0: Computed(b"167")}]
+
+
+def test_an_average_may_have_as_many_digits_as_a_decimal_has():
+    large = b"9" * 50
+    shown, precise = large + b".3333", large + b".333333333"
+    found, columns = tried(
+        "SELECT COALESCE(AVG(a), 0) FROM t", [number("AVG", 4)], [number("x", 4)]
+    )
+    row = [b"0", shown, precise, b"binary", shown, precise]
+    assert found.answer([[None, shown, precise]], columns, [text_row(row)]) == [
+        {0: Computed(shown, is_cut=True)}
+    ]
