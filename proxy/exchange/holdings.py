@@ -263,17 +263,15 @@ class Holdings:
 
     # --- the end --------------------------------------------------------------------------
 
-    def interrupt(self) -> list[asyncio.Future[None]]:
+    def interrupt(self) -> list[asyncio.Task[None]]:
         """Stop what is running; the server's own error ends the answer.
 
-        Returns what is done when the servers have been told, empty if nothing is running.
+        Returns what tells the servers, empty if nothing is running.
         """
         told = []
         for backend, shard in self._active.items():
             backend.awaits_kill = True
-            done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._spawn(_kill_query(shard, backend.thread_id, done))
-            told.append(done)
+            told.append(self._spawn(shard.control.kill_query(backend.thread_id)))
         return told
 
     def break_off(self) -> None:
@@ -310,12 +308,3 @@ def named(shard: ShardRuntime, database: str | None) -> str | None:
     if database is None or shard.is_alone or database in SYSTEM_SCHEMAS:
         return database
     return shard.database
-
-
-async def _kill_query(shard: ShardRuntime, thread_id: int, done: asyncio.Future[None]) -> None:
-    """Stop what *thread_id* is running; *done* also where the server could not be told."""
-    try:
-        await shard.control.kill_query(thread_id)
-    finally:
-        if not done.done():
-            done.set_result(None)

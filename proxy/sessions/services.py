@@ -38,8 +38,8 @@ class Peer(Protocol):
     def thread_on(self, shard: ShardRuntime) -> int | None:
         """Return the id that *shard* knows it by, None where it holds no connection."""
 
-    def interrupt(self, error: StreamfromError) -> list[asyncio.Future[None]]:
-        """Stop what it is running; return what is done when its servers have been told."""
+    def interrupt(self, error: StreamfromError) -> list[asyncio.Task[None]]:
+        """Stop what it is running; return what tells its servers."""
 
     def shut_down(self, error: StreamfromError) -> None:
         """End it soon: a stream with *error*, a statement when it is done, else now."""

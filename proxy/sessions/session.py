@@ -285,7 +285,7 @@ class Session:
 
     # --- what others ask of this session --------------------------------------------------
 
-    def interrupt(self, error: StreamfromError) -> list[asyncio.Future[None]]:
+    def interrupt(self, error: StreamfromError) -> list[asyncio.Task[None]]:
         """Stop what is running: a stream ends with *error*, a statement with its server's own.
 
         Returns as `Holdings.interrupt`.

@@ -250,7 +250,7 @@ class Turns:
 
     # --- what others ask of it ------------------------------------------------------------
 
-    def interrupt(self, error: StreamfromError) -> list[asyncio.Future[None]]:
+    def interrupt(self, error: StreamfromError) -> list[asyncio.Task[None]]:
         """Stop what is running: a stream ends with *error*, a statement with its server's own.
 
         Returns as `Holdings.interrupt`.
