@@ -22,9 +22,7 @@ class Sort(Enum):
     DECIMAL = auto()
     DOUBLE = auto()
     DATE = auto()
-    DATETIME = (
-        auto()
-    )  # TIMESTAMP too: there are no literals of it, and what is computed is the same
+    DATETIME = auto()  # TIMESTAMP too: it has no literals, and the same is computed of it
     TIME = auto()
     TEXT = auto()
     BYTES = auto()

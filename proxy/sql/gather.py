@@ -2,7 +2,8 @@
 
 Connections are taken in the order of the shards, as everywhere. The first one is asked what must be
 known before (`merge_questions`); then every shard gets the same text, and rows go to the client as
-soon as nothing can precede them. What is made of merged values a shard computes at the end. What waits is bounded: a shard whose rows pile up is not read from, and none is while the client is
+soon as nothing can precede them. What is made of merged values a shard computes at the end. What
+waits is bounded: a shard whose rows pile up is not read from, and none is while the client is
 behind. Before the first byte has left, a shard that went away is waited for and asked again.
 """
 
