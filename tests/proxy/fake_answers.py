@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from proxy.wire.binary_rows import BinaryRows
-from proxy.wire.constants import FieldType
+from proxy.wire.constants import CHARSETS, FieldType
 from proxy.wire.resultset import (
     Column,
     Tracker,
@@ -23,6 +23,14 @@ from tests.proxy.wire.peers import encode_trackers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+# Collations that a server has beside those that the proxy itself knows.
+MORE_CHARSETS = {
+    28: ("gbk", "gbk_chinese_ci"),
+    35: ("ucs2", "ucs2_general_ci"),
+    58: ("cp1257", "cp1257_bin"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +107,25 @@ async def until(fact: Callable[[], object], timeout_s: float = 5.0) -> None:
     async with asyncio.timeout(timeout_s):
         while not fact():  # noqa: ASYNC110 - facts of every kind, also such that nobody announces
             await asyncio.sleep(0)
+
+
+def collations_of(version: str, own: str) -> Rows:
+    """What a server of this version says of its collations, *own* among them."""
+    known = [
+        (str(number), charset, collation, str(int(collation == own)))
+        for number, (charset, collation) in {**CHARSETS, **MORE_CHARSETS}.items()
+        if "MariaDB" not in version or "0900" not in collation
+    ]
+    return Rows(
+        ("ID", "CHARACTER_SET_NAME", "COLLATION_NAME", "is_own"),
+        tuple(tuple(value.encode() for value in values) for values in known),
+        types=(
+            FieldType.LONGLONG,
+            FieldType.VAR_STRING,
+            FieldType.VAR_STRING,
+            FieldType.LONGLONG,
+        ),
+    )
 
 
 def payloads_of(

@@ -35,6 +35,7 @@ from tests.proxy.fake_answers import (
     Rows,
     Several,
     Silence,
+    collations_of,
     payloads_of,
     rows_of,
 )
@@ -44,13 +45,6 @@ if TYPE_CHECKING:
     from tests.proxy.fake_answers import Answer
     from tests.proxy.fake_server import FakeServer
 
-
-# Collations that a server has beside those that the proxy itself knows.
-MORE_CHARSETS = {
-    28: ("gbk", "gbk_chinese_ci"),
-    35: ("ucs2", "ucs2_general_ci"),
-    58: ("cp1257", "cp1257_bin"),
-}
 
 NONCE = nonce_from(bytes(range(20)))
 
@@ -376,21 +370,7 @@ class Connection(asyncio.Protocol):
                 types=(FieldType.LONGLONG, FieldType.VAR_STRING),
             )
         if "information_schema.COLLATIONS" in sql:
-            known = [
-                (str(number), charset, collation, str(int(collation == self._server.collation)))
-                for number, (charset, collation) in {**CHARSETS, **MORE_CHARSETS}.items()
-                if "MariaDB" not in self._server.version or "0900" not in collation
-            ]
-            return Rows(
-                ("ID", "CHARACTER_SET_NAME", "COLLATION_NAME", "is_own"),
-                tuple(tuple(value.encode() for value in values) for values in known),
-                types=(
-                    FieldType.LONGLONG,
-                    FieldType.VAR_STRING,
-                    FieldType.VAR_STRING,
-                    FieldType.LONGLONG,
-                ),
-            )
+            return collations_of(self._server.version, self._server.collation)
         if sql == "SELECT FOUND_ROWS(), ROW_COUNT(), LAST_INSERT_ID(), LAST_INSERT_ID(0)":
             before, self.last_insert_id = self.last_insert_id, 0
             return Rows(("a", "b", "c", "d"), ((b"3", b"0", b"%d" % before, b"0"),))
