@@ -56,6 +56,7 @@ A module of this room holds the errors of one kind; all are imported from here.
         ├── ConnectionKilled       1317/70100, or MariaDB's 1927: closes
         ├── StatementTimedOut      3024/HY000
         ├── MergeTooLarge          1038/HY001  more groups to sort than there may be
+        │   └── DistinctTooLarge   1038/HY001  more values of DISTINCT to remember
         ├── NotPreparable          1295/HY000
         ├── UnknownStatement       1243/HY000
         ├── NoOpenCursor           1421/HY000
@@ -97,6 +98,7 @@ from proxy.errors.shards import (
 from proxy.errors.statements import (
     BadArguments,
     ConnectionKilled,
+    DistinctTooLarge,
     EmptyQuery,
     LongDataTooLarge,
     MergeTooLarge,
@@ -154,6 +156,7 @@ __all__ = [
     "ConnectionKilled",
     "CutTypes",
     "DatabaseAccessDenied",
+    "DistinctTooLarge",
     "EmptyQuery",
     "HostNotAllowed",
     "IdleTooLong",

@@ -74,6 +74,17 @@ class MergeTooLarge(ProxyError):
         self.bytes_max = bytes_max
 
 
+class DistinctTooLarge(MergeTooLarge):
+    """The values of DISTINCT arguments, in one group, are more than may be remembered."""
+
+    def __init__(self, bytes_max: int) -> None:
+        super().__init__(bytes_max)
+        self.args = (
+            f"Out of sort memory: the DISTINCT values of a group take more than {bytes_max} bytes;"
+            " ask for one of its DISTINCT aggregates at a time, or raise merge_memory",
+        )
+
+
 class NotPreparable(ProxyError):
     """A statement was to be prepared that can only be sent as text."""
 

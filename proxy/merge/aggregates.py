@@ -45,8 +45,8 @@ class Accumulator(Protocol):
     def add(self, row: Row, *, is_new: bool) -> None:
         """Take one shard's part.
 
-        *is_new*: its values of the DISTINCT arguments were not met in this group before, and
-        none of them is NULL.
+        *is_new*: its values of this one's DISTINCT arguments were not met in this group before,
+        and none of them is NULL.
         """
 
     def finish(self) -> bytes | None:

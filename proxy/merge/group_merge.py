@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from proxy.errors import MergeTooLarge
 from proxy.merge.aggregates import Average, Extreme
+from proxy.merge.distinct import NO_LIST, Distinct
 from proxy.merge.values import Comparison
 from proxy.wire.resultset import parse_text_row, text_row
 from sqlparse_ext.errors import Unsupported
@@ -116,6 +117,8 @@ class GroupsMerge:
     cut: where the rows are for somebody who computes with them: they have all values then, and
         behind them the averages at these places with more digits than are shown.
     is_late: what tests or sorts groups is yet to be computed: all of them are kept.
+    distinct: the lists of DISTINCT arguments, if there are any.
+    lists: which of these each accumulator is about, or NO_LIST.
 
     Attributes:
         waiting_bytes: what waits of each shard's rows.
@@ -133,10 +136,14 @@ class GroupsMerge:
         memory_bytes: int,
         cut: Sequence[int] | None = None,
         is_late: bool = False,
+        distinct: Distinct | None = None,
+        lists: Sequence[int] = (),
     ) -> None:
         self._parts = parts
         self._window = window
         self._accumulators = accumulators
+        self._distinct = distinct or Distinct(group_width)
+        self._lists = lists or [NO_LIST] * len(accumulators)
         self._group_width = group_width
         self._width = width
         self._tests = tests
@@ -189,22 +196,22 @@ class GroupsMerge:
         """Return the rows that are sure, for the client.
 
         Raises:
-            MergeTooLarge: more groups must be sorted than there may be.
+            MergeTooLarge: more groups must be sorted, or values remembered, than there may be.
         """
         if self.is_complete:
             return []
         rows: list[bytes] = []
         width = self._group_width
-        accumulators = self._accumulators
+        accumulators = list(zip(self._accumulators, self._lists, strict=True))
         for key, payload in zip(*self._parts.take(), strict=True):
             before = self._key
             is_same = before is not None and before[:width] == key[:width]
             if before is not None and not is_same:
                 self._finish(before, rows)
-            is_new = not (is_same and before == key) and _NULL not in key[width:]
+            news = self._distinct.news(key, before if is_same else None)
             row = parse_text_row(payload)
-            for accumulator in accumulators:
-                accumulator.add(row, is_new=is_new)
+            for accumulator, number in accumulators:
+                accumulator.add(row, is_new=news[number])
             self._key = key
         if self._parts.is_complete:
             self._ended = True

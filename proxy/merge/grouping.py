@@ -60,7 +60,9 @@ class Grouping:
     Attributes:
         groups: what rows are grouped by.
         outputs: see above; the first *width* are the select list.
-        distinct: the arguments that aggregates want DISTINCT, one list for all of them.
+        distinct: all arguments that aggregates want DISTINCT, each once.
+        lists: which of these each such aggregate has, as places among them; no list twice.
+        list_of: the list of an output.
         tests: HAVING's conditions on aggregates: an output, an operator, and a number or None.
         pushed: HAVING's conditions on groups alone, as text.
         order: the groups in the order the shards give them, and whether descending.
@@ -77,7 +79,9 @@ class Grouping:
         self._is_distinct = self._select.distinct is not None and not self._select.has_aggregate
         self.groups: list[Group] = []
         self.outputs: list[Output] = []
-        self.distinct: tuple[Expression, ...] = ()
+        self.distinct: list[Expression] = []
+        self.lists: list[tuple[int, ...]] = []
+        self.list_of: dict[int, int] = {}
         self.tests: list[tuple[int, str, int | str | None]] = []
         self.pushed: list[bytes] = []
         self.order: list[tuple[int, bool]] = []
@@ -359,15 +363,21 @@ class Grouping:
     # --- DISTINCT in aggregates ---------------------------------------------------------------
 
     def _read_distinct(self) -> None:
-        for output in self.outputs:
+        known: list[Words] = []
+        for number, output in enumerate(self.outputs):
             call = output.call
             if call is None or not call.distinct or call.function in EXTREMES:
                 continue
-            words = [self._texts.words(argument) for argument in call.arguments]
-            known = [self._texts.words(argument) for argument in self.distinct]
-            if self.distinct and words != known:
-                raise Unsupported("DISTINCT of several expressions over several shards")
-            self.distinct = call.arguments
+            places = []
+            for argument in call.arguments:
+                words = self._texts.words(argument)
+                if words not in known:
+                    known.append(words)
+                    self.distinct.append(argument)
+                places.append(known.index(words))
+            if tuple(places) not in self.lists:
+                self.lists.append(tuple(places))
+            self.list_of[number] = self.lists.index(tuple(places))
         is_alone = not self.groups and bool(self.distinct)
         if is_alone and any(output.is_constant for output in self.outputs):
             # Where there are no rows no shard would give the constant.

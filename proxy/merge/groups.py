@@ -6,7 +6,7 @@ The shards are asked for their parts of each group, in the order of the groups:
 
 so the parts of one group meet, are put together and leave before the next group is looked at.
 `COUNT(DISTINCT x)` makes x one more thing to group by: each shard gives each x once, and equal
-ones of several shards stand side by side.
+ones of several shards stand side by side. With DISTINCT y beside it, it gives each pair of x and y once.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from proxy.merge.aggregates import (
 )
 from proxy.merge.computed import Computation
 from proxy.merge.computed_merge import ComputedMerge, Later
+from proxy.merge.distinct import NO_LIST, Distinct
 from proxy.merge.group_merge import GroupsMerge, Test
 from proxy.merge.grouping import EXTREMES, Grouping
 from proxy.merge.ordered import OrderedMerge, Window
@@ -35,6 +36,7 @@ from proxy.merge.values import (
     exactly,
     loses_digits,
 )
+from proxy.wire.constants import FieldType
 from proxy.wire.resultset import with_type_of
 from sqlparse_ext.errors import Unsupported
 
@@ -53,6 +55,8 @@ if TYPE_CHECKING:
 _SORTED: Final = frozenset(
     {Comparison.NUMBER, Comparison.DOUBLE, Comparison.TEXT, Comparison.TIME}
 )
+# Equal as numbers, which SUM(DISTINCT x) looks at, some of them are not equal by themselves.
+_NOT_NUMBERS: Final = frozenset({Comparison.STRING, Comparison.BYTES, Comparison.INSTANT})
 
 
 class GroupsQuery:
@@ -119,6 +123,20 @@ class GroupsQuery:
         texts = [text for text, _ in self.expressions]
         self._keys = dict(zip(texts, keys, strict=True))
         self._types = dict(zip(texts, types, strict=True))
+        for place in self._grouping.list_of:
+            self._check_distinct(self._grouping.outputs[place])
+
+    def _check_distinct(self, output: Output) -> None:
+        """Raise Unsupported where values that compare as different are equal numbers: '1', '01'."""
+        assert output.call is not None
+        if output.call.function == "COUNT":
+            return
+        for argument in map(self._texts.of, output.call.arguments):
+            is_bits = self._types[argument].type == FieldType.BIT
+            if self._keys[argument].comparison in _NOT_NUMBERS and not is_bits:
+                raise Unsupported(
+                    f"{output.call.function}(DISTINCT …) of what is no number over several shards"
+                )
 
     def _extreme(self, output: Output) -> bytes:
         """Return MIN(x) also for MIN(DISTINCT x), which is the same."""
@@ -258,6 +276,10 @@ class GroupsQuery:
             memory_bytes=self._memory_bytes,
             cut=None if computation is None else computation.averages,
             is_late=is_late,
+            distinct=Distinct(len(grouping.groups), grouping.lists, self._memory_bytes),
+            lists=[
+                grouping.list_of.get(place, NO_LIST) for place in range(len(grouping.outputs))
+            ],
         )
         self._sort(merge)
         if computation is None:

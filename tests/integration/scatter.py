@@ -181,6 +181,17 @@ def town(server: DatabaseServer, folder: Path) -> Iterator[Town]:
             execute(server, f"DROP DATABASE {database}")
 
 
+def check(place: Town, *queries: str, in_order: bool = True) -> None:
+    """Ask one server and all shards, and compare the answers."""
+    for sql in queries:
+        theirs = ask(place.direct, sql)
+        for shards, connection in place.spread.items():
+            mine = ask(connection, sql)
+            assert not differences(mine, theirs, types=False), (shards, sql)
+            if in_order:
+                assert mine.rows == theirs.rows, (shards, sql)
+
+
 class Tally:
     """How many random statements were asked, refused (and why) and compared, by their kind."""
 

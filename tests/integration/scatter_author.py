@@ -142,10 +142,11 @@ class Author:
             case 1:
                 return f"COUNT({field.name})", False
             case 2:
-                return f"COUNT(DISTINCT {field.name})", False
+                more = [each.name for each in self.pick(dice.choice((0, 0, 0, 1, 2)))]
+                return f"COUNT(DISTINCT {', '.join([field.name, *more])})", False
             case 3 | 4 if field.kind in ("int", "decimal", "float"):
                 return f"{dice.choice(('SUM', 'AVG', 'sum'))}({field.name})", False
-            case 5 if field.kind in ("int", "decimal"):
+            case 5 if field.kind in ("int", "decimal", "float", "time", "enum"):
                 return f"{dice.choice(('SUM', 'AVG'))}(DISTINCT {field.name})", False
             case _:
                 return f"{dice.choice(('MIN', 'MAX'))}({field.name})", field.folds
@@ -353,7 +354,7 @@ class Author:
         return text, keys, frozenset()
 
     def whole(self) -> tuple[str, list[int], frozenset[int]]:
-        found = [self.aggregate() for _ in range(self.dice.randrange(1, 4))]
+        found = [self.aggregate() for _ in range(self.dice.randrange(1, 5))]
         text = f"SELECT {', '.join(item for item, _ in found)} FROM t{self.where()}"
         folds = frozenset(i for i, (_, folds) in enumerate(found) if folds)
         return text, [], folds
@@ -374,7 +375,7 @@ class Author:
         dice = self.dice
         chosen = self.pick(dice.randrange(1, 3))
         expressions = [self.expression(field) for field in chosen]
-        found = [self.aggregate() for _ in range(dice.randrange(1, 3))]
+        found = [self.aggregate() for _ in range(dice.randrange(1, 4))]
         items = expressions + [f"{item} AS m{i}" for i, (item, _) in enumerate(found)]
         grouped = [
             dice.choice((expression, str(i + 1), f"({i + 1})", f"({expression})"))

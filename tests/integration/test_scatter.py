@@ -10,7 +10,7 @@ from pymysql.constants import CLIENT
 
 from tests.fixtures.fix_servers import DatabaseServer
 from tests.fixtures.fix_streams import rows, run
-from tests.integration.scatter import Town, ask, differences, town
+from tests.integration.scatter import Town, ask, check, differences, town
 
 
 pytestmark = pytest.mark.db
@@ -20,16 +20,6 @@ pytestmark = pytest.mark.db
 def place(server: DatabaseServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
     with town(server, tmp_path_factory.mktemp("scatter")) as found:
         yield found
-
-
-def check(place: Town, *queries: str, in_order: bool = True) -> None:
-    for sql in queries:
-        theirs = ask(place.direct, sql)
-        for shards, connection in place.spread.items():
-            mine = ask(connection, sql)
-            assert not differences(mine, theirs, types=False), (shards, sql)
-            if in_order:
-                assert mine.rows == theirs.rows, (shards, sql)
 
 
 def numbers(place: Town, count: int = 50) -> None:

@@ -1,6 +1,12 @@
 import pytest
 
-from proxy.errors.statements import EmptyQuery, MergeTooLarge, NotPreparable, UnknownStatement
+from proxy.errors.statements import (
+    DistinctTooLarge,
+    EmptyQuery,
+    MergeTooLarge,
+    NotPreparable,
+    UnknownStatement,
+)
 
 
 @pytest.mark.parametrize(
@@ -19,4 +25,5 @@ def test_sentences_are_those_of_mysql(error, sentence):
 
 def test_what_is_refused_says_the_cure():
     assert "raise merge_memory" in str(MergeTooLarge(1 << 20))
+    assert "raise merge_memory" in str(DistinctTooLarge(1 << 20))
     assert str(NotPreparable("STREAM")).endswith("STREAM; send it as text")

@@ -1,5 +1,6 @@
 import pytest
 
+from proxy.errors import DistinctTooLarge
 from proxy.merge.groups import GroupsQuery
 from proxy.merge.values import Comparison, Key
 from proxy.wire.constants import FieldType
@@ -34,6 +35,10 @@ def plan(sql, columns=(), strings=(), table=("a", "b")):
         (
             "SELECT DISTINCT a FROM t LIMIT 4",
             "SELECT a, a FROM t GROUP BY a ORDER BY a LIMIT 4",
+        ),
+        (
+            "SELECT c, SUM(DISTINCT b), COUNT(DISTINCT a), COUNT(*) FROM t GROUP BY c",
+            "SELECT c, b, a, c, SUM(DISTINCT b), COUNT(*) FROM t GROUP BY c, b, a ORDER BY c, b, a",
         ),
         (
             "SELECT COUNT(DISTINCT a, b) FROM t",
@@ -109,6 +114,31 @@ def test_distinct_values_of_several_shards_count_once():
         [(1, 7, 1, 2), (1, 8, 1, 1)],
     )
     assert rows == [("1", "2", "8"), ("2", "1", "1")]
+
+
+def test_distinct_values_of_several_arguments_count_once_each():
+    sql = "SELECT a, COUNT(DISTINCT b), SUM(DISTINCT c), COUNT(*) FROM t GROUP BY a"
+    rows = run(
+        sql,
+        [number("")] * 6,
+        [(1, None, 5, 1, 5, 4), (1, 7, 5, 1, 5, 1), (1, 7, 6, 1, 6, 1), (2, 7, 5, 2, 5, 1)],
+        [(1, 7, 6, 1, 6, 2), (1, 8, 5, 1, 5, 1), (2, 8, None, 2, None, 1)],
+    )
+    assert rows == [("1", "2", "11", "9"), ("2", "2", "5", "2")]
+
+
+@pytest.mark.parametrize("function", ["SUM", "AVG"])
+def test_a_distinct_sum_of_strings_that_may_be_equal_numbers_is_refused(function):
+    with pytest.raises(Unsupported, match="of what is no number"):
+        plan(f"SELECT {function}(DISTINCT b) FROM t", strings=("b",))
+
+
+def test_more_distinct_values_than_may_be_remembered_are_an_error():
+    sql = "SELECT COUNT(DISTINCT a), COUNT(DISTINCT b) FROM t"
+    found = planned(GroupsQuery(texts(sql), 1000), [number("x"), number("y")])
+    with pytest.raises(DistinctTooLarge) as refused:
+        answer(found.merger(1, [number("")] * 2), [(n, n) for n in range(100)])
+    assert refused.value.wire_code() == (1038, "HY001")
 
 
 def test_no_rows_are_one_group_without_group_by_and_none_with_it():

@@ -1,0 +1,82 @@
+"""Which values of aggregates' DISTINCT arguments are new in a group, for several lists of them.
+
+`COUNT(DISTINCT a), SUM(DISTINCT b)` has two lists of arguments, a and b. The rows of a group come in the order
+of all arguments. The lists that lead this order are new where they differ from the row before; the
+values of the others are remembered until the group is complete, in bounded memory.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from proxy.errors import DistinctTooLarge
+
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from proxy.merge.ordered import SortKey
+
+
+NO_LIST: Final = -1  # of an aggregate without DISTINCT
+
+# What a remembered value costs beside its bytes: two tuples, an object and its place in a set.
+_VALUE_BYTES: Final = 250
+_NULL: Final = (0,)
+
+
+class Distinct:
+    """The lists of one SELECT.
+
+    width: how many components of a row's key are those of the group; behind them are the arguments.
+    lists: the arguments of each list, as places among all of them.
+    memory_bytes: what the values that are remembered of a group may take.
+    """
+
+    def __init__(
+        self, width: int, lists: Sequence[tuple[int, ...]] = (), memory_bytes: int = 0
+    ) -> None:
+        self._width = width
+        self._memory_bytes = memory_bytes
+        self._bytes = 0
+        self._leading: list[tuple[int, int]] = []  # lists that lead the order, and their widths
+        self._others: list[tuple[int, tuple[int, ...], set[SortKey]]] = []
+        for number, places in enumerate(lists):
+            if set(places) == set(range(len(set(places)))):
+                self._leading.append((number, len(set(places))))
+            else:
+                self._others.append((number, places, set()))
+        self._news = [False] * (len(lists) + 1)  # the last one is that of NO_LIST
+
+    def news(self, key: SortKey, before: SortKey | None) -> Sequence[bool]:
+        """Say for each list whether its values are new in the group, and none of them is NULL.
+
+        key: of a row. before: of the row before; None where that is of another group.
+
+        Raises:
+            DistinctTooLarge: too many would have to be remembered.
+        """
+        news = self._news
+        arguments = key[self._width :]
+        for number, count in self._leading:
+            found = arguments[:count]
+            is_same = before is not None and before[self._width :][:count] == found
+            news[number] = not is_same and _NULL not in found
+        if before is None:
+            self._bytes = 0
+        for number, places, seen in self._others:
+            if before is None:
+                seen.clear()
+            found = tuple([arguments[place] for place in places])
+            news[number] = found not in seen and _NULL not in found
+            if news[number]:
+                seen.add(found)
+                self._bytes += _VALUE_BYTES + sum(map(_size, found))
+        if self._bytes > self._memory_bytes:
+            raise DistinctTooLarge(self._memory_bytes)
+        return news
+
+
+def _size(component: tuple[object, ...]) -> int:
+    value = component[1]
+    return len(value) if isinstance(value, bytes) else 0
