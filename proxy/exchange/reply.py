@@ -195,6 +195,7 @@ class Reply:
             more_results=self.more,
             status=self._status,
             call=call,
+            cursor=self.binary and not call,
             warnings=warnings,
             allows_local_infile=file,
         )

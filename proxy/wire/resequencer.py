@@ -49,6 +49,9 @@ class Resequencer(Forwarder):
     call: the answer of a CALL, in which those flags say what kind of result follows (its rows,
         OUT parameters) and that there are more: they are taken from the result's end where it
         has one row or none, and one row is held back to see.
+    cursor: the client may have asked for a cursor, which has its columns here and no rows. A server
+        says so by a flag that others wear, too: a result without rows of a procedure or a
+        loop that has a cursor of its own open.
     warnings: those of earlier shards, which the last OK counts, too.
     Everything else as in ``Relay``.
 
@@ -60,6 +63,7 @@ class Resequencer(Forwarder):
     __slots__ = (
         "_call",
         "_columns",
+        "_cursor",
         "_eof_due",
         "_final",
         "_infile_shift",
@@ -80,6 +84,7 @@ class Resequencer(Forwarder):
         allows_local_infile: bool = False,
         status: int = Status.AUTOCOMMIT,
         call: bool = False,
+        cursor: bool = False,
         warnings: int = 0,
     ) -> None:
         super().__init__(capabilities, answer, shown)
@@ -90,6 +95,7 @@ class Resequencer(Forwarder):
         self._columns = columns
         self._final = final
         self._call = call
+        self._cursor = cursor
         self._server_status = int(status) | (_MORE_RESULTS if call else 0)
         # The EOF behind the columns waits for the packet that follows it: if that is the OK of
         # a cursor, which has no rows, the one takes the place of the other.
@@ -254,7 +260,7 @@ class Resequencer(Forwarder):
         framed = b""
         if self._eof_due:
             self._eof_due = False
-            if not self.status & _CURSOR_EXISTS:
+            if not (self._cursor and self.status & _CURSOR_EXISTS):
                 status = self.status if self._call else self._server_status
                 # Without rows both ends are one moment, and tell of the same warnings.
                 warnings = warnings_in(payload) if is_ok and ends else 0

@@ -146,8 +146,17 @@ def test_a_cursor_has_one_eof_for_an_old_client():
     # COM_STMT_EXECUTE with a cursor: columns, and nothing until COM_STMT_FETCH.
     status = int(Status.CURSOR_EXISTS | Status.AUTOCOMMIT)
     opened = Rows((DEFINITION,), (), Done(status=status))
-    out = Resequencer(OLD).feed(backend_stream([opened]))
+    out = Resequencer(OLD, cursor=True).feed(backend_stream([opened]))
     assert out == frames([column_count(1), DEFINITION, eof_packet(status)], 1)[0]
+
+
+def test_a_result_without_rows_has_both_ends_while_a_procedure_has_a_cursor_open():
+    # MariaDB's FOR record IN (SELECT …) DO SELECT … LIMIT 0; END FOR has one open at each SELECT.
+    status = int(Status.CURSOR_EXISTS | Status.AUTOCOMMIT)
+    empty = Rows((DEFINITION,), (), Done(status=status))
+    out = Resequencer(OLD).feed(backend_stream([empty]))
+    ends = [eof_packet(Status.AUTOCOMMIT), eof_packet(status)]
+    assert out == frames([column_count(1), DEFINITION, *ends], 1)[0]
 
 
 def test_a_list_of_fields_ends_as_the_client_expects():
