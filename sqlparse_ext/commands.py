@@ -132,6 +132,8 @@ _OBJECTS: Final = frozenset(
     }
     | {"RESOURCE", "INSTANCE", "SPATIAL"}
 )
+# Verbs that answer with rows, behind ALTER TABLE … and before PARTITION too.
+_MAINTAINS: Final = frozenset({"ANALYZE", "CHECK", "OPTIMIZE", "REPAIR"})
 _TABLE_LIKE: Final = frozenset({"TABLE", "TABLES", "VIEW", "SEQUENCE"})
 # What MariaDB takes outside of stored programs too; no other statement begins so.
 _COMPOUND: Final = frozenset({"IF", "CASE", "LOOP", "REPEAT", "WHILE", "FOR"})
@@ -329,6 +331,8 @@ def _ddl_tables(draft: Draft, cursor: Cursor, verb: str) -> None:
             like := cursor.table()
         ):
             tables.append(like)
+    elif verb == "ALTER" and cursor.key in _MAINTAINS and cursor.peek(1).key == "PARTITION":
+        draft.kind = Kind.OTHER  # it answers with rows, like CHECK TABLE
     elif verb == "ALTER":
         cursor.at = cursor.find({"RENAME"})
         while cursor.accept("RENAME"):

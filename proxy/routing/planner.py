@@ -52,8 +52,9 @@ _OF_THE_STATEMENT_BEFORE: Final = (
     (Uses.ROW_COUNT, "ROW_COUNT() in a sharded keyspace"),
 )
 
-# ANALYZE TABLE and its like answer with rows, and each shard has its own part of the table.
-_MAINTAINS: Final = frozenset({"ANALYZE", "CHECK", "OPTIMIZE", "REPAIR"})
+# ANALYZE TABLE and its like, ALTER TABLE … ANALYZE PARTITION among them, answer with rows, and
+# each shard has its own part of the table.
+_MAINTAINS: Final = frozenset({"ALTER", "ANALYZE", "CHECK", "OPTIMIZE", "REPAIR"})
 
 
 class Planner:

@@ -50,7 +50,8 @@ _READS: Final = frozenset(
 )
 # ANALYZE runs what it explains.
 _READS_THAT_WRITE: Final = frozenset(
-    {"ANALYZE", "OPTIMIZE", "REPAIR", "CHECK", "FLUSH", "GRANT", "REVOKE", "RESET", "STOP"}
+    {"ALTER", "ANALYZE", "OPTIMIZE", "REPAIR", "CHECK", "FLUSH", "GRANT", "REVOKE", "RESET"}
+    | {"STOP"}
 )
 _INSERTS: Final = frozenset({Kind.INSERT, Kind.REPLACE})
 _ON_ROWS: Final = frozenset(

@@ -125,6 +125,7 @@ def test_strings_are_mapped_by_their_bytes():
         "OPTIMIZE LOCAL TABLE t, ref",
         "CHECK TABLE t FAST",
         "REPAIR TABLE t",
+        "ALTER TABLE t OPTIMIZE PARTITION p0",
     ],
 )
 def test_what_names_no_shard_concatenates_the_rows_of_all(sql):
