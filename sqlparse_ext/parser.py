@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from sqlparse_ext.commands import READERS, explained_at, holds_statements
+from sqlparse_ext.borders import are_several
+from sqlparse_ext.commands import READERS, explained_at
 from sqlparse_ext.draft import Draft
 from sqlparse_ext.inserts import read_insert
 from sqlparse_ext.lexer import BAD, locate
@@ -45,7 +46,7 @@ def parse(template: bytes) -> Shape:
     draft.words = _words(tokens)
     if BAD in template or not _is_balanced(tokens):
         draft.uses |= Uses.UNPARSED
-    if any(token.key == ";" for token in tokens) and not holds_statements(cursor):
+    if are_several(tokens, template):
         draft.uses |= Uses.MULTIPLE | Uses.UNPARSED
     _read(draft, cursor)
     if lexed.uncertain and (draft.kind in _ROUTED or not lexed.whole):

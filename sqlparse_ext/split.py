@@ -1,7 +1,6 @@
 """Cuts the text of a multi-statement query into its statements.
 
-The bodies of stored programs (CREATE PROCEDURE, FUNCTION, TRIGGER, EVENT), of BEGIN NOT ATOMIC and
-of MariaDB's IF, CASE, LOOP, REPEAT, WHILE and FOR hold statements of their own and stay whole. DELIMITER is the
+Bodies that hold statements of their own stay whole (`sqlparse_ext.borders`). DELIMITER is the
 client's and never comes here.
 """
 
@@ -9,18 +8,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from sqlparse_ext.commands import holds_statements
+from sqlparse_ext.borders import end_of_statement
 from sqlparse_ext.lexer import fingerprint, locate
 from sqlparse_ext.statements import DEFAULT_MODE, SqlMode
-from sqlparse_ext.tokens import Cursor, Token, tokenise
+from sqlparse_ext.tokens import Token, tokenise
 
 
 _BLANKS: Final = b" \t\n\r\f\v"
-# Words that open a block when a statement begins with them, and what stands before a statement.
-_BLOCKS: Final = frozenset({"IF", "LOOP", "REPEAT", "WHILE", "FOR"})
-_STATEMENT_FOLLOWS: Final = frozenset(
-    {";", "THEN", "ELSE", "DO", "BEGIN", "LOOP", "REPEAT", ":", "ROW", ")"}
-)
 # How much of a statement a server's syntax error quotes.
 _SHOWN_BYTES: Final = 80
 
@@ -42,7 +36,7 @@ def split_statements(sql: bytes, mode: SqlMode = DEFAULT_MODE) -> list[bytes]:
     empty: list[bool] = []
     start = 0
     while start <= len(tokens):
-        end = _end(tokens, start, template)
+        end = end_of_statement(tokens, start, template)
         empty.append(end == start)
         if end < len(tokens):
             cuts.append(tokens[end])
@@ -57,31 +51,11 @@ def split_statements(sql: bytes, mode: SqlMode = DEFAULT_MODE) -> list[bytes]:
     ]
 
 
-def _end(tokens: list[Token], start: int, template: bytes) -> int:
-    """Return the index of the `;` that ends the statement at *start*, or the end."""
-    has_body = holds_statements(Cursor(tokens, template, start))
-    depth = 0
-    for place in range(start, len(tokens)):
-        key = tokens[place].key
-        before = tokens[place - 1].key if place > start else ""
-        if key == ";" and not depth:
-            return place
-        if has_body:
-            if key in ("BEGIN", "CASE"):
-                depth += before != "END"
-            elif key in _BLOCKS:
-                begins = place == start or before in _STATEMENT_FOLLOWS
-                depth += begins and (key != "FOR" or before != ")")  # … IN (1) FOR UPDATE
-            elif key == "END" and depth:
-                depth -= 1
-    return len(tokens)
-
-
 def several(sql: bytes, mode: SqlMode, *, on_mariadb: bool) -> str:
     """Return what a server says of *sql*, several statements, where it takes only one."""
     template = fingerprint(sql, mode).template
     tokens = tokenise(template).tokens
-    end = _end(tokens, 0, template)
+    end = end_of_statement(tokens, 0, template)
     (place,) = locate(sql, mode, [tokens[end + 1 if end else 0].start])
     line = sql.count(b"\n", 0, place) + 1
     product = "MariaDB" if on_mariadb else "MySQL"
@@ -95,7 +69,7 @@ def several(sql: bytes, mode: SqlMode, *, on_mariadb: bool) -> str:
 def _shown(text: bytes, *, on_mariadb: bool) -> str:
     """Return as much of *text* as servers quote, MariaDB with dots where there is more."""
     if len(text) <= _SHOWN_BYTES:
-        return text.decode("utf-8", "replace")
+        return text.decode("utf-8", "surrogateescape")
     if on_mariadb:
         return text[: _SHOWN_BYTES - 3].decode("utf-8", "ignore") + "..."
     return text[:_SHOWN_BYTES].decode("utf-8", "ignore")
