@@ -29,12 +29,12 @@ async def use(preparation: Preparation, target: str) -> None:
         preparation.use(target)
     except UnknownDatabase:
         home = preparation.neighbourhood()
-        if home is None or not await _has(home.runtimes[0], target):
+        if home is None or not await has_database(home.runtimes[0], target):
             raise
         preparation.view = home.neighbour(target)
 
 
-async def _has(shard: ShardRuntime, database: str) -> bool:
+async def has_database(shard: ShardRuntime, database: str) -> bool:
     """Ask a server for a database, by a connection of the proxy's own: the session's may be busy.
 
     Names are compared here: `=` there ignores case, and databases do not.

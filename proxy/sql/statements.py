@@ -26,7 +26,7 @@ from proxy.sql.assignments import Assignments
 from proxy.sql.demarcation import Demarcation
 from proxy.sql.explanation import explanation
 from proxy.sql.killing import killed_id
-from proxy.sql.neighbours import use
+from proxy.sql.neighbours import has_database, use
 from proxy.sql.scatter import run_everywhere
 from proxy.sql.sequencing import COLUMNS as NEXT_COLUMNS
 from proxy.wire.commands import query
@@ -214,10 +214,14 @@ class Statements:
         if statement.shape.uses & Uses.IMPLICIT_COMMIT and self._branches.in_transaction:
             # On every shard of the transaction, and not just those that run the statement.
             await self._branches.commit()
+        database, leaves = place.database, self._preparation.drops_own_database(place)
+        if leaves and await has_database(view.runtimes[0], view.database):
+            # A connection that stays the session's own has none afterwards only if it is in it.
+            database = view.database
         result = await run_everywhere(
-            self._executor, self._state, place.database, view.runtimes, place.statement
+            self._executor, self._state, database, view.runtimes, place.statement
         )
-        if self._preparation.drops_own_database(place):
+        if leaves:
             self._preparation.leave()
         if view.schema is None:
             await self._registry.reload(view.keyspace.name)

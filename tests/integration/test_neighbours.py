@@ -53,6 +53,12 @@ def test_a_suite_makes_its_own_database_and_drops_it(
     run(client, f"CREATE DATABASE {beside}")
     client.select_db(beside)
     assert rows(client, "SHOW TABLES") == ()
+    # So it is on a connection that is the session's own, and stays in a database till it leaves.
+    client.select_db(database)
+    run(client, "SET @kept = 1")
+    client.select_db(beside)
+    run(client, f"DROP DATABASE {beside}")
+    assert rows(client, "SELECT DATABASE(), @kept") == ((None, 1),)
 
 
 def test_a_keyspaces_own_database_can_be_dropped_and_made_anew(
