@@ -103,7 +103,7 @@ def _parse(sql: bytes, mode: SqlMode, template: bytes) -> Shape:
         return parse(template)
     except StreamSyntaxError as error:
         (at,) = locate(sql, mode, (error.position,))
-        near = sql[at : at + _NEAR_BYTES].decode("utf-8", "replace")
+        near = sql[at : at + _NEAR_BYTES].decode("utf-8", "surrogateescape")
         line = sql.count(b"\n", 0, at) + 1
         raise SqlError(
             "You have an error in your SQL syntax; STREAM takes * or a list of columns, FROM and "

@@ -15,7 +15,13 @@ from proxy.backends.remains import Carried, Left
 from proxy.backends.tenancy import take_leave
 from proxy.wire.commands import query
 from proxy.wire.constants import BINARY_CHARSET, FieldType
-from proxy.wire.resultset import Column, column_definition, parse_text_row, text_row
+from proxy.wire.resultset import (
+    Column,
+    column_definition,
+    message_bytes,
+    parse_text_row,
+    text_row,
+)
 from sqlparse_ext.errors import Unsupported
 from sqlparse_ext.inline import inline
 from sqlparse_ext.statements import Kind, Uses
@@ -57,7 +63,7 @@ def left_by_error(error: StreamfromError) -> Left:
     """Return what a statement leaves that the proxy itself refused."""
     left = left_by_several()
     code, _ = error.wire_code()
-    left.rows = [text_row([b"Error", b"%d" % code, str(error).encode("utf-8", "replace")])]
+    left.rows = [text_row([b"Error", b"%d" % code, message_bytes(str(error))])]
     return left
 
 

@@ -46,6 +46,8 @@ _EXTENDED_METADATA: Final = int(Capability.EXTENDED_METADATA)
 # The fixed fields at the end of a column definition, with their number in front.
 _FIXED_BYTES: Final = 13
 _STATUS_AND_WARNINGS: Final = Struct("<HH").unpack_from
+# Bytes that are no UTF-8 become surrogates, and bytes again.
+_AS_IT_IS: Final = "surrogateescape"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,10 @@ class Ok(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Err:
-    """An ERR packet. The message is in the connection's character set."""
+    """An ERR packet. The message is in the connection's character set.
+
+    What is no UTF-8 in it survives as surrogates on its way through an exception.
+    """
 
     code: int
     sqlstate: str
@@ -86,7 +91,7 @@ class Err:
 
     def exception(self) -> BackendError:
         """Return the server's refusal as what is raised."""
-        return BackendError(self.code, self.sqlstate, self.message.decode("utf-8", "replace"))
+        return BackendError(self.code, self.sqlstate, self.message.decode("utf-8", _AS_IT_IS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,8 +181,15 @@ def end_of_rows(
 def err_packet(code: int, sqlstate: str, message: str, capabilities: int) -> bytes:
     """Return an ERR packet; without PROTOCOL_41 (no login read yet) it has no SQLSTATE."""
     state = b"#" + sqlstate.encode() if capabilities & _PROTOCOL_41 else b""
-    text = message.encode("utf-8", "replace")
-    return bytes((ERR_HEADER,)) + code.to_bytes(2, "little") + state + text
+    return bytes((ERR_HEADER,)) + code.to_bytes(2, "little") + state + message_bytes(message)
+
+
+def message_bytes(message: str) -> bytes:
+    """Return an error's words as a client reads them; what it wrote itself as it wrote it."""
+    try:
+        return message.encode("utf-8", _AS_IT_IS)
+    except UnicodeEncodeError:  # surrogates of a configuration's JSON
+        return message.encode("utf-8", "replace")
 
 
 def error_packet(error: StreamfromError, capabilities: int) -> bytes:

@@ -18,6 +18,7 @@ from proxy.wire.resultset import (
     eof_packet,
     err_packet,
     error_packet,
+    message_bytes,
     ok_packet,
     parse_column_definition as read_column_definition,
     parse_err,
@@ -157,7 +158,10 @@ def test_an_error_comes_back():
 def test_an_error_is_raised_with_the_servers_own_code_and_words():
     error = Err(1062, "23000", b"Duplicate entry '\xff'").exception()
     assert error.wire_code() == (1062, "23000")
-    assert str(error) == "Duplicate entry '\ufffd'"
+    assert str(error) == "Duplicate entry '\udcff'"
+    # In the words of a client that speaks latin1, which it reads as it wrote them.
+    assert error_packet(error, MODERN).endswith(b"Duplicate entry '\xff'")
+    assert message_bytes("\ud800") == b"?"
 
 
 def test_an_error_before_the_login_has_no_sqlstate():
