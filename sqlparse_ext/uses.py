@@ -109,6 +109,11 @@ def _variable(token: Token, before: Token) -> int:
     name = token.key.lower()
     if name.startswith("@@"):
         return _SYSTEM_VARIABLES.get(name.lstrip("@").rpartition(".")[2], 0)
-    # 'root'@'localhost' is an account, not a variable.
-    is_account = before.end == token.start and (before.is_name or before.slot is not None)
-    return 0 if is_account else Uses.USER_VARIABLE.value
+    return Uses.USER_VARIABLE.value if is_user_variable(token, before) else 0
+
+
+def is_user_variable(token: Token, before: Token) -> bool:
+    """True for `@name`, unless it is the host of an account, as in 'root'@'localhost'."""
+    if token.key[:1] != "@" or token.key[:2] == "@@":
+        return False
+    return before.end != token.start or not (before.is_name or before.slot is not None)

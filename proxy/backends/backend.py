@@ -80,6 +80,7 @@ class Backend:
             here; closes some elsewhere, and tells whether there were any.
         on_writable: called once when the server has caught up with what it was sent.
         statements: what is prepared on it, for whichever session comes.
+        variables: which of its session's user variables it has; None for none.
         takes_bulk: it understands COM_STMT_BULK_EXECUTE.
         takes_attributes: query attributes stand before every statement, those of the owner.
         awaits_kill: a KILL QUERY is on its way, which must not meet another session's statement.
@@ -109,6 +110,7 @@ class Backend:
         "takes_bulk",
         "thread_id",
         "tracking",
+        "variables",
         "variant",
     )
 
@@ -136,6 +138,7 @@ class Backend:
         self.statements = StatementIds()
         self.takes_bulk = self.takes_attributes = False
         self.tracking = b""
+        self.variables: object = None
 
     @property
     def is_closed(self) -> bool:

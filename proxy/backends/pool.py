@@ -208,6 +208,7 @@ class Pool:
             self.discard(backend)
             return
         backend.settings = Settings()
+        backend.variables = None
         backend.statements.clear()
         backend.in_transaction = False
         backend.owner = None

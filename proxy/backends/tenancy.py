@@ -84,6 +84,7 @@ async def adopt(
         # rather than the one of the login, so everything is said again.
         packets += [reset_connection(), query(backend.tracking)]
         backend.settings = Settings()
+        backend.variables = None
         backend.statements.clear()
         backend.found_rows = None
         backend.has_residue = backend.has_insert_id = False

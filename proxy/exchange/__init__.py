@@ -6,6 +6,7 @@ Read in this order:
 * ``holdings``, ``executor``: which connections it has, how long it waits for one, and what they run;
 * ``relay``, ``reply``: a server's answer carried to the client, and the proxy's own;
 * ``following``, ``recall``, ``retries``: what an answer means, what it left behind, and what may be tried again;
+* ``carrying``, ``variables``: user variables, brought to whichever connection the session goes on;
 * ``execution``: a prepared statement on whichever connection it lands;
 * ``transaction``: its branches over several shards.
 """

@@ -116,12 +116,12 @@ class Executor(Holdings):
         *on_over* gets the answer, or what prevented that it was sent at all.
 
         Return False when the statement must do something else first: join a transaction, or
-        make the connection that the session holds fit again.
+        make the connection that the session holds fit again, or bring user variables.
         """
         state = self._state
         backend = self.branches.held.get(shard)
         if backend is None:
-            if state.transaction is not None:
+            if state.transaction is not None or state.variables is not None:
                 return False
             backend = self._homes.get(shard)
             if backend is None or not shard.pool.take_own(
@@ -133,6 +133,7 @@ class Executor(Holdings):
         elif (
             backend.is_closed
             or backend.settings is not state.settings
+            or backend.variables is not state.variables
             or backend.database != named(shard, database)
             or (state.transaction is not None and not backend.in_transaction)
             or not (isinstance(packet, bytes) or packet.packet_for(backend))
@@ -296,7 +297,7 @@ class Executor(Holdings):
             if left is not None and answer.ok is not None and answer.ok.warnings:
                 await self.take_warnings(shard, backend, left)
         except BackendError as error:
-            follow_error(self._state, self.branches, shard, backend, error.code)
+            follow_error(self._state, self.branches, shard, backend, shape, error.code)
             raise
         except BackendLost:
             self.lost(shard, backend)
@@ -344,7 +345,8 @@ class Executor(Holdings):
         if relay.failure is not None:
             self.lost(shard, backend)
         elif scanner.error is not None:
-            follow_error(self._state, self.branches, shard, backend, scanner.error.code)
+            code = scanner.error.code
+            follow_error(self._state, self.branches, shard, backend, shape, code)
         elif (
             scanner.is_plain
             and not scanner.status & _STAYS

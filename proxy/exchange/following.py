@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from proxy.backends.remains import Carried
 from proxy.backends.tenancy import take_leave
+from proxy.exchange.carrying import note_changes
 from proxy.exchange.recall import ASKS_BACK
 from proxy.exchange.state import leaves_residue, must_stay, traits
 from proxy.exchange.transaction import ROLLS_BACK
@@ -76,6 +77,8 @@ def follow(
     elif not branches.is_sticky(shard):
         branches.held.pop(shard, None)
         shard.pool.give(backend)
+    if (trackers or said.assigns or said.runs_unseen) and branches.is_sticky(shard):
+        note_changes(state, shard, backend, shape, trackers)
     if was_in_transaction and not backend.in_transaction:
         branches.left(shard, rolled_back=shape.kind is Kind.ROLLBACK)
 
@@ -97,9 +100,18 @@ def _carry_found_rows(state: SessionState, backend: Backend) -> None:
 
 
 def follow_error(
-    state: SessionState, branches: Branches, shard: ShardRuntime, backend: Backend, code: int
+    state: SessionState,
+    branches: Branches,
+    shard: ShardRuntime,
+    backend: Backend,
+    shape: Shape,
+    code: int,
 ) -> None:
     """Follow an error that the server answered, as `follow` does success."""
+    if traits(shape).assigns or branches.is_sticky(shard):
+        # A variable that it set before it failed stays set.
+        branches.stick(shard, backend)
+        note_changes(state, shard, backend, shape, has_failed=True)
     backend.has_residue = True
     state.answered_at = backend
     backend.found_rows = None

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from proxy.backends.pool import Turn
 from proxy.backends.tenancy import adopt, adopt_now
 from proxy.errors import BackendLost, BackendUnavailable
+from proxy.exchange.carrying import carry_variables
 from proxy.exchange.following import bring_insert_id
 from proxy.wire.commands import query
 from sqlparse_ext.schemas import SYSTEM_SCHEMAS
@@ -215,7 +216,19 @@ class Holdings:
             self._homes[shard] = backend
         else:
             await adopt(backend, self._state, self._state.settings, database)
+        if backend.variables is not self._state.variables:
+            await self._bring_variables(shard, backend)
         return backend
+
+    async def _bring_variables(self, shard: ShardRuntime, backend: Backend) -> None:
+        try:
+            await carry_variables(self._state, self.branches, shard, backend)
+        except BaseException:
+            newest = self._state.variables
+            self.give_back(shard, backend)
+            if newest is not None and newest.backend.is_closed:
+                self.lost(newest.shard, newest.backend)
+            raise
 
     async def bytes_for(
         self, shard: ShardRuntime, backend: Backend, packet: bytes | Packet

@@ -16,6 +16,7 @@ from proxy.backends.settings import TRACKED, Settings
 from proxy.wire.constants import Capability, Status, TrackerKind
 from proxy.wire.trackers import SHOWN_BY_DEFAULT, shown_to
 from sqlparse_ext.statements import InsertSource, Kind, SetKind, SetScope, SqlMode, Uses
+from sqlparse_ext.variables import may_assign, named_variables
 
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from proxy.backends.backend import Backend
     from proxy.backends.remains import Left
+    from proxy.exchange.variables import UserVariables
     from proxy.twophase.xid import GlobalId, Xid
     from proxy.wire.attributes import Attribute
     from proxy.wire.resultset import Ok, Tracker
@@ -84,15 +86,20 @@ class Traits:
         keeps_found_rows: FOUND_ROWS() says afterwards what it said before.
         counts_rows: ROW_COUNT() says afterwards what its OK says.
         sets_insert_id: it says itself what LAST_INSERT_ID() is from now on.
+        variables, assigns: the user variables that it names; it may set them.
+        runs_unseen: it runs statements that are not in it.
     """
 
     __slots__ = (
+        "assigns",
         "counts_rows",
         "finds_its_rows",
         "is_sticky",
         "is_traceless",
         "keeps_found_rows",
+        "runs_unseen",
         "sets_insert_id",
+        "variables",
     )
 
     def __init__(self, shape: Shape) -> None:
@@ -108,6 +115,9 @@ class Traits:
         self.sets_insert_id = bool(shape.uses & Uses.SETS_LAST_INSERT_ID) or any(
             item.name in {"last_insert_id", "identity"} for item in shape.set
         )
+        self.variables = named_variables(shape)
+        self.assigns = may_assign(shape)
+        self.runs_unseen = shape.kind is Kind.CALL or shape.verb == "EXECUTE"
 
 
 # Flags of an enumeration cost 1 µs to test; a shape's are tested once.
@@ -164,9 +174,11 @@ def _is_followed(kind: SetKind, scope: SetScope, name: str) -> bool:
             return scope is SetScope.SESSION and name in TRACKED
         case SetKind.NAMES | SetKind.CHARACTER_SET:
             return True
+        case SetKind.USER:
+            return True  # in another way: proxy.exchange.carrying
         case SetKind.TRANSACTION:
             return scope is SetScope.SESSION
-        case SetKind.USER | SetKind.OTHER:
+        case SetKind.OTHER:
             return False
 
 
@@ -229,6 +241,7 @@ class SessionState:
         "tracked",
         "transaction",
         "unread",
+        "variables",
         "variant",
     )
 
@@ -260,6 +273,8 @@ class SessionState:
         # connection has gone to somebody else, what was taken along.
         self.answered_at: Backend | None = None
         self.left: Left | None = None
+        # Since they changed last; None as long as no statement has set one.
+        self.variables: UserVariables | None = None
         self.transaction: Transaction | None = None
 
     def use(self, settings: Settings) -> None:

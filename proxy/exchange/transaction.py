@@ -209,6 +209,8 @@ class Branches:
         # From here on, even if it fails half way: nobody else may get the connection like this.
         backend.in_transaction = True
         await backend.pipeline([query(sql) for sql in (*opening, *transaction.savepoints)])
+        # Behind those that joined before it, also where it was held already.
+        self.held.pop(shard, None)
         self.held[shard] = backend
 
     def _check_commits_nothing(self, shard: ShardRuntime, shape: Shape) -> None:

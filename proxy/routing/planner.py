@@ -84,6 +84,8 @@ class Planner:
         plan = self._plans.get(shape)
         if plan is None:
             plan = self._make(shape)
+            if shape.uses & Uses.USER_VARIABLE and b":=" in shape.template:
+                plan = _on_one_shard(plan)
             if len(self._plans) >= self._PLANS_MAX:
                 self._plans.clear()
             self._plans[shape] = plan
@@ -131,8 +133,6 @@ class Planner:
                 f"this {shape.verb} could not be analysed, which a sharded keyspace needs"
             )
         refuse(shape, _OF_THE_STATEMENT_BEFORE)
-        if b":=" in shape.template:
-            raise Unsupported("assigning a user variable in a query; SET reaches every shard")
         if not tables:
             return Plan(here)
         placed = self._placed(shape, tables)
@@ -328,3 +328,18 @@ def qualifiers(shape: Shape) -> set[str]:
         for table in shape.tables
         if table.schema is not None and table.schema.lower() not in SYSTEM_SCHEMAS
     }
+
+
+def _on_one_shard(plan: Plan) -> Plan:
+    """Return *plan* for a statement that only one shard can answer alone.
+
+    What it assigns to a user variable depends on the rows before, in the order of one server.
+    """
+
+    def find(statement: Statement) -> Route:
+        route = plan.route(statement)
+        if isinstance(route, OneShard):
+            return route
+        raise Unsupported("assigning a user variable in a query over several shards")
+
+    return Plan(find=find)

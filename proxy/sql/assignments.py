@@ -14,8 +14,10 @@ from proxy.sql.preparation import Step, check_target
 from proxy.sql.scatter import run_everywhere
 from proxy.sql.set_statement import run_set_statement
 from proxy.wire.commands import query
+from sqlparse_ext.errors import Unsupported
 from sqlparse_ext.session_settings import with_session_scope
 from sqlparse_ext.statements import SetKind, Uses
+from sqlparse_ext.variables import may_assign
 
 
 if TYPE_CHECKING:
@@ -77,10 +79,15 @@ class Assignments:
             self._state.tracked = None
         statement = self._preparation.parse(with_session_scope(statement))
         shards = list(view.runtimes)
-        if view.is_sharded and (
-            shape.uses & (Uses.USER_VARIABLE | Uses.GLOBAL_SCOPE) or sets_untracked(shape)
-        ):
-            # Every shard may be asked for the variable later, and every server must have it.
+        if view.is_sharded and shape.uses & Uses.SUBQUERY and b"FROM" in shape.template.upper():
+            raise Unsupported("a subquery in SET in a sharded keyspace; SELECT … INTO @x")
+        if view.is_sharded and (shape.uses & Uses.GLOBAL_SCOPE or sets_untracked(shape)):
+            if may_assign(shape):
+                # Its value may be another one on each shard.
+                raise Unsupported(
+                    "SET of a user variable together with what every shard must be told; one SET"
+                    " for each"
+                )
             database = self._preparation.database
             await run_everywhere(self._executor, self._state, database, shards, statement)
             reply.ok()

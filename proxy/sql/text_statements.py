@@ -159,7 +159,7 @@ class TextStatements:
         return self._preparation.parse(as_text(bound))
 
     async def _values(self, variables: Sequence[str]) -> list[tuple[int, bytes | None]]:
-        """Return type and value of user variables, which have the same on every shard.
+        """Return type and value of user variables.
 
         The type of bytes in no character set is BLOB.
         """

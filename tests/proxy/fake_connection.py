@@ -361,6 +361,12 @@ class Connection(asyncio.Protocol):
         return Ok()
 
     def _select(self, sql: str) -> Answer:
+        if "USER_VARIABLES" in sql.upper():
+            return Rows(("VARIABLE_NAME",), tuple((n.encode(),) for n in self.user_variables))
+        if ", CHARSET(@`" in sql:
+            # One that was never set; a test that wants more says it.
+            row = (None, b"binary", b"binary", None)
+            return Rows(("v", "charset", "collation", "hex"), (row,))
         if "@@global.read_only" in sql:
             read_only = b"1" if self._server.read_only else b"0"
             version = self._server.version.encode()

@@ -198,7 +198,7 @@ def test_settings_of_a_session_start_from_the_login():
         ("SET NAMES latin1", False, True),
         ("SET CHARACTER SET latin1", False, True),
         ("SET collation_connection = latin1_bin", False, True),
-        ("SET @a = 1", True, False),
+        ("SET @a = 1", False, False),
         ("SELECT 1", False, False),
     ],
 )

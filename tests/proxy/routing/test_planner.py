@@ -230,8 +230,12 @@ def test_rows_of_several_shards_are_merged_in_groups_only_where_a_group_may_span
         ("SELECT a FROM t INTO OUTFILE 'x'", "SELECT … INTO over several shards"),
         ("SELECT FOUND_ROWS()", "FOUND_ROWS() in a sharded keyspace"),
         (
-            "SELECT @a := 1",
-            "assigning a user variable in a query; SET reaches every shard",
+            "SELECT @a := a FROM t",
+            "assigning a user variable in a query over several shards",
+        ),
+        (
+            "INSERT INTO t (id, a) VALUES (1, @a := 1), (18446744073709551615, @a)",
+            "assigning a user variable in a query over several shards",
         ),
         ("SELECT ROW_COUNT()", "ROW_COUNT() in a sharded keyspace"),
         ("UPDATE t SET id = 5 WHERE id = 4", "changing the vindex column 'id'"),

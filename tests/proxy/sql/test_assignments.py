@@ -28,10 +28,32 @@ async def test_names_follow_with_their_collation(server, other_server, client):
     assert connection.variables["collation_connection"] == "latin1_bin"
 
 
-@pytest.mark.parametrize("sql", ["SET @a = 1", "SET GLOBAL sort_buffer_size = 5"])
+@pytest.mark.parametrize("sql", ["SET sort_buffer_size = 5", "SET GLOBAL sort_buffer_size = 5"])
 async def test_what_every_shard_must_have_is_set_everywhere(server, other_server, client, sql):
     assert (await client.query(sql)).error is None
     assert said(server) == said(other_server) == [sql]
+
+
+async def test_a_user_variable_is_set_once_and_carried(server, other_server, client):
+    assert (await client.query("SET @a = RAND()")).error is None
+    assert said(server) == ["SET @a = RAND()"]
+    assert said(other_server) == []
+    question = "SELECT @`a`, CHARSET(@`a`), COLLATION(@`a`), HEX(@`a`)"
+    await client.query(f"SELECT * FROM t WHERE id = {HIGH}")
+    assert question in other_server.heard
+
+
+@pytest.mark.parametrize(
+    ("sql", "reason"),
+    [
+        ("SET @a = (SELECT COUNT(*) FROM t)", "a subquery in SET"),
+        ("SET sort_buffer_size = 5, @a = RAND()", "SET of a user variable together with"),
+    ],
+)
+async def test_a_value_that_each_shard_would_make_otherwise_is_refused(client, sql, reason):
+    error = (await client.query(sql)).error
+    assert error.code == 1235
+    assert reason in error.message.decode()
 
 
 @pytest.mark.parametrize("sql", ["SET workload = 'olap'", "SET @@transaction_mode = 'multi'"])
