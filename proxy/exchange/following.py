@@ -63,6 +63,8 @@ def follow(
         state.note(trackers)
     if ok.last_insert_id or said.sets_insert_id:
         state.insert_id_at = backend
+        # All that is left of it if the connection breaks before anybody asks.
+        state.last_insert_id = ok.last_insert_id or state.last_insert_id
         backend.has_insert_id = True
     backend.has_residue = backend.has_residue or leaves_residue(shape, ok)
     if must_stay(shape, trackers):

@@ -3,7 +3,7 @@ import pytest
 from proxy.backends.remains import Carried
 from proxy.backends.tenancy import adopt_now
 from proxy.exchange.following import bring_insert_id
-from tests.proxy.fake_answers import Error, Ok, Rows
+from tests.proxy.fake_answers import Error, Ok, Rows, until
 from tests.proxy.house import Desk, running_shard
 from tests.sqlparse_ext.facts import shape
 
@@ -109,6 +109,20 @@ async def test_the_last_insert_id_goes_where_it_is_asked_for(server, other_serve
         assert (await desk.run("SELECT LAST_INSERT_ID()", shard=1)).values == [b"41"]
         assert other_server.heard.count("SET last_insert_id = 41") == 1
         await desk.leave()
+
+
+async def test_a_connection_that_breaks_does_not_take_the_last_insert_id_along(
+    server, shard, desk
+):
+    server.once("INSERT INTO", Ok(last_insert_id=41))
+    await desk.run("INSERT INTO t (a) VALUES (1)")
+    (backend,) = shard.pool._idle
+    backend.abort()
+    await until(lambda: not shard.pool.connections)
+    other = await shard.pool.take(desk.state, "db")
+    await bring_insert_id(desk.state, other, shape("SELECT LAST_INSERT_ID()"))
+    assert "SET last_insert_id = 41" in server.heard
+    shard.pool.give(other)
 
 
 async def test_the_last_insert_id_outlives_the_connection_it_was_made_on(server):
