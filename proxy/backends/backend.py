@@ -15,7 +15,7 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING, Final, Protocol
 
-from proxy.backends.readers import Collected, Prepared
+from proxy.backends.readers import Collected, Prepared, Unwanted
 from proxy.backends.settings import Settings
 from proxy.backends.statement_ids import StatementIds, StatementKey
 from proxy.errors import BackendLost, WireError
@@ -193,6 +193,20 @@ class Backend:
         # Maybe everybody has been told that it is lost: this one would wait for ever.
         failure = BackendLost(self._keyspace, self._shard)
         asyncio.get_running_loop().call_soon(reader.lost, failure)
+
+    def leave_to_first(self) -> Reader | None:
+        """Return the reader that is being served; to those behind it the connection is lost.
+
+        It can be used for nothing else afterwards: what they asked for still comes.
+        """
+        if not self._readers:
+            return None
+        first, *others = self._readers
+        if others:
+            self._readers = deque((first, Unwanted()))
+            for reader in others:
+                self._fail(reader)
+        return first
 
     def expect(self, reader: Reader) -> None:
         """Have *reader* get what the server says next, unasked: its greeting."""

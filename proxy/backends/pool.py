@@ -97,6 +97,11 @@ class Pool:
         self._closed = False
 
     @property
+    def size(self) -> int:
+        """How many connections there may be."""
+        return self._size
+
+    @property
     def connections(self) -> int:
         """How many connections there are, the ones being opened included."""
         return len(self._idle) + len(self._lent) + self._opening

@@ -1,7 +1,8 @@
 """Who consumes the answers of a backend connection, each its own command's.
 
 `Backend.send` leaves a `Reader` for the answer that will come. Those here make an object of
-it: a whole answer (`Collected`, `Heard`), a prepared statement (`Prepared`), a login (`Login`).
+it: a whole answer (`Collected`, `Heard`), a prepared statement (`Prepared`), a login (`Login`), or
+nothing (`Unwanted`).
 """
 
 from __future__ import annotations
@@ -34,6 +35,19 @@ class Reader(Protocol):
 
     def lost(self, error: BackendLost) -> None:
         """Learn that the rest of the answer will not come."""
+
+
+class Unwanted:
+    """Takes all that comes, for nobody."""
+
+    def feed(self, data: bytes) -> bytes | None:
+        """Drop it."""
+
+    def ended(self) -> None:
+        """Never learn of it."""
+
+    def lost(self, error: BackendLost) -> None:
+        """Do nothing: nobody waits."""
 
 
 class Answer:

@@ -17,6 +17,7 @@ import structlog
 
 from proxy.backends.control import Control
 from proxy.backends.health import ReplicaHealth, primary_health
+from proxy.backends.lines import Lines
 from proxy.backends.opening import open_backend
 from proxy.backends.pool import Pool
 from proxy.backends.sequences import Sequences
@@ -52,9 +53,11 @@ class ShardRuntime:
         database: the real database's name on its server.
         is_alone: it is the only shard of its keyspace.
         pool: connections for clients' statements.
+        lines: those of them that many clients use at the same moment.
         control: connections for the proxy's own.
         sequences: the values reserved here and not given yet.
         version: the server's version, empty until it was first reached.
+        way_s: how long its quickest answer took; 0 while it is not known.
         trouble: why the shard is not available, None while it is.
     """
 
@@ -73,6 +76,7 @@ class ShardRuntime:
         self.database = config.primary.database
         self.is_alone = config.name in _ONLY_SHARD
         self.version = ""
+        self.way_s = 0.0
         self.trouble: str | None = _NOT_REACHED
         self.control = Control(keyspace, config.name, config.primary)
         self.sequences = Sequences(self.control)
@@ -84,6 +88,7 @@ class ShardRuntime:
             open_backend=self.open_backend,
             on_lost=self.suspect,
         )
+        self.lines = Lines(self.pool, is_allowed=config.share_reads)
         self._on_change = on_change
         self._health = health
         self._check_now = asyncio.Event()
@@ -159,6 +164,8 @@ class ShardRuntime:
 
     async def probe(self) -> None:
         """Ask the server now; `trouble` and `version` say what came of it."""
+        loop = asyncio.get_running_loop()
+        began_s = loop.time()
         try:
             async with asyncio.timeout(CHECK_TIMEOUT_S):
                 found = await self._health(self.control)
@@ -171,6 +178,10 @@ class ShardRuntime:
         except BackendError as error:
             self._set(str(error))
             return
+        took_s = loop.time() - began_s
+        # The first answer had to open a connection.
+        if self.trouble is None:
+            self.way_s = min(self.way_s or took_s, took_s)
         self.version = found.version
         self._set(found.trouble)
 
@@ -186,6 +197,8 @@ class ShardRuntime:
             self._log.info("shard available", version=self.version)
         else:
             self._log.warning("shard not available", reason=trouble)
+            self.way_s = 0.0
+            self.lines.release()
             self.pool.close_idle()
         self._on_change(self)
 

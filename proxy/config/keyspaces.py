@@ -25,12 +25,14 @@ class ShardConfig:
     """One shard's servers; pool_size is the backend connections kept for clients.
 
     name: "0", "-", or a key range with its hexadecimal digits in lower case.
+    share_reads: quick reads of several clients may share one of the connections.
     """
 
     name: str
     primary: Dsn
     replicas: tuple[Dsn, ...]
     pool_size: int
+    share_reads: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +142,9 @@ def _shard(table: Table, keyspace: str) -> ShardConfig:
         for index, text in enumerate(table.strings("replicas", (), secret=True))
     )
     pool_size = table.integer("pool_size", 32, least=1)
+    share_reads = table.boolean("share_reads", default=True)
     table.close()
-    return ShardConfig(name, primary, replicas, pool_size)
+    return ShardConfig(name, primary, replicas, pool_size, share_reads)
 
 
 def _refuse_shared_database(

@@ -52,11 +52,12 @@ class Packet(Protocol):
 class Execution:
     """COM_STMT_EXECUTE without a cursor.
 
+    key: the statement.
     body: the parameters with their types, *count* of them, as they go on the wire.
     long_data: what comes before them, by parameter.
     """
 
-    __slots__ = ("_body", "_count", "_key", "_long_data")
+    __slots__ = ("_body", "_count", "_long_data", "key")
 
     def __init__(
         self,
@@ -65,14 +66,14 @@ class Execution:
         count: int,
         long_data: Mapping[int, bytearray] | None = None,
     ) -> None:
-        self._key = key
+        self.key = key
         self._body = body
         self._count = count
         self._long_data = long_data
 
     def packet_for(self, backend: Backend) -> bytes | None:
         """Return the bytes for *backend*, None when the statement is not prepared there."""
-        statement_id = backend.statements.get(self._key)
+        statement_id = backend.statements.get(self.key)
         if statement_id is None:
             return None
         packet = _execute(backend, statement_id, 0, self._body, self._count)
@@ -80,11 +81,11 @@ class Execution:
 
     async def prepare(self, backend: Backend) -> None:
         """Prepare the statement on *backend*."""
-        await backend.prepare(self._key)
+        await backend.prepare(self.key)
 
     def stale(self, backend: Backend) -> None:
         """Have the statement prepared anew."""
-        backend.statements.drop(self._key)
+        backend.statements.drop(self.key)
 
 
 class BulkExecution:

@@ -27,6 +27,7 @@ from proxy.exchange.following import follow, follow_error
 from proxy.exchange.holdings import Holdings, named
 from proxy.exchange.relay import Relay
 from proxy.exchange.retries import is_repeatable, was_refused_undone
+from proxy.exchange.sharing import Sharing
 from proxy.exchange.state import traits
 from proxy.wire.constants import Status
 from proxy.wire.response import Answer
@@ -43,7 +44,9 @@ if TYPE_CHECKING:
     from proxy.backends.remains import Left
     from proxy.backends.shard import ShardRuntime
     from proxy.exchange.execution import Packet
+    from proxy.exchange.pace import Pace
     from proxy.exchange.reply import Reply
+    from proxy.exchange.sharing import SharedRead
     from proxy.exchange.state import SessionState
     from proxy.exchange.transaction import Branches
     from proxy.net import Link
@@ -99,6 +102,7 @@ class Executor(Holdings):
         self.relay: Flow | None = None
         self.on_file: Callable[[int], None] | None = None
         self._link = link
+        self._sharing = Sharing(state, link, self)
 
     # --- one statement on one shard -------------------------------------------------------
 
@@ -109,11 +113,14 @@ class Executor(Holdings):
         packet: bytes | Packet,
         reply: Reply,
         on_over: Callable[[Relay | Exception], None],
+        pace: Pace | None = None,
     ) -> bool:
         """Send a statement in this turn of the loop, or when a connection comes back.
 
         This is the path of nearly every statement: no task, no future, no copy of the answer.
         *on_over* gets the answer, or what prevented that it was sent at all.
+        pace: of a read that leaves nothing behind: quick ones may go among those of others, and
+            then the answer is a `SharedRead`.
 
         Return False when the statement must do something else first: join a transaction, or
         make the connection that the session holds fit again, or bring user variables.
@@ -123,6 +130,10 @@ class Executor(Holdings):
         if backend is None:
             if state.transaction is not None or state.variables is not None:
                 return False
+            if pace is not None and pace.is_quick:
+                self.relay = self._sharing.send(shard, database, packet, reply, on_over)
+                if self.relay is not None:
+                    return True
             backend = self._homes.get(shard)
             if backend is None or not shard.pool.take_own(
                 backend, state, database if shard.is_alone else named(shard, database)
@@ -336,6 +347,11 @@ class Executor(Holdings):
             if not backend.is_closed:
                 self.give_back(shard, backend)
 
+    def settle_shared(self, shard: ShardRuntime, read: SharedRead) -> bool:
+        """Follow the answer of a read that was sent among others', as `Sharing.settle`."""
+        self.relay = None
+        return self._sharing.settle(shard, read)
+
     def settle(self, shard: ShardRuntime, shape: Shape, relay: Ended) -> None:
         """Follow what an answer means, and keep its connection or give it back."""
         backend = relay.backend
@@ -377,6 +393,16 @@ class Executor(Holdings):
         follow(self._state, self.branches, shard, backend, shape, ok, trackers)
 
     # --- other ends -----------------------------------------------------------------------
+
+    def interrupt(self) -> list[asyncio.Task[None]]:
+        """Stop what is running, as `Holdings.interrupt`."""
+        self._sharing.break_up()
+        return super().interrupt()
+
+    def forget(self) -> list[asyncio.Task[None]]:
+        """Give up every connection, as `Holdings.forget`."""
+        self._sharing.forget()
+        return super().forget()
 
     def client_writable(self) -> None:
         """Let the answer under way go on."""

@@ -76,16 +76,19 @@ class Relay:
             self.held = out
             return scanner.rest
         if out:
-            self.has_written = True
-            self._client.write(out)
-            if self._client.blocked:
-                self._throttled = True
-                self.backend.link.pause_reading()
+            self._write(out)
         if scanner.wants_local_infile is not None:
             assert self._on_file is not None, "the scanner allows no file"
             self._file_sequence = scanner.infile_sequence
             self._on_file(scanner.next_sequence)
         return None
+
+    def _write(self, out: bytes) -> None:
+        self.has_written = True
+        self._client.write(out)
+        if self._client.blocked:
+            self._throttled = True
+            self.backend.link.pause_reading()
 
     def file(self, piece: bytes) -> None:
         """Pass on a piece of the client's file; an empty one ends it.

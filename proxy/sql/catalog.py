@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from engine.keyspace import Shard
     from engine.registry import Registry
     from proxy.backends.shard import ShardRuntime
+    from proxy.exchange.pace import Pace
     from proxy.routing.routes import Plan
     from sqlparse_ext.statements import Shape
 
@@ -38,16 +39,23 @@ class Direct:
         plan: how its shard is found.
         touches_messages: it names a message table, so every statement is looked at.
         shard: where all statements of the shape go, None where each must be looked at.
+        pace: whether they can share a connection with others, None where they never can.
     """
 
-    __slots__ = ("plan", "shard", "touches_messages")
+    __slots__ = ("pace", "plan", "shard", "touches_messages")
 
     def __init__(
-        self, plan: Plan, *, touches_messages: bool, shard: ShardRuntime | None = None
+        self,
+        plan: Plan,
+        *,
+        touches_messages: bool,
+        shard: ShardRuntime | None = None,
+        pace: Pace | None = None,
     ) -> None:
         self.plan = plan
         self.touches_messages = touches_messages
         self.shard = shard
+        self.pace = pace
 
 
 class View:

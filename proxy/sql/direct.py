@@ -6,14 +6,17 @@ No task, no future, no copy of the answer. What is not plain is left to
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Final
 
 from proxy.answers.own_status import is_session_status
 from proxy.answers.virtual import is_virtual
 from proxy.errors import BackendLost, BackendUnavailable
 from proxy.exchange.execution import STALE, Execution
+from proxy.exchange.pace import Pace
 from proxy.exchange.recall import ASKS_BACK
 from proxy.exchange.retries import is_repeatable, was_refused_undone
+from proxy.exchange.sharing import SharedRead
 from proxy.routing.planner import qualifiers
 from proxy.routing.routes import OneShard
 from proxy.sql.catalog import Direct
@@ -21,6 +24,7 @@ from proxy.wire.commands import query
 from proxy.wire.execute import with_types
 from sqlparse_ext.errors import StreamfromError
 from sqlparse_ext.generated import next_values
+from sqlparse_ext.plain_reads import is_plain_read
 from sqlparse_ext.schemas import asks_for_schemas
 from sqlparse_ext.statements import Kind, Uses
 
@@ -52,6 +56,8 @@ _EXECUTE_BYTES: Final = 10
 # A longer text for several shards has hundreds of rows, and is likely to be split. To find that
 # out here, and once more on the long way, would cost more than the hot path saves.
 _SHARDED_BYTES_MAX: Final = 16 << 10
+# What an answer may take that others wait behind, on a connection that they share.
+_SMALL_BYTES_MAX: Final = 16 << 10
 
 
 class DirectPath:
@@ -71,7 +77,11 @@ class DirectPath:
         self._link = link
         self._table = table
         # Of the one statement that a session runs at a time.
-        self._under_way: tuple[ShardRuntime, Statement, Step | None, Reply] | None = None
+        self._under_way: (
+            tuple[ShardRuntime, Statement, Step | None, Reply, Pace | None] | None
+        ) = None
+        self._began_s = 0.0
+        self._loop = asyncio.get_running_loop()
 
     def send(
         self, sql: bytes, reply: Reply, on_over: Callable[[Relay | Exception], None]
@@ -107,9 +117,10 @@ class DirectPath:
                 shard = view.runtime(route.shard)
         except StreamfromError:
             return False
-        self._under_way = shard, statement, step, reply
+        pace = self._paced(direct)
+        self._under_way = shard, statement, step, reply, pace
         return self._executor.send_now(
-            shard, view.database, query(statement.sql), reply, on_over
+            shard, view.database, query(statement.sql), reply, on_over, pace
         )
 
     def execute(
@@ -158,11 +169,12 @@ class DirectPath:
                     statement = step.statement
         except StreamfromError:
             return False
-        self._under_way = shard, statement, step, reply
+        pace = self._paced(direct)
+        self._under_way = shard, statement, step, reply, pace
         key = prepared.key(self._executor.settings)
         body = with_types(body, prepared.count, prepared.types)
         packet = Execution(key, body, prepared.count)
-        return self._executor.send_now(shard, database, packet, reply, on_over)
+        return self._executor.send_now(shard, database, packet, reply, on_over, pace)
 
     def finish(self, outcome: Relay | Exception) -> bool:
         """End what `send` or `execute` began; False when it should be tried again the long way.
@@ -172,7 +184,7 @@ class DirectPath:
             PoolTimeout, BackendError: nothing was sent.
         """
         assert self._under_way is not None
-        shard, statement, step, reply = self._under_way
+        shard, statement, step, reply, pace = self._under_way
         self._under_way = None
         if isinstance(outcome, Exception):
             if isinstance(outcome, BackendUnavailable | BackendLost):
@@ -182,6 +194,15 @@ class DirectPath:
         scanner = relay.scanner
         shape = statement.shape
         executor = self._executor
+        if pace is not None:
+            if isinstance(relay, SharedRead) and relay.line is not None:
+                if executor.settle_shared(shard, relay):
+                    self._link.write(relay.held)
+                    return True
+                if relay.failure is None:
+                    pace.was_slow()
+                return False
+            self._judge(pace, shard, relay)
         if relay.failure is None and scanner.error is None:
             executor.settle(shard, shape, relay)
             if step is not None and step.effect is not None:
@@ -211,6 +232,24 @@ class DirectPath:
             return False
         reply.end(relay, is_read=is_repeatable(shape))
         return True
+
+    def _paced(self, direct: Direct) -> Pace | None:
+        """Return the pace of the shape, and begin to take it if that has to be done."""
+        pace = direct.pace
+        if pace is not None and not pace.is_quick:
+            self._began_s = self._loop.time()
+        return pace
+
+    def _judge(self, pace: Pace, shard: ShardRuntime, relay: Relay) -> None:
+        """Note what an answer on a connection of the session's own says of its shape."""
+        if (
+            isinstance(relay, SharedRead)
+            or relay.has_written
+            or len(relay.held) > _SMALL_BYTES_MAX
+        ):
+            pace.was_slow()
+        elif not pace.is_quick:
+            pace.answered(self._loop.time() - self._began_s, shard.way_s)
 
     def _known(self, view: View, shape: Shape) -> Direct | None:
         if view.generation != self._registry.generation:
@@ -242,4 +281,5 @@ class DirectPath:
         plan = view.planner.plan(shape)
         always = None if touches else plan.always
         shard = view.runtime(always.shard) if isinstance(always, OneShard) else None
-        return Direct(plan, touches_messages=touches, shard=shard)
+        pace = Pace() if is_plain_read(shape) and not touches else None
+        return Direct(plan, touches_messages=touches, shard=shard, pace=pace)

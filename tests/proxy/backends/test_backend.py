@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from proxy.backends.opening import open_backend
+from proxy.backends.readers import Collected
 from proxy.backends.settings import Settings
 from proxy.backends.statement_ids import StatementKey
 from proxy.errors import BackendError, BackendLost
@@ -210,4 +211,32 @@ async def test_there_may_be_nothing_that_makes_room(server):
     with pytest.raises(BackendError, match="max_prepared_stmt_count"):
         await backend.prepare_apart(b"SELECT 3")
     assert (await backend.run(b"SELECT 1")).rows
+    backend.close()
+
+
+# --- leaving a connection to one ---------------------------------------------------------
+
+
+async def test_a_connection_that_is_left_to_the_first_is_lost_to_the_others(server):
+    backend = await opened(server)
+    assert backend.leave_to_first() is None
+    server.on("SELECT 1", Silence())
+    readers = [Reader() for _ in range(3)]
+    for reader in readers:
+        backend.send(query(b"SELECT 1"), reader)
+    assert backend.leave_to_first() is readers[0]
+    await until(lambda: readers[2].told)
+    assert [reader.told for reader in readers] == [[], [BackendLost], [BackendLost]]
+    assert backend.is_busy
+    backend.close()
+
+
+async def test_a_connection_with_one_reader_is_its_own_already(server):
+    backend = await opened(server)
+    server.once("SELECT 1", Ok())
+    reader = Collected(asyncio.get_running_loop().create_future())
+    backend.send(query(b"SELECT 1"), reader)
+    assert backend.leave_to_first() is reader
+    await reader.finished
+    assert not backend.is_busy
     backend.close()

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from proxy.backends.readers import Collected, Heard, Login, Prepared
+from proxy.backends.readers import Collected, Heard, Login, Prepared, Unwanted
 from proxy.errors import BackendLost
 from proxy.wire.constants import PROXY_OFFER
 from proxy.wire.framing import frame
@@ -81,3 +81,9 @@ def test_a_function_hears_that_there_is_no_good_answer():
     lost, also_seen = told(Heard)
     lost.lost(BackendLost("commerce", "0"))
     assert seen == also_seen == ["missed"]
+
+
+def test_what_nobody_wants_has_no_end():
+    reader = Unwanted()
+    assert reader.feed(OK + b"next") is None
+    reader.lost(BackendLost("ks", "-"))

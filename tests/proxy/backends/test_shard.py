@@ -4,6 +4,7 @@ import pytest
 import structlog
 
 from proxy.backends import shard as module
+from proxy.backends.settings import Settings
 from proxy.backends.shard import ShardRuntime
 from proxy.errors import BackendUnavailable
 from tests.proxy.fake_answers import Error, Silence, until
@@ -89,6 +90,33 @@ async def test_a_server_that_turns_read_only_is_noticed_and_its_idle_connections
     server.read_only = False
     await until(lambda: shard.trouble is None)
     assert watcher.troubles == [None, "the server is read-only", None]
+    await shard.stop()
+
+
+async def test_a_server_that_turns_read_only_is_read_on_no_line_any_more(server):
+    shard = await started(server)
+    line = shard.lines.line(Settings({"autocommit": "ON"}.items()), 0, "db")
+    assert line is not None
+    line.connection()
+    await until(lambda: line.is_held)
+    server.read_only = True
+    shard.suspect()
+    await until(lambda: shard.trouble)
+    assert not line.is_held
+    await until(lambda: shard.pool.connections == 0)
+    await shard.stop()
+
+
+async def test_the_quickest_look_says_how_far_the_server_is(server):
+    shard = await started(server)
+    assert shard.way_s == 0.0  # the first one had to open a connection
+    for _ in range(3):
+        await shard.probe()
+    way_s = shard.way_s
+    assert way_s > 0
+    server.read_only = True
+    await shard.probe()
+    assert shard.way_s == 0.0
     await shard.stop()
 
 

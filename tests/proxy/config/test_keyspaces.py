@@ -64,6 +64,7 @@ def test_a_sharded_keyspace_keeps_its_vschema_as_text(read):
     assert [shard.name for shard in keyspace.shards] == ["-80", "80-"]
     assert [shard.primary.port for shard in keyspace.shards] == [3307, 3308]
     assert [shard.pool_size for shard in keyspace.shards] == [32, 32]
+    assert all(shard.share_reads for shard in keyspace.shards)
 
 
 def test_replicas_are_addresses_like_the_primary(read):
@@ -94,6 +95,10 @@ FAULTS = [
     (
         shard("-80", 1) + shard("80-", 2),
         "keyspaces.commerce.shards: expected one shard without",
+    ),
+    (
+        UNSHARDED + "share_reads = 1",
+        "keyspaces.commerce.shards[0].share_reads: expected true or false",
     ),
     (
         UNSHARDED + "pool_size = 0",

@@ -8,6 +8,7 @@ from engine.message_table import load
 from engine.testing import raw_table
 from proxy.config.file import Role, Secret, User
 from proxy.errors import BackendLost, BackendUnavailable, PoolTimeout
+from proxy.exchange.pace import FIRST_TRIAL
 from proxy.exchange.reply import Reply
 from proxy.sql import direct as module
 from proxy.sql.catalog import Catalog
@@ -259,3 +260,85 @@ async def test_only_what_one_shard_answers_is_sent(server, other_server):
         assert server.heard[-1] == "SELECT * FROM t WHERE id = 1"
         assert other_server.heard[-1] == f"SELECT * FROM t WHERE id = {HIGH}"
         await desk.leave()
+
+
+# --- quick reads -------------------------------------------------------------------------
+
+QUICK = "SELECT id FROM t WHERE id = 5"
+
+
+def pace_of(scene, sql):
+    direct = scene.preparation.view.direct[scene.preparation.parse(sql.encode()).shape]
+    return direct.pace
+
+
+async def earn(scene):
+    """Show that QUICK is quick."""
+    for _ in range(FIRST_TRIAL):
+        await scene.send(QUICK)
+    assert pace_of(scene, QUICK).is_quick
+
+
+@pytest.fixture
+async def crowded(server):
+    """Two sessions, and a third one that keeps a connection."""
+    async with running_shard(server, pool_size=8) as shard:
+        scenes = []
+        for _ in range(2):
+            desk = Desk(shard)
+            scenes.append(Scene(desk, PLAIN))
+            scenes[-1].preparation.use("plain")
+        busy = Desk(shard)
+        await busy.run("SET @a = 1")
+        yield scenes
+        for desk in (busy, *(each.desk for each in scenes)):
+            await desk.leave()
+
+
+async def test_a_plain_read_that_is_answered_at_once_becomes_quick(server, scene):
+    server.on("FROM t", rows_of(5))
+    await earn(scene)
+    await scene.send("SELECT COUNT(*) FROM t")
+    assert pace_of(scene, "SELECT COUNT(*) FROM t") is None
+
+
+async def test_a_long_answer_is_not_quick(server, scene):
+    server.on("FROM t", rows_of("x" * 20_000))
+    for _ in range(2 * FIRST_TRIAL):
+        await scene.send(QUICK)
+    assert not pace_of(scene, QUICK).is_quick
+
+
+async def test_a_read_of_a_message_table_is_never_shared(server, scene):
+    scene.registry.know("msg", load("plain", raw_table("msg")))
+    await scene.send("SELECT id FROM msg WHERE id = 5")
+    assert pace_of(scene, "SELECT id FROM msg WHERE id = 5") is None
+
+
+async def test_quick_reads_of_several_sessions_share_a_connection(server, crowded):
+    server.on("FROM t", rows_of(5))
+    for scene in crowded:
+        await earn(scene)
+    (shard,) = crowded[0].desk.shards
+    await crowded[0].send(QUICK)
+    await until(lambda: any(line.is_held for line in shard.lines._lines))
+    logins = server.logins
+    for scene in crowded * 3:
+        assert (await scene.send(QUICK)).values == [b"5"]
+    (line,) = shard.lines._lines
+    assert line._answered == 6
+    assert server.logins == logins
+
+
+async def test_a_shared_read_that_fails_is_read_again_and_has_to_earn_its_place(
+    server, crowded
+):
+    server.on("FROM t", rows_of(5))
+    scene = crowded[0]
+    await earn(scene)
+    (shard,) = scene.desk.shards
+    await scene.send(QUICK)
+    await until(lambda: any(line.is_held for line in shard.lines._lines))
+    server.once("FROM t", Error(1146))
+    assert await scene.send(QUICK) == "again"
+    assert not pace_of(scene, QUICK).is_quick

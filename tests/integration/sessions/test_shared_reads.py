@@ -1,0 +1,199 @@
+"""Quick reads of many clients on one connection: everybody gets their own answer, whatever happens.
+
+The proxy learns which reads are quick while these tests run; that they are sent together is seen
+by the server, which has fewer connections than clients.
+"""
+
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pymysql
+import pytest
+
+from tests.fixtures.fix_servers import execute
+from tests.fixtures.fix_streams import eventually, rows, run, value
+from tests.integration.conftest import House
+
+
+pytestmark = pytest.mark.db
+
+CLIENTS = 12
+ROWS = 100
+LONG = 200_000
+
+
+def text(number: int) -> str:
+    return f"row {number} " + "x" * (LONG if number == 7 else number)
+
+
+@pytest.fixture
+def table(house: House) -> str:
+    client = house.proxy.connect(database="plain", autocommit=True)
+    run(client, "CREATE TABLE readable (id INT PRIMARY KEY, v MEDIUMTEXT)")
+    for number in range(ROWS):
+        run(client, f"INSERT INTO readable VALUES ({number}, '{text(number)}')")
+    return "readable"
+
+
+class Crowd:
+    """Clients that read rows by id until they are stopped, each in a thread of its own.
+
+    Attributes:
+        asks_back: they also ask what a read has left, which goes with a connection that is killed.
+    """
+
+    def __init__(self, house: House, table: str) -> None:
+        self._house = house
+        self._table = table
+        self._is_over = threading.Event()
+        self.faults: list[str] = []
+        self.reads = 0
+        self.asks_back = True
+        self._threads = [
+            threading.Thread(target=self._read, args=(number,), daemon=True)
+            for number in range(CLIENTS)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def _read(self, number: int) -> None:
+        dice = random.Random(number)
+        client = self._house.proxy.connect(database="plain", autocommit=True)
+        try:
+            while not self._is_over.is_set():
+                self._one(client, dice)
+        except Exception as error:
+            self.faults.append(repr(error))
+
+    def _one(self, client: Any, dice: random.Random) -> None:
+        number = dice.randrange(ROWS + 10)
+        found = rows(client, f"SELECT v, id FROM {self._table} WHERE id = {number}")
+        expected = ((text(number), number),) if number < ROWS else ()
+        if found != expected:
+            self.faults.append(f"{number}: {str(found)[:100]}")
+        match dice.randrange(60) if self.asks_back else None:
+            case 0:
+                if value(client, "SELECT FOUND_ROWS()") != len(expected):
+                    self.faults.append(f"{number}: rows were not counted")
+            case 1 if expected:  # MariaDB has no warning where it finds no row
+                rows(client, f"SELECT v, id FROM {self._table} WHERE id = '{number}x'")
+                if len(rows(client, "SHOW WARNINGS")) != 1:
+                    self.faults.append(f"{number}: no warning")
+            case 2:
+                try:
+                    rows(client, f"SELECT nothing FROM {self._table} WHERE id = {number}")
+                except pymysql.MySQLError as error:
+                    if error.args[0] != 1054:
+                        self.faults.append(repr(error))
+            case _:
+                pass
+        self.reads += 1
+
+    def go_on(self, count: int) -> None:
+        """Wait until they have read *count* times more."""
+        wanted = self.reads + count
+        eventually(lambda: self.faults or self.reads >= wanted, f"{count} reads", 30)
+
+    def stop(self) -> None:
+        self._is_over.set()
+        for thread in self._threads:
+            thread.join(30)
+        assert not any(thread.is_alive() for thread in self._threads)
+        assert self.faults == []
+
+
+@pytest.fixture
+def crowd(house: House, table: str) -> Iterator[Crowd]:
+    reading = Crowd(house, table)
+    yield reading
+    reading.stop()
+
+
+@pytest.fixture
+def connections(house: House) -> Callable[[], list[int]]:
+    """The ids of the connections that the server has for the proxy's clients."""
+    database = house.databases["plain"]
+
+    def ids() -> list[int]:
+        return [
+            number
+            for (number,) in execute(
+                house.servers[0],
+                "SELECT id FROM information_schema.processlist"
+                f" WHERE db = '{database}' AND id <> CONNECTION_ID()",
+            )
+        ]
+
+    return ids
+
+
+def test_everybody_gets_their_own_answer(crowd: Crowd) -> None:
+    crowd.go_on(3000)
+
+
+def test_a_locked_table_holds_up_its_readers_and_loses_nothing(
+    house: House, crowd: Crowd
+) -> None:
+    other = house.proxy.connect(database="plain", autocommit=True)
+    run(other, "CREATE TABLE beside (id INT PRIMARY KEY)")
+    run(other, "INSERT INTO beside VALUES (1)")
+    crowd.go_on(500)
+    for _ in range(3):
+        blocker = house.proxy.connect(database="plain", autocommit=True)
+        run(blocker, "LOCK TABLES readable WRITE")
+        # Who does not want the table goes on meanwhile, though it may have been behind the others.
+        for _ in range(20):
+            assert rows(other, "SELECT id FROM beside WHERE id = 1") == ((1,),)
+        run(blocker, "UNLOCK TABLES")
+        blocker.close()
+        crowd.go_on(300)
+
+
+def test_connections_that_a_server_kills_are_nobodys_trouble(
+    house: House, crowd: Crowd, connections: Callable[[], list[int]]
+) -> None:
+    dice = random.Random(1)
+    crowd.asks_back = False
+    for _ in range(5):
+        crowd.go_on(200)
+        victim = dice.choice(connections())
+        try:
+            execute(house.servers[0], f"KILL {victim}")
+        except pymysql.MySQLError as error:
+            assert error.args[0] == 1094, error  # noqa: PT017 - it was gone already
+    crowd.go_on(200)
+
+
+def test_a_quick_read_that_hangs_can_be_killed(house: House, table: str) -> None:
+    clients = [house.proxy.connect(database="plain", autocommit=True) for _ in range(CLIENTS)]
+    sql = f"SELECT v FROM {table} WHERE id = 1"
+    for _ in range(20):
+        assert [value(client, sql) for client in clients] == [text(1)] * CLIENTS
+    blocker = house.proxy.connect(database="plain", autocommit=True)
+    run(blocker, f"LOCK TABLES {table} WRITE")
+    outcomes: list[Any] = []
+
+    def read(client: Any) -> None:
+        try:
+            outcomes.append(value(client, sql))
+        except pymysql.MySQLError as error:
+            outcomes.append(error.args[0])
+
+    threads = [threading.Thread(target=read, args=(client,), daemon=True) for client in clients]
+    for thread in threads:
+        thread.start()
+    killer = house.proxy.connect(database="plain", autocommit=True)
+    deadline_s = time.monotonic() + 30
+    while 1317 not in outcomes:
+        # One that is just beginning anew is not stopped: KILL QUERY is said again.
+        run(killer, f"KILL QUERY {clients[0].thread_id()}")
+        assert time.monotonic() < deadline_s
+        time.sleep(0.05)
+    run(blocker, "UNLOCK TABLES")
+    for thread in threads:
+        thread.join(30)
+    assert sorted(outcomes, key=str) == [1317] + [text(1)] * (CLIENTS - 1)
+    assert [value(client, sql) for client in clients] == [text(1)] * CLIENTS
