@@ -1,7 +1,7 @@
 """Where one statement of a text ends: the bodies of stored programs hold statements of their own.
 
-Those are CREATE PROCEDURE, FUNCTION, TRIGGER and EVENT, BEGIN NOT ATOMIC, and MariaDB's IF, CASE,
-LOOP, REPEAT, WHILE and FOR.
+Those are CREATE PROCEDURE, FUNCTION, TRIGGER and EVENT, and MariaDB's BEGIN NOT ATOMIC, IF, CASE,
+LOOP, REPEAT, WHILE and FOR, behind SET STATEMENT … FOR too; in its Oracle mode DECLARE and BEGIN.
 """
 
 from __future__ import annotations
@@ -59,7 +59,14 @@ def are_several(tokens: list[Token], template: bytes) -> bool:
         return False
     while end < len(tokens):
         start = end + 1
-        end = end_of_statement(tokens, start, template)
-        if start < len(tokens) and tokens[start].key in _INSIDE:
+        if _is_inside(Cursor(tokens, template, start)):
             return False
+        end = end_of_statement(tokens, start, template)
     return True
+
+
+def _is_inside(cursor: Cursor) -> bool:
+    if cursor.key == "BEGIN":
+        # What stands before it may be declared for it.
+        return holds_statements(cursor) and cursor.peek(1).key != "NOT"
+    return cursor.key in _INSIDE

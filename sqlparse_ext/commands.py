@@ -13,7 +13,7 @@ from sqlparse_ext.lexer import locate
 from sqlparse_ext.session_settings import read_set
 from sqlparse_ext.statements import OPAQUE, KillBy, KillScope, KillTarget, Kind, Slot, Uses
 from sqlparse_ext.structure import query_tables
-from sqlparse_ext.tokens import statement_tokens, unquote
+from sqlparse_ext.tokens import Cursor, statement_tokens, unquote
 
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from sqlparse_ext.draft import Draft
     from sqlparse_ext.statements import Opaque, Statement, TableRef
-    from sqlparse_ext.tokens import Cursor
 
 _KILL_WORDS: Final = frozenset({"HARD", "SOFT", "CONNECTION", "QUERY"})
 STATEMENT_VERBS: Final = frozenset(
@@ -136,7 +135,10 @@ _OBJECTS: Final = frozenset(
 _MAINTAINS: Final = frozenset({"ANALYZE", "CHECK", "OPTIMIZE", "REPAIR"})
 _TABLE_LIKE: Final = frozenset({"TABLE", "TABLES", "VIEW", "SEQUENCE"})
 # What MariaDB takes outside of stored programs too; no other statement begins so.
-_COMPOUND: Final = frozenset({"IF", "CASE", "LOOP", "REPEAT", "WHILE", "FOR"})
+_COMPOUND: Final = frozenset({"IF", "CASE", "LOOP", "REPEAT", "WHILE", "FOR", "DECLARE"})
+# What may follow the BEGIN of a transaction. Else it is an anonymous block of MariaDB's: NOT ATOMIC,
+# or in its Oracle mode the first statement in it.
+_BEHIND_BEGIN: Final = frozenset({"", ";", "WORK"})
 _STORED_PROGRAMS: Final = frozenset({"PROCEDURE", "FUNCTION", "TRIGGER", "EVENT", "PACKAGE"})
 _VINDEXES_ON: Final = ("VSCHEMA", "VINDEXES", "ON")
 _SHOW_OF_TABLE: Final = frozenset({"COLUMNS", "FIELDS", "INDEX", "INDEXES", "KEYS"})
@@ -144,8 +146,8 @@ _SHOW_OF_TABLE: Final = frozenset({"COLUMNS", "FIELDS", "INDEX", "INDEXES", "KEY
 
 def read_transaction(draft: Draft, cursor: Cursor, verb: str) -> None:
     """Read BEGIN, START TRANSACTION, COMMIT, ROLLBACK, SAVEPOINT and RELEASE SAVEPOINT."""
-    if verb == "BEGIN" and cursor.accept("NOT", "ATOMIC"):
-        draft.uses |= Uses.UNPARSED  # MariaDB's anonymous block
+    if verb == "BEGIN" and cursor.key not in _BEHIND_BEGIN:
+        read_compound(draft, cursor)
         return
     if verb == "START" and not cursor.accept("TRANSACTION"):
         draft.uses |= Uses.IMPLICIT_COMMIT  # START REPLICA
@@ -269,7 +271,10 @@ def explained_at(cursor: Cursor) -> int:
 def holds_statements(cursor: Cursor) -> bool:
     """Whether a `;` may stand inside this statement: it has a body of statements."""
     if cursor.key == "BEGIN":
-        return cursor.peek(1).key == "NOT"  # BEGIN NOT ATOMIC
+        return cursor.peek(1).key not in _BEHIND_BEGIN
+    if cursor.key == "SET" and cursor.peek(1).key == "STATEMENT":
+        behind = cursor.find({"FOR"}) + 1
+        return holds_statements(Cursor(cursor.tokens, cursor.template, behind))
     if cursor.key in _COMPOUND:
         return True
     if cursor.key not in ("CREATE", "ALTER"):

@@ -18,6 +18,10 @@ from sqlparse_ext.tokens import tokenise
         b"CREATE PROCEDURE p() BEGIN SELECT 1; END; CREATE PROCEDURE q() BEGIN SELECT 2; END",
         b"BEGIN NOT ATOMIC SELECT 1; END; SELECT 2",
         b"IF 1 THEN SELECT 1; END IF; SELECT 2",
+        b"SET STATEMENT sql_mode = '' FOR CREATE PROCEDURE p() SELECT 1; SELECT 2",
+        b"BEGIN; SELECT 1; COMMIT",
+        b"BEGIN WORK; SELECT 1; COMMIT",
+        b"CREATE PROCEDURE p() SELECT 1; BEGIN; SELECT 2; COMMIT",
     ],
 )
 def test_text_behind_a_body_is_another_statement(sql):
@@ -34,6 +38,10 @@ def test_text_behind_a_body_is_another_statement(sql):
         b"CREATE PROCEDURE p AS x INT; BEGIN SELECT 1; END",
         b"CREATE PROCEDURE p AS x INT; y INT; BEGIN x := 1; EXCEPTION WHEN OTHERS THEN NULL; END",
         b"CREATE PACKAGE b AS FUNCTION f RETURN INT; PROCEDURE p; END",
+        b"DECLARE x INT; BEGIN x := 1; SELECT x; END",
+        b"BEGIN SELECT 1; SELECT 2; END",
+        b"SET STATEMENT sql_mode = '' FOR CREATE PROCEDURE p() BEGIN SELECT 1; SELECT 2; END",
+        b"SET STATEMENT max_statement_time = 1 FOR SELECT 1",
         # A column of this name ends nothing.
         b"CREATE PROCEDURE p() BEGIN SELECT end FROM t; SELECT 2; END",
     ],
