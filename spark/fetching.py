@@ -13,22 +13,27 @@ from spark.text_rows import ROOM_BYTES, MalformedRowsError, TextRows
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     import pyarrow as pa
 
-BATCH_ROWS: Final = 20_000
 READ_BYTES: Final = 1 << 18
 _LOST: Final = "Lost connection to MySQL server during query"
 
 
 def fetch_columns(
-    connection: Any, statement: str, values: "Sequence[Any]" = ()
+    connection: Any,
+    statement: str,
+    values: "Sequence[Any]" = (),
+    kinds: "Sequence[pa.DataType | None]" = (),
 ) -> "Iterator[list[pa.Array]]":
-    """Yield the rows of a SELECT by and by: a binary array for each column, as the server wrote it.
+    """Yield the rows of a SELECT by and by: an array for each column.
 
-    What comes at once is about 2 MiB, or 20,000 rows, or a row that is larger. Whoever stops before the end must
-    throw the connection away, and not close it, which would first read the rest.
+    kinds: for each column the type of whole or broken numbers that it is read as; None, or nothing at all, for binary as the server
+        wrote it.
+
+    What comes at once is about 2 MiB, or a row that is larger. Whoever stops before the end must throw the connection away, and not
+    close it, which would first read the rest.
 
     Raises:
         MySQLError: as the driver raises it, also in the middle.
@@ -37,19 +42,21 @@ def fetch_columns(
         text = cursor.mogrify(statement, tuple(values) or None)
     connection._execute_command(COMMAND.COM_QUERY, text)
     rows = TextRows(_past_definitions(connection))
-    has_ended = False
-    while not has_ended:
-        has_ended = rows.received(_received(connection))
+    has_ended = rows.received(_buffered(connection, rows.room()))
+    while True:
         if rows.error is not None:
             # The packet of an error, as the driver wants it.
             pymysql.err.raise_mysql_exception(rows.error)
-        if has_ended or rows.packets >= BATCH_ROWS or rows.bytes_held >= ROOM_BYTES // 2:
+        if has_ended or rows.bytes_held >= ROOM_BYTES // 2:
             try:
-                columns = rows.take()
+                columns = rows.take(kinds)
             except MalformedRowsError as error:
                 raise pymysql.err.InternalError(CR.CR_MALFORMED_PACKET, str(error)) from error
             if len(columns[0]):
                 yield columns
+        if has_ended:
+            return
+        has_ended = rows.received(_received(connection._sock.recv_into, rows.room()))
 
 
 def _past_definitions(connection: Any) -> int:
@@ -62,13 +69,22 @@ def _past_definitions(connection: Any) -> int:
     return count
 
 
-def _received(connection: Any) -> bytes:
-    """Return what comes next, at most READ_BYTES."""
+def _buffered(connection: Any, room: memoryview) -> int:
+    """Put what the driver has read already into *room*, or what comes next, and return how much it is."""
+
+    def move(room: memoryview) -> int:
+        data: bytes = connection._rfile.read1(READ_BYTES)  # more than its buffer has
+        room[: len(data)] = data
+        return len(data)
+
+    return _received(move, room)
+
+
+def _received(read: "Callable[[memoryview], int]", room: memoryview) -> int:
     try:
-        # Not readinto1: what the driver has buffered may be all there is, and it would wait for more.
-        data: bytes = connection._rfile.read1(READ_BYTES)
+        size = read(room)
     except OSError as error:
         raise pymysql.err.OperationalError(CR.CR_SERVER_LOST, f"{_LOST} ({error})") from error
-    if not data:
+    if not size:
         raise pymysql.err.OperationalError(CR.CR_SERVER_LOST, _LOST)
-    return data
+    return size

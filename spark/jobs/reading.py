@@ -47,17 +47,19 @@ def arrow_type(spark_type: str) -> pa.DataType:
     return kinds[spark_type]
 
 
+def read_as(column: Column) -> pa.DataType | None:
+    """Return the numbers that a column's text is to be read as, or None if it is to come as it is."""
+    kind = arrow_type(column.spark_type)
+    return None if pa.types.is_binary(kind) or pa.types.is_string(kind) else kind
+
+
 def arrow_batch(
     columns: "Sequence[Column]", shard: str, sent: "Sequence[pa.Array]"
 ) -> pa.RecordBatch:
-    """Return one batch of binary columns with what the server sent, with the shard's name in front."""
+    """Return one batch with what the server sent, each column read as `read_as` says, with the shard's name in front."""
     arrays = [pa.array([shard], pa.string()).take(pa.array(np.zeros(len(sent[0]), np.int32)))]
     for column, values in zip(columns, sent, strict=True):
-        kind = arrow_type(column.spark_type)
-        # Arrow reads numbers in their text, many at a time.
-        arrays.append(
-            values if pa.types.is_binary(kind) else values.cast(pa.string()).cast(kind)
-        )
+        arrays.append(values.cast(arrow_type(column.spark_type)))
     return pa.RecordBatch.from_arrays(arrays, names=[SHARD, *(c.name for c in columns)])
 
 
@@ -74,6 +76,7 @@ def read_rows(
     """
     names = ", ".join(quoted(column.name) for column in columns)
     statement = f"SELECT {names} FROM {quoted(table)} WHERE "  # noqa: S608  quoted
+    kinds = [read_as(column) for column in columns]
 
     def read(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
         keep_loaded()
@@ -81,7 +84,9 @@ def read_rows(
             for part in batch.to_pylist():
                 connection = endpoint.connect(part["shard"], streams=True)
                 try:
-                    for sent in fetch_columns(connection, statement + part["condition"]):
+                    for sent in fetch_columns(
+                        connection, statement + part["condition"], kinds=kinds
+                    ):
                         yield arrow_batch(columns, part["shard"], sent)
                 finally:
                     # A reader that wants no more must not fetch the rest first.

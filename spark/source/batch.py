@@ -15,7 +15,7 @@ from spark.endpoint import ask, quoted
 from spark.errors import JobError
 from spark.fetching import fetch_columns
 from spark.source.filters import condition_of
-from spark.source.tables import arrow_batch
+from spark.source.tables import arrow_batch, read_as
 from spark.worker_memory import keep_loaded
 
 
@@ -35,6 +35,9 @@ IN_UTC: Final = "SET time_zone = '+00:00'"
 # What the driver takes for a failure of the server: a text that is no JSON, and a CHECK that does not
 # hold, in MySQL and in MariaDB, whose JSON is such a CHECK.
 _WRONG_VALUES: Final = ((3140,), (3819,), (4025,))
+
+# A column or the table that was there when it was loaded.
+_GONE: Final = ((1054,), (1146,))
 
 
 @dataclass
@@ -56,6 +59,10 @@ def told_apart(endpoint: "Endpoint", shard: str) -> "Iterator[None]":
             raise JobError(
                 f"{endpoint.keyspace!r} refuses a row: {error}; mend the data, then run it again: what is"
                 " written stays as it is"
+            ) from error
+        if error.args[:1] in _GONE:
+            raise JobError(
+                f"{endpoint.keyspace!r} has changed: {error}; load the table again"
             ) from error
         raise JobError(
             f"the proxy at {endpoint.host}:{endpoint.port} or shard {shard} of"
@@ -84,7 +91,8 @@ def read_part(
     with told_apart(endpoint, part.shard):
         connection = endpoint.connect(part.shard, IN_UTC, streams=True)
         try:
-            for sent in fetch_columns(connection, statement, part.values):
+            kinds = [read_as(field) for field in fields]
+            for sent in fetch_columns(connection, statement, part.values, kinds):
                 yield arrow_batch(fields, sent)
         finally:
             # A reader that wants no more must not fetch the rest first.

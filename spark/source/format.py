@@ -95,6 +95,9 @@ class MessageSource(DataSource):
     A `writeStream` writes as `write` does, and a batch that runs again adds nothing twice.
     """
 
+    # What `schema` found goes with the source to where its reader is made, so that servers are asked once.
+    _known: "tuple[Field, ...]" = ()
+
     @classmethod
     def name(cls) -> str:
         """Return the name for `format`."""
@@ -106,11 +109,15 @@ class MessageSource(DataSource):
         Raises:
             RequestError: an option is wrong, or the table cannot be read so.
         """
-        return ddl_of(self._fields())
+        self._known = self._fields()
+        return ddl_of(self._known)
 
     def reader(self, schema: "StructType") -> BatchReader:
         """Return what `spark.read` runs."""
-        return BatchReader(parse_options(self.options), asked_for(self._fields(), schema))
+        keep_loaded()
+        return BatchReader(
+            parse_options(self.options), asked_for(self._known or self._fields(), schema)
+        )
 
     def streamReader(self, schema: "StructType") -> QueueReader | FeedReader:
         """Return what `spark.readStream` runs."""

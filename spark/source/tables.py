@@ -151,8 +151,17 @@ def arrow_type(kind: str) -> pa.DataType:
     }[kind]
 
 
+def read_as(field: Field) -> pa.DataType | None:
+    """Return the numbers that a column's text is to be read as, or None if it is to come as it is."""
+    kind = arrow_type("double" if field.base == "float" else field.spark_type)
+    is_number = (
+        pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    )
+    return kind if is_number and field.base != "bit" else None
+
+
 def arrow_batch(fields: "Sequence[Field]", columns: "Sequence[pa.Array]") -> pa.RecordBatch:
-    """Return one batch of binary columns with what the server sent for *fields*."""
+    """Return one batch with what the server sent for *fields*, each read as `read_as` says."""
     arrays = [_array(field, sent) for field, sent in zip(fields, columns, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, names=[field.name for field in fields])
 
@@ -161,12 +170,9 @@ def _array(field: Field, sent: pa.Array) -> pa.Array:
     kind = arrow_type(field.spark_type)
     if field.base == "bit":
         return _bits(sent, kind)
-    if field.spark_type == "binary":
-        return sent
-    texts = sent.cast(pa.string())
     if field.spark_type in {"date", "timestamp", "timestamp_ntz"}:
-        return _moments(texts, kind)
-    return texts.cast(pa.float64()).cast(kind) if field.base == "float" else texts.cast(kind)
+        return _moments(sent.cast(pa.string()), kind)
+    return sent.cast(kind)
 
 
 def _bits(sent: pa.Array, kind: pa.DataType) -> pa.Array:

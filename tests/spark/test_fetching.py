@@ -3,6 +3,7 @@
 import contextlib
 import io
 import socket
+import threading
 from typing import Any
 
 import pymysql
@@ -24,6 +25,7 @@ class Connection:
 
     def __init__(self, sent, error=None, streams=True):
         self._rfile: Any = self
+        self._sock: Any = self
         self.sent = io.BytesIO(sent)
         self.error = error
         self.asked = None
@@ -51,6 +53,9 @@ class Connection:
         if self.error is not None:
             raise self.error
         return self.sent.read1(size)
+
+    def recv_into(self, room):
+        return self.sent.readinto1(room)
 
 
 @pytest.mark.parametrize(("streams", "packets"), [(True, 2), (False, 3)])
@@ -84,7 +89,14 @@ def test_what_has_arrived_already_is_not_waited_for():
     connection = Connection(b"")
     with here, there, here.makefile("rb") as file:
         connection._rfile = file
+        connection._sock = here
         there.sendall(ROWS + END)
         assert file.peek()  # as the driver's reads leave it: all is in its buffer
+        ((column,),) = fetch_columns(connection, "SELECT word")
+        assert column.to_pylist() == [b"a", None]
+        # And of another answer a part: what comes behind it is read past the driver.
+        there.sendall(ROWS[:3])
+        assert file.peek()
+        threading.Timer(0.05, there.sendall, (ROWS[3:] + END,)).start()
         ((column,),) = fetch_columns(connection, "SELECT word")
     assert column.to_pylist() == [b"a", None]

@@ -2,10 +2,10 @@
 
 import struct
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from spark import text_rows
 from spark.text_rows import MalformedRowsError, TextRows
 
 
@@ -44,24 +44,31 @@ def result(rows, last=EOF):
 
 
 def read(sent, columns, *, pieces=65_536, take_at=1, room_bytes=64):
-    """Return the rows of *sent*, which comes in *pieces* and is taken as soon as there are *take_at* packets."""
+    """Return the rows of *sent*, which comes in *pieces* and is taken as soon as there are *take_at* bytes."""
     rows = TextRows(columns, room_bytes)
     found = []
     place = 0
     has_ended = False
     while not has_ended:
-        part = sent[place : place + pieces]
-        assert part, "it waits for more than was sent"
-        place += len(part)
-        has_ended = rows.received(part)
-        if rows.packets >= take_at or has_ended:
+        size = put(rows, sent[place : place + pieces])
+        assert size, "it waits for more than was sent"
+        place += size
+        has_ended = rows.received(size)
+        if rows.bytes_held >= take_at or has_ended:
             taken = [column.to_pylist() for column in rows.take()]
             found += list(zip(*taken, strict=True))
     assert place == len(sent)
     return found, rows
 
 
-@given(st.data(), COUNTS, st.integers(1, 4000), st.integers(1, 9))
+def put(rows, data):
+    room = rows.room()
+    size = min(len(room), len(data))
+    room[:size] = data[:size]
+    return size
+
+
+@given(st.data(), COUNTS, st.integers(1, 4000), st.integers(1, 900))
 @settings(deadline=None, max_examples=60)
 def test_rows_come_as_they_were_sent_however_they_are_cut(data, columns, pieces, take_at):
     rows = data.draw(st.lists(st.tuples(*[VALUES] * columns), max_size=12))
@@ -106,13 +113,76 @@ def test_memory_is_what_was_not_taken():
     sent = packets([value(b"x" * 100)] * 100_000)
     place = 0
     while place < len(sent):
-        part = sent[place : place + 50_000]
-        place += len(part)
-        rows.received(part)
+        size = put(rows, sent[place : place + 50_000])
+        place += size
+        assert not rows.received(size)
         rows.take()
         assert rows.bytes_held < 200
     assert len(rows._buffer) == 1 << 16
 
 
-def test_the_limits_are_those_of_the_protocol():
-    assert text_rows._LONGEST == 2**24 - 1
+@given(
+    st.lists(
+        st.tuples(
+            st.none() | st.integers(-(2**63), 2**63 - 1),
+            st.none() | st.floats(allow_nan=False, allow_infinity=False),
+            st.none()
+            | st.decimals(
+                allow_nan=False,
+                allow_infinity=False,
+                places=4,
+                min_value=-(10**9),
+                max_value=10**9,
+            ),
+            VALUES,
+        ),
+        min_size=1,
+        max_size=40,
+    )
+)
+@settings(deadline=None, max_examples=60)
+def test_numbers_are_read_where_they_came(rows):
+    texts = [
+        (*(None if value is None else str(value).encode() for value in row[:3]), row[3])
+        for row in rows
+    ]
+    reader = TextRows(4, 1 << 20)
+    assert feed(reader, result(texts))
+    columns = reader.take([pa.int64(), pa.float64(), pa.decimal128(20, 4), None])
+    assert list(zip(*(column.to_pylist() for column in columns), strict=True)) == rows
+    for column in columns:
+        column.validate(full=True)
+
+
+def test_no_row_at_all_has_the_types_that_are_asked_for():
+    reader = TextRows(2)
+    assert feed(reader, result([]))
+    assert [column.type for column in reader.take([pa.int64(), None])] == [
+        pa.int64(),
+        pa.binary(),
+    ]
+
+
+def test_a_text_that_is_no_number_is_told():
+    reader = TextRows(1)
+    feed(reader, result([(b"12",), (b"1x",)]))
+    with pytest.raises(pa.ArrowInvalid, match="1x"):
+        reader.take([pa.int64()])
+
+
+@pytest.mark.parametrize("length", [2**64 - 1, 2**63, 2**62, 70_000])
+def test_a_length_that_leads_out_of_its_row_is_no_row(length):
+    reader = TextRows(2)
+    feed(reader, packets([b"\xfe" + struct.pack("<Q", length) + b"x" * 40, EOF]))
+    with pytest.raises(MalformedRowsError, match="other columns"):
+        reader.take()
+
+
+def feed(reader, sent):
+    place = 0
+    has_ended = False
+    while place < len(sent):
+        size = put(reader, sent[place:])
+        place += size
+        has_ended = reader.received(size)
+    return has_ended

@@ -63,3 +63,18 @@ def test_a_value_that_a_server_refuses_is_no_outage_to_wait_for(number):
         told_apart(Endpoint("db", 1, "u", "ks"), "-80"),
     ):
         pymysql.err.raise_mysql_exception(packet)
+
+
+@pytest.mark.parametrize("number", [1054, 1146])
+def test_a_column_or_table_that_is_gone_is_no_outage_to_wait_for(number):
+    import pymysql
+
+    from spark.endpoint import Endpoint
+    from spark.errors import JobError
+    from spark.source.batch import told_apart
+
+    with (
+        pytest.raises(JobError, match=r"'ks' has changed: .*load the table again"),
+        told_apart(Endpoint("db", 1, "u", "ks"), "-80"),
+    ):
+        raise pymysql.err.OperationalError(number, "it is gone")
