@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from proxy.backends.settings import TRACKED, Settings
 from proxy.wire.constants import Capability, Status, TrackerKind
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from proxy.backends.backend import Backend
     from proxy.backends.remains import Left
+    from proxy.backends.shard import ShardRuntime
     from proxy.exchange.variables import UserVariables
     from proxy.twophase.xid import GlobalId, Xid
     from proxy.wire.attributes import Attribute
@@ -215,6 +216,17 @@ class Transaction:
         )
 
 
+class AskedLocks(NamedTuple):
+    """The advisory locks that a session has asked for on the connection it keeps to *shard*.
+
+    names: those given as literals, as SQL text; *has_others*: it asked for others, too.
+    """
+
+    shard: ShardRuntime
+    names: frozenset[bytes]
+    has_others: bool
+
+
 _VARIANTS: Final = int(
     Capability.FOUND_ROWS
     | Capability.IGNORE_SPACE
@@ -235,6 +247,7 @@ class SessionState:
         "insert_id_at",
         "last_insert_id",
         "left",
+        "locks",
         "mode",
         "multi_statements",
         "settings",
@@ -275,6 +288,8 @@ class SessionState:
         self.left: Left | None = None
         # Since they changed last; None as long as no statement has set one.
         self.variables: UserVariables | None = None
+        # None where none can be held, as long as no stored program asks for one.
+        self.locks: AskedLocks | None = None
         self.transaction: Transaction | None = None
 
     def use(self, settings: Settings) -> None:

@@ -97,6 +97,9 @@ class Assignments:
             await self._branches.commit()
         # Any shard will do: what it answers follows the session. One that is down would not.
         shards.sort(key=lambda s: (s not in self._branches.held, s.trouble is not None))
+        if shape.uses & Uses.ADVISORY_LOCK:
+            # All who use the keyspace ask the same one.
+            shards = [view.runtimes[0]]
         if sets_collation(shape):
             return await self._set_collation(shards[0], statement, reply)
         return await self._routed.on_shard(

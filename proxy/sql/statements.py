@@ -22,6 +22,7 @@ from proxy.errors import (
 )
 from proxy.exchange.recall import ASKS_BACK, AnswerHere, Recall, warnings_answer
 from proxy.exchange.reply import Reply
+from proxy.sql.advisory_locks import AdvisoryLocks
 from proxy.sql.assignments import Assignments
 from proxy.sql.demarcation import Demarcation
 from proxy.sql.explanation import explanation
@@ -116,6 +117,7 @@ class Statements:
         self._processes = processes
         self._tls = tls
         self._holders = holders
+        self._locks = AdvisoryLocks(state, executor, preparation)
         self._assignments = Assignments(
             guard=guard,
             state=state,
@@ -162,7 +164,13 @@ class Statements:
         if not self._branches.held and statement.shape.kind is not Kind.USE:
             self._preparation.leave_ailing_replicas()
         handler = _HANDLERS.get(statement.shape.kind, Statements._on_rows)
-        return await handler(self, self.told_who(statement), reply)
+        if not statement.shape.uses & Uses.ADVISORY_LOCK:
+            return await handler(self, self.told_who(statement), reply)
+        await self._locks.before(statement)
+        has_succeeded = await handler(self, self.told_who(statement), reply)
+        if has_succeeded:
+            self._locks.after(statement)
+        return has_succeeded
 
     def told_who(self, statement: Statement, *, locks: bool = True) -> Statement:
         """Return *statement* with who the client is in it, where it asks.

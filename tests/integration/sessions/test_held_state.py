@@ -40,6 +40,18 @@ class TestHeldState:
         assert value(first, "SELECT RELEASE_LOCK('mine')") == 1
         assert value(others[0], "SELECT IS_FREE_LOCK('mine')") == 1
 
+    def test_advisory_locks_of_another_keyspace(self, tight: RunningProxy) -> None:
+        first, second = crowd(tight, 2)
+        assert value(first, "SELECT GET_LOCK('mine', 0)") == 1
+        first.select_db("commerce")
+        code, sentence = refused(first, "SELECT RELEASE_LOCK('mine')")
+        assert (code, "than 'plain/" in sentence) == (1235, True)
+        first.select_db("plain")
+        assert value(first, "SELECT RELEASE_LOCK('mine')") == 1
+        first.select_db("commerce")
+        assert value(first, "SELECT GET_LOCK('mine', 0)") == 1
+        assert value(second, "SELECT RELEASE_ALL_LOCKS()") == 0
+
     def test_an_advisory_lock_goes_with_its_client(self, tight: RunningProxy) -> None:
         first, second = crowd(tight, 2)
         assert value(first, "SELECT GET_LOCK('mine', 0)") == 1

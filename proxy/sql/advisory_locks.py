@@ -1,0 +1,90 @@
+"""Advisory locks of a session, which are those of one server: `GET_LOCK()` and its like.
+
+A lock belongs to the server of the keyspace, or shard, in which it was asked for, so that all who
+use that keyspace exclude one another. On one server a session would have its locks behind `USE` of
+another keyspace, too; here it would wait for itself, or get a second one. So while it has any, such
+functions are refused elsewhere. Whether it has is asked of the server, by the names that it gave.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from proxy.backends.tenancy import take_leave
+from proxy.exchange.state import AskedLocks
+from proxy.wire.commands import query
+from proxy.wire.resultset import parse_text_row
+from sqlparse_ext.errors import Unsupported
+from sqlparse_ext.locks import lock_calls
+from sqlparse_ext.statements import Kind, Uses
+
+
+if TYPE_CHECKING:
+    from proxy.exchange.executor import Executor
+    from proxy.exchange.state import SessionState
+    from proxy.sql.preparation import Preparation
+    from sqlparse_ext.statements import Statement
+
+
+# They call no function that they name.
+_TELL_OF: Final = frozenset({Kind.DDL, Kind.EXPLAIN, Kind.SHOW, Kind.PREPARE})
+
+
+class AdvisoryLocks:
+    """The advisory locks of one session."""
+
+    def __init__(
+        self, state: SessionState, executor: Executor, preparation: Preparation
+    ) -> None:
+        self._state = state
+        self._executor = executor
+        self._preparation = preparation
+
+    async def before(self, statement: Statement) -> None:
+        """Learn of a statement that is about to run.
+
+        Raises:
+            Unsupported: it calls such functions where the session has no locks, and it has, or may
+                have, some elsewhere; or several shards would call them.
+            BackendLost: the connection with its locks is gone.
+            StreamfromError: as `Preparation.place`.
+        """
+        shape = statement.shape
+        if not shape.uses & Uses.ADVISORY_LOCK or shape.kind in _TELL_OF:
+            return
+        view = self._preparation.place(statement).view
+        if view.is_sharded and shape.tables:
+            raise Unsupported(
+                "functions of advisory locks beside a table in a sharded keyspace"
+            )
+        shard = view.runtimes[0]
+        asked = self._state.locks
+        if asked is not None and asked.shard is not shard:
+            if await self._may_have(asked):
+                raise Unsupported(
+                    "functions of advisory locks in another keyspace or shard than"
+                    f" '{asked.shard}', where this session has locks; release them there"
+                )
+            self._state.locks = asked = None
+        names, has_others, _ = lock_calls(statement)
+        if names or has_others:
+            if asked is not None:
+                names, has_others = names | asked.names, has_others or asked.has_others
+            self._state.locks = AskedLocks(shard, names, has_others)
+
+    def after(self, statement: Statement) -> None:
+        """Learn that it has succeeded."""
+        if statement.shape.uses & Uses.ADVISORY_LOCK and lock_calls(statement).releases_all:
+            self._state.locks = None
+
+    async def _may_have(self, asked: AskedLocks) -> bool:
+        backend = self._executor.branches.held.get(asked.shard)
+        if backend is None:
+            return False  # nothing was asked for that succeeded
+        if asked.has_others:
+            return True
+        if self._state.answered_at is backend:
+            take_leave(backend, self._state)
+        held = (b"IS_USED_LOCK(%b) <=> CONNECTION_ID()" % name for name in asked.names)
+        (answer,) = await backend.answers([query(b"SELECT " + b" OR ".join(held))])
+        return not answer.rows or parse_text_row(answer.rows[0], 1) != [b"0"]

@@ -1,0 +1,87 @@
+import pytest
+
+from tests.proxy.fake_answers import Error, rows_of
+
+
+async def refused(client, sql):
+    error = (await client.query(sql)).error
+    return None if error is None else (error.code, error.message.decode())
+
+
+ELSEWHERE = (
+    1235,
+    "unsupported: functions of advisory locks in another keyspace or shard than 'plain/-', where"
+    " this session has locks; release them there",
+)
+
+
+@pytest.fixture
+async def holder(house):
+    client = await house.client("plain")
+    assert await refused(client, "SELECT GET_LOCK('a', 1)") is None
+    assert await refused(client, "SELECT GET_LOCK(5, 1)") is None
+    await client.query("USE commerce")
+    return client
+
+
+async def test_they_are_refused_elsewhere_while_the_session_holds_one(server, holder):
+    server.once("IS_USED_LOCK", rows_of(1))
+    assert await refused(holder, "SELECT RELEASE_LOCK('a')") == ELSEWHERE
+    asked = next(sql for sql in server.heard if "IS_USED_LOCK" in sql)
+    assert asked.startswith("SELECT IS_USED_LOCK(")
+    assert "IS_USED_LOCK('a') <=> CONNECTION_ID()" in asked
+    assert " OR " in asked
+    assert await refused(holder, "SELECT 1") is None
+
+
+async def test_they_go_on_where_it_holds_none_any_more(server, holder):
+    server.once("IS_USED_LOCK", rows_of(0))
+    assert await refused(holder, "SELECT GET_LOCK('b', 1)") is None
+    await holder.query("USE plain")
+    server.once("IS_USED_LOCK", rows_of(1))
+    assert "'commerce/-80'" in (await refused(holder, "SELECT GET_LOCK('c', 1)"))[1]
+
+
+async def test_what_a_server_does_not_tell_is_taken_for_a_lock(server, holder):
+    server.once("IS_USED_LOCK", Error(1399, "XAER_RMFAIL", "XAE07"))
+    assert await refused(holder, "SELECT RELEASE_LOCK('a')") == ELSEWHERE
+
+
+async def test_names_that_are_not_known_need_all_to_be_released(house):
+    client = await house.client("plain")
+    await client.query("SELECT GET_LOCK(CONCAT('a', 'b'), 1)")
+    await client.query("USE commerce")
+    assert await refused(client, "SELECT IS_FREE_LOCK('ab')") == ELSEWHERE
+    await client.query("USE plain")
+    await client.query("SELECT RELEASE_ALL_LOCKS()")
+    await client.query("USE commerce")
+    assert await refused(client, "SELECT IS_FREE_LOCK('ab')") is None
+
+
+async def test_a_definition_asks_for_none(house):
+    client = await house.client("plain")
+    await client.query("CREATE PROCEDURE p() SELECT GET_LOCK(@a, 1)")
+    await client.query("USE commerce")
+    assert await refused(client, "SELECT IS_FREE_LOCK('a')") is None
+
+
+async def test_a_reset_gives_them_up(house):
+    client = await house.client("plain")
+    await client.query("SELECT GET_LOCK(@a, 1)")
+    await client.command(b"\x1f")
+    await client.query("USE commerce")
+    assert await refused(client, "SELECT IS_FREE_LOCK('a')") is None
+
+
+async def test_several_shards_do_not_call_them(client):
+    assert await refused(client, "SELECT GET_LOCK('a', 1) FROM t") == (
+        1235,
+        "unsupported: functions of advisory locks beside a table in a sharded keyspace",
+    )
+
+
+async def test_a_set_asks_where_others_ask(server, other_server, client):
+    await client.query("SET time_zone = '+01:00', @@sort_buffer_size = 5")
+    await client.query("SET @a = GET_LOCK('a', 1)")
+    assert "SET @a = GET_LOCK('a', 1)" in server.heard
+    assert "SET @a = GET_LOCK('a', 1)" not in other_server.heard
