@@ -32,7 +32,7 @@ from proxy.reload import VschemaFiles
 from proxy.rsa import ServerKey
 from proxy.sessions.deadlines import Deadlines
 from proxy.sessions.login_backoff import LoginBackoff
-from proxy.sessions.services import Peer, Services
+from proxy.sessions.services import Peer, Services, Tally
 from proxy.sessions.session import Session
 from proxy.sql.catalog import Catalog
 from proxy.twophase.coordinator import Coordinator
@@ -148,6 +148,7 @@ class Application:
             charset_settings=self._charsets.settings,
             sessions=self._sessions,
             uptime_s=lambda: time.monotonic() - self._started,
+            tally=Tally(),
             nonce=_nonce,
             backoff=LoginBackoff(config.server.auth_backoff_s),
             coordinator=self._coordinator,

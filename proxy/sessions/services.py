@@ -60,6 +60,20 @@ class Peer(Protocol):
         """End the session of a client that said nothing for too long."""
 
 
+class Tally:
+    """What has been counted since the proxy started.
+
+    Attributes:
+        questions: commands of clients, without those that servers do not count as such either:
+            COM_PING, COM_STATISTICS, and what prepares, resets and closes statements.
+    """
+
+    __slots__ = ("questions",)
+
+    def __init__(self) -> None:
+        self.questions = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Services:
     """The shared parts of one running proxy.
@@ -76,6 +90,7 @@ class Services:
         charset_settings: from the collation id of a login to the session's first variables.
         sessions: everybody who is connected, by connection id.
         uptime_s: how long the proxy has been running.
+        tally: what has been counted.
         nonce: 20 fresh random bytes for a login.
         backoff: how long the answers to logins wait.
         coordinator: commits in two phases; None where the configuration does not ask for it.
@@ -97,6 +112,7 @@ class Services:
     charset_settings: Callable[[int], Settings]
     sessions: dict[int, Peer]
     uptime_s: Callable[[], float]
+    tally: Tally
     nonce: Callable[[], bytes]
     backoff: LoginBackoff
     coordinator: Coordinator | None

@@ -268,6 +268,7 @@ class Session:
             user,
             self.connection_id,
             self._log,
+            self._services.tally,
         )
         self._entrance.leave()
         self._log.info("session opened", user=user.name, host=self._link.peer)

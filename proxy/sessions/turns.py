@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from proxy.net import Link
     from proxy.sessions.dispatch import Dispatch
     from proxy.sessions.parts import Parts
+    from proxy.sessions.services import Tally
     from proxy.wire.server_connection import ServerConnection
 
 
@@ -60,6 +61,9 @@ _COMMAND_NAMES: Final = {
     int(Command.STMT_BULK_EXECUTE): "Execute",
     int(Command.STMT_FETCH): "Fetch",
 }
+_NO_QUESTIONS: Final = frozenset(
+    {Command.PING, Command.STATISTICS, Command.STMT_PREPARE, Command.STMT_RESET}
+)
 _UNANSWERED: Final = frozenset({Command.STMT_CLOSE, Command.STMT_SEND_LONG_DATA})
 
 
@@ -80,6 +84,7 @@ class Turns:
         user: User,
         connection_id: int,
         logger: FilteringBoundLogger,
+        tally: Tally,
     ) -> None:
         self.parts = parts
         self.is_busy = False
@@ -89,6 +94,7 @@ class Turns:
         self._user = user
         self._connection_id = connection_id
         self._log = logger
+        self._tally = tally
         self._loop = asyncio.get_running_loop()
         self._state = parts.state
         self._direct = parts.direct
@@ -147,6 +153,8 @@ class Turns:
         if code in _UNANSWERED:
             self._unanswered(payload)
             return
+        if code not in _NO_QUESTIONS:
+            self._tally.questions += 1
         self.is_busy = True
         self._since_s = self._loop.time()
         reply = self._reply = Reply(self._link, self._state, sequence)

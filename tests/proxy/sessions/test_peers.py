@@ -1,6 +1,7 @@
 import pytest
 
 from proxy.config.file import Role, Secret, User
+from proxy.wire.framing import frame
 from tests.proxy.fake_answers import Silence, until
 from tests.proxy.house import running_proxy
 
@@ -56,3 +57,26 @@ async def test_a_client_is_told_the_id_that_kill_takes(house):
     client = await house.client()
     result = await client.query("SELECT CONNECTION_ID()")
     assert result.values == [str(client.greeting.connection_id).encode()]
+
+
+async def test_statistics_are_in_a_servers_words(house):
+    client = await house.client()
+    await client.query("SELECT 1")
+    for payload in (b"\x0e", b"\x02plain"):
+        await client.command(payload)
+    client.write(frame(b"\x09", 0))
+    client._framer.next_sequence = 1
+    said = (await client.packet()).decode()
+    assert said.startswith("Uptime: ")
+    figures = dict(part.split(": ") for part in said.split("  "))
+    assert float(figures.pop("Queries per second avg")) >= 0
+    assert int(figures.pop("Uptime")) < 60
+    # COM_PING and COM_STATISTICS are no questions.
+    assert figures == {
+        "Threads": "1",
+        "Questions": "2",
+        "Slow queries": "0",
+        "Opens": "0",
+        "Flush tables": "0",
+        "Open tables": "0",
+    }

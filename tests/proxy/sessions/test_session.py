@@ -10,6 +10,7 @@ from proxy.wire.framing import frame
 from tests.proxy.fake_answers import Rows, Silence, rows_of, until
 from tests.proxy.fake_client import MODERN, OLD, Client, Refused
 from tests.proxy.house import add_message_table, claimed, running_proxy
+from tests.proxy.wire.peers import encode_change_user
 
 
 ADMIN = User("root", Secret(""), None, Role.READWRITE, None)
@@ -249,6 +250,39 @@ async def test_a_command_sent_ahead_waits_for_the_streams_end(streaming):
     await killer.query(f"KILL QUERY {client.greeting.connection_id}")
     assert (await refused(client.row())).code == 1317
     assert (await client.answer())[0].ok is not None
+
+
+async def test_commands_sent_ahead_are_carried_out_behind_the_stream_in_their_order(
+    server, streaming
+):
+    client, killer = await stream(streaming), await streaming.client()
+    for payload in (
+        PING,
+        b"\x03SET autocommit = 0",
+        b"\x02plain:-",
+        b"\x03SELECT @@autocommit",
+    ):
+        client.write(frame(payload, 0))
+    for payload in (RESET, b"\x03SELECT DATABASE()", b"\x03STREAM * FROM msg"):
+        client.write(frame(payload, 0))
+    await insert(server, streaming, 5, b"hello")
+    assert (await client.row())[0] == b"5", "the stream goes on meanwhile"
+    assert "SELECT @@autocommit" not in server.heard
+    await killer.query(f"KILL QUERY {client.greeting.connection_id}")
+    assert (await refused(client.row())).code == 1317
+    answers = [(await client.answer())[0] for _ in range(6)]
+    assert [answer.error for answer in answers] == [None] * 6
+    heard = [sql for sql in server.heard if "autocommit" in sql.lower() or "DATABASE()" in sql]
+    assert "SET autocommit = 0" in heard
+    assert heard.index("SELECT @@autocommit") < heard.index("SELECT DATABASE()")
+    assert await client.head() == 2, "and the next stream has begun"
+
+
+async def test_another_user_cannot_be_asked_for_in_the_middle_of_a_stream(streaming):
+    client = await stream(streaming)
+    client.write(frame(encode_change_user(client.login("root", "", None)), 0))
+    assert await client.is_closed()
+    await until(lambda: not streaming.app._registry._attached)
 
 
 async def sent(session, number):
