@@ -7,19 +7,19 @@ a statement of its own, so whoever can answer that one over several servers can 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from sqlparse_ext.lexer import BAD, fingerprint, locate
-from sqlparse_ext.parser import parse
+from sqlparse_ext.lexer import BAD, locate
+from sqlparse_ext.parts import excerpt
 from sqlparse_ext.select import FOREIGN, read_select_from
-from sqlparse_ext.statements import Statement
 from sqlparse_ext.tokens import Cursor, Token, statement_tokens
 from sqlparse_ext.uses import VOLATILE
 
 
 if TYPE_CHECKING:
-    from sqlparse_ext.pieces import Select, Span
+    from sqlparse_ext.parts import Excerpt
+    from sqlparse_ext.pieces import Select
+    from sqlparse_ext.statements import Statement
 
 
 _STARTS: Final = frozenset({"SELECT", "("})
@@ -29,24 +29,18 @@ _STARTS: Final = frozenset({"SELECT", "("})
 class Counted:
     """`SELECT COUNT(*) FROM (inner) alias` and nothing else.
 
-    inner: what is counted, as places in the template, without its parentheses.
+    inner: what is counted, without its parentheses.
     end: behind the last word of the template.
     select: the pieces of all of it.
     """
 
-    inner: Span
+    inner: Excerpt
     end: int
     select: Select
 
     def statement(self, statement: Statement) -> Statement:
         """Return what is counted as a statement of its own."""
-        start, end = locate(statement.sql, statement.mode, self.inner)
-        sql = statement.sql[start:end]
-        template, literals, runs = fingerprint(sql, statement.mode)
-        found = Statement(sql, statement.mode, _parse(template), literals, runs)
-        if statement.arguments is None:
-            return found
-        return found.bind(statement.arguments, statement.spell)
+        return self.inner.statement(statement)
 
     def described(self, statement: Statement) -> bytes:
         """Return *statement* without rows."""
@@ -79,7 +73,7 @@ def read_counted(template: bytes) -> Counted | None:
     is_bare = select.source[1] == tokens[-1].end and select.distinct is None
     if not (is_count and is_bare):
         return None
-    return Counted((tokens[start + 1].start, tokens[end - 2].end), tokens[-1].end, select)
+    return Counted(excerpt(tokens, start + 1, end - 1), tokens[-1].end, select)
 
 
 def _tokens(template: bytes) -> list[Token]:
@@ -110,7 +104,3 @@ def _select(tokens: list[Token], template: bytes, start: int, end: int) -> Selec
         return None  # its columns may be other ones each time that they are looked at
     select = read_select_from(seen, template)
     return None if select is None or select.table.alias is None else select
-
-
-# Shapes are compared by identity: plans are kept for each.
-_parse = lru_cache(maxsize=2048)(parse)

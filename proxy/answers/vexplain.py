@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from proxy.routing.routes import Concatenate, Everywhere, Merge, OneShard, WriteParts
+from proxy.routing.routes import Combine, Concatenate, Everywhere, Merge, OneShard, WriteParts
 from proxy.wire.resultset import Column
 from sqlparse_ext.errors import SqlError, Unsupported
 from sqlparse_ext.schemas import SYSTEM_SCHEMAS
@@ -111,18 +111,20 @@ def explain_plan(
 
     *reach* are the shards of the target that it runs in.
     """
-    shape = statement.shape
-    plan: dict[str, Any] = {
-        "Keyspace": _keyspace(keyspace),
-        "Shards": _names(_shards(route)),
-        "Query": _text(statement.sql),
-    }
-    if shape.tables:
-        plan["Table"] = ", ".join(dict.fromkeys(table.name for table in shape.tables))
     if len(reach) < len(keyspace.shards) and len(reach) == 1:
         # Nothing is planned in a target of one shard: what is said goes there.
+        plan = _source(statement, keyspace, route)
         plan |= {"OperatorType": "Send", "TargetDestination": f"Shard({reach[0].name})"}
         return _json(plan)
+    return _json(_planned(statement, keyspace, route))
+
+
+def _planned(statement: Statement, keyspace: Keyspace, route: Route) -> dict[str, Any]:
+    if isinstance(route, Combine):
+        inputs = [_sorted(_planned(part, keyspace, way)) for _, part, way in route.answered]
+        return {"OperatorType": "Merge", "Variant": "Parts", "Inputs": inputs}
+    shape = statement.shape
+    plan = _source(statement, keyspace, route)
     plan["OperatorType"] = _OPERATORS.get(shape.kind, "Route")
     if shape.kind is not Kind.SELECT:
         plan["TargetTabletType"] = "PRIMARY"
@@ -135,9 +137,20 @@ def explain_plan(
         plan["Variant"] = "Sharded"
     else:
         plan |= _access(statement, keyspace, len(plan["Shards"]))
-    if isinstance(route, Merge):
-        return _json(_merged(route, plan))
-    return _json(plan)
+    return _merged(route, plan) if isinstance(route, Merge) else plan
+
+
+def _source(statement: Statement, keyspace: Keyspace, route: Route) -> dict[str, Any]:
+    """Return what a plan says of the statement and of its shards."""
+    plan: dict[str, Any] = {
+        "Keyspace": _keyspace(keyspace),
+        "Shards": _names(_shards(route)),
+        "Query": _text(statement.sql),
+    }
+    tables = statement.shape.tables
+    if tables:
+        plan["Table"] = ", ".join(dict.fromkeys(table.name for table in tables))
+    return plan
 
 
 def _access(statement: Statement, keyspace: Keyspace, count: int) -> dict[str, Any]:
@@ -194,7 +207,7 @@ def _shards(route: Route) -> tuple[Shard, ...]:
             return (shard,)
         case WriteParts(parts):
             return tuple(shard for shard, _ in parts)
-        case Concatenate(shards) | Merge(shards) | Everywhere(shards):
+        case Concatenate(shards) | Merge(shards) | Combine(shards) | Everywhere(shards):
             return shards
 
 

@@ -8,6 +8,7 @@
     rows        a SELECT of rows: order, limit
     groups      a SELECT of groups: GROUP BY, DISTINCT, aggregates
     computed    expressions of aggregates, for a shard to compute (computed_merge, averages, literals)
+    combined    rows in the place of the SELECT that gave them, for a shard to go on with
     counted     how many rows such an answer has
 
 Pure: rows in, rows out. `proxy.sql.gather` does the rest.

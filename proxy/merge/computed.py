@@ -20,7 +20,7 @@ from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from proxy.merge.averages import AVERAGE, OTHER, Use, use_of
-from proxy.merge.literals import Sort, are_alike, literal, sort_of
+from proxy.merge.literals import Sort, are_alike, is_same, literal, sort_of
 from proxy.merge.values import exactly, loses_digits
 from proxy.wire.constants import FieldType
 from proxy.wire.resultset import parse_text_row
@@ -200,7 +200,7 @@ class Computation:
     def _computed(self, group: Values, values: Values) -> dict[int, Computed]:
         sent = self._sent(group)
         count, start = len(self._operands), len(sent)
-        if not all(map(_is_same, self._columns[1:], sent, values)):
+        if not all(map(is_same, self._columns[1:], sent, values)):
             raise Unsupported("computing with such values over several shards")
         if values[start : start + count] != self._collations:
             raise Unsupported("computing with such strings over several shards")
@@ -349,9 +349,3 @@ def _is_fragile(average: bytes | None) -> bool:
         return False
     value = abs(Decimal(average.decode()))
     return value >= _DOUBLE_MAX or value % 1 == _HALF
-
-
-def _is_same(column: Column, sent: bytes | None, came: bytes | None) -> bool:
-    if sent == came or sent is None or came is None:
-        return sent == came
-    return sort_of(column) is Sort.DOUBLE and float(sent) == float(came)

@@ -76,6 +76,13 @@ def are_alike(one: Column, other: Column) -> bool:
     )
 
 
+def is_same(column: Column, sent: bytes | None, came: bytes | None) -> bool:
+    """Whether a value of *column* that was sent as a `literal` is the one that came back."""
+    if sent == came or sent is None or came is None:
+        return sent == came
+    return sort_of(column) is Sort.DOUBLE and float(sent) == float(came)
+
+
 def literal(column: Column, text: bytes | None) -> bytes:
     """Return a value of *column* as a literal. Raises Unsupported where there is none."""
     if text is None:

@@ -14,8 +14,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from proxy.errors import MissingVindexColumn
+from proxy.routing.combined import plan_of_parts
 from proxy.routing.joined import Joined
 from proxy.routing.routes import (
+    Combine,
     Concatenate,
     Everywhere,
     Merge,
@@ -30,6 +32,7 @@ from sqlparse_ext.commands import STATEMENT_VERBS
 from sqlparse_ext.derived import read_counted
 from sqlparse_ext.errors import SqlError, Unsupported
 from sqlparse_ext.lists import share_list
+from sqlparse_ext.parts import Parts, read_parts
 from sqlparse_ext.pieces import Select
 from sqlparse_ext.rows import insert_rows
 from sqlparse_ext.schemas import SYSTEM_SCHEMAS
@@ -142,6 +145,9 @@ class Planner:
             counted = read_counted(shape.template)
             if counted is not None:
                 return Plan(find=lambda statement: self._counted(counted, statement))
+            parts = read_parts(shape.template) if shape.kind is Kind.SELECT else None
+            if parts is not None:
+                return plan_of_parts(self._tables, shape, parts, self._route_of)
             return Joined(self._tables, shape).plan()
         several = self._tables.several(tables[0].name)
         if several is not None:
@@ -194,7 +200,7 @@ class Planner:
     def _counted(self, counted: Counted, statement: Statement) -> Route:
         """Return where rows are counted: where they are, or here if they are merged for that."""
         inner = counted.statement(statement)
-        route = self.plan(inner.shape).route(inner)
+        route = self._route_of(inner)
         match route:
             case Concatenate(shards) | Merge(
                 shards, in_groups=False, select=Select(limit=None)
@@ -202,8 +208,14 @@ class Planner:
                 return Merge(shards, counted.select, in_groups=True)
             case Merge():
                 return replace(route, counted=counted)
+            case Combine(shards):
+                parts = Parts((counted.inner,), (), frozenset(), inner.shape, counted.end)
+                return Combine(shards, parts, ((0, inner, route),))
             case _:
                 return route
+
+    def _route_of(self, statement: Statement) -> Route:
+        return self.plan(statement.shape).route(statement)
 
     def _placed(self, shape: Shape, tables: Sequence[TableRef]) -> OneShard | None:
         """Return the shard that has all rows of all *tables*, None when a vindex deals them out.

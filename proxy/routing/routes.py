@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 
 if TYPE_CHECKING:
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from engine.keyspace import Shard
     from sqlparse_ext.derived import Counted
+    from sqlparse_ext.parts import Parts
     from sqlparse_ext.pieces import Select
     from sqlparse_ext.statements import Statement
     from sqlparse_ext.unions import Union
@@ -48,6 +49,19 @@ class Merge:
 
 
 @dataclass(frozen=True, slots=True)
+class Combine:
+    """A SELECT whose parts are answered first, each as its route says; then a shard answers the rest.
+
+    shards: all that take part; the first one answers the rest.
+    answered: the parts that are answered first, by their numbers; the others are left to the shard.
+    """
+
+    shards: tuple[Shard, ...]
+    parts: Parts
+    answered: tuple[tuple[int, Statement, Route], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class WriteParts:
     """A write to several shards that succeeds or fails as one.
 
@@ -64,7 +78,7 @@ class Everywhere:
     shards: tuple[Shard, ...]
 
 
-Route = OneShard | Concatenate | Merge | WriteParts | Everywhere
+Route: TypeAlias = "OneShard | Concatenate | Merge | Combine | WriteParts | Everywhere"
 
 
 class Plan:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from proxy.errors import BackendError, BackendLost
 from proxy.exchange.recall import left_by_several
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from proxy.backends.backend import Backend
     from proxy.backends.shard import ShardRuntime
     from proxy.exchange.executor import Executor
-    from proxy.exchange.reply import Reply
     from proxy.exchange.state import SessionState
     from proxy.merge.counted import CountedMerge
     from proxy.merge.group_merge import GroupsMerge
@@ -55,6 +54,24 @@ _RESUME_BYTES: Final = WAITING_BYTES_MAX // 4
 _DRAIN_ROWS_MAX: Final = 1000
 
 
+class Sink(Protocol):
+    """Who takes an answer: the reply to a client, or somebody who goes on with the rows.
+
+    binary: texts are wanted that lose no digits.
+    """
+
+    binary: bool
+
+    def head(self, columns: Sequence[bytes]) -> None:
+        """Take the column definitions, as payloads."""
+
+    def more_rows(self, rows: Sequence[bytes]) -> None:
+        """Take rows of the text protocol, as payloads."""
+
+    def end_of_rows(self, *, status: int = 0, warnings: int = 0) -> None:
+        """Take the end."""
+
+
 async def gather(
     executor: Executor,
     state: SessionState,
@@ -63,7 +80,7 @@ async def gather(
     shards: Sequence[ShardRuntime],
     statement: Statement,
     route: Merge,
-    reply: Reply,
+    reply: Sink,
     *,
     memory_bytes: int,
 ) -> bool:
@@ -158,7 +175,7 @@ class _Gather:
         shards: Sequence[ShardRuntime],
         statement: Statement,
         route: Merge,
-        reply: Reply,
+        reply: Sink,
         memory_bytes: int,
     ) -> None:
         self._executor = executor

@@ -30,7 +30,7 @@ from proxy.errors import (
 )
 from proxy.exchange.execution import CursorExecution, Execution
 from proxy.exchange.recall import ASKS_BACK
-from proxy.routing.routes import Merge, OneShard, WriteParts
+from proxy.routing.routes import Combine, Merge, OneShard, WriteParts
 from proxy.sql.assignments import is_ignored
 from proxy.sql.prepared import Prepared, PreparedTable
 from proxy.wire.constants import Status
@@ -230,7 +230,7 @@ class PreparedCommands:
             # The values may make it possible, as those of LIMIT ? do.
             await self._run_as_text(prepared, command, reply)
             return
-        if isinstance(route, WriteParts | Merge):
+        if isinstance(route, WriteParts | Merge | Combine):
             await self._run_as_text(prepared, command, reply)
             return
         step = self._preparation.bound_step(view, bound)

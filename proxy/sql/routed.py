@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 from proxy.exchange.execution import Execution
 from proxy.exchange.recall import left_by_several
-from proxy.routing.routes import Concatenate, Everywhere, Merge, OneShard, WriteParts
+from proxy.routing.routes import Combine, Concatenate, Everywhere, Merge, OneShard, WriteParts
+from proxy.sql.combine import Combining
 from proxy.sql.gather import gather
 from proxy.sql.scatter import write_parts
 from proxy.wire.commands import query
@@ -94,6 +95,18 @@ class Routed:
                     reply,
                     memory_bytes=self._merge_memory_bytes,
                 )
+            case Combine():
+                if not self._state.settings.autocommit:
+                    self._branches.entered()
+                combining = Combining(
+                    self._executor,
+                    self._state,
+                    self._link,
+                    database,
+                    view.runtime,
+                    memory_bytes=self._merge_memory_bytes,
+                )
+                return await combining.run(step.statement, route, reply)
             case WriteParts(parts):
                 own = step.statement.sql
                 pieces = [(view.runtime(shard), sql or own) for shard, sql in parts]

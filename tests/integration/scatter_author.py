@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from proxy.embedded.servers import Family
+from tests.integration import scatter_parts
 
 
 WORDS = (
@@ -154,13 +155,28 @@ class Author:
     def select(self) -> tuple[str, str, list[int], frozenset[int]]:
         """Return its kind, a SELECT, where its sort keys are among the items, and which items fold."""
         makers = [self.rows, self.groups, self.whole, self.distinct, self.counted, self.derived]
-        makers += [self.computed, self.computed_groups]
-        (make,) = self.dice.choices(makers, (2, 2, 1, 1, 1, 1, 1, 2))
+        makers += [self.computed, self.computed_groups, self.united, self.from_parts]
+        (make,) = self.dice.choices(makers, (4, 4, 2, 2, 2, 2, 2, 4, 2, 1))
         return make.__name__, *make()
+
+    def united(self) -> tuple[str, list[int], frozenset[int]]:
+        """Return a UNION whose parts have groups, aggregates and limits."""
+        return scatter_parts.united(self)
+
+    def from_parts(self) -> tuple[str, list[int], frozenset[int]]:
+        """Return a SELECT from groups or a limit."""
+        return scatter_parts.from_parts(self)
 
     def counted(self) -> tuple[str, list[int], frozenset[int]]:
         """Return the count of what another SELECT gives, as paginators ask for it."""
-        makers = (self.rows, self.groups, self.whole, self.distinct, self.computed_groups)
+        makers = (
+            self.rows,
+            self.groups,
+            self.whole,
+            self.distinct,
+            self.computed_groups,
+            self.united,
+        )
         inner, _, _ = self.dice.choice(makers)()
         alias = self.dice.choice(("", " AS count_1", " n"))
         return (

@@ -1,4 +1,4 @@
-"""Aggregates over several shards, one kind after another, with what the random test once found."""
+"""Aggregates and parts over several shards, one kind after another, with what the random test found."""
 
 from collections.abc import Iterator
 
@@ -42,3 +42,37 @@ def test_several_distinct_aggregates_are_those_of_one_server(place: Town) -> Non
         1235,
         "unsupported: SUM(DISTINCT …) of what is no number over several shards",
     )
+
+
+def test_parts_that_need_several_shards_are_put_together(place: Town) -> None:
+    place.create(
+        "id BIGINT PRIMARY KEY, a INT, s VARCHAR(20), n DECIMAL(10,3), d TIMESTAMP NULL"
+    )
+    place.insert(
+        ["id", "a", "s", "n", "d"],
+        [
+            [str(i), str(i % 7) if i % 5 else "NULL", f"'{('x', 'X', 'ä ', 'y', 'Yz')[i % 5]}'",
+             f"{i % 3}.5", f"'2024-01-{1 + i % 28:02} 10:00:00'"]
+            for i in range(1, 60)
+        ],
+    )  # fmt: skip
+    check(
+        place,
+        "(SELECT id FROM t ORDER BY id LIMIT 2) UNION ALL (SELECT a FROM t ORDER BY a DESC LIMIT 3)",
+        "SELECT 'all' AS k, COUNT(*) AS c FROM t UNION ALL SELECT s, COUNT(*) FROM t GROUP BY s"
+        " ORDER BY c DESC, k LIMIT 4",
+        "SELECT a, SUM(n) FROM t GROUP BY a UNION SELECT a, n FROM t WHERE id = 3 ORDER BY 1, 2",
+        "SELECT MAX(d), COUNT(*) FROM t UNION ALL SELECT NULL, 5",
+        "SELECT COUNT(*) FROM ((SELECT id FROM t LIMIT 5) UNION ALL SELECT MAX(a) FROM t) d",
+        "SELECT MAX(m) FROM (SELECT MIN(a) m FROM t) d",
+        "SELECT AVG(m), MAX(k) FROM (SELECT s AS k, SUM(n) AS m FROM t GROUP BY s) d",
+        "WITH x AS (SELECT a, COUNT(*) AS c FROM t GROUP BY a), y (b) AS (SELECT MAX(a) FROM t)"
+        " SELECT x.a, c / 3, RANK() OVER (ORDER BY x.a) FROM x JOIN y ON x.a < y.b ORDER BY 1",
+    )
+    for sql, refusal in (
+        ("SELECT a, SUM(n) FROM t GROUP BY a UNION SELECT a, COUNT(*) FROM t GROUP BY a",
+         "a UNION of other types in 'SUM(n)' over several shards"),
+        ("SELECT COUNT(*), COUNT(*) FROM t UNION ALL SELECT 1, 2",
+         "two columns of one name in a part of this over several shards"),
+    ):  # fmt: skip
+        assert ask(place.spread[3], sql).error == (1235, f"unsupported: {refusal}")

@@ -179,3 +179,11 @@ def test_a_stream_reads_an_exact_key_range(keyspace, shards, destination):
     assert list(found)[:3] == ["OperatorType", "Keyspace", "TargetDestination"]
     assert (found["OperatorType"], found["TargetDestination"]) == ("MStream", destination)
     assert found["Table"] == "msg"
+
+
+def test_parts_that_are_answered_first_are_the_inputs_of_a_merge():
+    found = plan("SELECT COUNT(*) FROM t UNION ALL SELECT a FROM t WHERE id = 5")
+    assert (found["OperatorType"], found["Variant"]) == ("Merge", "Parts")
+    (part,) = found["Inputs"]
+    assert (part["OperatorType"], part["Variant"]) == ("Merge", "Aggregate")
+    assert part["Inputs"][0]["Query"] == "SELECT COUNT(*) FROM t"
