@@ -154,9 +154,8 @@ class Session:
         """Go on after the client caught up."""
         if self._turns is None:
             return
-        parts = self._turns.parts
-        parts.executor.client_writable()
-        stream = parts.streams.current
+        self._turns.client_writable()
+        stream = self._turns.parts.streams.current
         if stream is not None and stream.resume():
             self._services.registry.ready(stream)
 

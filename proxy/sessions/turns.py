@@ -133,7 +133,7 @@ class Turns:
 
     def command(self, command: CommandReceived) -> None:
         """Carry a command out, or queue it behind what is running."""
-        if not self.is_busy:
+        if not (self.is_busy or self._commands or self._link.blocked):
             self._begin(command)
             return
         if self.parts.streams.current is not None and command.payload[:1] == b"\x01":
@@ -218,7 +218,21 @@ class Turns:
         if self._is_closing:
             self._link.close()
             return
-        while self._commands and not (self._is_over or self.is_busy):
+        self._go_on()
+        limit_s = self._state.settings.wait_timeout_s
+        if limit_s is not None and not (self._is_over or self.is_busy):
+            if self._silence is not None:
+                self._silence.cancel()
+            self._silence = self._loop.call_later(limit_s, self._was_silent, self._since_s)
+
+    def client_writable(self) -> None:
+        """Go on after the client caught up."""
+        self.parts.executor.client_writable()
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Carry out what is queued; nothing while the client does not read the answers."""
+        while self._commands and not (self._is_over or self.is_busy or self._link.blocked):
             command = self._commands.popleft()
             before, self._queued_bytes = (
                 self._queued_bytes,
@@ -227,11 +241,6 @@ class Turns:
             if before > QUEUED_BYTES_MAX >= self._queued_bytes:
                 self._link.resume_reading()
             self._begin(command)
-        limit_s = self._state.settings.wait_timeout_s
-        if limit_s is not None and not (self._is_over or self.is_busy):
-            if self._silence is not None:
-                self._silence.cancel()
-            self._silence = self._loop.call_later(limit_s, self._was_silent, self._since_s)
 
     def _was_silent(self, since_s: float) -> None:
         if since_s == self._since_s and not (self._is_over or self.is_busy):

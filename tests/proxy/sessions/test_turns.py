@@ -69,6 +69,24 @@ async def test_a_client_that_sends_too_much_ahead_is_not_read_until_it_is_done(s
     assert (await client.query("SELECT 1")).values == [b"1"]
 
 
+async def test_a_client_that_reads_no_answers_has_no_more_of_its_commands_carried_out(
+    server, house
+):
+    server.on("FROM t", rows_of("x" * 200_000))
+    client = await house.client()
+    for _ in range(100):
+        client.send("SELECT a FROM t")
+    (session,) = house.app._sessions.values()
+    await until(lambda: session._link.blocked and not session._turns.is_busy)
+    for _ in range(100):
+        await asyncio.sleep(0)
+    assert server.heard.count("SELECT a FROM t") < 100
+    client.send("SELECT last")
+    for _ in range(100):
+        assert (await client.answer())[0].values == [b"x" * 200_000]
+    assert (await client.answer())[0].values == [b"1"]
+
+
 @pytest.mark.parametrize("capabilities", [MODERN, OLD])
 async def test_several_statements_are_one_numbered_answer(server, house, capabilities):
     server.on("FROM t", rows_of(1, 2))
