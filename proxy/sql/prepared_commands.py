@@ -33,6 +33,7 @@ from proxy.exchange.recall import ASKS_BACK
 from proxy.routing.routes import Combine, Merge, OneShard, WriteParts
 from proxy.sql.assignments import is_ignored
 from proxy.sql.prepared import Prepared, PreparedTable
+from proxy.sql.set_statement import is_plain_query
 from proxy.wire.constants import Status
 from proxy.wire.execute import with_types
 from proxy.wire.prepare import PARAMETER
@@ -132,7 +133,9 @@ class PreparedCommands:
                 raise self._preparation.one_at_a_time(sql)
             statement = self._preparation.parse(texts[0])
         self._guard.check_statement(statement.shape)
-        is_own = shape.kind in _OWN or is_virtual(shape)
+        is_own = is_virtual(shape) or (
+            shape.kind in _OWN and not is_plain_query(statement, self._guard, self._preparation)
+        )
         if is_own or await self._statements.asks_sequence(statement):
             await self._prepare_own(statement, reply)
         else:

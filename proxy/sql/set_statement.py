@@ -1,7 +1,8 @@
 """MariaDB's `SET STATEMENT … FOR statement`: variables for one statement.
 
 What stands behind FOR is what counts: it is routed, completed on a message table and told to the
-engine as if it stood alone, and sent with the variables in front of it.
+engine as if it stood alone, and sent with the variables in front of it. A prepared query of one
+server goes there as it is: so Connector/J asks with a time-out, or for so many rows.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from proxy.answers.virtual import is_virtual
 from proxy.errors import NotPreparable
 from proxy.routing.routes import OneShard
-from proxy.sql.preparation import Step
+from proxy.sql.preparation import Place, Step
 from sqlparse_ext.errors import Unsupported
 from sqlparse_ext.session_settings import split_set_statement
 from sqlparse_ext.statements import Kind
@@ -46,7 +47,7 @@ async def run_set_statement(
 
     Raises:
         Unsupported: several shards would have to answer, or the proxy itself.
-        NotPreparable: it was prepared, and has rows.
+        NotPreparable: it was prepared, has rows, and is not one that `is_plain_query`.
         CommandDenied, TableLoadError: as the statement alone.
     """
     parts = split_set_statement(statement)
@@ -77,3 +78,19 @@ async def run_set_statement(
     return await routed.on_shard(
         shard, place.database, Step(whole, step.table, step.effect), reply
     )
+
+
+def is_plain_query(statement: Statement, guard: Guard, preparation: Preparation) -> bool:
+    """Return whether a SET STATEMENT is a SELECT for the session's one shard, as it is written.
+
+    Raises what the SELECT alone raises.
+    """
+    parts = split_set_statement(statement)
+    here = preparation.view
+    if parts is None or here is None or here.is_sharded:
+        return False
+    inner = preparation.parse(parts[1])
+    guard.check_statement(inner.shape)
+    if inner.shape.kind is not Kind.SELECT or is_virtual(inner.shape):
+        return False
+    return preparation.place(inner) == Place(here, preparation.database, inner)

@@ -233,7 +233,12 @@ class Statements:
             self._preparation.leave()
         if view.schema is None:
             await self._registry.reload(view.keyspace.name)
-        reply.ok(affected_rows=result.affected_rows, warnings=result.warnings, info=result.info)
+        reply.ok(
+            affected_rows=result.affected_rows,
+            warnings=result.warnings,
+            info=result.info,
+            session_state=schema_state("") if leaves else b"",
+        )
         return True
 
     async def _stream(self, statement: Statement, reply: Reply) -> bool:

@@ -38,12 +38,22 @@ async def test_a_message_behind_it_is_completed_and_told(server):
         await until(lambda: any("`id` IN (7)" in text for text in server.heard))
 
 
-async def test_prepared_it_may_write_and_not_read(house):
-    client = await house.client()
+async def test_prepared_it_may_write_and_not_read_from_shards(house):
+    client = await house.client("commerce")
     statement, _, _ = await client.prepare(f"{SET}INSERT INTO t (id) VALUES (?)")
     assert (await client.execute(statement, 5)).ok
     statement, _, _ = await client.prepare(f"{SET}SELECT 1")
     assert (await client.execute(statement)).code == 1295
+
+
+async def test_a_prepared_query_of_one_server_goes_there_as_it_is(server):
+    async with running_proxy(server) as house:
+        client = await house.client("plain")
+        sql = f"{SET}SELECT * FROM t WHERE id = ?"
+        statement, parameters, _ = await client.prepare(sql)
+        assert parameters == 1
+        assert (await client.execute(statement, 5)).ok
+        assert f"PREPARE {sql}" in server.heard
 
 
 @pytest.mark.parametrize(
