@@ -67,6 +67,7 @@ _SYSTEM_VARIABLES: Final[dict[str, int]] = {
     "last_insert_id": Uses.LAST_INSERT_ID.value,
     "warning_count": Uses.DIAGNOSTICS.value,
     "error_count": Uses.DIAGNOSTICS.value,
+    "socket": Uses.IDENTITY.value,  # where whom the client speaks to can be reached
 }
 _QUERY_WORDS: Final = frozenset({"SELECT", "WITH", "TABLE", "VALUES"})
 # What stands before a parenthesised SELECT that is no subquery.

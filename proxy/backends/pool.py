@@ -241,6 +241,14 @@ class Pool:
         closed = [backend.release_statements() for backend in self._idle]
         return True in closed
 
+    def outdate(self) -> None:
+        """Have every connection reset before another session gets it.
+
+        What sessions begin with has changed on the server; those that there are keep what they have.
+        """
+        for backend in (*self._idle, *self._lent):
+            backend.has_residue = True
+
     def close_idle(self) -> None:
         """Drop the idle connections: the server has restarted or lost its role."""
         idle, self._idle = self._idle, {}

@@ -107,6 +107,7 @@ def assemble(
     text_statements = TextStatements(guard, preparation, executor)
     statements = Statements(
         connection_id=connection_id,
+        socket=services.config.unix_socket,
         guard=guard,
         state=state,
         executor=executor,

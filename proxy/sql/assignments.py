@@ -65,6 +65,13 @@ class Assignments:
 
     async def run(self, statement: Statement, reply: Reply) -> bool:
         """Carry a SET out; False when its answer is an error. Raises whatever stops it."""
+        done = await self._run(statement, reply)
+        if done and statement.shape.uses & Uses.GLOBAL_SCOPE:
+            for shard in self._preparation.here().runtimes:
+                shard.pool.outdate()
+        return done
+
+    async def _run(self, statement: Statement, reply: Reply) -> bool:
         shape = statement.shape
         if is_ignored(statement):
             reply.ok()

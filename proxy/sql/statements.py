@@ -84,6 +84,7 @@ class Statements:
         self,
         *,
         connection_id: int,
+        socket: str | None,
         guard: Guard,
         state: SessionState,
         executor: Executor,
@@ -139,6 +140,9 @@ class Statements:
             "CONNECTION_ID": b"%d" % connection_id,
             "CURRENT_USER": account,
             **dict.fromkeys(("USER", "SESSION_USER", "SYSTEM_USER"), login),
+            # Drivers (mysql_async) that find themselves on this machine connect there again: it
+            # must not be the server's own, past the proxy.
+            "@@SOCKET": literal(socket.encode()) if socket else b"CAST(NULL AS CHAR)",
         }
 
     async def run(self, sql: bytes, reply: Reply) -> None:

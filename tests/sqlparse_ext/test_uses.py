@@ -32,6 +32,7 @@ from tests.sqlparse_ext.facts import uses
         ("SHOW ERRORS LIMIT 1", {"DIAGNOSTICS", "LIMIT"}),
         ("SHOW COUNT(*) WARNINGS", {"DIAGNOSTICS", "AGGREGATE"}),
         ("SELECT @@warning_count", {"DIAGNOSTICS"}),
+        ("SELECT @@max_allowed_packet, @@global.socket", {"IDENTITY"}),
         ("GET DIAGNOSTICS CONDITION 1 @p = MESSAGE_TEXT", {"DIAGNOSTICS", "USER_VARIABLE"}),
         ("CREATE TEMPORARY TABLE t (a INT)", {"TEMPORARY_TABLE"}),
         ("DROP TEMPORARY TABLE t", {"TEMPORARY_TABLE"}),

@@ -25,6 +25,28 @@ async def test_a_comment_alone_is_answered_ok_as_on_a_server(client):
         assert (await client.query(sql)).error is None
 
 
+async def test_the_socket_is_never_the_servers(server, tmp_path):
+    path = str(tmp_path / "s")
+    for socket, told in ((None, "CAST(NULL AS CHAR)"), (path, f"'{path}'")):
+        async with running_proxy(server, unix_socket=socket) as house:
+            client = await house.client("plain")
+            assert (await client.query("SELECT @@wait_timeout, @@socket")).error is None
+            assert said(server)[-1] == f"SELECT @@wait_timeout, {told} AS `@@socket`"
+
+
+async def test_whoever_comes_after_set_global_begins_with_what_it_set(server):
+    async with running_proxy(server) as house:
+        first = await house.client("plain")
+        for sql, resets in (("SELECT 1", 0), ("SET GLOBAL wait_timeout = 3", 1)):
+            await first.query(sql)
+            before = server.heard.count("RESET")
+            second = await house.client("plain")
+            await first.close()
+            await second.query("SELECT @@wait_timeout")
+            assert server.heard.count("RESET") - before == resets
+            first = second
+
+
 # --- DDL -------------------------------------------------------------------------------
 
 
