@@ -17,6 +17,7 @@ Span = tuple[int, int]  # positions in a template
 
 # The words of an item with a subquery in it: they say nothing of which one it is.
 SUBQUERY: Final = ("select",)
+WINDOWED: Final = ("over",)  # the same of one with a window function
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +124,7 @@ class Select:
     group_span, having_span, order_span: from the first keyword on; None without the clause.
     rows_end: behind all clauses that choose rows and their order, so where LIMIT begins or would.
     is_derived: *table* is a derived table.
+    windows: what each window function of the items is partitioned by.
     """
 
     select_end: int
@@ -142,6 +144,7 @@ class Select:
     limit: Limit | None
     rows_end: int
     is_derived: bool = False
+    windows: tuple[tuple[Expression, ...], ...] = ()
 
     @property
     def has_aggregate(self) -> bool:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from sqlparse_ext.lexer import BAD
 from sqlparse_ext.pieces import (
     SUBQUERY,
+    WINDOWED,
     AggregateCall,
     Condition,
     Expression,
@@ -51,6 +52,8 @@ FOREIGN: Final = frozenset(
     {"INTO", "PROCEDURE", "WINDOW", "OVER", "FETCH", "ROLLUP", "CUBE", "SQL_CALC_FOUND_ROWS"}
     | {"UNION", "EXCEPT", "INTERSECT", "QUALIFY", ":="}
 )
+_FOREIGN: Final = FOREIGN - {"OVER"}
+_PARTITION_ENDS: Final = frozenset({"ORDER", "ROWS", "RANGE", "GROUPS"})
 # Words behind which a name goes on with the expression, and words that end one themselves.
 _BEFORE_OPERAND: Final = frozenset(
     {"AND", "OR", "XOR", "NOT", "IS", "IN", "LIKE", "REGEXP", "RLIKE", "BETWEEN", "DIV", "MOD"}
@@ -79,7 +82,7 @@ def read_select(template: bytes, tables: tuple[TableRef, ...] = ()) -> Select | 
     tokens = statement_tokens(template)
     if not tokens or tokens[0].key != "SELECT":
         return None
-    if any(token.key in FOREIGN or token.key == ";" for token in tokens):
+    if any(token.key in _FOREIGN or token.key == ";" for token in tokens):
         return None
     return _Reader(tokens, template, tables if len(tables) > 1 else ()).read()
 
@@ -99,6 +102,7 @@ class _Reader:
         self.joined = joined
         self.cursor = Cursor(tokens, template, 1)
         self.qualifiers: tuple[str, ...] = ()
+        self.windows: list[tuple[Expression, ...]] = []
 
     def span(self, start: int, end: int) -> Span:
         return self.tokens[start].start, self.tokens[end - 1].end
@@ -160,6 +164,8 @@ class _Reader:
         expressions = [*group, *(each.expression for each in order)]
         expressions += [each.left for each in having]
         expressions += [each.expression for each in pieces if each.expression is not None]
+        if len(self.windows) < sum(token.key == "OVER" for token in tokens):
+            return None
         if len(pieces) < len(items) or not all(each.words for each in expressions):
             return None
         return Select(
@@ -179,6 +185,7 @@ class _Reader:
             order,
             limit,
             rows_end,
+            windows=tuple(self.windows),
         )
 
     def clause(self, words: int = 1) -> Span:
@@ -200,6 +207,8 @@ class _Reader:
         alias_at = self.alias(start, end)
         if any(token.key == "SELECT" for token in tokens[start:end]):
             return self.subquery(start, end, alias_at)
+        if any(token.key == "OVER" for token in tokens[start:end]):
+            return self.windowed(start, end, alias_at)
         if alias_at is None:
             return Item(span, self.expression(*self.bare(start, end)))
         alias = tokens[alias_at]
@@ -224,6 +233,47 @@ class _Reader:
         value = Expression(self.span(start, end), SUBQUERY, None, nothing, nothing)
         span = self.span(start, end if alias_at is None else alias_at + 1)
         return Item(span, value, alias)
+
+    def windowed(self, start: int, end: int, alias_at: int | None) -> Item | None:
+        """Read an item with window functions in it: a value of rows that are one partition."""
+        tokens = self.tokens
+        alias = None
+        span = self.span(start, end)
+        if alias_at is not None:
+            if not tokens[alias_at].is_name:
+                return None
+            alias = unquote(tokens[alias_at], self.template).lower()
+            end = alias_at - (tokens[alias_at - 1].key == "AS")
+        calls = set()
+        inside = Cursor(tokens, self.template, start)
+        while inside.at < end:
+            token = inside.take()
+            if token.key == "OVER" and not self.window(inside.at):
+                return None
+            if token.is_word and inside.key == "(":
+                calls.add(token.key)
+            if token.key in AGGREGATES and inside.key == "(":
+                first = inside.at
+                inside.skip_parens()
+                is_bare = not any(each.key in AGGREGATES for each in tokens[first : inside.at])
+                if not is_bare or inside.key != "OVER":
+                    return None
+        nothing: frozenset[str] = frozenset()
+        value = Expression(
+            self.span(start, end), WINDOWED, None, nothing, frozenset(calls - set(AGGREGATES))
+        )
+        return Item(span, value, alias)
+
+    def window(self, start: int) -> bool:
+        """Read what a window is partitioned by, from its parenthesis on."""
+        behind = Cursor(self.tokens, self.template, start)
+        inside = Cursor(self.tokens, self.template, start + 1)
+        if not behind.skip_parens() or not inside.accept("PARTITION", "BY"):
+            return False
+        end = min(inside.find(_PARTITION_ENDS), behind.at - 1)
+        bounds = split_commas(self.tokens, inside.at, end)
+        self.windows.append(tuple(self.expression(*each) for each in bounds))
+        return True
 
     def has_aggregate_outside(self, start: int, end: int) -> bool:
         """Say whether an aggregate is called outside of the subqueries."""
@@ -285,7 +335,9 @@ class _Reader:
         column = None
         if len(words) == 1 and len(names) == 1:
             (column,) = names
-        if end <= start or any(token.key == "SELECT" for token in self.tokens[start:end]):
+        if end <= start or any(
+            token.key in ("SELECT", "OVER") for token in self.tokens[start:end]
+        ):
             return Expression((0, 0), (), None, frozenset(), frozenset())
         call = self.call(start, end)
         return Expression(

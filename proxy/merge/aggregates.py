@@ -1,4 +1,4 @@
-"""COUNT, SUM, MIN, MAX and AVG of a group, from the parts that the shards computed of it.
+"""COUNT, SUM, MIN, MAX, AVG and BIT_AND, BIT_OR, BIT_XOR of a group, from the parts that the shards computed of it.
 
 Each accumulator reads its own columns of a shard's row, beginning at `column`. Its results have
 the type, scale and NULL rule that one server gives them:
@@ -8,8 +8,9 @@ server announces, a group without values is NULL.
 
 from __future__ import annotations
 
+import operator
 from fractions import Fraction
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from proxy.merge.values import double_text, scaled, unscaled
 from proxy.wire.constants import FieldType
@@ -26,6 +27,11 @@ Row = list[bytes | None]
 
 # Decimals are kept in words of so many digits.
 _WORD_DIGITS = 9
+_BITS: Final[dict[str, tuple[Callable[[int, int], int], int]]] = {
+    "BIT_AND": (operator.and_, (1 << 64) - 1),
+    "BIT_OR": (operator.or_, 0),
+    "BIT_XOR": (operator.xor, 0),
+}
 _FLOATS = frozenset({int(FieldType.DOUBLE), int(FieldType.FLOAT)})
 
 
@@ -142,6 +148,26 @@ class Sum:
         if isinstance(total, float):
             return double_text(total, self.decimals)
         return unscaled(total, self.decimals)
+
+
+class Bits:
+    """BIT_AND, BIT_OR and BIT_XOR of integers: of no values, the one that changes nothing."""
+
+    def __init__(self, column: int, function: str) -> None:
+        self._column = column
+        self._combine, self._nothing = _BITS[function]
+        self._bits = self._nothing
+
+    def add(self, row: Row, *, is_new: bool) -> None:
+        """Take one shard's part."""
+        text = row[self._column]
+        if text is not None:
+            self._bits = self._combine(self._bits, int(text))
+
+    def finish(self) -> bytes:
+        """Return the group's value."""
+        bits, self._bits = self._bits, self._nothing
+        return b"%d" % bits
 
 
 class Average:

@@ -51,10 +51,13 @@ class GivenPart:
         """Return the query whose definitions are the part's."""
         return self._empty
 
-    def described(self, columns: Sequence[Column], *, is_compared: bool) -> None:
+    def described(
+        self, columns: Sequence[Column], *, is_compared: bool, is_windowed: bool = False
+    ) -> None:
         """Learn the part's columns.
 
         is_compared: what becomes of the rows is up to how their values compare.
+        is_windowed: a server may go on with a decimal before it has cut it to its digits.
 
         Raises:
             Unsupported: they cannot be had by name, or their texts are not all that they are.
@@ -64,7 +67,8 @@ class GivenPart:
         for column in columns:
             is_sum = self._is_merged and sort_of(column) is Sort.DOUBLE
             is_instant = column.type == FieldType.TIMESTAMP
-            if loses_digits(column) or (is_compared and (is_sum or is_instant)):
+            is_cut = is_windowed and sort_of(column) is Sort.DECIMAL
+            if loses_digits(column) or is_cut or (is_compared and (is_sum or is_instant)):
                 raise Unsupported(f"going on with '{column.name}' over several shards")
 
     def check_of_union(self, union: Sequence[Column]) -> None:

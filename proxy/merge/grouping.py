@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from sqlparse_ext.pieces import AggregateCall, Condition, Expression, Item, Span
 
 
-MERGED: Final = frozenset({"COUNT", "SUM", "MIN", "MAX", "AVG"})
+BITS: Final = frozenset({"BIT_AND", "BIT_OR", "BIT_XOR"})
+MERGED: Final = frozenset({"COUNT", "SUM", "MIN", "MAX", "AVG"}) | BITS
 EXTREMES: Final = frozenset({"MIN", "MAX"})
 
 Words = tuple[object, ...]
@@ -192,6 +193,8 @@ class Grouping:
         if expression.is_constant:
             return Output(text, words, is_constant=True)
         texts.check_repeatable(expression)
+        if _is_fixed(expression):
+            return Output(text, words, is_constant=True)
         if not expression.names or not expression.names <= self._group_columns:
             raise Unsupported("a column that is not grouped over several shards")
         return Output(text, words)
@@ -384,6 +387,25 @@ class Grouping:
             raise Unsupported(
                 "a constant beside an aggregate with DISTINCT over several shards"
             )
+
+
+# Calls that a connection answers for itself, and words that may be columns all the same.
+_OWN: Final = frozenset({"LAST_INSERT_ID", "DATABASE", "SCHEMA", "IS_USED_LOCK", "DEFAULT"})
+_MAY_BE_COLUMNS: Final = frozenset(
+    {"unknown", "member", "array", "escape", "signed", "sounds", "of", "row", "end"}
+)
+
+
+def _is_fixed(expression: Expression) -> bool:
+    """Whether an expression is made of literals alone: 5 + 5, CONCAT('a', 'b'), NOW()."""
+    return (
+        not (expression.names or expression.is_qualified)
+        and expression.words != SUBQUERY
+        and _OWN.isdisjoint(expression.calls)
+        and _MAY_BE_COLUMNS.isdisjoint(
+            word for word in expression.words if isinstance(word, str)
+        )
+    )
 
 
 def _leaves(expression: Expression) -> tuple[Expression, ...]:

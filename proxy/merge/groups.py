@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from proxy.merge.aggregates import (
     Average,
+    Bits,
     Count,
     CountDistinct,
     Extreme,
@@ -26,7 +27,7 @@ from proxy.merge.computed import Computation
 from proxy.merge.computed_merge import ComputedMerge, Later
 from proxy.merge.distinct import NO_LIST, Distinct
 from proxy.merge.group_merge import GroupsMerge, Test
-from proxy.merge.grouping import EXTREMES, Grouping
+from proxy.merge.grouping import BITS, EXTREMES, Grouping
 from proxy.merge.ordered import OrderedMerge, Window
 from proxy.merge.values import (
     NOT_FIXED,
@@ -342,6 +343,10 @@ class GroupsQuery:
             return First(column)
         if call.function == "COUNT":
             return CountDistinct() if call.distinct else Count(column)
+        if call.function in BITS:
+            if parts[column].type != FieldType.LONGLONG:
+                raise Unsupported(f"{call.function} of byte strings over several shards")
+            return Bits(column, call.function)
         if call.function == "SUM":
             return Sum(column, parts[column], distinct=call.distinct)
         if call.function == "AVG":

@@ -29,7 +29,9 @@ _REFUSED: Final = (
 )
 # A derived table of these is written down by servers before it is read, so that its values have the
 # digits that they show; of another one they may compute with more.
-_WRITTEN_DOWN: Final = Uses.AGGREGATE | Uses.GROUP | Uses.DISTINCT | Uses.LIMIT | Uses.SETOP
+_WRITTEN_DOWN: Final = (
+    Uses.AGGREGATE | Uses.GROUP | Uses.DISTINCT | Uses.LIMIT | Uses.SETOP | Uses.WINDOW
+)
 
 
 def plan_of_parts(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from engine.keyspace import Shard
     from proxy.routing.routes import Route
     from proxy.routing.tables import Tables
-    from sqlparse_ext.pieces import Select
+    from sqlparse_ext.pieces import Expression, Select
     from sqlparse_ext.statements import Shape, TableRef
 
 # What `proxy.merge` can put together, if `sqlparse_ext.select` can read it.
@@ -31,8 +31,8 @@ _NEEDS_MERGE: Final = (
     (Uses.ORDER, "ORDER BY over several shards"),
     (Uses.LIMIT, "LIMIT over several shards"),
 )
+_WINDOW: Final = ((Uses.WINDOW, "a window function over several shards"),)
 _NEVER_MERGED: Final = (
-    (Uses.WINDOW, "a window function over several shards"),
     (Uses.INTO, "SELECT … INTO over several shards"),
     (Uses.CALC_FOUND_ROWS, "SQL_CALC_FOUND_ROWS over several shards"),
 )
@@ -63,14 +63,18 @@ def scattered_select(
     certain: those of them that every row of the answer has a row of.
     """
     refuse(shape, _NEVER_MERGED)
-    if not shape.uses & _MERGED:
+    if not shape.uses & (_MERGED | Uses.WINDOW):
         return Concatenate(shards)
     template = shape.template
     select = _read_select(template, tuple(main)) if main else _read_derived(template)
     if select is None or shape.uses & Uses.USER_VARIABLE:
-        refuse(shape, _NEEDS_MERGE)
+        refuse(shape, (*_WINDOW, *_NEEDS_MERGE))
     assert select is not None
     has_groups = bool(select.group) or select.has_aggregate
+    if shape.uses & Uses.WINDOW:
+        is_plain = not (has_groups or select.having or select.distinct is not None)
+        if not (is_plain and _windows_stay_together(tables, select, certain)):
+            refuse(shape, _WINDOW)
     if not (has_groups or select.order or select.limit or select.distinct):
         return Concatenate(shards)  # they are those of a subquery
     if shape.uses & Uses.LOCKING_READ and (
@@ -87,7 +91,7 @@ def scattered_union(shape: Shape, shards: tuple[Shard, ...], *, in_groups: bool)
 
     in_groups: equal rows of several shards are one; else each shard's answer is a part of the whole.
     """
-    refuse(shape, _NEVER_MERGED)
+    refuse(shape, (*_WINDOW, *_NEVER_MERGED))
     refuse(shape, _NOT_IN_UNION)
     if not (in_groups or shape.uses & (Uses.ORDER | Uses.LIMIT)):
         return Concatenate(shards)
@@ -102,9 +106,27 @@ def scattered_union(shape: Shape, shards: tuple[Shard, ...], *, in_groups: bool)
 
 
 def _groups_stay_together(tables: Tables, select: Select, certain: Sequence[TableRef]) -> bool:
-    """True when all rows of a group are on one shard: the groups are of a vindex column.
+    """True when all rows of a group are on one shard: the groups are of a vindex column."""
+    return _equals_stay_together(tables, select, certain, select.group)
 
-    Not so where an outer join puts NULL in it: those rows are one group, and of all shards.
+
+def _windows_stay_together(tables: Tables, select: Select, certain: Sequence[TableRef]) -> bool:
+    """True when all rows of each window's partitions are on one shard."""
+    return bool(select.windows) and all(
+        _equals_stay_together(tables, select, certain, partition)
+        for partition in select.windows
+    )
+
+
+def _equals_stay_together(
+    tables: Tables,
+    select: Select,
+    certain: Sequence[TableRef],
+    expressions: Sequence[Expression],
+) -> bool:
+    """True when rows that are equal in *expressions* are on one shard: one is a vindex column.
+
+    Not so where an outer join puts NULL in it: those rows are equal, and of all shards.
     """
     for table in certain:
         if tables.is_reference(table.name) or tables.equality(table.name) is None:
@@ -112,7 +134,7 @@ def _groups_stay_together(tables: Tables, select: Select, certain: Sequence[Tabl
         column, _ = tables.routing(table.name)
         name = (table.alias or table.name).lower()
         named = (name, ".", column) if select.joined else (column,)
-        if any(group.words == named for group in select.group):
+        if any(expression.words == named for expression in expressions):
             return True
     return False
 

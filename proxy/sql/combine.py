@@ -17,6 +17,7 @@ from proxy.wire.commands import query
 from proxy.wire.constants import Status
 from proxy.wire.resultset import parse_column_definition
 from sqlparse_ext.errors import Unsupported
+from sqlparse_ext.statements import Uses
 
 
 if TYPE_CHECKING:
@@ -88,7 +89,11 @@ class Combining:
                 raise Unsupported(
                     "two columns of one name in a part of this over several shards"
                 ) from error
-            given[number].described(_columns(answer), is_compared=whole.is_compared)
+            given[number].described(
+                _columns(answer),
+                is_compared=whole.is_compared,
+                is_windowed=bool(part.shape.uses & Uses.WINDOW) and not route.parts.operators,
+            )
         whole.check_parts()
         taken = _Taken(min(self._memory_bytes, _BYTES_MAX))
         for number, part, way in route.answered:

@@ -137,7 +137,7 @@ class Author:
         """Return an aggregate and whether its value stands for others that compare equal."""
         dice = self.dice
         field = dice.choice(self.columns)
-        match dice.randrange(8):
+        match dice.randrange(9):
             case 0:
                 return "COUNT(*)", False
             case 1:
@@ -147,21 +147,41 @@ class Author:
                 return f"COUNT(DISTINCT {', '.join([field.name, *more])})", False
             case 3 | 4 if field.kind in ("int", "decimal", "float"):
                 return f"{dice.choice(('SUM', 'AVG', 'sum'))}({field.name})", False
+            case 6:
+                bits = dice.choice(("BIT_AND", "BIT_OR", "BIT_XOR"))
+                return f"{bits}({dice.choice(('a', 'u', 'id', field.name))})", False
             case 5 if field.kind in ("int", "decimal", "float", "time", "enum"):
                 return f"{dice.choice(('SUM', 'AVG'))}(DISTINCT {field.name})", False
             case _:
                 return f"{dice.choice(('MIN', 'MAX'))}({field.name})", field.folds
 
+    def constant(self) -> str:
+        """Return an expression of no column."""
+        return self.dice.choice(
+            ("5 + 5", "-7", "'x'", "CONCAT('a', 1)", "1.5 * 2", "CURDATE() > '2020-01-01'",
+             "CAST('5' AS UNSIGNED)", "DATE('2024-01-01')", "10 / 4", "NULL", "5e0 / 2")
+        )  # fmt: skip
+
     def select(self) -> tuple[str, str, list[int], frozenset[int]]:
         """Return its kind, a SELECT, where its sort keys are among the items, and which items fold."""
         makers = [self.rows, self.groups, self.whole, self.distinct, self.counted, self.derived]
-        makers += [self.computed, self.computed_groups, self.united, self.from_parts]
-        (make,) = self.dice.choices(makers, (4, 4, 2, 2, 2, 2, 2, 4, 2, 1))
+        makers += [
+            self.computed,
+            self.computed_groups,
+            self.united,
+            self.from_parts,
+            self.windowed,
+        ]
+        (make,) = self.dice.choices(makers, (4, 4, 2, 2, 2, 2, 2, 4, 2, 1, 1))
         return make.__name__, *make()
 
     def united(self) -> tuple[str, list[int], frozenset[int]]:
         """Return a UNION whose parts have groups, aggregates and limits."""
         return scatter_parts.united(self)
+
+    def windowed(self) -> tuple[str, list[int], frozenset[int]]:
+        """Return a SELECT with window functions."""
+        return scatter_parts.windowed(self)
 
     def from_parts(self) -> tuple[str, list[int], frozenset[int]]:
         """Return a SELECT from groups or a limit."""
@@ -371,6 +391,7 @@ class Author:
 
     def whole(self) -> tuple[str, list[int], frozenset[int]]:
         found = [self.aggregate() for _ in range(self.dice.randrange(1, 5))]
+        found += [(self.constant(), False)] if self.dice.random() < 0.2 else []
         text = f"SELECT {', '.join(item for item, _ in found)} FROM t{self.where()}"
         folds = frozenset(i for i, (_, folds) in enumerate(found) if folds)
         return text, [], folds
@@ -392,6 +413,7 @@ class Author:
         chosen = self.pick(dice.randrange(1, 3))
         expressions = [self.expression(field) for field in chosen]
         found = [self.aggregate() for _ in range(dice.randrange(1, 4))]
+        found += [(self.constant(), False)] if dice.random() < 0.1 else []
         items = expressions + [f"{item} AS m{i}" for i, (item, _) in enumerate(found)]
         grouped = [
             dice.choice((expression, str(i + 1), f"({i + 1})", f"({expression})"))

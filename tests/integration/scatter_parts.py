@@ -1,4 +1,4 @@
-"""Random SELECTs whose parts need several shards: UNIONs of groups and limits, derived tables, WITH."""
+"""Random UNIONs of groups and limits, SELECTs from derived tables and WITH, window functions."""
 
 from typing import TYPE_CHECKING
 
@@ -82,3 +82,28 @@ def from_parts(author: "Author") -> Written:
     if dice.random() < 0.5:
         return f"WITH d AS ({inner}) {text}", keys, folds
     return text.replace("FROM d", f"FROM ({inner}) AS d", 1), keys, folds
+
+
+def windowed(author: "Author") -> Written:
+    """Return a SELECT with window functions, most of which have each partition on one shard."""
+    dice = author.dice
+    field = dice.choice(author.columns)
+    partition = dice.choice(("id", "id", "id", f"{field.name}, id", "t.id", field.name))
+    call = dice.choice(
+        ("ROW_NUMBER()", "RANK()", f"COUNT({field.name})", "SUM(a)", f"MAX({field.name})", "LAG(id)",
+         "SUM(n)", "AVG(a)", f"FIRST_VALUE({field.name})")
+    )  # fmt: skip
+    order = dice.choice(("", f" ORDER BY {field.name}", " ORDER BY a DESC, id"))
+    if not order and call == "LAG(id)":
+        order = " ORDER BY id"
+    item = f"{call} OVER (PARTITION BY {partition}{order})" + dice.choice(("", "", " + 1"))
+    text = f"SELECT id, {item} AS w FROM t{author.where()}"
+    match dice.randrange(4):
+        case 0:
+            return text, [], frozenset()
+        case 1:
+            return f"{text} ORDER BY id{author.direction()}" + author.limit(), [0], frozenset()
+        case 2:
+            return f"{text} ORDER BY w DESC, id" + author.limit(), [1, 0], frozenset()
+        case _:
+            return f"SELECT * FROM ({text}) d WHERE w IS NOT NULL", [], frozenset()

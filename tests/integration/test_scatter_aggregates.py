@@ -17,7 +17,9 @@ def place(server: DatabaseServer, tmp_path_factory: pytest.TempPathFactory) -> I
         yield found
 
 
-def test_several_distinct_aggregates_are_those_of_one_server(place: Town) -> None:
+def test_distinct_and_bitwise_aggregates_and_windows_are_those_of_one_server(
+    place: Town,
+) -> None:
     place.create("id BIGINT PRIMARY KEY, g INT, a INT, s VARCHAR(20), n DECIMAL(10,3)")
     place.insert(
         ["id", "g", "a", "s", "n"],
@@ -35,6 +37,13 @@ def test_several_distinct_aggregates_are_those_of_one_server(place: Town) -> Non
         " GROUP BY g ORDER BY g DESC",
         "SELECT g, COUNT(DISTINCT s) c, SUM(DISTINCT a) / COUNT(DISTINCT n) FROM t GROUP BY g"
         " HAVING COUNT(DISTINCT a) > 1 ORDER BY c, g LIMIT 3",
+    )
+    check(
+        place,
+        "SELECT BIT_AND(a), BIT_OR(id), BIT_XOR(n), 5 + 5, CONCAT('a', 1) FROM t",
+        "SELECT BIT_AND(a), BIT_OR(a), 1.5 * 2 FROM t WHERE id > 90",
+        "SELECT id, SUM(a) OVER (PARTITION BY id) AS w, RANK() OVER (PARTITION BY g, id ORDER BY s)"
+        " FROM t ORDER BY w DESC, id LIMIT 5",
     )
     # '1' and '01' are two strings and one number.
     answer = ask(place.spread[2], "SELECT SUM(DISTINCT s) FROM t")

@@ -3,7 +3,7 @@ from decimal import ROUND_HALF_UP, Decimal
 import pytest
 from hypothesis import given, strategies as st
 
-from proxy.merge.aggregates import Average, Count, CountDistinct, Extreme, First, Sum
+from proxy.merge.aggregates import Average, Bits, Count, CountDistinct, Extreme, First, Sum
 from proxy.merge.values import Comparison, Key
 from proxy.wire.constants import FieldType
 from proxy.wire.resultset import Column
@@ -30,6 +30,20 @@ def test_distinct_values_count_once_each():
     count.add([], is_new=False)
     assert count.finish() == b"1"
     assert count.finish() == b"0"
+
+
+@pytest.mark.parametrize(
+    ("function", "expected", "nothing"),
+    [
+        ("BIT_AND", b"8", b"18446744073709551615"),
+        ("BIT_OR", b"14", b"0"),
+        ("BIT_XOR", b"6", b"0"),
+    ],
+)
+def test_bits_are_combined_and_begin_anew_with_each_group(function, expected, nothing):
+    bits = Bits(0, function)
+    assert run(bits, [b"12"], [None], [b"10"]) == expected
+    assert run(bits) == nothing
 
 
 def test_a_sum_is_exact_and_null_without_values():

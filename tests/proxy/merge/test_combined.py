@@ -13,9 +13,9 @@ INT = FieldType.LONGLONG
 TEXT = Column("s", type=FieldType.VAR_STRING, charset=45)
 
 
-def part(*columns, sql="SELECT a FROM t LIMIT 5", is_merged=False, is_compared=False):
+def part(*columns, sql="SELECT a FROM t LIMIT 5", is_merged=False, is_compared=False, **how):
     found = GivenPart(statement(sql), is_merged=is_merged)
-    found.described(columns, is_compared=is_compared)
+    found.described(columns, is_compared=is_compared, **how)
     return found
 
 
@@ -70,6 +70,7 @@ def test_values_must_come_back_as_they_were_sent():
             "'f'",
         ),
         (number("d", kind=FieldType.TIMESTAMP), {"is_compared": True}, "going on with 'd'"),
+        (number("n", 3), {"is_windowed": True}, "going on with 'n'"),
         (number(""), {}, "a column with such a name"),
     ],
 )

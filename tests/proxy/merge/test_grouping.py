@@ -32,6 +32,23 @@ def test_an_output_is_a_group_an_aggregate_or_made_of_groups():
     assert outputs[3].is_constant
 
 
+@pytest.mark.parametrize(
+    "item", ["5 + 5", "CONCAT('a', 'b')", "NOW()", "-7", "CAST(5 AS UNSIGNED)"]
+)
+def test_what_is_made_of_literals_is_a_constant(item):
+    (group_, output, _) = group(f"SELECT a, {item}, SUM(b) FROM t GROUP BY a").outputs
+    assert output.is_constant
+    assert not group_.is_constant
+
+
+@pytest.mark.parametrize(
+    "item", ["LAST_INSERT_ID()", "CAST(5 AS SIGNED)", "unknown", "DATABASE()"]
+)
+def test_what_a_connection_knows_or_may_be_a_column_is_no_constant(item):
+    with pytest.raises(Unsupported, match="a column that is not grouped"):
+        group(f"SELECT a, {item}, SUM(b) FROM t GROUP BY a")
+
+
 def test_the_shards_order_the_groups_as_the_client_wants_them():
     found = group("SELECT a, b, COUNT(*) FROM t GROUP BY a, b, c ORDER BY b DESC")
     assert found.order == [(1, True), (0, False), (2, False)]
@@ -134,6 +151,8 @@ def test_lists_of_distinct_arguments_have_the_arguments_in_common():
         ("SELECT UPPER(a) FROM t GROUP BY a ORDER BY 1", "ORDER BY this expression of groups"),
         ("SELECT a FROM t GROUP BY a ORDER BY 7", "ORDER BY this position"),
         ("SELECT COUNT(DISTINCT a), 5 FROM t", "a constant beside an aggregate with DISTINCT"),
+        ("SELECT COUNT(DISTINCT a), 5 + 5 FROM t", "a constant beside an aggregate with DIST"),
+        ("SELECT STD(a) FROM t", "STD over several shards"),
     ],
 )
 def test_what_the_parts_do_not_tell_is_refused_by_name(sql, sentence):

@@ -116,6 +116,12 @@ def test_distinct_values_of_several_shards_count_once():
     assert rows == [("1", "2", "8"), ("2", "1", "1")]
 
 
+def test_bits_of_byte_strings_are_refused():
+    parts = [number("BIT_OR(v)", kind=FieldType.VAR_STRING)]
+    with pytest.raises(Unsupported, match="BIT_OR of byte strings"):
+        plan("SELECT BIT_OR(v) FROM t", parts).merger(2, parts)
+
+
 def test_distinct_values_of_several_arguments_count_once_each():
     sql = "SELECT a, COUNT(DISTINCT b), SUM(DISTINCT c), COUNT(*) FROM t GROUP BY a"
     rows = run(
