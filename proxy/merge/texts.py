@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from sqlparse_ext.errors import Unsupported
 from sqlparse_ext.identifiers import quote_identifier
 from sqlparse_ext.lexer import Edit, locate, replace
+from sqlparse_ext.parts import without_rows
 from sqlparse_ext.uses import VOLATILE
 
 
@@ -220,11 +221,11 @@ class UnionTexts(Texts):
 
     def __init__(self, statement: Statement, union: Union) -> None:
         super().__init__(union.wrapped(statement), union.select)
-        self._body = union.body(statement)
+        self._described = without_rows(statement)
 
     def described(self) -> bytes:
-        """Return the UNION itself without rows."""
-        return self._body + b" LIMIT 0"
+        """Return the UNION itself without rows, but with its order, which may change its types."""
+        return self._described
 
     def check_described(self, definitions: Sequence[Column]) -> None:
         """Raise Unsupported for names that a derived table must not have."""
