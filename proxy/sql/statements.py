@@ -142,7 +142,7 @@ class Statements:
             **dict.fromkeys(("USER", "SESSION_USER", "SYSTEM_USER"), login),
             # Drivers (mysql_async) that find themselves on this machine connect there again: it
             # must not be the server's own, past the proxy.
-            "@@SOCKET": literal(socket.encode()) if socket else b"CAST(NULL AS CHAR)",
+            "@@SOCKET": literal((socket or "").encode()),
         }
 
     async def run(self, sql: bytes, reply: Reply) -> None:
