@@ -84,7 +84,9 @@ class Assignments:
         if any(item.name == "session_track_system_variables" for item in shape.set):
             # From here on the server reports what the client wants to hear, and nothing else.
             self._state.tracked = None
-        statement = self._preparation.parse(with_session_scope(statement))
+        scoped = with_session_scope(statement)
+        if scoped is not statement.sql:
+            statement = self._preparation.parse(scoped)
         shards = list(view.runtimes)
         if view.is_sharded and shape.uses & Uses.SUBQUERY and b"FROM" in shape.template.upper():
             raise Unsupported("a subquery in SET in a sharded keyspace; SELECT … INTO @x")

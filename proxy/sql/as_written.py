@@ -1,0 +1,73 @@
+"""Statements in gbk, big5, sjis and the like that a server is sent as the client wrote them.
+
+A backslash or a quote may be half of a character there, which `sqlparse_ext` does not read when it
+puts something into a text. In an unsharded keyspace most statements need nothing put in; of these the
+facts are read from a masked text (`sqlparse_ext.multibyte`). All others are refused by
+`Preparation.parse`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from proxy.answers.own_status import is_session_status
+from proxy.answers.virtual import is_virtual
+from proxy.exchange.recall import ASKS_BACK
+from proxy.routing.planner import qualifiers
+from sqlparse_ext.generated import next_values
+from sqlparse_ext.multibyte import masked
+from sqlparse_ext.schemas import asks_for_schemas
+from sqlparse_ext.statements import Kind, Statement, Uses
+from sqlparse_ext.variables import named_variables
+
+
+if TYPE_CHECKING:
+    from proxy.exchange.state import SessionState
+    from proxy.sql.catalog import View
+    from proxy.sql.preparation import Preparation
+    from sqlparse_ext.statements import Shape
+
+
+_KINDS: Final = frozenset(
+    {Kind.SELECT, Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE, Kind.DDL, Kind.SET}
+    | {Kind.SHOW, Kind.CALL}
+)
+_REWRITTEN: Final = (
+    Uses.MULTIPLE | Uses.IDENTITY | Uses.ADVISORY_LOCK | Uses.UNPARSED | Uses.LOCAL_INFILE
+) | ASKS_BACK
+
+
+def as_written(preparation: Preparation, state: SessionState, sql: bytes) -> Statement | None:
+    """Return the facts of a command's text in such a character set, None where it needs no mask.
+
+    None as well for what cannot be sent as it is. Raises as `Preparation.parse`.
+    """
+    view = preparation.view
+    if state.unread is None or sql.isascii() or view is None or view.is_sharded:
+        return None
+    text = masked(sql, state.unread)
+    if text is None:
+        return None
+    read = preparation.parse(text)
+    if not _stays_as_it_is(preparation, view, read.shape):
+        return None
+    return Statement(sql, read.mode, read.shape, read.literals, read.runs)
+
+
+def _stays_as_it_is(preparation: Preparation, view: View, shape: Shape) -> bool:
+    names = [table.name for table in shape.tables]
+    return not (
+        shape.kind not in _KINDS
+        or shape.uses & _REWRITTEN
+        or shape.target is not None
+        # What it is called is not known.
+        or any("$" in name for name in (*names, *named_variables(shape)))
+        or (shape.kind is Kind.SET and b"@@" in shape.template)
+        or qualifiers(shape)
+        or asks_for_schemas(shape, view.database)
+        or is_virtual(shape)
+        or is_session_status(shape)
+        or next_values(shape) is not None
+        or preparation.sequence_of(view, shape) is not None
+        or preparation.touches_messages(view, shape)
+    )
