@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -29,6 +30,8 @@ _LOGGING: Final = Path(__file__).with_name("log4j2.properties")
 SPARK_ERRORS: Final = (PySparkException, Py4JError)
 _TRACE: Final = "Traceback (most recent call last)"
 _CAUSE: Final = "Caused by: "
+# What the package raises itself, in a task or where a read is planned: with a trace or without.
+_OWN: Final = re.compile(r"\bspark\.errors\.\w+Error: .*")
 
 
 def start_session(
@@ -70,6 +73,8 @@ def _has_java() -> bool:
 
 def reason_of(error: Exception) -> str:
     """Return what one of SPARK_ERRORS is about: a line without the traces around it."""
+    if own := _OWN.findall(str(error)):
+        return str(own[-1]).strip()
     lines = [line for line in str(error).splitlines() if line.strip()]
     traces = [place for place, line in enumerate(lines) if _TRACE in line]
     if traces:

@@ -15,6 +15,7 @@ from spark.endpoint import ask, quoted
 from spark.errors import JobError
 from spark.fetching import fetch_columns
 from spark.source.filters import condition_of
+from spark.source.plainly import told_plainly
 from spark.source.tables import arrow_batch, read_as
 from spark.worker_memory import keep_loaded
 
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
     from spark.endpoint import Endpoint
     from spark.source.filters import Condition
     from spark.source.options import Options
-    from spark.source.tables import Field
+from spark.source.tables import Field
+
 
 # Times of type TIMESTAMP are told in the session's zone.
 IN_UTC: Final = "SET time_zone = '+00:00'"
@@ -88,7 +90,7 @@ def read_part(
     statement = f"SELECT {columns} FROM {quoted(table)}"  # noqa: S608  quoted
     if part.condition:
         statement += f" WHERE {part.condition}"
-    with told_apart(endpoint, part.shard):
+    with told_plainly(), told_apart(endpoint, part.shard):
         connection = endpoint.connect(part.shard, IN_UTC, streams=True)
         try:
             kinds = [read_as(field) for field in fields]
@@ -117,6 +119,7 @@ class BatchReader(DataSourceReader):
             if condition is None or not condition.is_exact:
                 yield one
 
+    @told_plainly()
     def partitions(self) -> "Sequence[Part]":
         """Return a part for each shard, or several where ids are whole numbers."""
         condition = " AND ".join(one.sql for one in self.conditions)

@@ -13,6 +13,7 @@ from pyspark.sql.streaming.datasource import ReadMaxRows, SupportsTriggerAvailab
 from spark.endpoint import ask, clock_of, quoted
 from spark.source.batch import Part, read_part, told_apart
 from spark.source.offsets import FeedOffset, feed_offset
+from spark.source.plainly import told_plainly
 
 
 if TYPE_CHECKING:
@@ -45,10 +46,12 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return how much a batch takes, but for messages acknowledged at the same moment."""
         return ReadMaxRows(self.options.max_rows_per_batch)
 
+    @told_plainly()
     def prepareForTriggerAvailableNow(self) -> None:
         """Note how far it will go."""
         self.until_ns = {shard: self._safe_ns(shard) for shard in self.shards}
 
+    @told_plainly()
     def latestOffset(self, start: "dict[str, Any]", limit: "ReadLimit") -> dict[str, Any]:
         """Return how far the next batch goes: *start*, if there is nothing new.
 
@@ -69,6 +72,7 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         }
         return FeedOffset(self.table, upto_ns).json()
 
+    @told_plainly()
     def partitions(self, start: "dict[str, Any]", end: "dict[str, Any]") -> "Sequence[Part]":
         """Return what each shard acknowledged after *start*, up to and with *end*."""
         low = feed_offset(start, self.table, self.shards).upto_ns

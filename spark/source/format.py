@@ -10,6 +10,7 @@ from spark.jobs.reading import SHARD
 from spark.source.batch import BatchReader
 from spark.source.feed import FeedReader
 from spark.source.options import parse_options
+from spark.source.plainly import told_plainly
 from spark.source.queue import QueueReader
 from spark.source.tables import asked_for, ddl_of, fields_of
 from spark.source.writer import BatchWriter, StreamWriter, plan_of
@@ -103,6 +104,7 @@ class MessageSource(DataSource):
         """Return the name for `format`."""
         return "streamfrom"
 
+    @told_plainly()
     def schema(self) -> str:
         """Return all columns of the table.
 
@@ -112,6 +114,7 @@ class MessageSource(DataSource):
         self._known = self._fields()
         return ddl_of(self._known)
 
+    @told_plainly()
     def reader(self, schema: "StructType") -> BatchReader:
         """Return what `spark.read` runs."""
         keep_loaded()
@@ -119,6 +122,7 @@ class MessageSource(DataSource):
             parse_options(self.options), asked_for(self._known or self._fields(), schema)
         )
 
+    @told_plainly()
     def streamReader(self, schema: "StructType") -> QueueReader | FeedReader:
         """Return what `spark.readStream` runs."""
         options = parse_options(self.options)
@@ -130,10 +134,12 @@ class MessageSource(DataSource):
         own = StructType([field for field in schema.fields if field.name != SHARD])
         return QueueReader(options, shards, asked_for(fields, own), columns, place)
 
+    @told_plainly()
     def writer(self, schema: "StructType", overwrite: bool) -> BatchWriter:  # noqa: FBT001  Spark's signature
         """Return what `df.write` runs."""
         return BatchWriter(plan_of(parse_options(self.options), schema, overwrite=overwrite))
 
+    @told_plainly()
     def streamWriter(self, schema: "StructType", overwrite: bool) -> StreamWriter:  # noqa: FBT001  Spark's signature
         """Return what `df.writeStream` runs."""
         return StreamWriter(plan_of(parse_options(self.options), schema, overwrite=overwrite))

@@ -22,6 +22,7 @@ from spark.source.batch import Part, read_part
 from spark.source.claims import Shard
 from spark.source.lease import Keeper
 from spark.source.offsets import QueueOffset, queue_offset
+from spark.source.plainly import told_plainly
 
 
 if TYPE_CHECKING:
@@ -79,6 +80,7 @@ class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return how much a batch takes."""
         return ReadMaxRows(self.options.max_rows_per_batch)
 
+    @told_plainly()
     def prepareForTriggerAvailableNow(self) -> None:
         """Note how much is due: no more is taken, however much comes meanwhile."""
         for name in self.shards:
@@ -86,6 +88,7 @@ class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self.until_ns[name] = shard.now_ns()
             self.left[name] = shard.count_due()
 
+    @told_plainly()
     def latestOffset(self, start: "dict[str, Any]", limit: "ReadLimit") -> dict[str, Any]:
         """Claim the next batch, and begin to acknowledge the one that ended at *start*.
 
@@ -157,6 +160,7 @@ class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         with ThreadPoolExecutor(len(self.shards)) as threads:
             return dict(zip(given, threads.map(work, given, given.values()), strict=True))
 
+    @told_plainly()
     def partitions(self, start: "dict[str, Any]", end: "dict[str, Any]") -> "Sequence[Part]":
         """Return the parts of the batch that ends at *end*, which may run again after a failure."""
         self._ack(self._offset(start))
@@ -186,6 +190,7 @@ class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 shards = pa.repeat(pa.scalar(partition.shard), batch.num_rows)
                 yield batch.add_column(self.shard_place, SHARD, shards)
 
+    @told_plainly()
     def commit(self, end: "dict[str, Any]") -> None:
         """Begin to acknowledge the batch that ended at *end*, if that did not happen yet."""
         self._ack(self._offset(end))

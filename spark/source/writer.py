@@ -19,6 +19,7 @@ from spark.errors import RequestError
 from spark.jobs.enqueue.fitting import matched
 from spark.jobs.writing import batches, insert, targets_of
 from spark.source.batch import told_apart
+from spark.source.plainly import told_plainly
 from spark.source.tables import fields_of
 from spark.source.values import converter
 
@@ -52,6 +53,7 @@ class Plan:
     table: str
     converters: "dict[str, Callable[[Any], Any]]"
 
+    @told_plainly()
     def write(self, arrow: "Iterator[pa.RecordBatch]") -> Written:
         """Insert all rows whose ids are new.
 

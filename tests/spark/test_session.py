@@ -68,6 +68,13 @@ SQLSTATE: 38000"""
         reason_of(Exception(from_a_source))
         == "spark.errors.RequestError: ks has no shard '-40'"
     )
+    from_a_worker = """An exception was thrown from the Python worker:
+spark.errors.JobError: 'ks' refuses a row: (4025, 'a CHECK'); mend the data
+\tat org.apache.spark.Worker.run"""
+    assert (
+        reason_of(Exception(from_a_worker))
+        == "spark.errors.JobError: 'ks' refuses a row: (4025, 'a CHECK'); mend the data"
+    )
     from_the_engine = "Py4J\n\tat x\nCaused by: A\n\tat y\nCaused by: B: no such file\n\tat z"
     assert reason_of(Exception(from_the_engine)) == "B: no such file"
     assert reason_of(Exception("[TABLE] is not there\nmore")) == "[TABLE] is not there"
