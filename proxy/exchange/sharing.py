@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 # What is kept back of an answer; a longer one is none for a line.
 HELD_BYTES_MAX: Final = 64 << 10
+# A longer statement has hundreds of values, and is not as quick as others of its shape.
+SENT_BYTES_MAX: Final = 4 << 10
 
 _OPEN: Final = int(Status.IN_TRANS | Status.CURSOR_EXISTS)
 
@@ -135,6 +137,8 @@ class Sharing:
         if data is None:
             if isinstance(packet, Execution):
                 line.prepare(backend, packet.key)
+            return None
+        if len(data) > SENT_BYTES_MAX:
             return None
         on_own = partial(self._take_over, shard)
         read = SharedRead(reply.scanner(), backend, self._link, on_over, line, packet, on_own)
