@@ -17,8 +17,10 @@ ENVIRONMENT_READERS = {
     "spark.passwords",
     "spark.session",
     "spark.source.options",
+    "spark.source.plainly",
 }
-"""Who may touch os.environ: the command line, what starts programs of its own, and a source that has no command line."""
+"""Who may touch os.environ: the command line, what starts programs of its own, a source that has no command line, and what sets a
+switch that workers of Spark have nowhere else."""
 
 
 def sources() -> dict[str, Path]:
