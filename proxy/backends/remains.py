@@ -18,9 +18,19 @@ class Carried(int):
 
     Its last SELECT ran on another connection, and what it has run here since, a write, leaves the
     count as it is.
+
+    Attributes:
+        of: what tells the count, once it is known there; None where the number itself does.
     """
 
-    __slots__ = ()
+    of: Left | None = None
+
+    @property
+    def told(self) -> int | None:
+        """The count, None as long as it is not known."""
+        if self.of is None:
+            return int(self)
+        return self.of.found_rows if self.of.known.done() else None
 
 
 class Left:

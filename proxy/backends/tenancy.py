@@ -12,7 +12,7 @@ import asyncio
 from typing import TYPE_CHECKING, Final
 
 from proxy.backends.readers import Heard
-from proxy.backends.remains import Left
+from proxy.backends.remains import Carried, Left
 from proxy.backends.settings import Settings
 from proxy.errors import BackendError
 from proxy.wire.commands import init_db, query, reset_connection
@@ -118,7 +118,9 @@ def take_leave(backend: Backend, owner: Tenant | None) -> Left:
     """
     left = Left(asyncio.get_running_loop().create_future())
     asks = owner is not None and owner.leaves(backend, left)
-    if backend.found_rows is not None:
+    if isinstance(backend.found_rows, Carried):
+        left.found_rows = backend.found_rows.told or 0
+    elif backend.found_rows is not None:
         left.found_rows = backend.found_rows
     if backend.row_count is not None:
         left.row_count = backend.row_count

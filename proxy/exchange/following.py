@@ -8,6 +8,7 @@ reset before (`proxy.backends.pool`).
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import TYPE_CHECKING, Final
 
 from proxy.backends.remains import Carried
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 _IN_TRANS: Final = int(Status.IN_TRANS)
 _CURSOR_EXISTS: Final = int(Status.CURSOR_EXISTS)
+_MATCHED: Final = re.compile(rb"Rows matched: (\d+)")
 
 
 def follow(
@@ -48,6 +50,10 @@ def follow(
     said = traits(shape)
     if not said.keeps_found_rows:
         backend.found_rows = None
+    elif shape.kind is Kind.UPDATE and not shard.is_mariadb:
+        # MySQL counts the rows that an UPDATE finds, and MariaDB does not.
+        matched = _MATCHED.match(ok.info)
+        backend.found_rows = None if matched is None else int(matched[1])
     elif state.answered_at is not backend:
         _carry_found_rows(state, backend)
     state.answered_at = backend
@@ -87,18 +93,16 @@ def follow(
 
 def _carry_found_rows(state: SessionState, backend: Backend) -> None:
     """Have FOUND_ROWS() on *backend*, where a session has come to, say what it said before."""
-    source, left = state.answered_at, state.left
+    source = state.answered_at
     if source is not None:
-        backend.found_rows = None if source.found_rows is None else Carried(source.found_rows)
-        return
-    carried = backend.found_rows = Carried(0 if left is None else left.found_rows)
-    if left is not None and not left.known.done():
-
-        def correct(_: object) -> None:
-            if backend.found_rows is carried:
-                backend.found_rows = Carried(left.found_rows)
-
-        left.known.add_done_callback(correct)
+        found = source.found_rows
+        if found is not None:
+            backend.found_rows = found if isinstance(found, Carried) else Carried(found)
+            return
+        # Its server alone knows, and will say it.
+        take_leave(source, state)
+    backend.found_rows = Carried(0)
+    backend.found_rows.of = state.left
 
 
 def follow_error(

@@ -90,7 +90,10 @@ class Recall:
         if source is backend:
             found = backend.found_rows
             if isinstance(found, Carried) and self._statement.shape.kind is Kind.SELECT:
-                return query(inline(self._statement, {"FOUND_ROWS": b"%d" % found}))
+                count = found.told
+                if count is None:
+                    return None
+                return query(inline(self._statement, {"FOUND_ROWS": b"%d" % count}))
             return query(self._statement.sql)
         left = self._state.left
         if source is not None or (left is not None and not left.known.done()):
@@ -102,6 +105,11 @@ class Recall:
     async def prepare(self, backend: Backend) -> None:
         """Wait until it is known. Raises AnswerHere for what a server cannot be told."""
         state = self._state
+        if state.answered_at is backend:
+            # What FOUND_ROWS() said before the last statement, on another connection.
+            if isinstance(backend.found_rows, Carried) and backend.found_rows.of is not None:
+                await asyncio.wait([backend.found_rows.of.known])
+            return
         if state.answered_at is not None:
             take_leave(state.answered_at, state)
         left = state.left

@@ -73,6 +73,8 @@ _READS_TOO: Final = (
     Uses.UNPARSED | Uses.SUBQUERY | Uses.JOIN | Uses.CTE | Uses.SETOP | Uses.RETURNING
 )
 _WRITES: Final = frozenset({Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE})
+# Unless there is a SELECT in them.
+_SELECTS_NOTHING: Final = frozenset({Kind.SET, Kind.DDL, Kind.LOCK})
 _CONTROL_KINDS: Final = frozenset({Kind.BEGIN, Kind.COMMIT, Kind.ROLLBACK, Kind.SAVEPOINT})
 
 
@@ -111,7 +113,11 @@ class Traits:
         self.finds_its_rows = shape.kind is Kind.SELECT and not shape.uses & _COUNTS_OTHERWISE
         is_write = shape.kind in _WRITES and not shape.uses & _READS_TOO
         is_select = shape.insert is not None and shape.insert.source is InsertSource.SELECT
-        self.keeps_found_rows = shape.kind in _CONTROL_KINDS or (is_write and not is_select)
+        self.keeps_found_rows = (
+            shape.kind in _CONTROL_KINDS
+            or (is_write and not is_select)
+            or (shape.kind in _SELECTS_NOTHING and b"SELECT" not in shape.template.upper())
+        )
         self.counts_rows = is_write or shape.kind in {Kind.DDL, Kind.LOAD}
         self.sets_insert_id = bool(shape.uses & Uses.SETS_LAST_INSERT_ID) or any(
             item.name in {"last_insert_id", "identity"} for item in shape.set

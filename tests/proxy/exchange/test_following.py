@@ -143,7 +143,10 @@ async def test_the_last_insert_id_outlives_the_connection_it_was_made_on(server)
     [
         ("SELECT a FROM t", Rows(("a",), ((b"1",), (b"2",))), (2, -1), 0),
         ("SELECT a FROM t LIMIT 1, 1", Rows(("a",), ((b"2",),)), (3, -1), 1),
-        ("UPDATE t SET a = 1", Ok(affected_rows=4), (0, 4), 0),
+        ("DELETE FROM t", Ok(affected_rows=4), (0, 4), 0),
+        ("DELETE FROM t", Ok(), (0, 0), 0),
+        ("CREATE TABLE u (a INT)", Ok(), (0, 0), 0),
+        ("UPDATE t SET a = 1", Ok(4, info=b"Rows matched: 7  Changed: 4"), (7, 4), 0),
         ("SELECT oops", Error(1054, "42S22", "no"), (3, -1), 1),
     ],
 )
@@ -172,15 +175,33 @@ async def test_a_write_on_another_connection_leaves_the_count_of_the_session(
         server.once("SELECT a", Rows(("a",), ((b"1",), (b"2",))))
         await desk.run("SELECT a FROM t")
         await other.run("SELECT 1")
-        await desk.run("UPDATE t SET a = 1", shard=1)
+        await desk.run("DELETE FROM t", shard=1)
         (connection,) = two.pool._idle
-        assert connection.found_rows == Carried(2)
+        assert isinstance(connection.found_rows, Carried)
+        assert connection.found_rows.told == 2
         assert desk.state.answered_at is connection
-        await desk.run("UPDATE t SET a = 1")
+        await desk.run("DELETE FROM t")
         (connection,) = one.pool._idle
-        assert connection.found_rows == 2
+        assert isinstance(connection.found_rows, Carried)
+        assert connection.found_rows.told == 2
         await desk.leave()
         await other.leave()
+
+
+async def test_a_count_that_its_server_alone_knows_is_asked_for_behind_a_write_elsewhere(
+    server, other_server
+):
+    async with running_shard(server) as one, running_shard(other_server) as two:
+        desk = Desk(one, two)
+        server.once(WHAT_IS_LEFT, Rows(tuple("abcd"), ((b"3", b"-1", b"0", b"0"),)))
+        await desk.run("SELECT a FROM t LIMIT 1, 1")
+        await desk.run("DELETE FROM t", shard=1)
+        (connection,) = two.pool._idle
+        found = connection.found_rows
+        assert isinstance(found, Carried)
+        await until(lambda: found.told is not None)
+        assert found.told == 3
+        await desk.leave()
 
 
 async def test_an_insert_id_that_somebody_takes_away_at_this_moment_is_waited_for(

@@ -125,3 +125,20 @@ def test_a_count_that_a_write_elsewhere_left_as_it_was_is_put_in():
     assert Recall(state, parse(sql)).packet_for(here) == query(b"SELECT 5 f, ROW_COUNT() r")
     warnings = parse("SHOW WARNINGS")
     assert Recall(state, warnings).packet_for(here) == query(warnings.sql)
+
+
+async def test_a_count_that_another_server_is_being_asked_for_is_waited_for():
+    state = SessionState(0, Settings())
+    coming = Left(asyncio.get_running_loop().create_future())
+    here: Any = SimpleNamespace(found_rows=Carried(0))
+    here.found_rows.of = coming
+    state.answered_at = here
+    recall = Recall(state, parse("SELECT FOUND_ROWS()"))
+    assert recall.packet_for(here) is None
+    waiting = asyncio.ensure_future(recall.prepare(here))
+    coming.found_rows = 7
+    coming.known.set_result(None)
+    # In the same turn of the loop, too.
+    assert recall.packet_for(here) == query(b"SELECT 7 AS `FOUND_ROWS()`")
+    await waiting
+    assert state.answered_at is here
