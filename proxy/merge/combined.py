@@ -42,6 +42,7 @@ class GivenPart:
 
     def __init__(self, part: Statement, *, is_merged: bool) -> None:
         self._is_merged = is_merged
+        self._is_compared = False
         self._empty = _NAMED % without_rows(part)
         self._columns: Sequence[Column] = ()
         self._rows: list[Sequence[bytes | None]] = []
@@ -63,6 +64,7 @@ class GivenPart:
             Unsupported: they cannot be had by name, or their texts are not all that they are.
         """
         self._columns = columns
+        self._is_compared = is_compared
         _check_names(columns)
         for column in columns:
             is_sum = self._is_merged and sort_of(column) is Sort.DOUBLE
@@ -90,6 +92,19 @@ class GivenPart:
     def ask_collations(self) -> tuple[bytes, ...]:
         """Return queries of one row each: collations as they are, and as they would be given."""
         return tuple(_collations(self._columns, text) for text in (self._empty, self.text))
+
+    def check_collations(self, row: bytes) -> None:
+        """Raise Unsupported for what compares otherwise in its column: *row* is of collations.
+
+        MariaDB sorts the blanks that fill up a CHAR, and a text that is given has none.
+        """
+        for column, collation in zip(self._columns, parse_text_row(row), strict=True):
+            is_char = column.type == FieldType.STRING
+            if self._is_compared and is_char and b"nopad" in (collation or b""):
+                raise Unsupported(
+                    f"comparing values of a CHAR column of collation {(collation or b'').decode()}"
+                    " over several shards"
+                )
 
     def check(self, columns: Sequence[Column], rows: Sequence[bytes]) -> None:
         """Raise Unsupported unless the answer to `text` is what was given."""

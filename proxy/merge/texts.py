@@ -149,11 +149,13 @@ class Texts:
     def ask_collation(self, expression: bytes, *, aggregate: bool) -> bytes:
         """Return the query for an expression's collation and, in hex, the weight of a space.
 
-        MAX makes a row where there is none, and keeps the collation.
+        MAX makes a row where there is none, and keeps the collation. COALESCE(MAX(a), 'x') has
+        a value all the same, of which LEFT leaves nothing.
         """
         value = expression if aggregate else b"MAX(%b)" % expression
         return (
-            b"SELECT COLLATION(%b), HEX(WEIGHT_STRING(CONCAT(COALESCE(%b, ''), ' '))) %b WHERE 1=0"
+            b"SELECT COLLATION(%b), HEX(WEIGHT_STRING(CONCAT(LEFT(COALESCE(%b, ''), 0), ' ')))"
+            b" %b WHERE 1=0"
             % (
                 value,
                 value,

@@ -107,7 +107,8 @@ class Combining:
         for each in given.values():
             found = await ask(each.text)
             each.check(_columns(found), found.rows)
-            await self._compare(each.ask_collations(), ask)
+            (collations, *_) = await self._compare(each.ask_collations(), ask)
+            each.check_collations(collations[0])
         await self._compare(whole.ask_collations(), ask)
         answer = await ask(whole.sql())
         whole.check(_columns(answer))
@@ -124,10 +125,11 @@ class Combining:
 
     async def _compare(
         self, questions: Sequence[bytes], ask: Callable[[bytes], Awaitable[Answer]]
-    ) -> None:
-        answers = [(await ask(question)).rows for question in questions]
+    ) -> list[Sequence[bytes]]:
+        answers: list[Sequence[bytes]] = [(await ask(question)).rows for question in questions]
         if any(answer != answers[0] for answer in answers):
             raise Unsupported("going on with such strings over several shards")
+        return answers
 
     async def _take(self, part: Statement, route: Route, taken: _Taken) -> None:
         """Have one part answered."""

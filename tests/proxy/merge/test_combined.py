@@ -80,6 +80,18 @@ def test_what_is_more_than_its_text_is_refused(column, options, sentence):
     assert sentence in str(refused.value)
 
 
+def test_a_char_column_without_padding_sorts_otherwise_than_its_texts():
+    column = Column("s", type=FieldType.STRING, charset=45)
+    row = text_row([b"utf8mb4_unicode_nopad_ci"])
+    part(column).check_collations(row)
+    part(TEXT, is_compared=True).check_collations(row)
+    part(column, is_compared=True).check_collations(text_row([b"utf8mb4_general_ci"]))
+    with pytest.raises(
+        Unsupported, match="a CHAR column of collation utf8mb4_unicode_nopad_ci"
+    ):
+        part(column, is_compared=True).check_collations(row)
+
+
 def test_two_columns_of_one_name_are_refused():
     with pytest.raises(Unsupported, match="two columns of one name"):
         part(number("a"), number("A"))
