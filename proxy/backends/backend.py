@@ -15,18 +15,18 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING, Final, Protocol
 
-from proxy.backends.readers import Collected, Prepared, Unwanted
+from proxy.backends.readers import Collected, Heard, Prepared, Unwanted
 from proxy.backends.settings import Settings
 from proxy.backends.statement_ids import StatementIds, StatementKey
 from proxy.errors import BackendLost, WireError
 from proxy.wire.attributes import into_query
-from proxy.wire.commands import query, quit_, stmt_close, stmt_prepare
+from proxy.wire.commands import ping, query, quit_, stmt_close, stmt_prepare
 from proxy.wire.constants import TrackerKind
 from proxy.wire.resultset import parse_text_row
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from proxy.backends.readers import Answer, Reader
     from proxy.backends.remains import Left
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
 # There are max_prepared_stmt_count already, on all connections together.
 TOO_MANY_STATEMENTS: Final = 1461
-# How long a server is given to hear on other connections that statements are closed.
-_ROOM_S: Final = 0.02
 
 
 class Tenant(Protocol):
@@ -77,7 +75,7 @@ class Backend:
             knows.
         has_warnings: so does SHOW WARNINGS.
         on_crowded: called when the server has too many prepared statements and none of them is kept
-            here; closes some elsewhere, and tells whether there were any.
+            here; closes some elsewhere, and returns what is done when the server has done so.
         on_writable: called once when the server has caught up with what it was sent.
         statements: what is prepared on it, for whichever session comes.
         variables: which of its session's user variables it has; None for none.
@@ -134,7 +132,7 @@ class Backend:
         self.row_count: int | None = None
         self.has_warnings = False
         self.on_writable: Callable[[], None] | None = None
-        self.on_crowded: Callable[[], bool] | None = None
+        self.on_crowded: Callable[[], Sequence[asyncio.Future[None]]] | None = None
         self.statements = StatementIds()
         self.takes_bulk = self.takes_attributes = False
         self.tracking = b""
@@ -294,10 +292,22 @@ class Backend:
         """
         if self.release_statements():
             return True
-        if self.on_crowded is None or not self.on_crowded():
+        closing = () if self.on_crowded is None else self.on_crowded()
+        if not closing:
             return False
-        await asyncio.sleep(_ROOM_S)
+        await asyncio.wait(closing)
         return True
+
+    def caught_up(self) -> asyncio.Future[None]:
+        """Return what is done when the server has carried out all it was sent, or is gone."""
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def end(_: object = None) -> None:
+            if not done.done():
+                done.set_result(None)
+
+        self.send(ping(), Heard(end, end))
+        return done
 
     def release_statements(self) -> bool:
         """Close every statement that is kept here; False if there is none."""

@@ -236,10 +236,12 @@ class Pool:
                 del self._idle[backend]
                 self._idle = {backend: None, **self._idle}
 
-    def release_statements(self) -> bool:
-        """Close the prepared statements of the idle connections; False if there are none."""
-        closed = [backend.release_statements() for backend in self._idle]
-        return True in closed
+    def release_statements(self) -> list[asyncio.Future[None]]:
+        """Close the prepared statements of the idle connections.
+
+        Return what is done when the server has closed them, nothing where there are none.
+        """
+        return [each.caught_up() for each in self._idle if each.release_statements()]
 
     def outdate(self) -> None:
         """Have every connection reset before another session gets it.

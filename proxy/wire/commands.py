@@ -294,6 +294,11 @@ def quit_() -> bytes:
     return frame(b"\x01", 0)
 
 
+def ping() -> bytes:
+    """Return a COM_PING as it goes on the wire."""
+    return frame(b"\x0e", 0)
+
+
 def reset_connection() -> bytes:
     """Return a COM_RESET_CONNECTION as it goes on the wire."""
     return frame(b"\x1f", 0)
