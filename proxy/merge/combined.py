@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from proxy.merge.literals import Sort, are_alike, is_same, literal, sort_of
+from proxy.merge.literals import Sort, are_alike, check_times, is_same, literal, sort_of
 from proxy.merge.values import loses_digits
 from proxy.wire.constants import FieldType
 from proxy.wire.resultset import parse_text_row
@@ -84,6 +84,9 @@ class GivenPart:
     def give(self, rows: Sequence[bytes]) -> None:
         """Take the part's rows; `text` gives them from now on. Raises Unsupported."""
         self._rows = [parse_text_row(row) for row in rows]
+        if self._is_compared:
+            for row in self._rows:
+                check_times(self._columns, row)
         selects = [
             b"SELECT " + b", ".join(map(literal, self._columns, row)) for row in self._rows
         ]

@@ -20,7 +20,7 @@ from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from proxy.merge.averages import AVERAGE, OTHER, Use, use_of
-from proxy.merge.literals import Sort, are_alike, is_same, literal, sort_of
+from proxy.merge.literals import Sort, are_alike, check_times, is_same, literal, sort_of
 from proxy.merge.values import exactly, loses_digits
 from proxy.wire.constants import FieldType
 from proxy.wire.resultset import parse_text_row
@@ -164,6 +164,7 @@ class Computation:
         """Return the query that computes *groups*: values of all outputs, then of `averages`."""
         rows = []
         for number, values in enumerate(groups):
+            check_times(self._columns[1:], self._sent(values))
             literals = map(literal, self._columns[1:], self._sent(values))
             rows.append(b"SELECT %d, %b" % (number, b", ".join(literals)))
         return self._query(rows)

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from proxy.merge.literals import Sort, are_alike, literal, sort_of
+from proxy.merge.literals import Sort, are_alike, check_times, literal, sort_of
 from proxy.wire.constants import BINARY_CHARSET, FieldFlag, FieldType
 from proxy.wire.resultset import Column
 from sqlparse_ext.errors import Unsupported
@@ -73,3 +73,11 @@ def test_columns_are_alike_whose_values_mean_the_same_things():
     assert sort_of(column(FieldType.JSON)) is sort_of(column(FieldType.YEAR)) is None
     assert not are_alike(column(FieldType.JSON), column(FieldType.YEAR))
     assert sort_of(column(FieldType.BLOB)) is Sort.BYTES
+
+
+def test_a_negative_time_is_no_number_to_compute_with():
+    column = Column("h", type=FieldType.TIME)
+    check_times([column, column], [b"10:00:00", None])
+    check_times([Column("n", type=FieldType.LONGLONG)], [b"-5"])
+    with pytest.raises(Unsupported, match="a negative time"):
+        check_times([column], [b"-10:00:00"])
