@@ -59,11 +59,16 @@ class Expression:
 
 @dataclass(frozen=True, slots=True)
 class AggregateCall:
-    """`function([DISTINCT] arguments)`; no arguments is `*`."""
+    """`function([DISTINCT] arguments)`; no arguments is `*`.
+
+    order, separator: of GROUP_CONCAT; None is the comma.
+    """
 
     function: str
     distinct: bool
     arguments: tuple[Expression, ...]
+    order: tuple[OrderItem, ...] = ()
+    separator: Slot | None = None
 
 
 @dataclass(frozen=True, slots=True)

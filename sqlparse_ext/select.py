@@ -27,6 +27,7 @@ from sqlparse_ext.queries import read_factor
 from sqlparse_ext.statements import ListSlot, Param, Slot
 from sqlparse_ext.tokens import Cursor, split_commas, statement_tokens, unquote
 from sqlparse_ext.uses import AGGREGATES
+from sqlparse_ext.windows import read_windows
 
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ FOREIGN: Final = frozenset(
     | {"UNION", "EXCEPT", "INTERSECT", "QUALIFY", ":="}
 )
 _FOREIGN: Final = FOREIGN - {"OVER"}
-_PARTITION_ENDS: Final = frozenset({"ORDER", "ROWS", "RANGE", "GROUPS"})
+_CALL_CLAUSES: Final = frozenset({"ORDER", "LIMIT", "SEPARATOR"})
 # Words behind which a name goes on with the expression, and words that end one themselves.
 _BEFORE_OPERAND: Final = frozenset(
     {"AND", "OR", "XOR", "NOT", "IS", "IN", "LIKE", "REGEXP", "RLIKE", "BETWEEN", "DIV", "MOD"}
@@ -244,36 +245,17 @@ class _Reader:
                 return None
             alias = unquote(tokens[alias_at], self.template).lower()
             end = alias_at - (tokens[alias_at - 1].key == "AS")
-        calls = set()
-        inside = Cursor(tokens, self.template, start)
-        while inside.at < end:
-            token = inside.take()
-            if token.key == "OVER" and not self.window(inside.at):
-                return None
-            if token.is_word and inside.key == "(":
-                calls.add(token.key)
-            if token.key in AGGREGATES and inside.key == "(":
-                first = inside.at
-                inside.skip_parens()
-                is_bare = not any(each.key in AGGREGATES for each in tokens[first : inside.at])
-                if not is_bare or inside.key != "OVER":
-                    return None
-        nothing: frozenset[str] = frozenset()
-        value = Expression(
-            self.span(start, end), WINDOWED, None, nothing, frozenset(calls - set(AGGREGATES))
+        found = read_windows(tokens, self.template, start, end)
+        if found is None:
+            return None
+        calls, windows = found
+        self.windows += (
+            tuple(self.expression(*bounds) for bounds in window) for window in windows
         )
-        return Item(span, value, alias)
-
-    def window(self, start: int) -> bool:
-        """Read what a window is partitioned by, from its parenthesis on."""
-        behind = Cursor(self.tokens, self.template, start)
-        inside = Cursor(self.tokens, self.template, start + 1)
-        if not behind.skip_parens() or not inside.accept("PARTITION", "BY"):
-            return False
-        end = min(inside.find(_PARTITION_ENDS), behind.at - 1)
-        bounds = split_commas(self.tokens, inside.at, end)
-        self.windows.append(tuple(self.expression(*each) for each in bounds))
-        return True
+        nothing: frozenset[str] = frozenset()
+        return Item(
+            span, Expression(self.span(start, end), WINDOWED, None, nothing, calls), alias
+        )
 
     def has_aggregate_outside(self, start: int, end: int) -> bool:
         """Say whether an aggregate is called outside of the subqueries."""
@@ -382,12 +364,30 @@ class _Reader:
         first += distinct or tokens[first].key == "ALL"
         if tokens[first].key == "*" and first == end - 2:
             return AggregateCall(tokens[start].key, distinct, ())
+        last = end - 1
+        separator = None
+        if tokens[last - 2].key == "SEPARATOR":
+            found = tokens[last - 1].slot
+            if not isinstance(found, Slot):
+                return None
+            separator, last = found, last - 2
+        inside.at = first
+        stop = min(inside.find(_CALL_CLAUSES), last)
         arguments = tuple(
-            self.expression(*bounds) for bounds in split_commas(tokens, first, end - 1)
+            self.expression(*bounds) for bounds in split_commas(tokens, first, stop)
         )
-        if not all(argument.words for argument in arguments):
+        order: tuple[OrderItem, ...] = ()
+        if stop < last:
+            inside.at = stop
+            if not inside.accept("ORDER", "BY") or inside.find({"LIMIT"}) < last:
+                return None
+            order = tuple(
+                self.order_item(*bounds) for bounds in split_commas(tokens, inside.at, last)
+            )
+        expressions = [*arguments, *(each.expression for each in order)]
+        if not all(expression.words for expression in expressions):
             return None
-        return AggregateCall(tokens[start].key, distinct, arguments)
+        return AggregateCall(tokens[start].key, distinct, arguments, order, separator)
 
     def bare(self, start: int, end: int) -> tuple[int, int]:
         """Return where an expression is without parentheses around it: (2) is a position too."""

@@ -3,6 +3,7 @@
     values      how values compare and are written, after their column definitions
     ordered     rows of several ordered sources as one ordered row of rows
     aggregates  COUNT, SUM, MIN, MAX, AVG and BIT_* from the parts that shards computed
+    concatenated  GROUP_CONCAT from its values one by one
     distinct    which values of DISTINCT arguments a group has met
     texts       the pieces of one concrete SELECT
     rows        a SELECT of rows: order, limit

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from proxy.merge.concatenated import Listed
 from sqlparse_ext.errors import Unsupported
 from sqlparse_ext.identifiers import quote_identifier
 from sqlparse_ext.pieces import SUBQUERY
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 
 BITS: Final = frozenset({"BIT_AND", "BIT_OR", "BIT_XOR"})
-MERGED: Final = frozenset({"COUNT", "SUM", "MIN", "MAX", "AVG"}) | BITS
+MERGED: Final = frozenset({"COUNT", "SUM", "MIN", "MAX", "AVG"}) | BITS | {"GROUP_CONCAT"}
 EXTREMES: Final = frozenset({"MIN", "MAX"})
 
 Words = tuple[object, ...]
@@ -64,6 +65,7 @@ class Grouping:
         distinct: all arguments that aggregates want DISTINCT, each once.
         lists: which of these each such aggregate has, as places among them; no list twice.
         list_of: the list of an output.
+        concatenated: what GROUP_CONCAT lists, the same for all of them, or None.
         tests: HAVING's conditions on aggregates: an output, an operator, and a number or None.
         pushed: HAVING's conditions on groups alone, as text.
         order: the groups in the order the shards give them, and whether descending.
@@ -83,6 +85,7 @@ class Grouping:
         self.distinct: list[Expression] = []
         self.lists: list[tuple[int, ...]] = []
         self.list_of: dict[int, int] = {}
+        self.concatenated: Listed | None = None
         self.tests: list[tuple[int, str, int | str | None]] = []
         self.pushed: list[bytes] = []
         self.order: list[tuple[int, bool]] = []
@@ -204,10 +207,18 @@ class Grouping:
             raise Unsupported(f"{call.function} over several shards")
         if call.distinct and not call.arguments:
             raise Unsupported("DISTINCT *")
-        if len(call.arguments) > 1 and not (call.function == "COUNT" and call.distinct):
+        is_list = call.function == "GROUP_CONCAT" or (
+            call.function == "COUNT" and call.distinct
+        )
+        if len(call.arguments) > 1 and not is_list:
             raise Unsupported(f"{call.function} of several arguments")
         for argument in call.arguments:
             self._texts.check_repeatable(argument)
+        if call.function == "GROUP_CONCAT":
+            listed = Listed(call, self._texts)
+            if self.concatenated is not None and not self.concatenated.is_same(listed):
+                raise Unsupported("GROUP_CONCAT of several lists over several shards")
+            self.concatenated = listed
 
     def _find(self, expression: Expression) -> int:
         """Return the output that an expression of HAVING or ORDER BY means; add it if needed."""
@@ -280,6 +291,8 @@ class Grouping:
                 return place
         if leaf.call is not None:
             self._check(leaf.call)
+            if leaf.call.function == "GROUP_CONCAT":
+                raise Unsupported("an expression of GROUP_CONCAT over several shards")
             return self._add(Output(self._texts.of(leaf), words, call=leaf.call))
         if leaf.has_aggregate:
             raise Unsupported("this aggregate over several shards")
@@ -369,7 +382,7 @@ class Grouping:
         known: list[Words] = []
         for number, output in enumerate(self.outputs):
             call = output.call
-            if call is None or not call.distinct or call.function in EXTREMES:
+            if call is None or not call.distinct or call.function in _NOT_LISTED:
                 continue
             places = []
             for argument in call.arguments:
@@ -381,7 +394,7 @@ class Grouping:
             if tuple(places) not in self.lists:
                 self.lists.append(tuple(places))
             self.list_of[number] = self.lists.index(tuple(places))
-        is_alone = not self.groups and bool(self.distinct)
+        is_alone = not self.groups and bool(self.distinct or self.concatenated)
         if is_alone and any(output.is_constant for output in self.outputs):
             # Where there are no rows no shard would give the constant.
             raise Unsupported(
@@ -389,6 +402,8 @@ class Grouping:
             )
 
 
+# DISTINCT changes nothing, or they see to it themselves.
+_NOT_LISTED: Final = EXTREMES | {"GROUP_CONCAT"}
 # Calls that a connection answers for itself, and words that may be columns all the same.
 _OWN: Final = frozenset({"LAST_INSERT_ID", "DATABASE", "SCHEMA", "IS_USED_LOCK", "DEFAULT"})
 _MAY_BE_COLUMNS: Final = frozenset(

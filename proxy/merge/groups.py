@@ -25,6 +25,7 @@ from proxy.merge.aggregates import (
 )
 from proxy.merge.computed import Computation
 from proxy.merge.computed_merge import ComputedMerge, Later
+from proxy.merge.concatenated import Concatenation, separator_of
 from proxy.merge.distinct import NO_LIST, Distinct
 from proxy.merge.group_merge import GroupsMerge, Test
 from proxy.merge.grouping import BITS, EXTREMES, Grouping
@@ -70,6 +71,7 @@ class GroupsQuery:
         computation: the expressions of aggregates that are wanted, if any; known with `describe`.
         expressions: what is compared, and whether an aggregate is in it; known once `describe`
             was called.
+        asks_concat_length: how long GROUP_CONCAT may become must be known: `concat_bytes_max`.
         asks_columns: the table's own columns must be known, because an alias in GROUP BY means
             a column where there is one of that name.
     """
@@ -87,6 +89,8 @@ class GroupsQuery:
         self._memory_bytes = memory_bytes
         self._is_counted = is_counted
         self.computation: Computation | None = None
+        self.asks_concat_length = False
+        self.concat_bytes_max = 0
         aliases = {item.alias for item in texts.select.items if item.alias is not None}
         self.asks_columns = bool(aliases) and bool(texts.select.group)
         self.expressions: list[tuple[bytes, bool]] = []
@@ -101,6 +105,9 @@ class GroupsQuery:
         grouping = self._grouping = Grouping(self._texts, definitions, table_columns)
         wanted = [(group.text, False) for group in grouping.groups]
         wanted += [(self._texts.of(argument), False) for argument in grouping.distinct]
+        if grouping.concatenated is not None:
+            wanted += [(text, False) for text in grouping.concatenated.order]
+        self.asks_concat_length = grouping.concatenated is not None
         for place, output in enumerate(grouping.outputs):
             if output.call is not None:
                 if output.call.function in EXTREMES:
@@ -150,16 +157,12 @@ class GroupsQuery:
     def sql(self) -> bytes:
         """Return what each shard is asked."""
         texts, grouping = self._texts, self._grouping
-        columns = []
-        for place, _ in grouping.order:
-            text = grouping.groups[place].text
-            key = self._keys[text]
-            # Any row of the group will do; MIN is what every sql_mode lets stand here.
-            columns.append(text if key.is_plain else b"MIN(%b)" % key.sql(text))
+        columns = [self._compared(grouping.groups[place].text) for place, _ in grouping.order]
+        listed = grouping.concatenated
+        if listed is not None:
+            columns += [*map(self._compared, listed.order), listed.bytes]
         more = [texts.of(argument) for argument in grouping.distinct]
-        for text in more:
-            key = self._keys[text]
-            columns.append(text if key.is_plain else b"MIN(%b)" % key.sql(text))
+        columns += map(self._compared, more)
         for place, output in enumerate(grouping.outputs):
             columns += self._parts(place, output)
         grouped = [grouping.groups[place].text for place, _ in grouping.order]
@@ -170,16 +173,24 @@ class GroupsQuery:
         select = texts.select
         pieces = [b"SELECT", texts.options(), b", ".join(columns) or b"1"]
         pieces += [texts.at(select.source), texts.at(select.where)]
+        if listed is not None:
+            grouped += [*listed.order, listed.bytes]
+            order += [*listed.ordered, listed.bytes]
         if grouped or more:
             pieces += [b"GROUP BY", b", ".join(grouped + more)]
         if grouping.pushed:
             pieces += [b"HAVING", b" AND ".join(grouping.pushed)]
         if order or more:
             pieces += [b"ORDER BY", b", ".join(order + more)]
-        is_final = not (grouping.final_order or grouping.tests or more)
+        is_final = not (grouping.final_order or grouping.tests or more or listed)
         if grouped and is_final and texts.reach is not None:
             pieces.append(b"LIMIT %d" % texts.reach)
         return b" ".join(filter(None, pieces))
+
+    def _compared(self, text: bytes) -> bytes:
+        key = self._keys[text]
+        # Any row of the group will do; MIN is what every sql_mode lets stand here.
+        return text if key.is_plain else b"MIN(%b)" % key.sql(text)
 
     def _parts(self, place: int, output: Output) -> list[bytes]:
         """Return what the shards give of one output value."""
@@ -202,6 +213,10 @@ class GroupsQuery:
             return parts if call.distinct else [*parts, b"COUNT(%b)" % argument]
         if call.function == "COUNT" and call.distinct:
             return []
+        if call.function == "GROUP_CONCAT":
+            listed = self._grouping.concatenated
+            assert listed is not None
+            return [*listed.parts, *map(self._compared, listed.order)]
         return [exactly(output.text) if is_exact else output.text]
 
     def _is_exact(self, place: int) -> bool:
@@ -223,9 +238,11 @@ class GroupsQuery:
             return list(described)
         # One server sorts the groups of COUNT(DISTINCT) without a temporary table, unless they
         # are wanted in yet another order.
-        is_direct = bool(grouping.distinct) and not grouping.final_order
+        listed = grouping.concatenated
+        is_direct = bool(grouping.distinct or listed) and not grouping.final_order
         runs_alike = bool(grouping.groups) and not is_direct and self._texts.count != 0
         column = len(grouping.order) + len(grouping.distinct)
+        column += 0 if listed is None else len(listed.order) + 1
         found = []
         for place, (output, definition) in enumerate(
             zip(grouping.outputs, described, strict=False)
@@ -245,6 +262,11 @@ class GroupsQuery:
             self._keys[grouping.groups[place].text].decoder(descending=down)
             for place, down in grouping.order
         ]
+        listed = self._listed_decoders()
+        if listed:
+            decoders += [*listed, Key(Comparison.BYTES).decoder()]
+        skipped = len(decoders) - len(grouping.order)
+        lists = [tuple(place + skipped for place in places) for places in grouping.lists]
         decoders += [
             self._keys[self._texts.of(argument)].decoder() for argument in grouping.distinct
         ]
@@ -277,7 +299,7 @@ class GroupsQuery:
             memory_bytes=self._memory_bytes,
             cut=None if computation is None else computation.averages,
             is_late=is_late,
-            distinct=Distinct(len(grouping.groups), grouping.lists, self._memory_bytes),
+            distinct=Distinct(len(grouping.groups), lists, self._memory_bytes),
             lists=[
                 grouping.list_of.get(place, NO_LIST) for place in range(len(grouping.outputs))
             ],
@@ -297,6 +319,16 @@ class GroupsQuery:
             memory_bytes=self._memory_bytes,
         )
 
+    def _listed_decoders(self) -> list[Callable[[bytes | None], Component]]:
+        """Return what reads the order of GROUP_CONCAT."""
+        listed = self._grouping.concatenated
+        if listed is None:
+            return []
+        return [
+            self._keys[text].decoder(descending=down)
+            for text, down in zip(listed.order, listed.directions, strict=True)
+        ]
+
     def _sort(self, merge: GroupsMerge) -> None:
         """Tell *merge* the final order, its last component first."""
         grouping = self._grouping
@@ -307,6 +339,8 @@ class GroupsQuery:
             elif found.group is not None:
                 order = [group for group, _ in grouping.order]
                 merge.sort_by_group(order.index(found.group), descending=down)
+            elif found.call is not None and found.call.function == "GROUP_CONCAT":
+                raise Unsupported("ORDER BY GROUP_CONCAT over several shards")
             elif found.call is not None and found.call.function in EXTREMES:
                 argument = self._texts.of(found.call.arguments[0])
                 if comparison_of(self._types[argument]) is Comparison.ORDINAL:
@@ -343,6 +377,14 @@ class GroupsQuery:
             return First(column)
         if call.function == "COUNT":
             return CountDistinct() if call.distinct else Count(column)
+        if call.function == "GROUP_CONCAT":
+            return Concatenation(
+                column,
+                self._listed_decoders(),
+                separator_of(call, self._texts),
+                distinct=call.distinct,
+                bytes_max=min(self.concat_bytes_max, self._memory_bytes),
+            )
         if call.function in BITS:
             if parts[column].type != FieldType.LONGLONG:
                 raise Unsupported(f"{call.function} of byte strings over several shards")

@@ -82,6 +82,11 @@ class Texts:
             return None
         return value if isinstance(value, int) else value.text
 
+    def string(self, slot: Slot) -> bytes | None:
+        """Return the value of a literal, None if it is no string."""
+        value = self._statement.value(slot)
+        return value if isinstance(value, bytes) else None
+
     def condition(self, condition: Condition) -> bytes:
         """Return a condition of HAVING."""
         return b"(%b%b)" % (self.of(condition.left), self.tail(condition))
@@ -255,12 +260,11 @@ def _places(select: Select) -> Iterable[int]:
             expressions.append(item.expression)
     for expression in expressions:
         spans.append(expression.span)
-        if expression.call is not None:
-            spans += [argument.span for argument in expression.call.arguments]
-        for leaf in expression.leaves:
+        for leaf in (expression, *expression.leaves):
             spans.append(leaf.span)
             if leaf.call is not None:
                 spans += [argument.span for argument in leaf.call.arguments]
+                spans += [order.expression.span for order in leaf.call.order]
     yield select.select_end
     yield select.rows_end
     for start, end in spans:

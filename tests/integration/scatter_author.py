@@ -137,7 +137,7 @@ class Author:
         """Return an aggregate and whether its value stands for others that compare equal."""
         dice = self.dice
         field = dice.choice(self.columns)
-        match dice.randrange(9):
+        match dice.randrange(10):
             case 0:
                 return "COUNT(*)", False
             case 1:
@@ -147,6 +147,16 @@ class Author:
                 return f"COUNT(DISTINCT {', '.join([field.name, *more])})", False
             case 3 | 4 if field.kind in ("int", "decimal", "float"):
                 return f"{dice.choice(('SUM', 'AVG', 'sum'))}({field.name})", False
+            case 7:
+                order = f"{dice.choice(('id', 'a, id', 'r, id', field.name))}{self.direction()}"
+                if dice.random() < 0.2:
+                    return (
+                        f"GROUP_CONCAT(DISTINCT {field.name} ORDER BY {field.name} DESC)",
+                        False,
+                    )
+                end = dice.choice(("", "", " SEPARATOR '; '", " SEPARATOR ''"))
+                also = dice.choice(("", "", ", '=', id"))
+                return f"GROUP_CONCAT({field.name}{also} ORDER BY {order}{end})", False
             case 6:
                 bits = dice.choice(("BIT_AND", "BIT_OR", "BIT_XOR"))
                 return f"{bits}({dice.choice(('a', 'u', 'id', field.name))})", False

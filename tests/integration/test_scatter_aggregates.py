@@ -41,11 +41,16 @@ def test_distinct_and_bitwise_aggregates_and_windows_are_those_of_one_server(
     )
     check(
         place,
+        "SELECT g, GROUP_CONCAT(s, '=', a ORDER BY n DESC, id SEPARATOR '; '), SUM(a) FROM t GROUP BY g",
+        "SELECT GROUP_CONCAT(DISTINCT n ORDER BY n), COUNT(*), COUNT(DISTINCT s) FROM t WHERE id > 3",
         "SELECT BIT_AND(a), BIT_OR(id), BIT_XOR(n), 5 + 5, CONCAT('a', 1) FROM t",
         "SELECT BIT_AND(a), BIT_OR(a), 1.5 * 2 FROM t WHERE id > 90",
         "SELECT id, SUM(a) OVER (PARTITION BY id) AS w, RANK() OVER (PARTITION BY g, id ORDER BY s)"
         " FROM t ORDER BY w DESC, id LIMIT 5",
     )
+    answer = ask(place.spread[2], "SELECT GROUP_CONCAT(id ORDER BY g) FROM t")
+    assert answer.error is not None
+    assert "whose order is not determined" in answer.error[1]
     # '1' and '01' are two strings and one number.
     answer = ask(place.spread[2], "SELECT SUM(DISTINCT s) FROM t")
     assert answer.error == (

@@ -127,13 +127,24 @@ def test_lists_of_distinct_arguments_have_the_arguments_in_common():
         ("SELECT a, b FROM t GROUP BY a", "a column that is not grouped"),
         ("SELECT *, COUNT(*) FROM t", "* beside groups or aggregates"),
         ("SELECT SUM(a) + RAND() FROM t", "volatile"),
-        ("SELECT SUM(a) + GROUP_CONCAT(b) FROM t", "GROUP_CONCAT over several shards"),
+        (
+            "SELECT SUM(a) + GROUP_CONCAT(b) FROM t",
+            "GROUP_CONCAT without ORDER BY over several",
+        ),
+        (
+            "SELECT SUM(a) + GROUP_CONCAT(b ORDER BY b) FROM t",
+            "an expression of GROUP_CONCAT over several shards",
+        ),
+        (
+            "SELECT GROUP_CONCAT(b ORDER BY b), GROUP_CONCAT(b ORDER BY a) FROM t",
+            "GROUP_CONCAT of several lists over several shards",
+        ),
         ("SELECT SUM(a) AS x FROM t HAVING x / 2 > 1", "an expression of the alias 'x'"),
         (
             "SELECT SUM(a) b FROM t GROUP BY c HAVING b + 1 > 2",
             "an expression of the alias 'b'",
         ),
-        ("SELECT GROUP_CONCAT(a) FROM t", "GROUP_CONCAT over several shards"),
+        ("SELECT GROUP_CONCAT(a ORDER BY a LIMIT 3) FROM t", "this aggregate over several sha"),
         ("SELECT DISTINCT a FROM t GROUP BY a", "DISTINCT with GROUP BY"),
         (
             "SELECT DISTINCT a FROM t ORDER BY UPPER(a)",

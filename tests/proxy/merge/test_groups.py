@@ -41,6 +41,12 @@ def plan(sql, columns=(), strings=(), table=("a", "b")):
             "SELECT c, b, a, c, SUM(DISTINCT b), COUNT(*) FROM t GROUP BY c, b, a ORDER BY c, b, a",
         ),
         (
+            "SELECT a, GROUP_CONCAT(b ORDER BY c DESC), COUNT(DISTINCT d) FROM t GROUP BY a",
+            "SELECT a, c, CAST(CONCAT(b) AS BINARY), d, a, MIN(CONCAT(b)), MIN(LENGTH(CONCAT(b))),"
+            " COUNT(*), c FROM t GROUP BY a, c, CAST(CONCAT(b) AS BINARY), d"
+            " ORDER BY a, c DESC, CAST(CONCAT(b) AS BINARY), d",
+        ),
+        (
             "SELECT COUNT(DISTINCT a, b) FROM t",
             "SELECT a, b FROM t GROUP BY a, b ORDER BY a, b",
         ),
@@ -114,6 +120,28 @@ def test_distinct_values_of_several_shards_count_once():
         [(1, 7, 1, 2), (1, 8, 1, 1)],
     )
     assert rows == [("1", "2", "8"), ("2", "1", "1")]
+
+
+def test_group_concat_is_put_together_beside_other_aggregates():
+    sql = "SELECT a, GROUP_CONCAT(b ORDER BY c), COUNT(DISTINCT d), COUNT(*) FROM t GROUP BY a"
+    found = plan(sql, [number(str(index)) for index in range(4)])
+    found.concat_bytes_max = 100
+    assert found.asks_concat_length
+    rows = answer(
+        found.merger(2, [number("")] * 10),
+        [(1, 3, "y", 7, 1, "y", 1, 2, 3, 2)],
+        [(1, 2, "x", 7, 1, "x", 1, 1, 2, 1), (1, 3, "y", 8, 1, "y", 1, 1, 3, 1)],
+    )
+    assert rows == [("1", "x,y,y,y", "2", "4")]
+
+
+def test_an_order_by_group_concat_is_refused():
+    found = plan(
+        "SELECT a, GROUP_CONCAT(b ORDER BY c) x FROM t GROUP BY a ORDER BY x",
+        [number("a"), number("x")],
+    )
+    with pytest.raises(Unsupported, match="ORDER BY GROUP_CONCAT"):
+        found.merger(2, [number("")] * 9)
 
 
 def test_bits_of_byte_strings_are_refused():
