@@ -2,12 +2,13 @@
 
 The shards group by what it is ordered by and by its values, so that these come in its own order, each
 with the number of rows that have it. Rows that are equal in the order are in none: unless their
-values are the same bytes, what a server answers is up to its plan, and nothing is said.
+values are the same bytes, what a server answers is up to its plan, and nothing is said. Nor where
+a NULL is ordered by: servers compare what its place in memory happens to hold.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from sqlparse_ext.errors import Unsupported
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from proxy.merge.texts import Texts
     from proxy.merge.values import Component
     from sqlparse_ext.pieces import AggregateCall
+
+_NULLS: Final = ((0,), (2,))  # as they are compared, in either direction
 
 
 class Listed:
@@ -98,6 +101,8 @@ class Concatenation:
         self._values: list[bytes] = []
         self._bytes = 0
         self._order: tuple[Component, ...] | None = None
+        self._has_null = False
+        self._differ = False
 
     def add(self, row: Row, *, is_new: bool) -> None:
         """Take one shard's value.
@@ -113,7 +118,10 @@ class Concatenation:
             decode(text) for decode, text in zip(self._decoders, row[start:], strict=False)
         )
         is_same = order == self._order
-        if is_same and value != self._values[-1]:
+        self._has_null |= any(component in _NULLS for component in order)
+        is_apart = bool(self._values) and value != self._values[-1]
+        self._differ |= is_apart
+        if (is_same and is_apart) or (self._has_null and self._differ):
             raise Unsupported("GROUP_CONCAT whose order is not determined over several shards")
         self._order = order
         times = 1 if self._distinct else int(count or 0)
@@ -130,4 +138,5 @@ class Concatenation:
         """Return the group's value."""
         values, self._values = self._values, []
         self._bytes, self._order = 0, None
+        self._has_null = self._differ = False
         return self._separator.join(values) if values else None

@@ -44,6 +44,18 @@ def test_other_bytes_in_the_same_place_are_in_no_order():
         run(concatenation(), (b"x", 1, b"1"), (b"X", 1, b"1"))
 
 
+@pytest.mark.parametrize("down", [False, True])
+def test_a_null_in_the_order_has_no_place(down):
+    decoder = Key(Comparison.NUMBER).decoder(descending=down)
+    found = Concatenation(0, [decoder], b",", distinct=False, bytes_max=100)
+    assert run(found, (b"x", 2, None), (b"x", 1, b"3")) == b"x,x,x"
+    assert run(found, (b"x", 2, b"1"), (b"y", 1, b"3")) == b"x,x,y"
+    with pytest.raises(Unsupported, match="whose order is not determined"):
+        run(found, (b"x", 2, None), (b"y", 1, b"3"))
+    with pytest.raises(Unsupported, match="whose order is not determined"):
+        run(found, (b"x", 2, b"1"), (b"y", 1, b"3"), (b"y", 1, None))
+
+
 def test_a_text_that_a_server_would_cut_is_refused():
     assert run(concatenation(bytes_max=5), (b"xx", 2, b"1")) == b"xx,xx"
     with pytest.raises(Unsupported, match="longer than group_concat_max_len"):
