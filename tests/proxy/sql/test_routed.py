@@ -50,7 +50,7 @@ async def test_what_cannot_be_answered_exactly_is_refused(client):
     result = await client.query("SELECT GROUP_CONCAT(a) FROM t")
     assert (result.code, result.message) == (
         1235,
-        "unsupported: GROUP_CONCAT over several shards",
+        "unsupported: GROUP_CONCAT without ORDER BY over several shards",
     )
 
 
