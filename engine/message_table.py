@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Final
 
 from engine.comment import CommentError, Properties, parse_comment
 from engine.errors import TableLoadError, UnknownColumn
-from sqlparse_ext.identifiers import literal, quote_identifier
-from sqlparse_ext.messages import TableFacts
+from sqlparse_ext.text.identifiers import literal, quote_identifier
+from sqlparse_ext.writes.messages import TableFacts
 
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class MessageTable:
     purge_by_schedule: whether the purge may use time_scheduled, the first layout's key.
     null_lane: whether rows with a NULL time_next can be looked for by index.
     advice: sentences for `streamfrom check` and the log.
-    facts: what `sqlparse_ext.messages` must know to read and complete statements.
+    facts: what `sqlparse_ext.writes.messages` must know to read and complete statements.
     """
 
     keyspace: str

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Final
 
 from engine.conversation import Query
 from engine.types import MessageKey
-from sqlparse_ext.identifiers import quote_identifier
+from sqlparse_ext.text.identifiers import quote_identifier
 
 
 if TYPE_CHECKING:

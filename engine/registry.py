@@ -25,8 +25,8 @@ from engine.purger import Purger
 from engine.runner import Runner
 from engine.types import MessageKey
 from sqlparse_ext.errors import StreamfromError
-from sqlparse_ext.identifiers import literal
-from sqlparse_ext.messages import Effect, EffectKind
+from sqlparse_ext.text.identifiers import literal
+from sqlparse_ext.writes.messages import Effect, EffectKind
 
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from engine.comment import MARK, is_message_table
 from engine.conversation import Query
 from engine.message_table import RawColumn, RawIndex, RawTable
 from engine.types import ClaimedRow
-from sqlparse_ext.identifiers import literal, quote_identifier
+from sqlparse_ext.text.identifiers import literal, quote_identifier
 
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from engine.message_table import MessageTable, RawColumn, RawIndex, RawTable, lo
 from engine.poll import NextPriority, Part, Select, poll
 from engine.store import PURGE_ROWS_MAX
 from engine.types import ClaimedRow, MessageKey
-from sqlparse_ext.identifiers import literal
+from sqlparse_ext.text.identifiers import literal
 
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from proxy.config.file import TransactionMode
 from proxy.config.keyspaces import make_keyspace
 from proxy.errors import BackendError, BackendUnavailable
 from proxy.twophase.decisions import CREATE, TABLE, read_own_id
-from sqlparse_ext.identifiers import quote_identifier
+from sqlparse_ext.text.identifiers import quote_identifier
 
 
 if TYPE_CHECKING:

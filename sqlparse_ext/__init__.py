@@ -5,13 +5,11 @@ differ in their values only share one shape, which is read once. It imports noth
 
 Read in this order:
 
-* ``lexer``, ``tokens``: a text becomes a template and its values;
-* ``statements``, ``draft``: what is known of a template, and while it is being found out;
-* ``parser``, ``commands``, ``queries``, ``inserts``, ``stream``: who reads which statement;
-* ``uses``, ``conditions``, ``rows``, ``lists``, ``times``, ``session_settings``: what they look for;
+* ``text``: a text becomes a template and its values, and that becomes tokens;
+* ``statements``: what is known of a template, for all texts of one shape;
+* ``reading``: from a template to its facts;
 * ``cache``: shapes by their text;
-* ``messages``, ``completion``: what a statement does to messages, and what completes it;
-* ``generated``, ``inline``, ``identifiers``, ``parameters``: values and names put into a text;
-* ``select``, ``structure``, ``ties``, ``unions``: queries that several shards must answer;
-* ``split``: several statements in one text.
+* ``selects``: queries that several shards must answer;
+* ``session``: what a statement has to do with the session that sends it;
+* ``writes``: what becomes of a write before it is sent.
 """

@@ -13,10 +13,10 @@ from __future__ import annotations
 from typing import Final, Generic, TypeVar
 
 from sqlparse_ext.errors import SqlError
-from sqlparse_ext.lexer import fingerprint, locate
-from sqlparse_ext.parser import parse
+from sqlparse_ext.reading.parser import parse
+from sqlparse_ext.reading.stream import StreamSyntaxError
 from sqlparse_ext.statements import DEFAULT_MODE, Shape, SqlMode, Statement
-from sqlparse_ext.stream import StreamSyntaxError
+from sqlparse_ext.text.lexer import fingerprint, locate
 
 
 # A longer text is unlikely to come again byte by byte.

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 from proxy.answers.patterns import like, pattern_text
 from proxy.wire.resultset import Column
-from sqlparse_ext.identifiers import literal
-from sqlparse_ext.lexer import locate
 from sqlparse_ext.statements import Kind
-from sqlparse_ext.tokens import statement_tokens
+from sqlparse_ext.text.identifiers import literal
+from sqlparse_ext.text.lexer import locate
+from sqlparse_ext.text.tokens import statement_tokens
 
 
 if TYPE_CHECKING:

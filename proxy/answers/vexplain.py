@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from proxy.routing.routes import Combine, Concatenate, Everywhere, Merge, OneShard, WriteParts
 from proxy.wire.resultset import Column
 from sqlparse_ext.errors import SqlError, Unsupported
-from sqlparse_ext.schemas import SYSTEM_SCHEMAS
+from sqlparse_ext.session.schemas import SYSTEM_SCHEMAS
 from sqlparse_ext.statements import Kind, ListSlot, Number
 
 

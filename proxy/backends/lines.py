@@ -5,7 +5,7 @@ either side. On a line, what all sessions ask in one turn of the loop leaves in 
 several answers come back in one read. For point SELECTs of 16 clients that is half of the
 server's processor time and a third of the proxy's.
 
-What makes it safe: only reads that leave nothing behind come here (`sqlparse_ext.plain_reads`), of
+What makes it safe: only reads that leave nothing behind come here (`sqlparse_ext.selects.plain_reads`), of
 sessions with the same variables and database, in shapes that have been quick (`proxy.exchange.pace`).
 A read that is slow this time holds up those behind it. Then the line breaks up: the connection
 becomes the slow one's own, and to the others it is lost, so that each asks again on another.

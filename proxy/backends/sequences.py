@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from engine.sequences import MARK, Block, check_increment, extend
-from sqlparse_ext.identifiers import literal, quote_identifier
+from sqlparse_ext.text.identifiers import literal, quote_identifier
 
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from engine.keyspace import Keyspace, Shard, check_partition
 from engine.vschema import parse_vschema
 from proxy.config.dsn import FORM, Dsn, parse
 from proxy.config.values import REQUIRED, ConfigError, Table, reason, shown
-from sqlparse_ext.schemas import SYSTEM_SCHEMAS
+from sqlparse_ext.session.schemas import SYSTEM_SCHEMAS
 
 
 NAME_BYTES_FORBIDDEN: Final = frozenset(":@/[]`\\\0")

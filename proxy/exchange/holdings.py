@@ -16,7 +16,7 @@ from proxy.errors import BackendLost, BackendUnavailable
 from proxy.exchange.carrying import carry_variables
 from proxy.exchange.following import bring_insert_id
 from proxy.wire.commands import query
-from sqlparse_ext.schemas import SYSTEM_SCHEMAS
+from sqlparse_ext.session.schemas import SYSTEM_SCHEMAS
 from sqlparse_ext.statements import Kind, Uses
 
 

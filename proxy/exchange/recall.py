@@ -23,7 +23,7 @@ from proxy.wire.resultset import (
     text_row,
 )
 from sqlparse_ext.errors import Unsupported
-from sqlparse_ext.inline import inline
+from sqlparse_ext.session.inline import inline
 from sqlparse_ext.statements import Kind, Uses
 
 

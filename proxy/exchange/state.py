@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from proxy.backends.settings import TRACKED, Settings
 from proxy.wire.constants import Capability, Status, TrackerKind
 from proxy.wire.trackers import SHOWN_BY_DEFAULT, shown_to
+from sqlparse_ext.session.variables import may_assign, named_variables
 from sqlparse_ext.statements import InsertSource, Kind, SetKind, SetScope, SqlMode, Uses
-from sqlparse_ext.variables import may_assign, named_variables
 
 
 if TYPE_CHECKING:

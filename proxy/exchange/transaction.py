@@ -30,8 +30,8 @@ from proxy.exchange.state import Transaction
 from proxy.twophase.coordinator import Branch, roll_back
 from proxy.wire.commands import query
 from sqlparse_ext.errors import Unsupported
-from sqlparse_ext.messages import Effect, EffectKind
 from sqlparse_ext.statements import Kind, Uses
+from sqlparse_ext.writes.messages import Effect, EffectKind
 
 
 if TYPE_CHECKING:

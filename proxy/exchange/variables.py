@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from proxy.wire.constants import FieldFlag, FieldType
 from proxy.wire.resultset import parse_column_definition, parse_text_row
 from sqlparse_ext.errors import Unsupported
-from sqlparse_ext.identifiers import quote_identifier
+from sqlparse_ext.text.identifiers import quote_identifier
 
 
 if TYPE_CHECKING:

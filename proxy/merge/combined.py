@@ -17,16 +17,16 @@ from proxy.merge.values import loses_digits
 from proxy.wire.constants import FieldType
 from proxy.wire.resultset import parse_text_row
 from sqlparse_ext.errors import Unsupported
-from sqlparse_ext.identifiers import quote_identifier
-from sqlparse_ext.parts import without_rows
+from sqlparse_ext.selects.parts import without_rows
 from sqlparse_ext.statements import Uses
+from sqlparse_ext.text.identifiers import quote_identifier
 
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from proxy.wire.resultset import Column
-    from sqlparse_ext.parts import Parts
+    from sqlparse_ext.selects.parts import Parts
     from sqlparse_ext.statements import Statement
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from proxy.merge.aggregates import Row
     from proxy.merge.texts import Texts
     from proxy.merge.values import Component
-    from sqlparse_ext.pieces import AggregateCall
+    from sqlparse_ext.selects.pieces import AggregateCall
 
 _NULLS: Final = ((0,), (2,))  # as they are compared, in either direction
 

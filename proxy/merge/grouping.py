@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from proxy.merge.concatenated import Listed
 from sqlparse_ext.errors import Unsupported
-from sqlparse_ext.identifiers import quote_identifier
-from sqlparse_ext.pieces import SUBQUERY
+from sqlparse_ext.selects.pieces import SUBQUERY
 from sqlparse_ext.statements import Slot
+from sqlparse_ext.text.identifiers import quote_identifier
 
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from proxy.merge.texts import Texts
     from proxy.wire.resultset import Column
-    from sqlparse_ext.pieces import AggregateCall, Condition, Expression, Item, Span
+    from sqlparse_ext.selects.pieces import AggregateCall, Condition, Expression, Item, Span
 
 
 BITS: Final = frozenset({"BIT_AND", "BIT_OR", "BIT_XOR"})

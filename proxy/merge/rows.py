@@ -15,8 +15,8 @@ from proxy.merge.ordered import OrderedMerge, Window
 from proxy.merge.values import Comparison, comparison_of, exactly, loses_digits
 from proxy.wire.resultset import parse_text_row, text_row
 from sqlparse_ext.errors import Unsupported
-from sqlparse_ext.identifiers import quote_identifier
 from sqlparse_ext.statements import Slot
+from sqlparse_ext.text.identifiers import quote_identifier
 
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from proxy.merge.texts import Texts
     from proxy.merge.values import Key
     from proxy.wire.resultset import Column
-    from sqlparse_ext.pieces import Expression, OrderItem
+    from sqlparse_ext.selects.pieces import Expression, OrderItem
 
 
 # An alias that no client's ORDER BY can mean by accident.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from proxy.routing.joined import Joined
 from proxy.routing.routes import Combine, Concatenate, Merge, OneShard, Plan
 from sqlparse_ext.errors import Unsupported
-from sqlparse_ext.schemas import SYSTEM_SCHEMAS
+from sqlparse_ext.session.schemas import SYSTEM_SCHEMAS
 from sqlparse_ext.statements import Uses
 
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from proxy.routing.routes import Route
     from proxy.routing.tables import Tables
-    from sqlparse_ext.parts import Parts
+    from sqlparse_ext.selects.parts import Parts
     from sqlparse_ext.statements import Shape, Statement, TableRef
 
 _REFUSED: Final = (

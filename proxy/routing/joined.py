@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from proxy.routing.routes import OneShard, Plan, WriteParts
 from proxy.routing.scattered import refuse, scattered_select, scattered_union
 from sqlparse_ext.errors import Unsupported
-from sqlparse_ext.queries import assigned_columns
-from sqlparse_ext.sources import ALL, Reference, Source
+from sqlparse_ext.reading.queries import assigned_columns
+from sqlparse_ext.selects.sources import ALL, Reference, Source
+from sqlparse_ext.selects.ties import read_ties
 from sqlparse_ext.statements import Kind, Uses
-from sqlparse_ext.ties import read_ties
 
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from engine.vindex import Vindex
     from proxy.routing.routes import Route
     from proxy.routing.tables import Tables
-    from sqlparse_ext.sources import Tie, Ties
+    from sqlparse_ext.selects.sources import Tie, Ties
     from sqlparse_ext.statements import Operand, Shape, Statement
 
 _SEVERAL_TABLES: Final = (

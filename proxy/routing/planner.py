@@ -28,15 +28,15 @@ from proxy.routing.routes import (
 )
 from proxy.routing.scattered import refuse, scattered_select
 from proxy.routing.tables import Tables
-from sqlparse_ext.commands import STATEMENT_VERBS
-from sqlparse_ext.derived import read_counted
 from sqlparse_ext.errors import SqlError, Unsupported
-from sqlparse_ext.lists import share_list
-from sqlparse_ext.parts import Parts, read_parts
-from sqlparse_ext.pieces import Select
-from sqlparse_ext.rows import insert_rows
-from sqlparse_ext.schemas import SYSTEM_SCHEMAS
+from sqlparse_ext.reading.commands import STATEMENT_VERBS
+from sqlparse_ext.selects.derived import read_counted
+from sqlparse_ext.selects.parts import Parts, read_parts
+from sqlparse_ext.selects.pieces import Select
+from sqlparse_ext.session.schemas import SYSTEM_SCHEMAS
 from sqlparse_ext.statements import OPAQUE, InsertSource, Kind, ListSlot, Uses
+from sqlparse_ext.text.lists import share_list
+from sqlparse_ext.text.rows import insert_rows
 
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from engine.keyspace import Keyspace, Shard
     from proxy.routing.several import SeveralColumns
-    from sqlparse_ext.derived import Counted
+    from sqlparse_ext.selects.derived import Counted
     from sqlparse_ext.statements import Opaque, Operand, Shape, Statement, TableRef, Value
 
 

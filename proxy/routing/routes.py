@@ -10,11 +10,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from engine.keyspace import Shard
-    from sqlparse_ext.derived import Counted
-    from sqlparse_ext.parts import Parts
-    from sqlparse_ext.pieces import Select
+    from sqlparse_ext.selects.derived import Counted
+    from sqlparse_ext.selects.parts import Parts
+    from sqlparse_ext.selects.pieces import Select
+    from sqlparse_ext.selects.unions import Union
     from sqlparse_ext.statements import Statement
-    from sqlparse_ext.unions import Union
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,11 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from proxy.routing.routes import Concatenate, Merge
-from sqlparse_ext.derived import read_derived
 from sqlparse_ext.errors import Unsupported
-from sqlparse_ext.select import read_select
+from sqlparse_ext.selects.derived import read_derived
+from sqlparse_ext.selects.select import read_select
+from sqlparse_ext.selects.unions import read_union
 from sqlparse_ext.statements import Uses
-from sqlparse_ext.unions import read_union
 
 
 if TYPE_CHECKING:
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from engine.keyspace import Shard
     from proxy.routing.routes import Route
     from proxy.routing.tables import Tables
-    from sqlparse_ext.pieces import Expression, Select
+    from sqlparse_ext.selects.pieces import Expression, Select
     from sqlparse_ext.statements import Shape, TableRef
 
-# What `proxy.merge` can put together, if `sqlparse_ext.select` can read it.
+# What `proxy.merge` can put together, if `sqlparse_ext.selects.select` can read it.
 _MERGED: Final = Uses.AGGREGATE | Uses.GROUP | Uses.DISTINCT | Uses.ORDER | Uses.LIMIT
 _NEEDS_MERGE: Final = (
     (Uses.AGGREGATE, "an aggregate over several shards"),

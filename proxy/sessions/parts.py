@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from proxy.net import Link
     from proxy.sessions.services import Services
     from proxy.wire.server_connection import ServerConnection
-    from sqlparse_ext.messages import Effect
+    from sqlparse_ext.writes.messages import Effect
 
 
 @dataclass(frozen=True, slots=True)

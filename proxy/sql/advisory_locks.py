@@ -15,7 +15,7 @@ from proxy.exchange.state import AskedLocks
 from proxy.wire.commands import query
 from proxy.wire.resultset import parse_text_row
 from sqlparse_ext.errors import Unsupported
-from sqlparse_ext.locks import lock_calls
+from sqlparse_ext.session.locks import lock_calls
 from sqlparse_ext.statements import Kind, Uses
 
 

@@ -2,7 +2,7 @@
 
 A backslash or a quote may be half of a character there, which `sqlparse_ext` does not read when it
 puts something into a text. In an unsharded keyspace most statements need nothing put in; of these the
-facts are read from a masked text (`sqlparse_ext.multibyte`). All others are refused by
+facts are read from a masked text (`sqlparse_ext.text.multibyte`). All others are refused by
 `Preparation.parse`.
 """
 
@@ -14,11 +14,11 @@ from proxy.answers.own_status import is_session_status
 from proxy.answers.virtual import is_virtual
 from proxy.exchange.recall import ASKS_BACK
 from proxy.routing.planner import qualifiers
-from sqlparse_ext.generated import next_values
-from sqlparse_ext.multibyte import masked
-from sqlparse_ext.schemas import asks_for_schemas
+from sqlparse_ext.session.schemas import asks_for_schemas
+from sqlparse_ext.session.variables import named_variables
 from sqlparse_ext.statements import Kind, Statement, Uses
-from sqlparse_ext.variables import named_variables
+from sqlparse_ext.text.multibyte import masked
+from sqlparse_ext.writes.generated import next_values
 
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from proxy.sql.scatter import run_everywhere
 from proxy.sql.set_statement import run_set_statement
 from proxy.wire.commands import query
 from sqlparse_ext.errors import Unsupported
-from sqlparse_ext.session_settings import with_session_scope
+from sqlparse_ext.reading.session_settings import with_session_scope
+from sqlparse_ext.session.variables import may_assign
 from sqlparse_ext.statements import SetKind, Uses
-from sqlparse_ext.variables import may_assign
 
 
 if TYPE_CHECKING:

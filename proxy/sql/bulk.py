@@ -22,10 +22,10 @@ from proxy.sql.scatter import write_parts
 from proxy.wire.bulk import TYPES_FOLLOW, bulk_rows, bulk_types
 from proxy.wire.execute import known_value, literal_of
 from sqlparse_ext.errors import Unsupported
-from sqlparse_ext.messages import together
-from sqlparse_ext.parameters import as_text, parameter_places
-from sqlparse_ext.rows import insert_rows
 from sqlparse_ext.statements import OPAQUE, Kind, SqlMode, Uses
+from sqlparse_ext.text.parameters import as_text, parameter_places
+from sqlparse_ext.text.rows import insert_rows
+from sqlparse_ext.writes.messages import together
 
 
 if TYPE_CHECKING:
@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from proxy.sql.statements import Statements
     from proxy.wire.bulk import Row
     from proxy.wire.commands import StmtBulkExecute
-    from sqlparse_ext.messages import Effect
     from sqlparse_ext.statements import Statement
+    from sqlparse_ext.writes.messages import Effect
 
 
 _WRITES: Final = frozenset({Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE})

@@ -23,10 +23,10 @@ from proxy.sql.catalog import Direct
 from proxy.wire.commands import query
 from proxy.wire.execute import with_types
 from sqlparse_ext.errors import StreamfromError
-from sqlparse_ext.generated import next_values
-from sqlparse_ext.plain_reads import is_plain_read
-from sqlparse_ext.schemas import asks_for_schemas
+from sqlparse_ext.selects.plain_reads import is_plain_read
+from sqlparse_ext.session.schemas import asks_for_schemas
 from sqlparse_ext.statements import Kind, Uses
+from sqlparse_ext.writes.generated import next_values
 
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from proxy.answers.vexplain import (
     explain_plan,
     explain_stream,
 )
-from sqlparse_ext.parser import explained_text
+from sqlparse_ext.reading.parser import explained_text
 
 
 if TYPE_CHECKING:

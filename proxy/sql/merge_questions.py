@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from proxy.merge.rows import RowsQuery
     from proxy.merge.texts import Texts
     from proxy.wire.resultset import Column
-    from sqlparse_ext.derived import Counted
+    from sqlparse_ext.selects.derived import Counted
     from sqlparse_ext.statements import Statement
 
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sqlparse_ext.column_list import leaves_out_columns, with_columns
-from sqlparse_ext.identifiers import quote_identifier
+from sqlparse_ext.text.identifiers import quote_identifier
+from sqlparse_ext.writes.column_list import leaves_out_columns, with_columns
 
 
 if TYPE_CHECKING:

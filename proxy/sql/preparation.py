@@ -2,7 +2,7 @@
 
 Two questions are answered here, for the hot path and the long one alike. *Where*: the session's
 target, or the keyspace that its table names are qualified with. *What*: on a message table the
-statement is completed (see `sqlparse_ext.completion`) and its effect on messages is known
+statement is completed (see `sqlparse_ext.writes.completion`) and its effect on messages is known
 before it runs.
 """
 
@@ -21,13 +21,13 @@ from proxy.errors import (
 )
 from proxy.routing.planner import qualifiers
 from sqlparse_ext.errors import SqlError, StreamfromError, Unsupported
-from sqlparse_ext.generated import gaps
-from sqlparse_ext.identifiers import redirect_show, requalify
-from sqlparse_ext.messages import complete, effect
-from sqlparse_ext.parameters import as_text, parameter_places
-from sqlparse_ext.schemas import SYSTEM_SCHEMAS, rename_schemas, schemas_asked
-from sqlparse_ext.split import several
+from sqlparse_ext.reading.split import several
+from sqlparse_ext.session.schemas import SYSTEM_SCHEMAS, rename_schemas, schemas_asked
 from sqlparse_ext.statements import Kind, Uses
+from sqlparse_ext.text.identifiers import redirect_show, requalify
+from sqlparse_ext.text.parameters import as_text, parameter_places
+from sqlparse_ext.writes.generated import gaps
+from sqlparse_ext.writes.messages import complete, effect
 
 
 if TYPE_CHECKING:
@@ -40,9 +40,9 @@ if TYPE_CHECKING:
     from proxy.sql.catalog import Catalog, View
     from proxy.sql.guard import Guard
     from sqlparse_ext.cache import StatementCache
-    from sqlparse_ext.generated import Gaps
-    from sqlparse_ext.messages import Effect
     from sqlparse_ext.statements import Shape, Statement, TableRef
+    from sqlparse_ext.writes.generated import Gaps
+    from sqlparse_ext.writes.messages import Effect
 
 
 _READS: Final = frozenset(

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Final
 from proxy.backends.statement_ids import StatementKey
 from proxy.errors import LongDataTooLarge, TooManyStatements, UnknownStatement, WireError
 from proxy.wire.execute import known_value, literal_of, read_parameters, types_of
-from sqlparse_ext.completion import is_ack
-from sqlparse_ext.parameters import parameter_places
-from sqlparse_ext.schemas import asks_by_parameter
+from sqlparse_ext.session.schemas import asks_by_parameter
 from sqlparse_ext.statements import OPAQUE, Param, SqlMode
+from sqlparse_ext.text.parameters import parameter_places
+from sqlparse_ext.writes.completion import is_ack
 
 
 if TYPE_CHECKING:

@@ -40,9 +40,9 @@ from proxy.wire.prepare import PARAMETER
 from proxy.wire.response import Answer
 from proxy.wire.resultset import column_definition
 from sqlparse_ext.errors import Unsupported
-from sqlparse_ext.parameters import as_text
-from sqlparse_ext.split import split_statements
+from sqlparse_ext.reading.split import split_statements
 from sqlparse_ext.statements import Kind, Uses
+from sqlparse_ext.text.parameters import as_text
 
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from proxy.routing.routes import Route
     from proxy.sql.catalog import View
     from proxy.sql.preparation import Preparation, Step
-    from sqlparse_ext.messages import Effect
+    from sqlparse_ext.writes.messages import Effect
 
 
 _HAS_ROWS: Final = frozenset({Kind.SELECT, Kind.SHOW})

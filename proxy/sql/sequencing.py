@@ -12,7 +12,7 @@ from engine.errors import SequenceError
 from proxy.errors import CommandDenied, NoDatabaseSelected, ReplicaTarget
 from proxy.wire.constants import FieldType
 from proxy.wire.resultset import Column
-from sqlparse_ext.generated import count_of, next_values
+from sqlparse_ext.writes.generated import count_of, next_values
 
 
 if TYPE_CHECKING:

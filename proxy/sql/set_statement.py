@@ -14,7 +14,7 @@ from proxy.errors import NotPreparable
 from proxy.routing.routes import OneShard
 from proxy.sql.preparation import Place, Step
 from sqlparse_ext.errors import Unsupported
-from sqlparse_ext.session_settings import split_set_statement
+from sqlparse_ext.reading.session_settings import split_set_statement
 from sqlparse_ext.statements import Kind
 
 

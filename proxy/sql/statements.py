@@ -36,11 +36,11 @@ from proxy.wire.constants import Capability
 from proxy.wire.resultset import column_definition
 from proxy.wire.trackers import schema_state
 from sqlparse_ext.errors import SqlError, Unsupported
-from sqlparse_ext.generated import next_values
-from sqlparse_ext.identifiers import literal
-from sqlparse_ext.inline import inline
-from sqlparse_ext.split import split_statements
+from sqlparse_ext.reading.split import split_statements
+from sqlparse_ext.session.inline import inline
 from sqlparse_ext.statements import KillScope, Kind, Statement, Uses
+from sqlparse_ext.text.identifiers import literal
+from sqlparse_ext.writes.generated import next_values
 
 
 if TYPE_CHECKING:

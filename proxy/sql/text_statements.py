@@ -21,11 +21,11 @@ from proxy.wire.commands import query
 from proxy.wire.constants import BINARY_CHARSET, FieldType
 from proxy.wire.execute import Parameter, literal_of
 from proxy.wire.resultset import parse_column_definition, parse_text_row
-from sqlparse_ext.dynamic import Dynamic, Step, dynamic
 from sqlparse_ext.errors import Unsupported
-from sqlparse_ext.generated import next_values
-from sqlparse_ext.parameters import as_text, parameter_places
+from sqlparse_ext.session.dynamic import Dynamic, Step, dynamic
 from sqlparse_ext.statements import OPAQUE, Kind, Slot, SqlMode, Uses
+from sqlparse_ext.text.parameters import as_text, parameter_places
+from sqlparse_ext.writes.generated import next_values
 
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from proxy.errors import BackendError, BackendUnavailable, NoDecisionTable
 from proxy.twophase.xid import GlobalId
-from sqlparse_ext.identifiers import quote_identifier
+from sqlparse_ext.text.identifiers import quote_identifier
 
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from engine.keyspace import Keyspace, Shard
 from engine.message_table import MessageTable
 from engine.registry import Registry
 from engine.testing import DEFAULT_COMMENT, MemoryStore, StoredRow, raw_table
-from sqlparse_ext.messages import Effect, EffectKind, Key
+from sqlparse_ext.writes.messages import Effect, EffectKind, Key
 from tests.engine.test_runner import Receiver
 from tests.virtual_loop import START_NS, VirtualClock, run_virtual
 

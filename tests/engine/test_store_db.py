@@ -13,7 +13,7 @@ from engine.poll import PollRequest, poll
 from engine.store import ClaimRequest, claim, columns_query, discover, purge, release
 from engine.testing import StoredRow, answer, loaded
 from engine.types import MessageKey
-from sqlparse_ext.identifiers import literal
+from sqlparse_ext.text.identifiers import literal
 
 
 pytestmark = pytest.mark.db

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from proxy.net import Link
     from proxy.twophase.coordinator import Coordinator
-    from sqlparse_ext.messages import Effect
+    from sqlparse_ext.writes.messages import Effect
     from tests.proxy.fake_client import Result
     from tests.proxy.fake_server import FakeServer
 

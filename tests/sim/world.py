@@ -30,7 +30,7 @@ from engine.errors import StoreError
 from engine.keyspace import Keyspace, Shard
 from engine.registry import Registry
 from engine.testing import MemoryStore, StoredRow, raw_table
-from sqlparse_ext.messages import Effect, EffectKind, Key
+from sqlparse_ext.writes.messages import Effect, EffectKind, Key
 from tests.virtual_loop import VirtualClock
 
 

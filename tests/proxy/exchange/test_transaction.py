@@ -12,7 +12,7 @@ from proxy.errors import (
 )
 from proxy.exchange.state import Transaction
 from proxy.exchange.transaction import PendingEffects
-from sqlparse_ext.messages import Effect, EffectKind
+from sqlparse_ext.writes.messages import Effect, EffectKind
 from tests.proxy.fake_answers import Error, HangUp, until
 from tests.proxy.house import Desk
 

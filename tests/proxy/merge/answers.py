@@ -4,7 +4,7 @@ from proxy.merge.texts import Texts
 from proxy.merge.values import Comparison, Key
 from proxy.wire.constants import BINARY_CHARSET, FieldType
 from proxy.wire.resultset import Column, column_definition, parse_text_row, text_row
-from sqlparse_ext.select import read_select
+from sqlparse_ext.selects.select import read_select
 from tests.sqlparse_ext.facts import statement
 
 

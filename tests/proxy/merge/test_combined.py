@@ -4,7 +4,7 @@ from proxy.merge.combined import Combination, GivenPart
 from proxy.wire.constants import FieldFlag, FieldType
 from proxy.wire.resultset import Column, text_row
 from sqlparse_ext.errors import Unsupported
-from sqlparse_ext.parts import read_parts
+from sqlparse_ext.selects.parts import read_parts
 from tests.proxy.merge.answers import number
 from tests.sqlparse_ext.facts import statement
 

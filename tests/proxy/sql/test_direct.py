@@ -17,7 +17,7 @@ from proxy.sql.guard import Guard
 from proxy.sql.preparation import Preparation
 from proxy.sql.prepared import PreparedTable
 from sqlparse_ext.cache import StatementCache
-from sqlparse_ext.messages import EffectKind
+from sqlparse_ext.writes.messages import EffectKind
 from tests.proxy.fake_answers import Error, HangUp, Ok, rows_of, until
 from tests.proxy.fake_client import read_result
 from tests.proxy.house import Desk, running_shard

@@ -16,7 +16,7 @@ from proxy.wire.framing import frame
 from proxy.wire.response import RowCollector
 from proxy.wire.resultset import Column, err_packet
 from sqlparse_ext.errors import Unsupported
-from sqlparse_ext.select import read_select
+from sqlparse_ext.selects.select import read_select
 from tests.proxy.wire.peers import text_resultset
 from tests.sqlparse_ext.facts import statement
 

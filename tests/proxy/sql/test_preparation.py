@@ -20,8 +20,8 @@ from proxy.sql.guard import Guard
 from proxy.sql.preparation import Preparation
 from sqlparse_ext.cache import StatementCache
 from sqlparse_ext.errors import Unsupported
-from sqlparse_ext.messages import EffectKind
 from sqlparse_ext.statements import TableRef
+from sqlparse_ext.writes.messages import EffectKind
 from tests.proxy.fake_client import MODERN
 from tests.proxy.keyspaces import PLAIN, SHARDED
 

@@ -17,7 +17,7 @@ from proxy.twophase.decisions import Decisions
 from proxy.twophase.xid import FORMAT_ID, GlobalId
 from proxy.wire.constants import FieldType
 from sqlparse_ext.errors import Unsupported
-from sqlparse_ext.messages import Effect, EffectKind
+from sqlparse_ext.writes.messages import Effect, EffectKind
 from tests.proxy.fake_answers import Error, HangUp, Ok, Rows, Silence, until
 from tests.proxy.house import Desk, add_decisions, running_shard
 

@@ -1,0 +1,72 @@
+"""Where one statement of a text ends: the bodies of stored programs hold statements of their own.
+
+Those are CREATE PROCEDURE, FUNCTION, TRIGGER and EVENT, and MariaDB's BEGIN NOT ATOMIC, IF, CASE,
+LOOP, REPEAT, WHILE and FOR, behind SET STATEMENT … FOR too; in its Oracle mode DECLARE and BEGIN.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlparse_ext.reading.commands import holds_statements
+from sqlparse_ext.text.tokens import Cursor, Token
+
+
+# Words that open a block when a statement begins with them, and what stands before a statement.
+_BLOCKS: Final = frozenset({"IF", "LOOP", "REPEAT", "WHILE", "FOR"})
+_STATEMENT_FOLLOWS: Final = frozenset(
+    {";", "THEN", "ELSE", "DO", "BEGIN", "LOOP", "REPEAT", ":", "ROW", ")"}
+)
+# What stands behind a `;` inside a body alone.
+_INSIDE: Final = frozenset(
+    {"END", "ELSE", "ELSEIF", "ELSIF", "EXCEPTION", "UNTIL", "WHEN", "DECLARE"}
+)
+
+
+def end_of_statement(tokens: list[Token], start: int, template: bytes) -> int:
+    """Return the index of the `;` that ends the statement at *start*, or the end."""
+    has_body = holds_statements(Cursor(tokens, template, start))
+    depth = 0
+    for place in range(start, len(tokens)):
+        key = tokens[place].key
+        before = tokens[place - 1].key if place > start else ""
+        if key == ";" and not depth:
+            return place
+        if has_body:
+            if key in ("BEGIN", "CASE"):
+                depth += before != "END"
+            elif key in _BLOCKS:
+                begins = place == start or before in _STATEMENT_FOLLOWS
+                depth += begins and (key != "FOR" or before != ")")  # … IN (1) FOR UPDATE
+            elif key == "END" and depth:
+                depth -= 1
+    return len(tokens)
+
+
+def are_several(tokens: list[Token], template: bytes) -> bool:
+    """Return whether a text surely is several statements; it has no `;` around it.
+
+    Where a body was taken for ended too soon, as one in Oracle's words or with a column `end` may
+    be, its own end is what a statement cannot begin with. Then the text counts as one: the server
+    says what it is.
+    """
+    if not any(token.key == ";" for token in tokens):
+        return False
+    if not holds_statements(Cursor(tokens, template)):
+        return True
+    end = end_of_statement(tokens, 0, template)
+    if end == len(tokens):
+        return False
+    while end < len(tokens):
+        start = end + 1
+        if _is_inside(Cursor(tokens, template, start)):
+            return False
+        end = end_of_statement(tokens, start, template)
+    return True
+
+
+def _is_inside(cursor: Cursor) -> bool:
+    if cursor.key == "BEGIN":
+        # What stands before it may be declared for it.
+        return holds_statements(cursor) and cursor.peek(1).key != "NOT"
+    return cursor.key in _INSIDE

@@ -1,0 +1,206 @@
+"""What a WHERE clause says for certain about single columns.
+
+A conjunct counts only when its tokens are exactly `column = literal`, `literal = column`,
+`column IN (literals)` or `column IS NULL`, and when it is an operand of AND all the way up.
+Anything else is left unsaid: a condition that is missed costs a scatter, one that is invented
+would cost rows.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from sqlparse_ext.statements import OPAQUE, Param
+from sqlparse_ext.text.tokens import split_commas, unquote
+
+
+if TYPE_CHECKING:
+    from sqlparse_ext.statements import Operand
+    from sqlparse_ext.text.tokens import Token
+
+# Reserved words that end a WHERE clause on every server.
+WHERE_ENDS: Final = frozenset(
+    {"GROUP", "HAVING", "ORDER", "LIMIT", "FOR", "LOCK", "INTO", "UNION", "EXCEPT", "INTERSECT"}
+    | {"PROCEDURE", "FETCH", "WINDOW", "RETURNING", ";"}
+)
+# Operators that bind less tightly than AND. `||` is OR unless PIPES_AS_CONCAT, in which case
+# it is merely not understood.
+_LOOSER: Final = frozenset({"OR", "XOR", "||", ":="})
+_AND: Final = frozenset({"AND", "&&"})
+# Parentheses around parentheses that are looked into.
+_DEPTH_MAX: Final = 20
+_QUERY_WORDS: Final = frozenset({"SELECT", "WITH", "VALUES", "TABLE"})
+# Words that stand for a value where a column could stand.
+_NO_COLUMNS: Final = frozenset(
+    {"NULL", "TRUE", "FALSE", "DEFAULT", "NOT", "CURRENT_USER", "CURRENT_DATE", "CURRENT_TIME"}
+    | {"CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP", "UTC_DATE", "UTC_TIME"}
+    | {"UTC_TIMESTAMP"}
+)
+_EQUALS: Final = frozenset({"=", "<=>"})
+
+
+class Where(NamedTuple):
+    """What `read_where` found: see the fields of the same names in `Shape`."""
+
+    conditions: dict[str, tuple[Operand, ...]]
+    guards: frozenset[str]
+    condition_only: bool
+
+
+NO_WHERE: Final = Where({}, frozenset(), condition_only=False)
+
+
+def read_where(
+    tokens: list[Token], start: int, end: int, template: bytes, qualifiers: frozenset[str]
+) -> Where:
+    """Read the WHERE clause tokens[start:end] of a statement on one table.
+
+    *qualifiers* are the lower-case names by which a column may name that table. Tokens after
+    *end* are looked at too: should the clause not end there after all (a column may be called
+    `window` on some servers), an OR behind it must not be missed.
+    """
+    reader = _Reader(tokens, template, qualifiers)
+    if reader.has_looser(start, len(tokens)):
+        return NO_WHERE
+    reader.read(start, end)
+    return Where(reader.conditions, frozenset(reader.guards), reader.condition_only)
+
+
+class _Reader:
+    def __init__(
+        self, tokens: list[Token], template: bytes, qualifiers: frozenset[str]
+    ) -> None:
+        self.tokens = tokens
+        self.template = template
+        self.qualifiers = qualifiers
+        self.conditions: dict[str, tuple[Operand, ...]] = {}
+        self.guards: set[str] = set()
+        self.condition_only = True
+        self.depth = 0
+
+    def has_looser(self, start: int, end: int) -> bool:
+        depth = 0
+        for token in self.tokens[start:end]:
+            depth += (token.key == "(") - (token.key == ")")
+            if depth <= 0 and token.key in _LOOSER:
+                return True
+        return False
+
+    def read(self, start: int, end: int) -> None:
+        """Read the operands of AND in a range without looser operators."""
+        depth = cases = betweens = 0
+        first = start
+        for place in range(start, end):
+            key = self.tokens[place].key
+            if key in ("(", ")"):
+                depth += 1 if key == "(" else -1
+            elif depth:
+                continue
+            elif key == "CASE" or (key == "END" and cases):
+                cases += 1 if key == "CASE" else -1
+            elif cases:
+                continue
+            elif key == "BETWEEN":
+                betweens += 1
+            elif key in _AND:
+                if betweens:
+                    betweens -= 1
+                    continue
+                self.conjunct(first, place)
+                first = place + 1
+        self.conjunct(first, end)
+
+    def conjunct(self, start: int, end: int) -> None:
+        tokens = self.tokens
+        if self.is_wrapped(start, end):
+            if self.depth == _DEPTH_MAX or self.has_looser(start + 1, end - 1):
+                self.condition_only = False
+            else:
+                self.depth += 1
+                self.read(start + 1, end - 1)
+                self.depth -= 1
+            return
+        keys = [token.key for token in tokens[start:end]]
+        name, after = self.column(start, end)
+        if name is not None and keys[after - start :] == ["IS", "NULL"]:
+            self.guards.add(name)
+        elif name is not None and keys[after - start : after - start + 1] in (["="], ["<=>"]):
+            self.equality(name, after + 1, end, keys[after - start])
+        elif name is not None and keys[after - start : after - start + 2] == ["IN", "("]:
+            self.membership(name, after + 1, end)
+        elif len(keys) > 2 and keys[1] in _EQUALS:
+            name, after = self.column(start + 2, end)
+            if name is not None and after == end:
+                self.equality(name, start, start + 1, keys[1])
+            else:
+                self.condition_only = False
+        else:
+            self.condition_only = False
+
+    def is_wrapped(self, start: int, end: int) -> bool:
+        """Whether one pair of parentheses holds the whole range, and no query."""
+        if end - start < 3 or self.tokens[start].key != "(":
+            return False
+        if self.tokens[start + 1].key in _QUERY_WORDS:
+            return False
+        depth = 0
+        for place in range(start, end):
+            key = self.tokens[place].key
+            depth += (key == "(") - (key == ")")
+            if not depth:
+                return place == end - 1
+        return False
+
+    def column(self, start: int, end: int) -> tuple[str | None, int]:
+        """Return the column at *start* and the place behind it."""
+        parts = []
+        place = start
+        while place < end and self.tokens[place].is_name:
+            if self.tokens[place].key in _NO_COLUMNS:
+                return None, place
+            parts.append(unquote(self.tokens[place], self.template).lower())
+            place += 1
+            if place >= end or self.tokens[place].key != ".":
+                break
+            place += 1
+        if not parts or len(parts) > 3 or (len(parts) > 1 and parts[-2] not in self.qualifiers):
+            return None, place
+        return parts[-1], place
+
+    def equality(self, name: str, start: int, end: int, operator: str) -> None:
+        operand = read_operand(self.tokens, start, end)
+        # `<=> NULL` is IS NULL and not a comparison that never holds; a `?` may be NULL.
+        is_null = operand is None or isinstance(operand, Param)
+        if operand is OPAQUE or (is_null and operator == "<=>"):
+            self.condition_only = False
+        else:
+            self.add(name, (operand,))
+
+    def membership(self, name: str, start: int, end: int) -> None:
+        if not self.is_wrapped(start, end):
+            self.condition_only = False
+            return
+        operands = tuple(
+            read_operand(self.tokens, *item)
+            for item in split_commas(self.tokens, start + 1, end - 1)
+        )
+        if OPAQUE in operands:
+            self.condition_only = False
+        else:
+            self.add(name, operands)
+
+    def add(self, name: str, operands: tuple[Operand, ...]) -> None:
+        if name in self.conditions:
+            self.condition_only = False
+        else:
+            self.conditions[name] = operands
+
+
+def read_operand(tokens: list[Token], start: int, end: int) -> Operand:
+    """Return what tokens[start:end] is: one literal, a `?`, NULL or OPAQUE."""
+    if end - start != 1:
+        return OPAQUE
+    token = tokens[start]
+    if token.slot is not None:
+        return token.slot
+    return None if token.key == "NULL" else OPAQUE

@@ -1,0 +1,124 @@
+"""From a template to its facts: the first keyword decides who reads the rest.
+
+Parsing never fails for SQL that is not ours: what cannot be understood is UNPARSED, and the
+server is the judge. Only STREAM, which no server knows, raises.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlparse_ext.reading.borders import are_several
+from sqlparse_ext.reading.commands import READERS, explained_at
+from sqlparse_ext.reading.draft import Draft
+from sqlparse_ext.reading.inserts import read_insert
+from sqlparse_ext.reading.queries import QUERY_STARTS, read_delete, read_query, read_update
+from sqlparse_ext.reading.stream import read_stream
+from sqlparse_ext.reading.uses import sweep
+from sqlparse_ext.statements import Kind, Shape, Statement, Uses
+from sqlparse_ext.text.lexer import BAD, locate
+from sqlparse_ext.text.tokens import Cursor, Token, statement_tokens, tokenise, trim
+
+
+_WORDS_MAX: Final = 6
+# Operators that may stand among the words of SHOW COUNT(*) WARNINGS, EXPLAIN FORMAT = JSON.
+_BETWEEN_WORDS: Final = frozenset({"=", "(", ")", "*"})
+_ROUTED: Final = frozenset(
+    {Kind.SELECT, Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE, Kind.STREAM}
+)
+
+
+def parse(template: bytes) -> Shape:
+    """Return the facts of *template*.
+
+    Raises:
+        stream.StreamSyntaxError: a STREAM is written wrongly.
+    """
+    lexed = tokenise(template)
+    tokens = trim(lexed.tokens)
+    draft = Draft(template, sweep(tokens))
+    if not tokens:
+        draft.kind = Kind.EMPTY
+        return draft.shape()
+    cursor = Cursor(tokens, template)
+    draft.directives = _directives(lexed.hints)
+    draft.verb = next((token.key for token in tokens if token.key != "("), "")
+    draft.words = _words(tokens)
+    if BAD in template or not _is_balanced(tokens):
+        draft.uses |= Uses.UNPARSED
+    if are_several(tokens, template):
+        draft.uses |= Uses.MULTIPLE | Uses.UNPARSED
+    _read(draft, cursor)
+    if lexed.uncertain and (draft.kind in _ROUTED or not lexed.whole):
+        draft.uses |= Uses.UNPARSED
+    if draft.uses & Uses.UNPARSED:
+        draft.conditions = {}
+        draft.condition_only = False
+        draft.guards = frozenset()
+        draft.assignments = {}
+        draft.insert = None
+    return draft.shape()
+
+
+def _is_balanced(tokens: list[Token]) -> bool:
+    depth = 0
+    for token in tokens:
+        depth += (token.key == "(") - (token.key == ")")
+        if depth < 0:
+            return False
+    return not depth
+
+
+def _read(draft: Draft, cursor: Cursor) -> None:
+    key = cursor.key
+    if key in QUERY_STARTS:
+        read_query(draft, cursor)
+        return
+    cursor.take()
+    match key:
+        case "INSERT" | "REPLACE":
+            read_insert(draft, cursor, key)
+        case "UPDATE":
+            read_update(draft, cursor)
+        case "DELETE":
+            read_delete(draft, cursor)
+        case "STREAM":
+            read_stream(draft, cursor)
+        case _:
+            if reader := READERS.get(key):
+                reader(draft, cursor)
+
+
+def _words(tokens: list[Token]) -> tuple[str, ...]:
+    words = []
+    for token in tokens[1:]:
+        if token.is_word:
+            words.append(token.key)
+            if len(words) == _WORDS_MAX:
+                break
+        elif token.key not in _BETWEEN_WORDS:
+            break
+    return tuple(words)
+
+
+def _directives(hints: list[bytes]) -> dict[str, str]:
+    """Read `/*vt+ KEY=VALUE KEY2 */`; the last of equal keys counts."""
+    found = {}
+    for hint in hints:
+        if hint.startswith(b"/*vt+"):
+            for word in hint[5:-2].decode("utf-8", "surrogateescape").split():
+                key, equals, value = word.partition("=")
+                found[key.lower()] = value if equals else "true"
+    return found
+
+
+def explained_text(statement: Statement) -> bytes | None:
+    """Return the statement inside an EXPLAIN, VEXPLAIN or ANALYZE; None where there is none."""
+    if statement.shape.kind is not Kind.EXPLAIN:
+        return None
+    tokens = statement_tokens(statement.shape.template)
+    place = explained_at(Cursor(tokens, statement.shape.template, 1))
+    if place >= len(tokens):
+        return None
+    start, end = locate(statement.sql, statement.mode, (tokens[place].start, tokens[-1].end))
+    return statement.sql[start:end]

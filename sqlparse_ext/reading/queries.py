@@ -1,0 +1,313 @@
+"""Reads SELECT, UPDATE and DELETE: their tables, conditions and assignments.
+
+One table named in the plain way is read from the tokens; whatever has more is `structure`'s, and
+what that cannot tell is UNPARSED.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from sqlparse_ext.reading.conditions import WHERE_ENDS, read_operand, read_where
+from sqlparse_ext.reading.structure import query_tables
+from sqlparse_ext.statements import (
+    Kind,
+    TableRef,
+    Uses,
+)
+from sqlparse_ext.text.tokens import Cursor, Token, split_commas, stand_in, statement_tokens
+
+
+if TYPE_CHECKING:
+    from sqlparse_ext.reading.draft import Draft
+
+QUERY_STARTS: Final = frozenset({"SELECT", "WITH", "TABLE", "VALUES", "("})
+_COMPOUND: Final = Uses.SUBQUERY | Uses.JOIN | Uses.SETOP | Uses.CTE
+_INDEX_HINTS: Final = frozenset({"USE", "IGNORE", "FORCE"})
+_UPDATE_OPTIONS: Final = frozenset({"LOW_PRIORITY", "IGNORE"})
+_DELETE_OPTIONS: Final = frozenset({"LOW_PRIORITY", "QUICK", "IGNORE"})
+_UPDATE_ENDS: Final = frozenset({"WHERE", "ORDER", "LIMIT"})
+_DML_ENDS: Final = frozenset({"WHERE", "ORDER", "LIMIT", "RETURNING"})
+# A word here is no alias.
+_FACTOR_ENDS: Final = (
+    WHERE_ENDS
+    | _DML_ENDS
+    | _INDEX_HINTS
+    | {
+        "SET",
+        "JOIN",
+        "INNER",
+        "CROSS",
+        "LEFT",
+        "RIGHT",
+        "NATURAL",
+        "STRAIGHT_JOIN",
+        "ON",
+        "USING",
+    }
+    | {"PARTITION", "TABLESAMPLE", "SELECT", "VALUES", "VALUE"}
+)
+
+
+class Assignment(NamedTuple):
+    """`column = value`; the value is tokens[start:end]."""
+
+    column: str
+    start: int
+    end: int
+
+
+class UpdateParts(NamedTuple):
+    """Where the clauses of a single-table UPDATE are, in indexes of tokens.
+
+    where: the condition without the word WHERE; None without the clause.
+    set_end: behind the last assignment.
+    """
+
+    table: TableRef
+    assignments: tuple[Assignment, ...]
+    set_end: int
+    where: tuple[int, int] | None
+
+
+def read_query(draft: Draft, cursor: Cursor) -> None:
+    """Read a statement that starts with SELECT, WITH, TABLE, VALUES or a parenthesis."""
+    draft.kind = Kind.SELECT
+    if cursor.key == "WITH":
+        draft.uses |= Uses.CTE
+        # The statement proper is the first of these outside of the CTEs' parentheses.
+        main = cursor.find(
+            {"SELECT", "UPDATE", "DELETE", "INSERT", "REPLACE", "TABLE", "VALUES"}
+        )
+        verb = Cursor(cursor.tokens, cursor.template, main).key
+        if verb in ("UPDATE", "DELETE"):
+            draft.kind = Kind(verb)
+            rewritten = cursor.tokens[:main] + as_select(cursor.tokens, main + 1, verb)
+            _ask_structure(draft, rewritten)
+        elif verb in ("INSERT", "REPLACE"):
+            draft.kind = Kind(verb)
+            draft.uses |= Uses.UNPARSED
+        else:
+            _ask_structure(draft, cursor.tokens[cursor.at :])
+        return
+    _read_select(draft, cursor)
+
+
+def _read_select(draft: Draft, cursor: Cursor) -> None:
+    tokens = cursor.tokens
+    start = cursor.at
+    if any(token.key == "INTO" for token in tokens):
+        draft.uses |= Uses.INTO
+    if cursor.key == "SELECT":
+        cursor.at = cursor.find({"FROM", "UNION", "EXCEPT", "INTERSECT"})
+        if cursor.at == len(tokens) and not draft.uses & _COMPOUND:
+            return  # no FROM: no table
+        if cursor.accept("FROM"):
+            table = read_factor(cursor)
+            if table is None or cursor.key == ",":
+                draft.uses |= Uses.JOIN if _has_comma(cursor) else Uses(0)
+            elif not cursor.key or cursor.key in WHERE_ENDS | {"WHERE"}:
+                _read_single(draft, cursor, table)
+                if not draft.uses & _COMPOUND:
+                    draft.tables = () if _is_dual(table) else (table,)
+                    return
+    if draft.uses & Uses.INTO:  # sqlglot takes SELECT … INTO for CREATE TABLE
+        draft.uses |= Uses.UNPARSED
+    _ask_structure(draft, tokens[start:])
+
+
+def _read_single(draft: Draft, cursor: Cursor, table: TableRef) -> None:
+    """Read the WHERE of a statement on one table."""
+    is_part = draft.kind is Kind.SELECT and draft.uses & Uses.SETOP  # of a UNION, perhaps
+    if is_part or not cursor.accept("WHERE"):
+        return
+    start = cursor.at
+    end = cursor.find(WHERE_ENDS)
+    names = frozenset({(table.alias or table.name).lower()})
+    found = read_where(cursor.tokens, start, end, cursor.template, names)
+    draft.conditions, draft.guards, draft.condition_only = found
+
+
+def _has_comma(cursor: Cursor) -> bool:
+    end = cursor.find(WHERE_ENDS | {"WHERE"})
+    return len(split_commas(cursor.tokens, cursor.at, end)) > 1
+
+
+def _is_dual(table: TableRef) -> bool:
+    return table.schema is None and table.name.upper() == "DUAL"
+
+
+def _ask_structure(draft: Draft, tokens: list[Token]) -> None:
+    tables = None
+    if not draft.uses & Uses.UNPARSED:
+        tables = query_tables(tokens, draft.template)
+    if tables is None:
+        draft.uses |= Uses.UNPARSED
+        tables = guess_tables(tokens, draft.template)
+    elif len(tables) > 1 and not draft.uses & _COMPOUND:
+        draft.uses |= Uses.JOIN
+    draft.tables = tables
+
+
+def guess_tables(tokens: list[Token], template: bytes) -> tuple[TableRef, ...]:
+    """Return the names behind FROM, JOIN, INTO, UPDATE and TABLE: the best there is."""
+    found = []
+    for place, token in enumerate(tokens):
+        if token.key in ("FROM", "JOIN", "STRAIGHT_JOIN", "INTO", "UPDATE", "TABLE", "USING"):
+            table = Cursor(tokens, template, place + 1).table()
+            if table is not None:
+                found.append(table)
+    return tuple(dict.fromkeys(found))
+
+
+def read_factor(cursor: Cursor) -> TableRef | None:
+    """Read `[schema.]table [PARTITION (…)] [[AS] alias] [index hints]`; None if it is no such."""
+    table = cursor.table()
+    if table is None or cursor.key in ("(", "."):
+        return None
+    if cursor.accept("PARTITION") and not cursor.skip_parens():
+        return None
+    alias = None
+    if cursor.accept("AS"):
+        alias = cursor.name()
+        if alias is None:
+            return None
+    elif cursor.peek().is_name and cursor.key not in _FACTOR_ENDS:
+        alias = cursor.name()
+    while cursor.accept_any(_INDEX_HINTS):
+        if not cursor.accept_any({"INDEX", "KEY"}):
+            return None
+        if cursor.accept("FOR") and not (
+            cursor.accept("JOIN")
+            or cursor.accept("ORDER", "BY")
+            or cursor.accept("GROUP", "BY")
+        ):
+            return None
+        if not cursor.skip_parens():
+            return None
+        cursor.accept(",")
+    return TableRef(table.schema, table.name, alias) if alias else table
+
+
+def read_update(draft: Draft, cursor: Cursor) -> None:
+    """Read an UPDATE behind its verb."""
+    draft.kind = Kind.UPDATE
+    start = cursor.at
+    parts = update_parts(cursor)
+    if parts is None:
+        cursor.at = start
+        has_set = cursor.find({"SET"}) < len(cursor.tokens)
+        draft.uses |= Uses.JOIN if has_set else Uses.UNPARSED
+        _ask_structure(draft, as_select(cursor.tokens, start, "UPDATE"))
+        return
+    draft.tables = (parts.table,)
+    draft.assignments = {
+        each.column: read_operand(cursor.tokens, each.start, each.end)
+        for each in parts.assignments
+    }
+    cursor.at = parts.set_end
+    _read_single(draft, cursor, parts.table)
+    if draft.uses & Uses.SUBQUERY:
+        add_subqueries(draft, as_select(cursor.tokens, start, "UPDATE"))
+
+
+def update_parts(cursor: Cursor) -> UpdateParts | None:
+    """Find the clauses of an UPDATE of one table, behind its verb; None for any other."""
+    cursor.skip_all(_UPDATE_OPTIONS)
+    table = read_factor(cursor)
+    if table is None or not cursor.accept("SET"):
+        return None
+    set_end = cursor.find(_UPDATE_ENDS)
+    assignments = read_assignments(cursor, cursor.at, set_end)
+    if assignments is None:
+        return None
+    cursor.at = set_end
+    where = None
+    if cursor.accept("WHERE"):
+        where = cursor.at, cursor.find(_UPDATE_ENDS)
+    return UpdateParts(table, assignments, set_end, where)
+
+
+def read_assignments(cursor: Cursor, start: int, end: int) -> tuple[Assignment, ...] | None:
+    """Read `column = value, …` in tokens[start:end]; None when something else is there."""
+    found = []
+    for first, last in split_commas(cursor.tokens, start, end):
+        item = Cursor(cursor.tokens, cursor.template, first)
+        column = item.name()
+        while item.accept("."):
+            column = item.name()
+        if column is None or not item.accept_any({"=", ":="}) or item.at >= last:
+            return None
+        found.append(Assignment(column.lower(), item.at, last))
+    return tuple(found)
+
+
+def assigned_columns(template: bytes) -> frozenset[str] | None:
+    """Return what an UPDATE of any form assigns, in lower case; None when that cannot be told."""
+    cursor = Cursor(statement_tokens(template), template, 1)
+    cursor.at = cursor.find({"SET"}) + 1
+    assignments = read_assignments(cursor, cursor.at, cursor.find(_UPDATE_ENDS))
+    return None if assignments is None else frozenset(each.column for each in assignments)
+
+
+def read_delete(draft: Draft, cursor: Cursor) -> None:
+    """Read a DELETE behind its verb."""
+    draft.kind = Kind.DELETE
+    start = cursor.at
+    cursor.skip_all(_DELETE_OPTIONS)
+    if cursor.accept("FROM"):
+        table = read_factor(cursor)
+        if table is not None and (not cursor.key or cursor.key in _DML_ENDS | {";"}):
+            draft.tables = (table,)
+            _read_single(draft, cursor, table)
+            if draft.uses & Uses.SUBQUERY:
+                add_subqueries(draft, as_select(cursor.tokens, start, "DELETE"))
+            return
+    draft.uses |= Uses.JOIN
+    _ask_structure(draft, as_select(cursor.tokens, start, "DELETE"))
+
+
+def add_subqueries(draft: Draft, tokens: list[Token]) -> None:
+    """Ask for the tables of the subqueries too; the target stays first."""
+    target = draft.tables
+    _ask_structure(draft, tokens)
+    draft.tables = tuple(dict.fromkeys(target + draft.tables))
+
+
+def as_select(tokens: list[Token], start: int, verb: str) -> list[Token]:
+    """Write an UPDATE or DELETE as a SELECT of the same tables, for `structure`.
+
+    sqlglot does not know all forms of the two, and the tables are all that is asked for.
+    """
+    cursor = Cursor(tokens, b"", start)
+    if verb == "UPDATE":
+        cursor.skip_all(_UPDATE_OPTIONS)
+        refs_start = cursor.at
+        refs_end = cursor.find({"SET"})
+        cursor.at = refs_end + 1
+        tail = cursor.find(_DML_ENDS)
+        columns = tokens[refs_end + 1 : tail]
+    else:
+        cursor.skip_all(_DELETE_OPTIONS)
+        columns = [stand_in("1")]
+        using = cursor.find({"USING", "WHERE"})
+        if cursor.key != "FROM":
+            refs_start = cursor.find({"FROM"}) + 1
+        elif using < len(tokens) and tokens[using].key == "USING":
+            refs_start = using + 1
+        else:
+            refs_start = cursor.at + 1
+        cursor.at = refs_start
+        refs_end = tail = cursor.find(_DML_ENDS)
+        cursor.at = tail
+        returning = cursor.find({"RETURNING"})
+        if returning < len(tokens):
+            columns = tokens[returning + 1 :]
+            tokens = tokens[:returning]
+    return [
+        stand_in("SELECT"),
+        *columns,
+        stand_in("FROM"),
+        *tokens[refs_start:refs_end],
+        *tokens[tail:],
+    ]

@@ -1,0 +1,161 @@
+"""Reads SET: https://dev.mysql.com/doc/refman/8.4/en/set-variable.html."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from sqlparse_ext.reading.conditions import read_operand
+from sqlparse_ext.statements import OPAQUE, Kind, SetItem, SetKind, SetScope, Slot, Uses
+from sqlparse_ext.text.lexer import Edit, locate, splice
+from sqlparse_ext.text.tokens import Cursor, split_commas, statement_tokens, unquote
+
+
+if TYPE_CHECKING:
+    from sqlparse_ext.reading.draft import Draft
+    from sqlparse_ext.statements import Opaque, Statement
+
+_SCOPES: Final = {
+    "SESSION": SetScope.SESSION,
+    "LOCAL": SetScope.SESSION,
+    "GLOBAL": SetScope.GLOBAL,
+    "PERSIST": SetScope.PERSIST,
+    "PERSIST_ONLY": SetScope.PERSIST_ONLY,
+}
+_GLOBAL: Final = frozenset({SetScope.GLOBAL, SetScope.PERSIST, SetScope.PERSIST_ONLY})
+# Written `@@name`, these reach the next transaction only.
+_TRANSACTION_VARIABLES: Final = frozenset(
+    {"transaction_isolation", "tx_isolation", "transaction_read_only", "tx_read_only"}
+)
+# These forms take the whole statement, commas and all.
+_WHOLE: Final = frozenset({"PASSWORD", "ROLE", "DEFAULT", "RESOURCE", "STATEMENT"})
+
+
+def read_set(draft: Draft, cursor: Cursor) -> None:
+    """Read SET behind its verb."""
+    draft.kind = Kind.SET
+    if (
+        cursor.key in _WHOLE
+        and cursor.peek(1).key not in (".", ":=")
+        and (cursor.peek(1).key != "=" or cursor.key == "PASSWORD")
+    ):
+        name = cursor.take().key.lower()
+        draft.set = (SetItem(SetKind.OTHER, SetScope.SESSION, name, OPAQUE),)
+        if name == "statement":  # SET STATEMENT x = y FOR <any statement>
+            draft.uses |= Uses.UNPARSED
+        elif name == "password":
+            draft.uses |= Uses.IMPLICIT_COMMIT
+        return
+    items: list[SetItem] = []
+    scope: SetScope | None = None
+    transaction = False
+    for start, end in split_commas(cursor.tokens, cursor.at, len(cursor.tokens)):
+        item = Cursor(cursor.tokens[:end], cursor.template, start)
+        if item.key in _SCOPES and item.peek(1).key not in ("=", ":="):
+            scope = _SCOPES[item.take().key]
+        if item.accept("TRANSACTION") or transaction:
+            transaction = True
+            items.append(_characteristic(item, scope or SetScope.NEXT))
+        else:
+            items.append(_item(item, scope or SetScope.SESSION))
+    draft.set = tuple(items)
+    for each in items:
+        if each.scope in _GLOBAL:
+            draft.uses |= Uses.GLOBAL_SCOPE
+        if each.name.startswith("session_track_"):
+            draft.uses |= Uses.TRACKER_SETTING
+        if each.kind is SetKind.OTHER:
+            draft.uses |= Uses.UNPARSED
+
+
+def split_set_statement(statement: Statement) -> tuple[bytes, bytes] | None:
+    """Return `SET STATEMENT … FOR` and the statement behind it; None for anything else."""
+    shape = statement.shape
+    if shape.kind is not Kind.SET or [item.name for item in shape.set] != ["statement"]:
+        return None
+    depth = 0
+    for token in statement_tokens(shape.template):
+        depth += (token.key == "(") - (token.key == ")")
+        if token.key == "FOR" and not depth:
+            (end,) = locate(statement.sql, statement.mode, (token.end,))
+            return statement.sql[:end], statement.sql[end:]
+    return None
+
+
+def with_session_scope(statement: Statement) -> bytes:
+    """Return a SET's text with `@@session.name` where it assigns to `@@name`.
+
+    They are the same, but MariaDB's session tracker reports the first alone (`sys_var::update`).
+    `@@tx_isolation` and its like are left: without a scope they mean the next transaction.
+    """
+    template = statement.shape.template
+    if b"@@" not in template:
+        return statement.sql
+    tokens = statement_tokens(template)
+    items = zip(split_commas(tokens, 1, len(tokens)), statement.shape.set, strict=False)
+    edits = [
+        Edit(tokens[start].start + 2, tokens[start].start + 2, b"session.")
+        for (start, end), item in items
+        if start < end
+        and item.kind is SetKind.SYSTEM
+        and item.scope is SetScope.SESSION
+        and tokens[start].key.startswith("@@")
+        and "." not in tokens[start].key + item.name
+    ]
+    return splice(statement.sql, statement.mode, edits) if edits else statement.sql
+
+
+def _characteristic(item: Cursor, scope: SetScope) -> SetItem:
+    name = "isolation level" if item.accept("ISOLATION", "LEVEL") else "access mode"
+    words = " ".join(token.key for token in item.tokens[item.at :])
+    return SetItem(SetKind.TRANSACTION, scope, name, words)
+
+
+def _item(item: Cursor, scope: SetScope) -> SetItem:
+    if item.key == "NAMES" and item.peek(1).key not in ("=", ":="):
+        item.take()
+        return _character_set(item, SetKind.NAMES, "names")
+    if item.accept("CHARACTER", "SET") or (
+        item.key == "CHARSET" and item.peek(1).key not in ("=", ":=") and item.take()
+    ):
+        return _character_set(item, SetKind.CHARACTER_SET, "character set")
+    token = item.take()
+    kind = SetKind.SYSTEM
+    name = unquote(token, item.template).lower()
+    if token.key.startswith("@@"):
+        scope_word, dot, rest = name.partition(".")
+        if dot and scope_word.upper() in _SCOPES:
+            name = rest
+            scope = _SCOPES[scope_word.upper()]
+        else:
+            scope = SetScope.NEXT if name in _TRANSACTION_VARIABLES else SetScope.SESSION
+        if not name and item.peek().is_name:  # @@`name`, @@session.`name`
+            name = unquote(item.take(), item.template).lower()
+    elif token.is_variable:
+        kind, scope = SetKind.USER, SetScope.SESSION
+    elif not token.is_name:
+        return SetItem(SetKind.OTHER, scope, "", OPAQUE)
+    while item.accept("."):  # a key cache's variable, or NEW.column in a trigger
+        name += "." + unquote(item.take(), item.template).lower()
+    if not item.accept_any({"=", ":="}):
+        return SetItem(SetKind.OTHER, scope, name, OPAQUE)
+    return SetItem(kind, scope, name, _value(item))
+
+
+def _value(item: Cursor) -> Slot | str | Opaque | None:
+    """Read what is left: a literal, a bare word, NULL, or an expression."""
+    left = item.tokens[item.at :]
+    if len(left) == 1 and left[0].is_name and left[0].key != "NULL":
+        item.take()
+        return unquote(left[0], item.template)
+    operand = read_operand(item.tokens, item.at, len(item.tokens))
+    return operand if operand is None or isinstance(operand, Slot) else OPAQUE
+
+
+def _character_set(item: Cursor, kind: SetKind, name: str) -> SetItem:
+    end = item.find({"COLLATE"})
+    value = _value(Cursor(item.tokens[:end], item.template, item.at))
+    collation = None
+    if end < len(item.tokens):
+        found = _value(Cursor(item.tokens, item.template, end + 1))
+        collation = found if isinstance(found, Slot | str) else None
+    return SetItem(kind, SetScope.SESSION, name, value, collation)

@@ -1,0 +1,60 @@
+"""Reads our own statement: `STREAM [/*vt+ … */] * | column [, …] FROM [keyspace.]table`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlparse_ext.statements import Kind, StreamShape
+
+
+if TYPE_CHECKING:
+    from sqlparse_ext.reading.draft import Draft
+    from sqlparse_ext.text.tokens import Cursor
+
+
+class StreamSyntaxError(Exception):
+    """A STREAM that is none; *position* is where in the template it goes wrong.
+
+    The template has no literals, so whoever has the text makes the error for the client.
+    """
+
+    def __init__(self, position: int) -> None:
+        super().__init__(f"not a STREAM at {position}")
+        self.position = position
+
+
+def read_stream(draft: Draft, cursor: Cursor) -> None:
+    """Read STREAM behind its verb.
+
+    Raises:
+        StreamSyntaxError: anything that the grammar does not have.
+    """
+    draft.kind = Kind.STREAM
+    columns = None if cursor.accept("*") else _columns(cursor)
+    if not cursor.accept("FROM"):
+        raise _error(cursor)
+    place = cursor.at
+    table = cursor.table()
+    if table is None:
+        cursor.at = place
+        raise _error(cursor)
+    if cursor.key:
+        raise _error(cursor)
+    draft.stream = StreamShape(columns, table)
+    draft.tables = (table,)
+
+
+def _columns(cursor: Cursor) -> tuple[str, ...]:
+    columns = []
+    while True:
+        # `STREAM FROM t` names no column; a column called from must be quoted.
+        if cursor.key == "FROM" or (column := cursor.name()) is None:
+            raise _error(cursor)
+        columns.append(column)
+        if not cursor.accept(","):
+            return tuple(columns)
+
+
+def _error(cursor: Cursor) -> StreamSyntaxError:
+    here = cursor.peek()
+    return StreamSyntaxError(here.start if here.key else len(cursor.template))

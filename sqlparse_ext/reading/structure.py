@@ -1,0 +1,165 @@
+"""A query as sqlglot sees it, and its tables, wherever they stand in it. `ties` reads the same tree.
+
+sqlglot reads what no cursor over tokens should: joins, derived tables, CTEs and their scopes. It
+is composed, never subclassed (the compiled build forbids that), it sees the template with stand-ins
+for the literals, and its answer is checked against the words FROM and JOIN, because it takes some
+MySQL for something else without an error.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from sqlparse_ext.statements import TableRef
+from sqlparse_ext.text.lexer import CALL_ROWS, ROW_LITERAL, ROWS, STRING
+from sqlparse_ext.text.tokens import unquote
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sqlparse_ext.text.tokens import Token
+
+# A query of 2,000 tokens takes sqlglot some 5 ms, during which nothing else runs.
+_TOKENS_MAX: Final = 2_000
+
+_STAND_INS: Final = {
+    STRING.decode(): "'s'",
+    ROWS.decode(): "(1)",
+    CALL_ROWS.decode(): "(1)",
+    ROW_LITERAL.decode(): "'s'",
+}
+# What a literal of a marked tree begins with: the place of its token follows.
+_MARK: Final = "9000"
+# FROM inside these is no clause: EXTRACT(YEAR FROM d), TRIM(LEADING 'x' FROM s).
+_FROM_FUNCTIONS: Final = frozenset({"EXTRACT", "TRIM", "SUBSTRING", "SUBSTR", "MID", "OVERLAY"})
+_JOINS: Final = frozenset({"FROM", "JOIN", "STRAIGHT_JOIN"})
+
+
+def parse_query(
+    tokens: list[Token], template: bytes, *, marked: bool = False
+) -> exp.Query | exp.Values | None:
+    """Return the tree of a query; None when sqlglot cannot read it, or is not to be trusted.
+
+    marked: every literal says which token it was, see `marked_place`.
+    """
+    if len(tokens) > _TOKENS_MAX:
+        return None
+    try:
+        tree = sqlglot.parse_one(_render(tokens, template, marked=marked), read="mysql")
+    except (SqlglotError, RecursionError, ValueError):
+        return None
+    if not isinstance(tree, exp.Query | exp.Values):
+        return None
+    names = {table.name.lower() for table in tree.find_all(exp.Table)}
+    if any(name not in names for name in _named_sources(tokens, template)):
+        return None
+    return tree
+
+
+def marked_place(node: exp.Expr) -> int | None:
+    """Return the place of the token that a literal of a marked tree was; None for any other node."""
+    if not isinstance(node, exp.Literal) or not node.this.startswith(_MARK):
+        return None
+    return int(node.this[len(_MARK) :])
+
+
+def query_tables(tokens: list[Token], template: bytes) -> tuple[TableRef, ...] | None:
+    """Return the tables that the query *tokens* reads, in order; None when in doubt.
+
+    CTE names and DUAL are not tables. A table that is named twice is listed twice, once for each
+    alias.
+    """
+    tree = parse_query(tokens, template)
+    if tree is None:
+        return None
+    found = list(tree.find_all(exp.Table, bfs=False))
+    refs = []
+    for table in found:
+        if not isinstance(table.this, exp.Identifier) or table.catalog:
+            # A table function such as JSON_TABLE reads no table.
+            if isinstance(table.this, exp.Func | exp.Anonymous):
+                continue
+            return None
+        if table.db or not (table.name.upper() == "DUAL" or is_cte(table)):
+            refs.append(TableRef(table.db or None, table.name, table.alias or None))
+    return tuple(dict.fromkeys(refs))
+
+
+def _render(tokens: list[Token], template: bytes, *, marked: bool) -> str:
+    """Write *tokens* as text for sqlglot, with stand-ins for what it need not see."""
+    parts = []
+    end = -1
+    for place, token in enumerate(tokens):
+        if token.start != end or token.start == token.end:
+            parts.append(" ")
+        end = token.end
+        first = token.key[:1]
+        if token.start == token.end:
+            parts.append(token.key + " ")
+        elif token.slot is not None or first < " ":
+            stand_in = _STAND_INS.get(token.key, "1")
+            if marked and token.slot is not None:
+                stand_in = f"{_MARK}{place}" if stand_in == "1" else f"'{_MARK}{place}'"
+            parts.append(stand_in)
+        elif first == "@":
+            parts.append("@v")
+        elif first in ("`", '"'):
+            parts.append("`" + unquote(token, template).replace("`", "``") + "`")
+        elif token.is_word:
+            parts.append(unquote(token, template))
+        else:
+            parts.append(token.key)
+    return "".join(parts)
+
+
+def _named_sources(tokens: list[Token], template: bytes) -> Iterator[str]:
+    """Yield the last part of each name right after FROM and JOIN, in lower case."""
+    opened_by: list[bool] = []
+    for place, token in enumerate(tokens):
+        if token.key == "(":
+            opened_by.append(bool(place) and tokens[place - 1].key in _FROM_FUNCTIONS)
+        elif token.key == ")":
+            if opened_by:
+                opened_by.pop()
+        elif token.key in _JOINS and not (opened_by and opened_by[-1]):
+            last = place + 1
+            while last + 2 < len(tokens) and tokens[last + 1].key == ".":
+                last += 2
+            is_name = last < len(tokens) and tokens[last].is_name
+            is_call = last + 1 < len(tokens) and tokens[last + 1].key == "("
+            # STRAIGHT_JOIN right behind SELECT is an option, and what follows a column.
+            is_option = token.key == "STRAIGHT_JOIN" and tokens[place - 1].key == "SELECT"
+            if is_name and not is_call and not is_option and tokens[last].key != "LATERAL":
+                yield unquote(tokens[last], template).lower()
+
+
+def is_cte(table: exp.Table) -> bool:
+    """Whether a CTE in scope has this name."""
+    name = table.name.lower()
+    child: exp.Expr = table
+    node = table.parent
+    while node is not None:
+        if isinstance(node, exp.With):
+            # Among CTEs only the earlier ones are in scope, with RECURSIVE also the own name.
+            for cte in node.expressions:
+                if cte is child and not node.args.get("recursive"):
+                    break
+                if cte.alias.lower() == name:
+                    return True
+                if cte is child:
+                    break
+        else:
+            with_ = node.args.get("with_")
+            if with_ is not None and with_ is not child and _defines(with_, name):
+                return True
+        child, node = node, node.parent
+    return False
+
+
+def _defines(with_: exp.With, name: str) -> bool:
+    return any(cte.alias.lower() == name for cte in with_.expressions)

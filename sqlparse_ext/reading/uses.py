@@ -1,0 +1,120 @@
+"""Which features a statement uses, found by one sweep over its tokens.
+
+A flag too many costs a pinned connection or a refusal; a flag too few would cost a wrong answer.
+So the sweep looks everywhere and at words alone, also where a parser would know better.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from sqlparse_ext.statements import Uses
+from sqlparse_ext.text.tokens import END
+
+
+if TYPE_CHECKING:
+    from sqlparse_ext.text.tokens import Token
+
+AGGREGATES: Final = (
+    "COUNT", "SUM", "MIN", "MAX", "AVG", "GROUP_CONCAT", "BIT_AND", "BIT_OR", "BIT_XOR",
+    "STD", "STDDEV", "STDDEV_POP", "STDDEV_SAMP", "VAR_POP", "VAR_SAMP", "VARIANCE",
+    "JSON_ARRAYAGG", "JSON_OBJECTAGG", "ANY_VALUE", "GROUPING", "ST_COLLECT",
+)  # fmt: skip
+# Two evaluations of these are two values.
+VOLATILE: Final = frozenset(
+    {"RAND", "UUID", "UUID_SHORT", "UUID_V4", "UUID_V7", "SYS_GUID", "SLEEP", "NEXTVAL"}
+    | {"RANDOM_BYTES", "SYSDATE", "BENCHMARK"}
+)
+_LOCK_FUNCTIONS: Final = (
+    "GET_LOCK", "RELEASE_LOCK", "RELEASE_ALL_LOCKS", "IS_USED_LOCK", "IS_FREE_LOCK",
+    "SERVICE_GET_READ_LOCKS", "SERVICE_GET_WRITE_LOCKS", "SERVICE_RELEASE_LOCKS",
+)  # fmt: skip
+_FUNCTIONS: Final[dict[str, int]] = {
+    **dict.fromkeys(AGGREGATES, Uses.AGGREGATE.value),
+    **dict.fromkeys(_LOCK_FUNCTIONS, Uses.ADVISORY_LOCK.value),
+    **dict.fromkeys(
+        ("CONNECTION_ID", "USER", "SESSION_USER", "SYSTEM_USER"), Uses.IDENTITY.value
+    ),
+    "FOUND_ROWS": Uses.FOUND_ROWS.value,
+    "ROW_COUNT": Uses.ROW_COUNT.value,
+}
+_WORDS: Final[dict[str, int]] = {
+    "SQL_CALC_FOUND_ROWS": Uses.CALC_FOUND_ROWS.value,
+    "CURRENT_USER": Uses.IDENTITY.value,  # with or without parentheses
+    "DISTINCT": Uses.DISTINCT.value,
+    "DISTINCTROW": Uses.DISTINCT.value,
+    "HAVING": Uses.GROUP.value,
+    "LIMIT": Uses.LIMIT.value,
+    "FETCH": Uses.LIMIT.value,
+    "JOIN": Uses.JOIN.value,
+    "UNION": Uses.SETOP.value,
+    "EXCEPT": Uses.SETOP.value,
+    "INTERSECT": Uses.SETOP.value,
+    "OVER": Uses.WINDOW.value,
+    "WINDOW": Uses.WINDOW.value,
+    "RETURNING": Uses.RETURNING.value,
+}
+_PAIRS: Final[dict[tuple[str, str], int]] = {
+    ("GROUP", "BY"): Uses.GROUP.value,
+    ("ORDER", "BY"): Uses.ORDER.value,
+    ("FOR", "UPDATE"): Uses.LOCKING_READ.value,
+    ("FOR", "SHARE"): Uses.LOCKING_READ.value,
+    ("LOCK", "IN"): Uses.LOCKING_READ.value,
+}
+_PAIR_FIRST: Final = frozenset(first for first, _ in _PAIRS)
+_SYSTEM_VARIABLES: Final[dict[str, int]] = {
+    "identity": Uses.LAST_INSERT_ID.value,
+    "last_insert_id": Uses.LAST_INSERT_ID.value,
+    "warning_count": Uses.DIAGNOSTICS.value,
+    "error_count": Uses.DIAGNOSTICS.value,
+    "socket": Uses.IDENTITY.value,  # where whom the client speaks to can be reached
+}
+_QUERY_WORDS: Final = frozenset({"SELECT", "WITH", "TABLE", "VALUES"})
+# What stands before a parenthesised SELECT that is no subquery.
+_SETOP_WORDS: Final = frozenset({"UNION", "ALL", "DISTINCT", "EXCEPT", "INTERSECT"})
+_SELECT_OPTIONS: Final = frozenset(
+    {"SELECT", "ALL", "DISTINCT", "DISTINCTROW", "HIGH_PRIORITY", "SQL_NO_CACHE", "SQL_CACHE"}
+)
+
+
+def sweep(tokens: list[Token]) -> Uses:
+    """Return the flags that tokens alone can tell."""
+    found = 0
+    before = END
+    leading = True  # nothing but opening parentheses so far
+    for place, token in enumerate(tokens):
+        key = token.key
+        after = tokens[place + 1] if place + 1 < len(tokens) else END
+        if key[:1] == "@":
+            found |= _variable(token, before)
+        elif key == "(":
+            if after.key in _QUERY_WORDS and not leading and before.key not in _SETOP_WORDS:
+                found |= Uses.SUBQUERY.value
+        else:
+            found |= _WORDS.get(key, 0)
+            if after.key == "(":
+                found |= _FUNCTIONS.get(key, 0)
+                if key == "LAST_INSERT_ID":
+                    sets = place + 2 < len(tokens) and tokens[place + 2].key != ")"
+                    found |= (Uses.SETS_LAST_INSERT_ID if sets else Uses.LAST_INSERT_ID).value
+            if key in _PAIR_FIRST:
+                found |= _PAIRS.get((key, after.key), 0)
+            elif key == "STRAIGHT_JOIN" and before.key not in _SELECT_OPTIONS:
+                found |= Uses.JOIN.value
+        leading = leading and key == "("
+        before = token
+    return Uses(found)
+
+
+def _variable(token: Token, before: Token) -> int:
+    name = token.key.lower()
+    if name.startswith("@@"):
+        return _SYSTEM_VARIABLES.get(name.lstrip("@").rpartition(".")[2], 0)
+    return Uses.USER_VARIABLE.value if is_user_variable(token, before) else 0
+
+
+def is_user_variable(token: Token, before: Token) -> bool:
+    """True for `@name`, unless it is the host of an account, as in 'root'@'localhost'."""
+    if token.key[:1] != "@" or token.key[:2] == "@@":
+        return False
+    return before.end != token.start or not (before.is_name or before.slot is not None)

@@ -1,0 +1,54 @@
+"""Recognises the SELECTs that leave nothing behind: columns of the rows with given values. Pure.
+
+`SELECT a, b FROM t WHERE id = 5` is most of what applications ask. It calls nothing, locks nothing
+and sets nothing, so it may run on any connection that reads its text alike, and once more if its
+answer was lost.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+from sqlparse_ext.statements import Kind, Uses
+from sqlparse_ext.text.tokens import statement_tokens
+
+
+if TYPE_CHECKING:
+    from sqlparse_ext.statements import Shape
+
+
+_ALLOWED: Final = Uses.ORDER | Uses.LIMIT
+# MariaDB's NEXT VALUE FOR and PREVIOUS VALUE FOR: the first takes a value from a sequence.
+_SEQUENCES: Final = frozenset({"NEXT", "PREVIOUS"})
+
+
+@lru_cache(maxsize=8192)
+def is_plain_read(shape: Shape) -> bool:
+    """True for `SELECT … FROM one_table WHERE column = value [AND …]` without a call.
+
+    `column IN (values)` and ORDER BY may be there, and LIMIT with one number (what FOUND_ROWS() says
+    of two, only the server knows). What is not recognised is not plain.
+    """
+    return (
+        shape.kind is Kind.SELECT
+        and not shape.uses & ~_ALLOWED
+        and not shape.directives
+        and len(shape.tables) == 1
+        and bool(shape.conditions)
+        and shape.condition_only
+        and _reads_only(shape)
+    )
+
+
+def _reads_only(shape: Shape) -> bool:
+    tokens = statement_tokens(shape.template)
+    if any(token.key in _SEQUENCES for token in tokens):
+        return False
+    if shape.uses & Uses.LIMIT and not (
+        tokens[-2].key == "LIMIT" and tokens[-1].slot is not None
+    ):
+        return False
+    # A parenthesis opens an IN list, or else perhaps the arguments of a call.
+    return all(before.key == "IN" for before, token in pairwise(tokens) if token.key == "(")

@@ -1,0 +1,90 @@
+"""Reads PREPARE, EXECUTE, EXECUTE IMMEDIATE and DEALLOCATE PREPARE: what they name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from sqlparse_ext.statements import Kind, Slot
+from sqlparse_ext.text.tokens import Cursor, statement_tokens
+
+
+if TYPE_CHECKING:
+    from sqlparse_ext.statements import Shape
+
+
+class Step(Enum):
+    """What becomes of a prepared statement."""
+
+    PREPARE = "PREPARE"
+    EXECUTE = "EXECUTE"
+    IMMEDIATE = "EXECUTE IMMEDIATE"
+    DEALLOCATE = "DEALLOCATE PREPARE"
+
+
+@dataclass(frozen=True, slots=True)
+class Dynamic:
+    """One of these statements.
+
+    name: the prepared statement's, in lower case; "" of EXECUTE IMMEDIATE.
+    text: its SQL, as a literal or as a user variable; None where none is given.
+    using: the user variables with its values, as written.
+    """
+
+    step: Step
+    name: str = ""
+    text: Slot | str | None = None
+    using: tuple[str, ...] = ()
+
+
+def dynamic(shape: Shape) -> Dynamic | None:
+    """Return what a statement of Kind.PREPARE says; None for what cannot be read."""
+    if shape.kind is not Kind.PREPARE:
+        return None
+    cursor = Cursor(statement_tokens(shape.template), shape.template)
+    found = None
+    if cursor.accept("PREPARE"):
+        name = cursor.name()
+        text = _text(cursor) if name and cursor.accept("FROM") else None
+        found = Dynamic(Step.PREPARE, (name or "").lower(), text) if text is not None else None
+    elif cursor.accept("EXECUTE", "IMMEDIATE"):
+        text = _text(cursor)
+        using = _using(cursor)
+        if text is not None and using is not None:
+            found = Dynamic(Step.IMMEDIATE, text=text, using=using)
+    elif cursor.accept("EXECUTE"):
+        name, using = cursor.name(), _using(cursor)
+        if name and using is not None:
+            found = Dynamic(Step.EXECUTE, name.lower(), using=using)
+    elif cursor.accept_any({"DEALLOCATE", "DROP"}) and cursor.accept("PREPARE"):
+        name = cursor.name()
+        found = Dynamic(Step.DEALLOCATE, name.lower()) if name else None
+    return None if cursor.key else found
+
+
+def _text(cursor: Cursor) -> Slot | str | None:
+    token = cursor.peek()
+    if isinstance(token.slot, Slot):
+        cursor.take()
+        return token.slot
+    return _variable(cursor)
+
+
+def _using(cursor: Cursor) -> tuple[str, ...] | None:
+    if not cursor.accept("USING"):
+        return ()
+    names = []
+    while (name := _variable(cursor)) is not None:
+        names.append(name)
+        if not cursor.accept(","):
+            return tuple(names)
+    return None
+
+
+def _variable(cursor: Cursor) -> str | None:
+    token = cursor.peek()
+    if not token.is_variable or token.key.startswith("@@"):
+        return None
+    cursor.take()
+    return cursor.template[token.start : token.end].decode("utf-8", "surrogateescape")

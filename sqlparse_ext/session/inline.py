@@ -1,0 +1,137 @@
+"""Puts values in the place of functions that a server would answer for somebody else.
+
+A backend connection serves many clients: what `CONNECTION_ID()` or `FOUND_ROWS()` say there may
+concern another one. The call is replaced by its value; a column that would be called by the text
+of the call keeps that name.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from sqlparse_ext.text.identifiers import quote_identifier
+from sqlparse_ext.text.lexer import Edit, locate, splice
+from sqlparse_ext.text.tokens import END, split_commas, statement_tokens
+
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from sqlparse_ext.statements import Statement
+    from sqlparse_ext.text.tokens import Token
+
+_LIST_ENDS: Final = frozenset(
+    {"FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "UNION", "EXCEPT", "INTERSECT"}
+    | {"INTO", "FOR", "LOCK", "WINDOW", "PROCEDURE"}
+)
+_OPTIONS: Final = frozenset(
+    {"ALL", "DISTINCT", "DISTINCTROW", "HIGH_PRIORITY", "SQL_NO_CACHE", "SQL_CACHE"}
+)
+_LOCK_HOLDER: Final = "IS_USED_LOCK"
+# The one function among them that may be called without parentheses.
+_BARE: Final = "CURRENT_USER"
+
+
+def inline(
+    statement: Statement,
+    values: Mapping[str, bytes],
+    holders: Mapping[int, int] = MappingProxyType({}),
+) -> bytes:
+    """Return the text with SQL in the place of calls without arguments and of variables.
+
+    values: SQL text by name in upper case, `FOUND_ROWS`; variables as `@@WARNING_COUNT`.
+    holders: what `IS_USED_LOCK(…)` is to say for each number that the server would.
+    """
+    template = statement.shape.template
+    tokens = statement_tokens(template)
+    found = _places(tokens, values)
+    if holders:
+        found = sorted([*found, *_lock_calls(statement, tokens, holders)])
+    if not found:
+        return statement.sql
+    edits = [Edit(tokens[at].start, tokens[end - 1].end, text) for at, end, text in found]
+    for start, end in _items(tokens):
+        if any(start <= at < end for at, _, _ in found) and not _is_named(tokens, start, end):
+            first, last = tokens[start].start, tokens[end - 1].end
+            begin, stop = locate(statement.sql, statement.mode, (first, last))
+            name = quote_identifier(
+                statement.sql[begin:stop].decode("utf-8", "surrogateescape")
+            )
+            name_sql = b" AS " + name.encode("utf-8", "surrogateescape")
+            # The value may end where its name begins: one edit for both.
+            if edits and (own := next((e for e in edits if e.end == last), None)):
+                edits[edits.index(own)] = Edit(own.start, own.end, own.text + name_sql)
+            else:
+                edits.append(Edit(last, last, name_sql))
+    return splice(statement.sql, statement.mode, sorted(edits))
+
+
+def _places(tokens: list[Token], values: Mapping[str, bytes]) -> list[tuple[int, int, bytes]]:
+    found = []
+    for at, token in enumerate(tokens):
+        key = _name(token)
+        if key not in values or (at and tokens[at - 1].key == "."):
+            continue
+        after = [following.key for following in tokens[at + 1 : at + 3]]
+        if after == ["(", ")"]:
+            found.append((at, at + 3, values[key]))
+        elif key[0] == "@" or (key == _BARE and after[:1] != ["("]):
+            found.append((at, at + 1, values[key]))
+    return found
+
+
+def _lock_calls(
+    statement: Statement, tokens: list[Token], holders: Mapping[int, int]
+) -> list[tuple[int, int, bytes]]:
+    found = []
+    for at, token in enumerate(tokens):
+        if token.key != _LOCK_HOLDER or at + 1 == len(tokens) or tokens[at + 1].key != "(":
+            continue
+        depth, end = 0, at + 1
+        while end < len(tokens):
+            depth += (tokens[end].key == "(") - (tokens[end].key == ")")
+            end += 1
+            if not depth:
+                break
+        borders = token.start, tokens[end - 1].end
+        begin, stop = locate(statement.sql, statement.mode, borders)
+        call = statement.sql[begin:stop]
+        cases = b"".join(b" WHEN %d THEN %d" % pair for pair in holders.items())
+        found.append((at, end, b"(CASE %s%s ELSE %s END)" % (call, cases, call)))
+    return found
+
+
+def _name(token: Token) -> str:
+    key = token.key.upper()
+    if key.startswith("@@"):
+        return "@@" + key.lstrip("@").rpartition(".")[2]
+    return key
+
+
+def _items(tokens: list[Token]) -> list[tuple[int, int]]:
+    """Return where the columns of a SELECT are, in tokens."""
+    if not tokens or tokens[0].key != "SELECT":
+        return []
+    start = 1
+    while start < len(tokens) and tokens[start].key in _OPTIONS:
+        start += 1
+    depth = 0
+    end = start
+    for end in range(start, len(tokens) + 1):
+        key = tokens[end].key if end < len(tokens) else END.key
+        depth += (key == "(") - (key == ")")
+        if not key or (not depth and key in _LIST_ENDS):
+            break
+    return [pair for pair in split_commas(tokens, start, end) if pair[0] < pair[1]]
+
+
+def _is_named(tokens: list[Token], start: int, end: int) -> bool:
+    """True when a column has an alias."""
+    if end - start < 2:
+        return False
+    before, last = tokens[end - 2], tokens[end - 1]
+    if before.key == "AS":
+        return True
+    is_end_of_value = before.key == ")" or before.key == _BARE or before.is_variable
+    return is_end_of_value and (last.is_name or last.slot is not None)

@@ -1,0 +1,60 @@
+"""Advisory locks in a statement: which ones it asks for, and whether it gives all of them up.
+
+See https://dev.mysql.com/doc/refman/8.4/en/locking-functions.html.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from sqlparse_ext.statements import Slot, Uses
+from sqlparse_ext.text.tokens import END, statement_tokens
+
+
+if TYPE_CHECKING:
+    from sqlparse_ext.statements import Statement
+    from sqlparse_ext.text.tokens import Token
+
+
+# A literal that is the same under every sql_mode and in every character set.
+_PLAIN: Final = re.compile(rb"'[^'\\\x80-\xff]*'|[0-9]+")
+
+
+class LockCalls(NamedTuple):
+    """The calls of GET_LOCK and RELEASE_ALL_LOCKS in a statement.
+
+    names: the names that GET_LOCK is given as plain literals, as written.
+    has_others: it is given some in another way.
+    releases_all: it releases all locks, and asks for none.
+    """
+
+    names: frozenset[bytes]
+    has_others: bool
+    releases_all: bool
+
+
+def lock_calls(statement: Statement) -> LockCalls:
+    """Return the calls in the text of *statement*."""
+    if not statement.shape.uses & Uses.ADVISORY_LOCK:
+        return LockCalls(frozenset(), has_others=False, releases_all=False)
+    tokens = statement_tokens(statement.shape.template)
+    names: set[bytes] = set()
+    has_others = releases_all = False
+    for at, token in enumerate(tokens):
+        if _at(tokens, at + 1).key != "(":
+            continue
+        releases_all |= token.key == "RELEASE_ALL_LOCKS"
+        if token.key == "GET_LOCK":
+            slot = _at(tokens, at + 2).slot
+            name = statement.raw(slot)[0] if isinstance(slot, Slot) else b""
+            if _PLAIN.fullmatch(name) and _at(tokens, at + 3).key == ",":
+                names.add(name)
+            else:
+                has_others = True
+    asks = bool(names) or has_others
+    return LockCalls(frozenset(names), has_others, releases_all and not asks)
+
+
+def _at(tokens: list[Token], place: int) -> Token:
+    return tokens[place] if place < len(tokens) else END

@@ -1,0 +1,42 @@
+"""The `?`s of a statement to be prepared: where they are, and the text with values in their place.
+
+A `?` is code, so it is part of the template and an operand like a literal (`statements.Param`).
+What a statement was bound to travels with it (`Statement.arguments`); here are the two questions
+that only its text answers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlparse_ext.text.lexer import lexis
+
+
+if TYPE_CHECKING:
+    from sqlparse_ext.statements import SqlMode, Statement
+
+
+def parameter_places(sql: bytes, mode: SqlMode) -> list[int]:
+    """Return where in *sql* its `?`s are, those in strings, names and comments left out."""
+    if b"?" not in sql:
+        return []
+    found = lexis(mode).parameter.finditer(sql)
+    return [match.start(1) for match in found if match[1]]
+
+
+def as_text(statement: Statement) -> bytes:
+    """Return the text with what is bound to its `?`s in their places.
+
+    A statement that nothing is bound to comes back as it is.
+    """
+    sql = statement.sql
+    spell = statement.spell
+    if spell is None:
+        return sql
+    parts: list[bytes] = []
+    done = 0
+    for index, place in enumerate(parameter_places(sql, statement.mode)):
+        parts += (sql[done:place], spell(index))
+        done = place + 1
+    parts.append(sql[done:])
+    return b"".join(parts)

@@ -1,0 +1,205 @@
+"""The rows of INSERT … VALUES: where they stand, what is in them, the statement with some of them.
+
+Only somebody who must look into rows comes here: a message table, or a table whose rows go to
+several shards. Measured (CPython 3.11), for 1,000 rows in 100 KB: one column's values take 1.1 ms,
+the spans 0.9 ms more, both where the rows are literals and harmless calls; others take ten times that.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import TYPE_CHECKING, Final
+
+from sqlparse_ext.statements import (
+    DEFAULT_MODE,
+    OPAQUE,
+    InsertSource,
+    decode_literal,
+    is_converted,
+)
+from sqlparse_ext.text.lexer import BETWEEN_ROWS, CALL_ROWS, ROWS, Lexis, lexis, locate
+from sqlparse_ext.text.parameters import parameter_places
+from sqlparse_ext.text.tokens import Cursor, tokenise
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from sqlparse_ext.statements import Opaque, SqlMode, Statement, Value
+
+_WORDS: Final[dict[bytes, Value | Opaque]] = {
+    b"NULL": None,
+    b"DEFAULT": OPAQUE,
+    b"TRUE": 1,
+    b"FALSE": 0,
+}
+_WORD_BYTES_MAX: Final = max(map(len, _WORDS))
+_QUESTION_MARK: Final = ord("?")
+
+
+class InsertRows:
+    """The rows of one statement."""
+
+    __slots__ = ("_lexis", "_places", "_region", "_spans", "_statement")
+
+    def __init__(
+        self,
+        statement: Statement,
+        *,
+        region: tuple[int, int] | None = None,
+        scanned: list[tuple[int, int]] | None = None,
+    ) -> None:
+        # Rows that the lexer's patterns match as they are lie in *region* and are cut when
+        # somebody asks; all others have been *scanned*.
+        self._statement = statement
+        self._lexis = lexis(statement.mode)
+        self._places: list[int] | None = None  # of the `?`s, once one was met
+        self._region = region
+        self._spans = scanned
+
+    @property
+    def spans(self) -> list[tuple[int, int]]:
+        """Where each `( … )` is in the text."""
+        if self._spans is None:
+            found = self._lexis.row.finditer(self._statement.sql, *self._region or ())
+            self._spans = [match.span() for match in found]
+        return self._spans
+
+    def __len__(self) -> int:
+        return len(self.spans)
+
+    def column(self, name: str) -> list[Value | Opaque] | None:
+        """Return the values of column *name*; None when the column list has no such.
+
+        DEFAULT, expressions and values that a row lacks are OPAQUE.
+        """
+        insert = self._statement.shape.insert
+        columns = insert.columns if insert is not None else None
+        if columns is None or name.lower() not in columns:
+            return None
+        return self.position(columns.index(name.lower()))
+
+    def position(self, index: int) -> list[Value | Opaque]:
+        """Return the values at *index* of each row, as `column` does."""
+        sql = self._statement.sql
+        if self._region is not None:
+            # Cut the rows on the way: who asks for a vindex column then deals them out.
+            matches = list(self._lexis.row_with(index).finditer(sql, *self._region))
+            self._spans = [match.span() for match in matches]
+            return [self._decode(match[1] or b"") for match in matches]
+        values: list[Value | Opaque] = []
+        for row in range(len(self.spans)):
+            elements = self.elements(row)
+            values.append(self.value(*elements[index]) if index < len(elements) else OPAQUE)
+        return values
+
+    def elements(self, row: int) -> list[tuple[int, int]]:
+        """Return the spans of the values in a row, without the blanks around them."""
+        start, end = self.spans[row]
+        sql = self._statement.sql
+        if self._region is not None:
+            return [
+                match.span(1) for match in self._lexis.element.finditer(sql, start + 1, end)
+            ]
+        return _split(sql, start + 1, end - 1, self._lexis)
+
+    def value(self, start: int, end: int) -> Value | Opaque:
+        """Return what the text from *start* to *end* is worth: a literal's value, or OPAQUE."""
+        statement = self._statement
+        if end - start == 1 and statement.sql[start] == _QUESTION_MARK:
+            if self._places is None:
+                self._places = parameter_places(statement.sql, statement.mode)
+            return statement.argument(bisect_left(self._places, start))
+        match = self._lexis.element.fullmatch(statement.sql, start, end)
+        return OPAQUE if match is None else self._decode(match[1])
+
+    def _decode(self, raw: bytes) -> Value | Opaque:
+        if not raw or raw[-1:] == b")":  # no such value in this row; a call
+            return OPAQUE
+        mode = self._statement.mode
+        if mode is not DEFAULT_MODE and is_converted(raw, mode):
+            return OPAQUE
+        word = raw.upper() if len(raw) <= _WORD_BYTES_MAX else raw
+        return _WORDS[word] if word in _WORDS else decode_literal(raw, mode)
+
+    def select_rows(self, indexes: Iterable[int]) -> bytes:
+        """Return the statement with only these rows, everything else byte by byte as it was."""
+        sql = self._statement.sql
+        spans = self.spans
+        chosen = [sql[slice(*spans[index])] for index in indexes]
+        return b"".join((sql[: spans[0][0]], b",".join(chosen), sql[spans[-1][1] :]))
+
+
+def insert_rows(statement: Statement) -> InsertRows | None:
+    """Return the rows of an INSERT or REPLACE … VALUES (…); None for everything else."""
+    insert = statement.shape.insert
+    if insert is None or insert.source is not InsertSource.VALUES:
+        return None
+    sql = statement.sql
+    lex = lexis(statement.mode)
+    template = statement.shape.template
+    if template.endswith((ROWS, CALL_ROWS)) and (head := lex.head.match(sql)):
+        # Nothing behind the rows, so there is no need to look for their end.
+        return InsertRows(statement, region=(head.end(), len(sql)))
+    if found := lex.values.match(sql) or lex.call_values.match(sql):
+        return InsertRows(statement, region=found.span(2))
+    spans = _scan(sql, _rows_start(template, sql, statement.mode), lex)
+    return InsertRows(statement, scanned=spans) if spans else None
+
+
+def _rows_start(template: bytes, sql: bytes, mode: SqlMode) -> int:
+    """Return where the text behind VALUES begins."""
+    cursor = Cursor(tokenise(template).tokens, template)
+    cursor.at = cursor.find({"VALUES", "VALUE"})
+    return locate(sql, mode, (cursor.take().end,))[0]
+
+
+def _scan(sql: bytes, start: int, lex: Lexis) -> list[tuple[int, int]]:
+    """Return the spans of the rows from *start* on: parentheses with only commas between."""
+    spans: list[tuple[int, int]] = []
+    depth = opened = 0
+    done = start
+    after_comma = True
+    for match in lex.skeleton.finditer(sql, start):
+        mark = match[1]
+        if mark == b"(":
+            if not depth:
+                # ROW(…), ON DUPLICATE KEY UPDATE f(…), AS n(…)
+                if not after_comma or not BETWEEN_ROWS.fullmatch(sql, done, match.start(1)):
+                    return spans
+                opened = match.start(1)
+            depth += 1
+        elif mark == b")":
+            depth -= 1
+            if not depth:
+                spans.append((opened, match.end()))
+                after_comma = False
+                done = match.end()
+            elif depth < 0:
+                break
+        elif not mark:
+            break
+        elif not depth:
+            after_comma = True
+            done = match.end()
+    return spans
+
+
+def _split(sql: bytes, start: int, end: int, lex: Lexis) -> list[tuple[int, int]]:
+    """Return the spans between the commas of one row, without blanks around them."""
+    borders = []
+    depth = 0
+    first = start
+    for match in lex.skeleton.finditer(sql, start, end):
+        mark = match[1]
+        depth += (mark == b"(") - (mark == b")")
+        if mark == b"," and not depth:
+            borders.append((first, match.start(1)))
+            first = match.end()
+    borders.append((first, end))
+    spans = []
+    for left, right in borders:
+        text = sql[left:right]
+        lead = len(text) - len(text.lstrip())
+        spans.append((left + lead, left + lead + len(text.strip())))
+    return spans if len(spans) > 1 or spans[0][0] < spans[0][1] else []

@@ -1,0 +1,5 @@
+"""What becomes of a write before it is sent: times, ids and columns that its text leaves out.
+
+`messages` says what a statement does to messages, `completion` what a message table needs beside it,
+`generated` puts values of sequences in.
+"""

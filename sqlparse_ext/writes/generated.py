@@ -1,0 +1,181 @@
+"""Values that somebody else than the server generates, put into an INSERT; and who asks for them.
+
+A column gets a generated value where a row has none: the column is absent, NULL, DEFAULT, or 0
+unless NO_AUTO_VALUE_ON_ZERO, as MySQL fills AUTO_INCREMENT and Vitess fills from a sequence
+(`shouldGenerate` in engine/insert_common.go). Any other expression stays what it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from sqlparse_ext.errors import Unsupported
+from sqlparse_ext.statements import InsertSource, Kind
+from sqlparse_ext.text.identifiers import quote_identifier
+from sqlparse_ext.text.lexer import Edit, locate, relocate, replace
+from sqlparse_ext.text.rows import insert_rows
+from sqlparse_ext.text.tokens import Cursor, statement_tokens
+from sqlparse_ext.writes.completion import NO_STRUCTURE, insert_plan
+
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sqlparse_ext.statements import Opaque, Operand, Shape, Statement, TableRef, Value
+
+
+@dataclass(frozen=True, slots=True)
+class Gaps:
+    """Where a statement takes generated values: texts around each, in order.
+
+    places: (start, end) in the statement's text, and what stands before the value there.
+    names: what goes into the column list, by its place; None where the column is in it.
+    """
+
+    places: tuple[tuple[int, int, bytes], ...]
+    names: Edit | None = None
+
+    def __len__(self) -> int:
+        """Return how many values are taken."""
+        return len(self.places)
+
+    def filled(self, sql: bytes, first: int) -> bytes:
+        """Return *sql* with *first* and the values after it in the gaps."""
+        edits = [
+            Edit(start, end, before + b"%d" % (first + index))
+            for index, (start, end, before) in enumerate(self.places)
+        ]
+        return replace(sql, edits if self.names is None else [self.names, *edits])
+
+
+def gaps(
+    statement: Statement,
+    column: str,
+    columns: Sequence[str] | None,
+    *,
+    zero_is_value: bool,
+) -> Gaps:
+    """Return where *statement*, an INSERT or REPLACE, lacks values of *column* (in lower case).
+
+    columns: those of the table, where the statement names none.
+
+    Raises:
+        Unsupported: that cannot be told of this form.
+    """
+    shape = statement.shape
+    insert = shape.insert
+    if insert is None or shape.uses & NO_STRUCTURE:
+        raise Unsupported(f"this {shape.verb} could not be analysed, which a sequence needs")
+    if insert.source is InsertSource.SET:
+        return _gap_of_set(statement, column, zero_is_value=zero_is_value)
+    names = insert.columns or columns
+    if names is None:
+        raise Unsupported(
+            f"{shape.verb} without a column list into a table whose column '{column}' takes"
+            " values of a sequence"
+        )
+    if insert.source is InsertSource.SELECT:
+        if column in names:
+            return Gaps(())
+        raise Unsupported(f"{shape.verb} … SELECT that leaves column '{column}' to a sequence")
+    rows = insert_rows(statement)
+    if rows is None:
+        raise Unsupported(f"this form of {shape.verb} with a sequence")
+    if column in names:
+        at = names.index(column)
+        # With as many values as there are columns, or the server says that there are not.
+        elements = [rows.elements(row) for row in range(len(rows))]
+        places = [
+            (*spans[at], b"")
+            for spans in elements
+            if at < len(spans)
+            and _is_gap(
+                statement.sql[slice(*spans[at])],
+                rows.value(*spans[at]),
+                zero_is_value=zero_is_value,
+            )
+        ]
+        return Gaps(tuple(places))
+    end = insert_plan(shape, first_layout=False).columns_end
+    if end is None:
+        raise Unsupported(f"this form of {shape.verb} with a sequence")
+    name = quote_identifier(column).encode("utf-8", "surrogateescape")
+    (edit,) = relocate(statement.sql, statement.mode, [Edit(end, end, b", " + name)])
+    return Gaps(tuple((last - 1, last - 1, b", ") for _, last in rows.spans), edit)
+
+
+def _gap_of_set(statement: Statement, column: str, *, zero_is_value: bool) -> Gaps:
+    plan = insert_plan(statement.shape, first_layout=False)
+    assert plan.set_end is not None
+    span = plan.values.get(column)
+    if span is None:
+        (end,) = locate(statement.sql, statement.mode, (plan.set_end,))
+        name = quote_identifier(column).encode("utf-8", "surrogateescape")
+        return Gaps(((end, end, b", " + name + b" = "),))
+    start, end = locate(statement.sql, statement.mode, span)
+    assert statement.shape.insert is not None
+    operand: Operand = statement.shape.insert.set[column]
+    values = statement.values((operand,))
+    text = statement.sql[start:end]
+    is_gap = (
+        text.strip().upper() == b"DEFAULT"
+        if values is None
+        else _is_gap(text, values[0], zero_is_value=zero_is_value)
+    )
+    return Gaps(((start, end, b""),) if is_gap else ())
+
+
+def _is_gap(text: bytes, value: Value | Opaque, *, zero_is_value: bool) -> bool:
+    if value is None or text.upper() == b"DEFAULT":
+        return True
+    return not zero_is_value and value in (0, b"0")
+
+
+# --- SELECT NEXT … VALUES ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class NextValues:
+    """`SELECT NEXT VALUE FROM table` or `SELECT NEXT n VALUES FROM table`.
+
+    count: None in the first form, which elsewhere names a column `next` as `value`.
+    """
+
+    table: TableRef
+    count: Operand
+
+    @property
+    def is_certain(self) -> bool:
+        """True when the statement can be nothing else."""
+        return self.count is not None
+
+
+@lru_cache(maxsize=1024)
+def next_values(shape: Shape) -> NextValues | None:
+    """Return what a SELECT asks of a sequence; None for every other statement."""
+    if shape.kind is not Kind.SELECT or shape.words[:1] != ("NEXT",):
+        return None
+    cursor = Cursor(statement_tokens(shape.template), shape.template, 2)
+    count: Operand = None
+    if cursor.accept("VALUE"):
+        pass
+    elif cursor.peek(1).key == "VALUES" and (slot := cursor.peek().slot) is not None:
+        count = slot
+        cursor.at += 2
+    else:
+        return None
+    table = cursor.table() if cursor.accept("FROM") else None
+    if table is None or cursor.key:
+        return None
+    return NextValues(table, count)
+
+
+def count_of(asked: NextValues, statement: Statement) -> int | None:
+    """Return how many values are asked for; None when that is no integer."""
+    if asked.count is None:
+        return 1
+    values = statement.values((asked.count,))
+    value = values[0] if values else None
+    return value if isinstance(value, int) else None

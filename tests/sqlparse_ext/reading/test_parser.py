@@ -1,0 +1,214 @@
+"""Whole statements: what clients really send, and what is easily taken for something else."""
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from sqlparse_ext.cache import StatementCache
+from sqlparse_ext.errors import SqlError
+from sqlparse_ext.reading.parser import explained_text
+from sqlparse_ext.reading.split import split_statements
+from sqlparse_ext.statements import Kind, Slot
+from sqlparse_ext.text.rows import insert_rows
+from tests.sqlparse_ext.facts import shape, statement, tables, uses
+from tests.sqlparse_ext.strategies import MODES, texts
+
+
+# What clients send at connect, in use and at close, client by client.
+CLIENTS = [
+    ("show databases", Kind.SHOW),
+    ("show tables", Kind.SHOW),
+    ("select @@version_comment limit 1", Kind.SELECT),
+    ("select $$", Kind.SELECT),
+    ("SELECT DATABASE()", Kind.SELECT),
+    ("KILL QUERY 12", Kind.KILL),
+    ("SET NAMES utf8mb4", Kind.SET),
+    ("SET AUTOCOMMIT = 0", Kind.SET),
+    ("SET NAMES utf8mb4 COLLATE utf8mb4_0900_ai_ci", Kind.SET),
+    ("SET @@session.autocommit = OFF", Kind.SET),
+    ("SELECT @@session.sql_mode", Kind.SELECT),
+    ("SELECT VERSION(), DATABASE(), @@transaction_isolation, @@sql_mode", Kind.SELECT),
+    ("ROLLBACK", Kind.ROLLBACK),
+    ("SHOW FULL TABLES FROM `ks`", Kind.SHOW),
+    ("SHOW CREATE TABLE `t`", Kind.SHOW),
+    ("SELECT VERSION(), @@sql_mode, @@default_storage_engine, @@sql_auto_is_null, "
+     "@@lower_case_table_names, CONVERT_TZ('2001-01-01 01:00:00', 'UTC', 'UTC') IS NOT NULL",
+     Kind.SELECT),
+    ("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED", Kind.SET),
+    ("SAVEPOINT `s140_x1`", Kind.SAVEPOINT),
+    ("RELEASE SAVEPOINT `s140_x1`", Kind.SAVEPOINT),
+    ("COMMIT", Kind.COMMIT),
+    ("START TRANSACTION", Kind.BEGIN),
+    ("set autocommit=1, sql_mode = concat(@@sql_mode,',STRICT_TRANS_TABLES')", Kind.SET),
+    ("SELECT @@max_allowed_packet,@@system_time_zone,@@time_zone,@@auto_increment_increment",
+     Kind.SELECT),
+    ("set sql_mode=CONCAT(@@sql_mode,',x'),session_track_system_variables = "
+     "CONCAT(@@global.session_track_system_variables,',transaction_isolation'),NAMES utf8mb4",
+     Kind.SET),
+    ("/* mysql-connector-j-9.0.0 */SELECT  @@session.auto_increment_increment AS a, "
+     "@@init_connect AS init_connect, @@wait_timeout AS wait_timeout", Kind.SELECT),
+    ("SET character_set_results = NULL", Kind.SET),
+    ("/* ping */ SELECT 1", Kind.SELECT),
+    ("SET net_write_timeout=600", Kind.SET),
+    ("SET sql_select_limit=10", Kind.SET),
+    ("SELECT * FROM t WHERE 1=0", Kind.SELECT),
+    ("SHOW SCHEMAS", Kind.SHOW),
+    ("SHOW INDEXES FROM `t`", Kind.SHOW),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("sql", "kind"), CLIENTS)
+def test_what_clients_send_is_understood(sql, kind):
+    assert shape(sql).kind is kind
+    assert "UNPARSED" not in uses(sql)
+
+
+# Each of these some parser takes for something else, or refuses.
+DANGEROUS = [
+    ("SELECT 1 INTO @a", Kind.SELECT),
+    ("SAVEPOINT a", Kind.SAVEPOINT),
+    ("FLUSH TABLES", Kind.OTHER),
+    ("/*!40101 SET NAMES utf8 */", Kind.SET),
+    ("/*M!999999\\- enable the sandbox mode */ /*!40101 SET NAMES utf8 */", Kind.SET),
+    ("/*!50003 SELECT 1 */", Kind.SELECT),
+    ("/*M!100100 SELECT 1 */", Kind.SELECT),
+    ("DELIMITER ;;", Kind.OTHER),
+    ("LOAD DATA INFILE 'x' INTO TABLE t", Kind.LOAD),
+    ("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY", Kind.BEGIN),
+    ("XA START 'x'", Kind.XA),
+    ("RELEASE SAVEPOINT a", Kind.SAVEPOINT),
+    ("DO 1", Kind.OTHER),
+    ("HANDLER t OPEN", Kind.OTHER),
+    ("DEALLOCATE PREPARE s", Kind.PREPARE),
+    ("SELECT * FROM t INTO OUTFILE '/tmp/x'", Kind.SELECT),
+    ("UPDATE LOW_PRIORITY IGNORE t SET a = 1", Kind.UPDATE),
+    ("SELECT {d '2020-01-01'}", Kind.SELECT),
+    ("CHANGE REPLICATION SOURCE TO SOURCE_HOST = 'x'", Kind.OTHER),
+    ("SIGNAL SQLSTATE '45000'", Kind.OTHER),
+    ("ROLLBACK AND NO CHAIN RELEASE", Kind.ROLLBACK),
+    ("REPLACE INTO t VALUES (1)", Kind.REPLACE),
+    ("CALL p()", Kind.CALL),
+    ("LOCK TABLES t READ", Kind.LOCK),
+    ("UNLOCK TABLES", Kind.LOCK),
+    ("PREPARE s FROM 'x'", Kind.PREPARE),
+    ("EXECUTE s", Kind.PREPARE),
+    ("GRANT ALL ON *.* TO 'a'@'b'", Kind.OTHER),
+    ("CREATE USER a", Kind.DDL),
+    ("CREATE TRIGGER x BEFORE INSERT ON t FOR EACH ROW SET NEW.a = 1", Kind.DDL),
+    ("CREATE TABLE t (a INT) PARTITION BY HASH (a) PARTITIONS 4", Kind.DDL),
+    ("OPTIMIZE TABLE t", Kind.OTHER),
+    ("SET PASSWORD = 'x'", Kind.SET),
+    ("SET STATEMENT max_statement_time = 1 FOR SELECT 1", Kind.SET),
+    ("SHOW COUNT(*) WARNINGS", Kind.SHOW),
+    ("SHOW BINARY LOG STATUS", Kind.SHOW),
+    ("SELECT 'a' 'b'", Kind.SELECT),
+    ("SELECT a->'$.b', a->>'$.c', 5 MOD 2, NOW() + INTERVAL 1 DAY FROM t", Kind.SELECT),
+    ("SELECT _utf8mb4'x', N'y', X'00', 0xff FROM t", Kind.SELECT),
+    ("SELECT * FROM t WHERE MATCH (a) AGAINST ('x' IN BOOLEAN MODE)", Kind.SELECT),
+    ("SELECT * FROM t FOR UPDATE SKIP LOCKED", Kind.SELECT),
+    ("INSERT INTO t SET a = 1", Kind.INSERT),
+]
+
+
+@pytest.mark.parametrize(("sql", "kind"), DANGEROUS)
+def test_nothing_is_taken_for_something_else(sql, kind):
+    assert shape(sql).kind is kind
+
+
+@pytest.mark.parametrize(
+    "sql", ["", " ", ";", " ; ; ", "/* only a comment */", "-- x", "/*! */"]
+)
+def test_nothing_is_empty(sql):
+    assert shape(sql).kind is Kind.EMPTY
+
+
+@pytest.mark.parametrize(
+    ("sql", "unparsed"),
+    [
+        ("/*!40101 SELECT * FROM t */", False),
+        ("SELECT /*! STRAIGHT_JOIN */ * FROM t", False),
+        ("SELECT * FROM t /*!50100 PARTITION (p0) */", False),
+        ("SELECT * FROM t /*!80000 FOR UPDATE */", True),
+        ("SELECT * FROM t /*M!100000 LIMIT 5 */", True),
+        ("/*!80000 SELECT * FROM t */", True),
+        ("/*!80000 SET NAMES utf8mb4 */", False),
+        ("SET a = 1 /*!80000 , b = 2 */", True),
+    ],
+)
+def test_comments_that_only_some_servers_execute_leave_it_unparsed(sql, unparsed):
+    assert ("UNPARSED" in uses(sql)) is unparsed
+
+
+def test_what_a_version_comment_hides_is_code():
+    assert tables("SELECT * FROM t /*! JOIN u */") == ["t", "u"]
+    assert uses("DELETE FROM t /*! WHERE GET_LOCK('a', 1) */") == {"ADVISORY_LOCK"}
+
+
+@pytest.mark.parametrize(
+    ("sql", "inner"),
+    [
+        (b"EXPLAIN SELECT 'a;b' FROM t;", b"SELECT 'a;b' FROM t"),
+        (b"explain format=json /* c */ update t set a = 5 ", b"update t set a = 5"),
+        (
+            b"VEXPLAIN PLAN SELECT * FROM t WHERE id IN (1,2,3)",
+            b"SELECT * FROM t WHERE id IN (1,2,3)",
+        ),
+        (b"EXPLAIN FORMAT='tree' (SELECT 1)", b"(SELECT 1)"),
+        (b"EXPLAIN INSERT INTO t VALUES (1),(2)", b"INSERT INTO t VALUES (1),(2)"),
+        (b"ANALYZE SELECT 1", b"SELECT 1"),
+        (b"DESC t", None),
+        (b"EXPLAIN FOR CONNECTION 5", None),
+        (b"SELECT 1", None),
+    ],
+)
+def test_the_statement_inside_an_explain(sql, inner):
+    assert explained_text(statement(sql)) == inner
+
+
+def test_bodies_of_statements_are_one_statement():
+    assert "MULTIPLE" not in uses("CREATE PROCEDURE p() BEGIN SELECT 1; SELECT 2; END")
+    assert "MULTIPLE" in uses("CREATE TABLE IF NOT EXISTS t (a INT); SELECT 1")
+    assert "MULTIPLE" in uses("DROP PROCEDURE IF EXISTS p; CREATE PROCEDURE p() SELECT 1")
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        b"SELECT '" + b"\\'" * 100_000,
+        b"SELECT " + b"/*+ " * 50_000,
+        b"SELECT " + b"/*vt+ x" * 50_000,
+        b"SELECT " + b"`" * 100_001,
+        b"SELECT " + b"@'" * 100_001,
+        b"SELECT " + b"in (1, " * 30_000,
+        b"SELECT " + b"1" * 200_000 + b"a",
+        b"INSERT INTO t VALUES " + b"(" * 100_000,
+        b"INSERT INTO t VALUES (f(1)) ON DUPLICATE KEY UPDATE a = " + b"x + " * 20_000 + b"x",
+        b"INSERT INTO t VALUES (1), (" + b"'a' " * 50_000,
+        b"SELECT * FROM t WHERE " + b"(" * 30_000 + b"id = 5" + b")" * 30_000,
+        b"SELECT * FROM t WHERE " + b"(id = 5 AND " * 10_000 + b"1" + b")" * 10_000,
+        b"CREATE;" * 20_000,
+        b"SELECT 1;" * 20_000,
+        b"STREAM " + b"a, " * 20_000,
+    ],
+    ids=lambda sql: sql[:24].decode(),
+)
+def test_hostile_texts_take_linear_time(sql):
+    try:
+        found = StatementCache().get(sql)
+    except SqlError:
+        return
+    insert_rows(found)
+    split_statements(sql)
+
+
+@given(sql=st.one_of(texts, st.binary(max_size=80)), mode=MODES)
+@settings(max_examples=300)
+def test_any_text_has_a_shape_or_is_a_wrong_stream(sql, mode):
+    try:
+        found = StatementCache().get(sql, mode)
+    except SqlError:
+        return
+    explained_text(found)
+    operands = [operand for each in found.shape.conditions.values() for operand in each]
+    for operand in (*operands, *found.shape.assignments.values()):
+        if isinstance(operand, Slot):
+            found.value(operand)

@@ -1,0 +1,138 @@
+"""SET in all its forms, those of every driver's first words included."""
+
+import pytest
+
+from sqlparse_ext.reading.session_settings import split_set_statement, with_session_scope
+from sqlparse_ext.statements import Opaque
+from tests.sqlparse_ext.facts import statement, uses
+
+
+OPAQUE = Opaque.OPAQUE
+
+
+def items(sql):
+    found = statement(sql)
+    return [
+        (
+            item.kind.value,
+            item.scope.value,
+            item.name,
+            OPAQUE if item.value is OPAQUE else found.text(item.value),
+            found.text(item.collation),
+        )
+        for item in found.shape.set
+    ]
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("SET NAMES utf8mb4", [("NAMES", "SESSION", "names", "utf8mb4", None)]),
+        ("SET NAMES 'utf8mb4' COLLATE 'utf8mb4_bin'",
+         [("NAMES", "SESSION", "names", "utf8mb4", "utf8mb4_bin")]),
+        ("SET NAMES DEFAULT", [("NAMES", "SESSION", "names", "DEFAULT", None)]),
+        ("SET CHARACTER SET latin1", [("CHARACTER SET", "SESSION", "character set", "latin1", None)]),
+        ("set charset utf8", [("CHARACTER SET", "SESSION", "character set", "utf8", None)]),
+        ("SET AUTOCOMMIT = 0", [("SYSTEM", "SESSION", "autocommit", "0", None)]),
+        ("SET autocommit=1", [("SYSTEM", "SESSION", "autocommit", "1", None)]),
+        ("SET @@session.autocommit = OFF", [("SYSTEM", "SESSION", "autocommit", "OFF", None)]),
+        ("SET LOCAL x = ON", [("SYSTEM", "SESSION", "x", "ON", None)]),
+        ("SET @@local.x := 'a'", [("SYSTEM", "SESSION", "x", "a", None)]),
+        ("SET GLOBAL a = 1, b = 2, SESSION c = 3, @@d = 4",
+         [("SYSTEM", "GLOBAL", "a", "1", None), ("SYSTEM", "GLOBAL", "b", "2", None),
+          ("SYSTEM", "SESSION", "c", "3", None), ("SYSTEM", "SESSION", "d", "4", None)]),
+        ("SET PERSIST_ONLY a = DEFAULT", [("SYSTEM", "PERSIST_ONLY", "a", "DEFAULT", None)]),
+        ("SET @@persist.a = 5", [("SYSTEM", "PERSIST", "a", "5", None)]),
+        ("SET @a = 5, @`b c` := NULL",
+         [("USER", "SESSION", "a", "5", None), ("USER", "SESSION", "b c", None, None)]),
+        ("SET sql_mode = CONCAT(@@sql_mode, ',x'), time_zone = '+00:00'",
+         [("SYSTEM", "SESSION", "sql_mode", OPAQUE, None),
+          ("SYSTEM", "SESSION", "time_zone", "+00:00", None)]),
+        ("SET sql_mode=(SELECT CONCAT(@@sql_mode, ',PIPES_AS_CONCAT,NO_ENGINE_SUBSTITUTION')),"
+         "time_zone='+00:00',NAMES utf8mb4 COLLATE utf8mb4_unicode_ci;",
+         [("SYSTEM", "SESSION", "sql_mode", OPAQUE, None),
+          ("SYSTEM", "SESSION", "time_zone", "+00:00", None),
+          ("NAMES", "SESSION", "names", "utf8mb4", "utf8mb4_unicode_ci")]),
+        ("SET character_set_results = NULL",
+         [("SYSTEM", "SESSION", "character_set_results", None, None)]),
+        ("SET `sql_mode` = ''", [("SYSTEM", "SESSION", "sql_mode", "", None)]),
+        ("SET a.key_buffer_size = 5", [("SYSTEM", "SESSION", "a.key_buffer_size", "5", None)]),
+        ("SET TRANSACTION ISOLATION LEVEL READ COMMITTED, READ ONLY",
+         [("TRANSACTION", "NEXT", "isolation level", "READ COMMITTED", None),
+          ("TRANSACTION", "NEXT", "access mode", "READ ONLY", None)]),
+        ("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
+         [("TRANSACTION", "SESSION", "isolation level", "READ COMMITTED", None)]),
+        ("SET @@transaction_isolation = 'SERIALIZABLE'",
+         [("SYSTEM", "NEXT", "transaction_isolation", "SERIALIZABLE", None)]),
+        ("SET transaction_isolation = 'SERIALIZABLE'",
+         [("SYSTEM", "SESSION", "transaction_isolation", "SERIALIZABLE", None)]),
+        ("SET PASSWORD = 'x'", [("OTHER", "SESSION", "password", OPAQUE, None)]),
+        ("SET ROLE NONE", [("OTHER", "SESSION", "role", OPAQUE, None)]),
+        ("/*!40101 SET @OLD_SQL_MODE=@@SQL_MODE, SQL_MODE='NO_AUTO_VALUE_ON_ZERO' */",
+         [("USER", "SESSION", "old_sql_mode", OPAQUE, None),
+          ("SYSTEM", "SESSION", "sql_mode", "NO_AUTO_VALUE_ON_ZERO", None)]),
+    ],
+)  # fmt: skip
+def test_items(sql, expected):
+    assert items(sql) == expected
+
+
+@pytest.mark.parametrize(
+    ("sql", "parts"),
+    [
+        ("SET STATEMENT a=1 FOR SELECT 1", ("SET STATEMENT a=1 FOR", " SELECT 1")),
+        (
+            "set statement a=SUBSTRING('FOR' FROM 1 FOR 2), b='x' for/**/UPDATE t SET c = 'FOR'",
+            (
+                "set statement a=SUBSTRING('FOR' FROM 1 FOR 2), b='x' for",
+                "/**/UPDATE t SET c = 'FOR'",
+            ),
+        ),
+        ("SET STATEMENT a=1", None),
+        ("SET a = 1", None),
+        ("SELECT 1 FOR UPDATE", None),
+    ],
+)
+def test_the_statement_behind_set_statement_is_found(sql, parts):
+    found = split_set_statement(statement(sql))
+    assert found == (None if parts is None else tuple(part.encode() for part in parts))
+
+
+@pytest.mark.parametrize("sql", ["SET", "SET 5 = 6", "SET x", "SET STATEMENT a=1 FOR SELECT 1"])
+def test_what_is_no_assignment_is_unparsed(sql):
+    assert "UNPARSED" in uses(sql)
+
+
+@pytest.mark.parametrize(
+    ("sql", "scoped"),
+    [
+        ("SET @@time_zone = '+01:00'", "SET @@session.time_zone = '+01:00'"),
+        ("set/**/@@`sql_mode`:=''", "set/**/@@session.`sql_mode`:=''"),
+        (
+            "SET a = @@b, @@autocommit=0, @x = @@c, @@sql_mode = CONCAT(@@sql_mode, ',', 'x')",
+            "SET a = @@b, @@session.autocommit=0, @x = @@c,"
+            " @@session.sql_mode = CONCAT(@@sql_mode, ',', 'x')",
+        ),
+        ("SET GLOBAL a = 1, @@d = 4", "SET GLOBAL a = 1, @@session.d = 4"),
+    ],
+)
+def test_a_variable_without_a_scope_is_given_the_session_s(sql, scoped):
+    assert with_session_scope(statement(sql)).decode() == scoped
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SET time_zone = '+01:00'",
+        "SET @@session.time_zone = 1, @@LOCAL.sql_mode = '', @@global.x = 1, @@persist.y = 2",
+        "SET @@session.`x` = 1",
+        "SET @@key_cache.key_buffer_size = 1",
+        "SET @@tx_isolation = 'SERIALIZABLE', @@transaction_read_only = 1",
+        "SET @x = @@time_zone, NAMES utf8mb4",
+        "SET",
+        "SET STATEMENT a = @@b FOR SELECT @@c, @@d",
+        "SET PASSWORD = '@@x'",
+    ],
+)
+def test_nothing_else_is_given_a_scope(sql):
+    assert with_session_scope(statement(sql)).decode() == sql

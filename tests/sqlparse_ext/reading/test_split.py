@@ -1,0 +1,111 @@
+"""Multi-statements are cut at the right `;` and nowhere else."""
+
+import pytest
+from hypothesis import given, strategies as st
+
+from sqlparse_ext.reading.split import several, split_statements
+from sqlparse_ext.statements import DEFAULT_MODE, SqlMode
+from tests.sqlparse_ext.strategies import MODES, texts
+
+
+BODIES = [
+    b"CREATE PROCEDURE p() BEGIN SELECT 1; SELECT 2; END",
+    b"CREATE DEFINER=`a`@`b` FUNCTION f() RETURNS INT BEGIN IF a THEN RETURN 1; END IF; RETURN 2; END",
+    b"CREATE TRIGGER x BEFORE INSERT ON t FOR EACH ROW BEGIN SET NEW.a = IF(1, 2, 3); END",
+    b"CREATE PROCEDURE p() IF 1 THEN SELECT 1; ELSE SELECT 2; END IF",
+    b"CREATE EVENT e ON SCHEDULE EVERY 1 DAY DO BEGIN CASE 1 WHEN 1 THEN SELECT 1; END CASE; END",
+    b"CREATE PROCEDURE p() l: LOOP WHILE 1 DO SELECT CASE WHEN 1 THEN 2 END; END WHILE; "
+    b"REPEAT SELECT REPEAT('a', 3); UNTIL 1 END REPEAT; END LOOP",
+    b"BEGIN NOT ATOMIC DECLARE a INT; SELECT 1; END",
+    b"BEGIN NOT ATOMIC SELECT a FROM t WHERE a IN (1) FOR UPDATE; SELECT 2; END",
+    b"FOR row IN (SELECT 1 AS a FROM t) DO SELECT row.a; SELECT 2; END FOR",
+    b"FOR i IN 1..3 DO IF i THEN SELECT i; END IF; END FOR",
+    b"IF 1 THEN SELECT 1; ELSE SELECT 2; END IF",
+    b"WHILE 1 DO SELECT 1; SELECT 2; END WHILE",
+    b"CASE 1 WHEN 1 THEN SELECT 1; ELSE SELECT 2; END CASE",
+    b"LOOP SELECT 1; END LOOP",
+    b"REPEAT SELECT REPEAT('a', 3); UNTIL 1 END REPEAT",
+    b"ALTER EVENT e DO BEGIN SELECT 1; END",
+]
+WHOLE = [
+    b"SELECT 1",
+    b"SELECT 'a;b', \"c;d\", `e;f`",
+    b"SELECT 'it''s; ', 'it\\'s; '",
+    b"SELECT /* ; */ 1 -- ;\n, 2 # ;\n, 3",
+    b"INSERT INTO t VALUES (1, ';'), (2, ')')",
+    b"INSERT INTO t VALUES (1, f(';')), (2, f(3))",
+    b"SELECT * FROM t WHERE id IN (1, 2, 3)",
+    b"BEGIN",
+    b"SET @x = ';'",
+    *BODIES,
+]
+
+
+@pytest.mark.parametrize("statement", WHOLE)
+def test_a_statement_is_not_cut(statement):
+    assert split_statements(statement) == [statement]
+    assert split_statements(b" " + statement + b" ;\n;") == [statement]
+
+
+@given(statements=st.lists(st.sampled_from(WHOLE), min_size=1, max_size=5))
+def test_joined_statements_come_back(statements):
+    assert split_statements(b";\n".join(statements) + b";") == statements
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        (b"", []),
+        (b" ; ;", []),
+        (b"SELECT 1;; SELECT 2", [b"SELECT 1", b"SELECT 2"]),
+        (b"/* a */; SELECT 1; -- b", [b"SELECT 1"]),
+        (b"/* a */ SELECT 1; SELECT 2 -- b;", [b"/* a */ SELECT 1", b"SELECT 2 -- b;"]),
+        (b"CREATE TABLE event (a INT); SELECT 1", [b"CREATE TABLE event (a INT)", b"SELECT 1"]),
+        (b"BEGIN; SELECT 1; COMMIT", [b"BEGIN", b"SELECT 1", b"COMMIT"]),
+        (b"/*!40101 SET a = 1 */; SELECT 1", [b"/*!40101 SET a = 1 */", b"SELECT 1"]),
+    ],
+)
+def test_empty_statements_and_comments_are_no_statements(sql, expected):
+    assert split_statements(sql) == expected
+
+
+def test_quotes_depend_on_the_mode():
+    sql = rb"SELECT 'a\'; SELECT 'b'"
+    assert len(split_statements(sql, SqlMode.NO_BACKSLASH_ESCAPES)) == 2
+    assert split_statements(sql, DEFAULT_MODE) == [sql]
+
+
+@given(sql=texts, mode=MODES)
+def test_nothing_but_separators_gets_lost(sql, mode):
+    parts = split_statements(sql, mode)
+    at = 0
+    for part in parts:
+        assert part == part.strip()
+        at = sql.index(part, at) + len(part)
+
+
+@pytest.mark.parametrize(
+    ("sql", "near", "line"),
+    [
+        (b"select 1; select 2", "select 2", 1),
+        (b"select 1;\n\n  select 2\n from dual", "select 2\n from dual", 3),
+        (b"select 1; ;select 2", ";select 2", 1),
+        (b";select 1; select 2", ";select 1; select 2", 1),
+        (b"select 1; -- x\nselect 3", "select 3", 2),
+        (b"select 1 /* a */ ; /* b */ select 'x' ;\n select 3", "select 'x' ;\n select 3", 1),
+    ],
+)
+def test_a_second_statement_is_refused_in_the_words_of_servers(sql, near, line):
+    for on_mariadb, product in ((True, "MariaDB"), (False, "MySQL")):
+        assert several(sql, DEFAULT_MODE, on_mariadb=on_mariadb) == (
+            "You have an error in your SQL syntax; check the manual that corresponds to your"
+            f" {product} server version for the right syntax to use near '{near}' at line {line}"
+        )
+
+
+def test_a_long_second_statement_is_quoted_as_far_as_servers_quote_it():
+    sql = "select 1; select '" + "é" * 100 + "'"
+    on_mysql = several(sql.encode(), DEFAULT_MODE, on_mariadb=False)
+    on_mariadb = several(sql.encode(), DEFAULT_MODE, on_mariadb=True)
+    assert "near 'select '" + "é" * 36 + "' at line 1" in on_mysql
+    assert "near 'select '" + "é" * 34 + "...' at line 1" in on_mariadb

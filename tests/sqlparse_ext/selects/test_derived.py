@@ -1,0 +1,94 @@
+"""A SELECT from a derived table, and the count of its rows."""
+
+import pytest
+
+from sqlparse_ext.selects.derived import read_counted, read_derived
+from tests.sqlparse_ext.facts import statement
+
+
+def counted(sql):
+    return read_counted(statement(sql).shape.template)
+
+
+@pytest.mark.parametrize(
+    ("sql", "inner"),
+    [
+        ("SELECT COUNT(*) FROM (SELECT a FROM t) d", "SELECT a FROM t"),
+        (
+            "select count( * ) as count_1 from ( select 'x)' , a from t where a in (1,2) limit 3 )"
+            " as anon_1 ;",
+            "select 'x)' , a from t where a in (1,2) limit 3",
+        ),
+        ("SELECT COUNT(*) FROM ((SELECT 1) UNION SELECT 2) d", "(SELECT 1) UNION SELECT 2"),
+    ],
+)
+def test_what_is_counted_is_a_statement_of_its_own(sql, inner):
+    found = counted(sql)
+    assert found is not None
+    assert found.statement(statement(sql)).sql == inner.encode()
+    assert found.statement(statement(sql)).literals == statement(inner).literals
+
+
+def test_equal_forms_of_what_is_counted_have_one_shape():
+    one, other = (
+        f"SELECT COUNT(*) FROM (SELECT DISTINCT a FROM t WHERE b = {n}) d" for n in (1, 2)
+    )
+    shapes = []
+    for sql in (one, other):
+        found = counted(sql)
+        assert found is not None
+        shapes.append(found.statement(statement(sql)).shape)
+    assert shapes[0] is shapes[1]
+
+
+def test_values_that_are_bound_belong_to_what_is_counted():
+    sql = statement("SELECT COUNT(*) FROM (SELECT DISTINCT a FROM t WHERE id = ?) d").bind((7,))
+    found = read_counted(sql.shape.template)
+    assert found is not None
+    inner = found.statement(sql)
+    assert inner.values(inner.shape.conditions["id"]) == [7]
+
+
+def test_the_question_for_its_definition_has_no_rows():
+    sql = "SELECT COUNT(*) FROM (SELECT a FROM t LIMIT 5) d /* x */ ;"
+    found = counted(sql)
+    assert found is not None
+    assert found.described(statement(sql)) == (
+        b"SELECT COUNT(*) FROM (SELECT a FROM t LIMIT 5) d LIMIT 0"
+    )
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT COUNT(*) FROM t",
+        "SELECT COUNT(a) FROM (SELECT a FROM t) d",
+        "SELECT COUNT(*), 1 FROM (SELECT a FROM t) d",
+        "SELECT COUNT(*) + 1 FROM (SELECT a FROM t) d",
+        "SELECT COUNT(*) FROM (SELECT a FROM t) d WHERE a > 1",
+        "SELECT COUNT(*) FROM (SELECT a FROM t) d LIMIT 1",
+        "SELECT COUNT(*) FROM (SELECT a FROM t) d GROUP BY a",
+        "SELECT COUNT(*) FROM (SELECT a FROM t) d, u",
+        "SELECT COUNT(*) FROM (t) ",
+        "SELECT COUNT(*) FROM (SELECT a FROM t)",
+        "SELECT COUNT(*) FROM (SELECT a FROM t) d FOR UPDATE",
+        "SELECT COUNT(*) FROM (SELECT a FROM t) d UNION SELECT 1",
+        "SELECT COUNT(*) FROM (SELECT RAND() FROM t) d",
+        "SELECT COUNT(*) FROM (SELECT a FROM t WHERE a = @x) d",
+        "SELECT COUNT(*) FROM (SELECT a FROM t /*!50000 LIMIT 1 */) d",
+        "(SELECT COUNT(*) FROM (SELECT a FROM t) d)",
+    ],
+)
+def test_any_other_form_is_no_such_count(sql):
+    assert counted(sql) is None
+
+
+def test_a_select_from_a_derived_table_is_read_as_one_from_a_table():
+    sql = "SELECT d.a, SUM(b) FROM (SELECT a, b FROM t ORDER BY a) AS d WHERE d.b > 1 GROUP BY d.a"
+    template = statement(sql).shape.template
+    select = read_derived(template)
+    assert select is not None
+    assert select.is_derived
+    assert select.group[0].column == "a"
+    assert template[slice(*select.table_span)] == b"(SELECT a, b FROM t ORDER BY a)"
+    assert select.table.alias == "d"

@@ -1,0 +1,165 @@
+"""Templates, literals, and the way back from a template to its text."""
+
+import pytest
+from hypothesis import given, strategies as st
+
+from sqlparse_ext.statements import DEFAULT_MODE, ListSlot, Slot, SqlMode
+from sqlparse_ext.text.lexer import Edit, fingerprint, locate, splice
+from sqlparse_ext.text.tokens import tokenise
+from tests.sqlparse_ext.strategies import MODES, texts
+
+
+ANSI = SqlMode.ANSI_QUOTES
+NO_ESCAPES = SqlMode.NO_BACKSLASH_ESCAPES
+
+
+def template(sql: bytes, mode: SqlMode = DEFAULT_MODE) -> bytes:
+    return fingerprint(sql, mode).template
+
+
+def literals(sql: bytes, mode: SqlMode = DEFAULT_MODE) -> tuple[bytes, ...]:
+    return fingerprint(sql, mode).literals
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        (b"a = 5", [b"5"]),
+        (b"a = -5", [b"-5"]),
+        (b"a=-5.5e3", [b"-5.5e3"]),
+        (b"f(-5,-6)", [b"-5", b"-6"]),
+        (b"a - 5", [b"5"]),
+        (b"a-5", [b"5"]),
+        (b"a = - 5", [b"5"]),
+        (b".5 + 5. + 1e5 + 1E-5", [b".5", b"5.", b"1e5", b"1E-5"]),
+        (b"0x1F 0b01 x'1f' X'1F' b'01'", [b"0x1F", b"0b01", b"x'1f'", b"X'1F'", b"b'01'"]),
+        (b"'a' \"b\" N'c' n'd'", [b"'a'", b'"b"', b"N'c'", b"n'd'"]),
+        (b"'it''s' 'it\\'s' ''", [b"'it''s'", b"'it\\'s'", b"''"]),
+        (b"_binary'a' _utf8mb4 'b' _UTF8'c'", [b"_binary'a'", b"_utf8mb4 'b'", b"_UTF8'c'"]),
+        (b"_latin1'a'", [b"'a'"]),
+        (b"'\xff\xfe'", [b"'\xff\xfe'"]),
+        (b"t1 a2b 1abc t.1 t.1.2 `5` `a'b` @5 @`x'` @'y' @@z5 $1", []),
+        (b"-- 5\n/* 'x' */ # 7\n", []),
+        (b"a--5", [b"5"]),
+        (b"a/*! 5 */", [b"5"]),
+        (b"/*+ MAX_EXECUTION_TIME(5) */ /*vt+ A=5 */", []),
+    ],
+)
+def test_literals_are_found_and_names_are_not(sql, expected):
+    assert list(literals(sql)) == expected
+
+
+def test_ansi_quotes_makes_double_quotes_a_name():
+    assert literals(b'a = "x" and "y" = \'z\'', ANSI) == (b"'z'",)
+    assert literals(b'a = "x"', DEFAULT_MODE) == (b'"x"',)
+
+
+def test_without_backslash_escapes_a_backslash_is_a_character():
+    assert literals(rb"'a\' 'b'", NO_ESCAPES) == (rb"'a\'", b"'b'")
+    assert literals(rb"'a\' 'b'") == (rb"'a\' '",)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        b"SELECT a FROM t WHERE id = 7 AND b = 'x'",
+        b'SELECT  a\n\tFROM t WHERE id = -1 AND b = "y"',
+        b"SELECT a /* trace=77 */ FROM t -- here\n WHERE id = 0x7 AND b = _binary'z'",
+        b"SELECT a FROM t WHERE id = 123456789 AND b = N'long long long'",
+    ],
+)
+def test_texts_that_differ_in_literals_and_layout_share_a_template(sql):
+    assert template(sql) == template(b"SELECT a FROM t WHERE id = 5 AND b = ''")
+
+
+def test_blanks_inside_names_are_kept():
+    assert template(b"select `a  b`") != template(b"select `a b`")
+
+
+def test_in_lists_of_any_length_share_a_template():
+    one, many = b"id in (1)", b"id IN ( 1,2 , 'x')".replace(b"IN", b"in")
+    assert template(one).replace(b"( ", b"(") == template(many).replace(b"( ", b"(").replace(
+        b" )", b")"
+    )
+    assert fingerprint(b"a = 1 and id in (2,3) and b = 4", DEFAULT_MODE).runs == ((1, 2),)
+    assert template(b"(a,b) in ((1,2),(3,4))") == template(b"(a,b) in ((5,6))")
+
+
+def test_an_in_list_with_anything_but_literals_is_left_open():
+    assert b"NULL" in template(b"id in (1, NULL, 2)")
+    assert template(b"min(1, 2)") == b"min(\0, \0)"
+
+
+def test_insert_rows_of_literals_are_one_marker():
+    short = template(b"insert into t (a, b) values (1, 'x')")
+    assert short == template(
+        b"insert into t (a, b) values (1,NULL) , ( -2,'y;)' ),(DEFAULT, x'00')"
+    )
+    assert short != template(b"insert into t (a, b) values (1, now())")
+    assert literals(b"insert into t values (1),(2) on duplicate key update a = 5") == (b"5",)
+
+
+def test_rows_with_functions_fold_to_one_of_each_kind():
+    one = template(b"insert into t values (1, f(2)), (3, g())")
+    many = template(b"insert into t values (1, f(2)), (3, g()), (4, f(5)), (6, g())")
+    assert one == many
+    assert literals(b"insert into t values (1, f(2)) on duplicate key update a = 9") == (b"9",)
+
+
+def test_rows_end_where_the_statement_goes_on():
+    tail = b" AS new ON DUPLICATE KEY UPDATE a = 5; select 6"
+    found = fingerprint(b"INSERT INTO t VALUES (1),(2)" + tail, DEFAULT_MODE)
+    assert found.template.endswith(tail.replace(b"5", b"\0").replace(b"6", b"\0"))
+
+
+@pytest.mark.parametrize("bad", [b"select 'open", b"select `open", b"a \x00 b", b"a \x01 b"])
+def test_bytes_that_begin_no_token_are_marked(bad):
+    assert b"\2" in template(bad)
+
+
+@given(sql=texts, mode=MODES)
+def test_every_token_of_a_template_is_found_in_the_text(sql, mode):
+    found = fingerprint(sql, mode)
+    assert locate(sql, mode, [0, len(found.template)]) == [0, len(sql)]
+    if b"value" in sql.lower():
+        return  # rows have no positions inside
+    tokens = tokenise(found.template).tokens
+    places = locate(
+        sql, mode, [place for token in tokens for place in (token.start, token.end)]
+    )
+    assert places == sorted(places)
+    seen = 0
+    for token, start, end in zip(tokens, places[::2], places[1::2], strict=True):
+        text = sql[start:end]
+        if isinstance(token.slot, ListSlot):
+            count = dict(found.runs)[token.slot]
+            assert all(each in text for each in found.literals[seen : seen + count])
+            seen += count
+        elif isinstance(token.slot, Slot):
+            assert text == found.literals[seen]
+            seen += 1
+        elif token.key >= " ":
+            assert text == found.template[token.start : token.end]
+    assert seen == len(found.literals)
+
+
+@given(sql=st.binary(max_size=60), mode=MODES)
+def test_any_bytes_have_a_template_that_covers_them(sql, mode):
+    found = fingerprint(sql, mode)
+    assert locate(sql, mode, [0, len(found.template)]) == [0, len(sql)]
+
+
+def test_splicing_touches_nothing_else():
+    sql = b"update t /* 1 */ set a = 'x',\n b = 5 where id in (1,2,3) -- end"
+    start = template(sql).index(b"where")
+    edits = [Edit(start, start + 5, b"WHERE"), Edit(start, start, b"/* here */ ")]
+    assert splice(sql, DEFAULT_MODE, edits) == sql.replace(b"where", b"/* here */ WHERE")
+
+
+def test_what_stands_before_rows_is_taken_apart_alike_whatever_its_length():
+    short = fingerprint(b"INSERT INTO t (a) VALUES (1)", DEFAULT_MODE)
+    comment = b"/*" + b"x" * 5000 + b"*/"
+    long = fingerprint(b"INSERT " + comment + b"INTO t (a) VALUES (2)", DEFAULT_MODE)
+    assert long == short
+    again = fingerprint(b"INSERT INTO t (a) VALUES (3)", DEFAULT_MODE)
+    assert again == short

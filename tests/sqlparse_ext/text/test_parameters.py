@@ -1,0 +1,67 @@
+import pytest
+
+from sqlparse_ext.cache import StatementCache
+from sqlparse_ext.statements import DEFAULT_MODE, OPAQUE, Param, SqlMode
+from sqlparse_ext.text.parameters import as_text, parameter_places
+
+
+def parse(sql: str):
+    return StatementCache().get(sql.encode())
+
+
+def spell(place: int) -> bytes:
+    return b"<%d>" % place
+
+
+@pytest.mark.parametrize(
+    ("sql", "count"),
+    [
+        ("SELECT ?", 1),
+        ("SELECT '?', \"?\", `?`, ? -- ?", 1),
+        ("SELECT /* ? */ ? # ?", 1),
+        ("SELECT 'it''s ?', 'a\\'?', ?-?, -?/?", 4),
+        ("SELECT @a, @'?', ?", 1),
+        ("SELECT /*+ HINT(?) */ ?", 1),
+        ("SELECT 1", 0),
+    ],
+)
+def test_only_the_question_marks_that_are_code_count(sql, count):
+    assert len(parameter_places(sql.encode(), DEFAULT_MODE)) == count
+
+
+def test_quoting_follows_the_mode():
+    sql = b"SELECT 'a\\', ?, \"?\""
+    assert len(parameter_places(sql, SqlMode.NO_BACKSLASH_ESCAPES)) == 1
+
+
+def test_values_stand_in_their_places():
+    statement = parse("INSERT INTO t VALUES (?, '?'), (?, ?)").bind((1, 2, 3), spell)
+    assert as_text(statement) == b"INSERT INTO t VALUES (<0>, '?'), (<1>, <2>)"
+
+
+def test_a_statement_that_nothing_is_bound_to_is_its_text():
+    assert as_text(parse("SELECT ?")) == b"SELECT ?"
+
+
+def test_conditions_and_assignments_take_the_values_bound():
+    statement = parse("UPDATE t SET a = ?, b = 1 WHERE id IN (?, 5) AND c = ?")
+    shape = statement.shape
+    assert shape.assignments["a"] == Param(0)
+    bound = statement.bind((7, 8, b"x"))
+    assert bound.values(shape.conditions["id"]) == [8, 5]
+    assert bound.values(shape.conditions["c"]) == [b"x"]
+    assert bound.argument(Param(0)) == 7
+    assert statement.values(shape.conditions["id"]) is None
+    assert statement.argument(Param(0)) is OPAQUE
+
+
+def test_behind_rows_parameters_count_from_the_end():
+    sql = "INSERT INTO t (id, a) VALUES (?, ?), (?, ?), (?, ?) ON DUPLICATE KEY UPDATE a = ?, b = ?"
+    statement = parse(sql).bind(tuple(range(8)))
+    assigned = statement.shape.assignments
+    assert statement.values([assigned["a"], assigned["b"]]) == [6, 7]
+
+
+def test_another_number_of_values_gives_none():
+    statement = parse("SELECT * FROM t WHERE id = ?").bind(())
+    assert statement.values(statement.shape.conditions["id"]) is None

@@ -1,0 +1,195 @@
+"""What the proxy adds to statements on a message table."""
+
+import pytest
+from hypothesis import given, strategies as st
+
+from sqlparse_ext.statements import DEFAULT_MODE, SqlMode
+from sqlparse_ext.writes.completion import TableFacts, complete
+from tests.sqlparse_ext.facts import statement
+
+
+NOW_NS = 1_700_000_000_000_000_000
+NOW = b"1700000000000000000"
+
+CURRENT = TableFacts(
+    name="m",
+    id_column="id",
+    has_priority=True,
+    default_priority=50,
+    default_time_next_ns=0,
+    columns=frozenset({"id", "priority", "epoch", "time_next", "time_acked", "body"}),
+    first_layout=False,
+    id_auto_increment=False,
+)
+FIRST = TableFacts(
+    name="m",
+    id_column="id",
+    has_priority=False,
+    default_priority=0,
+    default_time_next_ns=None,
+    columns=frozenset(
+        {"time_scheduled", "id", "time_next", "epoch", "time_created", "time_acked", "message"}
+    ),
+    first_layout=True,
+    id_auto_increment=False,
+)
+
+
+def completed(sql: bytes, facts: TableFacts = CURRENT, mode: SqlMode = DEFAULT_MODE) -> bytes:
+    """Return what is sent for *sql*."""
+    done = complete(statement(sql, mode), facts, NOW_NS)
+    return sql if done is None else done
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        (b"UPDATE m SET time_acked = 5 WHERE id = 7",
+         b"UPDATE m SET time_acked = 5, time_next = NULL WHERE (id = 7) AND time_acked IS NULL"),
+        (b"UPDATE m SET time_acked = NOW() WHERE id IN (1,2)",
+         b"UPDATE m SET time_acked = " + NOW + b", time_next = NULL WHERE (id IN (1,2)) AND time_acked IS NULL"),
+        (b"update m set time_acked=5,time_next=null where id=7 and time_acked is null", None),
+        (b"UPDATE m SET time_acked = 5, time_next = NULL WHERE id = 7",
+         b"UPDATE m SET time_acked = 5, time_next = NULL WHERE (id = 7) AND time_acked IS NULL"),
+        (b"UPDATE m SET time_acked = 5 WHERE id = 7 AND time_acked IS NULL",
+         b"UPDATE m SET time_acked = 5, time_next = NULL WHERE id = 7 AND time_acked IS NULL"),
+        (b"UPDATE m SET time_acked = 5",
+         b"UPDATE m SET time_acked = 5, time_next = NULL WHERE time_acked IS NULL"),
+        (b"UPDATE m SET time_acked = 5 ORDER BY id LIMIT 3;",
+         b"UPDATE m SET time_acked = 5, time_next = NULL WHERE time_acked IS NULL ORDER BY id LIMIT 3;"),
+        (b"UPDATE m SET time_acked = 5 WHERE id = 7 OR id = 8 LIMIT 3",
+         b"UPDATE m SET time_acked = 5, time_next = NULL WHERE (id = 7 OR id = 8) AND time_acked IS NULL LIMIT 3"),
+        (b"UPDATE m SET time_acked = 5 WHERE id = 7 OR time_acked IS NULL",
+         b"UPDATE m SET time_acked = 5, time_next = NULL WHERE (id = 7 OR time_acked IS NULL) AND time_acked IS NULL"),
+        (b"UPDATE m SET body = 'now()', time_acked = UNIX_TIMESTAMP() * 1000000000 WHERE id = 'a''b' -- x",
+         b"UPDATE m SET body = 'now()', time_acked = UNIX_TIMESTAMP() * 1000000000, time_next = NULL "
+         b"WHERE (id = 'a''b') AND time_acked IS NULL -- x"),
+        (b"UPDATE /* a */ `m` AS x SET x.`time_acked` = 5 /* b */ WHERE x.id = 7 /* c */",
+         b"UPDATE /* a */ `m` AS x SET x.`time_acked` = 5, time_next = NULL /* b */ "
+         b"WHERE (x.id = 7) AND time_acked IS NULL /* c */"),
+        (b"UPDATE m SET time_acked=now()order by id",
+         b"UPDATE m SET time_acked=" + NOW + b", time_next = NULL WHERE time_acked IS NULL order by id"),
+        (b"UPDATE m SET time_acked = 'abc' WHERE id = 7",
+         b"UPDATE m SET time_acked = 'abc', time_next = NULL WHERE (id = 7) AND time_acked IS NULL"),
+        (b"/*! UPDATE m SET time_acked = 5 WHERE id = 7 */",
+         b"/*! UPDATE m SET time_acked = 5, time_next = NULL WHERE (id = 7) AND time_acked IS NULL */"),
+    ],
+)  # fmt: skip
+def test_acks_become_the_whole_idiom(sql, expected):
+    assert completed(sql) == (expected or sql)
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        (b"UPDATE m SET time_next = NOW() + INTERVAL 5 SECOND, priority = 3 WHERE id = 7",
+         b"UPDATE m SET time_next = 1700000005000000000, priority = 3 WHERE id = 7"),
+        (b"UPDATE m SET time_next = UNIX_TIMESTAMP() + 30 WHERE id = 7",
+         b"UPDATE m SET time_next = 1700000030000000000 WHERE id = 7"),
+        (b"UPDATE m SET time_next = 5 WHERE id = 7", None),
+        (b"UPDATE m SET time_next = 1 + NOW() WHERE id = 7", None),
+        (b"UPDATE m SET body = NOW() WHERE id = 7", None),
+        (b"UPDATE m SET time_acked = NULL, time_next = 0 WHERE id = 7", None),
+        (b"UPDATE m SET time_acked = DEFAULT WHERE id = 7", None),
+        (b"UPDATE m SET time_acked = time_acked WHERE id = 7", None),
+        (b"UPDATE m, u SET time_acked = 5 WHERE id = 7", None),
+        (b"UPDATE m SET time_acked = 5 WHERE id = 7; SELECT 1", None),
+        (b"UPDATE m SET time_acked = 5 WHERE (id = 7", None),
+        (b"DELETE FROM m WHERE id = 7", None),
+        (b"SELECT NOW() AS time_acked", None),
+    ],
+)  # fmt: skip
+def test_what_is_no_ack_is_not_guarded(sql, expected):
+    assert completed(sql) == (expected or sql)
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        (b"INSERT INTO m (id, time_next) VALUES (1, NOW()), (2, 5)",
+         b"INSERT INTO m (id, time_next) VALUES (1, " + NOW + b"), (2, 5)"),
+        (b"INSERT INTO m (id, time_next, body) VALUES (1, NOW() + INTERVAL 5 SECOND, NOW())",
+         b"INSERT INTO m (id, time_next, body) VALUES (1, 1700000005000000000, NOW())"),
+        (b"REPLACE INTO m (time_acked, id) VALUES ( NOW(6) , f('),('))",
+         b"REPLACE INTO m (time_acked, id) VALUES ( " + NOW + b" , f('),('))"),
+        (b"INSERT INTO m SET id = 1, time_next = NOW() ON DUPLICATE KEY UPDATE time_next = NOW()",
+         b"INSERT INTO m SET id = 1, time_next = " + NOW + b" ON DUPLICATE KEY UPDATE time_next = " + NOW),
+        (b"INSERT INTO m (id) VALUES (1), (2) ON DUPLICATE KEY UPDATE time_next = NOW(), time_acked = NULL",
+         b"INSERT INTO m (id) VALUES (1), (2) ON DUPLICATE KEY UPDATE time_next = " + NOW + b", time_acked = NULL"),
+        (b"INSERT INTO m (id) SELECT id FROM u ON DUPLICATE KEY UPDATE time_next = NOW()",
+         b"INSERT INTO m (id) SELECT id FROM u ON DUPLICATE KEY UPDATE time_next = " + NOW),
+        (b"INSERT INTO m VALUES (1, NOW())", None),
+        (b"INSERT INTO m (id, time_next) VALUES (1, 0)", None),
+        (b"INSERT INTO m (id, time_next) SELECT 1, NOW()", None),
+        (b"INSERT INTO m (id, body) VALUES (1, NOW())", None),
+    ],
+)  # fmt: skip
+def test_time_functions_in_inserts(sql, expected):
+    assert completed(sql) == (expected or sql)
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        (b"INSERT INTO m (id, message) VALUES (1, 'a'), (2, 'b')",
+         b"INSERT INTO m (id, message, time_scheduled, time_next, time_created, epoch) VALUES "
+         b"(1, 'a', %s, %s, %s, 0), (2, 'b', %s, %s, %s, 0)" % ((NOW,) * 6)),
+        (b"INSERT INTO m (id, time_scheduled) VALUES (1, 77)",
+         b"INSERT INTO m (id, time_scheduled, time_next, time_created, epoch) VALUES (1, 77, 77, %s, 0)" % NOW),
+        (b"INSERT INTO m (id, time_scheduled) VALUES (1, NOW() + INTERVAL 5 SECOND)",
+         b"INSERT INTO m (id, time_scheduled, time_next, time_created, epoch) VALUES "
+         b"(1, 1700000005000000000, 1700000005000000000, %s, 0)" % NOW),
+        (b"INSERT INTO m (id, time_scheduled, time_next, time_created, epoch) VALUES (1, 2, 3, 4, 5)", None),
+        (b"INSERT INTO m SET id = 1, time_scheduled = 77 ON DUPLICATE KEY UPDATE epoch = 0",
+         b"INSERT INTO m SET id = 1, time_scheduled = 77, time_next = 77, time_created = %s, epoch = 0 "
+         b"ON DUPLICATE KEY UPDATE epoch = 0" % NOW),
+        (b"INSERT INTO m VALUES (1, 2, 3)", None),
+        (b"INSERT INTO m () VALUES ()", None),
+        (b"INSERT INTO m (id) SELECT 1", None),
+        (b"INSERT INTO m (id, message) VALUES (1)", None),
+    ],
+)  # fmt: skip
+def test_rows_of_the_first_layout_get_their_defaults(sql, expected):
+    assert completed(sql, FIRST) == (expected or sql)
+
+
+def test_the_mode_decides_what_is_a_string():
+    sql = b'UPDATE m SET "time_acked" = NOW() WHERE "id" = 7'
+    expected = (
+        b'UPDATE m SET "time_acked" = '
+        + NOW
+        + b', time_next = NULL WHERE ("id" = 7) AND time_acked IS NULL'
+    )
+    assert completed(sql, mode=SqlMode.ANSI_QUOTES) == expected
+    assert completed(sql) == sql
+
+
+ASSIGNED = st.lists(
+    st.sampled_from(
+        [b"time_acked = 5", b"time_acked = NOW()", b"m.time_acked = UNIX_TIMESTAMP() + 3",
+         b"time_next = NULL", b"time_next = DATE_ADD(NOW(), INTERVAL 1 DAY)", b"body = 'a=b, c'",
+         b"time_acked = f(1, 2)", b"priority = priority + 1", b"epoch = (SELECT 1)"]
+    ),
+    min_size=1, max_size=4,
+)  # fmt: skip
+WHERES = st.sampled_from(
+    [b"", b" WHERE id = 5", b" WHERE id IN (1, 2, 'x') AND time_acked IS NULL", b" WHERE (id = 1 OR id = 2)",
+     b" WHERE a = 1 OR b = 2", b"\nWHERE\tid BETWEEN 1 AND 2", b" where(id=1)", b" WHERE NOT time_acked IS NULL"]
+)  # fmt: skip
+ENDS = st.sampled_from([b"", b";", b" ORDER BY id", b" LIMIT 5", b" -- bye", b" /* x */ "])
+
+
+@given(assigned=ASSIGNED, where=WHERES, end=ENDS)
+def test_a_completed_statement_is_complete_and_reads_as_one(assigned, where, end):
+    once = completed(b"UPDATE m SET " + b", ".join(assigned) + where + end)
+    assert completed(once) == once
+    before, after = (
+        statement(b"UPDATE m SET " + b", ".join(assigned) + where + end),
+        statement(once),
+    )
+    assert after.shape.kind is before.shape.kind
+    assert before.shape.assignments.keys() <= after.shape.assignments.keys()
+    if "time_acked" in after.shape.assignments:
+        assert "time_acked" in after.shape.guards
+        assert "time_next" in after.shape.assignments
+    assert once.endswith(end)
