@@ -7,12 +7,13 @@ quick read's should be is dropped, and the statement runs again on a connection 
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from proxy.backends.remains import Left
 from proxy.exchange.execution import STALE, Execution
 from proxy.exchange.holdings import named
-from proxy.exchange.recall import left_by_several
 from proxy.exchange.relay import Relay
 from proxy.wire.constants import Status
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
     from proxy.backends.backend import Backend
     from proxy.backends.lines import Line
-    from proxy.backends.remains import Left
     from proxy.backends.shard import ShardRuntime
     from proxy.errors import BackendLost
     from proxy.exchange.execution import Packet
@@ -111,7 +111,7 @@ class Sharing:
         # By shard, and only as long as the session's variables and database are the line's.
         self._lines: dict[ShardRuntime, Line] = {}
         self._current: SharedRead | None = None
-        self._left: Left | None = None
+        self._known: asyncio.Future[None] | None = None
 
     def send(
         self,
@@ -169,9 +169,11 @@ class Sharing:
             ):
                 packet.stale(read.backend)
             return False
-        left = self._left
-        if left is None:
-            left = self._left = left_by_several()
+        if self._known is None:
+            # What a read leaves is known with its answer.
+            self._known = asyncio.get_running_loop().create_future()
+            self._known.set_result(None)
+        left = Left(self._known)
         left.found_rows = scanner.rows
         self._state.answered_at, self._state.left = None, left
         return True

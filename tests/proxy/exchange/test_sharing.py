@@ -125,6 +125,10 @@ async def test_found_rows_and_row_count_are_known_behind_it(server, company, rea
     state = reader.desk.state
     assert state.answered_at is None
     assert (state.left.found_rows, state.left.row_count) == (3, -1)
+    before = state.left
+    server.once("FROM t", rows_of(1))
+    await reader.read()
+    assert (before.found_rows, state.left.found_rows) == (3, 1)
 
 
 @pytest.mark.parametrize(
