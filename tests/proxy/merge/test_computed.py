@@ -121,6 +121,12 @@ def test_another_type_than_the_statements_is_refused():
             number("x", kind=INT),
             "UNIX_TIMESTAMP of an aggregate",
         ),
+        (
+            "SELECT NULLIF(COUNT(*), 1) AS n FROM t GROUP BY b HAVING n > 1",
+            [number("c", kind=INT)],
+            number("x", kind=INT),
+            "HAVING with NULLIF",
+        ),
     ],
 )  # fmt: skip
 def test_values_that_another_order_or_type_would_change_are_refused(
