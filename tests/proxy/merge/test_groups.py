@@ -82,6 +82,14 @@ def test_exact_averages_are_not_rounded_as_their_text_is():
     assert answer(merge, [("0.1", 1)], [("0", 2)]) == [("0.03333333333333333",)]
 
 
+def test_exact_averages_of_distinct_values_with_fixed_decimals_are_refused():
+    columns = [number("AVG(DISTINCT d)", decimals=7, kind=FieldType.DOUBLE)]
+    query = texts("SELECT AVG(DISTINCT d) FROM t")
+    planned(GroupsQuery(query, 1 << 20), columns)
+    with pytest.raises(Unsupported, match="of a DOUBLE with fixed decimals"):
+        planned(GroupsQuery(query, 1 << 20, exact=True), columns)
+
+
 def test_strings_are_grouped_by_any_weight_of_the_group():
     found = plan("SELECT a, MIN(b) FROM t GROUP BY a", strings=("a", "MIN(b)"))
     assert found.sql() == (
