@@ -21,6 +21,8 @@ from proxy.errors import ProxyError
 
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from proxy.backends.backend import Backend
     from proxy.backends.pool import Pool
     from proxy.backends.remains import Left
@@ -61,19 +63,23 @@ class Line:
 
     Attributes:
         settings, variant, database: what a session must have to use it.
-        way_s: how long an answer from this server takes at least.
     """
 
     attributes: tuple[Attribute, ...] = ()
 
     def __init__(
-        self, pool: Pool, settings: Settings, variant: int, database: str | None
+        self,
+        pool: Pool,
+        way_s: Callable[[], float],
+        settings: Settings,
+        variant: int,
+        database: str | None,
     ) -> None:
         self.settings = settings
         self.variant = variant
         self.database = database
-        self.way_s = 0.0
         self._pool = pool
+        self._way_s = way_s
         self._backend: Backend | None = None
         self._opening: asyncio.Task[None] | None = None
         self._may_open_s = 0.0
@@ -198,11 +204,16 @@ class Line:
         finally:
             self._opening = None
 
+    @property
+    def patience_s(self) -> float:
+        """How long no answer may come, about, before the line breaks up."""
+        return _PATIENCE_S + 2 * self._way_s()
+
     def _look_again(self) -> None:
         # Of those who wait now, the first has an answer by then.
         expected = self._answered if self._waiting else None
         self._next_look = asyncio.get_running_loop().call_later(
-            _PATIENCE_S + 2 * self.way_s, self._look, self._boarded, expected
+            self.patience_s, self._look, self._boarded, expected
         )
 
     def _look(self, boarded: int, answered: int | None) -> None:
@@ -220,17 +231,24 @@ class Line:
             self._look_again()
 
     def _judge(self, backend: Backend, answered: int) -> None:
+        self._next_look = None
         if backend is self._backend and answered == self._answered:
             self.break_up()
-        else:
+        elif self._backend is not None:
             self._look_again()
 
 
 class Lines:
-    """The lines of one pool; none where they are not allowed."""
+    """The lines of one pool; none where they are not allowed.
 
-    def __init__(self, pool: Pool, *, is_allowed: bool = True) -> None:
+    way_s: returns how long an answer from this server takes at least.
+    """
+
+    def __init__(
+        self, pool: Pool, way_s: Callable[[], float], *, is_allowed: bool = True
+    ) -> None:
         self._pool = pool
+        self._way_s = way_s
         self._lines: list[Line] = []
         self._lines_max = 0
         if is_allowed:
@@ -255,7 +273,7 @@ class Lines:
             if unused is None:
                 return None
             self._lines.remove(unused)
-        line = Line(self._pool, settings, variant, database)
+        line = Line(self._pool, self._way_s, settings, variant, database)
         self._lines.append(line)
         return line
 

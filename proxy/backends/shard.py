@@ -88,7 +88,7 @@ class ShardRuntime:
             open_backend=self.open_backend,
             on_lost=self.suspect,
         )
-        self.lines = Lines(self.pool, is_allowed=config.share_reads)
+        self.lines = Lines(self.pool, lambda: self.way_s, is_allowed=config.share_reads)
         self._on_change = on_change
         self._health = health
         self._check_now = asyncio.Event()

@@ -54,6 +54,10 @@ class Read:
         self.fate = "taken over, "
 
 
+def lines_of(pool, way_s=0.0, **options):
+    return Lines(pool, lambda: way_s, **options)
+
+
 def line_of(lines, database="db", settings=SETTINGS):
     line = lines.line(settings, 0, database)
     assert line is not None
@@ -61,10 +65,10 @@ def line_of(lines, database="db", settings=SETTINGS):
 
 
 @asynccontextmanager
-async def line_on(server, size=8, settings=SETTINGS):
+async def line_on(server, size=8, settings=SETTINGS, way_s=0.0):
     server.on("FROM t", Ok())
     async with pool_on(server, size=size) as pool:
-        line = line_of(Lines(pool), settings=settings)
+        line = line_of(lines_of(pool, way_s), settings=settings)
         assert line.connection() is None
         await until(lambda: line.is_held)
         yield pool, line
@@ -145,6 +149,22 @@ async def test_a_read_that_is_slow_gets_the_connection_and_the_others_lose_it(
         await until(lambda: pool.connections == 0)
 
 
+async def test_a_line_that_broke_up_does_so_again_with_its_next_connection(
+    server, impatient, monkeypatch
+):
+    monkeypatch.setattr(module, "_REOPEN_S", 0.0)
+    async with line_on(server) as (pool, line):
+        for _ in range(3):
+            server.once("FROM t", Silence())
+            first, second = read(line), read(line)
+            await until(lambda: not line.is_held)
+            await asyncio.sleep(0)  # those behind the first are told a turn later
+            assert (first.fate, second.fate) == ("taken over, ", "lost")
+            pool.discard(first.backend)
+            assert line.connection() is None
+            await until(lambda: line.is_held)
+
+
 async def test_a_slow_read_that_is_alone_may_give_the_connection_back_as_it_is(
     server, impatient
 ):
@@ -175,9 +195,7 @@ async def test_a_busy_loop_is_not_taken_for_a_slow_server(server, monkeypatch):
 
 async def test_a_far_server_is_given_the_time_of_its_way(server, impatient):
     gate = asyncio.Event()
-    async with line_on(server) as (_, line):
-        line.way_s = 60.0
-        line._look_again()
+    async with line_on(server, way_s=60.0) as (_, line):
         server.once("FROM t", Silence(gate))
         patient = read(line)
         await asyncio.sleep(0.02)
@@ -215,7 +233,7 @@ async def test_a_connection_that_breaks_is_lost_to_all_and_another_one_is_opened
 
 async def test_a_server_that_refuses_is_not_asked_again_at_once(server):
     async with pool_on(server, size=8) as pool:
-        line = line_of(Lines(pool))
+        line = line_of(lines_of(pool))
         server.refusal = Error(1045, "no")
         for _ in range(5):
             assert line.connection() is None
@@ -273,7 +291,7 @@ async def test_releasing_gives_an_unused_connection_back_and_breaks_a_used_one_u
 
 async def test_sessions_of_other_variables_or_databases_have_lines_of_their_own(server):
     async with pool_on(server, size=32) as pool:
-        lines = Lines(pool)
+        lines = lines_of(pool)
         line = lines.line(SETTINGS, 0, "db")
         assert lines.line(SETTINGS, 0, "db") is line
         others = {
@@ -287,7 +305,7 @@ async def test_sessions_of_other_variables_or_databases_have_lines_of_their_own(
 
 async def test_there_is_a_line_for_eight_connections_and_an_unused_one_makes_room(server):
     async with pool_on(server, size=16) as pool:
-        lines = Lines(pool)
+        lines = lines_of(pool)
         made = [await held(lines, name) for name in "ab"]
         assert lines.line(SETTINGS, 0, "c") is None
         made[0].release()
@@ -299,7 +317,7 @@ async def test_there_is_a_line_for_eight_connections_and_an_unused_one_makes_roo
 @pytest.mark.parametrize(("size", "count"), [(1, 0), (3, 0), (4, 1), (8, 1), (15, 1), (16, 2)])
 async def test_a_small_pool_has_no_line(server, size, count):
     async with pool_on(server, size=size) as pool:
-        lines = Lines(pool)
+        lines = lines_of(pool)
         for name in "abc"[:count]:
             await held(lines, name)
         assert lines.line(SETTINGS, 0, "z") is None
@@ -307,19 +325,19 @@ async def test_a_small_pool_has_no_line(server, size, count):
 
 async def test_where_reads_may_not_be_shared_there_is_no_line(server):
     async with pool_on(server, size=32) as pool:
-        assert Lines(pool, is_allowed=False).line(SETTINGS, 0, "db") is None
+        assert lines_of(pool, is_allowed=False).line(SETTINGS, 0, "db") is None
 
 
 async def test_without_autocommit_a_read_opens_a_transaction_and_has_no_line(server):
     async with pool_on(server, size=8) as pool:
         settings = Settings({"autocommit": "OFF"}.items())
-        assert Lines(pool).line(settings, 0, "db") is None
+        assert lines_of(pool).line(settings, 0, "db") is None
 
 
 async def test_there_is_company_while_anybody_uses_a_connection(server):
     server.on("FROM t", Ok())
     async with pool_on(server, size=8) as pool:
-        lines = Lines(pool)
+        lines = lines_of(pool)
         line = await held(lines, "db")
         seen = [lines.others_are_busy]
         backend = await pool.take(Tenant(), "db")
@@ -333,7 +351,7 @@ async def test_there_is_company_while_anybody_uses_a_connection(server):
 
 async def test_a_line_waits_for_a_connection_like_anybody_else(server):
     async with pool_on(server, size=4) as pool:
-        line = line_of(Lines(pool))
+        line = line_of(lines_of(pool))
         lent = [await pool.take(Tenant(), "db") for _ in range(4)]
         assert line.connection() is None
         await until(lambda: pool._waiting)

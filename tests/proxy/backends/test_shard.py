@@ -112,8 +112,13 @@ async def test_the_quickest_look_says_how_far_the_server_is(server):
     assert shard.way_s == 0.0  # the first one had to open a connection
     for _ in range(3):
         await shard.probe()
-    way_s = shard.way_s
-    assert way_s > 0
+    assert shard.way_s > 0
+    line = shard.lines.line(Settings({"autocommit": "ON"}.items()), 0, "db")
+    assert line is not None
+    assert line.patience_s > 2 * shard.way_s
+    before_s = line.patience_s
+    shard.way_s += 1.0
+    assert line.patience_s == pytest.approx(before_s + 2.0)
     server.read_only = True
     await shard.probe()
     assert shard.way_s == 0.0
