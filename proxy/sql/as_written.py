@@ -1,7 +1,7 @@
-"""Statements in gbk, big5, sjis and the like that a server is sent as the client wrote them.
+"""Statements that a server is sent as the client wrote them, in gbk, big5, sjis and the like too.
 
 A backslash or a quote may be half of a character there, which `sqlparse_ext` does not read when it
-puts something into a text. In an unsharded keyspace most statements need nothing put in; of these the
+puts something into a text in such a character set. In an unsharded keyspace most statements need nothing put in; of these the
 facts are read from a masked text (`sqlparse_ext.text.multibyte`). All others are refused by
 `Preparation.parse`.
 """
@@ -49,25 +49,35 @@ def as_written(preparation: Preparation, state: SessionState, sql: bytes) -> Sta
     if text is None:
         return None
     read = preparation.parse(text)
-    if not _stays_as_it_is(preparation, view, read.shape):
+    if not _can_be_masked(preparation, view, read.shape):
         return None
     return Statement(sql, read.mode, read.shape, read.literals, read.runs)
 
 
-def _stays_as_it_is(preparation: Preparation, view: View, shape: Shape) -> bool:
-    names = [table.name for table in shape.tables]
+def is_sent_as_written(preparation: Preparation, view: View, shape: Shape) -> bool:
+    """Whether servers understand such a statement without other names or values put into it.
+
+    On a message table it may be completed nevertheless; what it uses of its session is not looked at.
+    """
     return not (
-        shape.kind not in _KINDS
-        or shape.uses & _REWRITTEN
-        or shape.target is not None
-        # What it is called is not known.
-        or any("$" in name for name in (*names, *named_variables(shape)))
-        or (shape.kind is Kind.SET and b"@@" in shape.template)
+        shape.target is not None
         or qualifiers(shape)
         or asks_for_schemas(shape, view.database)
         or is_virtual(shape)
         or is_session_status(shape)
         or next_values(shape) is not None
         or preparation.sequence_of(view, shape) is not None
+    )
+
+
+def _can_be_masked(preparation: Preparation, view: View, shape: Shape) -> bool:
+    names = [table.name for table in shape.tables]
+    return not (
+        shape.kind not in _KINDS
+        or shape.uses & _REWRITTEN
+        # What it is called is not known.
+        or any("$" in name for name in (*names, *named_variables(shape)))
+        or (shape.kind is Kind.SET and b"@@" in shape.template)
+        or not is_sent_as_written(preparation, view, shape)
         or preparation.touches_messages(view, shape)
     )

@@ -9,24 +9,20 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from proxy.answers.own_status import is_session_status
-from proxy.answers.virtual import is_virtual
 from proxy.errors import BackendLost, BackendUnavailable
 from proxy.exchange.execution import STALE, Execution
 from proxy.exchange.pace import Pace
 from proxy.exchange.recall import ASKS_BACK
 from proxy.exchange.retries import is_repeatable, was_refused_undone
 from proxy.exchange.sharing import SharedRead
-from proxy.routing.planner import qualifiers
 from proxy.routing.routes import OneShard
+from proxy.sql.as_written import is_sent_as_written
 from proxy.sql.catalog import Direct
 from proxy.wire.commands import query
 from proxy.wire.execute import with_types
 from sqlparse_ext.errors import StreamfromError
 from sqlparse_ext.selects.plain_reads import is_plain_read
-from sqlparse_ext.session.schemas import asks_for_schemas
 from sqlparse_ext.statements import Kind, Uses
-from sqlparse_ext.writes.generated import next_values
 
 
 if TYPE_CHECKING:
@@ -268,13 +264,7 @@ class DirectPath:
         if (
             shape.kind not in _KINDS
             or shape.uses & _INDIRECT_USES
-            or shape.target is not None
-            or qualifiers(shape)
-            or asks_for_schemas(shape, view.database)
-            or is_virtual(shape)
-            or is_session_status(shape)
-            or next_values(shape) is not None
-            or self._preparation.sequence_of(view, shape) is not None
+            or not is_sent_as_written(self._preparation, view, shape)
         ):
             return None
         touches = self._preparation.touches_messages(view, shape)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from sqlparse_ext.reading.parser import parse
 from sqlparse_ext.statements import Param, Statement
 from sqlparse_ext.text.lexer import BAD, fingerprint, locate
-from sqlparse_ext.text.tokens import Cursor, statement_tokens
+from sqlparse_ext.text.tokens import Cursor, depths_of, statement_tokens
 
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def read_parts(template: bytes) -> Parts | None:
     tokens = statement_tokens(template)
     if not tokens or any(token.key in _FOREIGN for token in tokens):
         return None
-    depths = _depths(tokens)
+    depths = depths_of(tokens)
     outer = [place for place, depth in enumerate(depths) if not depth]
     places = [place for place in outer if tokens[place].key in _OPERATORS]
     names: frozenset[str] = frozenset()
@@ -139,22 +139,11 @@ def read_parts(template: bytes) -> Parts | None:
 def without_rows(statement: Statement) -> bytes:
     """Return a SELECT or UNION so that it has its columns and no rows."""
     tokens = statement_tokens(statement.shape.template)
-    depths = _depths(tokens)
+    depths = depths_of(tokens)
     limits = [p for p, token in enumerate(tokens) if token.key == "LIMIT" and not depths[p]]
     end = tokens[limits[-1]].start if limits else tokens[-1].end
     (stop,) = locate(statement.sql, statement.mode, (end,))
     return statement.sql[:stop].rstrip() + b" LIMIT 0"
-
-
-def _depths(tokens: list[Token]) -> list[int]:
-    """Return how many parentheses are around each token; they themselves are inside."""
-    depth = 0
-    depths = []
-    for token in tokens:
-        depth += token.key == "("
-        depths.append(depth)
-        depth -= token.key == ")"
-    return depths
 
 
 def _between(tokens: list[Token], operators: list[int], end: int) -> list[Range] | None:

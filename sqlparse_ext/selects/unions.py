@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from sqlparse_ext.selects.select import read_select_from
 from sqlparse_ext.statements import Statement
 from sqlparse_ext.text.lexer import BAD, locate
-from sqlparse_ext.text.tokens import Token, statement_tokens
+from sqlparse_ext.text.tokens import Token, depths_of, statement_tokens
 
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def read_union(template: bytes, *, is_distinct: bool) -> Union | None:
     if BAD in template or b"/*!" in template or b"/*M!" in template:
         return None
     tokens = statement_tokens(template)
-    depths = _depths(tokens)
+    depths = depths_of(tokens)
     outer = [place for place, depth in enumerate(depths) if not depth]
     operators = [place for place in outer if tokens[place].key in _OPERATORS]
     if not operators or tokens[0].key not in ("SELECT", "("):
@@ -90,13 +90,3 @@ def _opening(*, is_distinct: bool) -> bytes:
 
 def _wrap(body: bytes, tail: bytes, *, is_distinct: bool) -> bytes:
     return _opening(is_distinct=is_distinct) + body + _CLOSING + tail
-
-
-def _depths(tokens: list[Token]) -> list[int]:
-    depth = 0
-    depths = []
-    for token in tokens:
-        depth += token.key == "("
-        depths.append(depth)
-        depth -= token.key == ")"
-    return depths

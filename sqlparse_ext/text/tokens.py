@@ -127,6 +127,17 @@ def statement_tokens(template: bytes) -> list[Token]:
     return trim(tokenise(template).tokens)
 
 
+def depths_of(tokens: list[Token]) -> list[int]:
+    """Return how many parentheses are around each token; they themselves are inside."""
+    depth = 0
+    depths = []
+    for token in tokens:
+        depth += token.key == "("
+        depths.append(depth)
+        depth -= token.key == ")"
+    return depths
+
+
 def trim(tokens: list[Token]) -> list[Token]:
     """Drop the `;` before and after a statement."""
     start, end = 0, len(tokens)

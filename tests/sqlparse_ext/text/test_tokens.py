@@ -1,7 +1,7 @@
 """Tokens of a template, and the cursor over them."""
 
 from sqlparse_ext.statements import ListSlot, Slot, TableRef
-from sqlparse_ext.text.tokens import END, Cursor, split_commas, tokenise, unquote
+from sqlparse_ext.text.tokens import END, Cursor, depths_of, split_commas, tokenise, unquote
 
 
 def cursor(template: bytes) -> Cursor:
@@ -31,6 +31,11 @@ def test_operators_are_whole():
     assert keys(b"a<=>b:=c->>d||e!=f") == [
         *["A", "<=>", "B", ":=", "C", "->>", "D", "||", "E", "!=", "F"]
     ]
+
+
+def test_parentheses_are_inside_of_themselves():
+    tokens = tokenise(b"a (b (c)) d").tokens
+    assert depths_of(tokens) == [0, 1, 1, 2, 2, 2, 1, 0]
 
 
 def test_slots_count_markers():
