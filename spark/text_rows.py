@@ -29,9 +29,8 @@ _NULL: Final = 251
 _WIDE_LENGTHS: Final = ((252, 2), (253, 3), (254, 8))
 _END: Final = b"\xfe"  # of an EOF packet, or of the OK packet instead; of a row only if its first value is huge
 _ERROR: Final = b"\xff"
-_END_BYTES: Final = (
-    4096  # of a packet that ends a result, which is shorter: its texts have 512 bytes
-)
+# A packet that ends a result is shorter: its texts have 512 bytes.
+_END_BYTES: Final = 4096
 # A batch is half of it: enough that what numpy and Arrow take for a call at all does not count.
 ROOM_BYTES: Final = 1 << 22
 _NONE: Final = np.empty(0, np.int64)
