@@ -16,7 +16,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
-from spark import cli
 from spark.errors import JobError
 
 
@@ -24,6 +23,7 @@ NEEDED: Final = ("numpy", "pandas", "pyarrow", "PyMySQL", "xxhash")
 PACKAGE: Final = "streamfrom-spark.zip"
 ENVIRONMENT: Final = "environment.tar.gz"
 MAIN: Final = "main.py"
+MAIN_SOURCE: Final = "cli.py"  # it loads the rest only when it runs
 
 
 def pack(folder: Path) -> Path:
@@ -88,7 +88,7 @@ def write(folder: Path, *, with_environment: bool) -> str:
     """
     folder.mkdir(parents=True, exist_ok=True)
     pack(folder)
-    (folder / MAIN).write_text(Path(cli.__file__).read_text())
+    (folder / MAIN).write_text(Path(__file__).with_name(MAIN_SOURCE).read_text())
     if with_environment:
         pack_environment(folder)
     return command(folder, with_environment=with_environment)
