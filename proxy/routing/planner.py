@@ -29,7 +29,7 @@ from proxy.routing.routes import (
 from proxy.routing.scattered import refuse, scattered_select
 from proxy.routing.tables import Tables
 from sqlparse_ext.errors import SqlError, Unsupported
-from sqlparse_ext.reading.commands import STATEMENT_VERBS
+from sqlparse_ext.reading.verbs import STATEMENT_VERBS
 from sqlparse_ext.selects.derived import read_counted
 from sqlparse_ext.selects.parts import Parts, read_parts
 from sqlparse_ext.selects.pieces import Select

@@ -8,7 +8,7 @@ from proxy.errors import NoSuchThread
 from proxy.wire.commands import query
 from proxy.wire.resultset import parse_text_row
 from sqlparse_ext.errors import SqlError, Unsupported
-from sqlparse_ext.reading.commands import killed_expression
+from sqlparse_ext.reading.killing import killed_expression
 from sqlparse_ext.statements import KillBy, Kind, Slot, Uses
 
 

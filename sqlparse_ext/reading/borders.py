@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from sqlparse_ext.reading.commands import holds_statements
+from sqlparse_ext.reading.commands import BEHIND_BEGIN, COMPOUND
+from sqlparse_ext.reading.definitions import OBJECTS, STORED_PROGRAMS
 from sqlparse_ext.text.tokens import Cursor, Token
 
 
@@ -25,7 +26,7 @@ _INSIDE: Final = frozenset(
 
 def end_of_statement(tokens: list[Token], start: int, template: bytes) -> int:
     """Return the index of the `;` that ends the statement at *start*, or the end."""
-    has_body = holds_statements(Cursor(tokens, template, start))
+    has_body = _has_body(Cursor(tokens, template, start))
     depth = 0
     for place in range(start, len(tokens)):
         key = tokens[place].key
@@ -52,7 +53,7 @@ def are_several(tokens: list[Token], template: bytes) -> bool:
     """
     if not any(token.key == ";" for token in tokens):
         return False
-    if not holds_statements(Cursor(tokens, template)):
+    if not _has_body(Cursor(tokens, template)):
         return True
     end = end_of_statement(tokens, 0, template)
     if end == len(tokens):
@@ -68,5 +69,20 @@ def are_several(tokens: list[Token], template: bytes) -> bool:
 def _is_inside(cursor: Cursor) -> bool:
     if cursor.key == "BEGIN":
         # What stands before it may be declared for it.
-        return holds_statements(cursor) and cursor.peek(1).key != "NOT"
+        return _has_body(cursor) and cursor.peek(1).key != "NOT"
     return cursor.key in _INSIDE
+
+
+def _has_body(cursor: Cursor) -> bool:
+    """Whether a `;` may stand inside this statement: it has a body of statements."""
+    if cursor.key == "BEGIN":
+        return cursor.peek(1).key not in BEHIND_BEGIN
+    if cursor.key == "SET" and cursor.peek(1).key == "STATEMENT":
+        behind = cursor.find({"FOR"}) + 1
+        return _has_body(Cursor(cursor.tokens, cursor.template, behind))
+    if cursor.key in COMPOUND:
+        return True
+    if cursor.key not in ("CREATE", "ALTER"):
+        return False
+    place = cursor.find(OBJECTS | {";"})
+    return place < len(cursor.tokens) and cursor.tokens[place].key in STORED_PROGRAMS

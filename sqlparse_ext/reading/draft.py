@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         StreamShape,
         TableRef,
     )
+    from sqlparse_ext.text.tokens import Cursor
 
 
 @dataclass(slots=True)
@@ -43,6 +44,11 @@ class Draft:
     kill: KillTarget | None = None
     directives: Mapping[str, str] = field(default_factory=dict)
     stream: StreamShape | None = None
+
+    def take_table(self, cursor: Cursor) -> None:
+        """Name the one table that comes next, if one does."""
+        table = cursor.table()
+        self.tables = () if table is None else (table,)
 
     def shape(self) -> Shape:
         """Freeze the draft."""

@@ -2,9 +2,8 @@
 
 import pytest
 
-from sqlparse_ext.reading.commands import killed_expression
-from sqlparse_ext.statements import KillBy, KillScope, Kind, Opaque
-from tests.sqlparse_ext.facts import shape, statement, tables, uses
+from sqlparse_ext.statements import Kind
+from tests.sqlparse_ext.facts import shape, tables
 
 
 @pytest.mark.parametrize(
@@ -52,24 +51,6 @@ def test_kinds_options_and_targets(sql, kind, options, target):
 @pytest.mark.parametrize(
     ("sql", "kind", "expected"),
     [
-        ("CREATE TABLE t (a INT)", Kind.DDL, ["t"]),
-        ("CREATE TABLE IF NOT EXISTS ks.t (`from` INT, KEY (a))", Kind.DDL, ["ks.t"]),
-        ("CREATE OR REPLACE TEMPORARY TABLE t LIKE u", Kind.DDL, ["t", "u"]),
-        ("CREATE TABLE t (LIKE u)", Kind.DDL, ["t", "u"]),
-        ("CREATE UNIQUE INDEX i ON ks.t (a)", Kind.DDL, ["ks.t"]),
-        ("DROP INDEX i ON t", Kind.DDL, ["t"]),
-        ("CREATE TRIGGER x BEFORE INSERT ON t FOR EACH ROW SET @a = 1", Kind.DDL, ["t"]),
-        ("CREATE SQL SECURITY INVOKER VIEW v AS SELECT 1", Kind.DDL, ["v"]),
-        ("ALTER TABLE t ADD COLUMN a INT", Kind.DDL, ["t"]),
-        ("ALTER TABLE t RENAME COLUMN a TO b, RENAME TO u", Kind.DDL, ["t", "u"]),
-        ("ALTER IGNORE TABLE t COMMENT 'vitess_message'", Kind.DDL, ["t"]),
-        ("DROP TABLE IF EXISTS a, ks.b CASCADE", Kind.DDL, ["a", "ks.b"]),
-        ("DROP TEMPORARY TABLE a", Kind.DDL, ["a"]),
-        ("RENAME TABLE a TO b, ks.c TO ks.d", Kind.DDL, ["a", "b", "ks.c", "ks.d"]),
-        ("TRUNCATE TABLE t", Kind.DDL, ["t"]),
-        ("truncate ks.t", Kind.DDL, ["ks.t"]),
-        ("CREATE USER 'a'@'b' IDENTIFIED BY 'c'", Kind.DDL, []),
-        ("CREATE DEFINER=`a`@`b` PROCEDURE p() SELECT * FROM t", Kind.DDL, []),
         ("LOCK TABLES a READ, ks.b AS c WRITE", Kind.LOCK, ["a", "ks.b"]),
         ("UNLOCK TABLES", Kind.LOCK, []),
         ("LOCK INSTANCE FOR BACKUP", Kind.LOCK, []),
@@ -82,9 +63,6 @@ def test_kinds_options_and_targets(sql, kind, options, target):
         ("HANDLER ks.t READ FIRST", Kind.OTHER, ["ks.t"]),
         ("OPTIMIZE TABLE a, b", Kind.OTHER, ["a", "b"]),
         ("ANALYZE LOCAL TABLE a", Kind.OTHER, ["a"]),
-        ("ALTER TABLE ks.t CHECK PARTITION p0, p1", Kind.OTHER, ["ks.t"]),
-        ("ALTER TABLE t ANALYZE PARTITION ALL", Kind.OTHER, ["t"]),
-        ("ALTER TABLE t DROP PARTITION p0", Kind.DDL, ["t"]),
         ("SHOW CREATE TABLE ks.t", Kind.SHOW, ["ks.t"]),
         ("SHOW FULL COLUMNS FROM t", Kind.SHOW, ["t"]),
         ("SHOW INDEXES IN t IN ks", Kind.SHOW, ["t"]),
@@ -95,53 +73,6 @@ def test_kinds_options_and_targets(sql, kind, options, target):
 )  # fmt: skip
 def test_tables_that_commands_name(sql, kind, expected):
     assert (shape(sql).kind, tables(sql)) == (kind, expected)
-
-
-def test_dropping_if_exists_is_told():
-    assert shape("DROP TABLE IF EXISTS t").options == {"IF EXISTS"}
-
-
-@pytest.mark.parametrize(
-    ("sql", "scope", "by", "operand", "hard"),
-    [
-        ("KILL 5", KillScope.CONNECTION, KillBy.ID, 5, True),
-        ("KILL CONNECTION 5", KillScope.CONNECTION, KillBy.ID, 5, True),
-        ("kill query 7", KillScope.QUERY, KillBy.ID, 7, True),
-        ("KILL HARD QUERY 7", KillScope.QUERY, KillBy.ID, 7, True),
-        ("KILL SOFT CONNECTION 7", KillScope.CONNECTION, KillBy.ID, 7, False),
-        ("KILL QUERY ID 8", KillScope.QUERY, KillBy.QUERY_ID, 8, True),
-        ("KILL USER bob", KillScope.CONNECTION, KillBy.USER, "bob", True),
-        ("KILL QUERY USER 'bob'@'%'", KillScope.QUERY, KillBy.USER, b"bob", True),
-        ("KILL CONNECTION_ID()", KillScope.CONNECTION, KillBy.ID, None, True),
-        ("KILL 5 + 1", KillScope.CONNECTION, KillBy.ID, None, True),
-        ("KILL @x", KillScope.CONNECTION, KillBy.ID, None, True),
-    ],
-)
-def test_kill(sql, scope, by, operand, hard):
-    found = statement(sql)
-    kill = found.shape.kill
-    assert kill is not None
-    assert (kill.scope, kill.by, kill.hard) == (scope, by, hard)
-    if operand is None:
-        assert kill.operand is Opaque.OPAQUE
-    elif isinstance(kill.operand, str):
-        assert kill.operand == operand
-    else:
-        assert found.value(kill.operand) == operand
-
-
-@pytest.mark.parametrize(
-    ("sql", "expression"),
-    [
-        ("KILL CONNECTION_ID()", "CONNECTION_ID()"),
-        ("kill/**/hard connection @x + 5;", "@x + 5"),
-        ("KILL QUERY (SELECT 'a')", "(SELECT 'a')"),
-        ("KILL", ""),
-        ("KILL QUERY ;", ""),
-    ],
-)
-def test_the_expression_of_kill_is_found(sql, expression):
-    assert killed_expression(statement(sql)).decode() == expression
 
 
 @pytest.mark.parametrize(
@@ -156,10 +87,6 @@ def test_the_expression_of_kill_is_found(sql, expression):
 )
 def test_words_behind_the_verb(sql, words):
     assert shape(sql).words == words
-
-
-def test_a_select_of_create_table_that_is_not_understood_is_unparsed():
-    assert "UNPARSED" in uses("CREATE TABLE t SELECT * FROM {oj a JOIN b}")
 
 
 @pytest.mark.parametrize("name", ["t", "ks.t", "`ks`.t"])

@@ -1,0 +1,12 @@
+"""The words that statements begin with."""
+
+from sqlparse_ext.reading.commands import COMPOUND, READERS
+from sqlparse_ext.reading.verbs import STATEMENT_VERBS
+
+
+def test_what_is_read_by_its_verb_may_begin_a_statement():
+    assert set(READERS) - COMPOUND <= STATEMENT_VERBS
+
+
+def test_a_word_that_begins_no_statement_is_not_there():
+    assert "SELEKT" not in STATEMENT_VERBS
