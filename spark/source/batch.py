@@ -1,5 +1,9 @@
 """The batch reader: one task for each shard, or for each range of ids on it.
 
+What the shards are to leave out is an option. Spark would tell a reader of the filters of a query (`pushFilters`), but keeps
+what the reader made of them with the DataFrame, and uses it for the next query on that as well, whatever its filters are, and for
+all branches of a join of the DataFrame with itself: rows are missing then, and nobody says so (4.1 to 4.3).
+
 A task is one streamed SELECT at `keyspace:shard`, so memory holds one Arrow batch. Tasks share no snapshot: what changes
 while it is read may be seen by one and not by the other; a retried task reads again.
 """
@@ -12,24 +16,21 @@ import pymysql
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from spark.endpoint import ask, quoted
-from spark.errors import JobError
+from spark.errors import JobError, RequestError
 from spark.fetching import fetch_columns
-from spark.source.filters import condition_of
 from spark.source.plainly import told_plainly
 from spark.source.tables import arrow_batch, read_as
 from spark.worker_memory import keep_loaded
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     import pyarrow as pa
-    from pyspark.sql.datasource import Filter
 
     from spark.endpoint import Endpoint
-    from spark.source.filters import Condition
     from spark.source.options import Options
-from spark.source.tables import Field
+    from spark.source.tables import Field
 
 
 # Times of type TIMESTAMP are told in the session's zone.
@@ -37,6 +38,9 @@ IN_UTC: Final = "SET time_zone = '+00:00'"
 # What the driver takes for a failure of the server: a text that is no JSON, and a CHECK that does not
 # hold, in MySQL and in MariaDB, whose JSON is such a CHECK.
 _WRONG_VALUES: Final = ((3140,), (3819,), (4025,))
+
+# The numbers of what a client finds by itself, such as a connection that is lost.
+_CLIENTS_OWN: Final = range(2000, 3000)
 
 # A column or the table that was there when it was loaded.
 _GONE: Final = ((1054,), (1146,))
@@ -107,29 +111,42 @@ class BatchReader(DataSourceReader):
     def __init__(self, options: "Options", fields: "Sequence[Field]") -> None:
         self.options = options
         self.fields = fields
-        self.conditions: list[Condition] = []
-
-    def pushFilters(self, filters: "list[Filter]") -> "Iterable[Filter]":
-        """Take what a server can answer, and give back what Spark must look at again."""
-        by_name = {field.name: field for field in self.fields}
-        for one in filters:
-            condition = condition_of(one, by_name)
-            if condition is not None:
-                self.conditions.append(condition)
-            if condition is None or not condition.is_exact:
-                yield one
 
     @told_plainly()
     def partitions(self) -> "Sequence[Part]":
-        """Return a part for each shard, or several where ids are whole numbers."""
-        condition = " AND ".join(one.sql for one in self.conditions)
-        values = tuple(value for one in self.conditions for value in one.values)
+        """Return a part for each shard, or several where ids are whole numbers.
+
+        Raises:
+            RequestError: a shard does not take the condition that is asked for.
+        """
+        shards = self.options.chosen_shards()
+        condition = ""
+        if self.options.where:
+            condition = _enclosed(self.options.where)
+            self._check(shards[0])
         found = []
-        for shard in self.options.chosen_shards():
+        for shard in shards:
             for bounds in self._ranges(shard):
                 whole = " AND ".join(text for text in (condition, bounds) if text)
-                found.append(Part(shard, whole, values))
+                found.append(Part(shard, whole))
         return found
+
+    def _check(self, shard: str) -> None:
+        """Let *shard* say whether the option is a condition; alone and enclosed, so that it cannot end before its end."""
+        table, where = quoted(self.options.table), self.options.where
+        sql = f"SELECT 1 FROM {table} WHERE {where}\nAND {_enclosed(where)} LIMIT 0"  # noqa: S608  the user's own
+        with told_apart(self.options.endpoint, shard):
+            connection = self.options.endpoint.connect(shard)
+            try:
+                ask(connection, sql)
+            except pymysql.err.MySQLError as error:
+                if error.args[0] in _CLIENTS_OWN:
+                    raise
+                raise RequestError(
+                    f"option where: {error}; it takes a condition in SQL"
+                ) from error
+            finally:
+                connection.close()
 
     def _ranges(self, shard: str) -> list[str]:
         count = self.options.partitions_per_shard
@@ -148,6 +165,11 @@ class BatchReader(DataSourceReader):
         """Yield a part's rows."""
         assert isinstance(partition, Part)
         yield from read_part(self.options.endpoint, self.options.table, self.fields, partition)
+
+
+def _enclosed(condition: str) -> str:
+    # A comment at its end must not take the parenthesis in.
+    return f"({condition}\n)"
 
 
 def id_ranges(low: str | None, high: str | None, count: int) -> list[str]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
+from spark.errors import RequestError
 from spark.jobs.reading import SHARD
 from spark.source.batch import BatchReader
 from spark.source.feed import FeedReader
@@ -43,6 +44,7 @@ class MessageSource(DataSource):
     table                          the message table
     password_env                   the variable with the password, in the driver's environment
     shards              all        names to read from, such as "-80,80-"
+    where               all        the rows that `spark.read` reads: a condition in SQL that the shards answer
     partitionsPerShard  1          tasks for each shard of a batch read, by ranges of integer ids
     feed                queue      what readStream reads: queue or acked
     maxRowsPerBatch     10000      messages in a batch of a stream, over all shards
@@ -54,12 +56,12 @@ class MessageSource(DataSource):
     Reading a table::
 
         messages = spark.read.format("streamfrom").option("proxy", "mysql://root@127.0.0.1:15306/commerce")
-        messages.option("table", "my_message").load().where("id > 100").show()
+        messages.option("table", "my_message").option("where", "id > 100").load().show()
 
     * Types are exact (`spark.source.tables`); `.schema("id bigint, message string")` reads these columns only, which
       a `select` cannot say.
-    * Conditions on whole numbers, decimals and NULL are answered by the shards; equal strings are looked for there and compared
-      again by Spark.
+    * `.option("where", "time_acked IS NULL AND tenant_id = 7")` is what the shards leave rows out by. Filters of a query are Spark's,
+      after it has read the rows.
     * Each task reads what its shard has at that moment: there is no snapshot over tasks, and a task that is
       retried reads again.
 
@@ -126,6 +128,8 @@ class MessageSource(DataSource):
     def streamReader(self, schema: "StructType") -> QueueReader | FeedReader:
         """Return what `spark.readStream` runs."""
         options = parse_options(self.options)
+        if options.where:
+            raise RequestError("option where is for spark.read: filter the stream's DataFrame")
         shards, fields = options.chosen_shards(), self._fields()
         if options.feed == "acked":
             return FeedReader(options, shards, asked_for(fields, schema))
@@ -151,8 +155,6 @@ class MessageSource(DataSource):
 
 
 def register(spark: "SparkSession") -> None:
-    """Make `format("streamfrom")` known to *spark*, and let it push filters down."""
-    # A source that takes filters fails without it, for whatever is read.
-    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    """Make `format("streamfrom")` known to *spark*."""
     with _REGISTERING:
         spark.dataSource.register(MessageSource)

@@ -19,6 +19,7 @@ _DEFAULTS: Final = {
     "table": None,
     "password_env": "",
     "shards": "",
+    "where": "",
     "partitionsPerShard": "1",
     "maxRowsPerBatch": "10000",
     "leaseSeconds": "60",
@@ -37,6 +38,7 @@ class Options:
     endpoint: Endpoint
     table: str
     shards: tuple[str, ...] = ()
+    where: str = ""
     partitions_per_shard: int = 1
     max_rows_per_batch: int = 10_000
     lease_s: float = 60.0
@@ -80,6 +82,7 @@ def parse_options(given: "Mapping[str, str]") -> Options:
         ),
         table=text["table"],
         shards=tuple(name for part in text["shards"].split(",") if (name := part.strip())),
+        where=text["where"].strip(),
         partitions_per_shard=_whole("partitionsPerShard", text["partitionsPerShard"]),
         max_rows_per_batch=_whole("maxRowsPerBatch", text["maxRowsPerBatch"]),
         lease_s=_seconds("leaseSeconds", text["leaseSeconds"], at_least_s=1),

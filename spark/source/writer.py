@@ -94,6 +94,8 @@ def plan_of(options: "Options", schema: "StructType", *, overwrite: bool) -> Pla
         )
     if options.shards:
         raise RequestError("option shards is for reading: rows go where the vindex says")
+    if options.where:
+        raise RequestError("option where is for reading: filter the DataFrame")
     endpoint, table = options.endpoint, options.table
     shards = shards_of(endpoint)
     fields_of(endpoint, shards, table)

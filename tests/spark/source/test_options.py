@@ -20,6 +20,7 @@ def test_defaults_and_names_in_any_case():
     found = parse_options(GIVEN | more)
     assert (found.max_rows_per_batch, found.lease_s, found.feed) == (7, 1.5, "acked")
     assert found.shards == ("-80", "80-")
+    assert parse_options(GIVEN | {"WHERE": " id > 5 "}).where == "id > 5"
 
 
 def test_the_password_comes_from_the_environment_and_is_not_shown(monkeypatch):
