@@ -16,7 +16,7 @@ from proxy.exchange.recall import ASKS_BACK
 from proxy.routing.planner import qualifiers
 from sqlparse_ext.session.schemas import asks_for_schemas
 from sqlparse_ext.session.variables import named_variables
-from sqlparse_ext.statements import Kind, Statement, Uses
+from sqlparse_ext.statements import Kind, SqlMode, Statement, Uses
 from sqlparse_ext.text.multibyte import masked
 from sqlparse_ext.writes.generated import next_values
 
@@ -45,7 +45,8 @@ def as_written(preparation: Preparation, state: SessionState, sql: bytes) -> Sta
     view = preparation.view
     if state.unread is None or sql.isascii() or view is None or view.is_sharded:
         return None
-    text = masked(sql, state.unread)
+    escapes = SqlMode.NO_BACKSLASH_ESCAPES not in state.mode
+    text = masked(sql, state.unread, backslash_escapes=escapes)
     if text is None:
         return None
     read = preparation.parse(text)

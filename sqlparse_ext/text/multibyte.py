@@ -3,7 +3,8 @@
 The lexers here read bytes. For these character sets they are given a text of the same length in
 which each character beyond ASCII is a row of `$`, a letter of names that no keyword has. The rules
 of what is one character are the servers' own: `ismbchar_gbk`, `ismbchar_big5`, `ismbchar_sjis`,
-`my_ismbchar_gb18030` of their `strings/ctype-*`.
+`my_ismbchar_gb18030` of their `strings/ctype-*`. A backslash in a literal takes the one byte behind
+it, of whatever character that is the first one (`get_text` of their `sql_lex.cc`).
 """
 
 from __future__ import annotations
@@ -22,16 +23,31 @@ _CHARACTERS: Final = {
     "gbk": re.compile(rb"[\x81-\xfe][\x40-\x7e\x80-\xfe]"),
     "sjis": re.compile(_SJIS),
 }  # fmt: skip
+_WITH_ESCAPES: Final = {
+    charset: re.compile(characters.pattern + rb"|\\.", re.DOTALL)
+    for charset, characters in _CHARACTERS.items()
+}
+# In a name and in a comment a backslash is a letter.
+_NAME_OR_COMMENT: Final = re.compile(rb"[`#]|--|/\*")
 
 
-def masked(text: bytes, charset: str) -> bytes | None:
+def masked(text: bytes, charset: str, *, backslash_escapes: bool) -> bytes | None:
     """Return *text* with `$` for each byte of its characters beyond ASCII.
 
-    None where a byte is part of no character: whoever reads it may cut it otherwise.
+    None where a byte is part of no character, and where a backslash is before such a character and
+    may be in a literal or beside it: whoever reads it may cut it otherwise.
     """
     found = _CHARACTERS[charset].sub(_row, text)
+    if backslash_escapes:
+        escaped = _WITH_ESCAPES[charset].sub(_row, text)
+        if escaped != found and _NAME_OR_COMMENT.search(text):
+            return None
+        found = escaped
     return found if found.isascii() else None
 
 
 def _row(character: re.Match[bytes]) -> bytes:
-    return b"$" * len(character[0])
+    found = character[0]
+    if found.startswith(b"\\"):
+        return found if found.isascii() else b"\\$"
+    return b"$" * len(found)

@@ -23,6 +23,8 @@ async def gbk(server, other_server):
         b"SELECT '" + XU + b"', \"it\\'s " + XU + b'" FROM t WHERE a = 1',
         b"INSERT INTO t (`" + XU + b"`) VALUES ('" + XU + b"'), ('\\\\')",
         b"UPDATE t SET a = '" + XU + b"'",
+        # A backslash takes one byte, and what is behind that is a backslash again.
+        b"SELECT '\\" + XU + b"', WHERE a = 1'",
         b"DELETE FROM t WHERE a LIKE '%" + XU + b"%'",
         b"SET @a = '" + XU + b"', @b = 1",
         b"CREATE TABLE other (a INT COMMENT '" + XU + b"')",

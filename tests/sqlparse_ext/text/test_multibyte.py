@@ -30,7 +30,7 @@ def encoded(text, codec):
 def test_characters_are_cut_as_codecs_cut_them(charset, text):
     characters = encoded(text, CODECS[charset])
     wanted = b"".join(each if each.isascii() else b"$" * len(each) for each in characters)
-    assert masked(b"".join(characters), charset) == wanted
+    assert masked(b"".join(characters), charset, backslash_escapes=False) == wanted
 
 
 @pytest.mark.parametrize("charset", CODECS)
@@ -41,7 +41,9 @@ def test_what_a_client_escapes_by_characters_stays_one_literal(charset, text, qu
     escaped = b"".join(
         b"\\" + each if each in special else each for each in encoded(text, CODECS[charset])
     )
-    read = masked(b"SELECT " + quote + escaped + quote + b" FROM t", charset)
+    read = masked(
+        b"SELECT " + quote + escaped + quote + b" FROM t", charset, backslash_escapes=True
+    )
     assert read is not None
     found = statement(read)
     assert len(found.literals) == 1
@@ -63,10 +65,29 @@ def test_what_a_client_escapes_by_characters_stays_one_literal(charset, text, qu
     ],
 )
 def test_bytes_that_are_no_character_are_not_read(charset, text):
-    assert masked(text, charset) is None
+    assert masked(text, charset, backslash_escapes=True) is None
 
 
 def test_half_a_character_is_no_quote_and_no_backslash():
-    assert masked(b"'\xb2\\\\' -- '", "gbk") == b"'$$\\' -- '"
+    assert masked(b"'\xb2\\\\' -- '", "gbk", backslash_escapes=False) == b"'$$\\' -- '"
     # A character of one byte, and then a backslash.
-    assert masked(b"'\xb2\\\\' -- '", "sjis") == b"'$\\\\' -- '"
+    text = masked(b"'\xb2\\\\' -- '", "sjis", backslash_escapes=True)
+    assert text == b"'$\\\\' -- '"
+
+
+def test_a_backslash_takes_the_first_half_of_a_character_alone():
+    """As `mysql_real_escape_string` writes bytes that are no characters."""
+    text = b"SELECT '\xef\xbb\\\xbf\\'\\\xbf\x10'"
+    assert masked(text, "gbk", backslash_escapes=True) == b"SELECT '$$\\$\\'\\$\x10'"
+    assert masked(text, "gbk", backslash_escapes=False) is None
+
+
+def test_behind_two_backslashes_a_character_is_whole():
+    assert masked(b"'C:\\\\\xb3\\'", "gbk", backslash_escapes=True) == b"'C:\\\\$$'"
+
+
+@pytest.mark.parametrize("beside", [b"`a`", b"-- b", b"# c", b"/* d */"])
+def test_a_backslash_before_a_character_is_not_read_where_it_may_be_a_letter(beside):
+    text = b"SELECT '\\\xb3\\'' " + beside
+    assert masked(text, "gbk", backslash_escapes=True) is None
+    assert masked(text, "gbk", backslash_escapes=False) is not None
