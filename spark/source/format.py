@@ -12,6 +12,7 @@ from spark.source.batch import BatchReader
 from spark.source.feed import FeedReader
 from spark.source.options import parse_options
 from spark.source.plainly import told_plainly
+from spark.source.pushing import PushingReader
 from spark.source.queue import QueueReader
 from spark.source.tables import asked_for, ddl_of, fields_of
 from spark.source.writer import BatchWriter, StreamWriter, plan_of
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
     from spark.source.tables import Field
 
+
+_PUSHES_DOWN: Final = "spark.sql.python.filterPushdown.enabled"
 
 # Spark fails where two threads replace a source at once.
 _REGISTERING: Final = threading.Lock()
@@ -61,7 +64,8 @@ class MessageSource(DataSource):
     * Types are exact (`spark.source.tables`); `.schema("id bigint, message string")` reads these columns only, which
       a `select` cannot say.
     * `.option("where", "time_acked IS NULL AND tenant_id = 7")` is what the shards leave rows out by. Filters of a query are Spark's,
-      after it has read the rows.
+      after it has read the rows, unless `spark.sql.python.filterPushdown.enabled` was true when the source was registered.
+      Then the shards answer them too, and *each query must load a DataFrame of its own*: Spark mixes up what is pushed down by several.
     * Each task reads what its shard has at that moment: there is no snapshot over tasks, and a task that is
       retried reads again.
 
@@ -98,6 +102,7 @@ class MessageSource(DataSource):
     A `writeStream` writes as `write` does, and a batch that runs again adds nothing twice.
     """
 
+    _READER: type[BatchReader] = BatchReader
     # What `schema` found goes with the source to where its reader is made, so that servers are asked once.
     _known: "tuple[Field, ...]" = ()
 
@@ -120,7 +125,7 @@ class MessageSource(DataSource):
     def reader(self, schema: "StructType") -> BatchReader:
         """Return what `spark.read` runs."""
         keep_loaded()
-        return BatchReader(
+        return self._READER(
             parse_options(self.options), asked_for(self._known or self._fields(), schema)
         )
 
@@ -154,7 +159,18 @@ class MessageSource(DataSource):
         return fields_of(options.endpoint, options.chosen_shards(), options.table)
 
 
+class PushingSource(MessageSource):
+    """The same where queries push their filters down: each must load a DataFrame of its own (`spark.source.pushing`)."""
+
+    _READER = PushingReader
+
+
 def register(spark: "SparkSession") -> None:
-    """Make `format("streamfrom")` known to *spark*."""
+    """Make `format("streamfrom")` known to *spark*.
+
+    Filters are pushed down if the session says so by now (`spark.sql.python.filterPushdown.enabled`), which is off by default.
+    """
+    # Spark fails for a reader that takes filters where this is off, whatever is read.
+    pushes = spark.conf.get(_PUSHES_DOWN, "false") == "true"
     with _REGISTERING:
-        spark.dataSource.register(MessageSource)
+        spark.dataSource.register(PushingSource if pushes else MessageSource)

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 _UNSIGNED: Final = "decimal(20,0)"
 _DATES: Final = {"date": "date", "datetime": "timestamp_ntz", "timestamp": "timestamp"}
+_TEXTS: Final = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext"})
 _LONG_BITS: Final = 64
 
 
@@ -54,6 +55,11 @@ class Field:
     def base(self) -> str:
         """The MySQL type without length and sign."""
         return re.split(r"[ (]", self.mysql_type.lower(), maxsplit=1)[0]
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it holds characters that a server compares as such."""
+        return self.base in _TEXTS
 
     @property
     def sql(self) -> str:

@@ -103,6 +103,38 @@ def test_values_types_filters_and_shards(table, spark):
     assert narrow.where("id = 4").collect()[0].day == "0000-00-00"
 
 
+def test_filters_are_pushed_down_where_the_session_asks_for_it(table, spark):
+    from spark.source import register
+
+    connection, options = table
+    execute(
+        connection,
+        "INSERT INTO my_message (id, big, word) VALUES (1, 18446744073709551615, '50%'), (4, NULL, 'A')",
+    )
+    rows = ", ".join(f"({n}, 'a')" for n in range(5, 105))
+    execute(connection, f"INSERT INTO my_message (id, word) VALUES {rows}")
+    switch = "spark.sql.python.filterPushdown.enabled"
+    spark.conf.set(switch, "true")
+    try:
+        register(spark)
+
+        def ids(condition, **more):
+            found = source(spark, options, **more).load().where(condition)
+            return sorted(one.id for one in found.select("id").collect())
+
+        assert ids("id in (1, 4, 7)") == [1, 4, 7]
+        assert ids("word = 'A'") == [4]  # the server takes a for A
+        assert ids("word = '50%' and id < 9", where="word LIKE '%\\%'") == [1]
+        assert ids("not (id > 5) and big is null", partitionsPerShard="3") == [4, 5]
+        assert ids("id not in (1, 4) and id <= 6") == [5, 6]
+        assert ids("big > 18446744073709551614") == [1]
+        plan = source(spark, options).load().where("id = 1")._jdf.queryExecution().toString()
+        assert "EqualTo(`id`, 1)" in plan or "id = 1" in plan
+    finally:
+        spark.conf.unset(switch)
+        register(spark)
+
+
 def test_what_is_written_can_be_written_again_and_is_on_its_shards(table, spark):
     connection, options = table
     frame = spark.range(1, 3001).selectExpr(

@@ -1,0 +1,103 @@
+"""Spark's filters as SQL conditions: pure.
+
+A condition never leaves out a row that Spark would keep. Where it also keeps none that Spark would
+leave out it is *exact*; otherwise Spark looks again. Exact are whole numbers and decimals. Strings and binary are only
+asked for being equal, since a server's collation may take more for equal, and never fewer; whatever is
+unsure is left to Spark altogether.
+"""
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql.datasource import (
+    EqualTo,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    IsNotNull,
+    IsNull,
+    LessThan,
+    LessThanOrEqual,
+    Not,
+)
+
+from spark.endpoint import quoted
+
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql.datasource import Filter
+
+    from spark.source.tables import Field
+
+_COMPARISONS: Final = {
+    EqualTo: "=",
+    GreaterThan: ">",
+    GreaterThanOrEqual: ">=",
+    LessThan: "<",
+    LessThanOrEqual: "<=",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """SQL with a mark for each of *values*."""
+
+    sql: str
+    values: tuple[Any, ...] = ()
+    is_exact: bool = True
+
+
+def condition_of(given: "Filter", fields: "Mapping[str, Field]") -> Condition | None:
+    """Return the condition for a filter over *fields*, by name; None leaves it to Spark."""
+    if isinstance(given, Not):
+        inner = condition_of(given.child, fields)
+        # The opposite of a condition that takes too much would take too little.
+        if inner is None or not inner.is_exact or isinstance(given.child, Not):
+            return None
+        return Condition(f"NOT ({inner.sql})", inner.values)
+    path: tuple[str, ...] = getattr(given, "attribute", ())
+    field = fields.get(path[0]) if len(path) == 1 else None
+    if field is None:
+        return None
+    name = quoted(field.column)
+    if isinstance(given, IsNull | IsNotNull):
+        # Dates that no calendar has are NULL for Spark alone.
+        if field.spark_type.startswith(("date", "timestamp")):
+            return None
+        return Condition(f"{name} IS {'NOT ' if isinstance(given, IsNotNull) else ''}NULL")
+    if isinstance(given, In):
+        values = tuple(value for value in given.value if value is not None)
+        # Spark's NOT IN with a NULL among them keeps nothing.
+        if not values or len(values) < len(given.value):
+            return None
+        marks = f"{name} IN ({', '.join(['%s'] * len(values))})"
+        return _checked(field, marks, values, is_equality=True)
+    for kind, comparison in _COMPARISONS.items():
+        if isinstance(given, kind):
+            equal = kind is EqualTo
+            value: Any = getattr(given, "value", None)
+            return _checked(field, f"{name} {comparison} %s", (value,), is_equality=equal)
+    return None
+
+
+def _checked(
+    field: "Field", sql: str, values: tuple[Any, ...], *, is_equality: bool
+) -> Condition | None:
+    is_number = field.spark_type == "bigint" or field.spark_type.startswith("decimal")
+    if is_number and field.base not in {"bit", "year"}:
+        if all(isinstance(one, int | Decimal) and not isinstance(one, bool) for one in values):
+            return Condition(sql, values)
+        return None
+    if not is_equality:
+        return None
+    # A character that the column's character set lacks makes some servers refuse the comparison.
+    if field.is_text and all(isinstance(one, str) and one.isascii() for one in values):
+        return Condition(sql, values, is_exact=False)
+    if field.base in {"varbinary", "blob"} and all(
+        isinstance(one, bytes | bytearray) for one in values
+    ):
+        return Condition(sql, tuple(map(bytes, values)), is_exact=False)
+    return None

@@ -1,0 +1,68 @@
+"""A condition leaves out nothing that Spark would keep, and values are never part of the SQL."""
+
+from decimal import Decimal
+
+import pytest
+
+
+@pytest.fixture
+def condition():
+    from spark.source.filters import condition_of
+    from spark.source.tables import Field, exact_type
+
+    kinds = {
+        "id": "bigint", "big": "bigint unsigned", "word": "varchar(9)", "doc": "json", "kind": "enum('a')",
+        "raw": "varbinary(9)", "day": "date", "odd`name": "int", "bits": "bit(8)", "x": "double",
+    }  # fmt: skip
+    fields = {name: Field(name, name, kind, exact_type(kind)) for name, kind in kinds.items()}
+    return lambda given: condition_of(given, fields)
+
+
+def test_numbers_are_exact(condition):
+    from pyspark.sql.datasource import EqualTo, In, LessThanOrEqual, Not
+
+    from spark.source.filters import Condition
+
+    assert condition(EqualTo(("id",), 5)) == Condition("`id` = %s", (5,))
+    assert condition(LessThanOrEqual(("big",), Decimal(7))) == Condition(
+        "`big` <= %s", (Decimal(7),)
+    )
+    assert condition(Not(In(("id",), (1, 2)))) == Condition("NOT (`id` IN (%s, %s))", (1, 2))
+    assert condition(EqualTo(("odd`name",), 5)).sql == "`odd``name` = %s"
+
+
+def test_nulls_are_asked_for_except_where_spark_sees_more_of_them(condition):
+    from pyspark.sql.datasource import IsNotNull, IsNull
+
+    assert condition(IsNull(("word",))).sql == "`word` IS NULL"
+    assert condition(IsNotNull(("id",))).sql == "`id` IS NOT NULL"
+    assert condition(IsNull(("day",))) is None
+
+
+def test_strings_are_looked_for_and_looked_at_again(condition):
+    from pyspark.sql.datasource import EqualTo, In, Not
+
+    found = condition(EqualTo(("word",), "a' OR 1=1 -- %s"))
+    assert (found.sql, found.values) == ("`word` = %s", ("a' OR 1=1 -- %s",))
+    assert not found.is_exact
+    assert condition(In(("raw",), (b"\x00",))).is_exact is False
+    assert condition(Not(EqualTo(("word",), "a"))) is None
+
+
+def test_what_is_unsure_is_left_to_spark(condition):
+    from pyspark.sql.datasource import EqualTo, GreaterThan, In, StringContains
+
+    for given in [
+        EqualTo(("word",), "ü"),
+        GreaterThan(("word",), "a"),
+        StringContains(("word",), "a"),
+        EqualTo(("doc",), "1"),
+        EqualTo(("kind",), "a"),
+        EqualTo(("bits",), 1),
+        EqualTo(("x",), 0.1),
+        EqualTo(("id",), True),
+        In(("id",), (1, None)),
+        EqualTo(("nothing",), 1),
+        EqualTo(("doc", "part"), 1),
+    ]:
+        assert condition(given) is None
