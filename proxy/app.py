@@ -318,3 +318,4 @@ async def run(config: Config, stop: asyncio.Event, hangup: asyncio.Event) -> Non
     async with Application(config, hangup):
         process.prepare(config)
         await stop.wait()
+    process.leave()

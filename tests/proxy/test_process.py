@@ -67,3 +67,9 @@ def test_the_collector_leaves_alone_what_stays(monkeypatch):
     prepared(monkeypatch, 65536, 65536)
     assert gc.get_freeze_count() > 0
     assert gc.get_threshold()[0] > 10_000
+
+
+def test_nothing_is_searched_for_garbage_as_the_process_ends():
+    kept = [object() for _ in range(3)] + [[]]
+    process.leave()
+    assert not any(each is kept[-1] for each in gc.get_objects())
