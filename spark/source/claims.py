@@ -160,16 +160,25 @@ class Shard:
 
     def _candidates(self, limit: int, due_ns: int) -> "list[Id]":
         """Return the soonest ids: by priority if there is one, each by a lookup in order."""
-        found: list[Id] = []
         if not self._has_priority:
             return self._soonest("", [], limit, due_ns)
-        least = self._priority("", [])
-        while least is not None:
-            found += self._soonest("AND priority = %s", [least], limit - len(found), due_ns)
+        found: list[Id] = []
+        for condition, values in self._priorities():
+            found += self._soonest(condition, values, limit - len(found), due_ns)
             if len(found) >= limit:
                 break
-            least = self._priority("AND priority > %s", [least])
         return found
+
+    def _priorities(self) -> "Iterator[tuple[str, list[int]]]":
+        """Yield the condition of each priority that there is, the most urgent first; a NULL counts as 0, as for a STREAM."""
+        least, is_null_left = self._priority("", []), True
+        while least is not None or is_null_left:
+            if is_null_left and (least is None or least >= 0):
+                is_null_left = False
+                yield "AND priority IS NULL", []
+            elif least is not None:
+                yield "AND priority = %s", [least]
+                least = self._priority("AND priority > %s", [least])
 
     def _priority(self, condition: str, values: "list[int]") -> int | None:
         sql = f"SELECT MIN(priority) FROM {self._table} WHERE time_acked IS NULL {condition}"  # noqa: S608  quoted
@@ -217,7 +226,7 @@ class Shard:
             marks, values = self.where_ids(taken)
             with self._connection.cursor() as cursor:
                 cursor.execute(
-                    f"UPDATE {self._table} SET epoch = epoch + 1, time_next = %s"  # noqa: S608  quoted
+                    f"UPDATE {self._table} SET epoch = IFNULL(epoch, 0) + 1, time_next = %s"  # noqa: S608  quoted
                     f" WHERE {marks} AND time_acked IS NULL",
                     [until_ns, *values],
                 )

@@ -78,6 +78,22 @@ def test_urgent_and_soonest_first_and_only_what_was_due_then(table):
     assert shard.claim(5, LEASE_S) == {1: [1]}
 
 
+def test_a_null_is_priority_0_and_no_send_as_for_a_stream(table):
+    connection, opened = table
+    execute(connection, "ALTER TABLE my_message MODIFY priority TINYINT, MODIFY epoch BIGINT")
+    execute(
+        connection,
+        "INSERT INTO my_message (id, priority, epoch) VALUES (1, NULL, NULL), (2, 1, NULL), (3, -1, 0)",
+    )
+    shard = opened()
+    assert [shard.claim(1, LEASE_S) for _ in range(3)] == [{1: [3]}, {1: [1]}, {1: [2]}]
+    # What had no epoch is known again by the one that it got.
+    late_ns = shard.now_ns() + int(2 * LEASE_S * 1e9)
+    shard.renew({1: [1, 2, 3]}, 3 * LEASE_S)
+    kept = f"SELECT COUNT(*) FROM my_message WHERE time_next > {late_ns}"
+    assert rows_of(connection, kept) == ((3,),)
+
+
 def test_what_another_took_after_the_lease_is_not_renewed(table):
     connection, opened = table
     execute(connection, "INSERT INTO my_message (id) VALUES (1), (2)")
