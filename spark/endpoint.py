@@ -34,6 +34,9 @@ _BYTES: Final = frozenset(
 _DIGITS_MAX: Final = 38
 # What a client of today says, and the driver does not: no packet stands between definitions and rows.
 DEPRECATE_EOF: Final = 1 << 24
+# A setting for sessions that read or write times: those of type TIMESTAMP are told in the session's zone, which in summer and winter
+# may differ, and from one server to the next.
+IN_UTC: Final = "SET time_zone = '+00:00'"
 # What names the address and the password on the command line; other places have other names for them.
 _OPTIONS: Final = ("--proxy", "--password-env")
 _UNREACHABLE: Final = 2003  # the client library's own error: nobody listens there

@@ -14,9 +14,19 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow.dataset as ds
 import pymysql
 
-from spark.endpoint import Column, Endpoint, ask, clock_of, describe_alike, quoted, shards_of
+from spark.endpoint import (
+    IN_UTC,
+    Column,
+    Endpoint,
+    ask,
+    clock_of,
+    describe_alike,
+    quoted,
+    shards_of,
+)
 from spark.errors import JobError, RequestError
 from spark.jobs.checksum import Checksum, is_exact, total
+from spark.jobs.files import spark_path
 from spark.jobs.job import add_window, broken_off, window_of
 from spark.jobs.manifest import Manifest, Window
 from spark.jobs.progress import Progress, Report
@@ -107,7 +117,7 @@ def run(
         if manifest is None:
             progress.enter("stage")
             window.sweep()
-            rows.write.partitionBy(SHARD).parquet(window.staging.as_uri())
+            rows.write.partitionBy(SHARD).parquet(spark_path(window.staging))
             progress.enter("verify")
             staged = checksum_of_frame(_read(spark, window.staging, rows), columns)
             if not _is_in_table(rows, staged, config, columns, parts):
@@ -174,7 +184,7 @@ def _is_whole(
 
 def _read(spark: "SparkSession", folder: Path, like: "DataFrame") -> "DataFrame":
     # The schema is given: shard names such as 80- would otherwise be guessed at.
-    return spark.read.schema(like.schema).parquet(folder.as_uri()).select(*like.columns)
+    return spark.read.schema(like.schema).parquet(spark_path(folder)).select(*like.columns)
 
 
 def _files(folder: Path) -> Any:
@@ -189,7 +199,7 @@ def _purge(config: ArchiveConfig, folder: Path, total: int, progress: Progress) 
     """Delete the archived rows of *folder* and return how many were still there."""
     purged = done = 0
     for path in _files(folder):
-        connection = config.endpoint.connect(path.parent.name.partition("=")[2])
+        connection = config.endpoint.connect(path.parent.name.partition("=")[2], IN_UTC)
         try:
             batches = ds.dataset(str(path), format="parquet").to_batches(
                 columns=["id"], batch_size=PURGE_ROWS

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, and that stay there when a machine loses its power."""
+"""Files that are there whole or not at all, and that stay there when a machine loses its power; and what Spark calls them."""
 
 import os
 from typing import TYPE_CHECKING
@@ -6,6 +6,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+def spark_path(path: "Path") -> str:
+    """Return an absolute *path* as Spark takes it: unlike a URI's, its spaces and letters are not encoded, for it decodes none."""
+    return f"file:{path}"
 
 
 def written_whole(path: "Path", text: str) -> None:

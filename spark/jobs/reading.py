@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
-from spark.endpoint import Column, Endpoint, quoted
+from spark.endpoint import IN_UTC, Column, Endpoint, quoted
 from spark.fetching import fetch_columns
 from spark.jobs.checksum import Checksum, of_batch, of_server, total
 from spark.worker_memory import keep_loaded
@@ -82,7 +82,7 @@ def read_rows(
         keep_loaded()
         for batch in batches:
             for part in batch.to_pylist():
-                connection = endpoint.connect(part["shard"], streams=True)
+                connection = endpoint.connect(part["shard"], IN_UTC, streams=True)
                 try:
                     for sent in fetch_columns(
                         connection, statement + part["condition"], kinds=kinds
@@ -110,7 +110,7 @@ def checksums_of_servers(
     def compute(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
         for batch in batches:
             for part in batch.to_pylist():
-                connection = endpoint.connect(part["shard"])
+                connection = endpoint.connect(part["shard"], IN_UTC)
                 try:
                     found = of_server(connection, table, columns, part["condition"])
                 finally:

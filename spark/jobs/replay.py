@@ -18,6 +18,7 @@ from spark.endpoint import Endpoint, describe_alike, shards_of
 from spark.errors import JobError, RequestError
 from spark.jobs.enqueue.fitting import fitted, matched, misfits
 from spark.jobs.enqueue.identity import derived_id, with_due
+from spark.jobs.files import spark_path
 from spark.jobs.job import add_window, nanoseconds, window_of
 from spark.jobs.manifest import Manifest, Window, manifests
 from spark.jobs.progress import Progress, Report
@@ -229,7 +230,7 @@ def _whole(spark: "SparkSession", home: Path, manifest: Manifest) -> DataFrame:
     """Return the rows of a published window, all of them."""
     data = Window(home, manifest.low_ns, manifest.high_ns).data
     try:
-        rows = spark.read.parquet(data.as_uri()).drop(SHARD)
+        rows = spark.read.parquet(spark_path(data)).drop(SHARD)
         count = rows.count()
     except SPARK_ERRORS as error:
         raise JobError(f"cannot read {data}: {reason_of(error)}; restore it") from error

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pymysql
+from pymysql.constants import FIELD_TYPE
 from pyspark.sql import functions as F
 
-from spark.endpoint import Endpoint, ask, quoted
+from spark.endpoint import IN_UTC, Endpoint, ask, quoted
 from spark.errors import JobError
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from pyspark.sql import DataFrame
 
@@ -31,6 +32,7 @@ TASK_ROWS: Final = 20_000
 _PARTS_MIN: Final = 2
 LOCK_TRIES: Final = 5
 _LOST_LOCKS: Final = frozenset({1205, 1213})  # lock wait timeout, deadlock
+_TEXTS: Final = frozenset({FIELD_TYPE.VARCHAR, FIELD_TYPE.VAR_STRING, FIELD_TYPE.STRING})
 # The task's counts; a plain text, so that the schema and the batches cannot differ.
 _COUNTS: Final = "rows bigint, inserted bigint"
 
@@ -96,10 +98,11 @@ def batches(rows: "Sequence[tuple[Any, ...]]") -> "Iterator[Sequence[tuple[Any, 
 def insert(
     connection: Any, table: str, names: "Sequence[str]", rows: "Sequence[tuple[Any, ...]]"
 ) -> int:
-    """Insert the *rows* whose ids are not in the table yet, and return how many those are.
+    """Insert the *rows* whose ids are not in the table yet, and return how many those are; of rows with one id it is the first.
 
     Raises:
-        JobError: a row was left out although its id is new: another unique key has its values.
+        JobError: a row was left out although its id is new: another unique key has its values, or the table takes
+            its id for another one.
     """
     marks = "(" + ", ".join(["%s"] * len(names)) + ")"
     statement = (
@@ -111,15 +114,34 @@ def insert(
     inserted = _retried(connection, statement, [value for row in rows for value in row])
     if inserted < len(rows):
         place = list(names).index("id")
-        ids = [row[place] for row in rows]
-        there = f"SELECT id FROM {quoted(table)} WHERE id IN ({', '.join(['%s'] * len(ids))})"  # noqa: S608  quoted
-        missing = len(ids) - len(ask(connection, there, ids))
-        if missing:
-            raise JobError(
-                f"{missing} of {len(ids)} messages were left out of {table}: a unique key beside id"
-                " has their values already; drop that key or those messages, then run again"
-            )
+        _check_all_there(connection, table, {row[place]: None for row in rows})
     return inserted
+
+
+def _check_all_there(connection: Any, table: str, ids: "Collection[Any]") -> None:
+    """Make sure that each of *ids* is in the table, and not another one that the table takes for the same."""
+    there = f"SELECT id FROM {quoted(table)} WHERE id IN "  # noqa: S608  quoted
+    told = ask(connection, there + f"({', '.join(['%s'] * len(ids))})", list(ids))
+    known = {row[0] for row in told}
+    # Mostly none. Of some types a server writes a value in another way, so it is asked for each of these.
+    rest = [one for one in ids if (one if isinstance(one, bytes) else str(one)) not in known]
+    missing = 0
+    for one in rest:
+        with connection.cursor() as cursor:
+            cursor.execute(there + "(%s)", (one,))
+            found = cursor.fetchall()
+            is_text = isinstance(one, str) and cursor.description[0][1] in _TEXTS
+        missing += not found
+        if found and is_text and found[0][0].rstrip(" ") != one.rstrip(" "):
+            raise JobError(
+                f"message {one!r} was left out of {table}, which takes its id for {found[0][0]!r}, by the"
+                " collation of the column: make ids differ by more, or drop it, then run again"
+            )
+    if missing:
+        raise JobError(
+            f"{missing} of {len(ids)} messages were left out of {table}: a unique key beside id"
+            " has their values already; drop that key or those messages, then run again"
+        )
 
 
 def _retried(connection: Any, statement: str, values: "Sequence[Any]") -> int:
@@ -148,7 +170,7 @@ def feed(
     passed = frame.sparkSession.sparkContext.accumulator(0)
 
     def write(arrow: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
-        connection = endpoint.connect()
+        connection = endpoint.connect(setting=IN_UTC)
         try:
             for batch in arrow:
                 rows = list(zip(*(column.to_pylist() for column in batch.columns), strict=True))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pymysql
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from spark.endpoint import ask, quoted
+from spark.endpoint import IN_UTC, ask, quoted
 from spark.errors import JobError, RequestError
 from spark.fetching import fetch_columns
 from spark.source.plainly import told_plainly
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from spark.source.tables import Field
 
 
-# Times of type TIMESTAMP are told in the session's zone.
-IN_UTC: Final = "SET time_zone = '+00:00'"
 # What the driver takes for a failure of the server: a text that is no JSON, and a CHECK that does not
 # hold, in MySQL and in MariaDB, whose JSON is such a CHECK.
 _WRONG_VALUES: Final = ((3140,), (3819,), (4025,))

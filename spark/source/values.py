@@ -52,6 +52,8 @@ def converter(name: str, given: "DataType", mysql_type: str) -> "Callable[[Any],
         or (base == "date" and kind == "date")
     ):
         return int if kind == "boolean" else _same
+    elif kind == "binary" and base == "binary":
+        return _whole_bytes_writer(name, sizes[0])
     elif kind == "binary" and _BYTES.search(base):
         return bytes
     elif kind == "string" and base not in _INTEGERS | _NO_TEXT and not _BYTES.search(base):
@@ -59,6 +61,17 @@ def converter(name: str, given: "DataType", mysql_type: str) -> "Callable[[Any],
     raise RequestError(
         f"column {name!r} is {kind} and the table's {mysql_type} would not hold that exactly: cast it"
     )
+
+
+def _whole_bytes_writer(name: str, size: int) -> "Callable[[Any], bytes]":
+    def written(value: Any) -> bytes:
+        if len(value) < size:
+            raise JobError(
+                f"column {name!r}: binary({size}) would add zeros to {bytes(value)!r}: bring all {size} bytes"
+            )
+        return bytes(value)
+
+    return written
 
 
 def _moment_writer(name: str, mysql_type: str, digits: int) -> "Callable[[Any], str]":

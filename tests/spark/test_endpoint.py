@@ -1,5 +1,8 @@
 """The proxy's address, and the types of its columns, without a server."""
 
+import ast
+from pathlib import Path
+
 import pytest
 
 from spark.endpoint import Endpoint, parse_endpoint, spark_type, url_of
@@ -76,3 +79,30 @@ def test_shards_are_told_in_order_and_wrong_ones_are_named(monkeypatch):
     for wanted, said in ((["-40"], "no shard '-40'; it has -80, 80-"), ([], "among those")):
         with pytest.raises(RequestError, match=said):
             endpoint.chosen_shards(at, wanted)
+
+
+@pytest.mark.parametrize(
+    ("module", "sessions"),
+    [
+        ("jobs/reading.py", 2),
+        ("jobs/writing.py", 1),
+        ("jobs/archive.py", 1),
+        ("source/batch.py", 1),
+    ],
+)
+def test_a_session_that_tells_or_takes_rows_is_in_utc_whatever_its_server_is(module, sessions):
+    """Text of a TIMESTAMP means one moment then, also in the hour that a zone has twice."""
+    tree = ast.parse((Path(__file__).parents[2] / "spark" / module).read_text())
+    in_utc = [
+        call
+        for call in ast.walk(tree)
+        if isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Attribute)
+        and call.func.attr == "connect"
+        and "IN_UTC"
+        in {
+            getattr(given, "id", "")
+            for given in [*call.args, *(k.value for k in call.keywords)]
+        }
+    ]
+    assert len(in_utc) == sessions

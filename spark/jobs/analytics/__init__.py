@@ -21,6 +21,7 @@ from spark.jobs.analytics.config import (
 )
 from spark.jobs.analytics.facts import STATES, acked_facts, waiting_facts
 from spark.jobs.analytics.page import Results, page
+from spark.jobs.files import spark_path
 from spark.jobs.progress import Progress, Report
 from spark.jobs.reading import read_acked, read_waiting, slices
 
@@ -163,8 +164,8 @@ def _written(
 
 def _stored(spark: "SparkSession", frame: "DataFrame", folder: "Path") -> "DataFrame":
     """Write a result and return it as it was written, so that it is computed once."""
-    frame.write.mode("overwrite").parquet(folder.as_uri())
-    return spark.read.schema(frame.schema).parquet(folder.as_uri())
+    frame.write.mode("overwrite").parquet(spark_path(folder))
+    return spark.read.schema(frame.schema).parquet(spark_path(folder))
 
 
 def _rows(frame: "DataFrame") -> list[dict[str, Any]]:

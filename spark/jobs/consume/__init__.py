@@ -19,6 +19,7 @@ from spark.jobs.consume.dead_letters import ERROR, DeadFolder, DeadTable, dead_c
 from spark.jobs.consume.function import Function, checked, load_function, told
 from spark.jobs.consume.sinks import Console, Folder, Table
 from spark.jobs.consume.worker import Worker
+from spark.jobs.files import spark_path
 from spark.jobs.progress import Progress, Report
 from spark.jobs.reading import SHARD
 from spark.jobs.writing import targets_of
@@ -266,7 +267,7 @@ def _started(
 ) -> "StreamingQuery":
     register(spark)
     messages = spark.readStream.format("streamfrom").schema(schema).options(**given).load()
-    checkpoint = Checkpoint(config.checkpoint.resolve()).of_spark.as_uri()
+    checkpoint = spark_path(Checkpoint(config.checkpoint.resolve()).of_spark)
     writer = messages.writeStream.foreachBatch(worker).option("checkpointLocation", checkpoint)
     return (writer.trigger(availableNow=True) if config.available_now else writer).start()
 

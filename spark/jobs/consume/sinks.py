@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from spark.errors import JobError
 from spark.jobs.consume.checkpoint import Outcome, outcome_of
-from spark.jobs.files import flush, written_whole
+from spark.jobs.files import flush, spark_path, written_whole
 
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Folder:
     def write(self, number: int, frame: "DataFrame") -> int:
         """Write the rows beside the folder that will be theirs."""
         staging = self._staging(number)
-        frame.write.mode("overwrite").parquet(staging.as_uri())
+        frame.write.mode("overwrite").parquet(spark_path(staging))
         return sum(pq.read_metadata(path).num_rows for path in staging.glob("*.parquet"))
 
     def publish(self, number: int, outcome: Outcome) -> None:

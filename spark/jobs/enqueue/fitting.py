@@ -152,7 +152,10 @@ def _cast(given: "Column", kind: str, target: "Target") -> "tuple[Column, Column
         return number, number.isNotNull() & ~F.isnan(number) & (F.abs(number) != float("inf"))
     if name == "json":
         return text, F.try_parse_json(text).isNotNull()
-    if name in {"binary", "varbinary"}:
+    if name == "binary":
+        # A server adds zeros to a shorter one, and finds it by its own bytes no more.
+        return given.cast("binary"), F.octet_length(given.cast("binary")) == sizes[0]
+    if name == "varbinary":
         return given.cast("binary"), F.octet_length(given.cast("binary")) <= sizes[0]
     if name in _TEXT_BYTES:
         value = given.cast("binary") if name.endswith("blob") else text

@@ -42,7 +42,7 @@ def job(sharded_proxy, spark, tmp_path):
     execute(connection, "INSERT INTO my_message (id) VALUES (1001), (1002)")
     execute(connection, f"INSERT INTO my_message (id, time_acked) VALUES (1003, {HIGH})")
     endpoint = Endpoint("127.0.0.1", sharded_proxy.port, "root", "commerce")
-    return connection, ArchiveConfig(endpoint, "my_message", tmp_path / "out", LOW, HIGH)
+    return connection, ArchiveConfig(endpoint, "my_message", tmp_path / "out ü", LOW, HIGH)
 
 
 def archived(config):

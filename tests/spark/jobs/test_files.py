@@ -2,7 +2,12 @@
 
 import pytest
 
-from spark.jobs.files import written_whole
+from spark.jobs.files import spark_path, written_whole
+
+
+def test_a_path_is_what_the_user_wrote(tmp_path):
+    """Spark would make a folder called `my%20archive`."""
+    assert spark_path(tmp_path / "my archive ü") == f"file:{tmp_path}/my archive ü"
 
 
 def test_a_file_is_replaced_whole_and_leaves_nothing_beside(tmp_path):

@@ -16,6 +16,17 @@ def test_types_that_fit_are_taken():
     assert converter("c", t.IntegerType(), "decimal(12,2)")(7) == 7
     assert converter("c", t.StringType(), "json")("{}") == "{}"
     assert converter("c", t.BinaryType(), "varbinary(3)")(bytearray(b"a")) == b"a"
+    assert converter("c", t.BinaryType(), "binary(3)")(bytearray(b"abc")) == b"abc"
+
+
+def test_bytes_to_which_a_server_would_add_zeros_are_refused():
+    from pyspark.sql.types import BinaryType
+
+    from spark.errors import JobError
+    from spark.source.values import converter
+
+    with pytest.raises(JobError, match="add zeros to b'a': bring all 3 bytes"):
+        converter("c", BinaryType(), "binary(3)")(b"a")
 
 
 def test_types_that_would_be_rounded_cut_or_guessed_are_refused():

@@ -47,6 +47,7 @@ def tried(spark, mysql_type, values, kind="string"):
         ("double", ["1.5", "inf", "NaN", "x"], [1.5, False, False, False]),
         ("varchar(2)", ["éé", "abc", ""], ["éé", False, ""]),
         ("varbinary(2)", ["ab", "éé"], [b"ab", False]),
+        ("binary(2)", ["ab", "a", "abc"], [b"ab", False, False]),
         ("tinytext", ["x" * 255, "x" * 256], ["x" * 255, False]),
         ("json", ['{"a": [1]}', "{oops", "7"], ['{"a": [1]}', False, "7"]),
         ("enum('a','it''s')", ["a", "it's", "b"], ["a", "it's", False]),
