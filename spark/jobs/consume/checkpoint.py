@@ -61,6 +61,9 @@ class Checkpoint:
     def name_for(self, table: str, sink: str) -> str:
         """Return the checkpoint's name; a new one belongs to *table* and *sink* from now on.
 
+        Where Spark's own part has no batch, its numbers begin anew, and so does the name: a sink would take new batches for old
+        ones that it has, and their messages would be acknowledged without having been worked on.
+
         Raises:
             RequestError: it is another consumer's, or some other query's.
         """
@@ -82,6 +85,10 @@ class Checkpoint:
                 f"{self.home} is the checkpoint of a consumer of {theirs[0]} into {theirs[1]}, this one"
                 f" is of {table} into {sink}: {cure}"
             )
+        if not any((self.of_spark / "offsets").glob("[0-9]*")):
+            told["name"] = name = uuid.uuid4().hex[:12]
+            (self.home / "outcome.json").unlink(missing_ok=True)
+            written_whole(card, json.dumps(told))
         return name
 
     def outcome(self, number: int) -> Outcome | None:

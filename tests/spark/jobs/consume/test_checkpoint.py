@@ -9,10 +9,23 @@ from spark.jobs.consume.checkpoint import Checkpoint, Outcome, outcome_of
 def test_a_checkpoint_keeps_its_name_and_is_refused_for_another_table_or_sink(tmp_path):
     checkpoint = Checkpoint(tmp_path)
     name = checkpoint.name_for("ks.t", "--out /a")
+    (checkpoint.of_spark / "offsets").mkdir(parents=True)
+    (checkpoint.of_spark / "offsets" / "0").touch()
+    checkpoint.keep(0, Outcome(1, 1))
     assert checkpoint.name_for("ks.t", "--out /a") == name
     for other in (("ks.other", "--out /a"), ("ks.t", "--out /b")):
         with pytest.raises(RequestError, match=r"a consumer of ks.t into --out /a.*of its own"):
             checkpoint.name_for(*other)
+
+
+def test_without_sparks_part_batches_begin_anew_and_are_not_taken_for_those_of_before(tmp_path):
+    checkpoint = Checkpoint(tmp_path)
+    name = checkpoint.name_for("ks.t", "--out /a")
+    (checkpoint.of_spark / "offsets").mkdir(parents=True)
+    checkpoint.keep(0, Outcome(1, 1))
+    again = checkpoint.name_for("ks.t", "--out /a")
+    assert again != name
+    assert checkpoint.outcome(0) is None
 
 
 def test_the_checkpoint_of_a_query_that_is_no_consumer_is_refused(tmp_path):
