@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from spark.source.tables import Field
 
+_ROUNDED_DIGITS: Final = 28  # the precision of Python's default context
 _COMPARISONS: Final = {
     EqualTo: "=",
     GreaterThan: ">",
@@ -88,9 +89,7 @@ def _checked(
 ) -> Condition | None:
     is_number = field.spark_type == "bigint" or field.spark_type.startswith("decimal")
     if is_number and field.base not in {"bit", "year"}:
-        if all(isinstance(one, int | Decimal) and not isinstance(one, bool) for one in values):
-            return Condition(sql, values)
-        return None
+        return Condition(sql, values) if all(map(_is_given_exactly, values)) else None
     if not is_equality:
         return None
     # A character that the column's character set lacks makes some servers refuse the comparison.
@@ -101,3 +100,10 @@ def _checked(
     ):
         return Condition(sql, tuple(map(bytes, values)), is_exact=False)
     return None
+
+
+def _is_given_exactly(value: Any) -> bool:
+    """Say whether this is the number that the query has: Spark rounds decimals to so many digits on the way."""
+    if isinstance(value, Decimal):
+        return len(value.as_tuple().digits) < _ROUNDED_DIGITS
+    return isinstance(value, int) and not isinstance(value, bool)
