@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
-from spark.errors import RequestError
+from spark.errors import JobError, RequestError
 from spark.jobs.reading import SHARD
 from spark.source.batch import BatchReader
 from spark.source.feed import FeedReader
 from spark.source.options import parse_options
-from spark.source.plainly import told_plainly
+from spark.source.plainly import RefusedStream, told_plainly
 from spark.source.pushing import PushingReader
 from spark.source.queue import QueueReader
 from spark.source.tables import asked_for, ddl_of, fields_of
@@ -129,9 +129,14 @@ class MessageSource(DataSource):
             parse_options(self.options), asked_for(self._known or self._fields(), schema)
         )
 
-    @told_plainly()
-    def streamReader(self, schema: "StructType") -> QueueReader | FeedReader:
+    def streamReader(self, schema: "StructType") -> QueueReader | FeedReader | RefusedStream:
         """Return what `spark.readStream` runs."""
+        try:
+            return self._stream_reader(schema)
+        except JobError as refusal:
+            return RefusedStream(refusal)
+
+    def _stream_reader(self, schema: "StructType") -> QueueReader | FeedReader:
         options = parse_options(self.options)
         if options.where:
             raise RequestError("option where is for spark.read: filter the stream's DataFrame")

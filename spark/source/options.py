@@ -71,6 +71,8 @@ def parse_options(given: "Mapping[str, str]") -> Options:
         if default is None and not told.get(name):
             raise RequestError(f"option {name} is missing: .option({name!r}, …)")
     text = {name: told.get(name, default) or "" for name, default in _DEFAULTS.items()}
+    if text["shards"] and not text["shards"].replace(",", "").strip():
+        raise RequestError(f"option shards takes names of shards, not {text['shards']!r}")
     for name, words in (("feed", FEEDS), ("acknowledge", ACKNOWLEDGING)):
         if text[name] not in words:
             raise RequestError(f"option {name} takes {' or '.join(words)}, not {text[name]!r}")

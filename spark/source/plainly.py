@@ -2,13 +2,17 @@
 
 import os
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from spark.errors import JobError
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+
+    from pyspark.sql.streaming.datasource import ReadLimit
 
 # Spark's own switch, which a worker looks at when it tells what ended it, and with that it ends.
 _HIDE_TRACE: Final = "SPARK_HIDE_TRACEBACK"
@@ -25,3 +29,31 @@ def told_plainly() -> "Iterator[None]":
         if any(name in os.environ for name in _WORKERS):
             os.environ[_HIDE_TRACE] = "1"
         raise
+
+
+class RefusedStream(DataSourceStreamReader):
+    """Says why there is no reader when it is first asked for something: what `streamReader` raises, Spark does not tell."""
+
+    def __init__(self, refusal: JobError) -> None:
+        self.refusal = refusal
+
+    @told_plainly()
+    def initialOffset(self) -> dict[str, Any]:
+        """Refuse a query that begins."""
+        raise self.refusal
+
+    @told_plainly()
+    def latestOffset(self, start: dict[str, Any], limit: "ReadLimit") -> dict[str, Any]:
+        """Refuse a query that goes on."""
+        raise self.refusal
+
+    @told_plainly()
+    def partitions(
+        self, start: dict[str, Any], end: dict[str, Any]
+    ) -> "Sequence[InputPartition]":
+        """Refuse a batch that is to run again."""
+        raise self.refusal
+
+    def read(self, partition: InputPartition) -> "Iterator[tuple[Any, ...]]":
+        """Refuse to read."""
+        raise self.refusal

@@ -10,6 +10,7 @@ def test_it_is_called_streamfrom_and_its_manual_names_the_options():
         "table",
         "password_env",
         "shards",
+        "where",
         "partitionsPerShard",
         "feed",
         "maxRowsPerBatch",
@@ -17,3 +18,19 @@ def test_it_is_called_streamfrom_and_its_manual_names_the_options():
         "lagSeconds",
     ):
         assert option in (MessageSource.__doc__ or ""), option
+
+
+def test_a_stream_that_cannot_be_says_why_when_it_is_first_asked():
+    """What is raised any earlier, Spark replaces with an error of its own."""
+    import pytest
+    from pyspark.sql.types import StructType
+
+    from spark.errors import RequestError
+    from spark.source import MessageSource
+
+    options = {"proxy": "mysql://me@db:1/ks", "table": "t", "where": "id = 1"}
+    reader = MessageSource(options).streamReader(StructType())
+    with pytest.raises(RequestError, match="option where is for"):
+        reader.initialOffset()
+    with pytest.raises(RequestError, match="option where is for"):
+        reader.partitions({}, {})

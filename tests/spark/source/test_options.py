@@ -43,6 +43,7 @@ def test_the_password_comes_from_the_environment_and_is_not_shown(monkeypatch):
         ({"leaseSeconds": "soon"}, "option leaseSeconds takes seconds from 1 on, not 'soon'"),
         ({"lagSeconds": "-1"}, "option lagSeconds takes seconds from 0 on"),
         ({"colour": "red"}, "unknown option 'colour'; there are proxy, table"),
+        ({"shards": " , "}, "option shards takes names of shards, not ' , '"),
         ({"password_env": "NO_SUCH"}, "NO_SUCH is not set"),
     ],
 )
