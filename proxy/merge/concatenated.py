@@ -42,7 +42,7 @@ class Listed:
         for each in call.order:
             if each.position is not None or each.expression.has_aggregate:
                 raise Unsupported("GROUP_CONCAT in such an order over several shards")
-            texts.check_repeatable(each.expression)
+            texts.check_steady(each.expression)
         arguments = [texts.words(each) for each in call.arguments]
         order = [texts.words(each.expression) for each in call.order]
         if call.distinct and arguments != order:

@@ -115,10 +115,14 @@ class Grouping:
                 if item.expression is None:
                     self._add_all_columns()
                 elif not item.expression.is_constant:
+                    self._texts.check_steady(item.expression)
                     self._add_group(item.expression)
             return
         for expression in select.group:
             resolved = self._meant(expression)
+            # In an expression the servers look for a column first, and items have no aliases in them.
+            known = self._table_columns if resolved is expression else resolved.names
+            self._texts.check_repeatable(resolved, known)
             if resolved.is_constant or resolved.has_aggregate:
                 raise Unsupported("GROUP BY a constant over several shards")
             self._add_group(resolved)
@@ -137,7 +141,6 @@ class Grouping:
         if not expression.names and expression.words == SUBQUERY:
             # Servers do not see that it follows from what else is grouped.
             raise Unsupported("grouping by a subquery over several shards")
-        self._texts.check_repeatable(expression)
         words = self._texts.words(expression)
         if all(group.words != words for group in self.groups):
             self.groups.append(Group(self._texts.of(expression), words, expression.column))
@@ -161,11 +164,7 @@ class Grouping:
             return expression
         if expression.column not in self._table_columns:
             return item.expression
-        if item.expression.column != expression.column:
-            raise Unsupported(
-                f"GROUP BY '{expression.column}', an alias and a column, over several shards"
-            )
-        return expression
+        return expression  # the column, of which an alias of the same name may be made
 
     # --- outputs ----------------------------------------------------------------------------
 
@@ -180,29 +179,29 @@ class Grouping:
         for item in items:
             if item.expression is None:
                 raise Unsupported("* beside groups or aggregates over several shards")
-            self.outputs.append(self._output(item.expression))
+            self.outputs.append(self._output(item.expression, in_list=True))
 
-    def _output(self, expression: Expression) -> Output:
+    def _output(self, expression: Expression, *, in_list: bool = False) -> Output:
         texts = self._texts
         text, words = texts.of(expression), texts.words(expression)
         for place, group in enumerate(self.groups):
             if group.words == words:
                 return Output(text, words, group=place)
         if expression.call is not None:
-            self._check(expression.call)
+            self._check(expression.call, in_list=in_list)
             return Output(text, words, call=expression.call)
         if expression.has_aggregate:
             return Output(text, words)  # until all items are known: see `_made`
         if expression.is_constant:
             return Output(text, words, is_constant=True)
-        texts.check_repeatable(expression)
+        texts.check_repeatable(expression, expression.names if in_list else frozenset())
         if _is_fixed(expression):
             return Output(text, words, is_constant=True)
         if not expression.names or not expression.names <= self._group_columns:
             raise Unsupported("a column that is not grouped over several shards")
         return Output(text, words)
 
-    def _check(self, call: AggregateCall) -> None:
+    def _check(self, call: AggregateCall, *, in_list: bool) -> None:
         if call.function not in MERGED:
             raise Unsupported(f"{call.function} over several shards")
         if call.distinct and not call.arguments:
@@ -212,8 +211,10 @@ class Grouping:
         )
         if len(call.arguments) > 1 and not is_list:
             raise Unsupported(f"{call.function} of several arguments")
-        for argument in call.arguments:
-            self._texts.check_repeatable(argument)
+        for expression in (*call.arguments, *(each.expression for each in call.order)):
+            # A name is a column here; an alias may be meant outside of the list, where no column has its name.
+            known = expression.names if in_list else self._table_columns
+            self._texts.check_repeatable(expression, known)
         if call.function == "GROUP_CONCAT":
             listed = Listed(call, self._texts)
             if self.concatenated is not None and not self.concatenated.is_same(listed):
@@ -290,7 +291,7 @@ class Grouping:
             if output.words == words and (output.call or output.group is not None):
                 return place
         if leaf.call is not None:
-            self._check(leaf.call)
+            self._check(leaf.call, in_list=in_list)
             if leaf.call.function == "GROUP_CONCAT":
                 raise Unsupported("an expression of GROUP_CONCAT over several shards")
             return self._add(Output(self._texts.of(leaf), words, call=leaf.call))
@@ -311,7 +312,11 @@ class Grouping:
     def _read_condition(self, condition: Condition) -> None:
         left = condition.left
         aliases = {item.alias for item in self._select.items}
-        is_ambiguous = not left.names.isdisjoint(aliases & self._table_columns)
+        # Inside of an aggregate a name is a column; alone it is the alias, if it is no group.
+        names = {leaf.column for leaf in _leaves(left) if leaf.call is None}
+        if left.column is not None and left.column not in self._group_columns:
+            names.clear()
+        is_ambiguous = not names.isdisjoint(aliases & self._table_columns)
         if condition.operator and not is_ambiguous:
             literal = condition.literal
             number = None if literal is None else self._texts.number(literal)

@@ -83,8 +83,7 @@ class RowsQuery:
             item = texts.with_alias(name)
             if item is not None and item.expression is not None:
                 expression = item.expression
-                if expression.is_constant:
-                    return None
+                return None if expression.is_constant else self._known(expression, in_list=True)
             if item is None and texts.select.joined and texts.ends_item(name):
                 # It means that item's column, and in front of the list it would be ambiguous.
                 raise Unsupported(f"ORDER BY '{name}' without its table over several shards")
@@ -111,10 +110,12 @@ class RowsQuery:
         assert expression is not None
         if expression.is_constant:
             return None
-        return self._known(expression)
+        return self._known(expression, in_list=True)
 
-    def _known(self, expression: Expression) -> tuple[bytes, bool]:
-        self._texts.check_repeatable(expression)
+    def _known(self, expression: Expression, *, in_list: bool = False) -> tuple[bytes, bool]:
+        # In the list, where it is put, a name is a column and no alias.
+        known = expression.names if in_list else frozenset()
+        self._texts.check_repeatable(expression, known)
         call = expression.call
         if call is not None and call.function in EXTREMES:
             # MIN of an ENUM is sometimes a string and sometimes not, by the server's plan.

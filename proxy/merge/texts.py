@@ -214,10 +214,15 @@ class Texts:
         ):
             raise Unsupported("sorting or grouping by a volatile function over several shards")
 
-    def check_repeatable(self, expression: Expression) -> None:
-        """Raise Unsupported where an expression cannot be evaluated twice, or means an alias."""
+    def check_repeatable(
+        self, expression: Expression, columns: frozenset[str] = frozenset()
+    ) -> None:
+        """Raise Unsupported where an expression cannot be evaluated twice, or may mean an alias.
+
+        columns: names that mean columns here, whatever aliases there are.
+        """
         self.check_steady(expression)
-        for name in expression.names:
+        for name in expression.names - columns:
             item = self.with_alias(name)
             if item is not None and (item.expression is None or item.expression.column != name):
                 raise Unsupported(f"an expression of the alias '{name}' over several shards")

@@ -183,7 +183,18 @@ class Author:
             self.windowed,
         ]
         (make,) = self.dice.choices(makers, (4, 4, 2, 2, 2, 2, 2, 4, 2, 1, 1))
-        return make.__name__, *make()
+        text, keys, folds = make()
+        if self.dice.random() < 0.2:
+            # An alias that hides a column, which may be one of those that it is made of.
+            alias, name = (
+                self.dice.choice(("m0", "m1", "k0")),
+                self.dice.choice(self.columns).name,
+            )
+            hidden = re.sub(rf"\b{alias}\b", name, text)
+            if hidden != text and re.search(rf"\b{name}\b", text.partition(" BY ")[2]):
+                keys = []  # it is sorted by something else now
+            text = hidden
+        return make.__name__, text, keys, folds
 
     def united(self) -> tuple[str, list[int], frozenset[int]]:
         """Return a UNION whose parts have groups, aggregates and limits."""
@@ -402,7 +413,8 @@ class Author:
     def whole(self) -> tuple[str, list[int], frozenset[int]]:
         found = [self.aggregate() for _ in range(self.dice.randrange(1, 5))]
         found += [(self.constant(), False)] if self.dice.random() < 0.2 else []
-        text = f"SELECT {', '.join(item for item, _ in found)} FROM t{self.where()}"
+        alias = self.dice.choice(("", "", " AS m0", " m0"))
+        text = f"SELECT {', '.join(item for item, _ in found)}{alias} FROM t{self.where()}"
         folds = frozenset(i for i, (_, folds) in enumerate(found) if folds)
         return text, [], folds
 

@@ -48,6 +48,16 @@ def test_distinct_and_bitwise_aggregates_and_windows_are_those_of_one_server(
         "SELECT id, SUM(a) OVER (PARTITION BY id) AS w, RANK() OVER (PARTITION BY g, id ORDER BY s)"
         " FROM t ORDER BY w DESC, id LIMIT 5",
     )
+    # Aliases that hide columns, of which they are made or not.
+    check(
+        place,
+        "SELECT SUM(a) AS a, AVG(a) AS g, COUNT(*) FROM t",
+        "SELECT g, SUM(a) AS a, MAX(a), COUNT(*) AS n FROM t GROUP BY g HAVING SUM(a) > 9 AND a < 99"
+        " ORDER BY a DESC, g",
+        "SELECT -g AS g, COUNT(*), SUM(a) + g FROM t GROUP BY g ORDER BY SUM(a), MAX(id)",
+        "SELECT g + 1 AS g, COALESCE(SUM(a), 0) AS a FROM t GROUP BY g + 1 ORDER BY g, a",
+        "SELECT id, -a AS a FROM t ORDER BY a, id LIMIT 9",
+    )
     answer = ask(place.spread[2], "SELECT GROUP_CONCAT(id ORDER BY g) FROM t")
     assert answer.error is not None
     assert "whose order is not determined" in answer.error[1]

@@ -69,6 +69,23 @@ def test_having_on_groups_goes_to_the_shards_and_on_aggregates_is_tested_here():
     assert found.tests == [(1, ">", 3)]
 
 
+def test_an_alias_hides_no_column_in_the_list_in_aggregates_and_in_what_is_grouped():
+    found = group(
+        "SELECT UPPER(a) AS a, SUM(b) AS b, MAX(b) AS c, COUNT(*) FROM t GROUP BY UPPER(a)"
+        " HAVING SUM(b) > 5 AND b < 7 AND MIN(b) > 1 ORDER BY SUM(b), b"
+    )
+    assert [each.text for each in found.groups] == [b"UPPER(a)"]
+    assert found.outputs[0].group == 0
+    assert found.tests == [(1, ">", 5), (1, "<", 7), (4, ">", 1)]
+    assert found.final_order == [(1, False), (1, False)]
+
+
+def test_a_name_alone_is_grouped_by_as_a_column_and_sorted_by_as_an_alias():
+    found = group("SELECT COUNT(*) AS a, IFNULL(b, 0) AS b FROM t GROUP BY b, a ORDER BY a")
+    assert [each.text for each in found.groups] == [b"b", b"a"]
+    assert found.final_order == [(0, False)]
+
+
 def test_an_expression_of_aggregates_names_the_outputs_it_is_made_of():
     found = group(
         "SELECT a, SUM(b) / COUNT(*) AS m, a + SUM(b) FROM t GROUP BY a ORDER BY m + a"
@@ -151,8 +168,14 @@ def test_lists_of_distinct_arguments_have_the_arguments_in_common():
             "DISTINCT with ORDER BY of what is not selected",
         ),
         ("SELECT DISTINCT *, a FROM t", "DISTINCT with * beside other items"),
-        ("SELECT a AS b, COUNT(*) FROM t GROUP BY b", "GROUP BY 'b', an alias and a column"),
-        ("SELECT a AS b, COUNT(*) FROM t GROUP BY t.b", "an expression of the alias 'b'"),
+        ("SELECT a AS b, COUNT(*) FROM t GROUP BY b", "a column that is not grouped"),
+        ("SELECT a AS b, COUNT(*) FROM t GROUP BY t.b", "a column that is not grouped"),
+        (
+            "SELECT a + 1 AS x FROM t GROUP BY a ORDER BY MAX(x)",
+            "an expression of the alias 'x'",
+        ),
+        ("SELECT -a AS a FROM t GROUP BY a HAVING a > 1", "this HAVING"),
+        ("SELECT -a AS a, SUM(b) FROM t GROUP BY a HAVING a + SUM(b) > 1", "of the alias 'a'"),
         ("SELECT MAX(a) AS b FROM t GROUP BY c ORDER BY t.b", "an expression of the alias 'b'"),
         ("SELECT COUNT(*) FROM t GROUP BY 'x'", "GROUP BY this literal"),
         ("SELECT 5, COUNT(*) FROM t GROUP BY 1", "GROUP BY a constant"),
