@@ -31,6 +31,15 @@ _ROUNDED_LATER: Final = re.compile(
     % (_VALUE, _VALUE),
     re.IGNORECASE,
 )
+# Of a quotient, and of an average with its point moved, what ROUND leaves is the same whether a server
+# computes with the digits that are shown, with all of them, or rounds in between, unless the first
+# two differ: the numbers where ROUND decides have few enough digits to be averages that are shown.
+_SCALED: Final = re.compile(
+    rb"ROUND\( ?(?:\x00 ?/ ?[1-9][0-9]{0,3} ?(?:, ?[0-3] ?)?"
+    rb"|(?:\x00 ?\* ?10|10 ?\* ?\x00) ?(?:, ?[0-2] ?)?"
+    rb"|(?:\x00 ?\* ?100|100 ?\* ?\x00) ?(?:, ?[01] ?)?)\)",
+    re.IGNORECASE,
+)
 _SPELT: Final = re.compile(
     rb"CAST\( ?\x00 AS CHAR ?\)|CONCAT\( ?\x00[^()\x00]*\)", re.IGNORECASE
 )
@@ -60,5 +69,5 @@ def use_of(expression: bytes) -> Use:
         return Use.ALL
     if _SPELT.fullmatch(text):
         return Use.SHOWN
-    is_either = _ROUNDED_LATER.fullmatch(text) or _COMPARED.fullmatch(text)
+    is_either = any(each.fullmatch(text) for each in (_ROUNDED_LATER, _SCALED, _COMPARED))
     return Use.EITHER if is_either else Use.UNKNOWN

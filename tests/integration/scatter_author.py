@@ -256,7 +256,14 @@ class Author:
         """Return an expression of aggregates, and whether it folds as `aggregate` says."""
         dice = self.dice
         x, y, whole = self.number(), self.number(), dice.choice(("COUNT(*)", "SUM(a)"))
-        match dice.randrange(12):
+        match dice.randrange(13):
+            case 12:
+                average = f"AVG({dice.choice(('a', 'n', 'u', 'id', 'a = 1'))})"
+                return dice.choice(
+                    (f"ROUND({average} / {dice.choice((3, 7, 60, 100, 1000, 3600))}, {dice.randrange(4)})",
+                     f"ROUND({average} * 100, {dice.randrange(3)})", f"ROUND(100 * {average})",
+                     f"ROUND({average} / 60)", f"ROUND({average} * 10, 2)")
+                ), False  # fmt: skip
             case 0:
                 f = dice.choice(("SUM(f)", "AVG(f)", "MAX(f)"))
                 return dice.choice(
