@@ -217,6 +217,8 @@ class Joined:
             rest.difference_update(members)
         if rest or not all(self._are_together(group, found) for group in ties.groupings):
             return ()
+        if not all(self._are_whole(numbers, columns) for numbers, columns in ties.apart):
+            return ()
         return tuple(found)
 
     def _are_together(
@@ -231,6 +233,16 @@ class Joined:
                 if isinstance(tie, Reference)
             )
             for anchor in filter(None, anchors)
+        )
+
+    def _are_whole(self, numbers: frozenset[int], columns: frozenset[Reference]) -> bool:
+        """Whether rows of these sources that are equal in these columns are on one shard."""
+        sharded = [each.number for each in self._sharded if each.number in numbers]
+        return not sharded or any(
+            self._tables.equality(self._sources[number].table.name) is not None
+            and Reference(number, self._tables.routing(self._sources[number].table.name)[0])
+            in columns
+            for number in sharded
         )
 
     def _anchor_of(self, members: list[_Sharded]) -> _Sharded | None:
@@ -287,7 +299,7 @@ class Joined:
         if self._ties.operators:
             return scattered_union(shape, shards, in_groups=self._has_equals_apart())
         sources = self._ties.sources
-        main = [source.table for source in sources if source.is_main]
+        main = self._ties.factors
         # What a derived table calls its columns is its own affair.
         certain = [source.table for source in sources if source.is_certain and source.is_main]
         return scattered_select(self._tables, shape, shards, main, certain)

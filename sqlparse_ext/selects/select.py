@@ -120,9 +120,13 @@ class _Reader:
         if not cursor.accept("FROM"):
             return None
         table_at = cursor.at
-        table = read_factor(cursor)
-        if table is None:
-            return None
+        if self.joined and cursor.key == "(":
+            table = self.joined[0]  # a derived table
+        else:
+            found = read_factor(cursor)
+            if found is None:
+                return None
+            table = found
         name_end = table_at + (3 if table.schema is not None else 1)
         if self.joined:
             cursor.at = cursor.find(_CLAUSES)

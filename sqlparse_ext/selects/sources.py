@@ -70,6 +70,9 @@ class Ties:
     groupings: for each derived table that is all of a FROM and has groups or DISTINCT, the columns
         whose equals are in one row of it together.
     limited: for each subquery in an expression that has a LIMIT, the sources of its FROM.
+    factors: what stands in the outermost FROM, derived tables that are joined by their aliases.
+    apart: for each such derived table that has groups or DISTINCT, its sources, and the columns
+        whose equals are in one row of it together.
     """
 
     sources: tuple[Source, ...]
@@ -78,3 +81,5 @@ class Ties:
     limits_inside: bool
     groupings: tuple[frozenset[Reference], ...] = ()
     limited: tuple[frozenset[int], ...] = ()
+    factors: tuple[TableRef, ...] = ()
+    apart: tuple[tuple[frozenset[int], frozenset[Reference]], ...] = ()

@@ -18,14 +18,24 @@ from sqlglot import exp
 
 from sqlparse_ext.reading.inserts import insert_parts
 from sqlparse_ext.reading.queries import QUERY_STARTS, as_select
-from sqlparse_ext.reading.structure import is_cte, marked_place, parse_query
+from sqlparse_ext.reading.structure import marked_place, parse_query
+from sqlparse_ext.selects.scopes import (
+    Scope,
+    hides_order,
+    is_limited,
+    is_row_by_row,
+    is_table,
+    looks_at_other_rows,
+    operands_of_and,
+    tables_of,
+)
 from sqlparse_ext.selects.sources import ALL, Block, Reference, Source, Ties
 from sqlparse_ext.statements import InsertSource, ListSlot, Param, Slot, TableRef
 from sqlparse_ext.text.tokens import Cursor, statement_tokens
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from sqlparse_ext.selects.sources import Tie
     from sqlparse_ext.statements import Operand
@@ -65,39 +75,6 @@ def _query_tokens(tokens: list[Token], template: bytes) -> list[Token] | None:
     return None
 
 
-class _Scope:
-    """The FROM of one SELECT: which name means which source."""
-
-    def __init__(self, outer: _Scope | None) -> None:
-        self.outer = outer
-        self.names: dict[str, int | None] = {}  # None: a derived table, a CTE
-        self.numbers: set[int] = set()
-        # Columns of USING, and which sources have them; the first one's values are never missing.
-        self.shared: dict[str, list[int]] = defaultdict(list)
-
-    def add(self, name: str, number: int | None) -> None:
-        self.names[name] = number
-        if number is not None:
-            self.numbers.add(number)
-
-    def find(self, column: exp.Column) -> Reference | None:
-        """Return which source's column this is, as far as it is certain."""
-        name, qualifier = column.name.lower(), column.table.lower()
-        if not qualifier:
-            # Of several tables any may have it; an only one has it if it is what matters to us.
-            if self.shared[name]:
-                return Reference(self.shared[name][0], name)
-            (only,) = self.names.values() if len(self.names) == 1 else (None,)
-            return None if only is None else Reference(only, name)
-        scope: _Scope | None = self
-        while scope is not None:
-            if qualifier in scope.names:
-                number = scope.names[qualifier]
-                return None if number is None else Reference(number, name)
-            scope = scope.outer
-        return None
-
-
 class _DoubtError(Exception):
     """The query has a form whose meaning is not known here for certain."""
 
@@ -114,7 +91,9 @@ class _Reader:
         self.operators: list[str] = []
         self.main: set[int] = set()
         self.present: set[int] = set()  # in every row, unless an outer join has NULLs for it
+        self.factors: list[TableRef] = []
         self.groupings: list[frozenset[Reference]] = []
+        self.apart: list[tuple[frozenset[int], frozenset[Reference]]] = []
         self.limited: list[frozenset[int]] = []
         self.extended: set[int] = set()  # by NULLs, in some row
         self.limits_inside = False
@@ -125,7 +104,7 @@ class _Reader:
             self.outermost(tree)
         except _DoubtError:
             return None
-        if len(self.tables) != sum(1 for _ in _tables(tree)):
+        if len(self.tables) != sum(1 for _ in tables_of(tree)):
             return None  # one stands where this module does not look
         return Ties(
             tuple(
@@ -145,6 +124,8 @@ class _Reader:
             self.limits_inside,
             tuple(self.groupings),
             tuple(self.limited),
+            tuple(self.factors),
+            tuple(self.apart),
         )
 
     # --- queries ----------------------------------------------------------------------------
@@ -187,11 +168,11 @@ class _Reader:
     def query(
         self,
         node: exp.Expr,
-        outer: _Scope | None,
+        outer: Scope | None,
         *,
         is_main: bool = False,
         is_present: bool = False,
-    ) -> _Scope | None:
+    ) -> Scope | None:
         """Read a query at any depth; return the scope of a SELECT.
 
         is_present: each of its rows is a row of an outermost SELECT, or a part of one.
@@ -209,7 +190,7 @@ class _Reader:
             return None
         if not isinstance(node, exp.Select):
             raise _DoubtError
-        scope = _Scope(outer)
+        scope = Scope(outer)
         from_ = node.args.get("from_")
         joins = node.args.get("joins") or ()
         if from_ is not None:
@@ -220,7 +201,7 @@ class _Reader:
             self.join(join, scope, is_main=is_main)
         if is_present:
             self.present |= scope.numbers
-        if is_value and _is_limited(node):
+        if is_value and is_limited(node):
             self.limited.append(frozenset(scope.numbers))
         for clause, value in node.args.items():
             if clause == "where" and value is not None:
@@ -232,10 +213,10 @@ class _Reader:
         return scope
 
     def check_limit(self, node: exp.Expr) -> None:
-        if node is not self.tree and _is_limited(node):
+        if node is not self.tree and is_limited(node):
             self.limits_inside = True
 
-    def inside(self, node: exp.Expr, scope: _Scope) -> None:
+    def inside(self, node: exp.Expr, scope: Scope) -> None:
         """Read the subqueries of a clause."""
         if isinstance(node, exp.Query):
             if isinstance(node.parent, exp.Join | exp.From):
@@ -250,7 +231,7 @@ class _Reader:
         for child in node.iter_expressions():
             self.inside(child, scope)
 
-    def membership(self, node: exp.In, scope: _Scope) -> None:
+    def membership(self, node: exp.In, scope: Scope) -> None:
         """`column IN (SELECT column …)`: rows that differ from the outer column are no members."""
         inner = node.args["query"].unnest()
         found = self.query(node.args["query"], scope)
@@ -273,7 +254,7 @@ class _Reader:
 
     # --- FROM -------------------------------------------------------------------------------
 
-    def derived(self, node: exp.Expr, outer: exp.Select, scope: _Scope) -> bool:
+    def derived(self, node: exp.Expr, outer: exp.Select, scope: Scope) -> bool:
         """Read a derived table that is all of *outer*'s FROM.
 
         False unless each of its rows is made of rows that a shard has together, or of groups of
@@ -282,19 +263,20 @@ class _Reader:
         inner = node.unnest()
         if not isinstance(node, exp.Subquery) or not isinstance(inner, exp.Select):
             return False
-        group = inner.args.get("group")
-        if inner.args.get("order") is not None and not _hides_order(outer):
+        if inner.args.get("order") is not None and not hides_order(outer):
             return False  # MySQL sorts the answer by it
-        if group is None and (inner.args.get("having") is not None or _has_aggregate(inner)):
-            return False  # one row of all rows
-        if group is not None and any(
-            value for key, value in group.args.items() if key != "expressions"
-        ):
-            return False  # ROLLUP
+        if not is_row_by_row(inner):
+            return False
         found = self.query(node, None, is_present=True)
         scope.add(node.alias_or_name.lower(), None)
         assert found is not None, "a SELECT"
-        items = inner.expressions
+        self.groupings += self.together(inner, found)
+        return True
+
+    def together(self, select: exp.Select, scope: Scope) -> list[frozenset[Reference]]:
+        """Return the columns of GROUP BY and those of DISTINCT, as far as there is either."""
+        items, group = select.expressions, select.args.get("group")
+        found = []
         if group is not None:
             aliases = {item.alias.lower() for item in items if isinstance(item, exp.Alias)}
             columns = [
@@ -303,12 +285,41 @@ class _Reader:
                 if isinstance(each, exp.Column)
                 and (each.table or each.name.lower() not in aliases)
             ]
-            self.groupings.append(self.references(columns, found))
-        if inner.args.get("distinct") is not None:
-            self.groupings.append(self.references([item.unalias() for item in items], found))
-        return True
+            found.append(self.references(columns, scope))
+        if select.args.get("distinct") is not None:
+            found.append(self.references([item.unalias() for item in items], scope))
+        return found
 
-    def references(self, nodes: Sequence[exp.Expr], scope: _Scope) -> frozenset[Reference]:
+    def beside(self, node: exp.Subquery, scope: Scope) -> None:
+        """Read a derived table that is joined with others.
+
+        Its columns tie its sources where rows that differ in them never meet in a row of it.
+        """
+        inner, alias = node.unnest(), node.alias_or_name.lower()
+        found = self.query(node, None)
+        scope.add(alias, None)
+        if (
+            found is None
+            or not isinstance(inner, exp.Select)
+            or inner.args.get("order") is not None
+            or looks_at_other_rows(node)
+            or any(join.side for join in inner.args.get("joins") or ())
+            or not (is_row_by_row(inner) and found.numbers)
+            or None in found.names.values()
+            or found.inner
+        ):
+            return
+        together = self.together(inner, found)
+        self.apart += ((frozenset(found.numbers), columns) for columns in together)
+        ties = {}
+        for item in inner.expressions:
+            side = self.side(item.unalias(), found)
+            if isinstance(side, Reference) and all(side in columns for columns in together):
+                ties[item.alias_or_name.lower()] = side
+        scope.names[alias] = ties
+        scope.inner |= found.numbers
+
+    def references(self, nodes: Sequence[exp.Expr], scope: Scope) -> frozenset[Reference]:
         """Return which of *nodes* are columns; `*` is ALL of each table that it stands for."""
         found: set[Reference] = set()
         for node in nodes:
@@ -320,7 +331,7 @@ class _Reader:
                 found.add(Reference(side.source, ALL) if node.is_star else side)
         return frozenset(found)
 
-    def source(self, node: exp.Expr, scope: _Scope, *, is_main: bool) -> int | None:
+    def source(self, node: exp.Expr, scope: Scope, *, is_main: bool) -> int | None:
         """Add one source; its number, None for what is no table."""
         if node.args.get("joins") or node.args.get("pivots"):
             raise _DoubtError
@@ -328,8 +339,9 @@ class _Reader:
         if isinstance(node, exp.Subquery):
             if not isinstance(node.this, exp.Query):
                 raise _DoubtError  # parentheses around joins
-            self.query(node, None)
-            scope.add(alias, None)
+            self.beside(node, scope)
+            if is_main:
+                self.factors.append(TableRef(None, node.alias_or_name, node.alias_or_name))
             return None
         if not isinstance(node, exp.Table):
             raise _DoubtError
@@ -342,18 +354,19 @@ class _Reader:
         self.places.append(self.block)
         if is_main:
             self.main.add(number)
+            self.factors.append(self.tables[number])
         scope.add(alias, number)
         return number
 
-    def join(self, join: exp.Join, scope: _Scope, *, is_main: bool) -> None:
+    def join(self, join: exp.Join, scope: Scope, *, is_main: bool) -> None:
         side, kind = (join.side or "").upper(), (join.kind or "").upper()
         if kind not in _JOIN_KINDS or side not in _JOIN_SIDES:
             raise _DoubtError
-        before = set(scope.numbers)
+        before, inner = scope.numbers | scope.inner, set(scope.inner)
         is_first = len(scope.names) == 1
         number = self.source(join.this, scope, is_main=is_main)
         using = join.args.get("using") or ()
-        added = set() if number is None else {number}
+        added = scope.inner - inner if number is None else {number}
         # Whose rows ON chooses: those of an outer join's other side come anyway.
         chosen = {"": None, "LEFT": added, "RIGHT": before}[side]
         self.extended |= chosen or set()
@@ -366,7 +379,7 @@ class _Reader:
             )
 
     def using(
-        self, column: str, scope: _Scope, side: str, number: int | None, first: set[int] | None
+        self, column: str, scope: Scope, side: str, number: int | None, first: set[int] | None
     ) -> None:
         """Tie the new source to those that share *column*; *first*: the one table before it."""
         shared = scope.shared[column]
@@ -390,13 +403,13 @@ class _Reader:
     def conjuncts(
         self,
         node: exp.Expr,
-        scope: _Scope,
+        scope: Scope,
         *,
         both_ways: bool,
         only: set[int] | None,
     ) -> None:
         """Read what AND binds together. *only*: the sources that the condition chooses rows of."""
-        for condition in _operands_of_and(node):
+        for condition in operands_of_and(node):
             if isinstance(condition, exp.EQ):
                 pairs = [(condition.this.unnest(), condition.expression.unnest())]
             elif isinstance(condition, exp.In) and condition.expressions:
@@ -409,7 +422,7 @@ class _Reader:
                 for mine, other in ((left, right), (right, left)):
                     if not isinstance(mine, Reference) or other is None:
                         continue
-                    if mine.source not in scope.numbers or (
+                    if mine.source not in scope.numbers | scope.inner or (
                         only is not None and mine.source not in only
                     ):
                         continue
@@ -420,7 +433,7 @@ class _Reader:
                         continue
                     self.tie(mine, other)
 
-    def listed(self, node: exp.In, scope: _Scope, only: set[int] | None) -> None:
+    def listed(self, node: exp.In, scope: Scope, only: set[int] | None) -> None:
         mine = self.side(node.this.unnest(), scope)
         operands = [self.operand(value) for value in node.expressions]
         if (
@@ -431,7 +444,7 @@ class _Reader:
         ):
             self.tie(mine, tuple(found[0] for found in operands if found is not None))
 
-    def side(self, node: exp.Expr, scope: _Scope) -> Tie | None:
+    def side(self, node: exp.Expr, scope: Scope) -> Tie | None:
         """Return a column or a literal; None for any other expression."""
         if isinstance(node, exp.Column):
             return None if node.args.get("db") else scope.find(node)
@@ -448,50 +461,3 @@ class _Reader:
 
     def tie(self, mine: Reference, other: Tie) -> None:
         self.ties[mine.source][mine.column].append(other)
-
-
-def _is_limited(node: exp.Expr) -> bool:
-    return bool(node.args.get("limit") or node.args.get("offset"))
-
-
-def _has_aggregate(select: exp.Select) -> bool:
-    """Whether an aggregate function, or one that may be, makes one row of all of a SELECT's rows."""
-    pending: list[exp.Expr] = [*select.expressions]
-    if select.args.get("order") is not None:
-        pending.append(select.args["order"])
-    while pending:
-        node = pending.pop()
-        if isinstance(node, exp.AggFunc | exp.Anonymous):
-            return True
-        if not isinstance(node, exp.Query):
-            pending += node.iter_expressions()
-    return False
-
-
-def _hides_order(select: exp.Select) -> bool:
-    """Whether the order in which rows come to a SELECT is not that of its answer."""
-    clauses = ("group", "order", "distinct")
-    return any(select.args.get(clause) is not None for clause in clauses) or _has_aggregate(
-        select
-    )
-
-
-def _operands_of_and(node: exp.Expr) -> Iterator[exp.Expr]:
-    pending = [node]
-    while pending:
-        each = pending.pop().unnest()
-        if isinstance(each, exp.And):
-            pending += [each.this, each.expression]
-        else:
-            yield each
-
-
-def is_table(node: exp.Table) -> bool:
-    """Whether it is a table of a database, and no CTE, no DUAL and no table function."""
-    if not isinstance(node.this, exp.Identifier):
-        return False
-    return bool(node.db) or not (node.name.upper() == "DUAL" or is_cte(node))
-
-
-def _tables(tree: exp.Query) -> Iterator[exp.Table]:
-    return (table for table in tree.find_all(exp.Table) if is_table(table))

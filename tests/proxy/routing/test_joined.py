@@ -269,6 +269,56 @@ def test_a_derived_table_with_a_row_of_several_shards_is_refused(sql):
         in_one_go(sql)
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT t.a, d.c FROM t JOIN (SELECT id, COUNT(*) c FROM msg GROUP BY id) d ON d.id = t.id",
+        "SELECT t.a, d.c FROM (SELECT id, COUNT(*) c FROM msg GROUP BY id) d, t WHERE d.id = t.id",
+        "SELECT t.a FROM t LEFT JOIN (SELECT id i, a, COUNT(*) c FROM msg GROUP BY id, a) d ON d.i = t.id",
+        "SELECT t.a FROM t JOIN (SELECT DISTINCT a, id FROM msg) d ON d.id = t.id",
+        "SELECT t.a FROM t JOIN (SELECT id, a FROM msg WHERE a > 1) d ON d.id = t.id",
+        "SELECT t.a FROM t JOIN (SELECT b, COUNT(*) c FROM ref GROUP BY b) d ON d.b = t.a",
+    ],
+)
+def test_a_derived_table_is_joined_by_the_vindex_column_that_it_groups_by(sql):
+    assert in_one_go(sql) == Concatenate(BOTH)
+    found = route(sql + " ORDER BY t.a LIMIT 3")
+    assert isinstance(found, Merge)
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        "SELECT a, MAX(id) id FROM msg GROUP BY a",
+        "SELECT a, id FROM msg GROUP BY a",
+        "SELECT MAX(id) id FROM msg",
+        "SELECT id, a FROM msg ORDER BY a LIMIT 3",
+        "SELECT id, a FROM msg LIMIT 3",
+        "SELECT id, ROW_NUMBER() OVER (ORDER BY a) n FROM msg",
+        "SELECT id, SUM(a) OVER (PARTITION BY id) n FROM msg",
+        "SELECT id, @n := @n + 1 n FROM msg",
+        "SELECT id, COUNT(*) FROM msg GROUP BY id WITH ROLLUP",
+        "SELECT msg.id FROM ref LEFT JOIN msg ON msg.a = ref.a",
+        "SELECT id FROM (SELECT id FROM msg) x",
+        "SELECT id FROM msg UNION SELECT id FROM t",
+        "SELECT id + 1 AS id FROM msg",
+    ],
+)
+def test_a_derived_table_in_which_other_rows_matter_ties_nothing(inner):
+    for join in ("JOIN", "LEFT JOIN"):
+        with pytest.raises(Unsupported):
+            in_one_go(f"SELECT t.a FROM t {join} ({inner}) d ON d.id = t.id")
+    with pytest.raises(Unsupported):
+        in_one_go(f"SELECT t.a FROM t JOIN ({inner}) d ON d.id = t.id WHERE t.id = {HIGH}")
+
+
+def test_a_value_of_the_column_that_a_derived_table_groups_by_says_one_shard():
+    inner = "SELECT id, COUNT(*) c FROM msg GROUP BY id"
+    for value in ("t.id", "d.id"):
+        sql = f"SELECT * FROM t JOIN ({inner}) d ON d.id = t.id WHERE {value} = {HIGH}"
+        assert route(sql) == OneShard(HIGH_SHARD)
+
+
 def test_rows_are_counted_where_they_are_if_each_is_on_one_shard():
     for inner in ("SELECT id, a FROM t ORDER BY a", "SELECT id, COUNT(*) FROM t GROUP BY id"):
         found = route(f"SELECT COUNT(*) FROM ({inner}) d")
