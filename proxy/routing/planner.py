@@ -206,9 +206,9 @@ class Planner:
                 shards, in_groups=False, select=Select(limit=None)
             ):
                 return Merge(shards, counted.select, in_groups=True)
-            case Merge():
+            case Merge(counted=None):
                 return replace(route, counted=counted)
-            case Combine(shards):
+            case Merge(shards) | Combine(shards):
                 parts = Parts((counted.inner,), (), frozenset(), inner.shape, counted.end)
                 return Combine(shards, parts, ((0, inner, route),))
             case _:

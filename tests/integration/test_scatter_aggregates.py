@@ -90,6 +90,7 @@ def test_parts_that_need_several_shards_are_put_together(place: Town) -> None:
         "SELECT MAX(d), COUNT(*) FROM t UNION ALL SELECT NULL, 5",
         "SELECT COUNT(*) FROM ((SELECT id FROM t LIMIT 5) UNION ALL SELECT MAX(a) FROM t) d",
         "SELECT MAX(m) FROM (SELECT MIN(a) m FROM t) d",
+        "SELECT COUNT(*) FROM (SELECT COUNT(*) c FROM (SELECT MAX(id) i, 1 AS v FROM t WHERE id < 9) x) y",
         "SELECT AVG(m), MAX(k) FROM (SELECT s AS k, SUM(n) AS m FROM t GROUP BY s) d",
         "WITH x AS (SELECT a, COUNT(*) AS c FROM t GROUP BY a), y (b) AS (SELECT MAX(a) FROM t)"
         " SELECT x.a, c / 3, RANK() OVER (ORDER BY x.a) FROM x JOIN y ON x.a < y.b ORDER BY 1",

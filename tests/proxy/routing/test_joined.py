@@ -5,7 +5,7 @@ import pytest
 from proxy.errors import BadVindexValue
 from proxy.routing.joined import Joined
 from proxy.routing.planner import Planner
-from proxy.routing.routes import Concatenate, Merge, OneShard, WriteParts
+from proxy.routing.routes import Combine, Concatenate, Merge, OneShard, WriteParts
 from proxy.routing.tables import Tables
 from sqlparse_ext.errors import Unsupported
 from sqlparse_ext.statements import Kind
@@ -325,6 +325,16 @@ def test_rows_are_counted_where_they_are_if_each_is_on_one_shard():
         assert isinstance(found, Merge)
         assert found.in_groups
         assert found.counted is None
+
+
+def test_the_count_of_a_count_is_that_of_a_part():
+    inner = "SELECT COUNT(*) AS m FROM (SELECT MAX(a) AS a, 1 AS b FROM t) x"
+    assert isinstance(route(inner), Merge)
+    found = route(f"SELECT COUNT(*) FROM ({inner}) d")
+    assert isinstance(found, Combine)
+    ((_, part, way),) = found.answered
+    assert part.sql.decode() == inner
+    assert way == route(inner)
 
 
 def test_rows_that_are_merged_are_counted_as_they_come():
