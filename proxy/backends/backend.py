@@ -22,7 +22,6 @@ from proxy.errors import BackendLost, WireError
 from proxy.wire.attributes import into_query
 from proxy.wire.commands import ping, query, quit_, stmt_close, stmt_prepare
 from proxy.wire.constants import TrackerKind
-from proxy.wire.resultset import parse_text_row
 
 
 if TYPE_CHECKING:
@@ -328,15 +327,6 @@ class Backend:
             # Nobody will read the rest: the connection cannot be used again.
             self.abort()
             raise
-
-    async def last_insert_id(self) -> int:
-        """Return LAST_INSERT_ID() of this connection. Raises as `run`.
-
-        The OK of an INSERT does not tell it: for a row that names its own id it tells that one.
-        """
-        answer = await self.run(b"SELECT LAST_INSERT_ID()")
-        (value,) = parse_text_row(answer.rows[0])
-        return int(value or 0)
 
     def note(self, trackers: Iterable[Tracker]) -> None:
         """Follow what an answer says about the session: database and variables."""

@@ -368,7 +368,7 @@ class Executor(Holdings):
             and not scanner.status & _STAYS
             and shard not in self.branches.held
             and (said := traits(shape)).is_traceless
-            and not (said.is_sticky or said.keeps_found_rows)
+            and not (said.is_sticky or said.keeps_found_rows or said.sets_insert_id)
         ):
             # Nearly every statement: nothing happened that anybody must remember.
             self._state.answered_at = backend

@@ -68,10 +68,7 @@ def follow(
         backend.note(trackers)
         state.note(trackers)
     if ok.last_insert_id or said.sets_insert_id:
-        state.insert_id_at = backend
-        # All that is left of it if the connection breaks before anybody asks.
-        state.last_insert_id = ok.last_insert_id or state.last_insert_id
-        backend.has_insert_id = True
+        note_insert_id(state, backend, ok.last_insert_id)
     backend.has_residue = backend.has_residue or leaves_residue(shape, ok)
     if must_stay(shape, trackers):
         branches.stick(shard, backend)
@@ -135,6 +132,42 @@ def follow_error(
         shard.pool.give(backend)
 
 
+def note_insert_id(state: SessionState, backend: Backend, told: int) -> None:
+    """Follow a statement that may have made an insert id on *backend*.
+
+    Of a session's connections no more than one has a LAST_INSERT_ID() that is not 0, so 0 on this
+    one means that the one before is still right: an INSERT whose rows name their ids makes none,
+    and the OK does not say so.
+
+    told: the id that the answer tells; 0 for none.
+    """
+    source = state.insert_id_at
+    if source is not backend:
+        if source is None or source.is_closed:
+            state.id_before = state.last_insert_id
+        else:
+            state.id_before_at = source
+            _take_insert_id(state, source)
+        state.insert_id_at = backend
+    # All that is left of it if the connection breaks before anybody asks.
+    state.last_insert_id = told or state.last_insert_id
+    backend.has_insert_id = True
+
+
+def generated(state: SessionState, insert_id: int) -> None:
+    """Follow an INSERT whose first id, *insert_id*, is of a sequence."""
+    source = state.insert_id_at
+    state.insert_id_at = state.id_before_at = None
+    state.last_insert_id = insert_id
+    if source is not None and not source.is_closed:
+        _take_insert_id(state, source)
+
+
+def _take_insert_id(state: SessionState, source: Backend) -> None:
+    if source.leaving is None:
+        take_leave(source, state)
+
+
 async def bring_insert_id(state: SessionState, backend: Backend, shape: Shape) -> None:
     """Have LAST_INSERT_ID() on *backend* be that of the session's last INSERT.
 
@@ -144,17 +177,24 @@ async def bring_insert_id(state: SessionState, backend: Backend, shape: Shape) -
         BackendError, BackendLost: a server did not answer.
     """
     source = state.insert_id_at
-    if source is not None and source.leaving is not None:
-        # Its next user takes the id away at this moment; it comes to the state.
-        await asyncio.wait([source.leaving.known])
-        source = state.insert_id_at
-    if source is backend:
+    if source is not None and source is not backend and not source.is_closed:
+        # Or its next user does at this moment; it comes to the state.
+        _take_insert_id(state, source)
+    for asked in (source, state.id_before_at):
+        if asked is not None and asked.leaving is not None:
+            await asyncio.wait([asked.leaving.known])
+    if state.insert_id_at is backend and not state.id_before:
         return
-    if source is not None and not source.is_closed:
-        state.last_insert_id = await source.last_insert_id()
     if state.answered_at is backend and shape.uses & ASKS_BACK:
         # Behind the SET it would be told of the SET.
-        take_leave(backend, state)
-    await backend.run(b"SET last_insert_id = %d" % state.last_insert_id)
-    state.insert_id_at = backend
+        await asyncio.wait([take_leave(backend, state).known])
+    value = b"%d" % state.last_insert_id
+    if state.insert_id_at is backend:
+        # MySQL takes integers alone, and the choice of one that is signed is none.
+        value = (
+            b"CAST(IF(LAST_INSERT_ID(), LAST_INSERT_ID(), %d) AS UNSIGNED)" % state.id_before
+        )
+    await backend.run(b"SET last_insert_id = " + value)
+    state.insert_id_at, state.id_before_at = backend, None
+    state.id_before = 0
     backend.has_insert_id = True

@@ -15,9 +15,10 @@ from proxy.backends.tenancy import adopt, adopt_now
 from proxy.errors import BackendLost, BackendUnavailable
 from proxy.exchange.carrying import carry_variables
 from proxy.exchange.following import bring_insert_id
+from proxy.exchange.state import traits
 from proxy.wire.commands import query
 from sqlparse_ext.session.schemas import SYSTEM_SCHEMAS
-from sqlparse_ext.statements import Kind, Uses
+from sqlparse_ext.statements import Kind
 
 
 if TYPE_CHECKING:
@@ -194,7 +195,7 @@ class Holdings:
                 self.branches.check()
             else:
                 await self.branches.join(shard, backend, shape)
-            if shape.uses & Uses.LAST_INSERT_ID:
+            if traits(shape).needs_insert_id:
                 await bring_insert_id(self._state, backend, shape)
         except BaseException:
             if shard not in self.branches.held:

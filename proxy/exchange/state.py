@@ -72,6 +72,8 @@ _COUNTS_OTHERWISE: Final = (
 _READS_TOO: Final = (
     Uses.UNPARSED | Uses.SUBQUERY | Uses.JOIN | Uses.CTE | Uses.SETOP | Uses.RETURNING
 )
+# Of several statements only the last one's OK tells an id, and a result with rows tells none.
+_SETS_INSERT_ID: Final = Uses.SETS_LAST_INSERT_ID | Uses.MULTIPLE | Uses.RETURNING
 _WRITES: Final = frozenset({Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE})
 # Unless there is a SELECT in them.
 _SELECTS_NOTHING: Final = frozenset({Kind.SET, Kind.DDL, Kind.LOCK})
@@ -88,7 +90,8 @@ class Traits:
         finds_its_rows: FOUND_ROWS() says afterwards how many rows it answered.
         keeps_found_rows: FOUND_ROWS() says afterwards what it said before.
         counts_rows: ROW_COUNT() says afterwards what its OK says.
-        sets_insert_id: it says itself what LAST_INSERT_ID() is from now on.
+        needs_insert_id: it asks for LAST_INSERT_ID(), or sets it, perhaps only for rows that it finds.
+        sets_insert_id: LAST_INSERT_ID() may be another one afterwards, whatever its OK says.
         variables, assigns: the user variables that it names; it may set them.
         runs_unseen: it runs statements that are not in it.
     """
@@ -100,6 +103,7 @@ class Traits:
         "is_sticky",
         "is_traceless",
         "keeps_found_rows",
+        "needs_insert_id",
         "runs_unseen",
         "sets_insert_id",
         "variables",
@@ -119,12 +123,19 @@ class Traits:
             or (shape.kind in _SELECTS_NOTHING and b"SELECT" not in shape.template.upper())
         )
         self.counts_rows = is_write or shape.kind in {Kind.DDL, Kind.LOAD}
-        self.sets_insert_id = bool(shape.uses & Uses.SETS_LAST_INSERT_ID) or any(
-            item.name in {"last_insert_id", "identity"} for item in shape.set
-        )
         self.variables = named_variables(shape)
         self.assigns = may_assign(shape)
         self.runs_unseen = shape.kind is Kind.CALL or shape.verb == "EXECUTE"
+        names_insert_id = any(item.name in {"last_insert_id", "identity"} for item in shape.set)
+        self.needs_insert_id = names_insert_id or bool(
+            shape.uses & (Uses.LAST_INSERT_ID | Uses.SETS_LAST_INSERT_ID)
+        )
+        self.sets_insert_id = (
+            names_insert_id
+            or bool(shape.uses & _SETS_INSERT_ID)
+            or self.runs_unseen
+            or shape.kind is Kind.LOAD
+        )
 
 
 # Flags of an enumeration cost 1 µs to test; a shape's are tested once.
@@ -169,8 +180,8 @@ def _changed_untracked(shape: Shape, trackers: Sequence[Tracker]) -> bool:
     if TrackerKind.STATE not in kinds or shape.kind is Kind.SET:
         return False
     # A change that no variable and no database explains: a temporary table, a prepared
-    # statement, a user variable set by a routine.
-    return not kinds & {TrackerKind.SYSVAR, TrackerKind.SCHEMA}
+    # statement, a user variable set by a routine. A routine may do both.
+    return traits(shape).runs_unseen or not kinds & {TrackerKind.SYSVAR, TrackerKind.SCHEMA}
 
 
 def _is_followed(kind: SetKind, scope: SetScope, name: str) -> bool:
@@ -249,6 +260,8 @@ class SessionState:
         "answered_at",
         "attributes",
         "capabilities",
+        "id_before",
+        "id_before_at",
         "initial_settings",
         "insert_id_at",
         "last_insert_id",
@@ -288,6 +301,10 @@ class SessionState:
         # it; the value moves here when that connection goes to somebody else.
         self.insert_id_at: Backend | None = None
         self.last_insert_id = 0
+        # What it still is where that connection says 0, because no INSERT on it made an id; an
+        # OK tells the ids that rows name themselves, too. Another connection may know of one.
+        self.id_before = 0
+        self.id_before_at: Backend | None = None
         # Where the last statement ran, which knows its warnings and counts; once that
         # connection has gone to somebody else, what was taken along.
         self.answered_at: Backend | None = None
@@ -324,12 +341,14 @@ class SessionState:
         """Learn that *backend* goes to somebody else, and what LAST_INSERT_ID() was on it."""
         if self.insert_id_at is backend:
             self.insert_id_at = None
-            self.last_insert_id = last_insert_id
-
-    def generated(self, insert_id: int) -> None:
-        """Learn that the last INSERT got its first id, *insert_id*, from a sequence."""
-        self.insert_id_at = None
-        self.last_insert_id = insert_id
+            self.last_insert_id = last_insert_id or self.id_before
+            if last_insert_id:
+                self.id_before_at = None
+        elif self.id_before_at is backend:
+            self.id_before_at = None
+            self.id_before = last_insert_id or self.id_before
+            if self.insert_id_at is None:
+                self.last_insert_id = self.id_before
 
     def leaves(self, backend: Backend, left: Left) -> bool:
         """Take *left* for what the last statement left on *backend*, if it ran there."""

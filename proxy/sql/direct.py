@@ -44,7 +44,12 @@ _KINDS: Final = frozenset(
     {Kind.SELECT, Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE, Kind.SHOW}
 )
 _INDIRECT_USES: Final = (
-    Uses.MULTIPLE | Uses.LAST_INSERT_ID | Uses.IDENTITY | Uses.ADVISORY_LOCK | ASKS_BACK
+    Uses.MULTIPLE
+    | Uses.LAST_INSERT_ID
+    | Uses.SETS_LAST_INSERT_ID
+    | Uses.IDENTITY
+    | Uses.ADVISORY_LOCK
+    | ASKS_BACK
 )
 _SHAPES_MAX: Final = 8192
 # Of a COM_STMT_EXECUTE before its parameters: code, id, flags, iteration count.

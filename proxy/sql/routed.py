@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from proxy.exchange.execution import Execution
+from proxy.exchange.following import generated
 from proxy.exchange.recall import left_by_several
 from proxy.routing.routes import Combine, Concatenate, Everywhere, Merge, OneShard, WriteParts
 from proxy.sql.combine import Combining
@@ -118,7 +119,7 @@ class Routed:
                     step.statement.shape,
                 )
                 if step.insert_id:
-                    self._state.generated(step.insert_id)
+                    generated(self._state, step.insert_id)
                 if step.effect is not None:
                     for runtime, sql in pieces:
                         effect = self._effect_of_part(view, step.effect, sql)
@@ -168,7 +169,7 @@ class Routed:
         if scanner.error is not None:
             return False
         if step.insert_id:
-            self._state.generated(step.insert_id)
+            generated(self._state, step.insert_id)
         if step.effect is not None:
             insert_id = scanner.ok.last_insert_id if scanner.ok else 0
             self._branches.happened(shard, step.table, step.effect, insert_id)

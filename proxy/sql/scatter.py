@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from proxy.errors import BackendError, BackendLost, BackendUnavailable, ProxyError
+from proxy.exchange.following import note_insert_id
 from proxy.exchange.recall import left_by_several
 from proxy.exchange.retries import was_refused_undone
 from proxy.exchange.state import leaves_residue
@@ -151,12 +152,11 @@ async def _write_parts(
     for (shard, backend, _), ok in zip(taken, oks, strict=True):
         backend.in_transaction = True
         backend.has_residue = backend.has_residue or leaves_residue(shape, ok)
-        backend.has_insert_id = backend.has_insert_id or ok.last_insert_id != 0
         branches.held[shard] = backend
-    state.insert_id_at = next(
-        (backend for (_, backend, _), ok in zip(taken, oks, strict=True) if ok.last_insert_id),
-        state.insert_id_at,
-    )
+    # The first shard's is the statement's.
+    for (_, backend, _), ok in zip(reversed(taken), reversed(oks), strict=True):
+        if ok.last_insert_id:
+            note_insert_id(state, backend, ok.last_insert_id)
     if own:
         await branches.commit()
     return Merged(oks, is_insert=shape.insert is not None)

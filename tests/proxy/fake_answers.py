@@ -35,10 +35,14 @@ MORE_CHARSETS = {
 
 @dataclass(frozen=True, slots=True)
 class Ok:
-    """Success, with what an OK packet says."""
+    """Success, with what an OK packet says.
+
+    names_its_id: the row named the id itself, which LAST_INSERT_ID() does not say afterwards.
+    """
 
     affected_rows: int = 0
     last_insert_id: int = 0
+    names_its_id: bool = False
     warnings: int = 0
     info: bytes = b""
     trackers: tuple[Tracker, ...] = ()

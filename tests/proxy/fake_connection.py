@@ -49,6 +49,9 @@ if TYPE_CHECKING:
 NONCE = nonce_from(bytes(range(20)))
 
 
+_KNOWN_ID = re.compile(
+    r"SET last_insert_id = CAST\(IF\(LAST_INSERT_ID\(\), LAST_INSERT_ID\(\), (\d+)\) AS UNSIGNED\)"
+)
 _ASSIGNMENT = re.compile(
     r"(?:@@(?:session\.)?|@|SESSION )?(\w+)\s*:?=\s*('(?:[^']|'')*'|[^,\s]+)", re.IGNORECASE
 )
@@ -388,6 +391,9 @@ class Connection(asyncio.Protocol):
 
     def _set(self, sql: str) -> Answer:
         changed: dict[str, str] = {}
+        if known := _KNOWN_ID.fullmatch(sql):
+            self.last_insert_id = self.last_insert_id or int(known[1])
+            return Ok()
         if names := _NAMES.match(sql):
             charset = names[1]
             for part in ("client", "connection", "results"):
@@ -476,7 +482,7 @@ class Connection(asyncio.Protocol):
             status = self._status
             if index < len(parts) - 1:
                 status |= Status.MORE_RESULTS_EXISTS
-            if isinstance(part, Ok):
+            if isinstance(part, Ok) and not part.names_its_id:
                 self.last_insert_id = part.last_insert_id or self.last_insert_id
             payloads = payloads_of(
                 part,

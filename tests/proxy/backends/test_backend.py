@@ -174,14 +174,6 @@ async def test_trackers_are_followed(server):
     backend.close()
 
 
-async def test_the_last_insert_id_is_the_servers_own(server):
-    backend = await opened(server)
-    server.once("INSERT", Ok(last_insert_id=1 << 40))
-    await backend.run(b"INSERT INTO t VALUES ()")
-    assert await backend.last_insert_id() == 1 << 40
-    backend.close()
-
-
 # --- too many statements ---------------------------------------------------------------
 
 TOO_MANY = Error(1461, "Can't create more than max_prepared_stmt_count statements", "42000")

@@ -111,6 +111,82 @@ async def test_the_last_insert_id_goes_where_it_is_asked_for(server, other_serve
         await desk.leave()
 
 
+NAMED = Ok(last_insert_id=90, names_its_id=True)
+
+
+@pytest.mark.parametrize("asks", [1, 2])
+async def test_a_row_that_names_its_id_keeps_the_id_that_another_connection_made(server, asks):
+    async with running_shard(server, pool_size=1) as shard:
+        desk, other = Desk(shard), Desk(shard)
+        server.once("INSERT INTO t VALUES ()", Ok(last_insert_id=41))
+        await desk.run("INSERT INTO t VALUES ()")
+        for _ in range(asks):
+            await other.run("SELECT 1")
+            server.once("INSERT INTO t VALUES (90)", NAMED)
+            await desk.run("INSERT INTO t VALUES (90)")
+        assert (await desk.run("SELECT LAST_INSERT_ID()")).values == [b"41"]
+        await other.run("SELECT 1")
+        assert (await desk.run("SELECT LAST_INSERT_ID()")).values == [b"41"]
+        await desk.leave()
+        await other.leave()
+
+
+@pytest.mark.parametrize("made_at", [0, 1])
+async def test_of_two_connections_the_one_that_made_an_id_last_tells_it(
+    server, other_server, made_at
+):
+    async with running_shard(server) as one, running_shard(other_server) as two:
+        desk = Desk(one, two)
+        shards = (made_at, 1 - made_at)
+        for number, shard in enumerate((*shards, *shards), 1):
+            (server, other_server)[shard].once("VALUES ()", Ok(last_insert_id=40 + number))
+            await desk.run("INSERT INTO t VALUES ()", shard=shard)
+        for shard in shards:
+            (server, other_server)[shard].on("VALUES (90)", NAMED)
+            await desk.run("INSERT INTO t VALUES (90)", shard=shard)
+            assert (await desk.run("SELECT LAST_INSERT_ID()", shard=shard)).values == [b"44"]
+        assert (await desk.run("SELECT LAST_INSERT_ID()", shard=made_at)).values == [b"44"]
+        await desk.leave()
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "CALL p()",
+        "INSERT INTO t VALUES (); SELECT 1",
+        "INSERT INTO t VALUES () RETURNING a",
+        "LOAD DATA INFILE 'f' INTO TABLE t",
+    ],
+)
+async def test_an_id_that_no_answer_tells_follows_the_session(server, sql):
+    async with running_shard(server, pool_size=1) as shard:
+        desk, other = Desk(shard), Desk(shard)
+        server.on("RETURNING", Rows(("a",), ((b"1",),)))
+        await desk.run(sql)
+        (connection,) = server.relays
+        connection.last_insert_id = 41
+        await other.run("SELECT 1")
+        assert (await desk.run("SELECT LAST_INSERT_ID()")).values == [b"41"]
+        await desk.leave()
+        await other.leave()
+
+
+@pytest.mark.parametrize(
+    ("sql", "on_server"),
+    [("SET last_insert_id = 0", 0), ("UPDATE t SET a = LAST_INSERT_ID(0)", 41)],
+)
+async def test_what_sets_the_insert_id_to_0_finds_the_one_before(server, sql, on_server):
+    async with running_shard(server, pool_size=1) as shard:
+        desk, other = Desk(shard), Desk(shard)
+        server.once("INSERT", Ok(last_insert_id=41))
+        await desk.run("INSERT INTO t VALUES ()")
+        await other.run("SELECT 1")
+        await desk.run(sql)
+        assert (desk.state.id_before, server.relays[0].last_insert_id) == (0, on_server)
+        await desk.leave()
+        await other.leave()
+
+
 async def test_a_connection_that_breaks_does_not_take_the_last_insert_id_along(
     server, shard, desk
 ):
