@@ -37,6 +37,15 @@ class Vindex(Protocol):
         ...
 
 
+def is_of_strings(vindex: Vindex) -> bool:
+    """True for a vindex whose columns hold strings, which a server compares with numbers by value.
+
+    '05' = 5 is true there, and '05' and '5' have different keyspace ids. An ``xxhash`` is not
+    taken for one: integers are often placed by it.
+    """
+    return isinstance(vindex, _OF_STRINGS)
+
+
 def make_vindex(vindex_type: str, params: Mapping[str, str]) -> Vindex:
     """Return the vindex of this type; VindexError for a type that is not known.
 
@@ -143,6 +152,9 @@ class UnicodeLooseXxHash:
         """Return 8 bytes, little-endian; None for text whose key is not known."""
         key = _loose_key(value)
         return None if key is None else xxh64_intdigest(key).to_bytes(8, "little")
+
+
+_OF_STRINGS: Final = (Binary, BinaryMd5, UnicodeLooseMd5, UnicodeLooseXxHash)
 
 
 class Null:

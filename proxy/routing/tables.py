@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, cast
 
 from engine.multicol import is_several
+from engine.vindex import is_of_strings
 from proxy.errors import BadVindexValue
 from proxy.routing.several import SeveralColumns
 from sqlparse_ext.errors import Unsupported
@@ -103,11 +104,12 @@ class Tables:
         """Return which of *values* each shard owns; None when only all shards are sure."""
         if values is None:
             return None
+        unknown = (Number, int) if is_of_strings(vindex) else Number
         found: dict[Shard, list[int]] = {}
         for index, value in enumerate(values):
             if value is None:
                 continue
-            keyspace_id = None if isinstance(value, Number) else vindex.map(value)
+            keyspace_id = None if isinstance(value, unknown) else vindex.map(value)
             if keyspace_id is None:
                 # '5abc' = 5 is true for MySQL, and no vindex knows that.
                 return None

@@ -22,6 +22,11 @@ def test_values_that_no_vindex_knows_may_be_on_any_shard(values):
     assert ALL.shares(ALL.routing("t")[1], values) is None
 
 
+def test_numbers_may_equal_strings_of_any_shard():
+    assert ALL.shares(ALL.routing("named")[1], [b"5", 5]) is None
+    assert ALL.shares(ALL.routing("named")[1], [b"5"]) is not None
+
+
 def test_shards_out_of_the_targets_reach_have_no_share():
     assert LOW_ONLY.shares(LOW_ONLY.routing("t")[1], [1, HIGH]) == {LOW_SHARD: [0]}
 
