@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
 
 _SHARDS: Final = ("VITESS_SHARDS",)
-_GRANTS: Final = "GRANTS"
+# Of another account the server tells: it is one of its own.
+_GRANTS: Final = frozenset({("GRANTS",), ("GRANTS", "FOR", "CURRENT_USER")})
 _CONNECTION_ID: Final = b"SELECT CONNECTION_ID()"
 
 
@@ -42,7 +43,7 @@ def is_virtual(shape: Shape) -> bool:
             or is_show_vschema(shape)
             or is_show_databases(shape)
             or words[:1] == _SHARDS
-            or words[:1] == (_GRANTS,)
+            or words in _GRANTS
         )
     return is_vexplain(shape) or shape.template.upper() == _CONNECTION_ID
 

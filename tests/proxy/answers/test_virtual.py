@@ -64,3 +64,15 @@ def test_grants_are_those_of_the_proxys_account():
     ]
     _, values = told("SHOW GRANTS FOR CURRENT_USER()", READER)
     assert values[1] == "GRANT SELECT ON `commerce`.* TO `eve`@`%`"
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SHOW GRANTS FOR app@localhost",
+        "SHOW GRANTS FOR 'app'@'%'",
+        "SHOW GRANTS FOR `app` USING r",
+    ],
+)
+def test_the_grants_of_a_servers_account_are_the_servers(sql):
+    assert not is_virtual(shape(sql))
