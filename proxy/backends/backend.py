@@ -73,6 +73,7 @@ class Backend:
         found_rows, row_count: what these functions would say now, None where only the server
             knows.
         has_warnings: so does SHOW WARNINGS.
+        is_spent: what the owner did to it outlives a reset, so nobody else may have it.
         on_crowded: called when the server has too many prepared statements and none of them is kept
             here; closes some elsewhere, and returns what is done when the server has done so.
         on_writable: called once when the server has caught up with what it was sent.
@@ -95,6 +96,7 @@ class Backend:
         "has_residue",
         "has_warnings",
         "in_transaction",
+        "is_spent",
         "leaving",
         "link",
         "on_crowded",
@@ -126,6 +128,7 @@ class Backend:
         self.has_insert_id = False
         self.leaving: Left | None = None
         self.in_transaction = False
+        self.is_spent = False
         self.awaits_kill = False
         self.found_rows: int | None = None
         self.row_count: int | None = None

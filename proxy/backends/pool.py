@@ -206,6 +206,9 @@ class Pool:
 
     async def recycle(self, backend: Backend) -> None:
         """Undo whatever a departed session left on a lent connection, then put it back."""
+        if backend.is_spent:
+            self.discard(backend)
+            return
         try:
             async with asyncio.timeout(RESET_TIMEOUT_S):
                 await backend.command(reset_connection())

@@ -70,6 +70,7 @@ def follow(
     if ok.last_insert_id or said.sets_insert_id:
         note_insert_id(state, backend, ok.last_insert_id)
     backend.has_residue = backend.has_residue or leaves_residue(shape, ok)
+    backend.is_spent = backend.is_spent or said.profiles
     if must_stay(shape, trackers):
         branches.stick(shard, backend)
     elif backend.in_transaction:

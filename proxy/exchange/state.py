@@ -91,6 +91,7 @@ class Traits:
         keeps_found_rows: FOUND_ROWS() says afterwards what it said before.
         counts_rows: ROW_COUNT() says afterwards what its OK says.
         needs_insert_id: it asks for LAST_INSERT_ID(), or sets it, perhaps only for rows that it finds.
+        profiles: it keeps the texts of what is run, which MariaDB shows behind a reset.
         sets_insert_id: LAST_INSERT_ID() may be another one afterwards, whatever its OK says.
         variables, assigns: the user variables that it names; it may set them.
         runs_unseen: it runs statements that are not in it.
@@ -104,6 +105,7 @@ class Traits:
         "is_traceless",
         "keeps_found_rows",
         "needs_insert_id",
+        "profiles",
         "runs_unseen",
         "sets_insert_id",
         "variables",
@@ -126,6 +128,7 @@ class Traits:
         self.variables = named_variables(shape)
         self.assigns = may_assign(shape)
         self.runs_unseen = shape.kind is Kind.CALL or shape.verb == "EXECUTE"
+        self.profiles = any(item.name == "profiling" for item in shape.set)
         names_insert_id = any(item.name in {"last_insert_id", "identity"} for item in shape.set)
         self.needs_insert_id = names_insert_id or bool(
             shape.uses & (Uses.LAST_INSERT_ID | Uses.SETS_LAST_INSERT_ID)

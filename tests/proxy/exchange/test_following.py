@@ -37,6 +37,13 @@ async def test_what_a_departed_session_left_is_undone_before_the_connection_chan
     assert connection.autocommit
 
 
+async def test_nobody_else_gets_a_connection_that_shows_what_was_run_on_it(server, shard, desk):
+    await desk.run("SET profiling = 1")
+    await desk.leave()
+    await until(lambda: not shard.pool.connections)
+    assert shard.pool.lent == 0
+
+
 async def test_a_transaction_keeps_its_connection_until_it_ends(server, shard, desk):
     await desk.run("BEGIN")
     assert shard.pool.lent == 1
