@@ -184,7 +184,11 @@ def _is_whole(
 
 def _read(spark: "SparkSession", folder: Path, like: "DataFrame") -> "DataFrame":
     # The schema is given: shard names such as 80- would otherwise be guessed at.
-    return spark.read.schema(like.schema).parquet(spark_path(folder)).select(*like.columns)
+    return (
+        spark.read.schema(like.schema)
+        .parquet(spark_path(folder))
+        .select(*map(quoted, like.columns))
+    )
 
 
 def _files(folder: Path) -> Any:

@@ -18,7 +18,7 @@ from spark.worker_memory import keep_loaded
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -131,8 +131,22 @@ def checksum_of_frame(frame: "DataFrame", columns: "Sequence[Column]") -> Checks
         for batch in batches:
             yield _as_batch(of_batch(batch, columns))
 
-    told = frame.mapInArrow(compute, _CHECKSUM_SCHEMA).collect()
+    told = mapped(frame, compute, _CHECKSUM_SCHEMA).collect()
     return total(Checksum(row["rows"], int(row["bits"])) for row in told)
+
+
+def mapped(
+    frame: "DataFrame",
+    work: "Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]",
+    schema: str,
+) -> "DataFrame":
+    """Return `frame.mapInArrow(work, schema)` for columns of any name; PySpark takes a dot or a backtick in one for its own."""
+    names = list(frame.columns)
+
+    def named(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+        return work(batch.rename_columns(names) for batch in batches)
+
+    return frame.toDF(*(f"c{place}" for place in range(len(names)))).mapInArrow(named, schema)
 
 
 def _as_batch(found: Checksum, shard: str = "", condition: str = "") -> pa.RecordBatch:

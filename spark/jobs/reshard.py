@@ -31,6 +31,7 @@ from spark.jobs.reading import (
     acked_between,
     checksum_of_frame,
     checksums_of_servers,
+    mapped,
     read_rows,
     slices,
 )
@@ -280,7 +281,7 @@ def _copy(
         names = [column.name for column in kept if not column.is_generated]
         wanted = sum(ours[condition].rows for condition in missing)
         sent, copied = feed(
-            frame.select(*(f"`{name}`" for name in names)),
+            frame.select(*map(quoted, names)),
             config.target,
             config.table,
             wanted,
@@ -307,7 +308,7 @@ def _expected(spark: "SparkSession", config: ReshardConfig, move: Move) -> dict[
                     [{"shard": shard, "rows": found.rows, "bits": str(found.bits)}]
                 )
 
-    return _by_shard(frame.mapInArrow(sums, _SHARD_SUMS), move)
+    return _by_shard(mapped(frame, sums, _SHARD_SUMS), move)
 
 
 def _by_shard(frame: "DataFrame", move: Move) -> dict[str, Checksum]:

@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 
 from spark.endpoint import IN_UTC, Endpoint, ask, quoted
 from spark.errors import JobError
+from spark.jobs.reading import mapped
 
 
 if TYPE_CHECKING:
@@ -185,8 +186,6 @@ def feed(
 
     parts = frame.repartition(max(_PARTS_MIN, total // TASK_ROWS))
     with progress.watching(frame.sparkSession, total, lambda: passed.value):
-        told = (
-            parts.mapInArrow(write, _COUNTS).agg(F.sum("rows"), F.sum("inserted")).collect()[0]
-        )
+        told = mapped(parts, write, _COUNTS).agg(F.sum("rows"), F.sum("inserted")).collect()[0]
     progress.rows(int(told[0] or 0), int(told[0] or 0))
     return int(told[0] or 0), int(told[1] or 0)

@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 # hold, in MySQL and in MariaDB, whose JSON is such a CHECK.
 _WRONG_VALUES: Final = ((3140,), (3819,), (4025,))
 
+# What no waiting helps: rights that a user lacks, and what the proxy does not support.
+_REFUSED: Final = ((1044,), (1142,), (1227,), (1235,))
+
 # The numbers of what a client finds by itself, such as a connection that is lost.
 _CLIENTS_OWN: Final = range(2000, 3000)
 
@@ -67,6 +70,10 @@ def told_apart(endpoint: "Endpoint", shard: str) -> "Iterator[None]":
         if error.args[:1] in _GONE:
             raise JobError(
                 f"{endpoint.keyspace!r} has changed: {error}; load the table again"
+            ) from error
+        if error.args[:1] in _REFUSED:
+            raise JobError(
+                f"{endpoint.keyspace!r} refuses that: {error}; ask whoever runs the proxy for it"
             ) from error
         raise JobError(
             f"the proxy at {endpoint.host}:{endpoint.port} or shard {shard} of"

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from spark.errors import JobError
 from spark.jobs.consume.checkpoint import Outcome, outcome_of
 from spark.jobs.files import flush, spark_path, written_whole
+from spark.jobs.reading import mapped
 
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ def written(frame: "DataFrame", plan: "Plan") -> int:
         done = plan.write(arrow)
         yield pa.RecordBatch.from_pydict({"rows": [done.rows], "inserted": [done.inserted]})
 
-    return int(frame.mapInArrow(write, _COUNTS).agg(F.sum("rows")).collect()[0][0] or 0)
+    return int(mapped(frame, write, _COUNTS).agg(F.sum("rows")).collect()[0][0] or 0)
 
 
 class Console:

@@ -30,7 +30,9 @@ def job(sharded_proxy, spark, tmp_path):
     connection = sharded_proxy.connect(database="commerce", autocommit=True)
     execute(
         connection,
-        message_table(purge_after=10**9, columns="body VARBINARY(40), amount DECIMAL(10,2)"),
+        message_table(
+            purge_after=10**9, columns="body VARBINARY(40), amount DECIMAL(10,2), `a.b``c` INT"
+        ),
     )
     values = ", ".join(
         f"({n}, {LOW + n}, {'NULL' if n % 3 else '0x00FF27'}, {n}.25)"

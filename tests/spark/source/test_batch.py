@@ -65,6 +65,21 @@ def test_a_value_that_a_server_refuses_is_no_outage_to_wait_for(number):
         pymysql.err.raise_mysql_exception(packet)
 
 
+@pytest.mark.parametrize("number", [1044, 1142, 1227, 1235])
+def test_a_right_that_is_lacking_is_no_outage_to_wait_for(number):
+    import pymysql
+
+    from spark.endpoint import Endpoint
+    from spark.errors import JobError
+    from spark.source.batch import told_apart
+
+    with (
+        pytest.raises(JobError, match=r"'ks' refuses that: .*ask whoever runs the proxy"),
+        told_apart(Endpoint("db", 1, "u", "ks"), "-80"),
+    ):
+        raise pymysql.err.OperationalError(number, "no")
+
+
 @pytest.mark.parametrize("number", [1054, 1146])
 def test_a_column_or_table_that_is_gone_is_no_outage_to_wait_for(number):
     import pymysql
