@@ -192,7 +192,8 @@ class Author:
             )
             hidden = re.sub(rf"\b{alias}\b", name, text)
             if hidden != text and re.search(rf"\b{name}\b", text.partition(" BY ")[2]):
-                keys = []  # it is sorted by something else now
+                # It is sorted by something else now, and of rows that are equal in that a LIMIT takes any.
+                hidden, keys = (text, keys) if " LIMIT " in text else (hidden, [])
             text = hidden
         return make.__name__, text, keys, folds
 
@@ -479,4 +480,5 @@ def answers_wrongly(sql: str) -> bool:
     """
     if re.search(r"M(AX|IN)\(u\)", sql) and re.search(r"\(DISTINCT |1\.5e0", sql):
         return True
-    return bool(re.search(r"\(DISTINCT .* GROUP BY ", sql) and re.search(r" / 2|ROUND\(", sql))
+    is_sorted_first = re.search(r"(\(DISTINCT |GROUP_CONCAT\().* GROUP BY ", sql)
+    return bool(is_sorted_first and re.search(r" / 2|ROUND\(", sql))

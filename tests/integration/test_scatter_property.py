@@ -8,6 +8,7 @@ import os
 import random
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 import pytest
 
@@ -22,24 +23,43 @@ pytestmark = [pytest.mark.db, pytest.mark.slow]
 QUERIES = int(os.environ.get("SCATTER_QUERIES", "1500"))
 SEED = int(os.environ.get("SCATTER_SEED", "1"))
 QUERIES_PER_TABLE = 60
+# A number is too large; BIT_AND of strings of several lengths.
+OF_VALUES = {1690, 3513}
 
 
 def order_difference(mine: Answer, theirs: Answer, keys: list[int]) -> str:
-    """Say where the values of the sort keys come in another order."""
+    """Say where the values of the sort keys come in another order.
+
+    Behind a sum of floats that is the same in two rows but for its last digits, which no server promises, any order is right.
+    """
     for place in keys:
         left = [row[place] for row in mine.rows]
         right = [row[place] for row in theirs.rows]
         for row, (ours, other) in enumerate(zip(left, right, strict=True)):
             if ours != other and not (ours and other and _same(ours, other)):
                 return f"column {place} of row {row} is {ours!r} instead of {other!r}"
+        if any(_nearly_tie(values) for values in (left, right)):
+            break
     return ""
 
 
+def _nearly_tie(values: list[bytes | None]) -> bool:
+    """True where neighbours are numbers that are equal but for their last digits."""
+    return any(
+        one and other and one != other and _is_near(one, other)
+        for one, other in pairwise(values)
+    )
+
+
 def _same(ours: bytes, other: bytes) -> bool:
+    return _is_near(ours, other) or folded(ours) == folded(other)
+
+
+def _is_near(one: bytes, other: bytes) -> bool:
     try:
-        return abs(float(ours) - float(other)) <= 1e-9 * max(1.0, abs(float(other)))
+        return abs(float(one) - float(other)) <= 1e-9 * max(1.0, abs(float(other)))
     except ValueError:
-        return folded(ours) == folded(other)
+        return False
 
 
 @pytest.fixture
@@ -89,9 +109,9 @@ def test_every_answer_is_that_of_one_server_or_refused(place: Town) -> None:
             difference = differences(
                 mine, theirs, folds=folds, types=types
             ) or order_difference(mine, theirs, keys)
-            # What is computed of groups that nobody sees, and may be too large, is up to the plan.
-            overflows = any(each.error and each.error[0] == 1690 for each in (mine, theirs))
-            is_moot = overflows and (kind == "counted" or "LIMIT" in sql)
+            # What is computed of groups that nobody sees, and may be an error, is up to the plan.
+            fails = any(each.error and each.error[0] in OF_VALUES for each in (mine, theirs))
+            is_moot = fails and (kind == "counted" or "LIMIT" in sql)
             is_moot |= family is Family.MARIADB and answers_wrongly(sql)
             if difference and not is_moot:
                 how = "prepared, " if prepared else ""
