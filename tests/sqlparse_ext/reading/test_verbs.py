@@ -9,4 +9,4 @@ def test_what_is_read_by_its_verb_may_begin_a_statement():
 
 
 def test_a_word_that_begins_no_statement_is_not_there():
-    assert "SELEKT" not in STATEMENT_VERBS
+    assert "NOPE" not in STATEMENT_VERBS
