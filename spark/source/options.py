@@ -97,7 +97,7 @@ def parse_options(given: "Mapping[str, str]") -> Options:
 def _password(name: str) -> str:
     if name and name not in os.environ:
         raise RequestError(
-            f"option password_env: {name} is not set where the driver runs: export it"
+            f"option password_env: {name} is not set where the driver runs: export it before Spark starts"
         )
     return os.environ[name] if name else ""
 
