@@ -16,6 +16,7 @@ An AVG is the one value that is more than what can be seen of it (`averages`).
 
 from __future__ import annotations
 
+import re
 from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -43,6 +44,7 @@ _SUMS: Final = frozenset({"SUM", "AVG"})
 _NUMBER: Final = b"`streamfrom:n`"
 _DIGITS: Final = Context(prec=130)  # more than any DECIMAL has
 _HALF: Final = Decimal("0.5")
+_DIVIDES: Final = re.compile(rb"[/%]|\bMOD\b", re.IGNORECASE)
 _DOUBLE_MAX: Final = 1 << 53  # beyond it a DOUBLE has no odd numbers
 
 
@@ -145,8 +147,9 @@ class Computation:
         ):
             # A sum of floats depends on their order, in its last digits.
             raise Unsupported("text or a decision made of a sum of floats over several shards")
-        if b"/" in form and self._uses.get(place) is Use.UNKNOWN:
-            # How far MariaDB divides is up to how many digits it has kept of the average.
+        if _DIVIDES.search(form) and self._uses.get(place) is Use.UNKNOWN:
+            # How far MariaDB divides is up to how many digits it has kept of the average, and so is
+            # the sign of a remainder that is 0.
             raise Unsupported("a division with an AVG over several shards")
         if place in self._twice or b"/" in form:
             # How a server rounds before it compares is up to where the condition stands.

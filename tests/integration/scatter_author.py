@@ -476,8 +476,10 @@ def answers_wrongly(sql: str) -> bool:
     DESC` makes two groups (MariaDB 10.11).
 
     It also takes the largest BIGINT UNSIGNED for -1 where it makes a float of MAX(u): `MAX(u) * 1.5e0`
-    is -1.5, with groups in such a plan, without them in any.
+    is -1.5, with groups in such a plan, without them in any. BIT_OR(a) of -3 is -3 there, and not what it shows.
     """
+    if "BIT_" in sql and "+" in sql:
+        return True
     if re.search(r"M(AX|IN)\(u\)", sql) and re.search(r"\(DISTINCT |1\.5e0", sql):
         return True
     is_sorted_first = re.search(r"(\(DISTINCT |GROUP_CONCAT\().* GROUP BY ", sql)
