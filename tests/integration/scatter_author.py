@@ -466,21 +466,3 @@ class Author:
                 keys.insert(0, len(chosen))
             text += " ORDER BY " + ", ".join(order) + self.limit()
         return text, keys, frozenset(folds)
-
-
-def answers_wrongly(sql: str) -> bool:
-    """True where MariaDB's own answer may be wrong.
-
-    Grouping rows that it has sorted, it takes the NULL of a decimal expression for the value
-    before it: of 4, -3 and NULL, `SELECT a / 2, COUNT(DISTINCT id) … GROUP BY a / 2 ORDER BY a / 2
-    DESC` makes two groups (MariaDB 10.11).
-
-    It also takes the largest BIGINT UNSIGNED for -1 where it makes a float of MAX(u): `MAX(u) * 1.5e0`
-    is -1.5, with groups in such a plan, without them in any. BIT_OR(a) of -3 is -3 there, and not what it shows.
-    """
-    if "BIT_" in sql and "+" in sql:
-        return True
-    if re.search(r"M(AX|IN)\(u\)", sql) and re.search(r"\(DISTINCT |1\.5e0", sql):
-        return True
-    is_sorted_first = re.search(r"(\(DISTINCT |GROUP_CONCAT\().* GROUP BY ", sql)
-    return bool(is_sorted_first and re.search(r" / 2|ROUND\(", sql))

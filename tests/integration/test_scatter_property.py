@@ -8,23 +8,20 @@ import os
 import random
 import re
 from collections.abc import Iterator
-from itertools import pairwise
 
 import pytest
 
 from proxy.embedded.servers import Family
 from tests.fixtures.fix_servers import DatabaseServer
-from tests.integration.scatter import (
-    FLOATS,
-    Answer,
-    Tally,
-    Town,
-    ask,
-    differences,
-    folded,
-    town,
+from tests.integration.scatter import Tally, Town, ask, differences, town
+from tests.integration.scatter_author import Author, fields, literal
+from tests.integration.scatter_promises import (
+    OF_VALUES,
+    SUM_OF_FLOATS,
+    answers_wrongly,
+    nearly_ties,
+    order_difference,
 )
-from tests.integration.scatter_author import Author, answers_wrongly, fields, literal
 
 
 pytestmark = [pytest.mark.db, pytest.mark.slow]
@@ -32,45 +29,6 @@ pytestmark = [pytest.mark.db, pytest.mark.slow]
 QUERIES = int(os.environ.get("SCATTER_QUERIES", "1500"))
 SEED = int(os.environ.get("SCATTER_SEED", "1"))
 QUERIES_PER_TABLE = 60
-# A number is too large; BIT_AND of strings of several lengths.
-OF_VALUES = {1690, 3513}
-SUM_OF_FLOATS = re.compile(r"\b(SUM|AVG)\((DISTINCT )?f\b", re.IGNORECASE)
-
-
-def order_difference(
-    mine: Answer, theirs: Answer, keys: list[int], *, sums_floats: bool
-) -> str:
-    """Say where the values of the sort keys come in another order.
-
-    sums_floats: their last digits, which may be hidden, are up to the plan, and so is any order behind them.
-    """
-    for place in keys:
-        left = [row[place] for row in mine.rows]
-        right = [row[place] for row in theirs.rows]
-        for row, (ours, other) in enumerate(zip(left, right, strict=True)):
-            if ours != other and not (ours and other and _same(ours, other)):
-                return f"column {place} of row {row} is {ours!r} instead of {other!r}"
-        if sums_floats and (nearly_ties(mine, place) or nearly_ties(theirs, place)):
-            break
-    return ""
-
-
-def nearly_ties(answer: Answer, place: int) -> bool:
-    """True where neighbours are the same in a column of floats but for the last digits."""
-    values = [row[place] for row in answer.rows]
-    is_near = any(one and other and _is_near(one, other) for one, other in pairwise(values))
-    return is_near and answer.columns[place].type in FLOATS
-
-
-def _same(ours: bytes, other: bytes) -> bool:
-    return _is_near(ours, other) or folded(ours) == folded(other)
-
-
-def _is_near(one: bytes, other: bytes) -> bool:
-    try:
-        return abs(float(one) - float(other)) <= 1e-9 * max(1.0, abs(float(other)))
-    except ValueError:
-        return False
 
 
 @pytest.fixture
