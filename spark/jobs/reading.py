@@ -14,11 +14,12 @@ import pyarrow as pa
 from spark.endpoint import IN_UTC, Column, Endpoint, quoted
 from spark.fetching import fetch_columns
 from spark.jobs.checksum import Checksum, of_batch, of_server, total
+from spark.jobs.frames import mapped
 from spark.worker_memory import keep_loaded
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -133,20 +134,6 @@ def checksum_of_frame(frame: "DataFrame", columns: "Sequence[Column]") -> Checks
 
     told = mapped(frame, compute, _CHECKSUM_SCHEMA).collect()
     return total(Checksum(row["rows"], int(row["bits"])) for row in told)
-
-
-def mapped(
-    frame: "DataFrame",
-    work: "Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]",
-    schema: str,
-) -> "DataFrame":
-    """Return `frame.mapInArrow(work, schema)` for columns of any name; PySpark takes a dot or a backtick in one for its own."""
-    names = list(frame.columns)
-
-    def named(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
-        return work(batch.rename_columns(names) for batch in batches)
-
-    return frame.toDF(*(f"c{place}" for place in range(len(names)))).mapInArrow(named, schema)
 
 
 def _as_batch(found: Checksum, shard: str = "", condition: str = "") -> pa.RecordBatch:

@@ -25,13 +25,13 @@ from spark.endpoint import (
 )
 from spark.errors import JobError, RequestError
 from spark.jobs.checksum import Checksum, is_exact, of_batch, total
+from spark.jobs.frames import mapped
 from spark.jobs.job import broken_off, nanoseconds
 from spark.jobs.progress import Progress, Report
 from spark.jobs.reading import (
     acked_between,
     checksum_of_frame,
     checksums_of_servers,
-    mapped,
     read_rows,
     slices,
 )

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from spark.endpoint import IN_UTC, Endpoint, ask, quoted
 from spark.errors import JobError
-from spark.jobs.reading import mapped
+from spark.jobs.frames import mapped
 
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from spark.errors import JobError
 from spark.jobs.consume.checkpoint import Outcome, outcome_of
 from spark.jobs.files import flush, spark_path, written_whole
-from spark.jobs.reading import mapped
+from spark.jobs.frames import mapped
 
 
 if TYPE_CHECKING:
