@@ -19,8 +19,7 @@ from sqlglot import exp
 from sqlparse_ext.reading.inserts import insert_parts
 from sqlparse_ext.reading.queries import QUERY_STARTS, as_select
 from sqlparse_ext.reading.structure import marked_place, parse_query
-from sqlparse_ext.selects.scopes import (
-    Scope,
+from sqlparse_ext.selects.looks import (
     hides_order,
     is_limited,
     is_row_by_row,
@@ -29,6 +28,7 @@ from sqlparse_ext.selects.scopes import (
     operands_of_and,
     tables_of,
 )
+from sqlparse_ext.selects.scopes import Scope
 from sqlparse_ext.selects.sources import ALL, Block, Reference, Source, Ties
 from sqlparse_ext.statements import InsertSource, ListSlot, Param, Slot, TableRef
 from sqlparse_ext.text.tokens import Cursor, statement_tokens
