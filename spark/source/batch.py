@@ -1,8 +1,6 @@
 """The batch reader: one task for each shard, or for each range of ids on it.
 
-What the shards are to leave out is an option. Spark would tell a reader of the filters of a query (`pushFilters`), but keeps
-what the reader made of them with the DataFrame, and uses it for the next query on that as well, whatever its filters are, and for
-all branches of a join of the DataFrame with itself: rows are missing then, and nobody says so (4.1 to 4.3).
+What the shards are to leave out is an option; why filters of a query are not, `spark.source.pushing` says.
 
 A task is one streamed SELECT at `keyspace:shard`, so memory holds one Arrow batch. Tasks share no snapshot: what changes
 while it is read may be seen by one and not by the other; a retried task reads again.

@@ -1,4 +1,5 @@
 import asyncio
+import gc
 from dataclasses import replace
 
 import pytest
@@ -47,11 +48,14 @@ async def test_a_proxy_starts_serves_and_stops(server):
         port = next(line["port"] for line in logs if line["event"] == "listening")
         client = await Client.connect(port, database="plain")
         assert (await client.query("SELECT 1")).values == [b"1"]
+        remembered: list[list[int]] = [[]]
         stop.set()
         assert await client.is_closed()
         await running
         await client.close()
     assert logs[-1]["event"] == "stopped"
+    assert not any(each is remembered for each in gc.get_objects()), "searched as it ends"
+    gc.unfreeze()
     await until(lambda: not server.connections)
 
 
