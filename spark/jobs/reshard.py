@@ -9,7 +9,7 @@ there. Nothing is ever changed or deleted on the source.
 
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
@@ -136,7 +136,7 @@ def run(
         After verify: `rows`, and `on SHARD` for each target.
 
     Raises:
-        RequestError: tables, clocks, time zones or the vindex do not allow it; nothing was begun.
+        RequestError: tables, clocks or the vindex do not allow it; nothing was begun.
         JobError: it broke off, or the target does not have what the source has.
     """
     progress = progress or Progress()
@@ -167,11 +167,6 @@ def _checked(config: ReshardConfig) -> Move:
         clocks_ns = [time.time_ns(), *(clock_of(source, shard) for shard in source_shards)]
         if config.until_ns > min(clocks_ns) - CLOSED_NS:
             raise RequestError("--until must lie a minute back by every clock")
-    zones = {_zone(source, shard) for shard in source_shards} | {
-        _zone(target, shard) for shard in target_shards
-    }
-    if len(zones) > 1:
-        raise RequestError("servers are in different time zones: set time_zone alike on all")
     column, vindex = _vindex_of(target, table) if len(target_shards) > 1 else ("id", "hash")
     try:
         Shards.named(target_shards)
@@ -179,15 +174,6 @@ def _checked(config: ReshardConfig) -> Move:
     except KeyspaceIdError as error:
         raise RequestError(f"{table} at --to-proxy cannot be verified: {error}") from error
     return Move(tuple(source_shards), tuple(target_shards), columns, column, vindex)
-
-
-def _zone(endpoint: Endpoint, shard: str) -> tuple[Any, ...]:
-    connection = endpoint.connect(shard)
-    try:
-        moments = "SELECT UNIX_TIMESTAMP('2024-01-01 00:00:00'), UNIX_TIMESTAMP('2024-07-01 00:00:00')"
-        return ask(connection, moments)[0]
-    finally:
-        connection.close()
 
 
 def _vindex_of(endpoint: Endpoint, table: str) -> tuple[str, str]:

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from tests.fixtures.fix_proxy import MESSAGE_VSCHEMA, write_vschema
-from tests.fixtures.fix_servers import fresh_database
+from tests.fixtures.fix_servers import execute as on_server, fresh_database
 from tests.fixtures.fix_streams import message_table, rows as rows_of, run as execute
 from tests.spark.killed import on_mysql_with_kills, run_killed
 
@@ -54,8 +54,9 @@ def test_how_much_is_moved_must_be_said():
 
 @pytest.fixture
 def proxy(farm, job_family, start_proxy, tmp_path):
-    """Keyspaces commerce, two shards, and wide, four, on two servers, with a database for each shard."""
+    """Keyspaces commerce, two shards, and wide, four, on two servers in different zones, with a database for each shard."""
     servers = [farm.server(job_family, index) for index in range(2)]
+    on_server(servers[1], "SET GLOBAL time_zone = '+05:30'")
     vschema = json.dumps(str(write_vschema(tmp_path, MESSAGE_VSCHEMA)))
     names = [fresh_database(*servers) for _ in range(3)]
     databases = [next(name) for name in names]
@@ -71,12 +72,14 @@ def proxy(farm, job_family, start_proxy, tmp_path):
                 f'primary = "{address}"',
             ]
     yield start_proxy("\n".join(lines) + "\n")
+    on_server(servers[1], "SET GLOBAL time_zone = 'SYSTEM'")
     for name in names:
         next(name, None)
 
 
 def everything(proxy, keyspace):
     connection = proxy.connect(database=keyspace)
+    execute(connection, "SET time_zone = '+00:00'")
     return sorted(rows_of(connection, "SELECT * FROM my_message"))
 
 
