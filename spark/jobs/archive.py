@@ -27,7 +27,7 @@ from spark.endpoint import (
 from spark.errors import JobError, RequestError
 from spark.jobs.checksum import Checksum, is_exact, total
 from spark.jobs.files import spark_path
-from spark.jobs.job import add_window, broken_off, window_of
+from spark.jobs.job import add_window, begun, broken_off, window_of
 from spark.jobs.manifest import Manifest, Window
 from spark.jobs.progress import Progress, Report
 from spark.jobs.reading import (
@@ -96,7 +96,7 @@ def run(
         JobError: the staged rows are not the table's, or it broke off. Nothing was purged that is
             not archived.
     """
-    progress = progress or Progress()
+    progress = begun(spark, progress)
     endpoint, table = config.endpoint, config.table
     shards = shards_of(endpoint)
     columns = describe_alike(endpoint, shards, table)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from pymysql.err import MySQLError
 
 from spark.errors import JobError, RequestError
+from spark.jobs.progress import Progress
 from spark.session import SPARK_ERRORS, reason_of
 
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from spark.endpoint import Endpoint
-    from spark.jobs.progress import Progress, Report
+    from spark.jobs.progress import Report
 
 
 class Job(Protocol):
@@ -35,7 +36,7 @@ class Job(Protocol):
         """
 
     def run(
-        self, spark: "SparkSession", config: Any, progress: "Progress | None" = None
+        self, spark: "SparkSession", config: Any, progress: Progress | None = None
     ) -> "Report":
         """Do the work and say what was done.
 
@@ -43,6 +44,23 @@ class Job(Protocol):
             RequestError: the servers say that it cannot be done as asked; nothing was begun.
             JobError: it broke off; the text says what to do.
         """
+
+
+def begun(spark: "SparkSession", progress: Progress | None) -> Progress:
+    """Return where a job that begins on *spark* says how far it is: *progress*, or one of its own.
+
+    Raises:
+        RequestError: it is a session of Spark Connect, where tasks cannot tell how far they are and a consumer's batches would be
+            worked on by another process.
+    """
+    from pyspark.sql import SparkSession
+
+    if not isinstance(spark, SparkSession):
+        raise RequestError(
+            "jobs do not run through Spark Connect: run them by streamfrom-spark or spark-submit, or with a session"
+            " of this process"
+        )
+    return progress or Progress()
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from spark.errors import JobError, RequestError
 from spark.jobs.enqueue.fitting import fitted, matched, misfits
 from spark.jobs.enqueue.identity import derived_id, with_due
 from spark.jobs.files import spark_path
-from spark.jobs.job import add_window, nanoseconds, window_of
+from spark.jobs.job import add_window, begun, nanoseconds, window_of
 from spark.jobs.manifest import Manifest, Window, manifests
 from spark.jobs.progress import Progress, Report
 from spark.jobs.reading import SHARD
@@ -130,7 +130,7 @@ def run(
         RequestError: nothing is published there, or it does not fit the table. Nothing was written.
         JobError: the archive lacks rows, or it broke off; running it again writes the rest.
     """
-    progress = progress or Progress()
+    progress = begun(spark, progress)
     endpoint, table = config.endpoint, config.table
     shards = shards_of(endpoint)
     describe_alike(endpoint, shards, table)

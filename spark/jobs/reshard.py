@@ -26,7 +26,7 @@ from spark.endpoint import (
 from spark.errors import JobError, RequestError
 from spark.jobs.checksum import Checksum, is_exact, of_batch, total
 from spark.jobs.frames import mapped
-from spark.jobs.job import broken_off, nanoseconds
+from spark.jobs.job import begun, broken_off, nanoseconds
 from spark.jobs.progress import Progress, Report
 from spark.jobs.reading import (
     acked_between,
@@ -139,7 +139,7 @@ def run(
         RequestError: tables, clocks or the vindex do not allow it; nothing was begun.
         JobError: it broke off, or the target does not have what the source has.
     """
-    progress = progress or Progress()
+    progress = begun(spark, progress)
     move = _checked(config)
     with broken_off():
         step = {"plan": _plan, "copy": _copy, "verify": _verify}[config.step]

@@ -22,6 +22,7 @@ from spark.jobs.analytics.config import (
 from spark.jobs.analytics.facts import STATES, acked_facts, waiting_facts
 from spark.jobs.analytics.page import Results, page
 from spark.jobs.files import spark_path
+from spark.jobs.job import begun
 from spark.jobs.progress import Progress, Report
 from spark.jobs.reading import read_acked, read_waiting, slices
 
@@ -51,7 +52,7 @@ def run(
     Raises:
         RequestError: the table, a column or the window is not there.
     """
-    progress = progress or Progress()
+    progress = begun(spark, progress)
     endpoint, table = config.endpoint, config.table
     name = f"{endpoint.keyspace}.{table}"
     shards = shards_of(endpoint)

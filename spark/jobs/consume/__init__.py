@@ -20,6 +20,7 @@ from spark.jobs.consume.function import Function, checked, load_function, told
 from spark.jobs.consume.sinks import Console, Folder, Table
 from spark.jobs.consume.worker import Worker
 from spark.jobs.files import spark_path
+from spark.jobs.job import begun
 from spark.jobs.progress import Progress, Report
 from spark.jobs.reading import SHARD
 from spark.jobs.writing import targets_of
@@ -204,7 +205,7 @@ def run(
         RequestError: the function, the tables or the checkpoint are not as they must be; nothing was taken.
         JobError: it broke off; running it again goes on where it was.
     """
-    progress = progress or Progress()
+    progress = begun(spark, progress)
     _check_numbers(config)
     given = _source_options(config)
     options = parse_options(given)

@@ -15,7 +15,7 @@ from spark.endpoint import Endpoint, describe_alike, quoted, shards_of
 from spark.errors import RequestError
 from spark.jobs.enqueue.fitting import fitted, matched, misfits
 from spark.jobs.enqueue.identity import clashes, derived_id, one_each, with_content, with_due
-from spark.jobs.job import nanoseconds
+from spark.jobs.job import begun, nanoseconds
 from spark.jobs.progress import Progress, Report
 from spark.jobs.writing import feed, targets_of
 from spark.session import SPARK_ERRORS, reason_of
@@ -137,7 +137,7 @@ def run(
         RequestError: the files, columns, values or ids do not fit the table. Nothing was written.
         JobError: it broke off; what was written stays, and running it again writes the rest.
     """
-    progress = progress or Progress()
+    progress = begun(spark, progress)
     endpoint, table = config.endpoint, config.table
     shards = shards_of(endpoint)
     describe_alike(endpoint, shards, table)

@@ -18,6 +18,17 @@ def test_a_registered_job_has_all_that_a_job_needs(name):
         assert list(inspect.signature(getattr(job, function)).parameters) == wanted
 
 
+@pytest.mark.parametrize("name", JOBS)
+def test_a_job_refuses_a_session_of_spark_connect_before_it_asks_any_server(name):
+    """Such a session has the classic one's methods and is none: no JVM is at hand, and batches are worked on elsewhere."""
+
+    class Remote:
+        pass
+
+    with pytest.raises(RequestError, match="do not run through Spark Connect"):
+        load_job(name).run(Remote(), None)
+
+
 def test_times_are_utc_to_the_microsecond():
     assert nanoseconds("1970-01-01T00:00:01.000001") == 1_000_001_000
     assert nanoseconds("1970-01-01T01:00:00+01:00") == 0
