@@ -53,9 +53,8 @@ def begun(spark: "SparkSession", progress: Progress | None) -> Progress:
         RequestError: it is a session of Spark Connect, where tasks cannot tell how far they are and a consumer's batches would be
             worked on by another process.
     """
-    from pyspark.sql import SparkSession
-
-    if not isinstance(spark, SparkSession):
+    # Its class can be imported only where gRPC is installed.
+    if type(spark).__module__.startswith("pyspark.sql.connect"):
         raise RequestError(
             "jobs do not run through Spark Connect: run them by streamfrom-spark or spark-submit, or with a session"
             " of this process"

@@ -2,6 +2,7 @@
 
 import argparse
 import inspect
+from typing import Any
 
 import pytest
 
@@ -21,12 +22,9 @@ def test_a_registered_job_has_all_that_a_job_needs(name):
 @pytest.mark.parametrize("name", JOBS)
 def test_a_job_refuses_a_session_of_spark_connect_before_it_asks_any_server(name):
     """Such a session has the classic one's methods and is none: no JVM is at hand, and batches are worked on elsewhere."""
-
-    class Remote:
-        pass
-
+    remote: Any = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
     with pytest.raises(RequestError, match="do not run through Spark Connect"):
-        load_job(name).run(Remote(), None)
+        load_job(name).run(remote, None)
 
 
 def test_times_are_utc_to_the_microsecond():
