@@ -7,7 +7,6 @@ its target (`keyspace:shard`), so that no answer depends on how the proxy merges
 import re
 import ssl
 from dataclasses import dataclass, field
-from decimal import Decimal
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -37,6 +36,9 @@ DEPRECATE_EOF: Final = 1 << 24
 # A setting for sessions that read or write times: those of type TIMESTAMP are told in the session's zone, which in summer and winter
 # may differ, and from one server to the next.
 IN_UTC: Final = "SET time_zone = '+00:00'"
+# What a server takes for now, in microseconds since the epoch. UNIX_TIMESTAMP(NOW(6)) asks its zone, which has an hour of
+# each autumn twice, and is an hour behind in the second one.
+NOW_US: Final = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))"
 # What names the address and the password on the command line; other places have other names for them.
 _OPTIONS: Final = ("--proxy", "--password-env")
 _UNREACHABLE: Final = 2003  # the client library's own error: nobody listens there
@@ -291,7 +293,6 @@ def clock_of(endpoint: Endpoint, shard: str) -> int:
     """Return what a shard's server takes for now, in nanoseconds since the epoch, to the microsecond."""
     connection = endpoint.connect(shard)
     try:
-        told = _text(ask(connection, "SELECT UNIX_TIMESTAMP(NOW(6))")[0][0])
-        return int(Decimal(told) * 10**9)
+        return int(ask(connection, f"SELECT {NOW_US}")[0][0]) * 1000
     finally:
         connection.close()

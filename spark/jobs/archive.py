@@ -6,7 +6,6 @@ published files, and only while they are still acknowledged in the window, so no
 not archived. A row whose acknowledgement was committed after it was looked for stays, and is counted.
 """
 
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -19,13 +18,13 @@ from spark.endpoint import (
     Column,
     Endpoint,
     ask,
-    clock_of,
     describe_alike,
     quoted,
     shards_of,
 )
 from spark.errors import JobError, RequestError
 from spark.jobs.checksum import Checksum, is_exact, total
+from spark.jobs.clocks import check_closed
 from spark.jobs.files import spark_path
 from spark.jobs.job import add_window, begun, broken_off, window_of
 from spark.jobs.manifest import Manifest, Window
@@ -48,8 +47,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 PURGE_ROWS: Final = 1000
-# A window is closed when every clock has left it behind by this much.
-CLOSED_NS: Final = 60 * 10**9
 SLICES: Final = 4
 
 
@@ -100,9 +97,9 @@ def run(
     endpoint, table = config.endpoint, config.table
     shards = shards_of(endpoint)
     columns = describe_alike(endpoint, shards, table)
-    now_ns = min([time.time_ns(), *(clock_of(endpoint, shard) for shard in shards)])
-    if not config.low_ns < config.high_ns <= now_ns - CLOSED_NS:
-        raise RequestError("--from must lie before --to, and --to a minute back by every clock")
+    if config.low_ns >= config.high_ns:
+        raise RequestError("--from must lie before --to")
+    check_closed(endpoint, shards, config.high_ns, "--to")
     window = Window(
         config.out.resolve() / endpoint.keyspace / table, config.low_ns, config.high_ns
     )
@@ -148,7 +145,8 @@ def run(
         "gone_before": manifest.rows - purged,
         "left": left,
     }
-    return Report("archive", f"{endpoint.keyspace}.{table}", counts, progress.steps_s)
+    name = f"{endpoint.keyspace}.{table}"
+    return Report("archive", name, counts, progress.steps_s, (str(window.data),))
 
 
 def _is_in_table(

@@ -7,7 +7,6 @@ stays as it is. `verify` compares, for each shard of the target, what the source
 there. Nothing is ever changed or deleted on the source.
 """
 
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -17,7 +16,6 @@ from spark.endpoint import (
     Column,
     Endpoint,
     ask,
-    clock_of,
     describe_alike,
     parse_endpoint,
     quoted,
@@ -25,6 +23,7 @@ from spark.endpoint import (
 )
 from spark.errors import JobError, RequestError
 from spark.jobs.checksum import Checksum, is_exact, of_batch, total
+from spark.jobs.clocks import check_closed
 from spark.jobs.frames import mapped
 from spark.jobs.job import begun, broken_off, nanoseconds
 from spark.jobs.progress import Progress, Report
@@ -47,8 +46,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 STEPS: Final = ("plan", "copy", "verify")
-# A row that was acknowledged so long ago has been committed: every clock has passed it by this much.
-CLOSED_NS: Final = 60 * 10**9
 SLICE_ROWS: Final = 50_000
 SLICES_MAX: Final = 500
 _TARGET: Final = ("--to-proxy", "--to-password-env")
@@ -164,9 +161,7 @@ def _checked(config: ReshardConfig) -> Move:
     if columns != there:
         raise RequestError(f"{table} has other columns at --to-proxy: make it alike there")
     if config.until_ns is not None:
-        clocks_ns = [time.time_ns(), *(clock_of(source, shard) for shard in source_shards)]
-        if config.until_ns > min(clocks_ns) - CLOSED_NS:
-            raise RequestError("--until must lie a minute back by every clock")
+        check_closed(source, source_shards, config.until_ns, "--until")
     column, vindex = _vindex_of(target, table) if len(target_shards) > 1 else ("id", "hash")
     try:
         Shards.named(target_shards)

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pymysql
 
-from spark.endpoint import ask, quoted
+from spark.endpoint import NOW_US, ask, quoted
 from spark.fetching import fetch_columns
 from spark.source.batch import told_apart
 
@@ -155,8 +155,7 @@ class Shard:
                 raise
 
     def _now_ns(self) -> int:
-        told = ask(self._connection, "SELECT UNIX_TIMESTAMP(NOW(6))")[0][0]
-        return int(Decimal(_text(told)) * 10**9)
+        return int(ask(self._connection, f"SELECT {NOW_US}")[0][0]) * 1000
 
     def _candidates(self, limit: int, due_ns: int) -> "list[Id]":
         """Return the soonest ids: by priority if there is one, each by a lookup in order."""

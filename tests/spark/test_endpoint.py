@@ -1,12 +1,13 @@
-"""The proxy's address, and the types of its columns, without a server."""
+"""The proxy's address, and the types of its columns, and what now is."""
 
 import ast
 from pathlib import Path
 
 import pytest
 
-from spark.endpoint import Endpoint, parse_endpoint, spark_type, url_of
+from spark.endpoint import NOW_US, Endpoint, parse_endpoint, spark_type, url_of
 from spark.errors import JobError, RequestError
+from tests.fixtures.fix_servers import execute
 
 
 def test_an_endpoint_is_read_and_its_password_is_never_shown():
@@ -106,3 +107,39 @@ def test_a_session_that_tells_or_takes_rows_is_in_utc_whatever_its_server_is(mod
         }
     ]
     assert len(in_utc) == sessions
+
+
+# A zone that goes from summer time, two hours, to winter time, one, at this moment, and what a server stores of such a zone.
+AUTUMN_S = 1_792_890_000
+ZONE = (
+    "INSERT INTO mysql.time_zone (Time_zone_id, Use_leap_seconds) VALUES (9001, 'N')",
+    "INSERT INTO mysql.time_zone_name (Name, Time_zone_id) VALUES ('Test/Autumn', 9001)",
+    "INSERT INTO mysql.time_zone_transition_type VALUES (9001, 0, 7200, 1, 'S'), (9001, 1, 3600, 0, 'W')",
+    f"INSERT INTO mysql.time_zone_transition VALUES (9001, 0, 0), (9001, {AUTUMN_S}, 1)",
+)
+
+
+@pytest.fixture
+def autumn(server):
+    """A zone that has an hour twice, for as long as the test runs."""
+    for statement in ZONE:
+        execute(server, statement)
+    yield "Test/Autumn"
+    for table in ("", "_name", "_transition_type", "_transition"):
+        execute(server, f"DELETE FROM mysql.time_zone{table} WHERE Time_zone_id = 9001")
+
+
+@pytest.mark.db
+def test_a_server_knows_what_now_is_in_the_hour_that_its_zone_has_twice(
+    server, connect, autumn
+):
+    session = connect(server).cursor()
+    session.execute("SET time_zone = %s", (autumn,))
+    told = []
+    for moment_s in (AUTUMN_S - 1800, AUTUMN_S + 1800):
+        session.execute("SET timestamp = %s", (moment_s,))
+        session.execute(f"SELECT {NOW_US}, NOW()")
+        now_us, clock = session.fetchone()
+        assert now_us == moment_s * 10**6
+        told.append(clock)
+    assert told[0] == told[1]

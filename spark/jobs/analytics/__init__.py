@@ -8,7 +8,7 @@ and a run replaces what an earlier one left in its folder.
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from spark.endpoint import Endpoint, ask, clock_of, describe_alike, quoted, shards_of
+from spark.endpoint import NOW_US, Endpoint, ask, clock_of, describe_alike, quoted, shards_of
 from spark.jobs.analytics import measures, wording
 from spark.jobs.analytics.basis import basis, warnings
 from spark.jobs.analytics.config import (
@@ -37,7 +37,7 @@ __all__ = ["AnalyticsConfig", "add_options", "configured", "run"]
 
 SLICES: Final = 4
 # By the server's own clock as it looks, and by two seconds, which clocks may differ: consumers go on acknowledging meanwhile.
-IN_THE_FUTURE: Final = "time_acked > (UNIX_TIMESTAMP(NOW(6)) + 2) * 1000000000"
+IN_THE_FUTURE: Final = f"time_acked > ({NOW_US} + 2000000) * 1000"
 _TENANTS_SHOWN: Final = 25
 _OLDEST_SHOWN: Final = 15
 

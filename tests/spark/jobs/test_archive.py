@@ -121,6 +121,7 @@ def test_killed_at_each_step_and_run_again_it_ends_with_equal_sets(job, spark):
     assert sorted(archived(config)) == sorted(everything)
     assert in_table(connection) == staying
     data = Window(config.out / "commerce" / "my_message", LOW, HIGH).data
+    assert report.wrote == (str(data),)
     table = ds.dataset(str(data), partitioning="hive").to_table(filter=ds.field("id") == 3)
     assert table["body"].to_pylist() == [b"\x00\xff\x27"]
     assert str(table["amount"].to_pylist()[0]) == "3.25"

@@ -65,7 +65,7 @@ def test_what_is_due_and_how_long_it_is_kept_follow_the_servers_clock(monkeypatc
     shard = Shard(Endpoint("127.0.0.1", 1, "u", "ks"), "-80", "t", {"id": "int"})
     changed = []
     monkeypatch.setattr(shard, "_with_connection", lambda work: work())
-    monkeypatch.setattr("spark.source.claims.ask", lambda *given: [(b"86400.000001",)])
+    monkeypatch.setattr("spark.source.claims.ask", lambda *given: [(b"86400000001",)])
     monkeypatch.setattr(shard, "_change", lambda sql, values: changed.append(values))
     shard.ack({1: [5]})
     shard.renew({1: [5]}, 10.0)

@@ -1,0 +1,35 @@
+"""Which moments lie behind every clock, so that what was acknowledged before them no longer changes."""
+
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+from spark.endpoint import clock_of
+from spark.errors import RequestError
+
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from spark.endpoint import Endpoint
+
+# By then a transaction that acknowledges has been committed.
+CLOSED_NS: Final = 60 * 10**9
+
+
+def check_closed(
+    endpoint: "Endpoint", shards: "Sequence[str]", until_ns: int, option: str
+) -> None:
+    """Make sure that *until_ns*, the value of *option*, lies a minute back by this machine's clock and by those of the shards.
+
+    Raises:
+        RequestError: it does not; the clock that is furthest behind is told, since it may be wrong.
+    """
+    clocks_ns = {"this machine": time.time_ns()}
+    clocks_ns |= {f"shard {shard}": clock_of(endpoint, shard) for shard in shards}
+    now_ns, last = min((now_ns, place) for place, now_ns in clocks_ns.items())
+    if until_ns > now_ns - CLOSED_NS:
+        told = datetime.fromtimestamp(now_ns // 10**9, UTC).strftime("%Y-%m-%d %H:%M:%S")
+        raise RequestError(
+            f"{option} must lie a minute back by every clock, and that of {last} says {told} UTC"
+        )
