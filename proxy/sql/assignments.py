@@ -6,9 +6,10 @@ session to that connection (`proxy.exchange.state`), and over several shards is 
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from proxy.errors import ProxyError
+from proxy.errors import BackendLost, BackendUnavailable, ProxyError
 from proxy.exchange.state import sets_collation, sets_untracked
 from proxy.sql.preparation import Step, check_target
 from proxy.sql.scatter import run_everywhere
@@ -21,6 +22,7 @@ from sqlparse_ext.statements import SetKind, Uses
 
 
 if TYPE_CHECKING:
+    from proxy.backends.backend import Backend
     from proxy.backends.shard import ShardRuntime
     from proxy.exchange.executor import Executor
     from proxy.exchange.reply import Reply
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from proxy.sql.preparation import Preparation
     from proxy.sql.routed import Routed
     from proxy.sql.streams import Streams
-    from sqlparse_ext.statements import Statement
+    from sqlparse_ext.statements import Shape, Statement
 
 
 # Vitess's session variables: its users set them before a STREAM, and they mean nothing here.
@@ -110,16 +112,16 @@ class Assignments:
             # All who use the keyspace ask the same one.
             shards = [view.runtimes[0]]
         if sets_collation(shape):
-            return await self._set_collation(shards[0], statement, reply)
+            return await self._set_collation(shards, statement, reply)
         return await self._routed.on_shard(
             shards[0], self._preparation.database, Step(statement), reply
         )
 
     async def _set_collation(
-        self, shard: ShardRuntime, statement: Statement, reply: Reply
+        self, shards: list[ShardRuntime], statement: Statement, reply: Reply
     ) -> bool:
         shape = statement.shape
-        backend = await self._executor.take_patiently(shard, self._preparation.database, shape)
+        shard, backend = await self._take_any(shards, shape)
         try:
             first, second = await self._executor.run(
                 shard, backend, [query(statement.sql), _REPORT_COLLATION]
@@ -135,6 +137,20 @@ class Assignments:
             warnings=first.ok.warnings, session_state=self._state.shown(first.ok.session_state)
         )
         return True
+
+    async def _take_any(
+        self, shards: list[ShardRuntime], shape: Shape
+    ) -> tuple[ShardRuntime, Backend]:
+        """Return the first of *shards* that gives a connection, and it; where none does, wait for the first.
+
+        Drivers say SET NAMES before all else: a shard that has just gone down, which nobody noticed yet, must not hold up a login.
+        """
+        database = self._preparation.database
+        if shards[0] not in self._branches.held:
+            for shard in shards:
+                with suppress(BackendUnavailable, BackendLost):
+                    return shard, await self._executor.take(shard, database, shape)
+        return shards[0], await self._executor.take_patiently(shards[0], database, shape)
 
     def _switches_autocommit_on(self, statement: Statement) -> bool:
         return not self._state.settings.autocommit and any(
