@@ -94,11 +94,11 @@ def run(
             not archived.
     """
     progress = begun(spark, progress)
+    if config.low_ns >= config.high_ns:
+        raise RequestError("--from must lie before --to")
     endpoint, table = config.endpoint, config.table
     shards = shards_of(endpoint)
     columns = describe_alike(endpoint, shards, table)
-    if config.low_ns >= config.high_ns:
-        raise RequestError("--from must lie before --to")
     check_closed(endpoint, shards, config.high_ns, "--to")
     window = Window(
         config.out.resolve() / endpoint.keyspace / table, config.low_ns, config.high_ns

@@ -1,4 +1,4 @@
-"""The proxy's address, and the types of its columns, and what now is."""
+"""The proxy's address, the types of its columns, and what now is."""
 
 import ast
 from pathlib import Path

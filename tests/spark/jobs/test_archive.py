@@ -132,6 +132,8 @@ def test_killed_at_each_step_and_run_again_it_ends_with_equal_sets(job, spark):
     assert again.counts == {"archived": ROWS, "purged": 0, "gone_before": ROWS, "left": 1}
     assert 1001 in in_table(connection)
 
+    with pytest.raises(JobError, match="--from must lie before --to"):
+        archive.run(spark, dataclasses.replace(config, low_ns=HIGH))
     with pytest.raises(JobError, match="part of this window already"):
         archive.run(spark, dataclasses.replace(config, low_ns=LOW + 5))
     with pytest.raises(JobError, match="a minute back by every clock"):

@@ -56,7 +56,6 @@ def test_how_much_is_moved_must_be_said():
 def proxy(farm, job_family, start_proxy, tmp_path):
     """Keyspaces commerce, two shards, and wide, four, on two servers in different zones, with a database for each shard."""
     servers = [farm.server(job_family, index) for index in range(2)]
-    on_server(servers[1], "SET GLOBAL time_zone = '+05:30'")
     vschema = json.dumps(str(write_vschema(tmp_path, MESSAGE_VSCHEMA)))
     names = [fresh_database(*servers) for _ in range(3)]
     databases = [next(name) for name in names]
@@ -71,8 +70,11 @@ def proxy(farm, job_family, start_proxy, tmp_path):
                 f'name = "{shard}"',
                 f'primary = "{address}"',
             ]
-    yield start_proxy("\n".join(lines) + "\n")
-    on_server(servers[1], "SET GLOBAL time_zone = 'SYSTEM'")
+    on_server(servers[1], "SET GLOBAL time_zone = '+05:30'")
+    try:
+        yield start_proxy("\n".join(lines) + "\n")
+    finally:
+        on_server(servers[1], "SET GLOBAL time_zone = 'SYSTEM'")
     for name in names:
         next(name, None)
 
