@@ -32,7 +32,7 @@ from sqlparse_ext.errors import StreamfromError
 
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Callable, Coroutine
     from typing import Any
 
     from structlog.typing import FilteringBoundLogger
@@ -162,7 +162,7 @@ class Turns:
             try:
                 payload = self.parts.attributes.taken_from(payload)
             except StreamfromError as error:
-                self._start(_refuse(error))
+                self._start(_refuse, error)
                 return
             self._current = CommandReceived(payload, sequence, piece)
         if self._takes_hot_path and sequence == 1:
@@ -171,7 +171,7 @@ class Turns:
                     return
             elif code == _EXECUTE and self._direct.execute(payload, reply, self._direct_done):
                 return
-        self._start(self._dispatch.run(payload, reply))
+        self._start(self._dispatch.run, payload, reply)
 
     def _unanswered(self, payload: bytes) -> None:
         try:
@@ -180,8 +180,10 @@ class Turns:
             self._log.info("connection closed", reason=str(error))
             self._link.close()
 
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
-        self._task = asyncio.create_task(self._run(work))
+    def _start(self, work: Callable[..., Coroutine[Any, Any, None]], *arguments: Any) -> None:
+        # The coroutine is made by the task: one that is cancelled before its first step, because
+        # the client broke the protocol in the same turn of the loop, would never be awaited.
+        self._task = asyncio.create_task(self._run(work, *arguments))
 
     def _direct_done(self, outcome: Relay | Exception) -> None:
         """End of a statement on the hot path; called from the backend's link."""
@@ -193,13 +195,15 @@ class Turns:
             self._answer_error(error)
             again = False
         if again:
-            self._start(self._dispatch.run(self._current.payload, self._reply))
+            self._start(self._dispatch.run, self._current.payload, self._reply)
         else:
             self._next()
 
-    async def _run(self, work: Coroutine[Any, Any, None]) -> None:
+    async def _run(
+        self, work: Callable[..., Coroutine[Any, Any, None]], *arguments: Any
+    ) -> None:
         try:
-            await work
+            await work(*arguments)
         except asyncio.CancelledError:
             if self._is_over:
                 return
