@@ -100,7 +100,7 @@ def test_two_proxies_on_one_table_deliver_each_attempt_once(
         lambda: sum(len(r.received) for r in audit.receivers) > 1500, "many attempts", 40
     )
     for receiver in audit.receivers:
-        receiver._acks = True
+        receiver.acks = True
     audit.check(connection)
     attempts = [attempt for receiver in audit.receivers for attempt in receiver.received]
     assert len(attempts) == len(set(attempts))
