@@ -219,7 +219,7 @@ def test_mutated_sessions_disturb_nobody_and_leave_nothing_behind(
     stream = consume(proxy, "STREAM id FROM my_message", database="commerce")
     run(
         proxy.connect(database="commerce", autocommit=True),
-        "INSERT INTO my_message (id, message, time_acked) VALUES (5, 'five', 1)",
+        f"INSERT INTO my_message (id, message, time_acked) VALUES (5, 'five', {time.time_ns()})",
     )
     healthy = Healthy(proxy)
     before = descriptors(proxy)
