@@ -79,7 +79,8 @@ def compressed(packets: bytes) -> bytes:
 
 def session(dice: random.Random, known: list[bytes]) -> bytes:
     """Return the bytes of a good session with some of the *known* commands."""
-    hello = bytearray(login("commerce"))
+    plugin = dice.choice([b"mysql_native_password", b"caching_sha2_password"])
+    hello = bytearray(login("commerce").replace(b"mysql_native_password", plugin))
     packets = b"".join(frame(dice.choice(known), 0) for _ in range(dice.randint(1, 6)))
     if dice.random() < 0.15:
         hello[0] |= 1 << 5  # COMPRESS
