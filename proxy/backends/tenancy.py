@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from proxy.backends.readers import Answer
 
 
-_SHOW_WARNINGS: Final = query(b"SHOW WARNINGS")
+SHOW_WARNINGS: Final = query(b"SHOW WARNINGS")
 # From left to right: what the last two say is the value before and the one from now on.
 _WHAT_IS_LEFT: Final = query(
     b"SELECT FOUND_ROWS(), ROW_COUNT(), LAST_INSERT_ID(), LAST_INSERT_ID(0)"
@@ -146,7 +146,7 @@ class _Farewell:
         self._unanswered = 0
 
     def ask_warnings(self) -> None:
-        self._ask(_SHOW_WARNINGS, self._warned)
+        self._ask(SHOW_WARNINGS, self._warned)
 
     def ask_counts(self) -> None:
         self._ask(_WHAT_IS_LEFT, self._counted)

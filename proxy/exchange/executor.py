@@ -23,7 +23,7 @@ from proxy.backends.backend import TOO_MANY_STATEMENTS
 from proxy.backends.statement_ids import StatementKey
 from proxy.errors import BackendError, BackendLost, BackendUnavailable
 from proxy.exchange.execution import STALE
-from proxy.exchange.following import follow, follow_error
+from proxy.exchange.following import follow, follow_error, follow_prepare
 from proxy.exchange.holdings import Holdings, named
 from proxy.exchange.relay import Relay
 from proxy.exchange.retries import is_repeatable, was_refused_undone
@@ -337,12 +337,19 @@ class Executor(Holdings):
     ) -> PrepareReader:
         backend = await self.take_apart(shard, database)
         try:
-            return await backend.prepare(
+            answer = await backend.prepare(
                 StatementKey(sql, database, self._state.settings.reading)
             )
         except BackendLost:
             self.lost(shard, backend)
             raise
+        except BackendError:
+            follow_prepare(self._state, backend)
+            raise
+        else:
+            if answer.warnings:
+                follow_prepare(self._state, backend)
+            return answer
         finally:
             if not backend.is_closed:
                 self.give_back(shard, backend)

@@ -133,6 +133,15 @@ def follow_error(
         shard.pool.give(backend)
 
 
+def follow_prepare(state: SessionState, backend: Backend) -> None:
+    """Follow a COM_STMT_PREPARE that left an error or warnings on its connection."""
+    if state.answered_at is not backend:
+        _carry_found_rows(state, backend)
+    state.answered_at = backend
+    backend.row_count = None
+    backend.has_residue = backend.has_warnings = True
+
+
 def note_insert_id(state: SessionState, backend: Backend, told: int) -> None:
     """Follow a statement that may have made an insert id on *backend*.
 

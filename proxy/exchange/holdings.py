@@ -11,12 +11,11 @@ import asyncio
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from proxy.backends.pool import Turn
-from proxy.backends.tenancy import adopt, adopt_now
+from proxy.backends.tenancy import SHOW_WARNINGS, adopt, adopt_now
 from proxy.errors import BackendLost, BackendUnavailable
 from proxy.exchange.carrying import carry_variables
 from proxy.exchange.following import bring_insert_id
 from proxy.exchange.state import traits
-from proxy.wire.commands import query
 from sqlparse_ext.session.schemas import SYSTEM_SCHEMAS
 from sqlparse_ext.statements import Kind
 
@@ -40,7 +39,6 @@ T = TypeVar("T")
 
 # Without a database they touch no row: a LOCK is then UNLOCK TABLES.
 _TOUCH_NO_ROW: Final = frozenset({Kind.SELECT, Kind.SHOW, Kind.SET, Kind.LOCK})
-_SHOW_WARNINGS: Final = query(b"SHOW WARNINGS")
 
 
 class Holdings:
@@ -174,12 +172,22 @@ class Holdings:
         finally:
             self._active.pop(backend, None)
 
+    async def answers(
+        self, shard: ShardRuntime, backend: Backend, packets: list[bytes]
+    ) -> list[Collected]:
+        """Run commands as `run`, and return refusals too. Raises BackendLost."""
+        self._active[backend] = shard
+        try:
+            return await backend.answers(packets)
+        finally:
+            self._active.pop(backend, None)
+
     async def take_warnings(self, shard: ShardRuntime, backend: Backend, left: Left) -> None:
         """Add to *left* the warnings of the last statement on *backend*.
 
         At once: what comes next on this connection clears them. Raises as `run`.
         """
-        (answer,) = await self.run(shard, backend, [_SHOW_WARNINGS])
+        (answer,) = await self.run(shard, backend, [SHOW_WARNINGS])
         left.columns = answer.columns
         left.rows = [*left.rows, *answer.rows]
 

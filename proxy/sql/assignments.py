@@ -9,7 +9,10 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+from proxy.backends.statement_ids import StatementKey
+from proxy.backends.tenancy import SHOW_WARNINGS, take_leave
 from proxy.errors import BackendLost, BackendUnavailable, ProxyError
+from proxy.exchange.execution import Execution
 from proxy.exchange.state import sets_collation, sets_untracked
 from proxy.sql.preparation import Step, check_target
 from proxy.sql.scatter import run_everywhere
@@ -120,22 +123,44 @@ class Assignments:
     async def _set_collation(
         self, shards: list[ShardRuntime], statement: Statement, reply: Reply
     ) -> bool:
-        shape = statement.shape
+        shape, state = statement.shape, self._state
         shard, backend = await self._take_any(shards, shape)
+        packet: bytes | Execution = query(statement.sql)
+        if reply.binary:
+            # What MySQL warns of when it reads a statement, it has said when it was prepared.
+            key = StatementKey(statement.sql, backend.database, state.settings.reading)
+            packet = Execution(key, b"", 0)
+        data = await self._executor.bytes_for(shard, backend, packet)
+        packets = [data, SHOW_WARNINGS, _REPORT_COLLATION]
         try:
-            first, second = await self._executor.run(
-                shard, backend, [query(statement.sql), _REPORT_COLLATION]
-            )
+            told, shown, reported = await self._executor.answers(shard, backend, packets)
         except ProxyError:
             self._executor.give_back(shard, backend)
             raise
-        assert first.ok is not None
-        assert second.ok is not None
-        trackers = (*first.ok.trackers, *second.ok.trackers)
-        self._executor.follow(shard, backend, shape, second.ok, trackers)
-        reply.ok(
-            warnings=first.ok.warnings, session_state=self._state.shown(first.ok.session_state)
-        )
+        if shown.error is not None or reported.error is not None:
+            # Killed between the three: what variables this connection has, nobody knows.
+            backend.close()
+            self._executor.lost(shard, backend)
+            raise BackendLost(shard.keyspace, shard.name)
+        report = reported.ok
+        assert report is not None
+        before = () if told.ok is None else told.ok.trackers
+        # MySQL has forgotten what it warned of when it answers the report, and may warn of that.
+        is_known = told.ok is not None and not (told.ok.warnings or report.warnings)
+        if not is_known:
+            backend.has_residue = True
+        trackers = (*before, *report.trackers)
+        self._executor.follow(shard, backend, shape, report._replace(warnings=0), trackers)
+        if not is_known:
+            backend.row_count = -1 if told.ok is None else 0
+            if state.answered_at is backend:
+                take_leave(backend, state)
+            assert state.left is not None
+            state.left.columns, state.left.rows = shown.columns, shown.rows
+        if told.ok is None:
+            assert told.error is not None
+            raise told.error.exception()
+        reply.ok(warnings=told.ok.warnings, session_state=state.shown(told.ok.session_state))
         return True
 
     async def _take_any(

@@ -145,10 +145,11 @@ class PreparedCommands:
             )
 
     async def _prepare_own(self, statement: Statement, reply: Reply) -> None:
+        warnings = 0
         if statement.shape.kind in _CHECKED and not is_ignored(statement):
             place = self._preparation.place(statement)
             try:
-                await self._ask(Prepared(place.statement, place))
+                warnings = (await self._ask(Prepared(place.statement, place))).warnings
             except BackendError as error:
                 # The server runs it as text only, and as text it will come.
                 if error.code != _NOT_PREPARABLE:
@@ -157,7 +158,7 @@ class PreparedCommands:
         columns = await self._statements.definitions(statement)
         self._table.add(prepared)
         parameter = column_definition(PARAMETER, self._state.capabilities)
-        reply.prepared(prepared.id, [parameter] * prepared.count, columns)
+        reply.prepared(prepared.id, [parameter] * prepared.count, columns, warnings)
 
     async def _prepare_on_shard(self, statement: Statement, reply: Reply) -> None:
         place = await self._naming.named(self._preparation.place(statement))

@@ -218,6 +218,8 @@ class Statements:
         except AnswerHere as asked:
             capabilities = self._state.capabilities
             definitions, payloads = warnings_answer(step.statement, asked.left, capabilities)
+            if asked.left is not None:
+                asked.left.row_count = -1
         reply.head(definitions)
         reply.more_rows(payloads)
         reply.end_of_rows()

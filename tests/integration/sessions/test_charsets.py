@@ -45,6 +45,18 @@ def answers(client: Any, sql: bytes) -> list[Any]:
     return found
 
 
+def prepared(client: Any, sql: bytes) -> list[Any]:
+    """Return what `answers` does of a statement that is prepared and executed without a value."""
+    try:
+        client._execute_command(0x16, sql)
+        statement_id = client._read_packet().get_all_data()[1:5]
+        client._execute_command(0x17, statement_id + b"\0\1\0\0\0")
+        client._read_query_result()
+    except pymysql.MySQLError as error:
+        return [error.args[0]]
+    return [client._result.warning_count]
+
+
 def connect(port: int, database: str, charset: str) -> Any:
     return pymysql.connect(
         host="127.0.0.1",
@@ -201,3 +213,74 @@ def test_values_that_the_server_converts_route_nothing(tight: RunningProxy) -> N
     assert "vindex column 'id'" in told
     assert run(client, "INSERT INTO named (id) VALUES ('tea')") == 1
     assert rows(owner, "SELECT id FROM named WHERE id = 'tea'") == (("tea",),)
+
+
+SETS = (
+    "SET NAMES utf8mb3",
+    "SET NAMES bogus",
+    "SET NAMES latin1 COLLATE utf8mb3_bin",
+    "SET CHARACTER SET latin1",
+    "SET character_set_connection = ucs2",
+    "SET @@collation_connection = ucs2_general_ci",
+    "SET NAMES utf8mb3, collation_connection = utf16le_general_ci",
+    "SET @n = 1, NAMES utf8mb3, sql_notes = 0",
+)
+
+
+@pytest.mark.parametrize("asked", ["SHOW WARNINGS", "SELECT @@warning_count, ROW_COUNT()"])
+@pytest.mark.parametrize("by", ["text", "prepared", "PREPARE", "another connection"])
+def test_what_a_set_warns_of_is_what_the_server_alone_warns_of(
+    tight: RunningProxy,
+    servers: tuple[DatabaseServer, DatabaseServer],
+    sharded_database: str,
+    asked: str,
+    by: str,
+) -> None:
+    others = [tight.connect(database="plain", autocommit=True) for _ in range(4)]
+    found = []
+    for port, database in ((tight.port, "plain"), (servers[1].port, sharded_database)):
+        told: list[Any] = []
+        for text in SETS:
+            client = connect(port, database, "utf8mb4")
+            if by == "prepared":
+                told += prepared(client, text.encode())
+            elif by == "PREPARE":
+                told += answers(client, f"PREPARE change_it FROM '{text}'".encode())
+                told += answers(client, b"EXECUTE change_it")
+            else:
+                told += answers(client, text.encode())
+            if by == "another connection":
+                for other in others:
+                    refused(other, "SELECT no_column")
+            told += answers(client, asked.encode())
+            told += answers(client, WHAT_IS_SET.encode())
+            client.close()
+        found.append(told)
+    assert found[0] == found[1]
+
+
+def test_over_shards_a_set_warns_as_on_one_server(
+    tight: RunningProxy, servers: tuple[DatabaseServer, DatabaseServer], sharded_database: str
+) -> None:
+    found = []
+    for port, database in ((tight.port, "commerce"), (servers[1].port, sharded_database)):
+        client = connect(port, database, "utf8mb4")
+        asked = [text.encode() for set_ in SETS for text in (set_, "SHOW WARNINGS")]
+        found.append([answers(client, text) for text in asked])
+        client.close()
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("keyspace", ["plain", "commerce"])
+def test_an_error_of_preparing_is_shown_to_who_prepared_and_to_nobody_else(
+    tight: RunningProxy, keyspace: str
+) -> None:
+    client = tight.connect(database=keyspace, autocommit=True)
+    assert prepared(client, b"SELECT no_column") == [1054]
+    assert answers(client, b"SHOW WARNINGS")[0][0][1] == 1054
+    client.close()
+    for _ in range(4):
+        other = tight.connect(database=keyspace, autocommit=True)
+        run(other, "SET sql_notes = 1")
+        assert rows(other, "SHOW WARNINGS") == ()
+        other.close()
