@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from proxy.wire.constants import FieldType
+from proxy.wire.constants import BINARY_CHARSET, FieldType
 from proxy.wire.resultset import Column
 
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sqlparse_ext.statements import Shape
 
 # https://dev.mysql.com/doc/refman/8.4/en/show-processlist.html
-COLUMNS: Final = (
+_COLUMNS: Final = (
     Column("Id", type=FieldType.LONGLONG, length=21),
     Column("User", length=128),
     Column("Host", length=1020),
@@ -28,6 +28,10 @@ COLUMNS: Final = (
     Column("Time", type=FieldType.LONG, length=7),
     Column("State", length=120),
     Column("Info", length=400),
+)
+# https://mariadb.com/kb/en/progress-reporting/
+_PROGRESS: Final = Column(
+    "Progress", charset=BINARY_CHARSET, type=FieldType.DOUBLE, length=7, decimals=3
 )
 _INFO_CHARACTERS: Final = 100
 _FORMS: Final = frozenset({("PROCESSLIST",), ("FULL", "PROCESSLIST")})
@@ -58,8 +62,16 @@ def is_processlist(shape: Shape) -> bool:
     return shape.words in _FORMS and shape.verb == "SHOW"
 
 
-def rows(shape: Shape, processes: Iterable[Process]) -> list[tuple[bytes | None, ...]]:
-    """Return the rows below COLUMNS, in order of the ids; without FULL the text is cut."""
+def columns(*, on_mariadb: bool) -> tuple[Column, ...]:
+    """Return the columns as such a server has them."""
+    return (*_COLUMNS, _PROGRESS) if on_mariadb else _COLUMNS
+
+
+def rows(
+    shape: Shape, processes: Iterable[Process], *, on_mariadb: bool
+) -> list[tuple[bytes | None, ...]]:
+    """Return the rows below `columns`, in order of the ids; without FULL the text is cut."""
+    progress = (b"0.000",) if on_mariadb else ()
     limit = None if "FULL" in shape.words else _INFO_CHARACTERS
     return [
         (
@@ -71,6 +83,7 @@ def rows(shape: Shape, processes: Iterable[Process]) -> list[tuple[bytes | None,
             b"%d" % process.time_s,
             process.state.encode(),
             None if process.info is None else _cut(process.info, limit),
+            *progress,
         )
         for process in sorted(processes, key=lambda process: process.connection_id)
     ]

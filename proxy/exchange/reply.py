@@ -77,13 +77,17 @@ class Reply:
         warnings: int = 0,
         info: bytes = b"",
         session_state: bytes = b"",
+        status: int = 0,
     ) -> None:
-        """Answer OK."""
+        """Answer OK.
+
+        status: flags beside those that the session's own state has.
+        """
         self._send(
             ok_packet(
                 affected_rows,
                 last_insert_id,
-                status=self._status,
+                status=self._status | status,
                 warnings=warnings,
                 info=info,
                 capabilities=self._state.capabilities,

@@ -274,6 +274,7 @@ class SessionState:
         "multi_statements",
         "settings",
         "tracked",
+        "tracks_changes",
         "transaction",
         "unread",
         "variables",
@@ -300,6 +301,8 @@ class SessionState:
         self.use(self.initial_settings)
         # Of the system variables, which changes the client is told; None for all.
         self.tracked: frozenset[str] | None = SHOWN_BY_DEFAULT
+        # It has said itself whether it is told that something has changed, and servers know.
+        self.tracks_changes = False
         # LAST_INSERT_ID() belongs to the session, but the connection of the last INSERT knows
         # it; the value moves here when that connection goes to somebody else.
         self.insert_id_at: Backend | None = None
@@ -338,7 +341,7 @@ class SessionState:
 
     def shown(self, session_state: bytes) -> bytes:
         """Return what the client is told of a server's session state."""
-        return shown_to(session_state, self.tracked)
+        return shown_to(session_state, self.tracked, changes=self.tracks_changes)
 
     def evicted(self, backend: Backend, last_insert_id: int) -> None:
         """Learn that *backend* goes to somebody else, and what LAST_INSERT_ID() was on it."""

@@ -58,6 +58,7 @@ class Dispatch:
             case commands.Refresh(refresh):
                 await parts.old.refresh(refresh, reply)
             case commands.ProcessInfo():
+                await parts.old.check_process_info()
                 await parts.statements.run(b"SHOW FULL PROCESSLIST", reply)
             case commands.Statistics():
                 reply.text(self._peers.statistics())

@@ -41,6 +41,13 @@ class OldCommands:
             view.runtimes[0], self._preparation.database, frame(payload, 0), shape, reply
         )
 
+    async def check_process_info(self) -> None:
+        """Raise what the server says of COM_PROCESS_INFO, which newer MySQL does not know."""
+        shard = self._preparation.here().runtimes[0]
+        if not shard.is_mariadb:
+            shape = self._preparation.parse(b"SHOW PROCESSLIST").shape
+            await self._executor.ask(shard, None, frame(b"\x0a", 0), shape)
+
     async def field_list(self, payload: bytes, reply: Reply) -> None:
         """Answer COM_FIELD_LIST: the columns of a table, from the first shard.
 

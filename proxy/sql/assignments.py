@@ -89,6 +89,8 @@ class Assignments:
         if any(item.name == "session_track_system_variables" for item in shape.set):
             # From here on the server reports what the client wants to hear, and nothing else.
             self._state.tracked = None
+        if any(item.name == "session_track_state_change" for item in shape.set):
+            self._state.tracks_changes = True
         scoped = with_session_scope(statement)
         if scoped is not statement.sql:
             statement = self._preparation.parse(scoped)

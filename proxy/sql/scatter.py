@@ -77,6 +77,11 @@ class Merged:
         numbers = iter(sums)
         return _NUMBER.sub(lambda _: b"%d" % next(numbers), infos[0])
 
+    @property
+    def session_state(self) -> bytes:
+        """What the last one told of its session."""
+        return self.answers[-1].session_state
+
     def _info(self, ok: Ok) -> bytes:
         if ok.info or not self.is_insert:
             return ok.info
@@ -221,6 +226,12 @@ async def run_everywhere(
     Raises:
         BackendError: with the words of the shard that refused, and where it had succeeded.
     """
+    if len(shards) == 1:
+        # Its diagnostics area stays on its connection, where GET DIAGNOSTICS finds it.
+        sent = query(statement.sql)
+        answer = await executor.ask(shards[0], database, sent, statement.shape)
+        assert answer.ok is not None
+        return Merged((answer.ok,))
     oks = []
     left = left_by_several()
     for shard in shards:
@@ -229,7 +240,7 @@ async def run_everywhere(
             (answer,) = await executor.run(shard, backend, [query(statement.sql)])
             assert answer.ok is not None
             oks.append(answer.ok)
-            if answer.ok.warnings and len(shards) > 1:
+            if answer.ok.warnings:
                 await executor.take_warnings(shard, backend, left)
             executor.follow(shard, backend, statement.shape, answer.ok, answer.ok.trackers)
         except ProxyError as error:

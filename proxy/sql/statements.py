@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from proxy.answers.databases import chooses_databases, chosen_databases
 from proxy.answers.own_status import is_session_status, own_status, with_own_status
-from proxy.answers.processlist import COLUMNS, is_processlist, rows
+from proxy.answers.processlist import columns, is_processlist, rows
 from proxy.answers.show_vschema import is_show_vschema, show_vschema
 from proxy.answers.vexplain import COLUMNS as VEXPLAIN_COLUMNS, is_vexplain
 from proxy.answers.virtual import answer, is_virtual
@@ -32,9 +32,9 @@ from proxy.sql.neighbours import has_database, use
 from proxy.sql.scatter import run_everywhere
 from proxy.sql.sequencing import COLUMNS as NEXT_COLUMNS
 from proxy.wire.commands import query
-from proxy.wire.constants import Capability
+from proxy.wire.constants import Capability, Status
 from proxy.wire.resultset import column_definition
-from proxy.wire.trackers import schema_state
+from proxy.wire.trackers import STATE_CHANGED, schema_state
 from sqlparse_ext.errors import SqlError, Unsupported
 from sqlparse_ext.reading.split import split_statements
 from sqlparse_ext.session.inline import inline
@@ -248,7 +248,9 @@ class Statements:
             affected_rows=result.affected_rows,
             warnings=result.warnings,
             info=result.info,
-            session_state=schema_state("") if leaves else b"",
+            status=Status.DB_DROPPED if leaves else 0,
+            session_state=(schema_state("") if leaves else b"")
+            + self._state.shown(result.session_state),
         )
         return True
 
@@ -277,7 +279,8 @@ class Statements:
     async def use(self, target: str, reply: Reply) -> None:
         """Make *target* the session's current one. Raises as `Preparation.lookup`."""
         await use(self._preparation, target)
-        reply.ok(session_state=schema_state(target))
+        changed = STATE_CHANGED if self._state.tracks_changes else b""
+        reply.ok(session_state=schema_state(target) + changed)
 
     async def _set(self, statement: Statement, reply: Reply) -> bool:
         return await self._assignments.run(statement, reply)
@@ -362,7 +365,11 @@ class Statements:
     ) -> tuple[Sequence[Column], list[tuple[bytes | None, ...]]]:
         shape = statement.shape
         if is_processlist(shape):
-            return COLUMNS, rows(shape, self._processes())
+            on_mariadb = self._preparation.here().runtimes[0].is_mariadb
+            return (
+                columns(on_mariadb=on_mariadb),
+                rows(shape, self._processes(), on_mariadb=on_mariadb),
+            )
         user = self._guard.user
         keyspaces = self._catalog.visible(user.keyspaces)
         if is_show_vschema(shape):

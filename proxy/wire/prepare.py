@@ -127,7 +127,7 @@ def prepare_answer(
     for definitions in (parameters, columns):
         payloads += definitions
         if definitions and not capabilities & Capability.DEPRECATE_EOF:
-            payloads.append(eof_packet(status))
+            payloads.append(eof_packet(status, warnings))
     return frames(payloads, sequence)
 
 

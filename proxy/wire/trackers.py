@@ -32,10 +32,16 @@ SHOWN_BY_DEFAULT: Final = frozenset(
 _PASSED_ON: Final = frozenset({TrackerKind.GTIDS, TrackerKind.TXCHAR, TrackerKind.TXSTATE})
 
 
-def shown_to(session_state: bytes, variables: AbstractSet[str] | None) -> bytes:
+STATE_CHANGED: Final = bytes((TrackerKind.STATE, 1)) + b"1"
+
+
+def shown_to(
+    session_state: bytes, variables: AbstractSet[str] | None, *, changes: bool = False
+) -> bytes:
     """Return what a client is shown of a server's session state.
 
     variables: the system variables that it wants to hear of; None for all that there are.
+    changes: it wants to hear that something has changed, too.
 
     Raises:
         WireError: it is malformed.
@@ -47,7 +53,7 @@ def shown_to(session_state: bytes, variables: AbstractSet[str] | None) -> bytes:
         entry = cursor.lenenc_bytes()
         if kind == TrackerKind.SYSVAR:
             pieces += _shown_variables(entry, variables)
-        elif kind in _PASSED_ON:
+        elif kind in _PASSED_ON or (changes and kind == TrackerKind.STATE):
             pieces.append(_entry(kind, entry))
     return b"".join(pieces)
 

@@ -76,9 +76,11 @@ def _transaction_options(cursor: Cursor) -> frozenset[str]:
 
 
 def read_use(draft: Draft, cursor: Cursor) -> None:
-    """Read USE name."""
+    """Read USE name; there is no target where anything else stands behind it."""
     draft.kind = Kind.USE
     draft.target = cursor.name()
+    if cursor.key not in ("", ";"):
+        draft.target = None
 
 
 def read_show(draft: Draft, cursor: Cursor) -> None:

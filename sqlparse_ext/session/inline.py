@@ -29,6 +29,7 @@ _OPTIONS: Final = frozenset(
     {"ALL", "DISTINCT", "DISTINCTROW", "HIGH_PRIORITY", "SQL_NO_CACHE", "SQL_CACHE"}
 )
 _LOCK_HOLDER: Final = "IS_USED_LOCK"
+_GLOBAL: Final = frozenset({"SOCKET"})
 # The one function among them that may be called without parentheses.
 _BARE: Final = "CURRENT_USER"
 
@@ -105,7 +106,10 @@ def _lock_calls(
 def _name(token: Token) -> str:
     key = token.key.upper()
     if key.startswith("@@"):
-        return "@@" + key.lstrip("@").rpartition(".")[2]
+        scope, _, name = key.lstrip("@").rpartition(".")
+        # Under the wrong scope it is the server's error 1238.
+        if not scope or (scope == "GLOBAL") == (name in _GLOBAL):
+            return "@@" + name
     return key
 
 

@@ -7,6 +7,7 @@ import pytest
 from pymysql.constants import CLIENT, COMMAND
 
 from tests.fixtures.fix_proxy import RunningProxy
+from tests.fixtures.fix_servers import DatabaseServer, root
 from tests.fixtures.fix_streams import Consume, message_table, refused, rows, run, value
 from tests.integration.sessions.crowd import LOW
 
@@ -19,7 +20,135 @@ def command(client: Any, code: int, argument: bytes = b"") -> bytes:
     return bytes(client._read_packet()._data)
 
 
+def whole_answer(client: Any, sql: str) -> bytes:
+    """Return the one packet that answers a statement without rows, or how it was refused."""
+    try:
+        return command(client, COMMAND.COM_QUERY, sql.encode())
+    except pymysql.MySQLError as error:
+        return str(error.args[0]).encode()
+
+
+SESSION_TRACK = 1 << 23
+
+
 class TestCommands:
+    def test_a_client_is_told_that_something_has_changed_where_it_asks(
+        self, tight: RunningProxy, servers: tuple[DatabaseServer, DatabaseServer]
+    ) -> None:
+        changed = b"\x02\x011"
+        found: list[list[bool]] = []
+        for client in (
+            tight.connect(database="plain", client_flag=SESSION_TRACK),
+            root(servers[1], database="mysql", client_flag=SESSION_TRACK, autocommit=False),
+        ):
+            name = "plain" if not found else "mysql"
+            told = [
+                whole_answer(client, sql).endswith(changed)
+                for sql in (
+                    "SET @a = 1",
+                    "SET session_track_state_change = 1",
+                    "SET @a = 1",
+                    "SET NAMES latin1",
+                    "CREATE TEMPORARY TABLE seen (n INT)",
+                    "DROP TEMPORARY TABLE seen",
+                    "SET autocommit = 1",
+                    "SET @@session.session_track_state_change = OFF",
+                    "SET @a = 2",
+                )
+            ]
+            run(client, "SET session_track_state_change = 1")
+            found.append([*told, whole_answer(client, f"USE {name}").endswith(changed)])
+            client.close()
+        assert found[0] == found[1]
+        assert found[0][2:5] == [True] * 3
+
+    def test_the_flags_say_that_the_current_database_was_dropped(
+        self, tight: RunningProxy, servers: tuple[DatabaseServer, DatabaseServer]
+    ) -> None:
+        found = []
+        for client in (tight.connect(database="plain"), root(servers[1], autocommit=False)):
+            run(client, "CREATE DATABASE gone_soon")
+            run(client, "USE gone_soon")
+            told = [whole_answer(client, sql) for sql in ("DROP DATABASE gone_soon", "DO 1")]
+            found.append(told)
+            client.close()
+        assert found[0] == found[1]
+        assert found[0][0][3] | found[0][0][4] << 8 == 0x102 & ~2
+
+    @pytest.mark.parametrize("sql", ["SELECT 1 AS ' '", "SELECT ? AS ' '", "SELECT 1"])
+    def test_preparing_warns_in_the_packet_behind_the_definitions(
+        self, tight: RunningProxy, servers: tuple[DatabaseServer, DatabaseServer], sql: str
+    ) -> None:
+        found = []
+        for client in (tight.connect(database="plain"), root(servers[1])):
+            head = command(client, 0x16, sql.encode())
+            packets: list[bytes] = []
+            definitions = [int.from_bytes(head[at : at + 2], "little") for at in (7, 5)]
+            for count in definitions:
+                packets += [client._read_packet()._data for _ in range(count + bool(count))]
+            found.append([p[:3] for p in packets if p[:1] == b"\xfe"])
+            client.close()
+        assert found[0] == found[1]
+
+    def test_the_list_of_processes_is_that_of_such_a_server(
+        self, tight: RunningProxy, servers: tuple[DatabaseServer, DatabaseServer]
+    ) -> None:
+        found = []
+        for client in (tight.connect(database="plain"), root(servers[1])):
+            with client.cursor() as cursor:
+                cursor.execute("SHOW FULL PROCESSLIST")
+                names = [column[0] for column in cursor.description]
+                last = cursor.fetchall()[0][-1]
+            try:
+                client._execute_command(0x0A, b"")
+                client._read_query_result()
+                listed: Any = [field.name for field in client._result.fields]
+            except pymysql.MySQLError as error:
+                listed = error.args[0]
+            found.append((names, type(last) is float, listed))
+            client.close()
+        assert found[0] == found[1]
+
+    def test_what_use_cannot_mean_is_refused_and_leads_nowhere(
+        self, tight: RunningProxy, servers: tuple[DatabaseServer, DatabaseServer]
+    ) -> None:
+        client = tight.connect(database="plain")
+        for sql in (
+            "USE DATABASE commerce",
+            "USE commerce x",
+            "USE commerce.t",
+            "USE 'commerce'",
+            "USE",
+        ):
+            code, _ = refused(client, sql)
+            assert (sql, code) == (sql, 1064)
+            assert refused(root(servers[1]), sql)[0] == 1064
+        assert (
+            value(client, "SELECT DATABASE()") == "plain" or rows(client, "SHOW TABLES") == ()
+        )
+
+    def test_a_variable_under_the_wrong_scope_is_the_servers_error(
+        self, tight: RunningProxy
+    ) -> None:
+        client = tight.connect(database="plain")
+        for name in ("session.socket", "LOCAL.socket", "global.warning_count"):
+            assert refused(client, f"SELECT @@{name}")[0] == 1238
+            assert refused(client, f"SET @x = @@{name}")[0] == 1238
+        assert value(client, "SELECT @@socket") == value(client, "SELECT @@global.socket") == ""
+
+    def test_get_diagnostics_tells_of_ddl_that_failed(self, tight: RunningProxy) -> None:
+        client = tight.connect(database="plain", autocommit=True)
+        other = tight.connect(database="plain", autocommit=True)
+        for sql in ("DROP TABLE nowhere", "CREATE TABLE twice (a INT, a INT)"):
+            code, text = refused(client, sql)
+            run(client, "GET DIAGNOSTICS @n = NUMBER")
+            refused(client, sql)
+            run(client, "GET DIAGNOSTICS CONDITION 1 @e = MYSQL_ERRNO, @m = MESSAGE_TEXT")
+            assert rows(client, "SELECT @n, @e, @m") == ((1, code, text),)
+            assert refused(client, sql)[0] == code
+            assert refused(client, "GET DIAGNOSTICS @v =")[0] == 1064
+        assert rows(other, "SHOW WARNINGS") == ()
+
     def test_reset_connection_forgets_the_session_and_keeps_the_database(
         self, tight: RunningProxy
     ) -> None:

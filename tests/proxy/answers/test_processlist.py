@@ -1,6 +1,6 @@
 import pytest
 
-from proxy.answers.processlist import COLUMNS, Process, is_processlist, rows
+from proxy.answers.processlist import Process, columns, is_processlist, rows
 from tests.sqlparse_ext.facts import shape
 
 
@@ -25,20 +25,30 @@ def test_nothing_else_is(sql):
 
 
 def test_clients_come_in_order_of_their_ids():
-    idle, busy = rows(shape("SHOW PROCESSLIST"), [BUSY, IDLE])
+    idle, busy = rows(shape("SHOW PROCESSLIST"), [BUSY, IDLE], on_mariadb=False)
     assert idle == (b"7", b"ann", b"localhost", None, b"Sleep", b"12", b"", None)
     assert busy[:7] == (b"9", b"ann", b"10.0.0.1", b"commerce", b"Query", b"3", b"executing")
-    assert len(idle) == len(COLUMNS)
+    assert len(idle) == len(columns(on_mariadb=False))
+
+
+def test_mariadb_has_a_column_of_progress():
+    (row,) = rows(shape("SHOW PROCESSLIST"), [IDLE], on_mariadb=True)
+    assert row[-1] == b"0.000"
+    assert [column.name for column in columns(on_mariadb=True)][7:] == ["Info", "Progress"]
+    assert len(row) == 9
 
 
 def test_only_full_shows_the_whole_text():
-    assert rows(shape("SHOW PROCESSLIST"), [BUSY])[0][7] == b"SELECT " + b"x" * 93
-    assert rows(shape("SHOW FULL PROCESSLIST"), [BUSY])[0][7] == BUSY.info
+    assert (
+        rows(shape("SHOW PROCESSLIST"), [BUSY], on_mariadb=False)[0][7]
+        == b"SELECT " + b"x" * 93
+    )
+    assert rows(shape("SHOW FULL PROCESSLIST"), [BUSY], on_mariadb=False)[0][7] == BUSY.info
 
 
 def test_bytes_that_are_no_text_are_shown_as_such():
     odd = Process(1, "a", "h", None, "Query", 0, "executing", b"SELECT '\xff'")
     assert (
-        rows(shape("SHOW PROCESSLIST"), [odd])[0][7]
+        rows(shape("SHOW PROCESSLIST"), [odd], on_mariadb=False)[0][7]
         == "SELECT '\N{REPLACEMENT CHARACTER}'".encode()
     )

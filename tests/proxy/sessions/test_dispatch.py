@@ -51,9 +51,12 @@ async def test_changes_of_variables_are_told_as_a_server_does(server, house):
     assert [tracker.name for tracker in ok.trackers] == ["sql_mode"]
 
 
-async def test_the_processes_are_those_of_the_proxy(house):
+async def test_the_server_says_whether_there_is_a_command_for_the_processes(house):
     client = await house.client()
-    assert len((await client.command(b"\x0a")).rows) == 1
+    error = (await client.command(b"\x0a")).error
+    assert error is not None
+    assert error.code == 1047  # as MySQL of today
+    assert len((await client.query("SHOW PROCESSLIST")).rows) == 1
 
 
 @pytest.mark.parametrize(

@@ -74,3 +74,8 @@ def test_nothing_is_read_behind_the_end():
     reader.feed(answer(0, 0))
     with pytest.raises(WireError):
         reader.feed(b"more")
+
+
+def test_old_clients_read_the_warnings_in_the_eof():
+    framed, _ = prepare_answer(1, [], [b"x"], capabilities=0, status=2, warnings=3)
+    assert framed.endswith(b"\xfe\3\0\2\0")

@@ -4,7 +4,7 @@ from proxy.errors import WireError
 from proxy.wire.codec import lenenc_bytes
 from proxy.wire.constants import TrackerKind
 from proxy.wire.resultset import Tracker, parse_trackers
-from proxy.wire.trackers import SHOWN_BY_DEFAULT, schema_state, shown_to
+from proxy.wire.trackers import SHOWN_BY_DEFAULT, STATE_CHANGED, schema_state, shown_to
 from tests.proxy.wire.peers import encode_trackers
 
 
@@ -20,6 +20,12 @@ def test_a_client_hears_of_what_a_server_reports_by_default():
     state = encode_trackers([SQL_MODE, SCHEMA, STATE, AUTOCOMMIT])
     assert parse_trackers(shown_to(state, SHOWN_BY_DEFAULT)) == (AUTOCOMMIT,)
     assert shown_to(encode_trackers([SQL_MODE, STATE]), SHOWN_BY_DEFAULT) == b""
+
+
+def test_a_client_that_asks_hears_that_something_has_changed():
+    state = encode_trackers([AUTOCOMMIT, STATE])
+    assert shown_to(state, SHOWN_BY_DEFAULT, changes=True) == state
+    assert parse_trackers(STATE_CHANGED) == (STATE,)
 
 
 def test_a_client_hears_of_what_it_has_asked_for():

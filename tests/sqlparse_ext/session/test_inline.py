@@ -9,6 +9,7 @@ VALUES = {
     "CONNECTION_ID": b"17",
     "CURRENT_USER": b"'ann@%'",
     "@@WARNING_COUNT": b"2",
+    "@@SOCKET": b"'/p.sock'",
 }
 
 
@@ -35,6 +36,10 @@ def inlined(sql: str) -> str:
         ("SELECT CURRENT_USER", "SELECT 'ann@%' AS `CURRENT_USER`"),
         ("SELECT CURRENT_USER u", "SELECT 'ann@%' u"),
         ("SELECT @@session.warning_count", "SELECT 2 AS `@@session.warning_count`"),
+        ("SELECT @@global.warning_count", "SELECT @@global.warning_count"),
+        ("SELECT @@socket", "SELECT '/p.sock' AS `@@socket`"),
+        ("SELECT @@GLOBAL.socket", "SELECT '/p.sock' AS `@@GLOBAL.socket`"),
+        ("SELECT @@local.socket", "SELECT @@local.socket"),
         ("SELECT DISTINCT CONNECTION_ID()", "SELECT DISTINCT 17 AS `CONNECTION_ID()`"),
         ("INSERT INTO t VALUES (CONNECTION_ID())", "INSERT INTO t VALUES (17)"),
         ("UPDATE t SET a = CONNECTION_ID() WHERE b = 'x'", "UPDATE t SET a = 17 WHERE b = 'x'"),
