@@ -93,6 +93,8 @@ class Registry:
         self._keyspaces = {keyspace.name: _Tables(keyspace) for keyspace in keyspaces}
         self._attached: dict[int, Runner] = {}
         self._reloader: asyncio.Task[None] | None = None
+        # Why no stream may begin any more, once that is so.
+        self._ending: StreamfromError | None = None
         self.generation = 0
 
     # Running
@@ -104,7 +106,11 @@ class Registry:
             self._reloader = asyncio.create_task(self._reload_regularly())
 
     async def stop(self, error: StreamfromError) -> None:
-        """End every stream with *error* and return when nothing runs. Twice is fine."""
+        """End every stream with *error*, and those to come, and return when nothing runs.
+
+        Twice is fine.
+        """
+        self._ending = error
         if self._reloader is not None:
             self._reloader.cancel()
             with suppress(asyncio.CancelledError):
@@ -116,6 +122,18 @@ class Registry:
         for tables in self._keyspaces.values():
             tables.runners.clear()
         await asyncio.gather(*(_stop(runner, purger, error) for runner, purger in running))
+
+    @property
+    def leased_until_ns(self) -> int:
+        """When `vt_ack_wait` is over for the message of any table that was sent last; 0 without one."""
+        return max(
+            (
+                runner.leased_until_ns
+                for tables in self._keyspaces.values()
+                for runner, _ in tables.runners.values()
+            ),
+            default=0,
+        )
 
     async def reload(self, keyspace: str | None = None) -> None:
         """Look at the definitions, of one keyspace or all, and put them into force."""
@@ -131,7 +149,7 @@ class Registry:
         # One at a time, so that an older answer never follows a newer one.
         async with tables.lock:
             raw_tables = await self._discover(tables)
-            if raw_tables is not None:
+            if raw_tables is not None and self._ending is None:
                 await self._apply(tables, raw_tables)
 
     async def _discover(self, tables: _Tables) -> tuple[RawTable, ...] | None:
@@ -212,8 +230,11 @@ class Registry:
     def attach(self, receiver: Receiver, keyspace: str, name: str) -> None:
         """Let *receiver* have the messages of a table from now on.
 
-        Raises TableNotFound, or the TableLoadError of a table that cannot be used.
+        Raises TableNotFound, or the TableLoadError of a table that cannot be used, or the error that
+        `stop` was given.
         """
+        if self._ending is not None:
+            raise self._ending
         table = self.table(keyspace, name)
         if isinstance(table, TableLoadError):
             raise table

@@ -58,6 +58,9 @@ class Runner:
     """Everything of one message table that needs a loop.
 
     Built inside a running loop and running at once; `stop` returns when nothing runs any more.
+
+    Attributes:
+        leased_until_ns: `vt_ack_wait` after the last message was sent, on the clock; 0 before that.
     """
 
     def __init__(
@@ -83,6 +86,7 @@ class Runner:
         self._timer_ns: int | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._failing: set[ShardName] = set()
+        self.leased_until_ns = 0
 
     @property
     def table(self) -> MessageTable:
@@ -164,6 +168,8 @@ class Runner:
             self._receivers.pop(action.receiver, None)
             receiver = None
         else:
+            properties = self._table.properties
+            self.leased_until_ns = self._clock.time_ns() + properties.ack_wait_ns
             if can_take_more:
                 self.post(Ready(action.receiver))
         if receiver is None:

@@ -1,8 +1,7 @@
 """The composition root: builds every part of a proxy, starts it, stops it.
 
 Start: shards are asked once (one that is down is only logged), message tables are discovered,
-then the listeners open. Stop is the same backwards: no new clients, streams end with error
-1053, statements under way get `shutdown_grace` seconds, connections close.
+then the listeners open. Stop is the same backwards, and lets people finish (`Application._drain`).
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ import os
 import ssl
 import time
 from contextlib import suppress
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -27,9 +25,10 @@ from proxy.backends.shard import ShardRuntime, replicas_of
 from proxy.backends.store import ShardStore
 from proxy.config.file import Role, Secret, TransactionMode, User
 from proxy.config.keyspaces import make_keyspace
-from proxy.errors import ServerShutdown
+from proxy.errors import ServerShutdown, ShutdownUnanswered
 from proxy.reload import VschemaFiles
 from proxy.rsa import ServerKey
+from proxy.sessions.connection_ids import ConnectionIds
 from proxy.sessions.deadlines import Deadlines
 from proxy.sessions.login_backoff import LoginBackoff
 from proxy.sessions.services import Peer, Services, Tally
@@ -57,19 +56,30 @@ BACKLOG = 4096
 NONCE_BYTES = 20
 FALLBACK_VERSION = "8.0.36"
 
+# How long a stop waits for a statement that it has had its server stop, and then for clients to
+# take their last answer.
+INTERRUPT_S = 1.0
+
 
 class Application:
     """One running proxy. Use it as an async context manager.
 
     hangup: when it is set, the vschema files are read again.
+    hurry: when it is set, a stop waits for nobody any more.
     """
 
-    def __init__(self, config: Config, hangup: asyncio.Event | None = None) -> None:
+    def __init__(
+        self,
+        config: Config,
+        hangup: asyncio.Event | None = None,
+        hurry: asyncio.Event | None = None,
+    ) -> None:
         self._config = config
+        self._hurry = hurry or asyncio.Event()
         self._servers: list[asyncio.Server] = []
         self._background: set[asyncio.Task[None]] = set()
         self._sessions: dict[int, Peer] = {}
-        self._connection_ids = count(1)
+        self._connection_ids = ConnectionIds(int.from_bytes(os.urandom(4)))
         self._started = time.monotonic()
         self._stopped = False
         self._shards: dict[tuple[str, str], ShardRuntime] = {
@@ -93,7 +103,7 @@ class Application:
             for shard in keyspace.shards
         }
         keyspaces = [make_keyspace(keyspace) for keyspace in config.keyspaces]
-        clock = SystemClock()
+        clock = self._clock = SystemClock()
         self._registry = Registry(
             keyspaces,
             ShardStore(self._shards, clock),
@@ -147,6 +157,7 @@ class Application:
             clock=clock,
             charset_settings=self._charsets.settings,
             sessions=self._sessions,
+            is_stopping=lambda: self._stopped,
             uptime_s=lambda: time.monotonic() - self._started,
             tally=Tally(),
             nonce=_nonce,
@@ -204,7 +215,6 @@ class Application:
             server.close()
         if self._config.server.unix_socket:
             net.remove_socket(self._config.server.unix_socket)
-        await self._registry.stop(ServerShutdown())
         await self._drain()
         for task in list(self._background):
             task.cancel()
@@ -214,14 +224,58 @@ class Application:
         log.info("stopped")
 
     async def _drain(self) -> None:
-        """Let statements under way end, for a bounded time, then close everybody."""
+        """Let clients finish, for a bounded time, then disconnect them.
+
+            at once              streams end
+            `shutdown_grace`     sessions go once they are at rest: nothing to do, no transaction. As long
+                                 as messages that were sent may be acked, sessions at rest stay, too
+            INTERRUPT_S          what still runs is stopped on its server, unless it may commit
+            `failover_buffer`    what may commit is waited for
+
+        Whoever has no answer then is told that the outcome is unknown.
+        """
+        loop = asyncio.get_running_loop()
+        error, server = ServerShutdown(), self._config.server
+        grace_ends_s = loop.time() + server.shutdown_grace_s
+        acks_s = (self._registry.leased_until_ns - self._clock.time_ns()) / 10**9
+        log.info("stopping", clients=len(self._clients()))
+        streams = asyncio.create_task(self._registry.stop(error))
+        await self._gone(self._clients(), min(acks_s, server.shutdown_grace_s))
+        for session in self._clients():
+            session.shut_down(error)
+        await self._gone(self._clients(), grace_ends_s - loop.time())
+        for session in self._clients():
+            session.stop_work(error)
+        await self._gone([s for s in self._clients() if not s.is_committing], INTERRUPT_S)
+        for session in self._clients():
+            if not session.is_committing:
+                session.cut_off(ShutdownUnanswered())
+        if committing := [session for session in self._clients() if session.is_committing]:
+            log.info("waiting for commits", clients=len(committing))
+            await self._gone(committing, server.failover_buffer_s)
         for session in list(self._sessions.values()):
-            session.shut_down(ServerShutdown())
-        with suppress(TimeoutError):
-            async with asyncio.timeout(self._config.server.shutdown_grace_s):
-                await asyncio.gather(*(s.closed.wait() for s in self._sessions.values()))
+            session.cut_off(error if session.user is None else ShutdownUnanswered())
+        await self._gone(list(self._sessions.values()), INTERRUPT_S)
         for session in list(self._sessions.values()):
             session.end()
+        await streams
+
+    def _clients(self) -> list[Peer]:
+        """Return who has logged in."""
+        return [session for session in self._sessions.values() if session.user is not None]
+
+    async def _gone(self, sessions: list[Peer], within_s: float) -> None:
+        """Return when all *sessions* are gone, after *within_s*, or when a stop must hurry."""
+        if not sessions or within_s <= 0:
+            return
+        gone = asyncio.gather(*(session.closed.wait() for session in sessions))
+        hurry = asyncio.ensure_future(self._hurry.wait())
+        waited: set[asyncio.Future[Any]] = {gone, hurry}
+        await asyncio.wait(waited, timeout=within_s, return_when=asyncio.FIRST_COMPLETED)
+        hurry.cancel()
+        gone.cancel()
+        with suppress(asyncio.CancelledError):
+            await gone
 
     @property
     def port(self) -> int:
@@ -236,7 +290,7 @@ class Application:
         return [*self._shards.values(), *replicas]
 
     def _accept(self, link: Link) -> Session:
-        return Session(self._services, link, next(self._connection_ids))
+        return Session(self._services, link, self._connection_ids.take(self._sessions))
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
@@ -313,9 +367,14 @@ def _first_certificate(pem: str) -> str:
     return pem[pem.index("-----BEGIN CERTIFICATE-----") : pem.index(end) + len(end)]
 
 
-async def run(config: Config, stop: asyncio.Event, hangup: asyncio.Event) -> None:
-    """Run a proxy until *stop* is set; *hangup* has it read its vschema files again."""
-    async with Application(config, hangup):
+async def run(
+    config: Config, stop: asyncio.Event, hangup: asyncio.Event, hurry: asyncio.Event
+) -> None:
+    """Run a proxy until *stop* is set; *hangup* has it read its vschema files again.
+
+    hurry: has a stop wait for nobody.
+    """
+    async with Application(config, hangup, hurry):
         process.prepare(config)
         await stop.wait()
     process.leave()

@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 from contextlib import suppress
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
+PACKAGE = "streamfrom"
 EXIT_FAULT = 1
 EXIT_USAGE = 2
 
@@ -58,8 +60,12 @@ def _parser() -> argparse.ArgumentParser:
         prog="streamfrom",
         description="Vitess-style messaging in front of MySQL and MariaDB.",
     )
-    common = argparse.ArgumentParser(add_help=False)
-    common.add_argument("-v", "--verbose", action="store_true", help="log every decision")
+    parser.add_argument("--version", action="version", version=f"%(prog)s {version(PACKAGE)}")
+    # Before the command and behind it; the default is set once, or the latter would undo the former.
+    common = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
+    for place in (parser, common):
+        place.add_argument("-v", "--verbose", action="store_true", help="log every decision")
+    parser.set_defaults(verbose=False)
     commands = parser.add_subparsers(dest="command", required=True)
     serve = commands.add_parser("serve", parents=[common], help="run the proxy")
     serve.add_argument("--config", type=Path, required=True, metavar="FILE")
@@ -81,16 +87,21 @@ def _load(path: Path) -> Config:
 
 
 async def _serve(config: Config) -> int:
-    stop, hangup = asyncio.Event(), asyncio.Event()
+    stop, hangup, hurry = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    def end() -> None:
+        """Stop; the second time without waiting for anybody."""
+        (hurry if stop.is_set() else stop).set()
+
     loop = asyncio.get_running_loop()
-    for number, event in (
-        (signal.SIGINT, stop),
-        (signal.SIGTERM, stop),
-        (signal.SIGHUP, hangup),
+    for number, act in (
+        (signal.SIGINT, end),
+        (signal.SIGTERM, end),
+        (signal.SIGHUP, hangup.set),
     ):
         with suppress(NotImplementedError):
-            loop.add_signal_handler(number, event.set)
-    await run(config, stop, hangup)
+            loop.add_signal_handler(number, act)
+    await run(config, stop, hangup, hurry)
     return 0
 
 

@@ -86,7 +86,7 @@ class Server:
     merge_memory_bytes: what the groups of one merge may take that must be sorted at the end.
     failover_buffer_s: how long a statement waits for a backend that restarts.
     stream_grace_s: how long a stream survives without its backend.
-    shutdown_grace_s: how long a shutdown waits for running statements.
+    shutdown_grace_s: how long a shutdown lets statements, transactions and acks go on.
     schema_reload_s: how often message tables are looked for.
     pool_timeout_s: how long a statement waits for a free backend connection.
     statement_timeout_s: how long a statement may run; 0 is any time. STREAM has no end anyway.

@@ -21,6 +21,7 @@ A module of this room holds the errors of one kind; all are imported from here.
         ├── NoClientCharset        1231/42000
         ├── InsecureTransport      3159/HY000  closes
         ├── ServerShutdown         1053/08S01  closes
+        ├── ShutdownUnanswered     1105/HY000  closes
         ├── DatabaseAccessDenied   1044/42000
         ├── CommandDenied          1142/42000
         ├── NoSuchThread           1094/HY000
@@ -84,6 +85,7 @@ from proxy.errors.access import (
     NoSuchThread,
     NotOwner,
     ServerShutdown,
+    ShutdownUnanswered,
     TooManyConnections,
     UserLimitReached,
 )
@@ -186,6 +188,7 @@ __all__ = [
     "ReplicaTarget",
     "ServerShutdown",
     "SessionLost",
+    "ShutdownUnanswered",
     "StatementTimedOut",
     "StreamOfReplica",
     "TooManyConnections",

@@ -89,6 +89,16 @@ class ServerShutdown(ProxyError):
         super().__init__("Server shutdown in progress")
 
 
+class ShutdownUnanswered(ProxyError):
+    """The proxy ends, and a server has not said yet what became of a statement."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the proxy is shutting down, and the server has not answered in time; whether the"
+            " statement took effect is unknown: check before you repeat it"
+        )
+
+
 class NoClientCharset(ProxyError):
     """A login wants to write statements in a character set that no statement can be written in."""
 

@@ -42,7 +42,17 @@ class Peer(Protocol):
         """Stop what it is running; return what tells its servers."""
 
     def shut_down(self, error: StreamfromError) -> None:
-        """End it soon: a stream with *error*, a statement when it is done, else now."""
+        """End it with *error* once it has nothing to do and no transaction is open."""
+
+    def stop_work(self, error: StreamfromError) -> None:
+        """End it with *error* once what runs is answered; stop that if nothing is lost so."""
+
+    @property
+    def is_committing(self) -> bool:
+        """True while what runs may commit, so that only its own answer tells what became of it."""
+
+    def cut_off(self, error: StreamfromError) -> None:
+        """Disconnect it now; the client is told *error* if it waits for an answer."""
 
     def end(self) -> None:
         """End it now."""
@@ -89,6 +99,7 @@ class Services:
         catalog, registry, cache, clock: keyspaces, message tables, parsed statements, time.
         charset_settings: from the collation id of a login to the session's first variables.
         sessions: everybody who is connected, by connection id.
+        is_stopping: nobody may log in any more.
         uptime_s: how long the proxy has been running.
         tally: what has been counted.
         nonce: 20 fresh random bytes for a login.
@@ -111,6 +122,7 @@ class Services:
     clock: Clock
     charset_settings: Callable[[int], Settings]
     sessions: dict[int, Peer]
+    is_stopping: Callable[[], bool]
     uptime_s: Callable[[], float]
     tally: Tally
     nonce: Callable[[], bytes]

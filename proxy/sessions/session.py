@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from proxy.errors import NoClientCharset, UnknownDatabase
+from proxy.errors import NoClientCharset, ServerShutdown, UnknownDatabase
 from proxy.exchange.state import SessionState
 from proxy.sessions.dispatch import Dispatch
 from proxy.sessions.entrance import Entrance
@@ -35,6 +35,7 @@ from proxy.wire.server_connection import (
     InfileData,
     Limits,
     LoginAttempt,
+    Phase,
     ServerConnection,
     TlsRequested,
     refusal as wire_refusal,
@@ -212,6 +213,9 @@ class Session:
         login = self._wire.login
         assert login is not None
         user = services.users[name]
+        if services.is_stopping():
+            self._refuse(ServerShutdown())
+            return
         try:
             parts = assemble(
                 services,
@@ -293,11 +297,28 @@ class Session:
         return [] if self._turns is None else self._turns.interrupt(error)
 
     def shut_down(self, error: StreamfromError) -> None:
-        """End the session soon: a stream with *error*, a statement when it is done, else now."""
-        if self._turns is None:
-            self._link.close()
-        else:
+        """End the session with *error* once it has nothing to do and no transaction is open."""
+        if self._turns is not None:
             self._turns.shut_down(error)
+
+    def stop_work(self, error: StreamfromError) -> None:
+        """End the session with *error* once what runs is answered; stop it if that loses nothing."""
+        if self._turns is not None:
+            self._turns.stop_work(error)
+
+    @property
+    def is_committing(self) -> bool:
+        """True while what runs may commit, so that only its own answer tells what became of it."""
+        return self._turns is not None and self._turns.is_committing
+
+    def cut_off(self, error: StreamfromError) -> None:
+        """Disconnect now; the client is told *error* if it waits for an answer."""
+        if self._turns is not None:
+            self._turns.cut_off(error)
+        elif self._wire.phase in (Phase.AUTHENTICATING, Phase.DECIDING):
+            self._refuse(error)
+        else:
+            self._link.close()
 
     def end(self) -> None:
         """End the session now; what it runs is stopped."""

@@ -25,10 +25,12 @@ from proxy.errors import (
     WireError,
 )
 from proxy.exchange.recall import left_by_error
+from proxy.exchange.relay import Relay
 from proxy.exchange.reply import INTERRUPTED, Reply
 from proxy.wire.constants import Capability, Command
 from proxy.wire.server_connection import CommandReceived, Phase, refusal
 from sqlparse_ext.errors import StreamfromError
+from sqlparse_ext.statements import Kind, Uses
 
 
 if TYPE_CHECKING:
@@ -39,7 +41,6 @@ if TYPE_CHECKING:
 
     from proxy.backends.shard import ShardRuntime
     from proxy.config.file import User
-    from proxy.exchange.relay import Relay
     from proxy.net import Link
     from proxy.sessions.dispatch import Dispatch
     from proxy.sessions.parts import Parts
@@ -63,6 +64,21 @@ _COMMAND_NAMES: Final = {
 }
 _NO_QUESTIONS: Final = frozenset(
     {Command.PING, Command.STATISTICS, Command.STMT_PREPARE, Command.STMT_RESET}
+)
+# What KILL QUERY undoes whole, so that the client may hear that it did not happen. Any other
+# statement may commit something by itself, and only its own answer tells.
+_INTERRUPTIBLE: Final = frozenset(
+    {
+        Kind.SELECT,
+        Kind.INSERT,
+        Kind.REPLACE,
+        Kind.UPDATE,
+        Kind.DELETE,
+        Kind.LOAD,
+        Kind.SHOW,
+        Kind.EXPLAIN,
+        Kind.STREAM,
+    }
 )
 _UNANSWERED: Final = frozenset({Command.STMT_CLOSE, Command.STMT_SEND_LONG_DATA})
 
@@ -108,7 +124,9 @@ class Turns:
         # When the server was told to stop a statement.
         self._stopped_s = 0.0
         self._is_over = False
-        self._is_closing = False
+        # Once the proxy ends: what the client is told as soon as the session is at rest.
+        self._farewell: StreamfromError | None = None
+        self._may_finish = True
         self._commands: deque[CommandReceived] = deque()
         self._queued_bytes = 0
         self._task: asyncio.Task[None] | None = None
@@ -219,10 +237,10 @@ class Turns:
     def _next(self) -> None:
         self.is_busy = False
         self._since_s = self._loop.time()
-        if self._is_closing:
-            self._link.close()
-            return
-        self._go_on()
+        if self._may_finish:
+            self._go_on()
+        if self._farewell is not None:
+            self._leave_at_rest()
         limit_s = self._state.settings.wait_timeout_s
         if limit_s is not None and not (self._is_over or self.is_busy):
             if self._silence is not None:
@@ -266,7 +284,9 @@ class Turns:
             self._state.answered_at, self._state.left = None, left_by_error(shown)
         if not self._is_over and self._wire.phase is not Phase.INFILE:
             self._reply.error(shown)
-            if isinstance(error, ConnectionKilled | SessionLost | ServerShutdown | WireError):
+            if isinstance(error, ConnectionKilled | SessionLost | WireError) or (
+                isinstance(error, ServerShutdown) and not self._in_transaction
+            ):
                 self._link.close()
 
     # --- what others ask of it ------------------------------------------------------------
@@ -283,13 +303,64 @@ class Turns:
         return []
 
     def shut_down(self, error: StreamfromError) -> None:
-        """End soon: a stream with *error*, a statement when it is done, else now."""
-        if self.is_streaming:
-            self.interrupt(error)
-        elif self.is_busy:
-            self._is_closing = True
+        """End with *error* as soon as nothing is to be done and no transaction is open."""
+        self._farewell = error
+        self._leave_at_rest()
+
+    def stop_work(self, error: StreamfromError) -> None:
+        """End with *error* once the statement under way is answered; stop it if that loses nothing."""
+        self._may_finish = False
+        if self.is_busy and not self.is_committing and self.interrupt(error):
+            self._reply.stopped = error
+        self.shut_down(error)
+
+    def cut_off(self, error: StreamfromError) -> None:
+        """Disconnect; a statement that has had no word of its answer is answered with *error*."""
+        relay = self.parts.executor.relay
+        is_begun = self.is_busy and (
+            self._reply.sequence != self._current.sequence
+            or (isinstance(relay, Relay) and relay.has_written)
+        )
+        if not (self._link.closed or is_begun):
+            if self.is_busy:
+                self._reply.error(error)
+            elif self._farewell is not None:
+                self._tell(self._farewell)
+        self._link.close()
+
+    @property
+    def is_committing(self) -> bool:
+        """True while what runs may commit, so that only its own answer tells what became of it."""
+        if not self.is_busy:
+            return False
+        payload = self._current.payload
+        if payload[:1] == b"\x03":
+            shape = self.parts.preparation.parse(payload[1:]).shape
+        elif payload[:1] == b"\x17":
+            prepared = self.parts.table.get(int.from_bytes(payload[1:5], "little"))
+            if prepared is None:
+                return False
+            shape = prepared.original.shape
         else:
+            return False
+        return shape.kind not in _INTERRUPTIBLE or bool(shape.uses & Uses.MULTIPLE)
+
+    def _leave_at_rest(self) -> None:
+        is_at_rest = not (self.is_busy or self._link.closed)
+        if self._may_finish:
+            is_at_rest = is_at_rest and not (self._commands or self._in_transaction)
+        if is_at_rest:
+            assert self._farewell is not None
+            self._tell(self._farewell)
             self._link.close()
+
+    def _tell(self, error: StreamfromError) -> None:
+        """Send an error that answers no command, as MySQL does before it disconnects."""
+        self._link.write(refusal(error, self._wire.capabilities))
+
+    @property
+    def _in_transaction(self) -> bool:
+        return self.parts.executor.branches.in_transaction
 
     def times(self, now_s: float) -> tuple[float, float]:
         """Return for how long a statement has been running, and the client been silent."""
@@ -312,7 +383,7 @@ class Turns:
     def leave_idle(self, setting: str = "idle_timeout") -> None:
         """Disconnect a client that said nothing for longer than *setting* allows."""
         self._log.info("client idle for too long")
-        self._link.write(refusal(IdleTooLong(setting), self._wire.capabilities))
+        self._tell(IdleTooLong(setting))
         self._link.close()
 
     @property

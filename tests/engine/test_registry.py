@@ -231,8 +231,28 @@ def test_stopping_ends_every_stream_and_twice_is_fine():
             rig.registry.attach(receiver, "ks", "t1")
             await rig.registry.stop(STOPPED)
             assert receiver.ended == [STOPPED]
-            with pytest.raises(TableNotFound):
+            with pytest.raises(type(STOPPED), match=str(STOPPED)):
                 rig.registry.attach(Receiver(), "ks", "t1")
+            await rig.registry.stop(STOPPED)
+            await rig.registry.reload()
+            assert not rig.registry._keyspaces["ks"].runners
+
+    run_virtual(main())
+
+
+def test_messages_are_leased_for_ack_wait_from_the_one_that_was_sent_last():
+    async def main():
+        async with Rig("t1", "t2") as rig:
+            rig.registry.attach(Receiver(), "ks", "t1")
+            await asyncio.sleep(1)
+            assert rig.registry.leased_until_ns == 0
+            for moment_s in (1, 2):
+                insert(rig, moment_s)
+                rig.commit(new(moment_s))
+                await asyncio.sleep(1)
+                wait_ns = rig.registry.table("ks", "t1").properties.ack_wait_ns
+                sent_ns = START_NS + moment_s * 10**9
+                assert abs(rig.registry.leased_until_ns - sent_ns - wait_ns) < 10**8
 
     run_virtual(main())
 

@@ -357,6 +357,15 @@ class Client:
 
     # --- the end --------------------------------------------------------------------------
 
+    async def farewell(self) -> Err:
+        """Return the error that the other side tells without having been asked."""
+        self._framer.next_sequence = 0
+        try:
+            await self.packet()
+        except Refused as refused:
+            return refused.error
+        raise AssertionError("not an error")
+
     async def is_closed(self) -> bool:
         """Wait for the other side to close; False if it says something instead."""
         async with asyncio.timeout(5):

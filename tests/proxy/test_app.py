@@ -43,13 +43,14 @@ async def test_a_proxy_starts_serves_and_stops(server):
     stop = asyncio.Event()
     config = config_of(server)
     with structlog.testing.capture_logs() as logs:
-        running = asyncio.ensure_future(run(config, stop, asyncio.Event()))
+        running = asyncio.ensure_future(run(config, stop, asyncio.Event(), asyncio.Event()))
         await until(lambda: any(line["event"] == "listening" for line in logs))
         port = next(line["port"] for line in logs if line["event"] == "listening")
         client = await Client.connect(port, database="plain")
         assert (await client.query("SELECT 1")).values == [b"1"]
         remembered: list[list[int]] = [[]]
         stop.set()
+        assert (await client.farewell()).code == 1053
         assert await client.is_closed()
         await running
         await client.close()
@@ -134,7 +135,7 @@ async def test_what_does_not_end_in_time_is_ended(server):
         client.send("SELECT SLEEP(9)")
         await until(lambda: "SELECT SLEEP(9)" in server.heard)
         await house.app.stop()
-        assert await client.is_closed()
+        assert (await client.answer())[0].code == 1053
 
 
 async def test_without_users_the_log_says_who_gets_in(server):

@@ -1,6 +1,7 @@
 import os
 import signal
 import socket
+from importlib.metadata import version
 
 import pytest
 
@@ -97,19 +98,53 @@ def test_a_fault_that_check_finds_is_the_exit_code_and_the_report_says_it(
 def test_serve_runs_until_it_is_told_to_stop(config, monkeypatch, unconfigured, number):
     told = []
 
-    async def run(configuration, stop, hangup):
+    async def run(configuration, stop, hangup, hurry):
         told.append([keyspace.name for keyspace in configuration.keyspaces])
         os.kill(os.getpid(), number)
         await stop.wait()
 
     monkeypatch.setattr(cli, "run", run)
-    assert main(["serve", "--verbose", "--config", config]) == 0
+    assert main(["serve", "--config", config]) == 0
     assert told == [["shop"]]
+    assert unconfigured == [{"verbose": False, "quiet": False}]
+
+
+@pytest.mark.parametrize("option", ["-v", "--verbose"])
+@pytest.mark.parametrize("place", [0, 1, 3])
+def test_verbose_may_stand_before_the_command_and_behind_it(
+    config, monkeypatch, unconfigured, place, option
+):
+    async def run(configuration, stop, hangup, hurry):
+        pass
+
+    monkeypatch.setattr(cli, "run", run)
+    argv = ["serve", "--config", config]
+    argv.insert(place, option)
+    assert main(argv) == 0
     assert unconfigured == [{"verbose": True, "quiet": False}]
 
 
+def test_a_second_signal_has_the_stop_hurry(config, monkeypatch):
+    async def run(configuration, stop, hangup, hurry):
+        os.kill(os.getpid(), signal.SIGTERM)
+        await stop.wait()
+        assert not hurry.is_set()
+        os.kill(os.getpid(), signal.SIGINT)
+        await hurry.wait()
+
+    monkeypatch.setattr(cli, "run", run)
+    assert main(["serve", "--config", config]) == 0
+
+
+def test_the_version_is_that_of_the_package(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"streamfrom {version('streamfrom')}\n"
+
+
 def test_a_hangup_asks_for_the_vschemas_and_ends_nothing(config, monkeypatch, unconfigured):
-    async def run(configuration, stop, hangup):
+    async def run(configuration, stop, hangup, hurry):
         os.kill(os.getpid(), signal.SIGHUP)
         await hangup.wait()
         assert not stop.is_set()
@@ -119,7 +154,7 @@ def test_a_hangup_asks_for_the_vschemas_and_ends_nothing(config, monkeypatch, un
 
 
 def test_a_proxy_that_cannot_listen_says_why(config, monkeypatch, capsys):
-    async def run(configuration, stop, hangup):
+    async def run(configuration, stop, hangup, hurry):
         raise OSError("[Errno 98] address already in use")
 
     monkeypatch.setattr(cli, "run", run)

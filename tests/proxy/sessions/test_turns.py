@@ -231,11 +231,13 @@ async def test_a_shutdown_lets_statements_end(server):
         busy.send("SELECT SLEEP(9)")
         await until(lambda: "SELECT SLEEP(9)" in server.heard)
         stopping = asyncio.ensure_future(house.app.stop())
+        assert (await idle.farewell()).code == 1053
         assert await idle.is_closed()
         gate.set()
         assert (await busy.answer())[0].values == [b"0"]
+        assert (await busy.farewell()).code == 1053
         assert await busy.is_closed()
-        assert await hasty.is_closed()
+        assert (await hasty.farewell()).code == 1053
         await stopping
 
 

@@ -21,8 +21,9 @@ async def test_who_kills_itself_is_told_so(server, house, sql):
     assert await client.is_closed()
 
 
-async def test_who_interrupts_itself_goes_on(house):
+async def test_who_interrupts_itself_goes_on(server, house):
     client = await house.client()
+    server.once("SELECT (", rows_of(client.greeting.connection_id))
     assert (await client.query("KILL QUERY CONNECTION_ID()")).code == 1317
     assert (await client.query("SELECT 1")).values == [b"1"]
 
@@ -44,6 +45,7 @@ async def test_what_is_no_id_is_an_unknown_one(server, house, value):
 async def test_mariadb_has_an_error_of_its_own_for_who_kills_itself():
     async with FakeServer("10.11.6-MariaDB") as server, running_proxy(server) as house:
         client = await house.client()
+        server.once("SELECT (", rows_of(client.greeting.connection_id))
         killed = await client.query("KILL CONNECTION_ID()")
         assert killed.error is not None
         assert (killed.error.code, killed.error.sqlstate) == (1927, "70100")

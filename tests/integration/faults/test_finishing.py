@@ -1,0 +1,152 @@
+"""SIGTERM while clients are at work: they finish, nothing is lost, a COMMIT is answered."""
+
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pymysql
+import pytest
+
+from tests.fixtures.fix_servers import root
+from tests.fixtures.fix_streams import Consume, eventually, rows, run
+from tests.integration.faults.breaking import (
+    HIGH,
+    LATE_S,
+    LOW,
+    Servers,
+    StartFaulty,
+    create,
+    in_thread,
+    insert,
+    running,
+)
+
+
+pytestmark = [pytest.mark.db]
+
+
+@contextmanager
+def commits_held(servers: Servers) -> Iterator[list[Any]]:
+    """Have every COMMIT on the servers wait, until the yielded connections unlock."""
+    holders = [root(server) for server in servers]
+    try:
+        for holder in holders:
+            run(holder, "FLUSH TABLES WITH READ LOCK")
+        yield holders
+    finally:
+        for holder in holders:
+            holder.close()
+
+
+def terminate(proxy: Any) -> None:
+    proxy.process.send_signal(signal.SIGTERM)
+    proxy.wait_for_log("stopping")
+
+
+def test_a_worker_acks_and_a_transaction_commits_after_sigterm(
+    start: StartFaulty, consume: Consume
+) -> None:
+    proxy = start(shutdown_grace=15)
+    connection = create(proxy)
+    insert(connection, LOW, HIGH)
+    stream = consume(proxy, database="commerce")
+    stream.take(2, LATE_S)
+    acks = proxy.connect(database="commerce", autocommit=True)
+    producer = proxy.connect(database="commerce", autocommit=False)
+    insert(producer, 2)
+    terminate(proxy)
+    assert stream.error(LATE_S) == (1053, "Server shutdown in progress")
+    with pytest.raises(pymysql.MySQLError):
+        proxy.connect()
+    time.sleep(0.5)  # the work on a message
+    acked = "UPDATE my_message SET time_acked = NOW() WHERE id IN (%d, %d)"
+    assert run(acks, acked % (LOW, HIGH)) == 2
+    insert(producer, 5)
+    producer.commit()
+    for each in (acks, connection, producer):
+        each.close()
+    assert proxy.process.wait(10) == 0
+    proxy = start()
+    connection = proxy.connect(database="commerce")
+    assert rows(
+        connection, "SELECT id FROM my_message WHERE time_acked IS NULL ORDER BY id"
+    ) == (
+        (2,),
+        (5,),
+    )
+
+
+def test_a_proxy_with_nothing_to_do_is_gone_at_once(start: StartFaulty) -> None:
+    proxy = start(shutdown_grace=60)
+    connection = create(proxy)
+    idle = [proxy.connect(database="commerce") for _ in range(5)]
+    began = time.monotonic()
+    assert proxy.stop(10) == 0
+    assert time.monotonic() - began < 5
+    for each in (connection, *idle):
+        with pytest.raises(pymysql.MySQLError):
+            rows(each, "SELECT 1")
+
+
+@pytest.mark.parametrize("mode", ["multi", "twopc"])
+@pytest.mark.parametrize("ids", [(LOW,), (LOW, HIGH)])
+def test_a_commit_that_waits_for_its_server_is_answered_after_the_grace(
+    start: StartFaulty, breakable_servers: Servers, mode: str, ids: tuple[int, ...]
+) -> None:
+    proxy = start(shutdown_grace=0.2, failover_buffer=30, transaction_mode=f'"{mode}"')
+    run(create(proxy), "DELETE FROM my_message")
+    client = proxy.connect(database="commerce", autocommit=False)
+    insert(client, *ids)
+    with commits_held(breakable_servers) as holders:
+        commit = in_thread(client.commit)
+        eventually(
+            lambda: any(
+                running(server, text)
+                for server in breakable_servers
+                for text in ("COMMIT", "commit", "decisions")
+            ),
+            "the commit waits",
+        )
+        terminate(proxy)
+        proxy.wait_for_log("waiting for commits")
+        for holder in holders:
+            run(holder, "UNLOCK TABLES")
+    assert commit() is None
+    assert proxy.process.wait(10) == 0
+    proxy = start(transaction_mode=f'"{mode}"')
+    connection = proxy.connect(database="commerce")
+    assert rows(connection, "SELECT id FROM my_message ORDER BY id") == tuple(
+        (each,) for each in ids
+    )
+
+
+def test_a_commit_that_no_server_answers_is_said_to_be_unknown(
+    start: StartFaulty, breakable_servers: Servers
+) -> None:
+    proxy = start(shutdown_grace=0.2, failover_buffer=0.5)
+    create(proxy)
+    client = proxy.connect(database="commerce", autocommit=False)
+    insert(client, LOW)
+    with commits_held(breakable_servers):
+        commit = in_thread(client.commit)
+        eventually(lambda: running(breakable_servers[0], "COMMIT"), "the commit waits")
+        terminate(proxy)
+        error = commit()
+        assert isinstance(error, pymysql.MySQLError)
+        assert error.args[0] == 1105
+        assert "whether the statement took effect is unknown" in error.args[1]
+        assert proxy.process.wait(10) == 0
+
+
+def test_a_second_signal_ends_it_at_once(start: StartFaulty) -> None:
+    proxy = start(shutdown_grace=60)
+    create(proxy)
+    client = proxy.connect(database="commerce", autocommit=False)
+    insert(client, LOW)
+    terminate(proxy)
+    assert proxy.process.poll() is None
+    assert proxy.stop(5) == 0
+    with pytest.raises(pymysql.MySQLError):
+        client.commit()
