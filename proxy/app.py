@@ -41,6 +41,7 @@ from proxy.wire.auth import Account, Authenticator, Verifier, nonce_from
 from proxy.wire.handshake import extends_metadata
 from sqlparse_ext.cache import StatementCache
 from sqlparse_ext.errors import StreamfromError
+from sqlparse_ext.text.version_comments import server_version
 
 
 if TYPE_CHECKING:
@@ -153,7 +154,7 @@ class Application:
             extends_metadata=self._extends_metadata,
             catalog=catalog,
             registry=self._registry,
-            cache=StatementCache(),
+            cache=StatementCache(server=lambda: server_version(self._server_version())),
             clock=clock,
             charset_settings=self._charsets.settings,
             sessions=self._sessions,

@@ -10,13 +10,18 @@ with joins and subqueries 200 µs.
 
 from __future__ import annotations
 
-from typing import Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from sqlparse_ext.errors import SqlError
 from sqlparse_ext.reading.parser import parse
 from sqlparse_ext.reading.stream import StreamSyntaxError
 from sqlparse_ext.statements import DEFAULT_MODE, Shape, SqlMode, Statement
 from sqlparse_ext.text.lexer import fingerprint, locate
+from sqlparse_ext.text.version_comments import ServerVersion, resolved
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 # A longer text is unlikely to come again byte by byte.
@@ -28,6 +33,7 @@ _SHAPE_BYTES: Final = 2_000
 _NEAR_BYTES: Final = 80
 
 _Value = TypeVar("_Value")
+_MYSQL: Final = ServerVersion(is_mariadb=False, version=80400)
 
 
 class _Generations(Generic[_Value]):
@@ -60,15 +66,23 @@ class StatementCache:
     """The statements and shapes seen lately, for each sql_mode apart.
 
     bytes_max: what the exact texts and the templates may take, each, about.
+    server: by whose rule version comments are read at this moment.
     """
 
-    def __init__(self, bytes_max: int = 16 << 20) -> None:
+    def __init__(
+        self,
+        bytes_max: int = 16 << 20,
+        server: Callable[[], ServerVersion] = lambda: _MYSQL,
+    ) -> None:
+        self.server = server
         self._bytes_max = bytes_max
         self._modes: dict[int, tuple[_Generations[Statement], _Generations[Shape]]] = {}
         self._default = self._for(DEFAULT_MODE)
 
     def get(self, sql: bytes, mode: SqlMode = DEFAULT_MODE) -> Statement:
         """Return what *sql*, one statement, is. It is shared: nobody may change it.
+
+        Its text has no version comments: those of *sql* are resolved.
 
         Raises:
             SqlError: a STREAM is written wrongly.
@@ -79,6 +93,11 @@ class StatementCache:
             return statement
         size = len(sql) + _ENTRY_BYTES
         statement = texts.get(sql, size)
+        if statement is None and b"!" in sql:
+            # A text with version comments is no key: servers of other versions read it otherwise.
+            sql = resolved(sql, mode, self.server())
+            size = len(sql) + _ENTRY_BYTES
+            statement = texts.get(sql, size)
         if statement is None:
             template, literals, runs = fingerprint(sql, mode)
             shape = shapes.get(template, len(template) + _SHAPE_BYTES)

@@ -48,6 +48,13 @@ def is_virtual(shape: Shape) -> bool:
     return is_vexplain(shape) or shape.template.upper() == _CONNECTION_ID
 
 
+_PRIVILEGES: Final = {
+    Role.READONLY: "SELECT",
+    Role.CONSUMER: "SELECT, UPDATE",
+    Role.PRODUCER: "INSERT",
+}
+
+
 def answer(
     statement: Statement, keyspaces: Iterable[Keyspace], user: User, connection_id: int
 ) -> tuple[Column, list[str]]:
@@ -68,7 +75,7 @@ def answer(
         if shape.words[1:2] == ("LIKE",):
             names = [name for name in names if like(statement).fullmatch(name)]
         return Column("Shards"), names
-    privileges = "SELECT" if user.role is Role.READONLY else "ALL PRIVILEGES"
+    privileges = _PRIVILEGES.get(user.role, "ALL PRIVILEGES")
     account = f"`{user.name}`@`%`"
     grants = [f"GRANT {privileges} ON `{k.name}`.* TO {account}" for k in ordered]
     return Column(f"Grants for {user.name}@%"), [f"GRANT USAGE ON *.* TO {account}", *grants]

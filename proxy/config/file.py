@@ -58,9 +58,18 @@ class TransactionMode(StrEnum):
 class Role(StrEnum):
     """What a user may do."""
 
+    ADMIN = "admin"
+    """All of READWRITE, and to see and end the sessions of others."""
     READWRITE = "readwrite"
+    PRODUCER = "producer"
+    """INSERT into message tables; no table is read."""
+    CONSUMER = "consumer"
+    """SELECT, STREAM, and an UPDATE that acknowledges or reschedules messages."""
     READONLY = "readonly"
     """SELECT and SHOW: no STREAM, nothing that writes."""
+
+
+_UNRESTRICTED: Final = frozenset({Role.ADMIN, Role.READWRITE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +134,7 @@ class User:
         or MySQL's stored form "$A$005$…", or that in hexadecimal, as SHOW CREATE USER can print
         it (a salt may hold characters that no file should).
     keyspaces: the ones this user sees; None is all.
+    tables: the ones this user may name, as (keyspace, table); the keyspace None is any. None is all.
     max_connections: logins beyond this are refused with error 1226; None is no limit of its own.
     """
 
@@ -134,6 +144,16 @@ class User:
     role: Role
     keyspaces: frozenset[str] | None
     max_connections: int | None = None
+    tables: frozenset[tuple[str | None, str]] | None = None
+
+    @property
+    def is_restricted(self) -> bool:
+        """There is something that this user may not do or see, and an administrator may."""
+        return (
+            self.role not in _UNRESTRICTED
+            or self.keyspaces is not None
+            or self.tables is not None
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,11 +273,32 @@ def _user(table: Table, keyspaces: set[str]) -> User:
             raise table.fault("keyspaces", "expected at least one (leave the key out for all)")
         if unknown := sorted(allowed - keyspaces):
             raise table.fault("keyspaces", f'expected configured keyspaces, got "{unknown[0]}"')
+    named = _tables(table, keyspaces if allowed is None else allowed)
     most = None
     if "max_connections" in table:
         most = table.integer("max_connections", REQUIRED, least=1)
     table.close()
-    return User(name, password, password_hash, role, allowed, most)
+    return User(name, password, password_hash, role, allowed, most, named)
+
+
+def _tables(
+    table: Table, keyspaces: set[str] | frozenset[str]
+) -> frozenset[tuple[str | None, str]] | None:
+    if "tables" not in table:
+        return None
+    names = table.strings("tables", ())
+    if not names:
+        raise table.fault("tables", "expected at least one (leave the key out for all)")
+    found: set[tuple[str | None, str]] = set()
+    for text in names:
+        keyspace, dot, name = text.rpartition(".")
+        if not name or (dot and keyspace not in keyspaces):
+            raise table.fault(
+                "tables",
+                f'expected "table" or "keyspace.table" of a keyspace of the user, got "{text}"',
+            )
+        found.add((keyspace or None, name))
+    return frozenset(found)
 
 
 def _credentials(table: Table) -> tuple[Secret | None, Secret | None]:

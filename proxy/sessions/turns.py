@@ -13,7 +13,6 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from proxy.answers.processlist import Process
-from proxy.config.file import Role
 from proxy.errors import (
     BackendError,
     ConnectionKilled,
@@ -114,7 +113,7 @@ class Turns:
         self._loop = asyncio.get_running_loop()
         self._state = parts.state
         self._direct = parts.direct
-        self._takes_hot_path = user.role is not Role.READONLY
+        self._takes_hot_path = not user.is_restricted
         # The client writes query attributes before its statements.
         self._reads_attributes = bool(wire.capabilities & Capability.QUERY_ATTRIBUTES)
         self._current: CommandReceived

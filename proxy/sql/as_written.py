@@ -17,6 +17,7 @@ from proxy.routing.planner import qualifiers
 from sqlparse_ext.session.schemas import asks_for_schemas
 from sqlparse_ext.session.variables import named_variables
 from sqlparse_ext.statements import Kind, SqlMode, Statement, Uses
+from sqlparse_ext.text.lexer import replace
 from sqlparse_ext.text.multibyte import masked
 from sqlparse_ext.writes.generated import next_values
 
@@ -49,10 +50,11 @@ def as_written(preparation: Preparation, state: SessionState, sql: bytes) -> Sta
     text = masked(sql, state.unread, backslash_escapes=escapes)
     if text is None:
         return None
-    read = preparation.parse(text)
+    edits = preparation.resolution(text)
+    read = preparation.parse(replace(text, edits))
     if not _can_be_masked(preparation, view, read.shape):
         return None
-    return Statement(sql, read.mode, read.shape, read.literals, read.runs)
+    return Statement(replace(sql, edits), read.mode, read.shape, read.literals, read.runs)
 
 
 def is_sent_as_written(preparation: Preparation, view: View, shape: Shape) -> bool:

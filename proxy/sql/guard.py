@@ -55,7 +55,7 @@ class Guard:
     def __init__(self, user: User, host: str) -> None:
         self.user = user
         self.host = host
-        self.reads_only = user.role is Role.READONLY
+        self.reads_only = user.role not in (Role.ADMIN, Role.READWRITE)
 
     def check_keyspace(self, keyspace: str, target: str) -> None:
         """Raise DatabaseAccessDenied, naming *target*, unless the user may use *keyspace*."""

@@ -26,6 +26,7 @@ from sqlparse_ext.session.schemas import SYSTEM_SCHEMAS, rename_schemas, schemas
 from sqlparse_ext.statements import Kind, Uses
 from sqlparse_ext.text.identifiers import redirect_show, requalify
 from sqlparse_ext.text.parameters import as_text, parameter_places
+from sqlparse_ext.text.version_comments import resolution
 from sqlparse_ext.writes.generated import gaps
 from sqlparse_ext.writes.messages import complete, effect
 
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from proxy.sql.guard import Guard
     from sqlparse_ext.cache import StatementCache
     from sqlparse_ext.statements import Shape, Statement, TableRef
+    from sqlparse_ext.text.lexer import Edit
     from sqlparse_ext.writes.generated import Gaps
     from sqlparse_ext.writes.messages import Effect
 
@@ -133,6 +135,10 @@ class Preparation:
                 " prepared statement, or SET NAMES utf8mb4"
             )
         return self._cache.get(sql, state.mode)
+
+    def resolution(self, sql: bytes) -> list[Edit]:
+        """Return what is to be put in place of the version comments of *sql*."""
+        return resolution(sql, self._state.mode, self._cache.server())
 
     def one_at_a_time(self, sql: bytes) -> SqlError:
         """Return what a server here says of *sql*, several statements, where it takes one."""

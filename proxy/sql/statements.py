@@ -155,11 +155,12 @@ class Statements:
             self._guard.check_statement(whole.shape)
             await self.run_one(whole, reply)
             return
-        texts = [sql]
-        if self._preparation.parse(sql).shape.uses & Uses.MULTIPLE:
-            texts = split_statements(sql, self._state.mode)
+        whole = self._preparation.parse(sql)
+        texts = [whole.sql]
+        if whole.shape.uses & Uses.MULTIPLE:
+            texts = split_statements(whole.sql, self._state.mode)
             if not self._state.multi_statements:
-                raise self._preparation.one_at_a_time(sql)
+                raise self._preparation.one_at_a_time(whole.sql)
         for index, text in enumerate(texts):
             reply.more = index < len(texts) - 1
             statement = self._preparation.parse(text)

@@ -23,9 +23,6 @@ from sqlparse_ext.text.tokens import Cursor, Token, statement_tokens, tokenise, 
 _WORDS_MAX: Final = 6
 # Operators that may stand among the words of SHOW COUNT(*) WARNINGS, EXPLAIN FORMAT = JSON.
 _BETWEEN_WORDS: Final = frozenset({"=", "(", ")", "*"})
-_ROUTED: Final = frozenset(
-    {Kind.SELECT, Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE, Kind.STREAM}
-)
 
 
 def parse(template: bytes) -> Shape:
@@ -49,8 +46,6 @@ def parse(template: bytes) -> Shape:
     if are_several(tokens, template):
         draft.uses |= Uses.MULTIPLE | Uses.UNPARSED
     _read(draft, cursor)
-    if lexed.uncertain and (draft.kind in _ROUTED or not lexed.whole):
-        draft.uses |= Uses.UNPARSED
     if draft.uses & Uses.UNPARSED:
         draft.conditions = {}
         draft.condition_only = False

@@ -77,7 +77,7 @@ def read_counted(template: bytes) -> Counted | None:
 
 
 def _tokens(template: bytes) -> list[Token]:
-    if BAD in template or b"/*!" in template or b"/*M!" in template:
+    if BAD in template:
         return []
     return statement_tokens(template)
 

@@ -95,7 +95,7 @@ class Parts:
 
 def read_parts(template: bytes) -> Parts | None:
     """Return the parts of a SELECT; None where there are none, or in doubt."""
-    if BAD in template or b"/*!" in template or b"/*M!" in template:
+    if BAD in template:
         return None
     tokens = statement_tokens(template)
     if not tokens or any(token.key in _FOREIGN for token in tokens):

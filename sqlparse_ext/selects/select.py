@@ -78,7 +78,7 @@ def read_select(template: bytes, tables: tuple[TableRef, ...] = ()) -> Select | 
 
     A subquery in an item is one value; one in a group, an order or HAVING is not read.
     """
-    if BAD in template or b"/*!" in template or b"/*M!" in template:
+    if BAD in template:
         return None
     tokens = statement_tokens(template)
     if not tokens or tokens[0].key != "SELECT":

@@ -55,7 +55,7 @@ class Union:
 
 def read_union(template: bytes, *, is_distinct: bool) -> Union | None:
     """Return the pieces of a UNION, EXCEPT or INTERSECT; None when in doubt."""
-    if BAD in template or b"/*!" in template or b"/*M!" in template:
+    if BAD in template:
         return None
     tokens = statement_tokens(template)
     depths = depths_of(tokens)

@@ -8,8 +8,8 @@ alone, so two texts of one template have the same facts by construction.
 Positions in a template map back to positions in the text (`locate`), so a rewrite is found once
 per template and spliced into each text byte by byte (`splice`).
 
-What a server executes stays code: `/*! … */` and `/*M! … */`; so do the hints `/*+ … */` and
-`/*vt+ … */`.
+The hints `/*+ … */` and `/*vt+ … */` stay code. Version comments never come here: see
+`version_comments`.
 """
 
 from __future__ import annotations
@@ -39,10 +39,8 @@ _BLANKS = _BLANK + rb"*+"
 _WORD = rb"[\w$\x80-\xff]"
 _DOTTED = _WORD + rb"*+(?:\." + _WORD + rb"++)*+"
 _HINT = rb"/\*(?:vt)?\+[^*" + _MARKS + rb"]*+(?:\*(?!/)[^*" + _MARKS + rb"]*+)*+\*/"
-# Code, but for a version that no server reaches: `/*M!999999\- enable the sandbox mode */`.
-_EXECUTED = rb"M?!(?!99[0-9]{4})"
 _COMMENT = (
-    rb"/\*(?!" + _EXECUTED + rb"|(?:vt)?\+)[^*]*+(?:\*(?!/)[^*]*+)*+(?:\*/|\Z)"
+    rb"/\*(?!(?:vt)?\+)[^*]*+(?:\*(?!/)[^*]*+)*+(?:\*/|\Z)"
     rb"|#[^\n]*+|--(?=[\x00-\x20]|\Z)[^\n]*+"
 )
 _NUMBER = (
@@ -101,7 +99,7 @@ class Lexis:
         )  # fmt: skip
         code = (
             rb"(?:[AC-MO-WYZac-mo-wyz$\x80-\xff]" + _DOTTED
-            + rb"| (?![ \t\n\r\f\v]|/\*(?!" + _EXECUTED + rb"|(?:vt)?\+)|#|--(?:[\x00-\x20]|\Z))"
+            + rb"| (?![ \t\n\r\f\v]|/\*(?!(?:vt)?\+)|#|--(?:[\x00-\x20]|\Z))"
             rb"|[,=()<>*+;:!%&|^~?\[\]{}\\]"
             rb"|\.(?![0-9])"
             rb"|[xXbBnN](?!')" + _DOTTED
@@ -109,7 +107,7 @@ class Lexis:
             + rb"|(?:" + quoted + rb")(?:\." + _WORD + rb"++)*+"
             rb"|" + variable
             + rb"|-(?!-(?:[\x00-\x20]|\Z))(?!(?:(?<=[=(,<>]-)|(?<=[=(,<>] -))[0-9.])"
-            rb"|/(?!\*)|" + _HINT + rb"|/\*" + _EXECUTED + rb"[0-9]*+"
+            rb"|/(?!\*)|" + _HINT +
             rb"|(?!" + _NUMBER + rb")[0-9]" + _DOTTED + rb")++"
         )  # fmt: skip
         self.pieces = re.compile(
@@ -179,9 +177,7 @@ def _rows(element: bytes) -> bytes:
 
 
 # What may stand between two rows, beside the comma.
-BETWEEN_ROWS: Final = re.compile(
-    rb"(?:" + _BLANK + rb"|" + _COMMENT + rb"|/\*M?![0-9]*+|\*/)*+", re.DOTALL
-)
+BETWEEN_ROWS: Final = re.compile(rb"(?:" + _BLANK + rb"|" + _COMMENT + rb")*+", re.DOTALL)
 
 
 _LEXES: Final = tuple(

@@ -2,7 +2,7 @@
 
 Literals are single markers here (see `lexer`), so every other byte is code: words, quoted names,
 variables and operators. Words compare by `key`, their upper-case form; everything else by its
-text. Version comments (`/*! … */`) vanish and leave what is inside.
+text.
 """
 
 from __future__ import annotations
@@ -48,43 +48,33 @@ class Token(NamedTuple):
 _WORD_FIRST: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ_$0123456789")
 _QUOTES: Final = frozenset('`"')
 
-# The oldest server still met is younger than this version, so the comment is code for everyone.
-_VERSION_CERTAIN: Final = 50600
-
 _TOKEN = re.compile(
     rb"([\w$\x80-\xff]++)"  # 1: a word
     rb"|([\x00\x01\x04])"  # 2: a slot
-    rb"|/\*(M?)!([0-9]*+)"  # 3, 4: a version comment opens
-    rb"|(\*/)"  # 5: one closes, or an operator and a slash
-    rb"|(/\*(?:vt)?\+.*?\*/)"  # 6: a hint
+    rb"|(/\*(?:vt)?\+.*?\*/)"  # 3: a hint
     rb"|`(?:[^`]|``)*+`|\"(?:[^\"]|\"\")*+\""
     rb"|@(?:`(?:[^`]|``)*+`|'[^']*+'|\"[^\"]*+\"|[@\w$.\x80-\xff]*+)"
     rb"|<=>|:=|<>|!=|<=|>=|&&|\|\||->>|->|<<|>>|[^\s]",
     re.DOTALL,
 )
-_WORD, _SLOT, _MARIADB, _VERSION, _CLOSE, _HINT = range(1, 7)
+_WORD, _SLOT, _HINT = range(1, 4)
 
 
 class Tokens(NamedTuple):
     """The tokens of one template.
 
     hints: `/*+ … */` and `/*vt+ … */`, as written.
-    uncertain: part of the text is in a comment that only some servers execute.
-    whole: all of the text is inside one version comment.
     """
 
     tokens: list[Token]
     hints: list[bytes]
-    uncertain: bool
-    whole: bool
 
 
 def tokenise(template: bytes) -> Tokens:
     """Cut *template* into its tokens."""
     tokens: list[Token] = []
     hints: list[bytes] = []
-    depth = slot = parameter = 0
-    opened_first = uncertain = outside = False
+    slot = parameter = 0
     for match in _TOKEN.finditer(template):
         start, end = match.span()
         group = match.lastindex
@@ -98,28 +88,14 @@ def tokenise(template: bytes) -> Tokens:
             kind = ListSlot if match[0] == b"\4" else Slot
             tokens.append(Token(match[0].decode("ascii"), start, end, kind(slot)))
             slot += 1
-        elif group == _VERSION:
-            depth += 1
-            opened_first = opened_first or not tokens
-            uncertain |= (
-                bool(match[_MARIADB]) or int(match[_VERSION][:9] or b"0") > _VERSION_CERTAIN
-            )
-            continue
         elif group == _HINT:
             hints.append(match[0])
-            continue
-        elif group == _CLOSE:
-            if depth:
-                depth -= 1
-                continue
-            tokens += (Token("*", start, start + 1), Token("/", start + 1, end))
         elif match[0] == b"?":
             tokens.append(Token("?", start, end, Param(parameter)))
             parameter += 1
         else:
             tokens.append(Token(match[0].decode("utf-8", "surrogateescape"), start, end))
-        outside |= not depth and tokens[-1].key != ";"
-    return Tokens(tokens, hints, uncertain, opened_first and not outside)
+    return Tokens(tokens, hints)
 
 
 def statement_tokens(template: bytes) -> list[Token]:

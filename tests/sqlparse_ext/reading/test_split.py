@@ -62,7 +62,6 @@ def test_joined_statements_come_back(statements):
         (b"/* a */ SELECT 1; SELECT 2 -- b;", [b"/* a */ SELECT 1", b"SELECT 2 -- b;"]),
         (b"CREATE TABLE event (a INT); SELECT 1", [b"CREATE TABLE event (a INT)", b"SELECT 1"]),
         (b"BEGIN; SELECT 1; COMMIT", [b"BEGIN", b"SELECT 1", b"COMMIT"]),
-        (b"/*!40101 SET a = 1 */; SELECT 1", [b"/*!40101 SET a = 1 */", b"SELECT 1"]),
     ],
 )
 def test_empty_statements_and_comments_are_no_statements(sql, expected):

@@ -75,7 +75,6 @@ def test_the_question_for_its_definition_has_no_rows():
         "SELECT COUNT(*) FROM (SELECT a FROM t) d UNION SELECT 1",
         "SELECT COUNT(*) FROM (SELECT RAND() FROM t) d",
         "SELECT COUNT(*) FROM (SELECT a FROM t WHERE a = @x) d",
-        "SELECT COUNT(*) FROM (SELECT a FROM t /*!50000 LIMIT 1 */) d",
         "(SELECT COUNT(*) FROM (SELECT a FROM t) d)",
     ],
 )

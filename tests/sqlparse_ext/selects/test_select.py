@@ -151,7 +151,6 @@ def test_the_last_word_of_an_expression_is_no_alias(item):
         "SELECT SQL_CALC_FOUND_ROWS a FROM t",
         "SELECT a INTO @x FROM t",
         "SELECT a AS 'x' FROM t",
-        "SELECT a /*!50700 , b */ FROM t",
         "SELECT a FROM t PROCEDURE ANALYSE()",
         "SELECT RANK() OVER (ORDER BY a) FROM t",
         "SELECT a, FROM t",

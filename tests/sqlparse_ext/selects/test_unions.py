@@ -54,7 +54,6 @@ def test_the_pieces_are_those_of_the_wrapped_text():
         "SELECT 1 UNION SELECT 2 FOR UPDATE",
         "SELECT 1 UNION SELECT 2 INTO @x",
         "; SELECT 1 UNION SELECT 2",
-        "SELECT 1 UNION SELECT 2 /*!50000 LIMIT 1 */",
         "SELECT 1 UNION SELECT 2 LIMIT 1 + 1",
     ],
 )

@@ -41,7 +41,6 @@ def literals(sql: bytes, mode: SqlMode = DEFAULT_MODE) -> tuple[bytes, ...]:
         (b"t1 a2b 1abc t.1 t.1.2 `5` `a'b` @5 @`x'` @'y' @@z5 $1", []),
         (b"-- 5\n/* 'x' */ # 7\n", []),
         (b"a--5", [b"5"]),
-        (b"a/*! 5 */", [b"5"]),
         (b"/*+ MAX_EXECUTION_TIME(5) */ /*vt+ A=5 */", []),
     ],
 )

@@ -25,7 +25,7 @@ HEADS = [
     b"insert into `t`(`id`,`b`)values",
     b"REPLACE /* ( */ INTO ks.t (id, b) VALUE\n",
     b"-- x\n INSERT /*vt+ A=1 */ INTO t (id, b) /* c */ VALUES",
-    b"INSERT IGNORE t (id, b) /*! VALUES */ ",
+    b"INSERT IGNORE t (id, b) /* x */ VALUES ",
 ]
 TAILS = [
     b"",

@@ -46,14 +46,7 @@ def test_slots_count_markers():
     assert [type(slot) for slot in slots] == [Slot, Slot, ListSlot, Slot]
 
 
-def test_version_comments_vanish_and_their_content_stays():
-    lexed = tokenise(b"a /*!40101 b */ c")
-    assert [token.key for token in lexed.tokens] == ["A", "B", "C"]
-    assert (lexed.uncertain, lexed.whole) == (False, False)
-    assert tokenise(b" /*!40101 b */ ;").whole
-    assert not tokenise(b"/*! a */ b /*! c */").whole
-    assert tokenise(b"a /*!80000 b */").uncertain
-    assert tokenise(b"a /*M! b */").uncertain
+def test_an_end_without_a_comment_is_two_operators():
     assert keys(b"a */ b") == ["A", "*", "/", "B"]
 
 

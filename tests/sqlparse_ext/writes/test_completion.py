@@ -72,7 +72,7 @@ def completed(sql: bytes, facts: TableFacts = CURRENT, mode: SqlMode = DEFAULT_M
         (b"UPDATE m SET time_acked = 'abc' WHERE id = 7",
          b"UPDATE m SET time_acked = 'abc', time_next = NULL WHERE (id = 7) AND time_acked IS NULL"),
         (b"/*! UPDATE m SET time_acked = 5 WHERE id = 7 */",
-         b"/*! UPDATE m SET time_acked = 5, time_next = NULL WHERE (id = 7) AND time_acked IS NULL */"),
+         b"/**/ UPDATE m SET time_acked = 5, time_next = NULL WHERE (id = 7) AND time_acked IS NULL  "),
     ],
 )  # fmt: skip
 def test_acks_become_the_whole_idiom(sql, expected):

@@ -30,7 +30,7 @@ NEW, RESCHEDULE, ACK, REMOVE, UNKNOWN = EffectKind
         ("UPDATE m SET priority = priority - 1 WHERE id > 5", RESCHEDULE, None),
         ("UPDATE m SET id = 5 WHERE id = 6", UNKNOWN, None),
         ("UPDATE m, u SET m.time_acked = 5 WHERE m.id = u.id", UNKNOWN, None),
-        ("UPDATE m SET time_acked = 5 WHERE id = 7 /*!99999 OR 1 */", UNKNOWN, None),
+        ("UPDATE m SET time_acked = 5 WHERE id = 7 /*!40000 OR 1 */", ACK, None),
         ("DELETE FROM m WHERE id = 7", REMOVE, [7]),
         ("DELETE FROM m WHERE id IN (1, 2) AND time_acked IS NOT NULL", REMOVE, None),
         ("DELETE FROM m", REMOVE, None),

@@ -1,0 +1,144 @@
+r"""Version comments, `/*!50101 … */` and MariaDB's `/*M!100100 … */`, read by the server's own rule.
+
+A text is *resolved* before anything else reads it: what a server of that family and version
+executes stays as code, what it skips goes. The resolved text is also what the server is sent, so
+that nobody can read another statement in it than the server does.
+
+The rules are those of MY_LEX_LONG_COMMENT and consume_comment in sql/sql_lex.cc:
+
+* Five digits or six are a version, on MySQL six only before a blank; with fewer the comment is
+  always executed.
+* MySQL executes what is at most its own version and takes `/*M!` for an ordinary comment. MariaDB
+  skips MySQL's versions from 5.7 on as well: 50700 to 99999 without the M.
+* What is skipped may hold ordinary comments, which hold none. Quotes mean nothing in it.
+* What is executed ends at the next `*/` that is a token. There is a flag and no depth: a second
+  version comment inside does not need an end of its own.
+* A comment without an end is an error.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from sqlparse_ext.statements import SqlMode
+from sqlparse_ext.text.lexer import Edit, replace
+
+
+class ServerVersion(NamedTuple):
+    """Who reads the text. version: 101119 for 10.11.19."""
+
+    is_mariadb: bool
+    version: int
+
+    def executes(self, version: int, *, is_mariadbs: bool) -> bool:
+        """Tell whether a comment of *version* is code; is_mariadbs: it is written `/*M!`."""
+        if not self.is_mariadb:
+            return version <= self.version
+        return version <= self.version and (
+            is_mariadbs or not _MYSQL_5_7 <= version <= _MYSQL_LAST
+        )
+
+
+_MYSQL_5_7: Final = 50700
+_MYSQL_LAST: Final = 99999
+_VERSION: Final = re.compile(r"(?:5\.5\.5-)?(\d+)\.(\d+)\.(\d+)")
+_SHORT: Final = 5
+_BLANKS: Final = (b" ", b"\t", b"\n", b"\r", b"\f", b"\v")
+
+_ORDINARY = rb"/\*[^*]*+(?:\*(?!/)[^*]*+)*+(?:\*/|\Z)"
+_SKIPPED: Final = re.compile(
+    rb"(?:[^*/]++|/(?!\*)|\*(?!/)|" + _ORDINARY + rb")*+(\*/|\Z)", re.DOTALL
+)
+
+
+def _marks(*, ansi_quotes: bool, backslash_escapes: bool) -> re.Pattern[bytes]:
+    """Find the next thing that matters outside of literals, names and comments to a line's end.
+
+    Groups: what opens a version comment, its M, its version; an ordinary comment; an end.
+    """
+    single = rb"'(?:[^'\\]|\\.)*+(?:'|\Z)" if backslash_escapes else rb"'[^']*+(?:'|\Z)"
+    has_escapes = backslash_escapes and not ansi_quotes
+    double = rb'"(?:[^"\\]|\\.)*+(?:"|\Z)' if has_escapes else rb'"[^"]*+(?:"|\Z)'
+    return re.compile(
+        rb"(?:[^'\"`#/*-]++|" + single + rb"|" + double + rb"|`[^`]*+(?:`|\Z)|#[^\n]*+"
+        rb"|--(?=[\x00-\x20\x7f]|\Z)[^\n]*+|-|/(?!\*)|\*(?!/))*+"
+        rb"(?:(/\*(M?)!([0-9]{5}[0-9]?)?)|(" + _ORDINARY + rb")|(\*/))",
+        re.DOTALL,
+    )  # fmt: skip
+
+
+_MARKS: Final = tuple(
+    _marks(
+        ansi_quotes=bool(bits & SqlMode.ANSI_QUOTES),
+        backslash_escapes=not bits & SqlMode.NO_BACKSLASH_ESCAPES,
+    )
+    for bits in range(4)
+)
+_OPEN, _M, _DIGITS, _COMMENT, _CLOSE = range(1, 6)
+
+
+@lru_cache
+def server_version(text: str) -> ServerVersion:
+    """Return what *text*, as a server tells its version, says of how it reads comments."""
+    found = _VERSION.match(text)
+    major, minor, patch = map(int, found.groups()) if found else (0, 0, 0)
+    return ServerVersion("MariaDB" in text, major * 10_000 + minor * 100 + patch)
+
+
+def resolved(sql: bytes, mode: SqlMode, server: ServerVersion) -> bytes:
+    """Return *sql* without version comments, as *server* reads it. Takes linear time."""
+    edits = resolution(sql, mode, server) if b"/*!" in sql or b"/*M!" in sql else ()
+    return replace(sql, edits) if edits else sql
+
+
+def resolution(sql: bytes, mode: SqlMode, server: ServerVersion) -> list[Edit]:
+    """Return what is to be put in place of the version comments of *sql*; nothing without one."""
+    marks = _MARKS[int(mode) & 3]
+    edits: list[Edit] = []
+    is_open = False
+    at = 0
+    while found := marks.match(sql, at):
+        at = found.end()
+        is_mariadbs, digits = bool(found[_M]), found[_DIGITS]
+        if found[_COMMENT]:
+            continue
+        if (
+            digits
+            and len(digits) > _SHORT
+            and not server.is_mariadb
+            and sql[at : at + 1] not in _BLANKS
+        ):
+            at -= 1
+            digits = digits[:_SHORT]
+        if found[_CLOSE]:
+            if is_open:
+                edits.append(_gap(sql, found.start(_CLOSE), at))
+                is_open = False
+            else:
+                at -= 1  # an asterisk, and a slash that may begin a comment
+        elif is_mariadbs and not server.is_mariadb:
+            at = _ordinary_end(sql, found.start(_OPEN))
+        elif digits is None or server.executes(int(digits), is_mariadbs=is_mariadbs):
+            edits.append(_gap(sql, found.start(_OPEN), at))
+            is_open = True
+        else:
+            skipped = _SKIPPED.match(sql, at)
+            assert skipped is not None
+            start, at = found.start(_OPEN), skipped.end()
+            edits.append(_gap(sql, start, at) if skipped[1] else Edit(start, at, b"/*"))
+    if is_open:
+        edits.append(Edit(len(sql), len(sql), b"\n/*"))
+    return edits
+
+
+def _ordinary_end(sql: bytes, start: int) -> int:
+    end = sql.find(b"*/", start + 2)
+    return len(sql) if end < 0 else end + 2
+
+
+def _gap(sql: bytes, start: int, end: int) -> Edit:
+    """Put a blank where one stands already, else a comment: `--` and a blank would begin one."""
+    is_apart = start and sql[start - 1 : start] in _BLANKS
+    return Edit(start, end, b" " if is_apart else b"/**/")

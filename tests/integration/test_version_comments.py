@@ -1,0 +1,120 @@
+"""Random nestings of version comments: the server makes the same of a text and of what it is resolved to.
+
+Sums tell which parts ran, and errors count as well. More with COMMENT_TEXTS=100000 COMMENT_SEED=2.
+"""
+
+import os
+import random
+from typing import Any
+
+import pymysql
+import pytest
+
+from sqlparse_ext.statements import SqlMode
+from sqlparse_ext.text.version_comments import resolved, server_version
+from tests.fixtures.fix_servers import root
+
+
+pytestmark = pytest.mark.db
+
+TEXTS = int(os.environ.get("COMMENT_TEXTS", "4000"))
+SEED = int(os.environ.get("COMMENT_SEED", "1"))
+OPENS = [
+    "/*!",
+    "/*!",
+    "/*M!",
+    "/*!50000",
+    "/*!50701",
+    "/*!99999",
+    "/*!101119",
+    "/*!101120",
+    "/*!999999",
+    "/*!090704",
+    "/*!500001",
+    "/*!5000",
+    "/*!09070",
+    "/*!1011191",
+    "/*!40101+",
+    "/*!50700\t",
+    "/*!100000\n",
+    "/*!090705\x0b",
+    "/*!101200\x0c",
+    "/*M!50701",
+    "/*M!999999",
+    "/*M!100100",
+    "/*",
+    "/*+",
+    "/**/",
+]
+CLOSES = ["*/"] * 6 + ["*/ ", "/*/", "**/"]
+CODE = [
+    "+1",
+    "+20",
+    "+300",
+    "-4000",
+    " ",
+    "-",
+    "--",
+    "-- ",
+    "#",
+    "\n",
+    "'",
+    '"',
+    "`",
+    "\\",
+    "''",
+    " 'a' ",
+    "1",
+    "*",
+    "/",
+    "*3",
+    "(1)",
+    " x",
+    ",5",
+    ";",
+]
+MODES = {
+    "": SqlMode(0),
+    "ANSI_QUOTES": SqlMode.ANSI_QUOTES,
+    "NO_BACKSLASH_ESCAPES": SqlMode.NO_BACKSLASH_ESCAPES,
+    "ANSI_QUOTES,NO_BACKSLASH_ESCAPES": SqlMode.ANSI_QUOTES | SqlMode.NO_BACKSLASH_ESCAPES,
+}
+
+
+def text(dice: random.Random) -> str:
+    if dice.random() < 0.5:
+        atoms = dice.choices([*OPENS, *CLOSES, *CODE], k=dice.randint(1, 14))
+    else:
+        atoms = dice.choices([*OPENS, *CLOSES * 2, *CODE[:4] * 6], k=dice.randint(1, 9))
+    return "SELECT 1" + "".join(atoms) + dice.choice(("", "\n+7"))
+
+
+def answer(cursor: Any, sql: bytes) -> Any:
+    try:
+        cursor.execute(sql)
+        return cursor.fetchall()
+    except pymysql.MySQLError as error:
+        return ("error", error.args[0])
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_server_reads_the_resolved_text_as_the_one_that_it_was(server, mode):
+    connection = root(server)
+    version = server_version(server.version)
+    dice = random.Random(SEED)
+    with connection.cursor() as cursor:
+        cursor.execute("SET sql_mode = %s", (mode,))
+        changed = understood = 0
+        for _ in range(TEXTS):
+            sql = text(dice).encode()
+            read = resolved(sql, MODES[mode], version)
+            assert resolved(read, MODES[mode], version) == read
+            if read == sql:
+                continue
+            changed += 1
+            found = answer(cursor, sql)
+            assert answer(cursor, read) == found, (sql, read)
+            understood += found[:1] != ("error",)
+    connection.close()
+    assert changed > TEXTS // 3
+    assert understood > TEXTS // 50

@@ -1,0 +1,106 @@
+"""Version comments by the servers' rule; `tests/integration/test_version_comments.py` asks them."""
+
+import time
+
+import pytest
+
+from sqlparse_ext.cache import StatementCache
+from sqlparse_ext.statements import DEFAULT_MODE, Kind, SqlMode
+from sqlparse_ext.text.version_comments import (
+    ServerVersion,
+    resolution,
+    resolved,
+    server_version,
+)
+
+
+MARIADB = server_version("5.5.5-10.11.19-MariaDB-log")
+MYSQL = server_version("9.7.4-2")
+
+
+def words(sql: str, server: ServerVersion, mode: SqlMode = DEFAULT_MODE) -> str:
+    text = resolved(sql.encode(), mode, server).decode()
+    return " ".join(text.replace("/**/", " ").split())
+
+
+def test_versions():
+    assert ServerVersion(is_mariadb=True, version=101119) == MARIADB
+    assert ServerVersion(is_mariadb=False, version=90704) == MYSQL
+    assert server_version("no version") == (False, 0)
+
+
+@pytest.mark.parametrize(
+    ("sql", "on_mariadb", "on_mysql"),
+    [
+        ("a/*! b */c", "a b c", "a b c"),
+        ("/*!50101 a*/ b", "a b", "a b"),
+        ("/*!50700 a*/ b", "b", "a b"),
+        ("/*!99999 a*/ b", "b", "b"),
+        ("/*!101119 a*/ b", "a b", "b"),
+        ("/*!101120 a*/ b", "b", "b"),
+        ("/*!101119(a)*/ b", "(a) b", "9(a) b"),
+        ("/*!1234 a*/", "1234 a", "1234 a"),
+        ("/*M! a*/ b", "a b", "/*M! a*/ b"),
+        ("/*M!50700 a*/ b", "a b", "/*M!50700 a*/ b"),
+        ("/*M!999999\\- enable the sandbox mode */ b", "b", None),
+        ("/*!99999 /* a */ b */ c", "c", "c"),
+        ("/*!99999 ' */ c", "c", "c"),
+        ("/*! a /*! b */ c */", "a b c */", "a b c */"),
+        ("/*! a /*!99999 b */ c */ d", "a c d", "a c d"),
+        ("/*! a /* b */ c */ d", "a /* b */ c d", "a /* b */ c d"),
+        ("'/*! a */' `/*!` \"/*!\"", None, None),
+        ("/*! '*/' */ a", "'*/' a", "'*/' a"),
+        ("-- /*!\n/*! a */", "-- /*! a", "-- /*! a"),
+        ("# /*!\n/*! a */", "# /*! a", "# /*! a"),
+        ("2*/*! 3*/", "2* 3", "2* 3"),
+        ("a */ b", None, None),
+        ("/*! a", "a /*", "a /*"),
+        ("a /*!99999 b /* c */", "a /*", "a /*"),
+    ],
+)
+def test_what_each_server_reads(sql, on_mariadb, on_mysql):
+    assert words(sql, MARIADB) == (sql if on_mariadb is None else on_mariadb)
+    assert words(sql, MYSQL) == (sql if on_mysql is None else on_mysql)
+
+
+def test_quotes_are_those_of_the_mode():
+    sql = "'\\' /*! a */"
+    assert words(sql, MYSQL) == sql
+    assert words(sql, MYSQL, SqlMode.NO_BACKSLASH_ESCAPES) == "'\\' a"
+    sql = '"\\" /*! a */'
+    assert words(sql, MYSQL) == sql
+    assert words(sql, MYSQL, SqlMode.ANSI_QUOTES) == '"\\" a'
+
+
+def test_two_signs_never_become_a_comment():
+    assert resolved(b"1--/*! 2 */", DEFAULT_MODE, MYSQL) == b"1--/**/ 2  "
+
+
+def test_a_text_without_is_the_same_object():
+    sql = b"SELECT '!'"
+    assert resolved(sql, DEFAULT_MODE, MYSQL) is sql
+    assert resolution(sql, DEFAULT_MODE, MYSQL) == []
+
+
+def test_texts_of_one_cache_follow_the_server_of_the_moment():
+    servers = [MARIADB, MYSQL]
+    cache = StatementCache(server=lambda: servers[0])
+    sql = b"/*!50700 SELECT */ DELETE FROM t"
+    assert cache.get(sql).shape.kind is Kind.DELETE
+    servers.reverse()
+    assert cache.get(sql).shape.kind is Kind.SELECT
+    assert b"!" not in cache.get(sql).sql
+
+
+@pytest.mark.parametrize(
+    "piece", [b"/*!", b"/*!99999", b"*/", b"'", b'"', b"/*", b"*/*", b"--", b"/*!99999/*", b"-", b"`"]
+)  # fmt: skip
+def test_time_is_linear(piece):
+    def seconds(count: int) -> float:
+        sql = b"/*! " + piece * count
+        began = time.process_time()
+        resolved(sql, DEFAULT_MODE, MARIADB)
+        return time.process_time() - began
+
+    small, large = min(seconds(20_000) for _ in range(3)), seconds(200_000)
+    assert large < 10 * 8 * small + 0.05
