@@ -129,6 +129,10 @@ def follow_error(
         backend.in_transaction = True
         branches.held[shard] = backend
         branches.entered()
+    elif traits(shape).may_begin:
+        # Nor of one that it began before it failed. The next answer will say.
+        backend.in_transaction = True
+        branches.held[shard] = backend
     if shard not in branches.held:
         shard.pool.give(backend)
 

@@ -77,6 +77,8 @@ _SETS_INSERT_ID: Final = Uses.SETS_LAST_INSERT_ID | Uses.MULTIPLE | Uses.RETURNI
 _WRITES: Final = frozenset({Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE})
 # Unless there is a SELECT in them.
 _SELECTS_NOTHING: Final = frozenset({Kind.SET, Kind.DDL, Kind.LOCK})
+# MariaDB's BEGIN NOT ATOMIC, IF, LOOP and their kin, and SET STATEMENT … FOR.
+_MAY_HOLD_OTHERS: Final = frozenset({Kind.OTHER, Kind.SET})
 _CONTROL_KINDS: Final = frozenset({Kind.BEGIN, Kind.COMMIT, Kind.ROLLBACK, Kind.SAVEPOINT})
 
 
@@ -95,6 +97,7 @@ class Traits:
         sets_insert_id: LAST_INSERT_ID() may be another one afterwards, whatever its OK says.
         variables, assigns: the user variables that it names; it may set them.
         runs_unseen: it runs statements that are not in it.
+        may_begin: it runs statements that are not read here, and may leave a transaction open.
     """
 
     __slots__ = (
@@ -104,6 +107,7 @@ class Traits:
         "is_sticky",
         "is_traceless",
         "keeps_found_rows",
+        "may_begin",
         "needs_insert_id",
         "profiles",
         "runs_unseen",
@@ -128,6 +132,9 @@ class Traits:
         self.variables = named_variables(shape)
         self.assigns = may_assign(shape)
         self.runs_unseen = shape.kind is Kind.CALL or shape.verb == "EXECUTE"
+        self.may_begin = self.runs_unseen or (
+            shape.kind in _MAY_HOLD_OTHERS and bool(shape.uses & Uses.UNPARSED)
+        )
         self.profiles = any(item.name == "profiling" for item in shape.set)
         names_insert_id = any(item.name in {"last_insert_id", "identity"} for item in shape.set)
         self.needs_insert_id = names_insert_id or bool(

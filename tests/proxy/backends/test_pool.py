@@ -200,6 +200,17 @@ async def test_recycling_undoes_what_the_session_left(server):
         assert connection.variables["session_track_state_change"] == "1"
 
 
+async def test_a_connection_in_a_transaction_of_xa_is_closed_and_never_reset(server):
+    async with pool_on(server, size=1) as pool:
+        backend = await pool.take(Tenant(), "db")
+        (connection,) = server.relays
+        server.once("ROLLBACK", Error(1399, "XAER_RMFAIL: … in the  PREPARED state", "XAE07"))
+        await pool.recycle(backend)
+        assert backend.is_closed
+        assert "RESET" not in connection.heard
+        assert pool.connections == 0
+
+
 async def test_a_connection_that_cannot_be_recycled_is_thrown_away(server):
     async with pool_on(server, size=1) as pool:
         backend = await pool.take(Tenant(), "db")

@@ -81,6 +81,28 @@ async def test_without_autocommit_a_refused_statement_may_have_opened_one(server
     assert shard.pool.lent == 1
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "CALL p()",
+        "EXECUTE p",
+        "BEGIN NOT ATOMIC SELECT 1; END",
+        "IF 1 THEN SELECT 1; END IF",
+        "SET STATEMENT max_statement_time = 1 FOR CALL p()",
+    ],
+)
+async def test_what_failed_may_have_begun_a_transaction_until_an_answer_says(
+    server, shard, desk, sql
+):
+    server.once(sql, Error(1644, "Unhandled user-defined exception", "45000"))
+    await desk.run(sql)
+    assert shard.pool.lent == 1
+    assert desk.state.transaction is None  # nothing that another shard would have to join
+    await desk.run("SELECT * FROM t")
+    assert shard.pool.lent == 0
+    assert not desk.branches.in_transaction
+
+
 async def test_a_deadlock_ends_the_transaction_as_on_one_server(server, shard, desk):
     await desk.run("BEGIN")
     server.once("UPDATE", Error(1213, "Deadlock found", "40001"))

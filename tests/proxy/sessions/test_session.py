@@ -171,8 +171,8 @@ async def test_a_vanished_clients_transaction_is_rolled_back(server, house):
         assert (await client.query(sql)).error is None
     (connection,) = server.relays
     client.vanish()
-    await until(lambda: not connection.in_transaction)
-    assert connection.user_variables == set()
+    await until(lambda: connection.user_variables == set())
+    assert not connection.in_transaction
 
 
 async def test_a_client_that_leaves_a_slow_answer_leaves_nothing_behind(server, house):
