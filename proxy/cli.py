@@ -23,6 +23,7 @@ from proxy.app import run
 from proxy.check import check
 from proxy.config.file import Config, ConfigError, load
 from proxy.demo import run_demo
+from proxy.report import Report
 from sqlparse_ext.errors import StreamfromError
 
 
@@ -45,10 +46,18 @@ def main(argv: Sequence[str] | None = None) -> int:
             return run_demo(arguments.shards, arguments.port, arguments.data)
         config = _load(arguments.config)
         if arguments.command == "check":
-            return uvloop.run(check(config))
+            return uvloop.run(check(config, as_json=arguments.json))
         return uvloop.run(_serve(config))
     except ConfigError as error:
-        return _fail(f"{arguments.config}: {error}", EXIT_USAGE)
+        faults = (error, *error.others)
+        for each in faults:
+            _fail(f"{arguments.config}: {each}", EXIT_USAGE)
+        if arguments.command == "check" and arguments.json:
+            report = Report()
+            for each in faults:
+                report.fault(each.key or "config", each.problem)
+            sys.stdout.write(report.json() + "\n")
+        return EXIT_USAGE
     except (OSError, StreamfromError) as error:
         return _fail(str(error), EXIT_FAULT)
     except KeyboardInterrupt:
@@ -73,6 +82,7 @@ def _parser() -> argparse.ArgumentParser:
         "check", parents=[common], help="check config, backends, privileges and message tables"
     )
     checking.add_argument("--config", type=Path, required=True, metavar="FILE")
+    checking.add_argument("--json", action="store_true", help="print one JSON document")
     showing = commands.add_parser(
         "demo", parents=[common], help="run a proxy with its own database servers"
     )

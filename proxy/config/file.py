@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from proxy.config.dsn import socket_path
+from proxy.config.faults import read_whole
 from proxy.config.keyspaces import KeyspaceConfig, ShardConfig, keyspaces_from
 from proxy.config.values import (
     REQUIRED,
@@ -169,13 +170,22 @@ def load(path: Path, environ: Mapping[str, str]) -> Config:
     """Read and check the file at *path*; `${NAME}` is taken from *environ*.
 
     Raises:
-        ConfigError: the file, a file it names or a value in it cannot be used.
+        ConfigError: the file, a file it names or a value in it cannot be used; the first of all
+            its faults, which has the others.
     """
     path = path.absolute()
-    root = Table(_document(path), "", Surroundings(path.parent, environ))
+    document = _document(path)
+    around = Surroundings(path.parent, environ)
+    named = document.get("keyspaces")
+    names = set(named) if isinstance(named, dict) else set()
+    return read_whole(document, lambda whole: _config(Table(whole, "", around), names))
+
+
+def _config(root: Table, names: set[str]) -> Config:
+    """Return what *root* says; *names* are those of all keyspaces, also of faulty ones."""
     server = _server(root.table("server"))
     keyspaces = keyspaces_from(root.table("keyspaces"))
-    users = _users(root.tables("users"), {keyspace.name for keyspace in keyspaces})
+    users = _users(root.tables("users"), names)
     root.close()
     return Config(server, users, keyspaces)
 

@@ -25,10 +25,17 @@ BARE_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
 
 REQUIRED: Final = object()
 """The default of a key that has none."""
+DROPPED: Final = object()
+"""Stands in an array of tables for one that is not to be read."""
 
 
 class ConfigError(Exception):
-    """A configuration cannot be used: `key` is the full path, `problem` what was expected."""
+    """A configuration cannot be used: `key` is the full path, `problem` what was expected.
+
+    others: the other faults of the same file.
+    """
+
+    others: "tuple[ConfigError, ...]" = ()
 
     def __init__(self, key: str, problem: str) -> None:
         super().__init__(f"{key}: {problem}" if key else problem)
@@ -206,6 +213,7 @@ class Table:
         return [
             Table(item, f"{self.key(name)}[{index}]", self.around)
             for index, item in enumerate(value)
+            if item is not DROPPED
         ]
 
     def named_tables(self) -> Iterator[tuple[str, "Table"]]:

@@ -1,0 +1,111 @@
+"""All faults of a configuration at once."""
+
+import pytest
+
+from proxy.config.file import ConfigError, load
+
+
+SHARDED = """
+[keyspaces.commerce]
+vschema = "vschema.json"
+[[keyspaces.commerce.shards]]
+name = "-80"
+primary = "mysql://root@127.0.0.1:3307"
+[[keyspaces.commerce.shards]]
+name = "80-"
+primary = "mysql://root@127.0.0.1:3308"
+"""
+USER = '[[users]]\nname = "app"\npassword = ""\n'
+
+
+@pytest.fixture
+def faults(tmp_path):
+    (tmp_path / "vschema.json").write_text('{"sharded": true}')
+
+    def faults(text):
+        path = tmp_path / "streamfrom.toml"
+        path.write_text(text)
+        with pytest.raises(ConfigError) as caught:
+            load(path, {})
+        return [str(each) for each in (caught.value, *caught.value.others)]
+
+    return faults
+
+
+def test_every_unknown_key_and_every_wrong_type_is_told(faults):
+    text = f"""
+    extra = 1
+    [server]
+    listen = 5
+    max_conections = 7
+    connect_timeout = "5s"
+    {SHARDED}
+    pool_size = "many"
+    {USER}
+    role = "king"
+    rool = 1
+    """
+    assert faults(text) == [
+        'server.listen: expected an address such as "127.0.0.1:15306" or "[::]:15306", got 5',
+        'server.connect_timeout: expected a number of seconds > 0, got "5s"',
+        "server.max_conections: unknown key; did you mean max_connections?",
+        'keyspaces.commerce.shards[1].pool_size: expected an integer ≥ 1, got "many"'
+        ' (shard "80-")',
+        'users[0].role: expected "readwrite" or "readonly", got "king" (user "app")',
+        'users[0].rool: unknown key; did you mean role? (user "app")',
+        "extra: unknown key; expected one of keyspaces, server, users",
+    ]
+
+
+def test_what_only_follows_from_a_fault_is_not_told(faults):
+    text = SHARDED.replace(":3307", ":0") + USER + 'keyspaces = ["commerce"]'
+    assert faults(text) == [
+        "keyspaces.commerce.shards[0].primary: expected a port from 1 to 65535, got 0"
+        ' (shard "-80")'
+    ]
+    assert len(faults(SHARDED.replace("vschema.json", "none.json"))) == 1
+    assert len(faults(SHARDED + '[[users]]\nname = "a"\npassword_hash = "x"')) == 1
+    assert len(faults(SHARDED + '[server.tls]\ncert = "none.pem"')) == 1
+
+
+def test_faults_of_several_users_keep_their_own_index_and_name(faults):
+    text = SHARDED + "".join(
+        f'[[users]]\nname = "{name}"\npassword = 5\n' for name in ("ann", "bob")
+    )
+    text += '[[users]]\npassword = ""\n[[users]]\nname = "cyd"\npassword = ""\nrole = 1\n'
+    assert [fault.partition(":")[0] for fault in faults(text)] == [
+        "users[0].password",
+        "users[1].password",
+        "users[2].name",
+        "users[3].role",
+    ]
+    assert [fault.rpartition(" (user ")[2] for fault in faults(text)][::3] == [
+        '"ann")',
+        '"cyd")',
+    ]
+
+
+def test_a_fault_of_the_whole_is_told_beside_one_of_a_part(faults):
+    assert faults(SHARDED.replace('"80-"', '"90-"') + "pool_size = 0") == [
+        'keyspaces.commerce.shards[1].pool_size: expected an integer ≥ 1, got 0 (shard "90-")',
+        "keyspaces.commerce.shards: expected all key ranges once:"
+        " no shard owns the keyspace ids 80-90",
+    ]
+
+
+def test_two_shards_of_one_name_are_one_fault(faults):
+    (fault,) = faults(SHARDED.replace('"80-"', '"-80"'))
+    assert fault.startswith("keyspaces.commerce.shards[1].name: expected each shard once")
+
+
+def test_an_empty_file_has_one_fault(faults):
+    assert faults("") == ["keyspaces: missing; expected at least one [keyspaces.<name>]"]
+
+
+def test_a_keyspace_with_a_quoted_name_is_found_again(faults):
+    text = SHARDED.replace("commerce", '"my shop"').replace("root@127.0.0.1:3307", "")
+    keys = [fault.partition(": ")[0] for fault in faults(text + "pool_size = 0")]
+    assert keys == [
+        'keyspaces."my shop".shards[0].primary',
+        'keyspaces."my shop".shards[1].pool_size',
+    ]
