@@ -11,10 +11,16 @@ reported.
 
 from __future__ import annotations
 
+import difflib
 import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from engine.errors import EngineError
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 MARK = "vitess_message"
@@ -41,7 +47,19 @@ _KEYS = frozenset(
 
 
 class CommentError(EngineError):
-    """A comment that marks a message table but cannot be used; the text is the reason."""
+    """A definition that is marked as a message table but cannot be used; the text is the reason.
+
+    others: the other reasons.
+    """
+
+    others: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, reasons: list[str]) -> CommentError:
+        """Return the error for one or more *reasons*."""
+        error = cls(reasons[0])
+        error.others = tuple(reasons[1:])
+        return error
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,26 +94,62 @@ def is_message_table(comment: str) -> bool:
     return SEQUENCE_MARK not in comment and MARK in comment
 
 
+def is_nearly_marked(comment: str) -> bool:
+    """Return whether *comment* may be meant to mark a message table, and does not.
+
+    It has a key of ours or a word close to the mark.
+    """
+    if is_message_table(comment) or SEQUENCE_MARK in comment:
+        return False
+    words = re.findall(r"[a-z_]+", comment.lower())
+    return bool(
+        _KEYS.intersection(words) or difflib.get_close_matches(MARK, words, cutoff=0.85)
+    )
+
+
 def parse_comment(comment: str) -> Properties:
-    """Return the settings in *comment*, or raise CommentError with the first fault.
+    """Return the settings in *comment*, or raise CommentError with the first fault, and the others.
 
     Faults are looked for in the original's order: the required keys, then the bounds of the
     backoff.
     """
-    settings = _settings(comment)
-    ack_wait_ns = _duration_ns(settings, "vt_ack_wait")
-    purge_after_ns = _duration_ns(settings, "vt_purge_after")
-    batch_size = _count(settings, "vt_batch_size")
-    cache_size = _count(settings, "vt_cache_size")
-    poller_interval_ns = _duration_ns(settings, "vt_poller_interval")
+    settings = settings_of(comment)
+    faults: list[str] = []
+
+    def take(read: Callable[[dict[str, str], str], int], key: str) -> int:
+        try:
+            return read(settings, key)
+        except CommentError as error:
+            faults.append(str(error))
+            return 0
+
+    ack_wait_ns = take(_duration_ns, "vt_ack_wait")
+    purge_after_ns = take(_duration_ns, "vt_purge_after")
+    batch_size = take(_count, "vt_batch_size")
+    cache_size = take(_count, "vt_cache_size")
+    poller_interval_ns = take(_duration_ns, "vt_poller_interval")
     min_backoff_ns, max_backoff_ns = ack_wait_ns, 0
     if settings.get("vt_min_backoff"):
-        min_backoff_ns = _duration_ns(settings, "vt_min_backoff")
+        min_backoff_ns = take(_duration_ns, "vt_min_backoff")
     if settings.get("vt_max_backoff"):
-        max_backoff_ns = _duration_ns(settings, "vt_max_backoff")
+        max_backoff_ns = take(_duration_ns, "vt_max_backoff")
     order = settings.get("vt_order") or "oldest"
     if order not in _ORDERS:
-        raise CommentError(f"vt_order must be 'oldest' or 'newest', not '{order}'")
+        faults.append(f"vt_order must be 'oldest' or 'newest', not '{order}'")
+    if faults:
+        raise CommentError.of(faults)
+    advice: list[str] = []
+    if max_backoff_ns and min_backoff_ns > max_backoff_ns:
+        name = "vt_min_backoff" if settings.get("vt_min_backoff") else "vt_ack_wait"
+        advice.append(
+            f"{name} {settings[name]} is more than vt_max_backoff {settings['vt_max_backoff']}:"
+            " every wait is about the maximum"
+        )
+    if cache_size < batch_size:
+        advice.append(
+            f"vt_cache_size {cache_size} is less than vt_batch_size {batch_size}: no batch is"
+            f" larger than {cache_size}"
+        )
     columns = settings.get("vt_message_cols")
     return Properties(
         ack_wait_ns=ack_wait_ns,
@@ -107,11 +161,12 @@ def parse_comment(comment: str) -> Properties:
         max_backoff_ns=max_backoff_ns,
         message_cols=tuple(name.strip() for name in columns.split("|")) if columns else None,
         newest=_ORDERS[order],
-        warnings=_warnings(comment, settings),
+        warnings=(*advice, *unread_keys(comment)),
     )
 
 
-def _settings(comment: str) -> dict[str, str]:
+def settings_of(comment: str) -> dict[str, str]:
+    """Return the keys and values in *comment*, known or not."""
     pieces = (piece.split("=") for piece in comment.split(","))
     return {piece[0].strip(): piece[1].strip() for piece in pieces if len(piece) == 2}
 
@@ -140,9 +195,11 @@ def _count(settings: dict[str, str], key: str) -> int:
     raise CommentError(f"{key} must be a whole number greater than 0, not '{text}'")
 
 
-def _warnings(comment: str, settings: dict[str, str]) -> tuple[str, ...]:
+def unread_keys(comment: str) -> tuple[str, ...]:
+    """Return a sentence for each key in *comment* that has no effect."""
+    settings = settings_of(comment)
     unknown = [
-        f"unknown key '{key}' in the comment is ignored"
+        f"unknown key '{key}' in the comment is ignored{_hint(key)}"
         for key in settings
         if key.startswith("vt_") and key not in _KEYS
     ]
@@ -153,3 +210,8 @@ def _warnings(comment: str, settings: dict[str, str]) -> tuple[str, ...]:
         if name.startswith("vt_") and not settings.get(name)
     ]
     return tuple(unknown + unread)
+
+
+def _hint(key: str) -> str:
+    near = difflib.get_close_matches(key, _KEYS, n=1, cutoff=0.75)
+    return f"; did you mean {near[0]}?" if near else ""

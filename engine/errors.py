@@ -28,7 +28,12 @@ class EngineError(StreamfromError):
 
 
 class TableLoadError(EngineError):
-    """A message table whose definition cannot be used; every other table keeps working."""
+    """A message table whose definition cannot be used; every other table keeps working.
+
+    others: further reasons, for `streamfrom check`.
+    """
+
+    others: tuple[str, ...] = ()
 
     def __init__(self, table: str, reason: str) -> None:
         super().__init__(f"message table '{table}' failed to load: {reason}")

@@ -32,17 +32,26 @@ _NUMBERS: Final = frozenset(
     | {"decimal", "float", "double", "year"}
 )
 _INTEGER = re.compile(r"'?(-?\d+)'?", re.ASCII)
+# What the engine counts in, or takes nanoseconds since 1970 from: none of these holds them.
+_TEMPORAL: Final = frozenset({"date", "datetime", "timestamp", "time", "year"})
+_SHORT: Final = frozenset({"tinyint", "smallint", "mediumint", "int"})
+_DECIMAL = re.compile(r"decimal\((\d+)(?:,(\d+))?\)")
+_TIME_DIGITS: Final = 19
 
 
 @dataclass(frozen=True, slots=True)
 class RawColumn:
-    """A row of information_schema.columns. default is the text as the server shows it."""
+    """A row of information_schema.columns. default is the text as the server shows it.
+
+    column_type: the type in full, such as "decimal(20,0) unsigned".
+    """
 
     name: str
     data_type: str
     default: str | None
     nullable: bool
     extra: str = ""
+    column_type: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,21 +156,25 @@ class MessageTable:
 
 
 def load(keyspace: str, raw: RawTable) -> MessageTable | TableLoadError:
-    """Return the table, or the first fault of its definition."""
+    """Return the table, or the first fault of its definition, which has the others."""
     try:
         return _load(keyspace, raw)
     except CommentError as error:
-        return TableLoadError(raw.name, str(error))
+        failure = TableLoadError(raw.name, str(error))
+        failure.others = error.others
+        return failure
 
 
 def _load(keyspace: str, raw: RawTable) -> MessageTable:
-    properties = parse_comment(raw.comment)
     columns = {column.name.lower(): column for column in raw.columns}
     first_layout = "priority" not in columns and columns.keys() >= _FIRST_ONLY
-    required = ["id", "priority", "time_next", "epoch", "time_acked"]
-    if first_layout:
-        required.remove("priority")
-    _require(raw, columns, required)
+    wrong = _wrong_columns(raw, columns, first_layout=first_layout)
+    try:
+        properties = parse_comment(raw.comment)
+    except CommentError as error:
+        raise CommentError.of([str(error), *error.others, *wrong]) from None
+    if wrong:
+        raise CommentError.of(wrong)
     ident, time_next = columns["id"], columns["time_next"]
     priority = columns.get("priority")
     return MessageTable(
@@ -184,6 +197,67 @@ def _load(keyspace: str, raw: RawTable) -> MessageTable:
         null_lane=not first_layout or _leading(raw, "time_acked") is not None,
         advice=(*_advice(raw, first_layout=first_layout), *properties.warnings),
     )
+
+
+def _wrong_columns(
+    raw: RawTable, columns: dict[str, RawColumn], *, first_layout: bool
+) -> list[str]:
+    """Return why no message of the table could be sent and acknowledged."""
+    required = ["id", "priority", "time_next", "epoch", "time_acked"]
+    if first_layout:
+        required.remove("priority")
+    wrong = [
+        f"{name} missing from message table: {raw.name}"
+        for name in required
+        if name not in columns
+    ]
+    times = ["time_next", "time_acked", *(sorted(_FIRST_ONLY) if first_layout else ())]
+    wrong += [
+        f"{name} must be BIGINT, for nanoseconds since 1970, not {_type_of(columns[name])}:"
+        f" {raw.name}"
+        for name in times
+        if name in columns
+        and not (
+            _holds_nanoseconds(columns[name])
+            and (name == "time_acked" or _is_read_whole(columns[name]))
+        )
+    ]
+    wrong += [
+        f"{name} must be an integer, not {_type_of(columns[name])}: {raw.name}"
+        for name in ("priority", "epoch")
+        if name in columns and not _is_read_whole(columns[name])
+    ]
+    for name in ("time_next", "time_acked", "epoch"):
+        extra = columns[name].extra.lower() if name in columns else ""
+        if "virtual" in extra or "stored" in extra or "persistent" in extra:
+            wrong.append(f"{name} must not be a generated column: {raw.name}")
+    acked = columns.get("time_acked")
+    if acked is not None and not acked.nullable:
+        wrong.append(
+            "time_acked must allow NULL, which is what a message has that is not acknowledged:"
+            f" {raw.name}"
+        )
+    return wrong
+
+
+def _type_of(column: RawColumn) -> str:
+    return (column.column_type or column.data_type).upper()
+
+
+def _holds_nanoseconds(column: RawColumn) -> bool:
+    """Whether a moment of today fits, which has 19 digits. Whatever else fits may be used."""
+    kind = column.data_type.lower()
+    if kind == "decimal" and (size := _DECIMAL.match(column.column_type.lower())):
+        return int(size[1]) - int(size[2] or 0) >= _TIME_DIGITS
+    return kind not in _TEMPORAL and kind not in _SHORT
+
+
+def _is_read_whole(column: RawColumn) -> bool:
+    """Whether a server writes its values as integers, which is how the engine reads them."""
+    kind = column.data_type.lower()
+    if kind == "decimal" and (size := _DECIMAL.match(column.column_type.lower())):
+        return int(size[2] or 0) == 0
+    return kind not in _TEMPORAL and kind not in ("float", "double")
 
 
 def _require(raw: RawTable, columns: dict[str, RawColumn], names: Iterable[str]) -> None:
@@ -236,7 +310,7 @@ def _leading(raw: RawTable, *names: str, unique: bool = False) -> str | None:
 
 
 def _advice(raw: RawTable, *, first_layout: bool) -> list[str]:
-    found: list[str] = []
+    found = _type_advice(raw)
 
     def advise(missing: str, consequence: str, name: str, columns: str) -> None:
         found.append(
@@ -268,4 +342,21 @@ def _advice(raw: RawTable, *, first_layout: bool) -> list[str]:
             "INDEX poller_idx",
             "time_acked, priority, time_next",
         )
+    return found
+
+
+def _type_advice(raw: RawTable) -> list[str]:
+    """Return what works, and not as well or not for as long as it should."""
+    found: list[str] = []
+    for column in raw.columns:
+        name, kind = column.name.lower(), column.data_type.lower()
+        if name in ("time_next", "time_acked") and kind not in ("bigint", "decimal"):
+            found.append(f"{name} is {_type_of(column)}: BIGINT is what moments are exact in")
+        if name == "time_next" and not column.nullable:
+            found.append(
+                "time_next is NOT NULL: an ack fails that does not give it a value;"
+                f" ALTER TABLE {quote_identifier(raw.name)} MODIFY time_next BIGINT DEFAULT 0"
+            )
+        if name == "epoch" and kind in ("tinyint", "smallint"):
+            found.append(f"epoch is {_type_of(column)}: a message is not sent more often")
     return found

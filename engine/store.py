@@ -98,13 +98,13 @@ def discover(database: str) -> Conversation[tuple[RawTable, ...]]:
         return ()
     names = b", ".join(literal(name.encode()) for name in comments)
     answer = yield Query(
-        b"SELECT table_name, column_name, data_type, column_default, is_nullable, extra"
+        b"SELECT table_name, column_name, data_type, column_default, is_nullable, extra, column_type"
         b" FROM information_schema.columns WHERE table_schema = %b AND table_name IN (%b)"
         b" ORDER BY table_name, ordinal_position" % (schema, names),
-        6,
+        7,
     )
     columns: dict[str, list[RawColumn]] = {name: [] for name in comments}
-    for (table, name, data_type, default, nullable, extra), _ in answer.rows:
+    for (table, name, data_type, default, nullable, extra, column_type), _ in answer.rows:
         columns[_text(table)].append(
             RawColumn(
                 name=_text(name),
@@ -112,6 +112,7 @@ def discover(database: str) -> Conversation[tuple[RawTable, ...]]:
                 default=None if default is None else _text(default),
                 nullable=nullable == b"YES",
                 extra=_text(extra),
+                column_type=_text(column_type),
             )
         )
     answer = yield Query(

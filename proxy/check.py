@@ -1,32 +1,44 @@
 """`streamfrom check`: everything that must be right before `serve`, one line each.
 
 `ok` lines say what was found, `warning` lines what would be better, `fault` lines what will
-not work. One fault makes the exit code 1.
+not work. One fault makes the exit code 1. `proxy.report` prints them.
 """
 
 from __future__ import annotations
 
 import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from engine.clock import SystemClock
-from engine.comment import is_message_table
+from engine.comment import MARK, is_nearly_marked, unread_keys
+from engine.definitions import differences
 from engine.errors import EngineError, StoreError
 from engine.message_table import MessageTable, load
 from engine.sequences import resolve
 from proxy.backends.shard import ShardRuntime, replicas_of
 from proxy.backends.store import ShardStore
+from proxy.certificate import (
+    expires_soon,
+    fault_of_key,
+    fault_of_time,
+    read_certificate,
+)
 from proxy.config.file import TransactionMode
 from proxy.config.keyspaces import make_keyspace
 from proxy.errors import BackendError, BackendUnavailable
+from proxy.report import Report
 from proxy.twophase.decisions import CREATE, TABLE, read_own_id
-from sqlparse_ext.text.identifiers import quote_identifier
+from sqlparse_ext.text.identifiers import literal, quote_identifier
 
 
 if TYPE_CHECKING:
+    from engine.errors import TableLoadError
     from engine.keyspace import Keyspace
-    from proxy.config.file import Config, KeyspaceConfig, Server
+    from engine.message_table import RawTable
+    from proxy.config.file import Config, KeyspaceConfig, Server, Tls
 
 
 # Statements that touch no row but need every privilege that delivery needs.
@@ -40,46 +52,65 @@ _DECISION_PROBES: Final = (
     "SELECT * FROM {table} WHERE 1 = 0 FOR UPDATE NOWAIT",
     "DELETE FROM {table} WHERE 1 = 0",
 )
+_COMMENTS: Final = (
+    "SELECT table_name, table_comment FROM information_schema.tables"
+    " WHERE table_schema = {schema} AND table_type = 'BASE TABLE'"
+)
 _XA_REFUSED: Final = 1401
 
 
-class _Report:
-    """The lines, and whether one of them is a fault."""
+class _Listed(NamedTuple):
+    """What a shard has: its message tables, and the comments of all its tables, by name."""
 
-    def __init__(self) -> None:
-        self.has_fault = False
-
-    def ok(self, subject: str, text: str) -> None:
-        self._line("ok     ", subject, text)
-
-    def warning(self, subject: str, text: str) -> None:
-        self._line("warning", subject, text)
-
-    def fault(self, subject: str, text: str) -> None:
-        self.has_fault = True
-        self._line("fault  ", subject, text)
-
-    @staticmethod
-    def _line(level: str, subject: str, text: str) -> None:
-        sys.stdout.write(f"{level}  {subject}: {text}\n")
+    shard: ShardRuntime
+    tables: dict[str, RawTable]
+    comments: dict[str, str]
 
 
-async def check(config: Config) -> int:
+async def check(config: Config, *, as_json: bool = False) -> int:
     """Check a configuration against its servers and return the exit code, 0 or 1."""
-    report = _Report()
+    report = Report(None if as_json else _write_line)
     users = _count(len(config.users), "user") or "root from this machine only"
     report.ok("config", f"{_count(len(config.keyspaces), 'keyspace')}, {users}")
+    if config.server.tls is not None:
+        _check_tls(config.server.tls, datetime.now(UTC), report)
     _check_sequences(config, report)
     for keyspace in config.keyspaces:
         await _check_keyspace(keyspace, config.server, report)
+    report.end()
+    if as_json:
+        _write_line(report.json())
     return 1 if report.has_fault else 0
+
+
+def _write_line(line: str) -> None:
+    sys.stdout.write(line + "\n")
+
+
+def _check_tls(tls: Tls, now: datetime, report: Report) -> None:
+    """Say whether the certificate is one, is valid, and whether the key belongs to it."""
+    place = "server.tls.cert"
+    certificate = read_certificate(Path(tls.cert).read_bytes())
+    if isinstance(certificate, str):
+        report.fault(place, f"{tls.cert} {certificate}")
+        return
+    fault = fault_of_key(Path(tls.key).read_bytes(), certificate)
+    if fault is not None:
+        report.fault("server.tls.key", f"{tls.key} {fault} ({tls.cert})")
+    if (fault := fault_of_time(certificate, now)) is not None:
+        report.fault(place, f"{tls.cert} {fault}")
+    elif (warning := expires_soon(certificate, now)) is not None:
+        report.warning(place, f"{tls.cert} {warning}")
+    else:
+        until = f"{certificate.not_valid_after_utc:%Y-%m-%d}"
+        report.ok(place, f"{tls.cert}: valid until {until}")
 
 
 def _count(number: int, noun: str) -> str:
     return "" if not number else f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-async def _check_keyspace(config: KeyspaceConfig, server: Server, report: _Report) -> None:
+async def _check_keyspace(config: KeyspaceConfig, server: Server, report: Report) -> None:
     try:
         keyspace = make_keyspace(config)
     except EngineError as error:
@@ -91,12 +122,15 @@ async def _check_keyspace(config: KeyspaceConfig, server: Server, report: _Repor
             config.name,
             f"vschema {config.vschema_path}: {tables}; read again when it changes, or on SIGHUP",
         )
+    listed: list[_Listed] = []
     for shard_config in config.shards:
         shard = ShardRuntime(
             config.name, shard_config, pool_timeout_s=10, on_change=lambda _: None
         )
         try:
-            await _check_shard(keyspace, shard, report)
+            found = await _check_shard(keyspace, shard, report)
+            if found is not None:
+                listed.append(found)
             if server.transaction_mode is TransactionMode.TWOPC and shard.version:
                 await _check_two_phases(shard, report)
         finally:
@@ -113,9 +147,10 @@ async def _check_keyspace(config: KeyspaceConfig, server: Server, report: _Repor
                 report.ok(str(replica), f"replica {replica.dsn}: {replica.version}")
             else:
                 report.warning(str(replica), f"replica {replica.dsn}: {replica.trouble}")
+    _compare(listed, report)
 
 
-def _check_sequences(config: Config, report: _Report) -> None:
+def _check_sequences(config: Config, report: Report) -> None:
     """Say which tables take ids from a sequence that nobody can find."""
     keyspaces: dict[str, Keyspace] = {}
     for each in config.keyspaces:
@@ -131,37 +166,78 @@ def _check_sequences(config: Config, report: _Report) -> None:
                     report.fault(f"{keyspace.name}.{table.name}", str(error))
 
 
-async def _check_shard(keyspace: Keyspace, shard: ShardRuntime, report: _Report) -> None:
+async def _check_shard(
+    keyspace: Keyspace, shard: ShardRuntime, report: Report
+) -> _Listed | None:
+    """Check one shard and its message tables; return them unless they cannot be listed."""
     subject = str(shard)
     await shard.probe()
     if not shard.version:
         report.fault(subject, shard.trouble or "not reached")
-        return
+        return None
     if shard.trouble is not None:
         report.fault(subject, f"{shard.dsn}: {shard.trouble}")
     else:
         report.ok(subject, f"{shard.dsn}: {shard.version}")
     store = ShardStore({(keyspace.name, shard.name): shard}, SystemClock())
     try:
-        tables = await store.discover(keyspace.name, shard.name)
-    except StoreError as error:
+        found = await store.discover(keyspace.name, shard.name)
+        rows = await shard.control.rows(
+            _COMMENTS.format(schema=literal(shard.database.encode()).decode())
+        )
+    except (StoreError, BackendError, BackendUnavailable) as error:
         report.fault(subject, str(error))
-        return
-    for raw in tables:
-        if is_message_table(raw.comment):
-            loaded = load(keyspace.name, raw)
-            await _check_table(keyspace, shard, raw.name, loaded, report)
+        return None
+    tables = {raw.name: raw for raw in sorted(found, key=lambda raw: raw.name)}
+    comments = {str(name): str(comment) for name, comment in rows}
+    for name, comment in sorted(comments.items()):
+        if is_nearly_marked(comment):
+            report.warning(
+                f"{subject}.{name}",
+                f"an ordinary table, though its comment looks like a message table's: {comment!r}",
+                f"write {MARK} in its COMMENT if it is to be one",
+            )
+    for raw in tables.values():
+        await _check_table(keyspace, shard, raw, load(keyspace.name, raw), report)
+    return _Listed(shard, tables, comments)
 
 
-async def _check_two_phases(shard: ShardRuntime, report: _Report) -> None:
+def _compare(listed: list[_Listed], report: Report) -> None:
+    """Say how the message tables of a keyspace differ between its shards.
+
+    Each is compared with that of the first shard that has it, whose settings are the ones in use.
+    """
+    for name in sorted({name for each in listed for name in each.tables}):
+        first = next(each for each in listed if name in each.tables)
+        for each in listed:
+            subject, place = f"{each.shard}.{name}", f"{first.shard}"
+            raw = each.tables.get(name)
+            if raw is None and name in each.comments:
+                report.fault(subject, f"no message table, which it is on {place}")
+            elif raw is None:
+                report.fault(subject, f"no such table, which {place} has")
+            elif each is not first:
+                found = differences(
+                    raw,
+                    first.tables[name],
+                    place,
+                    same_kind=each.shard.is_mariadb == first.shard.is_mariadb,
+                )
+                for text in found.columns:
+                    report.fault(subject, text)
+                for text in found.others:
+                    report.warning(subject, text)
+
+
+async def _check_two_phases(shard: ShardRuntime, report: Report) -> None:
     """Say what a commit in two phases lacks on a shard, and its recovery."""
     subject = str(shard)
     try:
         if await read_own_id(shard) is None:
             report.warning(
                 subject,
-                f"no table {TABLE} yet, which commits in two phases need; the proxy makes it if"
-                f" it may, else run: {CREATE}",
+                f"no table {TABLE} yet, which commits in two phases need",
+                f"the proxy makes it if it may, else run: {CREATE}",
             )
         else:
             for probe in _DECISION_PROBES:
@@ -172,22 +248,27 @@ async def _check_two_phases(shard: ShardRuntime, report: _Report) -> None:
     try:
         await shard.control.rows("XA RECOVER")
     except (BackendError, BackendUnavailable) as error:
-        cure = ""
+        cure = None
         if isinstance(error, BackendError) and error.code == _XA_REFUSED:
-            cure = f"; run: GRANT XA_RECOVER_ADMIN ON *.* TO the account {shard.dsn.user}"
-        report.fault(subject, f"XA RECOVER, which recovery needs: {error}{cure}")
+            cure = f"run: GRANT XA_RECOVER_ADMIN ON *.* TO the account {shard.dsn.user}"
+        report.fault(subject, f"XA RECOVER, which recovery needs: {error}", cure)
 
 
 async def _check_table(
     keyspace: Keyspace,
     shard: ShardRuntime,
-    name: str,
-    loaded: MessageTable | EngineError,
-    report: _Report,
+    raw: RawTable,
+    loaded: MessageTable | TableLoadError,
+    report: Report,
 ) -> None:
+    name = raw.name
     subject = f"{shard}.{name}"
     if not isinstance(loaded, MessageTable):
         report.fault(subject, str(loaded))
+        for reason in loaded.others:
+            report.fault(subject, reason)
+        for warning in unread_keys(raw.comment):
+            report.warning(subject, warning)
         return
     for probe in _PROBES:
         try:
@@ -198,6 +279,14 @@ async def _check_table(
     report.ok(subject, f"message table, streams {', '.join(loaded.streamed)}")
     for advice in loaded.advice:
         report.warning(subject, advice)
+    if keyspace.sharded and loaded.id_auto_increment:
+        routing = keyspace.vschema.tables.get(name) if keyspace.vschema else None
+        if routing is None or routing.auto_increment is None:
+            report.warning(
+                subject,
+                f"{loaded.id_column} is AUTO_INCREMENT, which counts on each shard alone: every"
+                " INSERT must give it, or a sequence of the vschema",
+            )
     if keyspace.sharded and keyspace.vschema is not None:
         routing = keyspace.vschema.tables.get(name)
         if routing is None:

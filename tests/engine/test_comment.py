@@ -1,6 +1,14 @@
 import pytest
 
-from engine.comment import COUNT_MAX, WAIT_MAX_NS, CommentError, is_message_table, parse_comment
+from engine.comment import (
+    COUNT_MAX,
+    WAIT_MAX_NS,
+    CommentError,
+    is_message_table,
+    is_nearly_marked,
+    parse_comment,
+    unread_keys,
+)
 
 
 REQUIRED = {
@@ -113,7 +121,7 @@ def test_the_order_is_oldest_or_newest():
 def test_unknown_vt_keys_are_reported_and_others_are_not():
     table = parse_comment(comment("vt_cache_seze=1", "owner=me", "vt_topic"))
     assert table.warnings == (
-        "unknown key 'vt_cache_seze' in the comment is ignored",
+        "unknown key 'vt_cache_seze' in the comment is ignored; did you mean vt_cache_size?",
         "'vt_topic' in the comment has no single value and is ignored",
     )
 
@@ -130,3 +138,52 @@ def test_unknown_vt_keys_are_reported_and_others_are_not():
 )
 def test_the_mark_is_a_plain_substring_and_sequences_go_before(text, is_one):
     assert is_message_table(text) is is_one
+
+
+@pytest.mark.parametrize(
+    ("marked", "is_nearly"),
+    [
+        ("vitess_mesage,vt_ack_wait=30", True),
+        ("vitess_mesage", True),
+        ("Vitess_Message", True),  # the mark is in lower case
+        ("vitessmessage, the outbox", True),
+        ("vt_ack_wait=30,vt_purge_after=60", True),
+        ("vitess_message,vt_ack_wait=30", False),
+        ("vitess_sequence", False),
+        ("a message table of Vitess", False),
+        ("", False),
+    ],
+)
+def test_a_comment_that_is_nearly_the_mark_is_known(marked, is_nearly):
+    assert is_nearly_marked(marked) is is_nearly
+
+
+def test_all_faults_of_a_comment_are_told_the_originals_first_one_first():
+    with pytest.raises(CommentError) as caught:
+        parse_comment(
+            "vitess_message,vt_ack_wiat=30,vt_purge_after=x,vt_batch_size=1,vt_order=by"
+        )
+    assert str(caught.value) == "attribute vt_ack_wait not specified for message table"
+    assert caught.value.others == (
+        "vt_purge_after must be a number of seconds greater than 0, not 'x'",
+        "attribute vt_cache_size not specified for message table",
+        "attribute vt_poller_interval not specified for message table",
+        "vt_order must be 'oldest' or 'newest', not 'by'",
+    )
+    assert unread_keys("vitess_message,vt_ack_wiat=30") == (
+        "unknown key 'vt_ack_wiat' in the comment is ignored; did you mean vt_ack_wait?",
+    )
+
+
+def test_settings_that_fight_each_other_are_told():
+    table = parse_comment(comment("vt_min_backoff=100", "vt_max_backoff=10"))
+    assert table.warnings == (
+        "vt_min_backoff 100 is more than vt_max_backoff 10: every wait is about the maximum",
+    )
+    (line,) = parse_comment(comment("vt_max_backoff=10")).warnings
+    assert line.startswith("vt_ack_wait 30 is more than vt_max_backoff 10: ")
+    (line,) = parse_comment(comment("vt_batch_size=20000")).warnings
+    assert line == (
+        "vt_cache_size 10 is less than vt_batch_size 20000: no batch is larger than 10"
+    )
+    assert parse_comment(comment("vt_min_backoff=10", "vt_max_backoff=10")).warnings == ()

@@ -179,3 +179,105 @@ def test_a_projection_is_spelled_as_the_table_spells_it():
     assert table.project(["MESSAGE", "epoch"]) == ("message", "epoch")
     with pytest.raises(UnknownColumn, match="Unknown column 'nope' in 'field list'"):
         table.project(["id", "nope"])
+
+
+def with_column(name, data_type="bigint", column_type="", *, raw=None, **changes):
+    raw = raw or raw_table("t")
+    columns = tuple(
+        replace(column, data_type=data_type, column_type=column_type, **changes)
+        if column.name == name
+        else column
+        for column in raw.columns
+    )
+    return replace(raw, columns=columns)
+
+
+@pytest.mark.parametrize("name", ["time_next", "time_acked"])
+@pytest.mark.parametrize(
+    ("data_type", "column_type"),
+    [
+        ("datetime", "datetime(6)"),
+        ("timestamp", ""),
+        ("date", ""),
+        ("time", ""),
+        ("year", "year(4)"),
+        ("int", "int(11)"),
+        ("int", "int unsigned"),
+        ("mediumint", ""),
+        ("smallint", "smallint(5) unsigned"),
+        ("tinyint", ""),
+        ("decimal", "decimal(10,0)"),
+        ("decimal", "decimal(20,5)"),
+    ],
+)
+def test_a_time_column_that_no_moment_fits_into_is_a_fault(name, data_type, column_type):
+    assert fault(with_column(name, data_type, column_type)) == (
+        f"message table 't' failed to load: {name} must be BIGINT, for nanoseconds since 1970,"
+        f" not {(column_type or data_type).upper()}: t"
+    )
+
+
+@pytest.mark.parametrize(
+    ("data_type", "column_type"),
+    [
+        ("bigint", "bigint(20) unsigned"),
+        ("decimal", "decimal(19,0)"),
+        ("decimal", "decimal(30) unsigned"),
+        ("varchar", "varchar(32)"),
+    ],
+)
+def test_whatever_a_moment_fits_into_goes_on_working(data_type, column_type):
+    table = loaded(with_column("time_next", data_type, column_type))
+    assert (table.advice != ()) is (data_type not in ("bigint", "decimal"))
+
+
+@pytest.mark.parametrize(
+    ("data_type", "column_type"), [("double", ""), ("float", ""), ("decimal", "decimal(30,6)")]
+)
+def test_numbers_with_a_fraction_are_not_read_as_moments_or_counts(data_type, column_type):
+    for name in ("time_next", "epoch", "priority"):
+        assert f"{name} must be " in fault(with_column(name, data_type, column_type))
+    # What only the purge compares may be one.
+    assert loaded(with_column("time_acked", data_type, column_type)).name == "t"
+
+
+@pytest.mark.parametrize("name", ["time_scheduled", "time_created"])
+def test_the_first_layouts_times_must_hold_moments_too(name):
+    assert f"{name} must be BIGINT" in fault(with_column(name, "datetime", raw=FIRST))
+
+
+def test_time_acked_must_allow_null():
+    assert fault(with_column("time_acked", nullable=False)) == (
+        "message table 't' failed to load: time_acked must allow NULL, which is what a message"
+        " has that is not acknowledged: t"
+    )
+
+
+def test_columns_that_cannot_be_written_or_counted_are_faults():
+    assert "epoch must be an integer, not DATE" in fault(with_column("epoch", "date"))
+    assert "priority must be an integer" in fault(with_column("priority", "datetime"))
+    for extra in ("VIRTUAL GENERATED", "STORED GENERATED"):
+        assert "time_next must not be a generated column" in fault(
+            with_column("time_next", extra=extra)
+        )
+    # A default that is an expression is none (MySQL says so in the same place).
+    assert loaded(with_column("epoch", extra="DEFAULT_GENERATED")).advice == ()
+
+
+def test_what_works_less_well_is_advice():
+    (line,) = loaded(with_column("time_next", nullable=False)).advice
+    assert (
+        "an ack fails that does not give it a value; ALTER TABLE `t` MODIFY time_next" in line
+    )
+    (line,) = loaded(with_column("epoch", "tinyint", "tinyint(4)")).advice
+    assert line.startswith("epoch is TINYINT(4)")
+
+
+def test_all_faults_are_told_those_of_the_comment_first():
+    raw = with_column("time_acked", "datetime", nullable=False)
+    error = load("ks", replace(raw, comment="vitess_message,vt_ack_wait=30"))
+    assert isinstance(error, TableLoadError)
+    assert error.reason == "attribute vt_purge_after not specified for message table"
+    assert [reason.split()[0] for reason in error.others] == [
+        "attribute", "attribute", "attribute", "time_acked", "time_acked",
+    ]  # fmt: skip

@@ -138,15 +138,15 @@ def test_discovery_puts_columns_and_indexes_together():
     (raw,), _ = run(
         discover("db"),
         Answer([((b"t", comment), b"")]),
-        Answer([((b"t", b"id", b"bigint", None, b"NO", b""), b""),
-                ((b"t", b"epoch", b"bigint", b"0", b"YES", b""), b"")]),
+        Answer([((b"t", b"id", b"bigint", None, b"NO", b"", b"bigint(20)"), b""),
+                ((b"t", b"epoch", b"bigint", b"0", b"YES", b"", b"bigint(20)"), b"")]),
         Answer([((b"t", b"PRIMARY", b"0", b"id"), b""), ((b"t", b"two", b"1", b"a"), b""),
                 ((b"t", b"two", b"1", None), b"")]),
     )  # fmt: skip
     assert raw.comment == comment.decode()
-    assert [(c.name, c.default, c.nullable) for c in raw.columns] == [
-        ("id", None, False),
-        ("epoch", "0", True),
+    assert [(c.name, c.default, c.nullable, c.column_type) for c in raw.columns] == [
+        ("id", None, False, "bigint(20)"),
+        ("epoch", "0", True, "bigint(20)"),
     ]
     assert [(i.name, i.unique, i.columns) for i in raw.indexes] == [
         ("PRIMARY", True, ("id",)),

@@ -279,16 +279,16 @@ def add_message_table(
         Rows(("table_name", "table_comment"), ((table, comment.encode()),), types=text * 2),
     )
     columns = (
-        (b"id", b"bigint", None, b"NO", b""),
-        (b"priority", b"tinyint", b"50", b"NO", b""),
-        (b"epoch", b"bigint", b"0", b"NO", b""),
-        (b"time_next", b"bigint", b"0", b"YES", b""),
-        (b"time_acked", b"bigint", None, b"YES", b""),
-        (b"message", b"varchar", None, b"YES", b""),
+        (b"id", b"bigint", None, b"NO", b"", b"bigint(20)"),
+        (b"priority", b"tinyint", b"50", b"NO", b"", b"tinyint(4)"),
+        (b"epoch", b"bigint", b"0", b"NO", b"", b"bigint(20)"),
+        (b"time_next", b"bigint", b"0", b"YES", b"", b"bigint(20)"),
+        (b"time_acked", b"bigint", None, b"YES", b"", b"bigint(20)"),
+        (b"message", b"varchar", None, b"YES", b"", b"varchar(64)"),
     )
     server.on(
         "information_schema.columns",
-        Rows(tuple("abcdef"), tuple((table, *column) for column in columns), types=text * 6),
+        Rows(tuple("abcdefg"), tuple((table, *column) for column in columns), types=text * 7),
     )
     indexes = (
         (b"PRIMARY", b"0", b"id"),

@@ -1,3 +1,4 @@
+import json
 from dataclasses import replace
 
 import pytest
@@ -5,8 +6,9 @@ import structlog
 
 from proxy import check as module
 from proxy.check import check
-from proxy.config.file import KeyspaceConfig, TransactionMode
+from proxy.config.file import KeyspaceConfig, Tls, TransactionMode
 from proxy.config.values import Secret
+from tests.proxy.certificates import write_certificate
 from tests.proxy.fake_answers import Error, Rows
 from tests.proxy.fake_server import PASSWORD
 from tests.proxy.house import add_decisions, add_message_table, config_of, shard_config
@@ -14,12 +16,14 @@ from tests.proxy.house import add_decisions, add_message_table, config_of, shard
 
 @pytest.fixture
 def report(capsys):
-    """Run the check and return its exit code and its lines."""
+    """Run the check and return its exit code and its lines, without the summary at their end."""
 
     async def report(config):
         with structlog.testing.capture_logs():
             code = await check(config)
-        return code, capsys.readouterr().out.splitlines()
+        *lines, summary = capsys.readouterr().out.splitlines()
+        assert summary.startswith("summary  ")
+        return code, lines
 
     return report
 
@@ -84,8 +88,9 @@ async def test_a_message_table_that_does_not_load_is_a_fault(server, report):
     add_message_table(server, comment="vitess_message,vt_ack_wait=0")
     code, lines = await report(config_of(server))
     assert code == 1
-    assert lines[-1].startswith("fault    plain/-.msg: message table 'msg' failed to load: ")
-    assert "vt_ack_wait" in lines[-1]
+    fault = next(line for line in lines if line.startswith("fault"))
+    assert fault.startswith("fault    plain/-.msg: message table 'msg' failed to load: ")
+    assert "vt_ack_wait" in fault
 
 
 @pytest.mark.parametrize("probe", module._PROBES)
@@ -200,3 +205,121 @@ async def test_a_replica_that_cannot_be_read_from_is_a_warning(server, other_ser
     code, lines = await report(config)
     assert code == 0
     assert lines[-1].startswith("warning  plain/-: replica mysql://root@127.0.0.1:")
+
+
+# --- message tables -------------------------------------------------------------------------
+
+
+async def test_every_reason_why_a_table_does_not_load_is_told_with_the_keys_that_are_unknown(
+    server, report
+):
+    add_message_table(server, comment="vitess_message,vt_ack_wiat=30,vt_purge_after=0")
+    code, lines = await report(config_of(server))
+    assert code == 1
+    about = [line for line in lines if ".msg: " in line]
+    assert about[0] == (
+        "fault    plain/-.msg: message table 'msg' failed to load:"
+        " attribute vt_ack_wait not specified for message table"
+    )
+    assert [line.split()[0] for line in about] == ["fault"] * 5 + ["warning"]
+    assert about[-1] == (
+        "warning  plain/-.msg: unknown key 'vt_ack_wiat' in the comment is ignored;"
+        " did you mean vt_ack_wait?"
+    )
+
+
+async def test_a_comment_that_is_nearly_the_mark_is_a_warning(server, report):
+    server.on(
+        "information_schema.tables",
+        Rows(("a", "b"), ((b"odd", b"vitess_mesage,vt_ack_wait=30"), (b"t", b"tea"))),
+    )
+    code, lines = await report(config_of(server))
+    assert code == 0
+    (line,) = (line for line in lines if line.startswith("warning"))
+    assert line == (
+        "warning  plain/-.odd: an ordinary table, though its comment looks like a message table's:"
+        " 'vitess_mesage,vt_ack_wait=30'; write vitess_message in its COMMENT if it is to be one"
+    )
+
+
+async def test_a_table_on_one_shard_alone_is_a_fault_of_the_others(
+    server, other_server, report
+):
+    add_message_table(server)
+    code, lines = await report(config_of(server, other_server))
+    assert code == 1
+    assert "fault    commerce/80-.msg: no such table, which commerce/-80 has" in lines
+
+
+async def test_a_table_without_the_mark_on_one_shard_is_a_fault(server, other_server, report):
+    add_message_table(server)
+    other_server.on("information_schema.tables", Rows(("a", "b"), ((b"msg", b""),)))
+    code, lines = await report(config_of(server, other_server))
+    assert code == 1
+    assert "fault    commerce/80-.msg: no message table, which it is on commerce/-80" in lines
+
+
+async def test_settings_that_differ_between_shards_are_a_warning(server, other_server, report):
+    add_message_table(server)
+    add_message_table(
+        other_server,
+        comment="vitess_message,vt_ack_wait=5,vt_purge_after=3600,"
+        "vt_batch_size=10,vt_cache_size=100,vt_poller_interval=30",
+    )
+    code, lines = await report(config_of(server, other_server))
+    assert code == 0
+    assert "warning  commerce/80-.msg: vt_ack_wait is 5, on commerce/-80 30" in lines
+
+
+# --- the certificate ------------------------------------------------------------------------
+
+
+def with_tls(config, cert, key):
+    return type(config)(
+        replace(config.server, tls=Tls(cert, key, require=False)), (), config.keyspaces
+    )
+
+
+async def test_a_certificate_with_its_key_is_looked_at(server, report, tmp_path):
+    cert, key = write_certificate(tmp_path)
+    code, lines = await report(with_tls(config_of(server), cert, key))
+    assert code == 0
+    # It is valid for a day, which is soon.
+    assert lines[1].startswith(f"warning  server.tls.cert: {cert} expires on ")
+
+
+async def test_a_key_that_is_not_the_certificates_is_a_fault_with_both_paths(
+    server, report, tmp_path
+):
+    cert, _ = write_certificate(tmp_path)
+    code, lines = await report(with_tls(config_of(server), cert, cert))
+    assert code == 1
+    assert lines[1] == (f"fault    server.tls.key: {cert} holds no private key in PEM ({cert})")
+
+
+async def test_a_file_that_is_no_certificate_is_a_fault(server, report, tmp_path):
+    _, key = write_certificate(tmp_path)
+    code, lines = await report(with_tls(config_of(server), key, key))
+    assert code == 1
+    assert lines[1] == f"fault    server.tls.cert: {key} holds no certificate in PEM"
+
+
+# --- as JSON --------------------------------------------------------------------------------
+
+
+async def test_the_report_as_one_document(server, capsys):
+    add_message_table(server, comment="vitess_message,vt_ack_wait=0")
+    with structlog.testing.capture_logs():
+        assert await check(config_of(server), as_json=True) == 1
+    document = json.loads(capsys.readouterr().out)
+    assert document.keys() == {"findings", "summary"}
+    assert all(
+        finding.keys() == {"level", "place", "text", "cure"} for finding in document["findings"]
+    )
+    assert document["findings"][0] == {
+        "level": "ok",
+        "place": "config",
+        "text": "1 keyspace, root from this machine only",
+        "cure": None,
+    }
+    assert document["summary"] == {"ok": 2, "warning": 0, "fault": 5}

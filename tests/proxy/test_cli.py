@@ -1,3 +1,4 @@
+import json
 import os
 import signal
 import socket
@@ -67,6 +68,21 @@ def test_a_wrong_configuration_names_the_file_and_the_key(command, tmp_path, cap
     err = capsys.readouterr().err
     assert err.startswith(f"streamfrom: {path}: server.listen")
     assert "hunter2" not in err
+
+
+def test_every_fault_of_a_configuration_is_told(tmp_path, capsys):
+    path = tmp_path / "proxy.toml"
+    path.write_text('[server]\nlisten = 5\nshutdown_grace = "x"\n[keyspaces.shop]\nshards = 1')
+    assert main(["check", "--json", "--config", str(path)]) == EXIT_USAGE
+    out, err = capsys.readouterr()
+    assert [line.split(": ")[2] for line in err.splitlines()] == [
+        "server.listen",
+        "server.shutdown_grace",
+        "keyspaces.shop.shards",
+    ]
+    document = json.loads(out)
+    assert document["summary"] == {"ok": 0, "warning": 0, "fault": 3}
+    assert document["findings"][1]["place"] == "server.shutdown_grace"
 
 
 def test_a_configuration_that_is_not_there_is_said_to_be_missing(tmp_path, capsys):

@@ -42,7 +42,7 @@ def test_every_unknown_key_and_every_wrong_type_is_told(faults):
     {SHARDED}
     pool_size = "many"
     {USER}
-    role = "king"
+    max_connections = 0
     rool = 1
     """
     assert faults(text) == [
@@ -51,7 +51,7 @@ def test_every_unknown_key_and_every_wrong_type_is_told(faults):
         "server.max_conections: unknown key; did you mean max_connections?",
         'keyspaces.commerce.shards[1].pool_size: expected an integer ≥ 1, got "many"'
         ' (shard "80-")',
-        'users[0].role: expected "readwrite" or "readonly", got "king" (user "app")',
+        'users[0].max_connections: expected an integer ≥ 1, got 0 (user "app")',
         'users[0].rool: unknown key; did you mean role? (user "app")',
         "extra: unknown key; expected one of keyspaces, server, users",
     ]

@@ -1,0 +1,108 @@
+"""What `streamfrom check` found: one line each as it is found, or one JSON document at the end."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Level(StrEnum):
+    """How bad a finding is."""
+
+    OK = "ok"
+    WARNING = "warning"
+    """It works, and could be better."""
+    FAULT = "fault"
+    """It does not work."""
+
+
+class Finding(NamedTuple):
+    """One thing that was found.
+
+    place: what it is about: a key of the configuration, a keyspace, a shard or a table.
+    cure: the statement to run or the thing to do, None where there is no one such.
+    """
+
+    level: Level
+    place: str
+    text: str
+    cure: str | None = None
+
+    @property
+    def line(self) -> str:
+        """The finding as a line of the report."""
+        cure = f"; {self.cure}" if self.cure else ""
+        return f"{self.level:<7}  {self.place}: {self.text}{cure}"
+
+
+_NOUNS: Final = {Level.WARNING: "warning", Level.FAULT: "fault"}
+
+
+class Report:
+    """All findings, in the order in which they were found.
+
+    write: is given each line, without its end, as soon as there is one; None for a report that
+        is to be printed by `json` alone.
+    """
+
+    def __init__(self, write: Callable[[str], object] | None = None) -> None:
+        self.findings: list[Finding] = []
+        self._write = write
+
+    def ok(self, place: str, text: str) -> None:
+        """Add what is as it should be."""
+        self.add(Finding(Level.OK, place, text))
+
+    def warning(self, place: str, text: str, cure: str | None = None) -> None:
+        """Add what would be better otherwise."""
+        self.add(Finding(Level.WARNING, place, text, cure))
+
+    def fault(self, place: str, text: str, cure: str | None = None) -> None:
+        """Add what will not work."""
+        self.add(Finding(Level.FAULT, place, text, cure))
+
+    def add(self, finding: Finding) -> None:
+        """Add a finding, and write its line."""
+        self.findings.append(finding)
+        if self._write is not None:
+            self._write(finding.line)
+
+    def count(self, level: Level) -> int:
+        """Return how many findings there are of *level*."""
+        return sum(finding.level is level for finding in self.findings)
+
+    @property
+    def has_fault(self) -> bool:
+        """Whether anything will not work."""
+        return self.count(Level.FAULT) > 0
+
+    def end(self) -> None:
+        """Write the summary."""
+        if self._write is not None:
+            self._write(self.summary)
+
+    @property
+    def summary(self) -> str:
+        """The last line: how many there are of each level."""
+        told = [
+            f"{number} {noun}" + ("s" if number != 1 else "")
+            for level, noun in _NOUNS.items()
+            if (number := self.count(level))
+        ]
+        return f"summary  {self.count(Level.OK)} ok, {', '.join(told) or 'nothing to mend'}"
+
+    def json(self) -> str:
+        """Return the report as one document: `findings`, and `summary` with a count for each level."""
+        return json.dumps(
+            {
+                "findings": [finding._asdict() for finding in self.findings],
+                "summary": {str(level): self.count(level) for level in Level},
+            },
+            indent=2,
+            ensure_ascii=False,
+        )

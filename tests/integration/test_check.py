@@ -1,0 +1,164 @@
+"""`streamfrom check` over real servers, and what a table with a fault says to its statements."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fixtures.fix_proxy import MESSAGE_VSCHEMA, keyspace_toml, write_vschema
+from tests.fixtures.fix_servers import DatabaseServer, execute
+from tests.fixtures.fix_streams import Consume, message_table, refused, run
+from tests.integration.conftest import House
+
+
+pytestmark = pytest.mark.db
+
+KEYS = (
+    "vt_ack_wait=30,vt_purge_after=60,vt_batch_size=10,vt_cache_size=100,vt_poller_interval=1"
+)
+COLUMNS = {
+    "id": "BIGINT PRIMARY KEY",
+    "priority": "TINYINT NOT NULL DEFAULT 50",
+    "epoch": "BIGINT NOT NULL DEFAULT 0",
+    "time_next": "BIGINT DEFAULT 0",
+    "time_acked": "BIGINT DEFAULT NULL",
+    "message": "VARCHAR(64)",
+}
+INDEX = "INDEX poller_idx (time_acked, priority, time_next)"
+
+Check = Callable[..., list[dict[str, Any]]]
+
+
+def table(name: str, comment: str = f"vitess_message,{KEYS}", **columns: str) -> str:
+    """Return a CREATE TABLE whose columns differ from the recommended ones in *columns*."""
+    parts = [f"{column} {kind}" for column, kind in (COLUMNS | columns).items()]
+    return f"CREATE TABLE {name} ({', '.join(parts)}, {INDEX}) COMMENT '{comment}'"
+
+
+@pytest.fixture
+def checked(
+    tmp_path: Path, servers: tuple[DatabaseServer, DatabaseServer], sharded_database: str
+) -> Check:
+    """A function that runs the command and returns its findings."""
+
+    def checked(*, code: int) -> list[dict[str, Any]]:
+        config = tmp_path / "streamfrom.toml"
+        vschema = write_vschema(tmp_path, MESSAGE_VSCHEMA)
+        config.write_text(keyspace_toml("commerce", servers, sharded_database, vschema))
+        done = subprocess.run(
+            [sys.executable, "-m", "proxy", "check", "--json", "--config", str(config)],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == code, done.stdout + done.stderr
+        document = json.loads(done.stdout)
+        counts = [finding["level"] for finding in document["findings"]]
+        assert document["summary"] == {
+            level: counts.count(level) for level in ("ok", "warning", "fault")
+        }
+        found: list[dict[str, Any]] = document["findings"]
+        return found
+
+    return checked
+
+
+def test_two_shards_with_the_same_sound_table_have_nothing_to_mend(
+    checked: Check, servers: tuple[DatabaseServer, DatabaseServer], sharded_database: str
+) -> None:
+    for server in servers:
+        execute(server, table("my_message"), database=sharded_database)
+    assert {finding["level"] for finding in checked(code=0)} == {"ok"}
+
+
+def test_differences_between_shards_are_found(
+    checked: Check, servers: tuple[DatabaseServer, DatabaseServer], sharded_database: str
+) -> None:
+    one, other = servers
+    execute(one, table("my_message"), database=sharded_database)
+    other_comment = "vitess_message," + KEYS.replace("wait=30", "wait=5")
+    execute(
+        other,
+        table(
+            "my_message",
+            other_comment,
+            message="VARCHAR(9)",
+            id="BIGINT AUTO_INCREMENT PRIMARY KEY",
+        ),
+        database=sharded_database,
+    )
+    execute(one, table("alone"), database=sharded_database)
+    execute(other, table("odd", f"vitess_mesage,{KEYS}"), database=sharded_database)
+    told = {
+        (finding["level"], finding["place"], finding["text"].partition(":")[0])
+        for finding in checked(code=1)
+    }
+    assert {
+        ("fault", "commerce/80-.my_message", "column message is varchar(9), on commerce/-80 varchar(64)"),
+        ("warning", "commerce/80-.my_message", "vt_ack_wait is 5, on commerce/-80 30"),
+        ("fault", "commerce/80-.alone", "no such table, which commerce/-80 has"),
+        ("warning", "commerce/80-.odd", "an ordinary table, though its comment looks like a message table's"),
+        ("warning", "commerce/80-.my_message", "id is AUTO_INCREMENT, which counts on each shard alone"),
+    } <= told  # fmt: skip
+
+
+BROKEN = {
+    "dates": ({"time_next": "DATETIME", "time_acked": "DATETIME"}, "time_next must be BIGINT"),
+    "stamped": ({"time_acked": "TIMESTAMP NULL"}, "time_acked must be BIGINT"),
+    "small": ({"time_next": "INT UNSIGNED"}, "time_next must be BIGINT"),
+    "short": ({"time_next": "DECIMAL(18,0)"}, "time_next must be BIGINT"),
+    "fractions": ({"time_next": "DOUBLE"}, "time_next must be BIGINT"),
+    "born": ({"time_acked": "BIGINT NOT NULL DEFAULT 0"}, "time_acked must allow NULL"),
+    "made": (
+        {"time_next": "BIGINT AS (id + 1) VIRTUAL"},
+        "time_next must not be a generated column",
+    ),
+}
+
+
+def test_a_table_that_cannot_deliver_says_so_to_each_statement(house: House) -> None:
+    for name, (columns, _) in BROKEN.items():
+        house.direct(table(name, **columns))
+    connection = house.proxy.connect(database="plain", autocommit=True)
+    run(connection, message_table("my_message"))  # has the tables looked for
+    for name, (_, reason) in BROKEN.items():
+        for sql in (
+            f"SELECT * FROM {name}",
+            f"INSERT INTO {name} (id) VALUES (1)",
+            f"STREAM * FROM {name}",
+        ):
+            code, text = refused(connection, sql)
+            assert code == 1105
+            assert text.startswith(f"message table '{name}' failed to load: {reason}"), text
+    run(connection, "INSERT INTO my_message (id) VALUES (1)")
+
+
+WORKING = ("BIGINT UNSIGNED", "DECIMAL(20,0)", "VARCHAR(20)")
+
+
+def test_whatever_a_moment_fits_into_delivers_and_acknowledges(
+    house: House, consume: Consume
+) -> None:
+    connection = house.proxy.connect(database="plain", autocommit=True)
+    for number, kind in enumerate(WORKING):
+        house.direct(
+            table(
+                f"kind_{number}",
+                time_next=f"{kind} DEFAULT 0",
+                time_acked=f"{kind} DEFAULT NULL",
+            )
+        )
+    run(connection, message_table("my_message"))
+    for number in range(len(WORKING)):
+        name = f"kind_{number}"
+        run(connection, f"INSERT INTO {name} (id, message) VALUES (1, 'x')")
+        consumer = consume(house.proxy, f"STREAM * FROM {name}", database="plain")
+        assert consumer.take(1)
+        run(connection, f"UPDATE {name} SET time_acked = NOW() WHERE id = 1")
+        ((acked,),) = house.direct(f"SELECT time_acked > 1.7e18 FROM {name}")
+        assert acked == 1

@@ -1,0 +1,41 @@
+"""The lines of a report, and its document."""
+
+import json
+
+from proxy.report import Level, Report
+
+
+def test_lines_are_written_as_they_are_found_and_the_summary_at_the_end():
+    lines: list[str] = []
+    report = Report(lines.append)
+    report.ok("a", "well")
+    assert lines == ["ok       a: well"]
+    report.warning("b.t", "slow", "ADD INDEX i")
+    report.fault("c", "away")
+    report.fault("d", "away")
+    report.end()
+    assert lines[1:] == [
+        "warning  b.t: slow; ADD INDEX i",
+        "fault    c: away",
+        "fault    d: away",
+        "summary  1 ok, 1 warning, 2 faults",
+    ]
+
+
+def test_nothing_wrong_is_said_in_words():
+    report = Report()
+    report.ok("a", "well")
+    assert report.summary == "summary  1 ok, nothing to mend"
+    assert not report.has_fault
+    assert report.count(Level.OK) == 1
+
+
+def test_the_document_has_every_finding_and_counts():
+    report = Report()
+    report.end()  # nobody to write to
+    report.fault("kö", 'a "quote"', "run: x")
+    assert report.has_fault
+    assert json.loads(report.json()) == {
+        "findings": [{"level": "fault", "place": "kö", "text": 'a "quote"', "cure": "run: x"}],
+        "summary": {"ok": 0, "warning": 0, "fault": 1},
+    }
