@@ -21,7 +21,7 @@ from engine.clock import SystemClock
 from engine.registry import Registry
 from proxy import net, process
 from proxy.backends.charsets import Charsets
-from proxy.backends.shard import ShardRuntime, replicas_of
+from proxy.backends.shard import ShardRuntime, readonly_of, replicas_of
 from proxy.backends.store import ShardStore
 from proxy.config.file import Role, Secret, TransactionMode, User
 from proxy.config.keyspaces import make_keyspace
@@ -33,7 +33,7 @@ from proxy.sessions.deadlines import Deadlines
 from proxy.sessions.login_backoff import LoginBackoff
 from proxy.sessions.services import Peer, Services, Tally
 from proxy.sessions.session import Session
-from proxy.sql.catalog import Catalog
+from proxy.sql.catalog import Catalog, Catalogs
 from proxy.twophase.coordinator import Coordinator
 from proxy.twophase.decisions import Decisions
 from proxy.twophase.recovery import Recovery
@@ -45,8 +45,9 @@ from sqlparse_ext.text.version_comments import server_version
 
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Coroutine, Sequence
 
+    from engine.keyspace import Keyspace
     from proxy.config.file import Config
     from proxy.net import Link
 
@@ -103,6 +104,21 @@ class Application:
             for keyspace in config.keyspaces
             for shard in keyspace.shards
         }
+        # The same servers by their readonly accounts, where they have one.
+        self._readonly_shards: dict[tuple[str, str], ShardRuntime] = {}
+        self._readonly_replicas: dict[tuple[str, str], tuple[ShardRuntime, ...]] = {}
+        for keyspace in config.keyspaces:
+            for shard in keyspace.shards:
+                key = keyspace.name, shard.name
+                made = readonly_of(
+                    shard,
+                    self._shards[key],
+                    self._replicas[key],
+                    pool_timeout_s=config.server.pool_timeout_s,
+                    lag_max_s=config.server.replica_max_lag_s,
+                )
+                if made is not None:
+                    self._readonly_shards[key], self._readonly_replicas[key] = made
         keyspaces = [make_keyspace(keyspace) for keyspace in config.keyspaces]
         clock = self._clock = SystemClock()
         self._registry = Registry(
@@ -133,9 +149,9 @@ class Application:
         if not users:
             users = {"root": User("root", Secret(""), None, Role.READWRITE, None)}
         tls = _tls_context(config)
-        catalog = Catalog(keyspaces, self._shards, self._registry, self._replicas)
+        catalogs = self._catalogs(keyspaces)
         self._vschema_files = VschemaFiles(
-            config.keyspaces, hangup or asyncio.Event(), catalog.replace
+            config.keyspaces, hangup or asyncio.Event(), catalogs.replace
         )
         self._services = Services(
             config=config.server,
@@ -152,7 +168,7 @@ class Application:
             server_version=self._server_version,
             collation_id=lambda: self._charsets.greeted,
             extends_metadata=self._extends_metadata,
-            catalog=catalog,
+            catalogs=catalogs,
             registry=self._registry,
             cache=StatementCache(server=lambda: server_version(self._server_version())),
             clock=clock,
@@ -197,7 +213,12 @@ class Application:
         self._servers.append(tcp)
         if server.unix_socket:
             self._servers.append(
-                await net.listen_unix(self._accept, server.unix_socket, backlog=BACKLOG)
+                await net.listen_unix(
+                    self._accept,
+                    server.unix_socket,
+                    backlog=BACKLOG,
+                    mode=server.unix_socket_mode,
+                )
             )
         self._vschema_files.start()
         deadlines = Deadlines(
@@ -287,8 +308,30 @@ class Application:
     # --- parts ----------------------------------------------------------------------------
 
     def _all_servers(self) -> list[ShardRuntime]:
-        replicas = [each for found in self._replicas.values() for each in found]
-        return [*self._shards.values(), *replicas]
+        accounts = (
+            (self._shards, self._replicas),
+            (self._readonly_shards, self._readonly_replicas),
+        )
+        return [
+            runtime
+            for primaries, replicas in accounts
+            for runtime in (
+                *primaries.values(),
+                *(r for all_ in replicas.values() for r in all_),
+            )
+        ]
+
+    def _catalogs(self, keyspaces: Sequence[Keyspace]) -> Catalogs:
+        owner = Catalog(keyspaces, self._shards, self._registry, self._replicas)
+        if not self._readonly_shards:
+            return Catalogs(owner, owner)
+        readonly = Catalog(
+            keyspaces,
+            self._shards | self._readonly_shards,
+            self._registry,
+            self._replicas | self._readonly_replicas,
+        )
+        return Catalogs(owner, readonly)
 
     def _accept(self, link: Link) -> Session:
         return Session(self._services, link, self._connection_ids.take(self._sessions))

@@ -352,11 +352,17 @@ async def listen_tcp(
 
 
 async def listen_unix(
-    accept: Callable[[Link], Owner], path: str, *, backlog: int
+    accept: Callable[[Link], Owner], path: str, *, backlog: int, mode: int
 ) -> asyncio.Server:
-    """Listen on a Unix socket."""
+    """Listen on a Unix socket, whose file has *mode* whatever the umask is."""
     loop = asyncio.get_running_loop()
-    return await loop.create_unix_server(lambda: Link(accept), path, backlog=backlog)
+    server = await loop.create_unix_server(
+        lambda: Link(accept), path, backlog=backlog, start_serving=False
+    )
+    # Nobody gets in before the mode is right: what does not listen yet refuses everybody.
+    Path(path).chmod(mode)  # noqa: ASYNC240 - once, before anybody is served
+    await server.start_serving()
+    return server
 
 
 def remove_socket(path: str) -> None:

@@ -43,7 +43,7 @@ def leave() -> None:
 
 def _raise_file_limit(config: Config) -> None:
     backends = sum(
-        shard.pool_size * (1 + len(shard.replicas))
+        shard.pool_size * (1 + len(shard.replicas)) * (1 + (shard.readonly is not None))
         for k in config.keyspaces
         for shard in k.shards
     )

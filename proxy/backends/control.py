@@ -15,7 +15,7 @@ import asyncmy
 from asyncmy.errors import Error as DriverError
 
 from proxy.config.dsn import SslMode
-from proxy.errors import BackendError, BackendUnavailable
+from proxy.errors import BackendError, BackendUnavailable, login_refused
 
 
 if TYPE_CHECKING:
@@ -45,7 +45,11 @@ class Control:
     BackendError with the server's own code and words when it refuses a statement.
     """
 
-    def __init__(self, keyspace: str, shard: str, dsn: Dsn) -> None:
+    def __init__(
+        self, keyspace: str, shard: str, dsn: Dsn, *, is_readonly: bool = False
+    ) -> None:
+        """Prepare connections by *dsn*; *is_readonly*: its account is the shard's `readonly` one."""
+        self._is_readonly = is_readonly
         self._keyspace = keyspace
         self._shard = shard
         self._dsn = dsn
@@ -171,7 +175,10 @@ class Control:
             # RuntimeError: asyncmy finds no socket where the connection has broken at once.
             if _is_cancelled():
                 raise asyncio.CancelledError from error
-            raise self._translate(error) from error
+            failure = self._translate(error)
+            if self._is_readonly and isinstance(failure, BackendError):
+                failure = login_refused(self._keyspace, self._shard, failure)
+            raise failure from error
         if _is_cancelled():
             connection.close()
             raise asyncio.CancelledError

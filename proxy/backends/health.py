@@ -45,6 +45,22 @@ class ReplicaHealth:
         return Health(str(version), lag_trouble(channels, self._lag_max_s))
 
 
+class GuestHealth:
+    """Asks as *health* does through *owner*, once an account that may not ask has logged in.
+
+    SHOW REPLICA STATUS needs a privilege that an account for reading should not have.
+    """
+
+    def __init__(self, health: Probe, owner: Control) -> None:
+        self._health = health
+        self._owner = owner
+
+    async def __call__(self, control: Control) -> Health:
+        """Ask. Raises BackendUnavailable and BackendError."""
+        await control.rows("SELECT 1")
+        return await self._health(self._owner)
+
+
 def lag_trouble(channels: Sequence[dict[str, Any]], lag_max_s: float) -> str | None:
     """Return what keeps a replica from being read, by the rows of SHOW REPLICA STATUS."""
     if not channels:

@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING
 import structlog
 
 from proxy.backends.control import Control
-from proxy.backends.health import ReplicaHealth, primary_health
+from proxy.backends.health import GuestHealth, ReplicaHealth, primary_health
 from proxy.backends.lines import Lines
 from proxy.backends.opening import open_backend
 from proxy.backends.pool import Pool
 from proxy.backends.sequences import Sequences
-from proxy.errors import BackendError, BackendUnavailable
+from proxy.errors import BackendError, BackendUnavailable, login_refused
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from proxy.backends.backend import Backend
     from proxy.backends.health import Probe
@@ -46,10 +46,12 @@ _ONLY_SHARD = frozenset({"0", "-"})
 
 
 class ShardRuntime:
-    """The live side of one shard.
+    """The live side of one shard, by one of its accounts.
 
     Attributes:
         keyspace, name: which shard this is.
+        is_readonly: its account is the shard's `readonly` one.
+        same_server: the live sides of this server by all of its accounts.
         database: the real database's name on its server.
         is_alone: it is the only shard of its keyspace.
         pool: connections for clients' statements.
@@ -69,8 +71,13 @@ class ShardRuntime:
         pool_timeout_s: float,
         on_change: Callable[[ShardRuntime], None],
         health: Probe = primary_health,
+        owner: ShardRuntime | None = None,
     ) -> None:
+        """Make the live side of *config*; with *owner*, its readonly one beside that of *owner*."""
         self.keyspace = keyspace
+        self.is_readonly = owner is not None
+        self.same_server: list[ShardRuntime] = [] if owner is None else owner.same_server
+        self.same_server.append(self)
         self.name = config.name
         self.dsn = config.primary
         self.database = config.primary.database
@@ -78,7 +85,9 @@ class ShardRuntime:
         self.version = ""
         self.way_s = 0.0
         self.trouble: str | None = _NOT_REACHED
-        self.control = Control(keyspace, config.name, config.primary)
+        self.control = Control(
+            keyspace, config.name, config.primary, is_readonly=self.is_readonly
+        )
         self.sequences = Sequences(self.control)
         self.pool = Pool(
             keyspace,
@@ -95,8 +104,10 @@ class ShardRuntime:
         self._available = asyncio.Event()
         self._monitor: asyncio.Task[None] | None = None
         self._log = log.bind(keyspace=keyspace, shard=config.name)
-        if isinstance(health, ReplicaHealth):
+        if isinstance(health, ReplicaHealth | GuestHealth):
             self._log = self._log.bind(replica=str(self.dsn))
+        if self.is_readonly:
+            self._log = self._log.bind(account="readonly")
 
     def __str__(self) -> str:
         return f"{self.keyspace}/{self.name}"
@@ -128,6 +139,11 @@ class ShardRuntime:
             )
         except BackendUnavailable:
             self.suspect()
+            raise
+        except BackendError as error:
+            # Of another database the account may know nothing; that is the client's mistake.
+            if self.is_readonly and database in {None, self.database}:
+                raise login_refused(self.keyspace, self.name, error) from error
             raise
 
     def suspect(self) -> None:
@@ -212,8 +228,40 @@ def replicas_of(
             keyspace,
             replace(config, primary=dsn),
             pool_timeout_s=pool_timeout_s,
-            on_change=lambda _: None,
+            on_change=_nobody,
             health=ReplicaHealth(lag_max_s),
         )
         for dsn in config.replicas
     )
+
+
+def readonly_of(
+    config: ShardConfig,
+    owner: ShardRuntime,
+    replicas: Sequence[ShardRuntime],
+    *,
+    pool_timeout_s: float,
+    lag_max_s: float,
+) -> tuple[ShardRuntime, tuple[ShardRuntime, ...]] | None:
+    """Return *owner* and *replicas* as the shard's readonly account sees them; None without one."""
+    readonly = config.as_readonly()
+    if readonly is None:
+        return None
+    primary = ShardRuntime(
+        owner.keyspace, readonly, pool_timeout_s=pool_timeout_s, on_change=_nobody, owner=owner
+    )
+    return primary, tuple(
+        ShardRuntime(
+            owner.keyspace,
+            replace(readonly, primary=dsn),
+            pool_timeout_s=pool_timeout_s,
+            on_change=_nobody,
+            health=GuestHealth(ReplicaHealth(lag_max_s), replica.control),
+            owner=replica,
+        )
+        for dsn, replica in zip(readonly.replicas, replicas, strict=True)
+    )
+
+
+def _nobody(_: ShardRuntime) -> None:
+    """Tell nobody of a change: what the engine does goes by the primary's own account."""

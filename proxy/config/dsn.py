@@ -17,6 +17,7 @@ from proxy.config.values import ConfigError, Secret, Surroundings
 PORT_DEFAULT: Final = 3306
 UNIX_SOCKET_BYTES_MAX: Final = 107  # sun_path of unix(7) without its closing zero byte
 FORM: Final = "mysql://user:password@host:port/database"
+ACCOUNT_FORM: Final = "mysql://user:password@"
 PARAMETERS: Final = ("ssl_ca", "ssl_mode", "unix_socket")
 
 
@@ -52,16 +53,23 @@ class Dsn:
     ssl_mode: SslMode
     ssl_ca: str | None
 
-    def __str__(self) -> str:
+    @property
+    def server(self) -> str:
+        """Where the server listens, host:port or the path of its socket."""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        place = self.unix_socket or f"{host}:{self.port}"
-        return f"mysql://{quote(self.user)}@{place}/{self.database}"
+        return self.unix_socket or f"{host}:{self.port}"
+
+    def __str__(self) -> str:
+        return f"mysql://{quote(self.user)}@{self.server}/{self.database}"
 
 
-def parse(text: str, key: str, *, database: str, around: Surroundings) -> Dsn:
+def parse(
+    text: str, key: str, *, database: str, around: Surroundings, beside: Dsn | None = None
+) -> Dsn:
     """Return the address in *text*, the value of the configuration's *key*.
 
-    *database* is what an address without one means. Raises ConfigError.
+    *database* is what an address without one means; one without a host, or without a word of TLS,
+    means what *beside* has. Raises ConfigError.
     """
     try:
         url = urlsplit(_expanded(text, key, around))
@@ -81,13 +89,20 @@ def parse(text: str, key: str, *, database: str, around: Surroundings) -> Dsn:
     parameters = _parameters(url.query, key)
     socket_text = parameters.get("unix_socket")
     unix_socket = socket_path(socket_text, key, around) if socket_text else None
-    if not url.hostname and unix_socket is None:
-        raise ConfigError(key, f"expected {FORM}, got neither a host nor a unix_socket")
     if port == 0:
         raise ConfigError(key, "expected a port from 1 to 65535, got 0")
     host = unquote(url.hostname or "localhost")
+    if not url.hostname and unix_socket is None:
+        if beside is None:
+            raise ConfigError(key, f"expected {FORM}, got neither a host nor a unix_socket")
+        host, unix_socket = beside.host, beside.unix_socket
+        port = beside.port if port is None else port
     ssl_ca = parameters.get("ssl_ca")
     is_local = unix_socket is not None or _is_loopback(host)
+    mode = _ssl_mode(parameters.get("ssl_mode"), key, has_ca=bool(ssl_ca), is_local=is_local)
+    ca = str(around.readable_file(ssl_ca, f"{key} (ssl_ca)")) if ssl_ca else None
+    if beside is not None and not parameters.keys() & {"ssl_ca", "ssl_mode"}:
+        mode, ca = beside.ssl_mode, beside.ssl_ca
     return Dsn(
         host=host,
         port=PORT_DEFAULT if port is None else port,
@@ -95,11 +110,25 @@ def parse(text: str, key: str, *, database: str, around: Surroundings) -> Dsn:
         user=unquote(url.username),
         password=Secret(unquote(url.password or "")),
         database=name,
-        ssl_mode=_ssl_mode(
-            parameters.get("ssl_mode"), key, has_ca=bool(ssl_ca), is_local=is_local
-        ),
-        ssl_ca=str(around.readable_file(ssl_ca, f"{key} (ssl_ca)")) if ssl_ca else None,
+        ssl_mode=mode,
+        ssl_ca=ca,
     )
+
+
+def parse_account(text: str, key: str, *, primary: Dsn, around: Surroundings) -> Dsn:
+    """Return the address of *primary* with the account in *text*, and TLS as that says.
+
+    Raises ConfigError, also for another server or database, and for the account of *primary*.
+    """
+    dsn = parse(text, key, database=primary.database, around=around, beside=primary)
+    if (dsn.server, dsn.database) != (primary.server, primary.database):
+        raise ConfigError(
+            key,
+            f"expected the server and the database of primary (or {ACCOUNT_FORM}), got another",
+        )
+    if dsn.user == primary.user:
+        raise ConfigError(key, "expected another user than that of primary")
+    return dsn
 
 
 def _expanded(text: str, key: str, around: Surroundings) -> str:

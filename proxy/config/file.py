@@ -5,6 +5,7 @@ path and what was expected. Only this module and the command line read the envir
 are seconds and may have a fraction; relative paths start at the file's folder.
 """
 
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from proxy.config.values import (
     Surroundings,
     Table,
     reason,
+    shown,
 )
 from proxy.wire.auth import Verifier
 
@@ -42,6 +44,8 @@ __all__ = [
 ]
 
 LISTEN_DEFAULT: Final = "127.0.0.1:15306"
+# Both servers' own sockets are open to everybody on the machine: who may do what, the login decides.
+UNIX_SOCKET_MODE_DEFAULT: Final = 0o777
 PACKET_BYTES_MAX: Final = 1 << 30  # what MySQL itself accepts for max_allowed_packet
 
 
@@ -90,6 +94,7 @@ class Server:
     """The listening side and its limits.
 
     port: 0 means any free port.
+    unix_socket_mode: the permissions of the socket's file, as of chmod(2).
     max_connections: clients beyond this are refused with error 1040.
     connect_timeout_s: time to finish the handshake.
     max_allowed_packet_bytes: the largest packet taken from a client.
@@ -125,6 +130,7 @@ class Server:
     idle_timeout_s: float
     auth_backoff_s: float
     replica_max_lag_s: float = 30.0
+    unix_socket_mode: int = UNIX_SOCKET_MODE_DEFAULT
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +218,7 @@ def _server(table: Table) -> Server:
             if unix_socket
             else None
         ),
+        unix_socket_mode=_mode(table),
         max_connections=table.integer("max_connections", 10_000, least=1),
         connect_timeout_s=table.seconds("connect_timeout", 10),
         max_allowed_packet_bytes=table.integer(
@@ -248,6 +255,16 @@ def _listen(table: Table) -> tuple[str, int]:
     if not host or not (port.isascii() and port.isdigit()) or int(port) > 65535:
         raise table.fault("listen", f'expected {expected}, got "{text}"')
     return host, int(port)
+
+
+def _mode(table: Table) -> int:
+    expected = 'permissions in octal such as "0770"'
+    text = table.string(
+        "unix_socket_mode", f"{UNIX_SOCKET_MODE_DEFAULT:04o}", expected=expected
+    )
+    if re.fullmatch("0?[0-7]{3}", text) is None:
+        raise table.fault("unix_socket_mode", f"expected {expected}, got {shown(text)}")
+    return int(text, 8)
 
 
 def _tls(table: Table) -> Tls:

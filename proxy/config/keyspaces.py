@@ -11,7 +11,7 @@ from typing import Final
 from engine.errors import KeyspaceError, VindexError, VschemaError
 from engine.keyspace import Keyspace, Shard, check_partition
 from engine.vschema import parse_vschema
-from proxy.config.dsn import FORM, Dsn, parse
+from proxy.config.dsn import ACCOUNT_FORM, FORM, Dsn, parse, parse_account
 from proxy.config.values import REQUIRED, ConfigError, Table, reason, shown
 from sqlparse_ext.session.schemas import SYSTEM_SCHEMAS
 
@@ -26,6 +26,8 @@ class ShardConfig:
 
     name: "0", "-", or a key range with its hexadecimal digits in lower case.
     share_reads: quick reads of several clients may share one of the connections.
+    readonly: the primary's address with the account of users who may only read, None where
+        they use that of primary.
     """
 
     name: str
@@ -33,6 +35,17 @@ class ShardConfig:
     replicas: tuple[Dsn, ...]
     pool_size: int
     share_reads: bool = True
+    readonly: Dsn | None = None
+
+    def as_readonly(self) -> "ShardConfig | None":
+        """Return the shard with the account *readonly* on every server; None without one."""
+        account = self.readonly
+        if account is None:
+            return None
+        replicas = tuple(
+            replace(dsn, user=account.user, password=account.password) for dsn in self.replicas
+        )
+        return replace(self, primary=account, replicas=replicas)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,10 +154,16 @@ def _shard(table: Table, keyspace: str) -> ShardConfig:
         parse(text, f"{table.key('replicas')}[{index}]", database=keyspace, around=table.around)
         for index, text in enumerate(table.strings("replicas", (), secret=True))
     )
+    readonly = None
+    if "readonly" in table:
+        text = table.written("readonly", REQUIRED, expected=ACCOUNT_FORM, secret=True)
+        readonly = parse_account(
+            text, table.key("readonly"), primary=primary, around=table.around
+        )
     pool_size = table.integer("pool_size", 32, least=1)
     share_reads = table.boolean("share_reads", default=True)
     table.close()
-    return ShardConfig(name, primary, replicas, pool_size, share_reads)
+    return ShardConfig(name, primary, replicas, pool_size, share_reads, readonly)
 
 
 def _refuse_shared_database(
@@ -160,7 +179,7 @@ def _refuse_shared_database(
 
 
 def _place(dsn: Dsn) -> tuple[str, str]:
-    return dsn.unix_socket or f"{dsn.host}:{dsn.port}", dsn.database
+    return dsn.server, dsn.database
 
 
 def _in_order(

@@ -96,6 +96,7 @@ from proxy.errors.shards import (
     BackendUnavailable,
     PoolTimeout,
     SessionLost,
+    login_refused,
 )
 from proxy.errors.statements import (
     BadArguments,
@@ -200,4 +201,5 @@ __all__ = [
     "UnknownStatement",
     "UserLimitReached",
     "WireError",
+    "login_refused",
 ]

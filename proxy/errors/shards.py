@@ -31,6 +31,23 @@ class BackendUnavailable(ProxyError):
         self.reason = reason
 
 
+# What a login meets that says nothing of the account: too many connections, on the whole, of the
+# user and of the account, and a database that is missing.
+_NOT_OF_THE_ACCOUNT = frozenset({1040, 1203, 1226, 1049})
+
+
+def login_refused(keyspace: str, shard: str, error: BackendError) -> BackendError:
+    """Return what a user with role readonly is told when the shard's account is refused."""
+    if error.code in _NOT_OF_THE_ACCOUNT:
+        return error
+    return BackendError(
+        error.code,
+        error.state,
+        f"the readonly account of shard {shard!r} of keyspace {keyspace!r} cannot log in ({error});"
+        " readonly users are served by no other: have the operator run streamfrom check",
+    )
+
+
 class BackendLost(ProxyError):
     """The connection to a shard broke after a statement had been sent."""
 

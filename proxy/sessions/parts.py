@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from proxy.config.file import Role
 from proxy.exchange.executor import Executor
 from proxy.exchange.state import SessionState
 from proxy.exchange.transaction import Branches, PendingEffects
@@ -83,15 +84,17 @@ def assemble(
             state,
             PendingEffects(publish),
             may_span_shards=services.config.transaction_mode != "single",
-            coordinator=services.coordinator,
+            # Who writes nothing has nothing to agree upon, and its account could not note it.
+            coordinator=None if user.role is Role.READONLY else services.coordinator,
         ),
         failover_buffer_s=services.config.failover_buffer_s,
         spawn=services.spawn,
     )
     executor.on_file = wire.expect_infile
     guard = Guard(user, link.peer)
+    catalog = services.catalogs.of(user)
     preparation = Preparation(
-        state, guard, services.catalog, services.registry, services.cache, services.clock
+        state, guard, catalog, services.registry, services.cache, services.clock
     )
     routed = Routed(
         link=link,
@@ -115,9 +118,9 @@ def assemble(
         routed=routed,
         naming=naming,
         text_statements=text_statements,
-        sequencing=Sequencing(guard, executor, preparation, services.catalog),
+        sequencing=Sequencing(guard, executor, preparation, catalog),
         streams=streams,
-        catalog=services.catalog,
+        catalog=catalog,
         registry=services.registry,
         kill=kill,
         processes=processes,

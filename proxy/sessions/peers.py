@@ -52,9 +52,11 @@ class Peers:
         return [process for peer in own if (process := peer.process()) is not None]
 
     def holders(self, shard: ShardRuntime) -> dict[int, int]:
-        """Return who holds a connection to *shard*: the proxy's id by the server's."""
+        """Return who holds a connection to the server of *shard*: the proxy's id by the server's."""
         threads = (
-            (peer.thread_on(shard), number) for number, peer in self._services.sessions.items()
+            (peer.thread_on(each), number)
+            for number, peer in self._services.sessions.items()
+            for each in shard.same_server
         )
         return {thread: number for thread, number in threads if thread is not None}
 

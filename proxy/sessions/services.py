@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from proxy.backends.shard import ShardRuntime
     from proxy.config.file import Server, User
     from proxy.sessions.login_backoff import LoginBackoff
-    from proxy.sql.catalog import Catalog
+    from proxy.sql.catalog import Catalogs
     from proxy.twophase.coordinator import Coordinator
     from proxy.wire.auth import Authenticator
     from sqlparse_ext.cache import StatementCache
@@ -96,7 +96,7 @@ class Services:
         tls: how to speak TLS to clients, None when it is not offered.
         server_version, collation_id: what the greeting says.
         extends_metadata: every server can tell more of a column than its type, as MariaDB does.
-        catalog, registry, cache, clock: keyspaces, message tables, parsed statements, time.
+        catalogs, registry, cache, clock: keyspaces, message tables, parsed statements, time.
         charset_settings: from the collation id of a login to the session's first variables.
         sessions: everybody who is connected, by connection id.
         is_stopping: nobody may log in any more.
@@ -116,7 +116,7 @@ class Services:
     server_version: Callable[[], str]
     collation_id: Callable[[], int]
     extends_metadata: Callable[[], bool]
-    catalog: Catalog
+    catalogs: Catalogs
     registry: Registry
     cache: StatementCache
     clock: Clock

@@ -73,7 +73,8 @@ class Assignments:
         done = await self._run(statement, reply)
         if done and statement.shape.uses & Uses.GLOBAL_SCOPE:
             for shard in self._preparation.here().runtimes:
-                shard.pool.outdate()
+                for account in shard.same_server:
+                    account.pool.outdate()
         return done
 
     async def _run(self, statement: Statement, reply: Reply) -> bool:

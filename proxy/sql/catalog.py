@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from engine.keyspace import Keyspace, parse_target
 from engine.message_table import MessageTable
 from engine.sequences import resolve
+from proxy.config.file import Role
 from proxy.errors import NoDatabaseSelected, NoHealthyReplica, UnknownDatabase
 from proxy.routing.planner import Planner
 from sqlparse_ext.errors import Unsupported
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from engine.keyspace import Shard
     from engine.registry import Registry
     from proxy.backends.shard import ShardRuntime
+    from proxy.config.file import User
     from proxy.exchange.pace import Pace
     from proxy.routing.routes import Plan
     from sqlparse_ext.statements import Shape
@@ -295,3 +297,24 @@ class Catalog:
         for keyspace in self.visible(allowed):
             return self.view(keyspace.name)
         raise NoDatabaseSelected
+
+
+class Catalogs:
+    """Which catalog a user's sessions have, and so which accounts of the servers they can reach.
+
+    A session is given one of them when it begins; nothing below it knows of the other.
+    """
+
+    def __init__(self, owner: Catalog, readonly: Catalog) -> None:
+        self._owner = owner
+        self._readonly = readonly
+
+    def of(self, user: User) -> Catalog:
+        """Return the catalog of a user: by the readonly accounts for the role of that name."""
+        return self._readonly if user.role is Role.READONLY else self._owner
+
+    def replace(self, keyspace: Keyspace) -> None:
+        """Put *keyspace*, with another vschema, into force for all sessions at once."""
+        self._owner.replace(keyspace)
+        if self._readonly is not self._owner:
+            self._readonly.replace(keyspace)

@@ -1,5 +1,7 @@
 import asyncio
 import gc
+import os
+import stat
 from dataclasses import replace
 
 import pytest
@@ -115,6 +117,19 @@ async def test_a_port_that_is_taken_ends_the_start_and_what_had_begun(server):
                 pass
         assert (await (await house.client()).query("SELECT 1")).values == [b"1"]
     await until(lambda: not server.connections)
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o640])
+async def test_the_file_of_a_unix_socket_has_its_mode_whatever_the_umask(
+    server, tmp_path, mode
+):
+    path = tmp_path / "proxy.sock"
+    before = os.umask(0o027)
+    try:
+        async with running_proxy(server, unix_socket=str(path), unix_socket_mode=mode):
+            assert stat.S_IMODE(path.stat().st_mode) == mode
+    finally:
+        os.umask(before)
 
 
 async def test_a_unix_socket_serves_too_and_goes_with_the_proxy(server, tmp_path):

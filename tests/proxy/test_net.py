@@ -185,7 +185,7 @@ async def test_a_unix_socket_is_this_machine(tmp_path):
 
         return make
 
-    listener = await net.listen_unix(owner_of(accepted), path, backlog=1)
+    listener = await net.listen_unix(owner_of(accepted), path, backlog=1, mode=0o600)
     await net.connect(owner_of(connected), host="", port=0, unix_socket=path, timeout_s=5)
     await until(lambda: accepted and accepted[0].told)
     assert accepted[0].link.is_unix

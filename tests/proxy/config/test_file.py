@@ -61,6 +61,7 @@ def test_the_shortest_file_gets_the_documented_defaults(read):
         host="127.0.0.1",
         port=15306,
         unix_socket=None,
+        unix_socket_mode=0o777,
         max_connections=10_000,
         connect_timeout_s=10,
         max_allowed_packet_bytes=67_108_864,
@@ -85,6 +86,7 @@ def test_every_server_key_is_taken(read, folder):
         [server]
         listen = "[::1]:3306"
         unix_socket = "proxy.sock"
+        unix_socket_mode = "0660"
         max_connections = 5
         connect_timeout = 1.5
         max_allowed_packet = 1048576
@@ -108,6 +110,7 @@ def test_every_server_key_is_taken(read, folder):
     ).server
     assert (server.host, server.port) == ("::1", 3306)
     assert server.unix_socket == str(folder / "proxy.sock")
+    assert server.unix_socket_mode == 0o660
     assert (server.max_connections, server.max_allowed_packet_bytes) == (5, 1 << 20)
     assert server.merge_memory_bytes == 2048
     assert (server.connect_timeout_s, server.failover_buffer_s) == (1.5, 0)
@@ -242,6 +245,15 @@ FAULTS = [
     (server('listen = "127.0.0.1:-1"'), 'got "127.0.0.1:-1"'),
     (server('listen = "::1:15306"'), 'got "::1:15306"'),
     (server('listen = "${HOST}:1"'), "server.listen: expected the environment variable HOST"),
+    (
+        server('unix_socket_mode = "0888"'),
+        'server.unix_socket_mode: expected permissions in octal such as "0770", got "0888"',
+    ),
+    (
+        server("unix_socket_mode = 511"),
+        'server.unix_socket_mode: expected permissions in octal such as "0770", got 511',
+    ),
+    (server('unix_socket_mode = ""'), "server.unix_socket_mode: expected permissions in octal"),
     (server("unix_socket = true"), "server.unix_socket: expected a path, got true"),
     (server(f'unix_socket = "/{"s" * 107}"'), "server.unix_socket: expected a unix socket's"),
     (

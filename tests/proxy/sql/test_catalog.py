@@ -8,9 +8,10 @@ from engine.errors import KeyspaceError, TargetError
 from engine.message_table import load
 from engine.testing import raw_table
 from engine.vschema import parse_vschema
+from proxy.config.file import Role, Secret, User
 from proxy.errors import NoDatabaseSelected, NoHealthyReplica, UnknownDatabase
 from proxy.routing.routes import OneShard, Plan
-from proxy.sql.catalog import Catalog, Direct
+from proxy.sql.catalog import Catalog, Catalogs, Direct
 from sqlparse_ext.errors import Unsupported
 from tests.proxy.keyspaces import (
     HIGH,
@@ -191,3 +192,17 @@ def test_a_view_ails_with_its_replica():
 def test_a_shard_without_replicas_has_no_healthy_one():
     with pytest.raises(NoHealthyReplica, match="there is none"):
         catalog().view("plain@replica")
+
+
+# --- who gets which ----------------------------------------------------------------------
+
+
+def test_readers_have_a_catalog_of_their_own_and_a_vschema_reaches_both():
+    owner, readonly = catalog(), catalog()
+    both = Catalogs(owner, readonly)
+    for role in Role:
+        user = User("u", Secret(""), None, role, None)
+        assert both.of(user) is (readonly if role is Role.READONLY else owner)
+    seen = [each.view("commerce") for each in (owner, readonly)]
+    both.replace(replace(SHARDED, vschema=parse_vschema(VSCHEMA, "commerce")))
+    assert all(view.keyspace is not SHARDED for view in seen)

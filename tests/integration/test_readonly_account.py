@@ -1,0 +1,581 @@
+"""Users who may only read run on an account that can do no more, whatever the proxy thinks of them.
+
+Most of these tests switch the proxy's own checks off (`tests.integration.unguarded`), so that each refusal
+is the server's.
+"""
+
+import asyncio
+import json
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proxy.embedded.servers import Family
+from proxy.wire.framing import frame
+from tests.fixtures.fix_proxy import RunningProxy, StartProxy, write_vschema
+from tests.fixtures.fix_servers import DatabaseServer, execute, names
+from tests.fixtures.fix_streams import eventually, refused, rows, run, value
+from tests.proxy.fake_client import MARIADB, Client, Refused
+
+
+pytestmark = pytest.mark.db
+
+VSCHEMA = {
+    "sharded": True,
+    "vindexes": {"hash": {"type": "hash"}},
+    "tables": {"item": {"column_vindexes": [{"column": "id", "name": "hash"}]}},
+}
+ROWS = ((1, "a"), (2, "b"), (4, "d"), (6, "f"))
+# 1 and 2 are on shard -80, 4 and 6 on 80-.
+DENIED = {
+    1044,  # of a database
+    1049,  # of a database that the account cannot see, which the proxy looks for
+    1045,  # of a file, without FILE
+    1142,  # of a table
+    1143,  # of a column
+    1227,  # of a privilege of the whole server
+    1290,  # of a file, where secure_file_priv allows none there
+    1370,  # of a routine
+    1410,  # of CREATE USER by GRANT
+}
+UNGUARDED = "tests.integration.unguarded"
+
+# A billion rows.
+SLOW = "SELECT SUM(a0.id + a14.id) FROM " + ", ".join(f"item a{number}" for number in range(15))
+
+WRITES = (
+    "DELETE FROM item",
+    "DELETE FROM item WHERE id = 1",
+    "UPDATE item SET name = 'pwn'",
+    "UPDATE item SET name = 'pwn' WHERE id IN (1, 4)",
+    "INSERT INTO item (id, name) VALUES (9, 'pwn')",
+    "INSERT INTO item (id, name) VALUES (3, 'pwn'), (7, 'pwn')",
+    "REPLACE INTO item (id, name) VALUES (1, 'pwn')",
+    "TRUNCATE TABLE item",
+    "DROP TABLE item",
+    "ALTER TABLE item ADD COLUMN pwn INT",
+    "CREATE TABLE pwn (id INT)",
+    "CREATE TABLE pwn AS SELECT 1",
+    "CREATE VIEW pwn AS SELECT 1",
+    "CREATE INDEX pwn ON item (name)",
+    "RENAME TABLE item TO pwn",
+    "/*! DELETE */ FROM item",
+    "SET GLOBAL max_connections = 11",
+)
+# Of an unsharded keyspace alone: a sharded one refuses what it cannot split.
+DRESSED = (
+    "LOCK TABLES item WRITE",
+    "INSERT INTO item SELECT id + 10, name FROM item",
+    "SELECT 1 INTO OUTFILE '/tmp/streamfrom-pwn'",
+    "GRANT ALL ON *.* TO {ro}@'%'",
+    "CREATE USER pwn@'%'",
+    "DROP DATABASE {beta}",
+    "CREATE DATABASE pwn",
+    "DELETE FROM {beta}.secret",
+    "INSERT INTO {beta}.secret VALUES ('pwn')",
+    "SELECT s FROM {beta}.secret",
+    "SET @x = (SELECT s FROM {beta}.secret)",
+    "SHOW TABLES WHERE (SELECT s FROM {beta}.secret)",
+    "SHOW CREATE TABLE {beta}.secret",
+    "SELECT i.id, b.s FROM item i, {beta}.secret b",
+    "SELECT user FROM mysql.user",
+    "USE {beta}",
+)
+# What only MariaDB reads, or reads so.
+OF_MARIADB = (
+    "/*!50700 SELECT */ DELETE FROM item",
+    "/*!50701 SHOW */ INSERT INTO item VALUES (9, 'pwn')",
+    "EXECUTE IMMEDIATE 'DELETE FROM item'",
+    "BEGIN NOT ATOMIC DELETE FROM item; END",
+    "INSERT INTO item VALUES (9, 'pwn') RETURNING (SELECT s FROM {beta}.secret)",
+    "SET STATEMENT max_statement_time = 5 FOR DELETE FROM item",
+    "ANALYZE DELETE FROM item",
+)
+OF_MYSQL = (
+    "WITH x AS (SELECT 1 AS id) DELETE FROM item WHERE id IN (SELECT id FROM x)",
+    "/*M! SELECT */ DELETE FROM item",
+    "/*!99999 SELECT */ DELETE FROM item",
+    "EXPLAIN ANALYZE SELECT * FROM {beta}.secret",
+)
+
+
+@dataclass(frozen=True)
+class Walled:
+    """Keyspaces alpha and beta (unsharded, one server) and commerce (both), with two accounts.
+
+    ro: the account of users who may only read; rw: the other one, which may do everything.
+    """
+
+    servers: Sequence[DatabaseServer]
+    family: Family
+    prefix: str
+    config: str
+
+    @property
+    def ro(self) -> str:
+        return f"ro_{self.prefix}"
+
+    @property
+    def rw(self) -> str:
+        return f"rw_{self.prefix}"
+
+    def database(self, keyspace: str) -> str:
+        return f"{self.prefix}_{keyspace}"
+
+    def statements(self, *, sharded: bool) -> list[str]:
+        """Return what the account for reading must not be able to do."""
+        family = OF_MARIADB if self.family is Family.MARIADB else OF_MYSQL
+        found = WRITES if sharded else (*WRITES, *DRESSED, *family)
+        return [
+            sql.replace("{beta}", self.database("beta")).replace("{ro}", self.ro)
+            for sql in found
+        ]
+
+    def contents(self) -> list[Any]:
+        """Return everything that must not change."""
+        found: list[Any] = []
+        for server, keyspace in (
+            (self.servers[0], "alpha"),
+            (self.servers[0], "beta"),
+            (self.servers[0], "commerce"),
+            (self.servers[1], "commerce"),
+        ):
+            database = self.database(keyspace)
+            for (table,) in execute(server, f"SHOW TABLES FROM {database}"):
+                found.append(
+                    (keyspace, table, execute(server, f"SELECT * FROM {database}.{table}"))
+                )
+                found.append(execute(server, f"SHOW CREATE TABLE {database}.{table}"))
+        for server in self.servers:
+            found += execute(server, "SELECT @@GLOBAL.max_connections")
+            found += execute(server, f"SHOW GRANTS FOR {self.ro}@'%'")
+            found += execute(server, "SHOW DATABASES")
+            found += execute(server, "SELECT user, host FROM mysql.user ORDER BY 1, 2")
+        return found
+
+    def accounts_of(self, mark: str) -> set[str]:
+        """Return which of the two accounts' statements have *mark* in them, by the general log."""
+        return {
+            account
+            for server in self.servers
+            for (account,) in execute(
+                server,
+                "SELECT DISTINCT SUBSTRING_INDEX(user_host, '[', 1) FROM mysql.general_log"
+                f" WHERE argument LIKE '%{mark}%'"
+                f" AND SUBSTRING_INDEX(user_host, '[', 1) IN ('{self.ro}', '{self.rw}')",
+            )
+        }
+
+
+def toml(walled: Walled, *, readonly: bool = True, settings: str = "") -> str:
+    """Return the configuration of a proxy before *walled*."""
+    lines = ["[server]", 'listen = "127.0.0.1:0"', "failover_buffer = 20", settings]
+    for name, role, allowed in (
+        ("root", "readwrite", None),
+        ("reader", "readonly", None),
+        ("areader", "readonly", ["alpha"]),
+    ):
+        lines += ["[[users]]", f'name = "{name}"', 'password = ""', f'role = "{role}"']
+        lines += [f"keyspaces = {json.dumps(allowed)}"] if allowed else []
+    for keyspace, shards in (("alpha", ("0",)), ("beta", ("0",)), ("commerce", ("-80", "80-"))):
+        lines.append(f"[keyspaces.{keyspace}]")
+        if len(shards) > 1:
+            lines.append('vschema = "vschema.json"')
+        for shard, server in zip(shards, walled.servers, strict=False):
+            database = walled.database(keyspace)
+            lines += [
+                f"[[keyspaces.{keyspace}.shards]]",
+                f'name = "{shard}"',
+                f'primary = "mysql://{walled.rw}:rw@127.0.0.1:{server.port}/{database}"',
+            ]
+            if readonly and keyspace != "beta":
+                lines.append(f'readonly = "mysql://{walled.ro}:ro@"')
+    return "\n".join(lines) + "\n"
+
+
+@pytest.fixture
+def walled(
+    breakable_servers: tuple[DatabaseServer, DatabaseServer], family: Family, tmp_path: Path
+) -> Iterator[Walled]:
+    prefix = next(names).replace("test", "w")
+    made = Walled(breakable_servers, family, prefix, "")
+    write_vschema(tmp_path, VSCHEMA)
+    for index, server in enumerate(breakable_servers):
+        for keyspace in ("alpha", "beta", "commerce"):
+            execute(server, f"CREATE DATABASE {made.database(keyspace)} CHARACTER SET utf8mb4")
+        held = ROWS[2 * index : 2 * index + 2]
+        for keyspace, some in (("alpha", ROWS), ("commerce", held)):
+            database = made.database(keyspace)
+            execute(
+                server, f"CREATE TABLE {database}.item (id INT PRIMARY KEY, name VARCHAR(20))"
+            )
+            values = ", ".join(map(str, some))
+            execute(server, f"INSERT INTO {database}.item VALUES {values}")
+        execute(server, f"CREATE TABLE {made.database('beta')}.secret (s VARCHAR(20))")
+        execute(server, f"INSERT INTO {made.database('beta')}.secret VALUES ('TOPSECRET')")
+        execute(server, f"CREATE USER {made.rw}@'%' IDENTIFIED BY 'rw'")
+        execute(server, f"GRANT ALL ON *.* TO {made.rw}@'%' WITH GRANT OPTION")
+        execute(server, f"CREATE USER {made.ro}@'%' IDENTIFIED BY 'ro'")
+        for keyspace in ("alpha", "commerce"):
+            execute(server, f"GRANT SELECT ON {made.database(keyspace)}.* TO {made.ro}@'%'")
+        execute(server, "SET GLOBAL log_output = 'TABLE'")
+        execute(server, "SET GLOBAL general_log = 1")
+    yield made
+    for server in breakable_servers:
+        server.start()
+        execute(server, "SET GLOBAL general_log = 0")
+        execute(server, "SET GLOBAL log_output = 'FILE'")
+        execute(server, "TRUNCATE mysql.general_log")
+        for keyspace in ("alpha", "beta", "commerce"):
+            execute(server, f"DROP DATABASE IF EXISTS {made.database(keyspace)}")
+        for account in (made.ro, made.rw):
+            execute(server, f"DROP USER {account}@'%'")
+
+
+@pytest.fixture
+def unguarded(walled: Walled, start_proxy: StartProxy) -> RunningProxy:
+    return start_proxy(toml(walled), module=UNGUARDED)
+
+
+def as_client(
+    proxy: RunningProxy, work: Callable[[Client], Coroutine[Any, Any, Any]], **options: Any
+) -> Any:
+    """Run a coroutine with a client of the protocol itself, by default reader's."""
+
+    async def all_of_it() -> Any:
+        client = await Client.connect(proxy.port, **({"user": "reader"} | options))
+        try:
+            return await work(client)
+        finally:
+            await client.close()
+
+    return asyncio.run(all_of_it())
+
+
+async def code_of(client: Client, sql: str, *values: int) -> int:
+    """Return the code that a prepared statement is refused with at last, 0 if it is not."""
+    try:
+        prepared, _, _ = await client.prepare(sql)
+    except Refused as refusal:
+        return refusal.error.code
+    return (await client.execute(prepared, *values)).code
+
+
+TARGETS = [("alpha", False), ("commerce", True), ("commerce:-80", False)]
+
+
+@pytest.mark.parametrize(("target", "is_sharded"), TARGETS)
+def test_no_text_gets_past_the_account(
+    walled: Walled, unguarded: RunningProxy, target: str, is_sharded: bool
+) -> None:
+    before = walled.contents()
+    mark = f"text {target}"
+
+    async def send_all(client: Client) -> None:
+        got_past = []
+        for sql in walled.statements(sharded=is_sharded):
+            found = await client.query(f"/* {mark} */ {sql}")
+            if found.code not in DENIED:
+                got_past.append((sql, found))
+        assert got_past == []
+        # The session goes on, and reads.
+        assert len((await client.query(f"/* {mark} */ SELECT id FROM item")).rows) in {2, 4}
+
+    as_client(unguarded, send_all, database=target)
+    assert walled.contents() == before
+    assert walled.accounts_of(mark) == {walled.ro}
+
+
+@pytest.mark.parametrize(("target", "is_sharded"), TARGETS)
+def test_no_prepared_statement_gets_past_it(
+    walled: Walled, unguarded: RunningProxy, target: str, is_sharded: bool
+) -> None:
+    before = walled.contents()
+    writes = (
+        ("DELETE FROM item WHERE id = ?", (1,)),
+        ("UPDATE item SET name = 'pwn' WHERE id = ?", (4,)),
+        ("INSERT INTO item (id, name) VALUES (?, 'pwn')", (9,)),
+        ("INSERT INTO item (id, name) VALUES (?, 'pwn'), (?, 'pwn')", (3, 7)),
+        ("REPLACE INTO item (id, name) VALUES (?, 'pwn')", (1,)),
+        ("DELETE FROM item", ()),
+        ("TRUNCATE TABLE item", ()),
+        ("DROP TABLE item", ()),
+        (f"SELECT s FROM {walled.database('beta')}.secret WHERE 1 = ?", (1,)),
+    )
+
+    async def send_all(client: Client) -> None:
+        for sql, values in writes:
+            if is_sharded and "secret" in sql:
+                continue
+            # Refused when it is prepared, or at the latest when it is executed.
+            code = await code_of(client, sql, *values)
+            assert code in DENIED, (sql, code)
+        prepared, _, _ = await client.prepare("SELECT name FROM item WHERE id = ?")
+        assert len((await client.execute(prepared, 1)).rows) == 1
+        # PREPARE in text.
+        found = await client.query("PREPARE s FROM 'DELETE FROM item'")
+        if not found.code:
+            found = await client.query("EXECUTE s")
+        assert found.code, found
+
+    as_client(unguarded, send_all, database=target)
+    assert walled.contents() == before
+
+
+def test_no_batch_gets_past_it(walled: Walled, unguarded: RunningProxy) -> None:
+    before = walled.contents()
+
+    async def several(client: Client) -> None:
+        assert (await client.command(b"\x1b\x00\x00")).error is None
+        client.send("SELECT 1; DELETE FROM item; SELECT 2")
+        results = await client.answer()
+        assert results[-1].code in DENIED
+        client.send("BEGIN; UPDATE item SET name = 'pwn' WHERE id = 1; COMMIT")
+        assert (await client.answer())[-1].code in DENIED
+
+    async def bulk(client: Client) -> None:
+        sql = "INSERT INTO item (id, name) VALUES (?, ?)"
+        try:
+            prepared, _, _ = await client.prepare(sql)
+        except Refused as refusal:
+            code = refusal.error.code
+        else:
+            code = (await client.bulk(prepared, (8, "pwn"), (3, "pwn"), (7, "pwn"))).code
+        assert code in DENIED
+
+    for target in ("alpha", "commerce"):
+        as_client(unguarded, several, database=target)
+        if walled.family is Family.MARIADB:
+            as_client(unguarded, bulk, database=target, capabilities=MARIADB)
+    assert walled.contents() == before
+
+
+def test_whoever_becomes_a_reader_is_one_and_nothing_crosses(
+    walled: Walled, unguarded: RunningProxy
+) -> None:
+    before = walled.contents()
+
+    async def back_and_forth(client: Client) -> None:
+        for turn in range(3):
+            assert (await client.query(f"/* cross w{turn} */ SET @x = 7")).error is None
+            assert (await client.query("BEGIN")).error is None
+            update = "UPDATE item SET name = 'mine' WHERE id = 1"
+            assert (await client.query(f"/* cross w{turn} */ {update}")).error is None
+            await client.change_user("reader", "", "alpha")
+            ask = f"/* cross r{turn} */ "
+            assert (await client.query(ask + "DELETE FROM item")).code in DENIED
+            assert (await client.query(ask + "COMMIT")).error is None
+            assert (await client.query(ask + "SELECT @x")).values == [None]
+            found = await client.query(ask + "SELECT name FROM item WHERE id = 1")
+            assert found.values == [b"a"]
+            await client.change_user("root", "", "alpha")
+            assert (await client.query("SELECT @x")).values == [None]
+
+    as_client(unguarded, back_and_forth, user="root", database="alpha")
+    assert walled.contents() == before
+    for turn in range(3):
+        assert walled.accounts_of(f"cross w{turn}") == {walled.rw}
+        assert walled.accounts_of(f"cross r{turn}") == {walled.ro}
+
+
+def test_every_way_to_read_uses_the_account(walled: Walled, unguarded: RunningProxy) -> None:
+    questions = (
+        "SELECT name FROM item WHERE id = 1",
+        "SELECT COUNT(*), MAX(name) FROM item",
+        "SELECT name, COUNT(*) FROM item GROUP BY name ORDER BY 2, 1 LIMIT 2",
+        "SELECT DISTINCT name FROM item ORDER BY name",
+        "SELECT a.id FROM item a JOIN item b ON a.id = b.id",
+        "SELECT id FROM item UNION SELECT id FROM item ORDER BY 1",
+        "SHOW TABLES",
+        "SHOW COLUMNS FROM item",
+        "SHOW CREATE TABLE item",
+        "SHOW WARNINGS",
+        "SHOW STATUS LIKE 'Threads%'",
+        "EXPLAIN SELECT * FROM item",
+        "DESCRIBE item",
+        "SELECT table_name FROM information_schema.tables LIMIT 1",
+        "SELECT GET_LOCK('wall', 0)",
+        "DO 1",
+        "SET @a = (SELECT 1)",
+        "SHOW VARIABLES LIKE 'version'",
+        "CHECKSUM TABLE item",
+    )
+
+    async def ask_all(client: Client) -> None:
+        for target in ("alpha", "commerce", "commerce:80-", "information_schema"):
+            assert (await client.query(f"USE `{target}`")).error is None
+            for sql in questions:
+                await client.query(f"/* ask */ {sql}")
+        await client.query("USE alpha")
+        # COM_FIELD_LIST, COM_INIT_DB
+        await client.command(b"\x02commerce")
+        client.write(frame(b"\x04item\x00%", 0))
+        client._framer.next_sequence = 1
+        while (await client.packet())[0] != 0xFE:
+            pass
+        # A database beside a keyspace.
+        await client.query(f"USE {walled.database('beta')}")
+        await client.query("/* ask */ SELECT * FROM secret")
+
+    as_client(unguarded, ask_all, database="alpha")
+    assert walled.accounts_of("ask") == {walled.ro}
+
+
+def test_reads_that_share_a_line_share_one_of_their_own_account(
+    walled: Walled, unguarded: RunningProxy
+) -> None:
+    """Forty clients of either kind ask the same at once; each is answered by its own account."""
+
+    async def crowd() -> None:
+        clients = [
+            await Client.connect(unguarded.port, user=user, database="alpha")
+            for user in ("root", "reader") * 20
+        ]
+        mark = {0: "line w", 1: "line r"}
+
+        async def ask(index: int, client: Client) -> None:
+            for number in range(60):
+                found = await client.query(
+                    f"/* {mark[index % 2]} */ SELECT name FROM item WHERE id = {ROWS[number % 4][0]}"
+                )
+                assert found.values == [ROWS[number % 4][1].encode()]
+
+        await asyncio.gather(*(ask(index, client) for index, client in enumerate(clients)))
+        for client in clients:
+            await client.close()
+
+    asyncio.run(crowd())
+    assert walled.accounts_of("line w") == {walled.rw}
+    assert walled.accounts_of("line r") == {walled.ro}
+
+
+def test_two_phases_are_not_for_readers(walled: Walled, start_proxy: StartProxy) -> None:
+    proxy = start_proxy(toml(walled, settings='transaction_mode = "twopc"'), module=UNGUARDED)
+
+    async def transact(client: Client) -> None:
+        for sql in (
+            "BEGIN",
+            "SELECT name FROM item WHERE id = 1",
+            "SELECT name FROM item WHERE id = 4",
+            "COMMIT",
+        ):
+            assert (await client.query(sql)).error is None, sql
+
+    as_client(proxy, transact, database="commerce")
+    assert walled.accounts_of("XA START") == set()
+    as_client(proxy, transact, database="commerce", user="root")
+    assert walled.accounts_of("XA START") == {walled.rw}
+
+
+def test_the_guard_and_the_account_agree(walled: Walled, start_proxy: StartProxy) -> None:
+    """With the proxy's own checks on, readers read; what they lose is what the server refuses."""
+    proxy = start_proxy(toml(walled))
+    reader = proxy.connect(user="areader", database="alpha", autocommit=True)
+    assert rows(reader, "SELECT id, name FROM item ORDER BY id") == ROWS
+    assert refused(reader, "DELETE FROM item")[0] == 1142
+    assert refused(reader, "USE beta")[0] == 1044
+    sharded = proxy.connect(user="reader", database="commerce", autocommit=True)
+    assert rows(sharded, "SELECT id, name FROM item ORDER BY id") == ROWS
+    writer = proxy.connect(database="commerce", autocommit=True)
+    assert run(writer, "UPDATE item SET name = 'z' WHERE id = 1") == 1
+    assert value(sharded, "SELECT name FROM item WHERE id = 1") == "z"
+    # A keyspace without such an account is read by the other one, as the log says.
+    beta = proxy.connect(user="reader", database="beta", autocommit=True)
+    assert value(beta, "SELECT /* open */ s FROM secret") == "TOPSECRET"
+    assert walled.accounts_of("open") == {walled.rw}
+
+
+def test_a_reader_kills_what_it_runs_and_locks_are_known_across_accounts(
+    walled: Walled, start_proxy: StartProxy
+) -> None:
+    proxy = start_proxy(toml(walled))
+    reader = proxy.connect(user="reader", database="alpha", autocommit=True)
+    other = proxy.connect(user="reader", database="alpha", autocommit=True)
+    number = value(reader, "SELECT CONNECTION_ID()")
+
+    async def work_and_kill() -> Any:
+        loop = asyncio.get_running_loop()
+        working = loop.run_in_executor(None, lambda: refused(reader, SLOW)[:1])
+        await loop.run_in_executor(None, lambda: eventually(lambda: works(walled)))
+        run(other, f"KILL QUERY {number}")
+        return await working
+
+    assert asyncio.run(work_and_kill()) == (1317,)
+    writer = proxy.connect(database="alpha", autocommit=True)
+    assert value(writer, "SELECT GET_LOCK('wall', 0)") == 1
+    assert value(reader, "SELECT IS_USED_LOCK('wall')") == value(
+        writer, "SELECT CONNECTION_ID()"
+    )
+
+
+def works(walled: Walled) -> bool:
+    return bool(
+        execute(
+            walled.servers[0],
+            "SELECT id FROM information_schema.processlist WHERE info LIKE 'SELECT SUM(a0.id%'"
+            f" AND user = '{walled.ro}'",
+        )
+    )
+
+
+def test_what_a_server_is_told_for_everybody_reaches_readers(
+    walled: Walled, start_proxy: StartProxy
+) -> None:
+    proxy = start_proxy(toml(walled))
+    reader = proxy.connect(user="reader", database="alpha", autocommit=True)
+    before = value(reader, "SELECT @@lock_wait_timeout")
+    reader.close()
+    writer = proxy.connect(database="alpha", autocommit=True)
+    run(writer, "SET GLOBAL lock_wait_timeout = 77")
+    try:
+        later = proxy.connect(user="reader", database="alpha", autocommit=True)
+        assert value(later, "SELECT @@lock_wait_timeout") == 77
+    finally:
+        run(writer, f"SET GLOBAL lock_wait_timeout = {before}")
+
+
+def test_an_account_that_cannot_log_in_refuses_readers_alone(
+    walled: Walled, start_proxy: StartProxy
+) -> None:
+    proxy = start_proxy(toml(walled).replace(f"{walled.ro}:ro@", f"{walled.ro}:wrong@"))
+    proxy.wait_for_log("shard not available")
+
+    async def ask(client: Client) -> None:
+        for sql in ("SELECT name FROM item WHERE id = 1", "SHOW TABLES", "SET NAMES latin1"):
+            found = await client.query(sql)
+            assert found.code == 1045
+            assert found.message.startswith(
+                "the readonly account of shard '0' of keyspace 'alpha' cannot log in (Access denied"
+            )
+            assert found.message.endswith(
+                "); readonly users are served by no other: have the operator run streamfrom check"
+            )
+        writer = proxy.connect(database="alpha", autocommit=True)
+        assert value(writer, "SELECT COUNT(*) FROM item") == 4
+        # Mended, it serves the same session.
+        execute(walled.servers[0], f"ALTER USER {walled.ro}@'%' IDENTIFIED BY 'wrong'")
+        assert len((await client.query("SELECT id FROM item")).rows) == 4
+
+    as_client(proxy, ask, database="alpha")
+
+
+def test_a_reader_rides_out_a_restart(walled: Walled, start_proxy: StartProxy) -> None:
+    proxy = start_proxy(toml(walled))
+    reader = proxy.connect(user="reader", database="commerce", autocommit=True)
+    assert rows(reader, "SELECT id, name FROM item ORDER BY id") == ROWS
+
+    async def restart() -> Any:
+        loop = asyncio.get_running_loop()
+        walled.servers[1].kill()
+        asked = loop.run_in_executor(
+            None, lambda: rows(reader, "SELECT id, name FROM item ORDER BY id")
+        )
+        await loop.run_in_executor(None, walled.servers[1].start)
+        return await asked
+
+    assert asyncio.run(restart()) == ROWS
+    for keyspace_id in (1, 4):
+        assert len(rows(reader, f"SELECT name FROM item WHERE id = {keyspace_id}")) == 1

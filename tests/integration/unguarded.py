@@ -1,0 +1,22 @@
+"""`python -m tests.integration.unguarded serve …`: the proxy with every check of a user switched off.
+
+Whoever logs in may do everything as far as the proxy is concerned. What is refused then, the
+account does that the session's statements run under.
+"""
+
+from dataclasses import replace
+
+from proxy.cli import main
+from proxy.config.file import Role, User
+from proxy.sessions import parts
+from proxy.sql.guard import Guard
+
+
+def unguarded(user: User, host: str) -> Guard:
+    """Return the guard of a user who may do everything."""
+    return Guard(replace(user, role=Role.READWRITE, keyspaces=None), host)
+
+
+if __name__ == "__main__":
+    vars(parts)["Guard"] = unguarded
+    raise SystemExit(main())
