@@ -6,6 +6,7 @@ from typing import Final
 from bench.plan import Plan
 from bench.processes import LabError
 from bench.report import Figure
+from bench.workloads.attacks import attacks
 from bench.workloads.big_merge import big_merge
 from bench.workloads.bulk_insert import bulk_insert
 from bench.workloads.compression import compression
@@ -42,6 +43,7 @@ WORKLOADS: Final[Mapping[str, Callable[[Plan], Sequence[Figure]]]] = {
         big_merge,
         memory,
         idle_sessions,
+        attacks,
     )
 }
 
