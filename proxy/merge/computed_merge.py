@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from proxy.errors import MergeTooLarge
-from proxy.merge.group_merge import KEPT_BYTES, Kept, sort_kept
+from proxy.merge.group_merge import KEPT_BYTES, Kept, sorted_in_bites
 from proxy.merge.literals import Sort, sort_of
 from proxy.merge.values import scaled, unscaled
 from proxy.wire.resultset import parse_text_row, text_row
@@ -81,6 +81,11 @@ class ComputedMerge:
         """Nothing of what may still come from the shards is needed."""
         return self._groups.is_complete
 
+    @property
+    def has_more(self) -> bool:
+        """Another `take` goes on without further news."""
+        return self._groups.has_more
+
     def take(self) -> list[bytes]:
         """Keep what is sure; no row can leave.
 
@@ -148,10 +153,10 @@ class ComputedMerge:
             self._sorted.append(Kept(row, tuple(order)))
         return self._window.cut(found) if self._tests and not self._order else found
 
-    def rest(self) -> list[bytes]:
-        """Return what can leave when all is computed."""
-        sort_kept(self._sorted, [later.descending for later in self._order])
-        return self._window.cut([kept.row for kept in self._sorted])
+    def rest(self) -> Iterator[list[bytes]]:
+        """Give what can leave when all is computed, in bites; an empty one while it is sorted."""
+        for bite in sorted_in_bites(self._sorted, [later.descending for later in self._order]):
+            yield self._window.cut([kept.row for kept in bite])
 
     def _passes(self, test: Test, values: Sequence[bytes | None], computed: Computed) -> bool:
         answer = test.passes(values)

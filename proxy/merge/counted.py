@@ -62,6 +62,11 @@ class CountedMerge:
         self.feed = rows.feed
         self.end = rows.end
 
+    @property
+    def has_more(self) -> bool:
+        """Another `take` goes on without further news."""
+        return self._rows.has_more
+
     def take(self) -> list[bytes]:
         """Return the row as soon as all others are known.
 

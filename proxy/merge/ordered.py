@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
 SortKey = tuple["Component", ...]
 
+# What `take` gives at once, of all sources together: others wait meanwhile. Groups cost most,
+# 4 to 6 µs a row.
+TAKEN_ROWS_MAX: Final = 500
+
 _NULL_BYTE: Final = 0xFB
 
 
@@ -52,8 +56,12 @@ def key_reader(
 class OrderedMerge:
     """Merges the rows of *count* sources by their keys, each source's rows being in order.
 
-    Rows of equal keys come in the order of the sources. Measured on CPython 3.11 with 8 shards, the
-    whole proxy: 1.9 µs a row with an integer key, 5.8 µs with a string of 40 characters.
+    Measured on CPython 3.11 with 8 shards, the whole proxy: 1.9 µs a row with an integer key,
+    5.8 µs with a string of 40 characters.
+
+    Attributes:
+        waiting_bytes: what waits of each source's rows.
+        has_more: the last `take` left rows that another one gives without further news.
     """
 
     def __init__(
@@ -65,7 +73,9 @@ class OrderedMerge:
         self._rows: list[list[bytes]] = [[] for _ in range(count)]
         self._last: list[SortKey | None] = [None] * count
         self._open = set(range(count))
+        self._share = max(TAKEN_ROWS_MAX // count, 1)
         self.waiting_bytes = [0] * count
+        self.has_more = False
 
     @property
     def is_complete(self) -> bool:
@@ -98,8 +108,14 @@ class OrderedMerge:
         self._open.discard(source)
 
     def take(self) -> tuple[list[SortKey], list[bytes]]:
-        """Return the rows that nothing still to come can precede, with their keys."""
+        """Return rows that nothing still to come can precede, with their keys, some at a time.
+
+        No source gives more than its share of `TAKEN_ROWS_MAX`. What is left of one is not
+        before the key at which its share ends, so nothing beyond that key leaves.
+        """
         keys, rows = self._keys, self._rows
+        share = self._share
+        self.has_more = False
         cut: SortKey | None = None
         if self._is_ordered:
             for source in self._open:
@@ -108,12 +124,17 @@ class OrderedMerge:
                 last = keys[source][-1]
                 if cut is None or last < cut:
                     cut = last
+            for waiting in keys:
+                if len(waiting) > share and (cut is None or waiting[share - 1] < cut):
+                    cut = waiting[share - 1]
         found_keys: list[SortKey] = []
         found: list[bytes] = []
         for source, waiting in enumerate(keys):
             if not waiting:
                 continue
-            count = len(waiting) if cut is None else bisect_right(waiting, cut)
+            sure = len(waiting) if cut is None else bisect_right(waiting, cut)
+            count = min(sure, share)
+            self.has_more = self.has_more or len(waiting) > share
             if count == len(waiting):
                 found_keys += waiting
                 found += rows[source]

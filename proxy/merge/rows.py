@@ -198,8 +198,13 @@ class RowsMerge:
         """Nothing of what may still come is needed."""
         return self._window.is_shut or self._rows.is_complete
 
+    @property
+    def has_more(self) -> bool:
+        """Another `take` gives more without further news."""
+        return self._rows.has_more
+
     def take(self) -> list[bytes]:
-        """Return the rows that are sure, for the client."""
+        """Return rows that are sure, for the client, some at a time."""
         _, rows = self._rows.take()
         rows = self._window.cut(rows)
         return [self._restored(row) for row in rows] if self._floats else rows

@@ -37,7 +37,7 @@ def answers(found, compute):
             compute(group) for group in groups
         ]
         rows += found.answer(batch, [], [])
-    rows += found.rest()
+    rows += [row for bite in found.rest() for row in bite]
     return [tuple((value or b"NULL").decode() for value in parse_text_row(row)) for row in rows]
 
 

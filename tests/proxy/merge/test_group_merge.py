@@ -1,9 +1,10 @@
 import pytest
+from hypothesis import given, strategies as st
 
 from proxy.errors import MergeTooLarge
 from proxy.merge import group_merge
 from proxy.merge.aggregates import Average, Count, First, Sum
-from proxy.merge.group_merge import GroupsMerge, Test as Condition
+from proxy.merge.group_merge import GroupsMerge, Kept, Test as Condition, sorted_in_bites
 from proxy.merge.ordered import OrderedMerge, Window
 from proxy.merge.values import Comparison, Key
 from proxy.wire.resultset import Column
@@ -102,3 +103,48 @@ def test_more_groups_than_may_be_sorted_are_an_error():
     with pytest.raises(MergeTooLarge) as refused:
         answer(found, [(n, n, 1) for n in range(100)])
     assert refused.value.wire_code() == (1038, "HY001")
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=60),
+    st.tuples(st.booleans(), st.booleans()),
+    st.integers(1, 7),
+    st.integers(1, 7),
+)
+def test_a_sort_in_bites_is_a_sort_by_all_components(values, directions, at_once, bite_groups):
+    kept = [Kept(b"%d" % n, ((1, a), (1, b))) for n, (a, b) in enumerate(values)]
+    expected = list(kept)
+    expected.sort(key=lambda each: each.order[0], reverse=directions[0])
+    expected.sort(key=lambda each: each.order[1], reverse=directions[1])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(group_merge, "_SORTED_AT_ONCE", at_once)
+        patch.setattr(group_merge, "_BITE_GROUPS", bite_groups)
+        bites = list(sorted_in_bites(kept, directions))
+    assert [each for bite in bites for each in bite] == expected
+    assert all(len(bite) <= bite_groups for bite in bites)
+
+
+def test_a_far_limit_keeps_no_more_groups_than_it_reaches_while_it_sorts_in_bites(monkeypatch):
+    monkeypatch.setattr(group_merge, "_SLACK_GROUPS", 10)
+    monkeypatch.setattr(group_merge, "_SORTED_AT_ONCE", 20)
+    monkeypatch.setattr(group_merge, "_BITE_GROUPS", 7)
+    found = merge(1, Window(5, 50))
+    found.sort_by_value(1, NUMBER.decoder(), descending=True)
+    rows = answer(found, [(n, n, n * 37 % 1000) for n in range(1000)])
+    best = sorted(range(1000), key=[-(n * 37 % 1000) for n in range(1000)].__getitem__)[5:55]
+    assert rows == [(str(n), str(n * 37 % 1000)) for n in best]
+
+
+def test_no_take_sorts_or_gives_more_than_a_bite():
+    found = merge(1)
+    found.sort_by_value(1, NUMBER.decoder(), descending=False)
+    found.feed(0, [b"\x05%05d" * 3 % (n, n, 99_999 - n) for n in range(2000)])
+    found.end(0)
+    sizes, rows = [], []
+    while not found.is_complete:
+        taken = found.take()
+        sizes.append(len(taken))
+        rows += taken
+    assert max(sizes) <= group_merge._BITE_GROUPS
+    assert rows == sorted(rows, key=lambda row: row[-5:])
+    assert len(rows) == 2000

@@ -1,7 +1,7 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from proxy.merge.ordered import OrderedMerge, Window, key_reader
+from proxy.merge.ordered import TAKEN_ROWS_MAX, OrderedMerge, Window, key_reader
 from proxy.merge.values import Comparison, Key
 from proxy.wire.resultset import parse_text_row, text_row
 from sqlparse_ext.errors import Unsupported
@@ -60,6 +60,27 @@ def test_however_the_rows_come_they_leave_once_and_in_order(sources, descending,
     assert not any(merge.waiting_bytes)
     every = [n for each in sources for n in each]
     assert keys == sorted((decode(as_text(n)),) for n in every)
+
+
+@given(
+    st.lists(st.lists(st.integers(0, 3), max_size=1500), min_size=1, max_size=3),
+    st.sampled_from([True, False]),
+)
+def test_no_take_gives_more_than_its_share_and_none_of_it_comes_too_late(sources, is_ordered):
+    merge = OrderedMerge(len(sources), [NUMBER.decoder()] if is_ordered else [])
+    for source, numbers in enumerate(sources):
+        ordered = sorted(numbers) if is_ordered else numbers
+        merge.feed(source, [row(n, b"x") if is_ordered else b"x" for n in ordered])
+        merge.end(source)
+    keys = []
+    while not merge.is_complete:
+        taken, rows = merge.take()
+        assert len(taken if is_ordered else rows) <= TAKEN_ROWS_MAX
+        assert merge.has_more or merge.is_complete
+        keys += taken
+    assert not merge.has_more
+    assert len(keys) == sum(map(len, sources))
+    assert keys == sorted(keys)
 
 
 def test_nothing_leaves_before_every_source_has_spoken():
