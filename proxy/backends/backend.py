@@ -215,6 +215,12 @@ class Backend:
     def _attributed(self, packet: bytes) -> bytes:
         return into_query(packet, () if self.owner is None else self.owner.attributes)
 
+    def ending(self, sql: bytes) -> bytes:
+        """Return COMMIT or ROLLBACK so that it does nothing else, whatever completion_type says."""
+        if "completion_type" in self.settings.values:
+            return sql + b" AND NO CHAIN NO RELEASE"
+        return sql
+
     async def run(self, sql: bytes) -> Answer:
         """Run one of the proxy's own statements and return its decoded-enough answer.
 

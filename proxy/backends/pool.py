@@ -214,7 +214,7 @@ class Pool:
                 # Refused within a transaction of XA. What is prepared there outlives the
                 # connection, but on MariaDB no reset: XA COMMIT says OK to it, the rows are
                 # gone, and who uses the connection next is refused InnoDB's tables (1031).
-                await backend.run(b"ROLLBACK")
+                await backend.run(backend.ending(b"ROLLBACK"))
                 await backend.command(reset_connection())
         except (ProxyError, TimeoutError):
             self.discard(backend)

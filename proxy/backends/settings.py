@@ -26,6 +26,7 @@ _ON_BOTH: Final = (
     "character_set_connection",
     "character_set_results",
     "collation_connection",
+    "completion_type",
     "default_storage_engine",
     "div_precision_increment",
     "foreign_key_checks",

@@ -70,9 +70,11 @@ def follow(
     if ok.last_insert_id or said.sets_insert_id:
         note_insert_id(state, backend, ok.last_insert_id)
     backend.has_residue = backend.has_residue or leaves_residue(shape, ok)
-    backend.is_spent = backend.is_spent or said.profiles
+    backend.is_spent = backend.is_spent or said.outlives_reset
     if must_stay(shape, trackers):
         branches.stick(shard, backend)
+        if backend.in_transaction and shape.kind is Kind.XA:
+            branches.entered(is_xa=True)
     elif backend.in_transaction:
         branches.held[shard] = backend
         branches.entered()
@@ -86,7 +88,7 @@ def follow(
     if (trackers or said.assigns or said.runs_unseen) and branches.is_sticky(shard):
         note_changes(state, shard, backend, shape, trackers)
     if was_in_transaction and not backend.in_transaction:
-        branches.left(shard, rolled_back=shape.kind is Kind.ROLLBACK)
+        branches.left(shard, rolled_back="ROLLBACK" in (shape.verb, *shape.words[:1]))
 
 
 def _carry_found_rows(state: SessionState, backend: Backend) -> None:
@@ -112,6 +114,9 @@ def follow_error(
     code: int,
 ) -> None:
     """Follow an error that the server answered, as `follow` does success."""
+    if traits(shape).outlives_reset:
+        backend.is_spent = True
+        branches.stick(shard, backend)
     if traits(shape).assigns or branches.is_sticky(shard):
         # A variable that it set before it failed stays set.
         branches.stick(shard, backend)

@@ -236,6 +236,10 @@ class Reply:
             self._link.write(held)
             self.sequence = scanner.next_sequence
 
+    def hang_up(self) -> None:
+        """Disconnect the client behind what it was answered."""
+        self._link.close()
+
     def _send(self, payload: bytes) -> None:
         self._link.write(frame(payload, self.sequence))
         self.sequence += 1

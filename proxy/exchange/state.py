@@ -93,7 +93,7 @@ class Traits:
         keeps_found_rows: FOUND_ROWS() says afterwards what it said before.
         counts_rows: ROW_COUNT() says afterwards what its OK says.
         needs_insert_id: it asks for LAST_INSERT_ID(), or sets it, perhaps only for rows that it finds.
-        profiles: it keeps the texts of what is run, which MariaDB shows behind a reset.
+        outlives_reset: what it leaves is there behind a reset, too.
         sets_insert_id: LAST_INSERT_ID() may be another one afterwards, whatever its OK says.
         variables, assigns: the user variables that it names; it may set them.
         runs_unseen: it runs statements that are not in it.
@@ -109,7 +109,7 @@ class Traits:
         "keeps_found_rows",
         "may_begin",
         "needs_insert_id",
-        "profiles",
+        "outlives_reset",
         "runs_unseen",
         "sets_insert_id",
         "variables",
@@ -117,7 +117,11 @@ class Traits:
 
     def __init__(self, shape: Shape) -> None:
         self.is_sticky = (
-            bool(shape.uses & _STICKY) or shape.kind in _STICKY_KINDS or sets_untracked(shape)
+            bool(shape.uses & _STICKY)
+            or shape.kind in _STICKY_KINDS
+            # One of its statements describes the format that the others are in.
+            or shape.verb == "BINLOG"
+            or sets_untracked(shape)
         )
         self.is_traceless = shape.kind in _TRACELESS_KINDS and not shape.uses & Uses.UNPARSED
         self.finds_its_rows = shape.kind is Kind.SELECT and not shape.uses & _COUNTS_OTHERWISE
@@ -135,7 +139,10 @@ class Traits:
         self.may_begin = self.runs_unseen or (
             shape.kind in _MAY_HOLD_OTHERS and bool(shape.uses & Uses.UNPARSED)
         )
-        self.profiles = any(item.name == "profiling" for item in shape.set)
+        # MariaDB shows the texts of what is profiled, and goes on as an applier of its binary log.
+        self.outlives_reset = shape.verb == "BINLOG" or any(
+            item.name == "profiling" for item in shape.set
+        )
         names_insert_id = any(item.name in {"last_insert_id", "identity"} for item in shape.set)
         self.needs_insert_id = names_insert_id or bool(
             shape.uses & (Uses.LAST_INSERT_ID | Uses.SETS_LAST_INSERT_ID)
@@ -220,6 +227,7 @@ class Transaction:
         broken: why nothing but ROLLBACK is possible any more, empty while all is well.
         reads_only: the client began it as READ ONLY.
         is_snapshot: it sees one moment, WITH CONSISTENT SNAPSHOT.
+        is_xa: the client's own words began it, with XA.
         whole: its name, once it is over several shards and commits in two phases.
         xids: its branches of XA: all but the first one, where it commits in two phases.
     """
@@ -229,6 +237,7 @@ class Transaction:
     broken: str = ""
     reads_only: bool = False
     is_snapshot: bool = False
+    is_xa: bool = False
     whole: GlobalId | None = None
     xids: dict[Backend, Xid] = field(default_factory=dict)
 
@@ -241,6 +250,13 @@ class Transaction:
             reads_only="READ ONLY" in options,
             is_snapshot="CONSISTENT SNAPSHOT" in options,
         )
+
+    @classmethod
+    def chained_to(cls, before: Transaction | None) -> Transaction:
+        """Return what AND CHAIN opens behind *before*: one that reads only if that did."""
+        if before is not None and before.reads_only:
+            return cls(b"START TRANSACTION READ ONLY", reads_only=True)
+        return cls(b"START TRANSACTION")
 
 
 class AskedLocks(NamedTuple):

@@ -48,6 +48,9 @@ if TYPE_CHECKING:
 # InnoDB undoes the whole transaction then, not just the statement: a full lock table, a deadlock.
 ROLLS_BACK: Final = frozenset({1206, 1213})
 
+# XAER_RMFAIL: what would commit is refused within a transaction of XA, and ends nothing.
+XA_REFUSES: Final = 1399
+
 SNAPSHOT_OF_SHARDS: Final = "START TRANSACTION WITH CONSISTENT SNAPSHOT over several shards"
 # They may commit by themselves, and only the shard that they run on.
 _MAY_COMMIT: Final = frozenset({Kind.CALL, Kind.PREPARE, Kind.LOCK, Kind.XA})
@@ -156,7 +159,7 @@ class Branches:
         del self.held[shard]
         shard.pool.give(backend)
 
-    def entered(self) -> None:
+    def entered(self, *, is_xa: bool = False) -> None:
         """Learn that a branch is in a transaction, which no BEGIN may have announced.
 
         Without autocommit any statement opens one. The next shard must join it like any other:
@@ -164,6 +167,7 @@ class Branches:
         """
         if self._state.transaction is None:
             self._state.transaction = Transaction(b"START TRANSACTION")
+        self._state.transaction.is_xa = self._state.transaction.is_xa or is_xa
 
     def check(self) -> None:
         """Raise TransactionBroken if the transaction has lost a branch: only ROLLBACK leads out."""
@@ -192,6 +196,11 @@ class Branches:
         if backend.in_transaction:
             return
         others = self.open
+        if others and transaction.is_xa:
+            # XA PREPARE and XA COMMIT reach the shard alone that has been told of it.
+            raise Unsupported(
+                f"a transaction of XA over several shards; it is on {others[0][0]}"
+            )
         if others and not self._may_span_shards:
             raise TransactionSpansShards(str(others[0][0]), str(shard))
         if transaction.is_snapshot and any(o.keyspace == shard.keyspace for o, _ in others):
@@ -204,7 +213,9 @@ class Branches:
             transaction.xids[backend] = xid
             # Without autocommit MySQL has begun something with a mere SHOW, which is in the way.
             opening = (
-                (xid.start,) if self._state.settings.autocommit else (b"COMMIT", xid.start)
+                (xid.start,)
+                if self._state.settings.autocommit
+                else (backend.ending(b"COMMIT"), xid.start)
             )
         # From here on, even if it fails half way: nobody else may get the connection like this.
         backend.in_transaction = True
@@ -323,14 +334,20 @@ class Branches:
         ):
             await self._commit_in_two_phases(self._coordinator, branches)
         else:
-            await self._commit_in_turn(branches)
+            await self._commit_in_turn(branches, transaction)
 
-    async def _commit_in_turn(self, branches: list[Branch]) -> None:
+    async def _commit_in_turn(
+        self, branches: list[Branch], transaction: Transaction | None
+    ) -> None:
         committed: list[str] = []
         for index, branch in enumerate(branches):
             try:
-                await branch.backend.run(b"COMMIT")
+                await branch.backend.run(branch.backend.ending(b"COMMIT"))
             except (BackendError, BackendLost) as error:
+                if isinstance(error, BackendError) and error.code == XA_REFUSES and not index:
+                    # It goes on, as on one server, and so does all that the client has there.
+                    self._state.transaction = transaction
+                    raise
                 await self._end(branches[index:])
                 if not committed:
                     self._effects.rolled_back()

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from proxy.exchange.transaction import Branches
     from proxy.sql.preparation import Preparation
     from proxy.sql.routed import Routed
-    from sqlparse_ext.statements import Statement
+    from sqlparse_ext.statements import Shape, Statement
 
 
 class Demarcation:
@@ -31,7 +31,8 @@ class Demarcation:
 
     on_rows: runs a savepoint that stands in no transaction, as a statement like any other.
 
-    All methods return False when the answer is an error of the server's.
+    All methods return False when nothing may follow in the same text: the answer is an error of the
+    server's, or the client is disconnected.
     """
 
     def __init__(
@@ -60,13 +61,13 @@ class Demarcation:
         if view.is_sharded or is_elsewhere or is_broken:
             # On the one server that the client sees, BEGIN commits what came before.
             await self._branches.commit()
-        self._state.transaction = None
+        before, self._state.transaction = self._state.transaction, None
         begun = Transaction.begun_by(statement)
         if not view.is_sharded:
             shard, database = view.runtimes[0], self._preparation.database
             ok = await self._routed.on_shard(shard, database, Step(statement), reply)
-            if ok:
-                self._state.transaction = begun
+            # A server that refuses it, as within a transaction of XA, has ended nothing.
+            self._state.transaction = begun if ok else before
             return ok
         if begun.is_snapshot and self._preparation.view is not None:
             raise Unsupported(SNAPSHOT_OF_SHARDS)
@@ -88,26 +89,39 @@ class Demarcation:
         branches = self._branches.open
         transaction = self._state.transaction
         is_broken = transaction is not None and transaction.broken
-        if len(branches) == 1 and not branches[0][1].is_closed and not is_broken:
-            # One server, its own transaction: AND CHAIN, RELEASE and all.
-            shard, backend = branches[0]
-            return await self._routed.on_shard(shard, backend.database, Step(statement), reply)
+        chains, releases = self._what_follows(statement.shape)
         view = self._preparation.here()
-        if "CHAIN" in statement.shape.options and not (
-            branches or view.is_sharded or is_broken
-        ):
-            # One server and no transaction: it begins one.
-            self._state.transaction = None
-            return await self._routed.on_shard(
-                view.runtimes[0], self._preparation.database, Step(statement), reply
-            )
-        if statement.shape.options & {"CHAIN", "RELEASE"}:
-            raise Unsupported(
-                f"{statement.shape.verb} AND CHAIN or RELEASE over several shards"
-            )
+        if not releases and not is_broken:
+            shard, database = None, self._preparation.database
+            if len(branches) == 1 and not branches[0][1].is_closed:
+                # One server, its own transaction: AND CHAIN and all.
+                shard = branches[0][0]
+                database = branches[0][1].database
+            elif not (branches or view.is_sharded) and (
+                chains or not self._state.settings.autocommit
+            ):
+                # One server and no transaction: it begins one, or warns of rows that no
+                # transaction holds (1196), which no flag of MariaDB's has told of.
+                self._state.transaction = None
+                shard = view.runtimes[0]
+            if shard is not None:
+                return await self._routed.on_shard(shard, database, Step(statement), reply)
         await end()
+        if chains and not releases:
+            self._state.transaction = Transaction.chained_to(transaction)
         reply.ok()
-        return True
+        if releases:
+            reply.hang_up()
+        return not releases
+
+    def _what_follows(self, shape: Shape) -> tuple[bool, bool]:
+        """Return whether the next transaction begins, and whether the client is disconnected."""
+        options = shape.options
+        completion = self._state.settings.values.get("completion_type")
+        return (
+            "CHAIN" in options or (completion == "CHAIN" and "NO CHAIN" not in options),
+            "RELEASE" in options or (completion == "RELEASE" and "NO RELEASE" not in options),
+        )
 
     async def savepoint(self, statement: Statement, reply: Reply) -> bool:
         """Set, release or go back to a savepoint.

@@ -252,11 +252,15 @@ class Preparation:
         is_mixed = (
             self.view not in (None, first)
             and statement.shape.kind is not Kind.SHOW
-            and any(table.schema is None for table in statement.shape.tables)
+            and (
+                "UNQUALIFIED" in statement.shape.options
+                or any(table.schema is None for table in statement.shape.tables)
+            )
         )
+        if self.view is not None and self._are_beside(views, statement.shape):
+            # What else is unqualified, a function say, means the session's own as well.
+            return Place(self.view, self.database, statement)
         if is_mixed or any(view is not first for view in views.values()):
-            if self.view is not None and self._are_beside(views, statement.shape):
-                return Place(self.view, self.database, statement)
             raise Unsupported("tables of several keyspaces or targets in one statement")
         # Without a qualifier the connection's own database is meant, whatever its name is on
         # that shard; so one text serves all shards.

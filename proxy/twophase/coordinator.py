@@ -127,7 +127,7 @@ class Coordinator:
             await roll_back((first, *others))
             raise failed.said() from failed.error
         try:
-            await first.backend.run(b"COMMIT")
+            await first.backend.run(first.backend.ending(b"COMMIT"))
         except (BackendError, BackendLost) as error:
             await self._settle(whole, first, others, error)
         await self._finish(whole, first, others)
@@ -286,7 +286,8 @@ async def roll_back(branches: Sequence[Branch]) -> None:
 async def _roll_back(branch: Branch) -> None:
     xid = branch.xid
     # XA END is refused where it has been said before, or where a deadlock has undone the branch.
-    sqls = (b"ROLLBACK",) if xid is None else (xid.end, xid.rollback)
+    rollback = branch.backend.ending(b"ROLLBACK")
+    sqls = (rollback,) if xid is None else (xid.end, xid.rollback)
     try:
         *_, last = await branch.backend.answers([query(sql) for sql in sqls])
     except BackendLost:

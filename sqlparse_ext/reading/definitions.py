@@ -67,6 +67,8 @@ def read_ddl(draft: Draft, cursor: Cursor, verb: str) -> None:
     if what in _TABLE_LIKE:
         _ddl_tables(draft, cursor, verb)
     elif what in ("INDEX", "TRIGGER"):
+        if what == "TRIGGER" and cursor.peek(1).key != ".":
+            draft.options |= {"UNQUALIFIED"}
         if verb != "DROP" or what == "INDEX":
             cursor.at = cursor.find({"ON"}) + 1
             draft.take_table(cursor)

@@ -79,3 +79,40 @@ def test_what_a_server_says_of_itself_can_be_used(proxy: RunningProxy) -> None:
     client.select_db("information_schema")
     assert value(client, "SELECT DATABASE()") == "information_schema"
     assert value(client, "SELECT COUNT(*) FROM schemata WHERE schema_name = 'mysql'") == 1
+
+
+def test_what_a_definition_does_not_qualify_is_of_the_current_database(
+    proxy: RunningProxy, server: DatabaseServer, database: str, beside: str
+) -> None:
+    """As on the server, whatever database the names beside it lead to."""
+    client = proxy.connect(database=database, autocommit=True)
+    run(client, "CREATE TABLE t (n INT)")
+    run(client, "CREATE FUNCTION f() RETURNS INT DETERMINISTIC RETURN 1")
+    run(client, f"CREATE DATABASE {beside}")
+    for here, there in ((beside, database), (database, beside)):
+        client.select_db(here)
+        run(client, "CREATE TABLE IF NOT EXISTS t (n INT)")
+        wrong = f"CREATE TRIGGER tg AFTER INSERT ON {there}.t FOR EACH ROW SET @r = 18"
+        assert refused(client, wrong)[0] == 1435
+        assert rows(client, f"SHOW TRIGGERS FROM {there}") == ()
+        run(
+            client,
+            f"CREATE TRIGGER {there}.tg AFTER INSERT ON {there}.t FOR EACH ROW SET @r = 1",
+        )
+        assert len(rows(client, f"SHOW TRIGGERS FROM {there}")) == 1
+        run(client, f"DROP TRIGGER {there}.tg")
+        run(client, f"CREATE INDEX i ON {there}.t (n)")
+        run(client, f"CREATE VIEW v AS SELECT n FROM {there}.t")
+        run(client, f"CREATE PROCEDURE p() SELECT n FROM {there}.t")
+        run(client, f"CREATE EVENT e ON SCHEDULE EVERY 1 DAY DISABLE DO DELETE FROM {there}.t")
+        assert rows(client, "SHOW FULL TABLES WHERE table_type = 'VIEW'") == (("v", "VIEW"),)
+        routines = f"WHERE Db = '{here}' AND Name = 'p'"
+        assert len(rows(client, f"SHOW PROCEDURE STATUS {routines}")) == 1
+        assert len(rows(client, f"SHOW EVENTS FROM {here}")) == 1
+        for what in ("VIEW v", "PROCEDURE p", "EVENT e"):
+            run(client, f"DROP {what}")
+        run(client, f"DROP INDEX i ON {there}.t")
+    run(client, f"INSERT INTO {beside}.t VALUES (f())")
+    assert rows(client, f"SELECT n, f(), DATABASE() FROM {beside}.t") == ((1, 1, database),)
+    client.select_db(beside)
+    assert refused(client, f"SELECT f() FROM {database}.t")[0] == 1305

@@ -11,8 +11,8 @@ import pytest
 
 from tests.fixtures.fix_proxy import RunningProxy, StartProxy, keyspace_toml, write_vschema
 from tests.fixtures.fix_servers import DatabaseServer, execute
-from tests.fixtures.fix_streams import eventually, refused, rows, run
-from tests.integration.conftest import SETTINGS, VSCHEMA
+from tests.fixtures.fix_streams import eventually, refused, rows, run, value
+from tests.integration.conftest import HIGH_IDS, LOW_IDS, SETTINGS, VSCHEMA, House
 from tests.integration.sessions.crowd import HIGH, LOW, crowd
 
 
@@ -198,3 +198,76 @@ def test_a_commit_that_reached_one_shard_only_says_which(
     second.start()
     client.rollback()
     assert rows(client, "SELECT id FROM customer") == ((LOW,),)
+
+
+class TestCompletion:
+    """AND CHAIN, RELEASE and completion_type, as on one server."""
+
+    @pytest.mark.parametrize("keyspace", ["plain", "commerce"])
+    @pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK"])
+    @pytest.mark.parametrize("begun", [False, True])
+    @pytest.mark.parametrize("by_variable", [False, True])
+    def test_release_disconnects_the_client(
+        self, house: House, keyspace: str, end: str, begun: bool, by_variable: bool
+    ) -> None:
+        client = house.proxy.connect(database=keyspace, autocommit=True)
+        run(client, "CREATE TABLE customer (id BIGINT PRIMARY KEY)")
+        if by_variable:
+            run(client, "SET completion_type = 2")
+            assert value(client, "SELECT @@completion_type") == "RELEASE"
+        if begun:
+            run(client, "BEGIN")
+            for number in (LOW_IDS[0], HIGH_IDS[0]):
+                run(client, f"INSERT INTO customer VALUES ({number})")
+        run(client, end if by_variable else f"{end} RELEASE")
+        with pytest.raises(pymysql.MySQLError) as caught:
+            run(client, "SELECT 1")
+        assert caught.value.args[0] in (2006, 2013)
+        assert "during query" in str(caught.value), "closed, without a word of the proxy's"
+        other = house.proxy.connect(database=keyspace, autocommit=True)
+        expected = 2 if begun and end == "COMMIT" else 0
+        assert value(other, "SELECT COUNT(*) FROM customer") == expected
+
+    @pytest.mark.parametrize("keyspace", ["plain", "commerce"])
+    @pytest.mark.parametrize("by_variable", [False, True])
+    def test_chain_begins_the_next_transaction(
+        self, house: House, keyspace: str, by_variable: bool
+    ) -> None:
+        client = house.proxy.connect(database=keyspace, autocommit=True)
+        run(client, "CREATE TABLE customer (id BIGINT PRIMARY KEY)")
+        chain = "" if by_variable else " AND CHAIN"
+        if by_variable:
+            run(client, "SET completion_type = 1")
+        run(client, "BEGIN")
+        for number in (LOW_IDS[0], HIGH_IDS[0]):
+            run(client, f"INSERT INTO customer VALUES ({number})")
+        run(client, f"COMMIT{chain}")
+        for number in (LOW_IDS[1], HIGH_IDS[1]):
+            run(client, f"INSERT INTO customer VALUES ({number})")
+        run(client, "ROLLBACK AND NO CHAIN")
+        run(client, f"INSERT INTO customer VALUES ({LOW_IDS[2]})")
+        client._force_close()
+        other = house.proxy.connect(database=keyspace, autocommit=True)
+        assert value(other, "SELECT COUNT(*) FROM customer") == 3
+
+    def test_completion_type_is_nobody_elses(self, house: House) -> None:
+        clients = [house.proxy.connect(database="plain", autocommit=True) for _ in range(60)]
+        for client in clients[::2]:
+            run(client, "SET completion_type = 2")
+        for client in clients:
+            assert value(client, "SELECT 1") == 1
+        for client in clients[1::2]:
+            run(client, "BEGIN")
+            run(client, "COMMIT")
+            assert value(client, "SELECT @@completion_type") == "NO_CHAIN"
+
+    def test_the_warning_of_rows_that_no_transaction_holds_is_there(self, house: House) -> None:
+        client = house.proxy.connect(database="plain", autocommit=True)
+        run(client, "CREATE TABLE mi (a INT) ENGINE = MyISAM")
+        for begin in ("SET autocommit = 0", "BEGIN"):
+            run(client, begin)
+            run(client, "INSERT INTO mi VALUES (1)")
+            run(client, "ROLLBACK")
+            (((_, code, _)),) = rows(client, "SHOW WARNINGS")
+            assert code == 1196
+            run(client, "SET autocommit = 1")

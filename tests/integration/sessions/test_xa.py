@@ -12,6 +12,7 @@ from proxy.embedded.servers import Family
 from tests.fixtures.fix_proxy import RunningProxy, StartProxy, keyspace_toml
 from tests.fixtures.fix_servers import DatabaseServer, execute
 from tests.fixtures.fix_streams import eventually, refused, rows, run, value
+from tests.integration.conftest import House
 
 
 if TYPE_CHECKING:
@@ -295,3 +296,69 @@ class TestFailedCalls:
             assert value(one, "SELECT 1") == 1
         for one in (left, *others):
             run(one, "INSERT INTO t VALUES (1) ON DUPLICATE KEY UPDATE a = 1")
+
+
+COMMITTING = (
+    "CREATE DATABASE IF NOT EXISTS not_made",
+    "CREATE TABLE u (a INT)",
+    "DROP TABLE t",
+    "TRUNCATE t",
+    "BEGIN",
+    "START TRANSACTION READ ONLY",
+    "COMMIT",
+    "ROLLBACK",
+    "COMMIT RELEASE",
+    "COMMIT AND CHAIN",
+    "LOCK TABLES t WRITE",
+    "ANALYZE TABLE t",
+    "XA START 'y'",
+    "SAVEPOINT a",
+)
+
+
+class TestActive:
+    """What commits is refused, as on a server, and the transaction goes on."""
+
+    @pytest.mark.parametrize("steps", [2, 3])
+    def test_nothing_that_is_refused_ends_it(self, left: Any, steps: int) -> None:
+        for sql in COMMITTING:
+            for step in STEPS[:steps]:
+                run(left, step)
+            try:
+                run(left, sql)
+            except pymysql.MySQLError as error:
+                assert error.args[0] == 1399, (sql, error)  # noqa: PT017
+            else:
+                assert sql in ("SAVEPOINT a", "ANALYZE TABLE t")
+            if steps == 2:
+                assert rows(left, "SELECT a FROM t") == ((1,),)
+                run(left, "XA END 'x'")
+            run(left, "XA PREPARE 'x'")
+            run(left, "XA COMMIT 'x'")
+            assert run(left, "DELETE FROM t") == 1
+
+    def test_a_refused_begin_is_none_to_the_next_statement(self, left: Any) -> None:
+        run(left, "XA START 'x'")
+        assert refused(left, "BEGIN")[0] == 1399
+        run(left, "INSERT INTO t VALUES (1)")
+        run(left, "XA END 'x'")
+        run(left, "XA ROLLBACK 'x'")
+        assert rows(left, "SELECT a FROM t") == ()
+
+
+def test_a_transaction_of_xa_is_not_spread_over_shards(
+    house: House, create: Callable[..., str]
+) -> None:
+    create("commerce")
+    first = house.proxy.connect(database="plain", autocommit=True)
+    run(first, "CREATE TABLE named (n INT AUTO_INCREMENT PRIMARY KEY)")
+    run(first, "XA START 'spread'")
+    run(first, "INSERT INTO named VALUES ()")
+    code, text = refused(first, "INSERT INTO commerce.my_message (id) VALUES (1)")
+    assert (code, "a transaction of XA over several shards" in text) == (1235, True)
+    run(first, "XA END 'spread'")
+    code, text = refused(first, "INSERT INTO commerce.my_message (id) VALUES (1)")
+    assert (code, "a transaction of XA over several shards" in text) == (1235, True)
+    run(first, "XA COMMIT 'spread' ONE PHASE")
+    assert rows(first, "SELECT n FROM named") == ((1,),)
+    run(first, "INSERT INTO commerce.my_message (id) VALUES (1)")

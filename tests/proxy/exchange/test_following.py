@@ -81,6 +81,17 @@ async def test_without_autocommit_a_refused_statement_may_have_opened_one(server
     assert shard.pool.lent == 1
 
 
+@pytest.mark.parametrize("answer", [Ok(), Error(1609, "no format description")])
+async def test_what_an_applier_of_a_binary_log_leaves_goes_to_nobody(
+    server, shard, desk, answer
+):
+    server.once("BINLOG", answer)
+    await desk.run("BINLOG 'x'")
+    assert shard.pool.lent == 1  # the next one reads what this one described
+    await desk.leave()
+    assert shard.pool.connections == 0
+
+
 @pytest.mark.parametrize(
     "sql",
     [

@@ -72,12 +72,67 @@ async def test_the_begin_of_an_unsharded_keyspace_is_the_servers(server, client)
 
 @pytest.mark.parametrize(
     "sql",
-    ["START TRANSACTION WITH CONSISTENT SNAPSHOT", "COMMIT AND CHAIN", "ROLLBACK RELEASE"],
+    ["START TRANSACTION WITH CONSISTENT SNAPSHOT"],
 )
 async def test_what_only_one_server_can_promise_is_refused_over_several(client, sql):
     await client.query("BEGIN")
     await client.query(f"INSERT INTO t (id) VALUES (1), ({HIGH})")
     assert (await client.query(sql)).code == 1235
+
+
+BOTH = f"INSERT INTO t (id) VALUES (1), ({HIGH})"
+
+
+@pytest.mark.parametrize(
+    ("begin", "chained"),
+    [
+        ("BEGIN", "START TRANSACTION"),
+        ("START TRANSACTION READ ONLY", "START TRANSACTION READ ONLY"),
+    ],
+)
+@pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK"])
+@pytest.mark.parametrize("by_variable", [False, True])
+async def test_a_transaction_over_several_shards_may_be_chained_to_the_next(
+    server, other_server, client, begin, chained, end, by_variable
+):
+    chain = "" if by_variable else " AND CHAIN"
+    if by_variable:
+        await client.query("SET completion_type = 'CHAIN'")
+    await client.query(begin)
+    await client.query("SELECT * FROM t")
+    assert (await client.query(end + chain)).ok.status & Status.IN_TRANS
+    await client.query("SELECT * FROM t")
+    for heard in (said(server), said(other_server)):
+        ends = f"{end} AND NO CHAIN NO RELEASE" if by_variable else end
+        assert heard[-4:] == ["SELECT * FROM t", ends, chained, "SELECT * FROM t"]
+    last = await client.query("ROLLBACK AND NO CHAIN")
+    assert not last.ok.status & Status.IN_TRANS
+
+
+@pytest.mark.parametrize("by_variable", [False, True])
+@pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK"])
+@pytest.mark.parametrize(
+    "before",
+    [[], ["USE plain"], ["BEGIN", BOTH], ["USE plain", "BEGIN", "INSERT INTO u VALUES (1)"]],
+)
+async def test_release_disconnects_the_client_behind_its_answer(
+    server, client, before, end, by_variable
+):
+    if by_variable:
+        await client.query("SET completion_type = 'RELEASE'")
+    for sql in before:
+        assert (await client.query(sql)).error is None
+    assert (await client.query(end + ("" if by_variable else " RELEASE"))).error is None
+    with pytest.raises(EOFError):
+        await client.query("SELECT 1")
+    heard = [text for text in said(server) if text.startswith(end)]
+    assert len(heard) == ("BEGIN" in before)
+
+
+async def test_no_release_keeps_a_client_that_completion_type_would_disconnect(client):
+    await client.query("SET completion_type = 'RELEASE'")
+    assert (await client.query("COMMIT NO RELEASE")).error is None
+    assert (await client.query("SELECT 1")).error is None
 
 
 async def test_a_snapshot_without_a_database_is_of_the_shard_that_is_read(

@@ -42,3 +42,10 @@ def test_dropping_if_exists_is_told():
 
 def test_a_select_of_create_table_that_is_not_understood_is_unparsed():
     assert "UNPARSED" in uses("CREATE TABLE t SELECT * FROM {oj a JOIN b}")
+
+
+def test_whether_a_trigger_is_of_the_current_database_is_known():
+    body = "BEFORE INSERT ON d.t FOR EACH ROW SET @a = 1"
+    assert "UNQUALIFIED" in shape(f"CREATE TRIGGER x {body}").options
+    assert "UNQUALIFIED" in shape(f"CREATE OR REPLACE TRIGGER IF NOT EXISTS `x` {body}").options
+    assert "UNQUALIFIED" not in shape(f"CREATE TRIGGER `d`.`x` {body}").options
