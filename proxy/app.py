@@ -170,7 +170,10 @@ class Application:
             extends_metadata=self._extends_metadata,
             catalogs=catalogs,
             registry=self._registry,
-            cache=StatementCache(server=lambda: server_version(self._server_version())),
+            cache=StatementCache(
+                server=lambda: server_version(self._server_version()),
+                tokens_max=config.server.max_statement_tokens,
+            ),
             clock=clock,
             charset_settings=self._charsets.settings,
             sessions=self._sessions,

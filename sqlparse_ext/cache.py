@@ -17,6 +17,7 @@ from sqlparse_ext.reading.parser import parse
 from sqlparse_ext.reading.stream import StreamSyntaxError
 from sqlparse_ext.statements import DEFAULT_MODE, Shape, SqlMode, Statement
 from sqlparse_ext.text.lexer import fingerprint, locate
+from sqlparse_ext.text.tokens import check_length
 from sqlparse_ext.text.version_comments import ServerVersion, resolved
 
 
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
+# A prepared IN list of as many `?`s as the protocol can count has 131,000 tokens; to read as many
+# takes 0.4 s of a thread and 40 MB.
+TOKENS_MAX: Final = 200_000
 # A longer text is unlikely to come again byte by byte.
 _TEXT_BYTES_MAX: Final = 4096
 # What one entry costs beside its text: the Statement, its literals, the dict's slot.
@@ -67,15 +71,18 @@ class StatementCache:
 
     bytes_max: what the exact texts and the templates may take, each, about.
     server: by whose rule version comments are read at this moment.
+    tokens_max: how many tokens a statement may have beside the literals of rows and IN lists.
     """
 
     def __init__(
         self,
         bytes_max: int = 16 << 20,
         server: Callable[[], ServerVersion] = lambda: _MYSQL,
+        tokens_max: int = TOKENS_MAX,
     ) -> None:
         self.server = server
         self._bytes_max = bytes_max
+        self._tokens_max = tokens_max
         self._modes: dict[int, tuple[_Generations[Statement], _Generations[Shape]]] = {}
         self._default = self._for(DEFAULT_MODE)
 
@@ -86,6 +93,7 @@ class StatementCache:
 
         Raises:
             SqlError: a STREAM is written wrongly.
+            TooManyTokens: it has more tokens than statements may have.
         """
         texts, shapes = self._default if mode is DEFAULT_MODE else self._for(mode)
         statement = texts.young.get(sql)
@@ -102,6 +110,8 @@ class StatementCache:
             template, literals, runs = fingerprint(sql, mode)
             shape = shapes.get(template, len(template) + _SHAPE_BYTES)
             if shape is None:
+                if len(template) > self._tokens_max:  # there cannot be more tokens than bytes
+                    check_length(template, self._tokens_max)
                 shape = _parse(sql, mode, template)
                 shapes.put(template, shape, len(template) + _SHAPE_BYTES)
             statement = Statement(sql, mode, shape, literals, runs)

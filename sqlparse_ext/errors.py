@@ -1,7 +1,8 @@
-"""The root of every error that streamfrom tells a client, and the two of the SQL layer.
+"""The root of every error that streamfrom tells a client, and those of the SQL layer.
 
     StreamfromError                     1105/HY000
     ├── SqlError                        1064/42000  our own statements, written wrongly
+    ├── TooManyTokens                   3170/HY000  a statement beyond max_statement_tokens
     ├── Unsupported                     1235/42000  correct SQL that could not be answered exactly
     ├── engine.errors.EngineError       …
     └── proxy.errors.ProxyError         …
@@ -32,6 +33,18 @@ class SqlError(StreamfromError):
 
     mysql_code = 1064  # ER_PARSE_ERROR
     sqlstate = "42000"
+
+
+class TooManyTokens(StreamfromError):
+    """A statement is longer than any that is written or generated on purpose."""
+
+    mysql_code = 3170  # ER_CAPACITY_EXCEEDED, MySQL's own for what is too much for its parser
+
+    def __init__(self, tokens_max: int) -> None:
+        super().__init__(
+            f"the statement has more than {tokens_max} tokens beside the literals of rows and IN"
+            " lists, as max_statement_tokens of [server] allows; send it in parts"
+        )
 
 
 class Unsupported(StreamfromError):

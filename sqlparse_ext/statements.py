@@ -8,6 +8,7 @@ are decoded only when somebody asks. `parser` makes shapes, `cache` makes statem
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from dataclasses import dataclass, field
 from enum import Enum, IntFlag, StrEnum
 from types import MappingProxyType
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 
 class SqlMode(IntFlag):
@@ -311,7 +312,7 @@ class Statement:
     """One concrete text: its shape and its own literals. Shared and never changed.
 
     literals: the literals outside of VALUES rows, raw, in order; IN lists are flat.
-    runs: for each IN list, (slot, how many literals).
+    runs: for each IN list, (slot, the place of its first literal, how many literals).
     arguments: the values bound to its `?`s, by place; None where nothing is bound.
     spell: gives the SQL text of an argument by its place, for a statement that has to be sent
         as text after all.
@@ -320,8 +321,8 @@ class Statement:
     sql: bytes
     mode: SqlMode
     shape: Shape
-    literals: tuple[bytes, ...] = ()
-    runs: tuple[tuple[int, int], ...] = ()
+    literals: Sequence[bytes] = ()
+    runs: tuple[tuple[int, int, int], ...] = ()
     arguments: tuple[Value | Opaque, ...] | None = None
     spell: Callable[[int], bytes] | None = None
 
@@ -335,15 +336,16 @@ class Statement:
             self.sql, self.mode, self.shape, self.literals, self.runs, arguments, spell
         )
 
-    def raw(self, slot: int) -> tuple[bytes, ...]:
+    def raw(self, slot: int) -> Sequence[bytes]:
         """Return the literal or, for a list's slot, the literals, as written."""
-        first = slot
-        for place, count in self.runs:
-            if place == slot:
-                return self.literals[first : first + count]
-            if place > slot:
-                break
-            first += count - 1
+        runs = self.runs
+        at = bisect_right(runs, slot, key=_slot_of)
+        if not at:
+            return self.literals[slot : slot + 1]
+        place, first, count = runs[at - 1]
+        if place == slot:
+            return self.literals[first : first + count]
+        first += count + slot - place - 1
         return self.literals[first : first + 1]
 
     def value(self, operand: Operand) -> Value:
@@ -395,6 +397,10 @@ class Statement:
                 return decoded.decode("utf-8", "surrogateescape")
             return decoded.text if isinstance(decoded, Number) else str(decoded)
         return value if isinstance(value, str) else None
+
+
+def _slot_of(run: tuple[int, int, int]) -> int:
+    return run[0]
 
 
 _INT_MIN: Final = -(1 << 63)

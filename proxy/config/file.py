@@ -98,6 +98,7 @@ class Server:
     max_connections: clients beyond this are refused with error 1040.
     connect_timeout_s: time to finish the handshake.
     max_allowed_packet_bytes: the largest packet taken from a client.
+    max_statement_tokens: what a statement may have beside the literals of rows and IN lists.
     merge_memory_bytes: what the groups of one merge may take that must be sorted at the end.
     failover_buffer_s: how long a statement waits for a backend that restarts.
     stream_grace_s: how long a stream survives without its backend.
@@ -131,6 +132,7 @@ class Server:
     auth_backoff_s: float
     replica_max_lag_s: float = 30.0
     unix_socket_mode: int = UNIX_SOCKET_MODE_DEFAULT
+    max_statement_tokens: int = 200_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,6 +227,7 @@ def _server(table: Table) -> Server:
             "max_allowed_packet", 64 << 20, least=1024, most=PACKET_BYTES_MAX
         ),
         tls=_tls(table.table("tls")) if "tls" in table else None,
+        max_statement_tokens=table.integer("max_statement_tokens", 200_000, least=1000),
         merge_memory_bytes=table.integer("merge_memory", 64 << 20, least=1024),
         failover_buffer_s=table.seconds("failover_buffer", 10, zero=True),
         stream_grace_s=table.seconds("stream_grace", 30, zero=True),

@@ -6,12 +6,15 @@ LOOP, REPEAT, WHILE and FOR, behind SET STATEMENT … FOR too; in its Oracle mod
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from sqlparse_ext.reading.commands import BEHIND_BEGIN, COMPOUND
 from sqlparse_ext.reading.definitions import OBJECTS, STORED_PROGRAMS
 from sqlparse_ext.text.tokens import Cursor, Token
 
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 # Words that open a block when a statement begins with them, and what stands before a statement.
 _BLOCKS: Final = frozenset({"IF", "LOOP", "REPEAT", "WHILE", "FOR"})
@@ -75,14 +78,32 @@ def _is_inside(cursor: Cursor) -> bool:
 
 def _has_body(cursor: Cursor) -> bool:
     """Whether a `;` may stand inside this statement: it has a body of statements."""
-    if cursor.key == "BEGIN":
-        return cursor.peek(1).key not in BEHIND_BEGIN
-    if cursor.key == "SET" and cursor.peek(1).key == "STATEMENT":
-        behind = cursor.find({"FOR"}) + 1
-        return _has_body(Cursor(cursor.tokens, cursor.template, behind))
-    if cursor.key in COMPOUND:
+    behind = Cursor(cursor.tokens, cursor.template, cursor.at)
+    while behind.key == "SET" and behind.peek(1).key == "STATEMENT":
+        if not _find(behind, {"FOR"}):
+            return False
+        behind.take()
+    if behind.key == "BEGIN":
+        return behind.peek(1).key not in BEHIND_BEGIN
+    if behind.key in COMPOUND:
         return True
-    if cursor.key not in ("CREATE", "ALTER"):
+    if behind.key not in ("CREATE", "ALTER"):
         return False
-    place = cursor.find(OBJECTS | {";"})
-    return place < len(cursor.tokens) and cursor.tokens[place].key in STORED_PROGRAMS
+    return _find(behind, OBJECTS) and behind.key in STORED_PROGRAMS
+
+
+def _find(cursor: Cursor, keys: Collection[str]) -> bool:
+    """Move to the next token of *keys* outside of parentheses; False where a `;` comes first.
+
+    A `;` in parentheses ends the search as well: a text of many statements, each of which opens
+    one and closes none, would be read to its end for each of them.
+    """
+    depth = 0
+    while key := cursor.key:
+        depth += (key == "(") - (key == ")")
+        if key == ";" or depth < 0:
+            return False
+        if not depth and key in keys:
+            return True
+        cursor.take()
+    return False

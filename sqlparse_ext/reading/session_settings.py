@@ -49,7 +49,7 @@ def read_set(draft: Draft, cursor: Cursor) -> None:
     scope: SetScope | None = None
     transaction = False
     for start, end in split_commas(cursor.tokens, cursor.at, len(cursor.tokens)):
-        item = Cursor(cursor.tokens[:end], cursor.template, start)
+        item = Cursor(cursor.tokens, cursor.template, start, end)
         if item.key in _SCOPES and item.peek(1).key not in ("=", ":="):
             scope = _SCOPES[item.take().key]
         if item.accept("TRANSACTION") or transaction:
@@ -106,7 +106,7 @@ def with_session_scope(statement: Statement) -> bytes:
 
 def _characteristic(item: Cursor, scope: SetScope) -> SetItem:
     name = "isolation level" if item.accept("ISOLATION", "LEVEL") else "access mode"
-    words = " ".join(token.key for token in item.tokens[item.at :])
+    words = " ".join(token.key for token in item.tokens[item.at : item.end])
     return SetItem(SetKind.TRANSACTION, scope, name, words)
 
 
@@ -143,19 +143,19 @@ def _item(item: Cursor, scope: SetScope) -> SetItem:
 
 def _value(item: Cursor) -> Slot | str | Opaque | None:
     """Read what is left: a literal, a bare word, NULL, or an expression."""
-    left = item.tokens[item.at :]
-    if len(left) == 1 and left[0].is_name and left[0].key != "NULL":
+    token = item.peek()
+    if item.end - item.at == 1 and token.is_name and token.key != "NULL":
         item.take()
-        return unquote(left[0], item.template)
-    operand = read_operand(item.tokens, item.at, len(item.tokens))
+        return unquote(token, item.template)
+    operand = read_operand(item.tokens, item.at, item.end)
     return operand if operand is None or isinstance(operand, Slot) else OPAQUE
 
 
 def _character_set(item: Cursor, kind: SetKind, name: str) -> SetItem:
     end = item.find({"COLLATE"})
-    value = _value(Cursor(item.tokens[:end], item.template, item.at))
+    value = _value(Cursor(item.tokens, item.template, item.at, end))
     collation = None
-    if end < len(item.tokens):
-        found = _value(Cursor(item.tokens, item.template, end + 1))
+    if end < item.end:
+        found = _value(Cursor(item.tokens, item.template, end + 1, item.end))
         collation = found if isinstance(found, Slot | str) else None
     return SetItem(kind, SetScope.SESSION, name, value, collation)

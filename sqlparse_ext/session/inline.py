@@ -7,6 +7,7 @@ of the call keeps that name.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -51,21 +52,33 @@ def inline(
         found = sorted([*found, *_lock_calls(statement, tokens, holders)])
     if not found:
         return statement.sql
-    edits = [Edit(tokens[at].start, tokens[end - 1].end, text) for at, end, text in found]
-    for start, end in _items(tokens):
-        if any(start <= at < end for at, _, _ in found) and not _is_named(tokens, start, end):
-            first, last = tokens[start].start, tokens[end - 1].end
-            begin, stop = locate(statement.sql, statement.mode, (first, last))
-            name = quote_identifier(
-                statement.sql[begin:stop].decode("utf-8", "surrogateescape")
-            )
-            name_sql = b" AS " + name.encode("utf-8", "surrogateescape")
-            # The value may end where its name begins: one edit for both.
-            if edits and (own := next((e for e in edits if e.end == last), None)):
-                edits[edits.index(own)] = Edit(own.start, own.end, own.text + name_sql)
-            else:
-                edits.append(Edit(last, last, name_sql))
-    return splice(statement.sql, statement.mode, sorted(edits))
+    edits = {
+        tokens[end - 1].end: Edit(tokens[at].start, tokens[end - 1].end, text)
+        for at, end, text in found
+    }
+    starts = [at for at, _, _ in found]
+    unnamed = [
+        (tokens[start].start, tokens[end - 1].end)
+        for start, end in _items(tokens)
+        if bisect_left(starts, start) < bisect_left(starts, end)
+        and not _is_named(tokens, start, end)
+    ]
+    texts = _texts(statement, unnamed)
+    for (_, last), text in zip(unnamed, texts, strict=True):
+        name = quote_identifier(text.decode("utf-8", "surrogateescape"))
+        # The value may end where its name begins: one edit for both.
+        own = edits.get(last, Edit(last, last, b""))
+        named = own.text + b" AS " + name.encode("utf-8", "surrogateescape")
+        edits[last] = own._replace(text=named)
+    return splice(statement.sql, statement.mode, sorted(edits.values()))
+
+
+def _texts(statement: Statement, ranges: list[tuple[int, int]]) -> list[bytes]:
+    """Return what the statement has in *ranges* of its template."""
+    places = locate(statement.sql, statement.mode, [place for pair in ranges for place in pair])
+    return [
+        statement.sql[begin:stop] for begin, stop in zip(places[::2], places[1::2], strict=True)
+    ]
 
 
 def _places(tokens: list[Token], values: Mapping[str, bytes]) -> list[tuple[int, int, bytes]]:
@@ -85,22 +98,27 @@ def _places(tokens: list[Token], values: Mapping[str, bytes]) -> list[tuple[int,
 def _lock_calls(
     statement: Statement, tokens: list[Token], holders: Mapping[int, int]
 ) -> list[tuple[int, int, bytes]]:
-    found = []
-    for at, token in enumerate(tokens):
-        if token.key != _LOCK_HOLDER or at + 1 == len(tokens) or tokens[at + 1].key != "(":
+    calls: list[tuple[int, int]] = []
+    at = 0
+    while at < len(tokens):
+        if tokens[at].key != _LOCK_HOLDER or at + 1 == len(tokens) or tokens[at + 1].key != "(":
+            at += 1
             continue
+        # A call inside of another one's parentheses is a part of that one's text.
         depth, end = 0, at + 1
         while end < len(tokens):
             depth += (tokens[end].key == "(") - (tokens[end].key == ")")
             end += 1
             if not depth:
                 break
-        borders = token.start, tokens[end - 1].end
-        begin, stop = locate(statement.sql, statement.mode, borders)
-        call = statement.sql[begin:stop]
-        cases = b"".join(b" WHEN %d THEN %d" % pair for pair in holders.items())
-        found.append((at, end, b"(CASE %s%s ELSE %s END)" % (call, cases, call)))
-    return found
+        calls.append((at, end))
+        at = end
+    texts = _texts(statement, [(tokens[at].start, tokens[end - 1].end) for at, end in calls])
+    cases = b"".join(b" WHEN %d THEN %d" % pair for pair in holders.items())
+    return [
+        (at, end, b"(CASE %s%s ELSE %s END)" % (text, cases, text))
+        for (at, end), text in zip(calls, texts, strict=True)
+    ]
 
 
 def _name(token: Token) -> str:

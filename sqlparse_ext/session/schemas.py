@@ -37,6 +37,7 @@ _SHOWS_OF_SCHEMAS: Final = (("FUNCTION", "STATUS"), ("PROCEDURE", "STATUS"))
 _SHOWS_SCHEMA: Final = frozenset({"DB"})
 _EQUALS: Final = frozenset({"=", "<=>"})
 _COMPARES: Final = _EQUALS | {"LIKE"}
+_LIST_ENDS: Final = frozenset({")", "("})
 
 
 class _Asked(NamedTuple):
@@ -120,10 +121,11 @@ def _compared(tokens: list[Token], place: int) -> Iterator[Token]:
     if after[:1] and after[0] in _COMPARES:
         yield from tokens[place + 2 : place + 3]
     elif after == ["IN", "("]:
-        for token in tokens[place + 3 :]:
-            if token.key == ")":
+        for at in range(place + 3, len(tokens)):
+            # An IN that opens before the other one is closed is no list of values.
+            if tokens[at].key in _LIST_ENDS:
                 break
-            yield token
+            yield tokens[at]
     first = place - 2 if place and tokens[place - 1].key == "." else place
     if first > 1 and tokens[first - 1].key in _EQUALS:
         yield tokens[first - 2]

@@ -15,15 +15,18 @@ The hints `/*+ … */` and `/*vt+ … */` stay code. Version comments never come
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from sqlparse_ext.statements import DEFAULT_MODE, SqlMode
+from sqlparse_ext.text.chunks import CHUNK_BYTES, LargeText, Literals, pause
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from sqlparse_ext.text.chunks import Piece
 
 NUMBER: Final = b"\0"  # a number, x'..', b'..'
 STRING: Final = b"\1"
@@ -59,15 +62,21 @@ class Lexis:
     """The regular expressions for one way of quoting.
 
     pieces: findall gives (code, literal, comments and blanks, bad byte) until the end.
+    chunk_pieces: the same, but not much at once; for chunks of a large text.
     values: an INSERT's head (group 1) and its rows of literals (group 2).
     call_values: the same, with harmless calls in the rows.
     head: such a head alone.
-    row, element: such a row; one of its values (group 1) and the blanks around it.
+    plain_rows, call_rows: rows of literals; rows that may also call harmless functions.
+    plain_element: a value of the former (group 1) and the blanks around it.
+    comma: what stands between two rows.
+    row, element: a row of the latter; one of its values (group 1) and the blanks around it.
     skeleton: the next parenthesis or comma (group 1) that is code; empty at the end.
     parameter: the next `?` (group 1) that is code, likewise.
     """
 
     def __init__(self, *, ansi_quotes: bool, backslash_escapes: bool) -> None:
+        self.ansi_quotes = ansi_quotes
+        self.backslash_escapes = backslash_escapes
         if backslash_escapes:
             single = rb"'[^'\\]*+(?:(?:\\.|'')[^'\\]*+)*+'"
             double = rb'"[^"\\]*+(?:(?:\\.|"")[^"\\]*+)*+"'
@@ -107,14 +116,20 @@ class Lexis:
             + rb"|(?:" + quoted + rb")(?:\." + _WORD + rb"++)*+"
             rb"|" + variable
             + rb"|-(?!-(?:[\x00-\x20]|\Z))(?!(?:(?<=[=(,<>]-)|(?<=[=(,<>] -))[0-9.])"
-            rb"|/(?!\*)|" + _HINT +
-            rb"|(?!" + _NUMBER + rb")[0-9]" + _DOTTED + rb")++"
+            rb"|/(?!\*)|" + _HINT
+            + rb"|(?!" + _NUMBER + rb")[0-9]" + _DOTTED + rb")"
         )  # fmt: skip
+        noise = rb"(?:" + _BLANK + rb"|" + _COMMENT + rb")"
+        # An open quote or hint takes all that is left, as it does on the server; to look for
+        # tokens behind it would also take quadratic time.
+        bad = rb"(['\"`].*+|/\*.*+|.)"
         self.pieces = re.compile(
-            rb"(" + code + rb")?+(?:(" + literal + rb")|((?:" + _BLANK + rb"|" + _COMMENT
-            # An open quote or hint takes all that is left, as it does on the server; to look for
-            # tokens behind it would also take quadratic time.
-            + rb")++)|(['\"`].*+|/\*.*+|.)|\Z)",
+            rb"(" + code + rb"++)?+(?:(" + literal + rb")|(" + noise + rb"++)|" + bad + rb"|\Z)",
+            re.DOTALL,
+        )  # fmt: skip
+        self.chunk_pieces = re.compile(
+            rb"(" + code + rb"{1,256}+)?+(?:(" + literal + rb")|(" + noise + rb"{1,4096}+)|\Z|(?="
+            + code + rb")|" + bad + rb")",
             re.DOTALL,
         )  # fmt: skip
 
@@ -127,17 +142,23 @@ class Lexis:
         calls = rb"(?:" + plain + rb"|" + _HARMLESS_CALL + rb")"
         self.call_values = re.compile(head + _rows(calls), re.DOTALL)
         self.head = re.compile(head, re.DOTALL)
+        self.plain_rows = re.compile(_row_list(plain), re.DOTALL)
+        self.call_rows = re.compile(_row_list(calls), re.DOTALL)
+        self.comma = re.compile(_BLANKS + rb"," + _BLANKS)
         self.row = re.compile(_row(calls), re.DOTALL)
+        self.plain_element = re.compile(_BLANKS + rb"(" + plain + rb")" + _BLANKS, re.DOTALL)
         self.element = re.compile(_BLANKS + rb"(" + calls + rb")" + _BLANKS, re.DOTALL)
         self._calls = calls
         self.skeleton = re.compile(
             rb"(?:" + string + rb"|" + quoted + rb"|" + _COMMENT + rb"|" + _HINT
-            + rb"|[^(),'\"`/#-]++|[/#\"-])*+([(),]|\Z)",
+            # An open quote takes all that is left.
+            + rb"|[^(),'\"`/#-]++|[/#\"-])*+(?:['\"`].*+)?+([(),]|\Z)",
             re.DOTALL,
         )  # fmt: skip
         self.parameter = re.compile(
             rb"(?:" + string + rb"|" + quoted + rb"|" + _COMMENT + rb"|" + _HINT
-            + rb"|[^?'\"`/#-]++|[/#\"-])*+(\?|\Z)",
+            # An open quote takes all that is left.
+            + rb"|[^?'\"`/#-]++|[/#\"-])*+(?:['\"`].*+)?+(\?|\Z)",
             re.DOTALL,
         )  # fmt: skip
 
@@ -170,10 +191,14 @@ def _row(element: bytes) -> bytes:
     )  # fmt: skip
 
 
-def _rows(element: bytes) -> bytes:
+def _row_list(element: bytes) -> bytes:
     row = _row(element)
+    return row + rb"(?:" + _BLANKS + rb"," + _BLANKS + row + rb")*+"
+
+
+def _rows(element: bytes) -> bytes:
     more = rb"(?:" + _BLANK + rb"|" + _COMMENT + rb")*+,"
-    return rb"(" + row + rb"(?:" + _BLANKS + rb"," + _BLANKS + row + rb")*+)(?!" + more + rb")"
+    return rb"(" + _row_list(element) + rb")(?!" + more + rb")"
 
 
 # What may stand between two rows, beside the comma.
@@ -198,12 +223,12 @@ class Fingerprint(NamedTuple):
     """A text, taken apart.
 
     literals: those that are slots, raw, in order; IN lists are flat.
-    runs: for each LIST marker, (slot, how many literals).
+    runs: for each LIST marker, (slot, the place of its first literal, how many literals).
     """
 
     template: bytes
-    literals: tuple[bytes, ...]
-    runs: tuple[tuple[int, int], ...]
+    literals: Sequence[bytes]
+    runs: tuple[tuple[int, int, int], ...]
 
 
 class _Fold(NamedTuple):
@@ -215,6 +240,12 @@ class _Fold(NamedTuple):
 
 
 _KEPT_BYTES_MAX: Final = 1024
+# A longer text is read in chunks. It takes 3 ms at most in one go.
+LARGE_TEXT_BYTES: Final = 32 << 10
+# Of a text with more statements than that nothing but the first one's rows is folded.
+_STATEMENTS_MAX: Final = 100_000
+# A row of a template that is longer than that is not folded.
+_ROW_BYTES_MAX: Final = 256 << 10
 _INSERT_FIRST: Final = frozenset(b"iIrR/#- \t\n\r\f\v")
 _STRING_FIRST: Final = frozenset(b"'\"_nN")
 
@@ -233,6 +264,19 @@ _TEMPLATE_ROWS = re.compile(
     + _TEMPLATE_ROW + rb"(?: ?, ?" + _TEMPLATE_ROW + rb")*+)",
     re.DOTALL,
 )  # fmt: skip
+# The same in parts, for a large template.
+_TEMPLATE_HEAD = re.compile(
+    rb" ?(?i:INSERT|REPLACE)\b" + _FLAT + rb"*?(?:\(" + _FLAT + rb"*+\) ?)?\b(?i:VALUES?) ?(?=\()",
+    re.DOTALL,
+)  # fmt: skip
+_TEMPLATE_ROW_LIST = re.compile(
+    _TEMPLATE_ROW + rb"(?: ?, ?" + _TEMPLATE_ROW + rb")*+", re.DOTALL
+)
+_TEMPLATE_COMMA = re.compile(rb" ?, ?")
+_LIST_HEAD = re.compile(rb"[iI][nN](?<![\w$\x80-\xff.@`][iI][nN]) ?\( ?")
+_LIST_HEAD_BYTES: Final = 8
+_LIST_ITEMS = re.compile(_ITEM + rb"(?: ?, ?" + _ITEM + rb")*+")
+_LIST_CLOSE = re.compile(rb" ?\)")
 _EACH_TEMPLATE_ROW = re.compile(_TEMPLATE_ROW, re.DOTALL)
 _TO_ROW_LITERAL: Final = bytes.maketrans(NUMBER + STRING, ROW_LITERAL * 2)
 
@@ -243,6 +287,8 @@ def fingerprint(sql: bytes, mode: SqlMode) -> Fingerprint:
     Measured (CPython 3.11): 3 µs for a point SELECT of 32 bytes, 5 µs for one of 100 bytes, 0.8 ms
     for an INSERT of 1,000 rows in 100 KB.
     """
+    if len(sql) > LARGE_TEXT_BYTES:
+        return _read_large(sql, mode).fingerprint
     lex = _LEXES[0] if mode is DEFAULT_MODE else lexis(mode)
     parts: list[bytes] = []
     literals: list[bytes] = []
@@ -321,20 +367,26 @@ def _fold_rows(template: bytes) -> tuple[bytes, list[_Fold], slice]:
     )
 
 
-def _fold_lists(template: bytes) -> tuple[bytes, list[_Fold], tuple[tuple[int, int], ...]]:
+def _fold_lists(
+    template: bytes,
+) -> tuple[bytes, list[_Fold], tuple[tuple[int, int, int], ...]]:
     """Put one marker for the literals of each IN list."""
     if b"(" not in template:
         return template, [], ()
     folds: list[_Fold] = []
-    runs: list[tuple[int, int]] = []
+    runs: list[tuple[int, int, int]] = []
     parts: list[bytes] = []
-    done = slot = 0
+    done = slot = first = 0
     for match in _IN_LIST.finditer(template):
         start, end = match.span(1)
         before = template[done:start]
-        slot += _slots(before)
+        passed = _slots(before)
+        slot += passed
+        first += passed
+        count = _slots(match[1])
         folds.append(_Fold(start, end, 1))
-        runs.append((slot, _slots(match[1])))
+        runs.append((slot, first, count))
+        first += count
         parts += (before, LIST)
         done = end
         slot += 1
@@ -344,11 +396,185 @@ def _fold_lists(template: bytes) -> tuple[bytes, list[_Fold], tuple[tuple[int, i
     return b"".join(parts), folds, tuple(runs)
 
 
+class _Large(NamedTuple):
+    """A large text, its fingerprint, and what was folded in its template: rows, then lists."""
+
+    text: LargeText
+    fingerprint: Fingerprint
+    rows: list[_Fold]
+    lists: list[_Fold]
+
+
+def _read_large(sql: bytes, mode: SqlMode) -> _Large:
+    """Do what `fingerprint` and `locate` do, in chunks."""
+    text = LargeText(sql, lexis(mode), (ROWS, CALL_ROWS), _write_chunk)
+    template = text.template
+    folds: list[_Fold] = []
+    left_out: list[tuple[int, int]] = []
+    if sql[0] in _INSERT_FIRST or b";" in template:
+        template, folds, left_out = _fold_large_rows(template, has_rows=text.rows is not None)
+    template, lists, runs = _fold_large_lists(template)
+    literals = Literals(text, left_out)
+    return _Large(text, Fingerprint(template, literals, runs), folds, lists)
+
+
+def _write_chunk(
+    pieces: list[Piece],
+    follows_noise: bool,  # noqa: FBT001 - a callback
+    parts: list[bytes],
+) -> tuple[int, bool]:
+    """Append the template of *pieces* to *parts*.
+
+    Return how many literals they are, and whether they end in noise. Noise that was cut into several pieces is one space.
+    """
+    count = 0
+    for code, literal, noise, bad in pieces:
+        if code:
+            parts.append(code[1:] if follows_noise and code[:1] == b" " else code)
+            follows_noise = False
+        if literal:
+            count += 1
+            parts.append(STRING if literal[0] in _STRING_FIRST else NUMBER)
+            follows_noise = False
+        elif noise:
+            if not follows_noise:
+                parts.append(b" ")
+            follows_noise = True
+        elif bad:
+            parts.append(BAD)
+            follows_noise = False
+    return count, follows_noise
+
+
+def _fold_large_rows(
+    template: bytes, *, has_rows: bool
+) -> tuple[bytes, list[_Fold], list[tuple[int, int]]]:
+    """Do what `_fold_rows` does, for each statement of a template, and in pieces.
+
+    has_rows: those of the first statement are one mark already. Also return which literals fell
+    out, as (place, count).
+    """
+    folds: list[_Fold] = []
+    left_out: list[tuple[int, int]] = []
+    parts: list[bytes] = []
+    done = slot = 0
+    has_code = b"/*" in template
+    for at in _statement_starts(template, skips_first=has_rows or has_code):
+        if at < done:
+            continue
+        head = _TEMPLATE_HEAD.match(template, at, at + _ROW_BYTES_MAX)
+        if head is None:
+            continue
+        start = head.end()
+        end, kinds, count = _row_kinds(template, start)
+        if not kinds or (has_code and b"/*" in template[head.start() : end]):
+            continue
+        kept = b", ".join(kinds)
+        slot += _slots(template[done:start])
+        if count:
+            left_out.append((slot, count))
+        slot += count
+        folds.append(_Fold(start, end, len(kept)))
+        parts += (template[done:start], kept)
+        done = end
+    parts.append(template[done:])
+    return b"".join(parts), folds, left_out
+
+
+def _row_kinds(template: bytes, start: int) -> tuple[int, Iterable[bytes], int]:
+    """Return where the VALUES rows at *start* end, one row of each kind, and how many literals they have."""
+    kinds: dict[bytes, None] = {}
+    count = 0
+    at = end = start
+    while rows := _TEMPLATE_ROW_LIST.match(template, at, at + CHUNK_BYTES) or (
+        _TEMPLATE_ROW_LIST.match(template, at, at + _ROW_BYTES_MAX)
+    ):
+        pause()
+        count += _slots(rows[0])
+        marked = rows[0].translate(_TO_ROW_LITERAL)
+        kinds.update(dict.fromkeys(_EACH_TEMPLATE_ROW.findall(marked)))
+        end = rows.end()
+        comma = _TEMPLATE_COMMA.match(template, end)
+        if comma is None:
+            break
+        at = comma.end()
+    return end, kinds.keys(), count
+
+
+def _statement_starts(template: bytes, *, skips_first: bool) -> Iterator[int]:
+    """Yield where statements may begin in *template*."""
+    if not skips_first:
+        yield 0
+    if template.count(b";") > _STATEMENTS_MAX:
+        return
+    at = template.find(b";")
+    while at >= 0:
+        yield at + 1
+        at = template.find(b";", at + 1)
+
+
+def _fold_large_lists(
+    template: bytes,
+) -> tuple[bytes, list[_Fold], tuple[tuple[int, int, int], ...]]:
+    """Do what `_fold_lists` does, in pieces."""
+    folds: list[_Fold] = []
+    runs: list[tuple[int, int, int]] = []
+    parts: list[bytes] = []
+    done = at = slot = first = 0
+    size = len(template)
+    while at < size:
+        pause()
+        stop = min(at + CHUNK_BYTES, size)
+        head = _LIST_HEAD.search(template, at, stop)
+        if head is None:
+            at = stop if stop == size else stop - _LIST_HEAD_BYTES
+            continue
+        if stop < size and head.end() >= stop - 1 and head.start() > at:
+            at = head.start()
+            continue
+        start = head.end()
+        end, count = _list_end(template, start)
+        close = _LIST_CLOSE.match(template, end) if end > start else None
+        at = head.start() + 1 if close is None else close.end()
+        if close is None:
+            continue
+        before = template[done:start]
+        passed = _slots(before)
+        slot += passed
+        first += passed
+        folds.append(_Fold(start, end, 1))
+        runs.append((slot, first, count))
+        first += count
+        slot += 1
+        parts += (before, LIST)
+        done = end
+    parts.append(template[done:])
+    return b"".join(parts), folds, tuple(runs)
+
+
+def _list_end(template: bytes, start: int) -> tuple[int, int]:
+    """Return where the literals of a list end that begin at *start*, and how many they are."""
+    end = at = start
+    count = 0
+    while items := _LIST_ITEMS.match(template, at, at + CHUNK_BYTES):
+        pause()
+        count += _slots(items[0])
+        end = items.end()
+        comma = _TEMPLATE_COMMA.match(template, end)
+        if comma is None:
+            break
+        at = comma.end()
+    return end, count
+
+
 def locate(sql: bytes, mode: SqlMode, positions: Iterable[int]) -> list[int]:
     """Return where *positions* of the template of *sql* are in *sql* itself.
 
     A position is a border between two tokens, outside of VALUES rows.
     """
+    if len(sql) > LARGE_TEXT_BYTES:
+        read = _read_large(sql, mode)
+        return read.text.text_places(_unfolded(_unfolded(positions, read.lists), read.rows))
     lex = lexis(mode)
     anchors = [(0, 0)]
     raw: list[bytes] = []
@@ -368,8 +594,7 @@ def locate(sql: bytes, mode: SqlMode, positions: Iterable[int]) -> list[int]:
             template, folds, _ = _fold_rows(template)
     _, list_folds, _ = _fold_lists(template)
     found_at: list[int] = []
-    for position in positions:
-        place = _unfold(_unfold(position, list_folds), folds)
+    for place in _unfolded(_unfolded(positions, list_folds), folds):
         at_template, at_text = anchors[bisect_right(anchors, place, key=_first) - 1]
         found_at.append(at_text + place - at_template)
     return found_at
@@ -395,13 +620,14 @@ def _anchor(
         anchors.append((at_template, at_text))
 
 
-def _unfold(position: int, folds: Sequence[_Fold]) -> int:
-    shift = 0
+def _unfolded(positions: Iterable[int], folds: Sequence[_Fold]) -> list[int]:
+    """Return where *positions* of a template were before *folds*."""
+    starts: list[int] = []
+    shifts = [0]
     for start, end, size in folds:
-        if position + shift <= start:
-            break
-        shift += end - start - size
-    return position + shift
+        starts.append(start - shifts[-1])
+        shifts.append(shifts[-1] + end - start - size)
+    return [position + shifts[bisect_left(starts, position)] for position in positions]
 
 
 class Edit(NamedTuple):

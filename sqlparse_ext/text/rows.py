@@ -17,7 +17,16 @@ from sqlparse_ext.statements import (
     decode_literal,
     is_converted,
 )
-from sqlparse_ext.text.lexer import BETWEEN_ROWS, CALL_ROWS, ROWS, Lexis, lexis, locate
+from sqlparse_ext.text.chunks import uniform_rows
+from sqlparse_ext.text.lexer import (
+    BETWEEN_ROWS,
+    CALL_ROWS,
+    LARGE_TEXT_BYTES,
+    ROWS,
+    Lexis,
+    lexis,
+    locate,
+)
 from sqlparse_ext.text.parameters import parameter_places
 from sqlparse_ext.text.tokens import Cursor, tokenise
 
@@ -84,9 +93,13 @@ class InsertRows:
         sql = self._statement.sql
         if self._region is not None:
             # Cut the rows on the way: who asks for a vindex column then deals them out.
-            matches = list(self._lexis.row_with(index).finditer(sql, *self._region))
-            self._spans = [match.span() for match in matches]
-            return [self._decode(match[1] or b"") for match in matches]
+            spans: list[tuple[int, int]] = []
+            found: list[Value | Opaque] = []
+            for match in self._lexis.row_with(index).finditer(sql, *self._region):
+                spans.append(match.span())
+                found.append(self._decode(match[1] or b""))
+            self._spans = spans
+            return found
         values: list[Value | Opaque] = []
         for row in range(len(self.spans)):
             elements = self.elements(row)
@@ -141,7 +154,10 @@ def insert_rows(statement: Statement) -> InsertRows | None:
     if template.endswith((ROWS, CALL_ROWS)) and (head := lex.head.match(sql)):
         # Nothing behind the rows, so there is no need to look for their end.
         return InsertRows(statement, region=(head.end(), len(sql)))
-    if found := lex.values.match(sql) or lex.call_values.match(sql):
+    if len(sql) > LARGE_TEXT_BYTES:
+        if uniform := uniform_rows(sql, lex):
+            return InsertRows(statement, region=uniform[:2])
+    elif found := lex.values.match(sql) or lex.call_values.match(sql):
         return InsertRows(statement, region=found.span(2))
     spans = _scan(sql, _rows_start(template, sql, statement.mode), lex)
     return InsertRows(statement, scanned=spans) if spans else None

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from sqlparse_ext.errors import TooManyTokens
 from sqlparse_ext.statements import ListSlot, Param, Slot, TableRef
 
 
@@ -98,6 +99,13 @@ def tokenise(template: bytes) -> Tokens:
     return Tokens(tokens, hints)
 
 
+def check_length(template: bytes, tokens_max: int) -> None:
+    """Raise TooManyTokens where *template* has more than *tokens_max* tokens."""
+    for count, _ in enumerate(_TOKEN.finditer(template)):
+        if count == tokens_max:
+            raise TooManyTokens(tokens_max)
+
+
 def statement_tokens(template: bytes) -> list[Token]:
     """Return the tokens of the one statement in *template*, without `;` before and after it."""
     return trim(tokenise(template).tokens)
@@ -142,17 +150,23 @@ def stand_in(key: str) -> Token:
 
 
 class Cursor:
-    """A place among a template's tokens. Past the end stands END, whose key is empty."""
+    """A place among a template's tokens. Past the end stands END, whose key is empty.
 
-    def __init__(self, tokens: list[Token], template: bytes, at: int = 0) -> None:
+    end: where it ends, as an index of *tokens*; behind the last of them if that is not said.
+    """
+
+    def __init__(
+        self, tokens: list[Token], template: bytes, at: int = 0, end: int | None = None
+    ) -> None:
         self.tokens = tokens
         self.template = template
         self.at = at
+        self.end = len(tokens) if end is None else end
 
     def peek(self, ahead: int = 0) -> Token:
         """Return the token *ahead* of here without moving."""
         place = self.at + ahead
-        return self.tokens[place] if place < len(self.tokens) else END
+        return self.tokens[place] if place < self.end else END
 
     @property
     def key(self) -> str:
@@ -190,7 +204,7 @@ class Cursor:
         if self.key != "(":
             return False
         depth = 0
-        while self.at < len(self.tokens):
+        while self.at < self.end:
             key = self.take().key
             depth += (key == "(") - (key == ")")
             if not depth:
@@ -214,7 +228,7 @@ class Cursor:
     def find(self, keys: Collection[str]) -> int:
         """Return the index of the next token of *keys* outside of parentheses, or the end."""
         depth = 0
-        for place in range(self.at, len(self.tokens)):
+        for place in range(self.at, self.end):
             key = self.tokens[place].key
             if key == "(":
                 depth += 1
@@ -224,7 +238,7 @@ class Cursor:
                     return place
             elif not depth and key in keys:
                 return place
-        return len(self.tokens)
+        return self.end
 
 
 def split_commas(tokens: list[Token], start: int, end: int) -> list[tuple[int, int]]:

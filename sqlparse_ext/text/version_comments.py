@@ -22,7 +22,9 @@ import re
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+from sqlparse_ext.errors import TooManyTokens
 from sqlparse_ext.statements import SqlMode
+from sqlparse_ext.text.chunks import pause
 from sqlparse_ext.text.lexer import Edit, replace
 
 
@@ -41,6 +43,8 @@ class ServerVersion(NamedTuple):
         )
 
 
+# More take 200 MB while they are looked for.
+_COMMENTS_MAX: Final = 1_000_000
 _MYSQL_5_7: Final = 50700
 _MYSQL_LAST: Final = 99999
 _VERSION: Final = re.compile(r"(?:5\.5\.5-)?(\d+)\.(\d+)\.(\d+)")
@@ -56,15 +60,16 @@ _SKIPPED: Final = re.compile(
 def _marks(*, ansi_quotes: bool, backslash_escapes: bool) -> re.Pattern[bytes]:
     """Find the next thing that matters outside of literals, names and comments to a line's end.
 
-    Groups: what opens a version comment, its M, its version; an ordinary comment; an end.
+    Groups: what opens a version comment, its M, its version; an ordinary comment; an end. None of
+    them where there is nothing yet: one call looks at a part of a large text only.
     """
-    single = rb"'(?:[^'\\]|\\.)*+(?:'|\Z)" if backslash_escapes else rb"'[^']*+(?:'|\Z)"
+    single = rb"'(?:[^'\\]++|\\.)*+(?:'|\Z)" if backslash_escapes else rb"'[^']*+(?:'|\Z)"
     has_escapes = backslash_escapes and not ansi_quotes
-    double = rb'"(?:[^"\\]|\\.)*+(?:"|\Z)' if has_escapes else rb'"[^"]*+(?:"|\Z)'
+    double = rb'"(?:[^"\\]++|\\.)*+(?:"|\Z)' if has_escapes else rb'"[^"]*+(?:"|\Z)'
     return re.compile(
         rb"(?:[^'\"`#/*-]++|" + single + rb"|" + double + rb"|`[^`]*+(?:`|\Z)|#[^\n]*+"
-        rb"|--(?=[\x00-\x20\x7f]|\Z)[^\n]*+|-|/(?!\*)|\*(?!/))*+"
-        rb"(?:(/\*(M?)!([0-9]{5}[0-9]?)?)|(" + _ORDINARY + rb")|(\*/))",
+        rb"|--(?=[\x00-\x20\x7f]|\Z)[^\n]*+|-|/(?!\*)|\*(?!/)){0,4096}+"
+        rb"(?:(/\*(M?)!([0-9]{5}[0-9]?)?)|(" + _ORDINARY + rb")|(\*/))?+",
         re.DOTALL,
     )  # fmt: skip
 
@@ -99,8 +104,11 @@ def resolution(sql: bytes, mode: SqlMode, server: ServerVersion) -> list[Edit]:
     edits: list[Edit] = []
     is_open = False
     at = 0
-    while found := marks.match(sql, at):
+    while (found := marks.match(sql, at)) and found.end() > at:
+        pause()
         at = found.end()
+        if found.lastindex is None:
+            continue
         is_mariadbs, digits = bool(found[_M]), found[_DIGITS]
         if found[_COMMENT]:
             continue
@@ -128,6 +136,8 @@ def resolution(sql: bytes, mode: SqlMode, server: ServerVersion) -> list[Edit]:
             assert skipped is not None
             start, at = found.start(_OPEN), skipped.end()
             edits.append(_gap(sql, start, at) if skipped[1] else Edit(start, at, b"/*"))
+        if len(edits) > _COMMENTS_MAX:
+            raise TooManyTokens(_COMMENTS_MAX)
     if is_open:
         edits.append(Edit(len(sql), len(sql), b"\n/*"))
     return edits

@@ -66,6 +66,7 @@ def test_the_shortest_file_gets_the_documented_defaults(read):
         connect_timeout_s=10,
         max_allowed_packet_bytes=67_108_864,
         tls=None,
+        max_statement_tokens=200_000,
         merge_memory_bytes=67_108_864,
         failover_buffer_s=10,
         stream_grace_s=30,
@@ -90,6 +91,7 @@ def test_every_server_key_is_taken(read, folder):
         max_connections = 5
         connect_timeout = 1.5
         max_allowed_packet = 1048576
+        max_statement_tokens = 5000
         merge_memory = 2048
         failover_buffer = 0
         stream_grace = 1
@@ -113,6 +115,7 @@ def test_every_server_key_is_taken(read, folder):
     assert server.unix_socket_mode == 0o660
     assert (server.max_connections, server.max_allowed_packet_bytes) == (5, 1 << 20)
     assert server.merge_memory_bytes == 2048
+    assert server.max_statement_tokens == 5000
     assert (server.connect_timeout_s, server.failover_buffer_s) == (1.5, 0)
     assert (server.stream_grace_s, server.shutdown_grace_s) == (1, 2)
     assert (server.schema_reload_s, server.pool_timeout_s) == (3, 4)

@@ -171,3 +171,10 @@ async def test_a_generated_id_is_claimed_without_a_poll(server, messages):
     asking = asyncio.ensure_future(reader.row())
     await writer.query("INSERT INTO msg (id, message) VALUES (77, 'a')")
     assert (await asking)[0] == b"77"
+
+
+async def test_an_open_comment_behind_many_is_refused_at_once(client):
+    """Each comment more would double the time of a pattern that tries all ways to read them."""
+    found = await client.query("/**/" * 200 + "/*")
+    assert found.error is not None
+    assert "a comment has no end" in str(found.error)

@@ -56,3 +56,9 @@ def test_a_statement_ends_at_the_separator_behind_its_body():
     end = end_of_statement(tokens, 0, sql)
     assert (tokens[end - 1].key, tokens[end].key, tokens[end + 1].key) == ("END", ";", "SELECT")
     assert end_of_statement(tokens, end + 1, sql) == len(tokens)
+
+
+def test_set_statement_in_set_statement_needs_no_recursion():
+    sql = b"SET STATEMENT a = 1 FOR " * 5_000 + b"SELECT 1; SELECT 2"
+    assert are_several(tokenise(sql).tokens, sql)
+    assert not are_several(tokenise(sql[:-10]).tokens, sql[:-10])

@@ -1,0 +1,417 @@
+r"""Large texts, read in chunks, so that no single call of a regular expression takes long.
+
+While a regular expression is at work no other thread of the program runs. Over 16 MB a pass takes
+0.04 to 3 s; over a chunk it takes 6 ms at most (185 ns a byte where each byte is a token). What comes out is what
+one pass would give: a chunk ends between two pieces, and what is longer than a chunk (a string, a
+number in hexadecimal, a comment, blanks) is read by hand.
+
+Only a name, a word or a number of decimal digits that fills a chunk is read differently: it begins
+no token here. No server takes a name of more than 64 characters.
+
+Of a large text the literals are not kept. They are read again when somebody asks (`Literals`): a
+list of 16 MB would take 400 MB as objects, for as long as its statement runs.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextvars import ContextVar
+from typing import Final, NamedTuple, Protocol, overload
+
+
+CHUNK_BYTES: Final = 32 << 10
+
+# Called between chunks by whoever reads a large text. It may raise, to stop the reading.
+between_chunks: ContextVar[Callable[[], None] | None] = ContextVar(
+    "between_chunks", default=None
+)
+
+# More than a piece looks behind its own end.
+_MARGIN_BYTES: Final = 16
+_LITERAL, _NOISE, _BAD = 1, 2, 3
+
+Piece = tuple[bytes, bytes, bytes, bytes]
+
+_BLANKS = re.compile(rb"[ \t\n\r\f\v]++")
+_DASHES = re.compile(rb"--(?=[\x00-\x20]|\Z)")
+_HEX = re.compile(rb"[0-9a-fA-F]++")
+_HEX_START = re.compile(rb"-?0x(?=[0-9a-fA-F])")
+_WORD = re.compile(rb"[\w$\x80-\xff]")
+_QUOTED_START = re.compile(
+    rb"(?:_(?i:binary|utf8mb4|utf8mb3|utf8|ascii)[ \t\n\r\f\v]{0,64}+)?+[xXbBnN]?+(['\"])"
+)
+# Comments that end, and blanks.
+_NOISE_RUN = re.compile(
+    rb"(?:[ \t\n\r\f\v]++|/\*(?!(?:vt)?\+)[^*]*+(?:\*(?!/)[^*]*+)*+\*/"
+    rb"|(?:#|--(?=[\x00-\x20]))[^\n]*+\n)++"
+)
+# What is inside of a string, by its quote, and by whether a backslash escapes; in x'…' and n'…'.
+_BODIES: Final = {
+    (b"'", True): re.compile(rb"(?:[^'\\]++|\\.|'')*+", re.DOTALL),
+    (b'"', True): re.compile(rb'(?:[^"\\]++|\\.|"")*+', re.DOTALL),
+    (b"'", False): re.compile(rb"(?:[^']++|'')*+"),
+    (b'"', False): re.compile(rb'(?:[^"]++|"")*+'),
+}
+_TO_THE_QUOTE = re.compile(rb"[^']*+")
+
+
+class Patterns(Protocol):
+    """What a `lexer.Lexis` has that large texts are read with; see there."""
+
+    ansi_quotes: bool
+    backslash_escapes: bool
+    chunk_pieces: re.Pattern[bytes]
+    head: re.Pattern[bytes]
+    comma: re.Pattern[bytes]
+    plain_rows: re.Pattern[bytes]
+    call_rows: re.Pattern[bytes]
+    plain_element: re.Pattern[bytes]
+    element: re.Pattern[bytes]
+
+
+class Chunk(NamedTuple):
+    """Where a chunk is in the text, and what gives its pieces again.
+
+    stop: how far the regular expression may look; of what it finds the first *kept* pieces count.
+    whole: for what was read by hand, which of the four parts of a piece it is; else 0.
+    """
+
+    start: int
+    end: int
+    stop: int
+    kept: int
+    whole: int = 0
+
+    def pieces(self, sql: bytes, lex: Patterns) -> list[Piece]:
+        """Return the pieces of the chunk."""
+        if self.whole:
+            parts = [b"", b"", b"", b""]
+            parts[self.whole] = sql[self.start : self.end]
+            return [(parts[0], parts[1], parts[2], parts[3])]
+        return lex.chunk_pieces.findall(sql, self.start, self.stop)[: self.kept]
+
+
+def pause() -> None:
+    """Give whoever waits for the end of a large text's reading the chance to stop it."""
+    if (between := between_chunks.get()) is not None:
+        between()
+
+
+def chunks(
+    sql: bytes, lex: Patterns, start: int, end: int
+) -> Iterator[tuple[Chunk, list[Piece]]]:
+    """Yield the chunks of sql[start:end] and their pieces."""
+    at = start
+    while at < end:
+        pause()
+        stop = min(at + CHUNK_BYTES, end)
+        pieces = lex.chunk_pieces.findall(sql, at, stop)
+        kept, left = len(pieces), stop
+        while stop < end and kept and left > stop - _MARGIN_BYTES:
+            kept -= 1
+            left -= sum(map(len, pieces[kept]))
+        # What introduces a string that goes on behind the chunk seems to be no token.
+        while stop < end and kept and pieces[kept - 1][3] in _INTRODUCES:
+            kept -= 1
+            left -= sum(map(len, pieces[kept]))
+        if kept and left > at:
+            del pieces[kept:]
+            yield Chunk(at, left, stop, kept), pieces
+            at = left
+            continue
+        # One piece fills the chunk.
+        code = len(pieces[0][0])
+        if not code:
+            whole, left = _whole(sql, at, end, lex)
+            chunk = Chunk(at, left, left, 1, whole)
+        elif code < stop - at - _MARGIN_BYTES:
+            left = at + code
+            chunk = Chunk(at, left, left, 1)
+        else:
+            left = end
+            chunk = Chunk(at, left, left, 1, _BAD)
+        yield chunk, chunk.pieces(sql, lex)
+        at = left
+
+
+def _whole(sql: bytes, at: int, end: int, lex: Patterns) -> tuple[int, int]:
+    """Return what stands at *at*, longer than a chunk, and where it ends."""
+    if (noise := noise_end(sql, at, end)) > at:
+        return _NOISE, noise
+    literal = literal_end(sql, at, end, lex)
+    return (_BAD, end) if literal is None else (_LITERAL, literal)
+
+
+def noise_end(sql: bytes, at: int, end: int) -> int:
+    """Return where the blanks and comments at *at* end. Hints are none."""
+    while at < end:
+        if found := _NOISE_RUN.match(sql, at, min(at + CHUNK_BYTES, end)):
+            at = found.end()
+        elif sql.startswith(b"/*", at) and not sql.startswith(_HINTS, at, end):
+            close = sql.find(b"*/", at + 2, end)
+            at = end if close < 0 else close + 2
+        elif sql.startswith(b"#", at) or _DASHES.match(sql, at, end):
+            newline = sql.find(b"\n", at, end)
+            at = end if newline < 0 else newline
+        else:
+            break
+        pause()
+    return at
+
+
+_PREFIXES: Final = frozenset({b"x", b"X", b"b", b"B", b"n", b"N"})
+_INTRODUCES: Final = _PREFIXES | {b"_"}
+_HINTS: Final = (b"/*+", b"/*vt+")
+
+
+def literal_end(sql: bytes, at: int, end: int, lex: Patterns) -> int | None:
+    """Return where the string, or the number in hexadecimal, at *at* ends; None where none does."""
+    if found := _HEX_START.match(sql, at, end):
+        at = found.end()
+        while found := _HEX.match(sql, at, min(at + CHUNK_BYTES, end)):
+            at = found.end()
+        return None if _WORD.match(sql, at, end) else at
+    opened = _QUOTED_START.match(sql, at, end)
+    if opened is None or (opened[1] == b'"' and lex.ansi_quotes):
+        return None
+    quote = opened[1]
+    at = opened.end()
+    is_prefixed = opened[0][-2:-1] in _PREFIXES
+    body = _TO_THE_QUOTE if is_prefixed else _BODIES[quote, lex.backslash_escapes]
+    while at < end:
+        pause()
+        found = body.match(sql, at, min(at + CHUNK_BYTES, end))
+        assert found is not None
+        at = found.end()
+        if at == end or (here := sql[at : at + 1]) not in (b"\\", quote):
+            continue
+        # The chunk ended in an escape or between two quotes, or the string ends.
+        if here == quote and (is_prefixed or sql[at + 1 : at + 2] != quote):
+            return at + 1
+        if here == quote or lex.backslash_escapes:
+            at += 2
+    return None
+
+
+def uniform_rows(sql: bytes, lex: Patterns) -> tuple[int, int, bool] | None:
+    """Return where the rows of literals of an INSERT begin and end, and whether some have calls.
+
+    None where there is anything else among them.
+    """
+    head = lex.head.match(sql, 0, CHUNK_BYTES)
+    if head is None:
+        return None
+    has_calls = False
+    at = end = head.end()
+    while True:
+        last = _rows_end(sql, at, lex.plain_rows, lex)
+        if last is None and (last := _rows_end(sql, at, lex.call_rows, lex)) is not None:
+            has_calls = True
+        if last is None:
+            return None
+        end = last
+        comma = lex.comma.match(sql, end)
+        if comma is None:
+            break
+        at = comma.end()
+    behind = noise_end(sql, end, len(sql))
+    return None if sql.startswith(b",", behind) else (head.end(), end, has_calls)
+
+
+def _rows_end(sql: bytes, at: int, rows: re.Pattern[bytes], lex: Patterns) -> int | None:
+    pause()
+    if found := rows.match(sql, at, at + CHUNK_BYTES):
+        return found.end()
+    element = lex.element if rows is lex.call_rows else lex.plain_element
+    spans = _elements(sql, at, element, lex)
+    return None if spans is None else spans[1]
+
+
+def _elements(
+    sql: bytes, at: int, element: re.Pattern[bytes], lex: Patterns
+) -> tuple[list[tuple[int, int]], int] | None:
+    if not sql.startswith(b"(", at):
+        return None
+    end = len(sql)
+    spans = []
+    while True:
+        at += 1
+        if blanks := _BLANKS.match(sql, at):
+            at = blanks.end()
+        stop = min(at + CHUNK_BYTES, end)
+        found = element.match(sql, at, stop)
+        if found is not None and (stop == end or found.end() < stop - _MARGIN_BYTES):
+            spans.append(found.span(1))
+            at = found.end()
+        else:
+            last = literal_end(sql, at, end, lex)
+            if last is None:
+                return None
+            spans.append((at, last))
+            at = last
+            if blanks := _BLANKS.match(sql, at):
+                at = blanks.end()
+        if sql.startswith(b")", at):
+            return spans, at + 1
+        if not sql.startswith(b",", at):
+            return None
+        pause()
+
+
+class Passage(NamedTuple):
+    """A chunk, and how much of the template and of the literals stands before it.
+
+    follows_noise: it continues blanks and comments, which are one space.
+    """
+
+    chunk: Chunk
+    at_template: int
+    at_literal: int
+    follows_noise: bool
+
+
+class LargeText:
+    """A text read in chunks, as one template in which nothing is folded yet.
+
+    rows: where the uniform rows of an INSERT are, which one mark stands for.
+    """
+
+    def __init__(
+        self,
+        sql: bytes,
+        lex: Patterns,
+        marks: tuple[bytes, bytes],
+        write: Callable[[list[Piece], bool, list[bytes]], tuple[int, bool]],
+    ) -> None:
+        self.sql = sql
+        self.lex = lex
+        self._write = write
+        self.rows = uniform_rows(sql, lex)
+        self._passages: list[Passage] = []
+        self._parts: list[bytes] = []
+        self._size = self._literals = 0
+        if self.rows is None:
+            self._read(0, len(sql))
+        else:
+            start, end, has_calls = self.rows
+            self._read(0, start)
+            self._passages.append(
+                Passage(
+                    Chunk(start, end, end, 0), self._size, self._literals, follows_noise=False
+                )
+            )
+            self._parts.append(marks[has_calls])
+            self._size += 1
+            self._read(end, len(sql))
+        end = len(sql)
+        self._passages.append(
+            Passage(Chunk(end, end, end, 0), self._size, self._literals, follows_noise=False)
+        )
+        self.template = b"".join(self._parts)
+        self._parts = []
+
+    def _read(self, start: int, end: int) -> None:
+        follows_noise = False
+        for chunk, pieces in chunks(self.sql, self.lex, start, end):
+            self._passages.append(Passage(chunk, self._size, self._literals, follows_noise))
+            parts: list[bytes] = []
+            count, follows_noise = self._write(pieces, follows_noise, parts)
+            self._parts.append(b"".join(parts))
+            self._size += len(self._parts[-1])
+            self._literals += count
+
+    @property
+    def literals_count(self) -> int:
+        """How many literals it has outside of uniform rows."""
+        return self._literals
+
+    def literals(self, start: int, end: int) -> Iterator[bytes]:
+        """Yield the literals from *start* to *end*."""
+        at = bisect_right(self._passages, start, key=lambda p: p.at_literal) - 1
+        at = max(at, 0)
+        for place in range(at, len(self._passages)):
+            passage = self._passages[place]
+            if passage.at_literal >= end:
+                return
+            pause()
+            found = [piece[1] for piece in self._pieces(passage) if piece[1]]
+            first = passage.at_literal
+            yield from found[max(start - first, 0) : max(end - first, 0)]
+
+    def _pieces(self, passage: Passage) -> list[Piece]:
+        return passage.chunk.pieces(self.sql, self.lex) if passage.chunk.kept else []
+
+    def text_places(self, positions: Iterable[int]) -> list[int]:
+        """Return where positions of the unfolded template are in the text."""
+        known: tuple[Passage | None, list[tuple[int, int]]] = (None, [])
+        places = []
+        for position in positions:
+            at = bisect_right(self._passages, position, key=lambda p: p.at_template) - 1
+            passage = self._passages[at]
+            if known[0] is not passage:
+                known = passage, self._anchors(passage)
+            anchors = known[1]
+            at_template, at_text = anchors[bisect_right(anchors, position, key=_first) - 1]
+            places.append(at_text + position - at_template)
+        return places
+
+    def _anchors(self, passage: Passage) -> list[tuple[int, int]]:
+        at_template, at_text = passage.at_template, passage.chunk.start
+        follows_noise = passage.follows_noise
+        anchors = [(at_template, at_text)]
+        for piece in self._pieces(passage):
+            parts: list[bytes] = []
+            skipped = follows_noise and piece[0][:1] == b" "
+            if skipped:
+                anchors.append((at_template, at_text + 1))
+            _, follows_noise = self._write([piece], follows_noise, parts)
+            at_template += sum(map(len, parts))
+            at_text += sum(map(len, piece))
+            anchors.append((at_template, at_text))
+        return anchors
+
+
+def _first(anchor: tuple[int, int]) -> int:
+    return anchor[0]
+
+
+class Literals(Sequence[bytes]):
+    """The literals of a large text, read again whenever somebody asks for some.
+
+    left_out: (place, count) of those that fell out with rows that were folded, in order.
+    """
+
+    def __init__(self, text: LargeText, left_out: Sequence[tuple[int, int]] = ()) -> None:
+        self._text = text
+        # Where each gap is among the literals that are left, and how many are out up to there.
+        self._gaps: list[int] = []
+        self._out: list[int] = [0]
+        for place, count in left_out:
+            self._gaps.append(place - self._out[-1])
+            self._out.append(self._out[-1] + count)
+
+    def __len__(self) -> int:
+        return self._text.literals_count - self._out[-1]
+
+    @overload
+    def __getitem__(self, index: int) -> bytes: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[bytes, ...]: ...
+    def __getitem__(self, index: int | slice) -> bytes | tuple[bytes, ...]:
+        start, end, step = (
+            index.indices(len(self))
+            if isinstance(index, slice)
+            else slice(index, index + 1).indices(len(self))
+        )
+        found: list[bytes] = []
+        while start < end:
+            at = bisect_right(self._gaps, start)
+            stop = min(end, self._gaps[at]) if at < len(self._gaps) else end
+            out = self._out[at]
+            found += self._text.literals(start + out, stop + out)
+            start = stop
+        if isinstance(index, slice):
+            return tuple(found[::step])
+        return found[0]
