@@ -1,7 +1,7 @@
 """The configuration: one TOML file, read once, checked once, frozen.
 
 `load` gives a `Config` that needs no further checks, or a `ConfigError` that names the key's full
-path and what was expected. Only this module and the command line read the environment. Durations
+path and what was expected. The environment is given to it: the command line reads it. Durations
 are seconds and may have a fraction; relative paths start at the file's folder.
 """
 

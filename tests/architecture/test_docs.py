@@ -108,3 +108,29 @@ def test_the_check_knows_a_name_that_is_not_there():
     assert not exists("proxy.config.file.nothing")
     assert not exists("proxy.config.file.Server.nothing")
     assert not exists("proxy.nothing")
+
+
+TRACE = re.compile(r"^ ?\d+ ([a-z_]+(?:\.[A-Za-z_]+)+) ", re.MULTILINE)
+
+
+def named_modules(tail: str) -> list[str]:
+    """Return the modules whose last names are *tail*, `turns` for `proxy.sessions.turns`."""
+    paths = (path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
+    names = (".".join(path.relative_to(ROOT).with_suffix("").parts) for path in paths)
+    return [name for name in names if f".{name}".endswith(f".{tail}")]
+
+
+def test_every_step_of_the_trace_exists():
+    steps = TRACE.findall((ROOT / "docs/design.md").read_text())
+    assert len(steps) > 10
+    lost = []
+    for step in steps:
+        parts = step.split(".")
+        names = [
+            ".".join((module, *parts[length:]))
+            for length in range(1, len(parts) + 1)
+            for module in named_modules(".".join(parts[:length]))
+        ]
+        if not any(map(exists, names)):
+            lost.append(step)
+    assert not lost
