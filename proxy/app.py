@@ -20,6 +20,7 @@ import structlog
 from engine.clock import SystemClock
 from engine.registry import Registry
 from proxy import net, process
+from proxy.accounts.asking import ask
 from proxy.backends.charsets import Charsets
 from proxy.backends.shard import ShardRuntime, readonly_of, replicas_of
 from proxy.backends.store import ShardStore
@@ -228,6 +229,7 @@ class Application:
             self._sessions, statement_s=server.statement_timeout_s, idle_s=server.idle_timeout_s
         )
         self._spawn(deadlines.run())
+        self._spawn(_say_who_is_held_back(self._config))
         log.info("listening", host=server.host, port=self.port, socket=server.unix_socket)
 
     async def stop(self) -> None:
@@ -375,6 +377,13 @@ class Application:
             return None
         der = ssl.PEM_cert_to_DER_cert(_first_certificate(Path(tls.cert).read_text()))
         return hashlib.sha256(der).digest()
+
+
+async def _say_who_is_held_back(config: Config) -> None:
+    """Log which users the servers would not stop, as `streamfrom check` says it."""
+    for advice in await ask(config):
+        if advice.level != "ok":
+            log.warning(advice.text, about=advice.subject, run="; ".join(advice.cure))
 
 
 def greeting_version(version: str) -> str:

@@ -18,6 +18,7 @@ from engine.definitions import differences
 from engine.errors import EngineError, StoreError
 from engine.message_table import MessageTable, load
 from engine.sequences import resolve
+from proxy.accounts.asking import ask
 from proxy.backends.shard import ShardRuntime, replicas_of
 from proxy.backends.store import ShardStore
 from proxy.certificate import (
@@ -29,7 +30,7 @@ from proxy.certificate import (
 from proxy.config.file import TransactionMode
 from proxy.config.keyspaces import make_keyspace
 from proxy.errors import BackendError, BackendUnavailable
-from proxy.report import Report
+from proxy.report import Finding, Level, Report
 from proxy.twophase.decisions import CREATE, TABLE, read_own_id
 from sqlparse_ext.text.identifiers import literal, quote_identifier
 
@@ -77,6 +78,10 @@ async def check(config: Config, *, as_json: bool = False) -> int:
     _check_sequences(config, report)
     for keyspace in config.keyspaces:
         await _check_keyspace(keyspace, config.server, report)
+    for each in await ask(config):
+        report.add(
+            Finding(Level(each.level), each.subject, each.text, "; ".join(each.cure) or None)
+        )
     report.end()
     if as_json:
         _write_line(report.json())

@@ -8,10 +8,10 @@ it lives in a temporary folder that goes with it.
 
 import asyncio
 import contextlib
-import dataclasses
 import json
 import logging
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -33,6 +33,7 @@ from proxy.embedded.servers import EmbeddedServer, EmbeddedServerError
 SHARDS_MAX: Final = 64
 PORT_DEFAULT: Final = 15306
 PORTS_TRIED: Final = 20
+PASSWORD_BYTES: Final = 18
 KEYSPACE: Final = "commerce"
 
 VSCHEMA: Final = {
@@ -41,7 +42,21 @@ VSCHEMA: Final = {
     "tables": {"my_message": {"column_vindexes": [{"column": "id", "name": "hash"}]}},
 }
 
-CREATE_DATABASE: Final = f"CREATE DATABASE IF NOT EXISTS {KEYSPACE} CHARACTER SET utf8mb4"
+ACCOUNT: Final = "streamfrom"
+READER: Final = "streamfrom_reader"
+# What a shard runs before it lets anybody in (--init-file), one statement a line. Its root may do anything
+# and comes without a password, and everybody on this machine can reach the port.
+INIT: Final = """\
+ALTER USER root@localhost IDENTIFIED BY '{root}';
+DROP USER IF EXISTS root@'127.0.0.1', root@'::1', root@'{hostname}';
+CREATE DATABASE IF NOT EXISTS {keyspace} CHARACTER SET utf8mb4;
+CREATE USER IF NOT EXISTS {account}@'127.0.0.1';
+ALTER USER {account}@'127.0.0.1' IDENTIFIED BY '{password}';
+GRANT ALL PRIVILEGES ON {keyspace}.* TO {account}@'127.0.0.1';
+CREATE USER IF NOT EXISTS {reader}@'127.0.0.1';
+ALTER USER {reader}@'127.0.0.1' IDENTIFIED BY '{reader_password}';
+GRANT SELECT, SHOW VIEW ON {keyspace}.* TO {reader}@'127.0.0.1';
+"""
 
 # The table of https://vitess.io/docs/reference/features/messaging, except that a message not
 # acknowledged comes back after 10 s, while the reader is still looking.
@@ -83,9 +98,34 @@ SESSION: Final = """
   USE `{keyspace}:{shard}`;
   SELECT id FROM my_message;{plain}
 
+  {dim}# User reader may only read: the proxy sees to it, and so does the account that it has on the shards.{plain}
+  {bold}{client} -h127.0.0.1 -P{port} -ureader {keyspace} -e 'DELETE FROM my_message'{plain}
+
   streamfrom.toml, the shards' data and their logs: {folder}
   Ctrl-C stops everything.
 """
+
+
+class Accounts:
+    """The accounts of the shards, with passwords that are made for this run and written nowhere but there."""
+
+    def __init__(self) -> None:
+        self.root, self.password, self.reader_password = (
+            secrets.token_urlsafe(PASSWORD_BYTES) for _ in range(3)
+        )
+
+    def init_sql(self, hostname: str) -> str:
+        """Return what a shard of this machine runs as it starts."""
+        return INIT.format(
+            root=self.root,
+            # MariaDB makes a root of this host too, where it can resolve its name.
+            hostname=hostname.replace("\\", "\\\\").replace("'", "''"),
+            keyspace=KEYSPACE,
+            account=ACCOUNT,
+            password=self.password,
+            reader=READER,
+            reader_password=self.reader_password,
+        )
 
 
 class DemoError(Exception):
@@ -111,11 +151,18 @@ async def _run(shards: int, port: int, folder: Path | None) -> None:
     _quieten()
     port = _free_port(port)
     with _data_folder(folder) as place:
-        servers = [EmbeddedServer(place / f"shard-{index}") for index in range(shards)]
+        accounts = Accounts()
+        init = place / "init.sql"
+        _write_private(init, accounts.init_sql(socket.gethostname()))
+        servers = [
+            EmbeddedServer(place / f"shard-{index}", options=[f"--init-file={init}"])
+            for index in range(shards)
+        ]
         _cancel_on_signal(servers, place if folder is None else None)
         with contextlib.suppress(asyncio.CancelledError):
             async with _running(servers, keep=folder is not None):
-                config = _write_config(place, servers, port)
+                init.unlink()
+                config = _write_config(place, servers, accounts, port)
                 await _create_table(config)
                 async with Application(config) as app:
                     _say(_session(servers, app.port, place))
@@ -209,7 +256,16 @@ async def _running(servers: Sequence[EmbeddedServer], *, keep: bool) -> AsyncIte
         await asyncio.gather(*(asyncio.to_thread(end, server) for server in servers))
 
 
-def _write_config(folder: Path, servers: Sequence[EmbeddedServer], port: int) -> Config:
+def _write_private(path: Path, text: str) -> None:
+    """Write a file that only its owner may read."""
+    path.touch(mode=0o600)
+    path.chmod(0o600)
+    path.write_text(text)
+
+
+def _write_config(
+    folder: Path, servers: Sequence[EmbeddedServer], accounts: Accounts, port: int
+) -> Config:
     """Write the files an operator would write, and read them as the proxy reads them."""
     (folder / f"{KEYSPACE}.vschema.json").write_text(json.dumps(VSCHEMA, indent=2) + "\n")
     lines = [
@@ -220,6 +276,11 @@ def _write_config(folder: Path, servers: Sequence[EmbeddedServer], port: int) ->
         'name = "root"',
         'password = ""',
         "",
+        "[[users]]",
+        'name = "reader"',
+        'password = ""',
+        'role = "readonly"',
+        "",
         f"[keyspaces.{KEYSPACE}]",
         f'vschema = "{KEYSPACE}.vschema.json"',
     ]
@@ -228,10 +289,11 @@ def _write_config(folder: Path, servers: Sequence[EmbeddedServer], port: int) ->
             "",
             f"[[keyspaces.{KEYSPACE}.shards]]",
             f'name = "{name}"',
-            f'primary = "mysql://root@127.0.0.1:{server.port}/{KEYSPACE}"',
+            f'primary = "mysql://{ACCOUNT}:{accounts.password}@127.0.0.1:{server.port}/{KEYSPACE}"',
+            f'readonly = "mysql://{READER}:{accounts.reader_password}@"',
         ]
     path = folder / "streamfrom.toml"
-    path.write_text("\n".join(lines) + "\n")
+    _write_private(path, "\n".join(lines) + "\n")
     return load(path, {})
 
 
@@ -243,11 +305,8 @@ def shard_names(count: int) -> list[str]:
 
 async def _create_table(config: Config) -> None:
     for shard in config.keyspaces[0].shards:
-        # A database every server has: ours does not exist yet.
-        dsn = dataclasses.replace(shard.primary, database="information_schema")
-        control = Control(KEYSPACE, shard.name, dsn)
+        control = Control(KEYSPACE, shard.name, shard.primary)
         try:
-            await control.execute(CREATE_DATABASE)
             await control.execute(CREATE_TABLE)
         finally:
             await control.close()

@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import time
@@ -15,6 +16,7 @@ import pymysql
 import pytest
 
 from proxy import demo
+from proxy.config.file import load
 from proxy.demo import DemoError, run_demo, shard_names
 from proxy.embedded.servers import find_server
 from tests.fixtures.fix_servers import free_port
@@ -80,9 +82,9 @@ def start(tmp_path):
         one.process.wait()
 
 
-def connect(port):
+def connect(port, user="root"):
     return pymysql.connect(
-        host="127.0.0.1", port=port, user="root", database="commerce", autocommit=True
+        host="127.0.0.1", port=port, user=user, database="commerce", autocommit=True
     )
 
 
@@ -144,6 +146,49 @@ def test_data_is_kept_where_asked_and_found_again(start, tmp_path):
             run(cursor, f"INSERT INTO my_message (id, message) VALUES ({count}, '{{}}')")
         assert running.stop(signal.SIGTERM) == 0
     assert (tmp_path / "data" / "streamfrom.toml").exists()
+
+
+@pytest.mark.db
+def test_nobody_on_the_machine_gets_at_the_shards_and_a_reader_cannot_write(start, tmp_path):
+    port, data = free_port(), tmp_path / "data"
+    options = ("--port", str(port), "--shards", "1", "--data", str(data))
+    # A second start has other passwords for the same data.
+    for _ in range(2):
+        running = start(*options)
+        running.wait_for("Ctrl-C stops everything")
+        config = load(data / "streamfrom.toml", {})
+        assert stat.S_IMODE((data / "streamfrom.toml").stat().st_mode) == 0o600
+        assert not (data / "init.sql").exists()
+        (shard,) = config.keyspaces[0].shards
+        assert shard.readonly is not None
+        for user in ("root", "", shard.primary.user, shard.readonly.user):
+            for place in places(shard.primary.port, data / "shard-0"):
+                with pytest.raises(pymysql.MySQLError, match=r"1045|1698"):
+                    pymysql.connect(user=user, **place)
+        with connect(port) as connection, connection.cursor() as cursor:
+            run(cursor, "REPLACE INTO my_message (id, message) VALUES (1, '{}')")
+        with connect(port, "reader") as connection, connection.cursor() as cursor:
+            assert run(cursor, "SELECT id FROM my_message") == ((1,),)
+            with pytest.raises(pymysql.MySQLError, match="1142"):
+                run(cursor, "DELETE FROM my_message")
+        past = {"password": shard.readonly.password.reveal(), "database": "commerce"}
+        with (
+            pymysql.connect(
+                host="127.0.0.1", port=shard.primary.port, user=shard.readonly.user, **past
+            ) as connection,
+            connection.cursor() as cursor,
+            pytest.raises(pymysql.MySQLError, match="1142"),
+        ):
+            run(cursor, "DELETE FROM my_message")
+        assert shard.primary.password.reveal() not in running.output()
+        assert running.stop() == 0
+
+
+def places(port, folder):
+    """Return the ways to a shard; a socket too far down in the file system is elsewhere."""
+    path = folder / "mysqld.sock"
+    by_socket = [{"unix_socket": str(path)}] if path.exists() else []
+    return [{"host": "127.0.0.1", "port": port}, *by_socket]
 
 
 @pytest.mark.db

@@ -1,0 +1,288 @@
+"""Which users a server would stop, and which only the proxy holds back. Pure.
+
+Decided from users, the accounts that their statements run under, and what those accounts may do. Each finding
+names the statements that cure it, ready to paste but for the password.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from proxy.accounts.grants import ALL, OF_DATABASES, Rights
+from proxy.config.file import Role
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from proxy.config.file import User
+
+
+# Where the operator writes a password of their own.
+_BLANK: Final = "<password>"
+# The shorter limit of the two: MySQL's.
+_USER_CHARACTERS_MAX: Final = 32
+_NARROW: Final = frozenset({Role.PRODUCER, Role.CONSUMER})
+# Rights on the whole server that the proxy's own work may need; a new account takes them along.
+_OF_THE_PROXY: Final = frozenset({"XA_RECOVER_ADMIN"})
+
+
+@dataclass(frozen=True, slots=True)
+class BackendAccount:
+    """An account as its server knows it.
+
+    name: the DSN's user.
+    host: the host that the server has it for, `%` where it was not asked.
+    rights: None where the server could not be asked.
+    trouble: why the server refused the account, None where it did not or is away.
+    """
+
+    name: str
+    host: str = "%"
+    rights: Rights | None = None
+    trouble: str | None = None
+
+    def __str__(self) -> str:
+        return f"{_literal(self.name)}@{_literal(self.host)}"
+
+
+@dataclass(frozen=True, slots=True)
+class ShardAccounts:
+    """One shard: its server (the same text for the same server), its database, its accounts.
+
+    replicas: the readonly account as each replica has it, with the replica's address.
+    """
+
+    keyspace: str
+    shard: str
+    server: str
+    database: str
+    owner: BackendAccount
+    readonly: BackendAccount | None = None
+    replicas: tuple[tuple[str, BackendAccount], ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.keyspace}/{self.shard}"
+
+
+class Advice(NamedTuple):
+    """What an operator should know: *level* is that of a line of `streamfrom check`.
+
+    cure: statements for the server, in order; empty where none helps.
+    """
+
+    level: str
+    subject: str
+    text: str
+    cure: tuple[str, ...] = ()
+
+
+def findings(users: Sequence[User], shards: Sequence[ShardAccounts]) -> list[Advice]:
+    """Return what of *users* the servers do not see to, shard by shard, then user by user."""
+    found: list[Advice] = []
+    for shard in shards:
+        found += _readonly(users, shard)
+        for account, is_readonly in _accounts(shard):
+            found += _reach(users, shard, account, shards, is_readonly=is_readonly)
+    found += _unseen(users)
+    return found
+
+
+def _accounts(shard: ShardAccounts) -> Iterable[tuple[BackendAccount, bool]]:
+    yield shard.owner, False
+    if shard.readonly is not None:
+        yield shard.readonly, True
+
+
+# --- who may only read --------------------------------------------------------------------
+
+
+def _readonly(users: Sequence[User], shard: ShardAccounts) -> list[Advice]:
+    readers = [
+        user.name
+        for user in users
+        if user.role is Role.READONLY and _sees(user, shard.keyspace)
+    ]
+    account = shard.readonly
+    if account is None:
+        if not readers:
+            return []
+        named = _new_name(shard.keyspace, "reader")
+        return [
+            Advice(
+                "warning",
+                str(shard),
+                f"only the proxy keeps {_names(readers)} from writing, as the shard has no readonly"
+                f' account; say readonly = "mysql://{named}:{_BLANK}@" and run on its server',
+                _created(named, shard.owner.host, _READS, shard.database),
+            )
+        ]
+    found = _of_account(shard, account, "")
+    for address, there in shard.replicas:
+        found += _of_account(shard, there, f" at replica {address}")
+    return found
+
+
+def _of_account(shard: ShardAccounts, account: BackendAccount, place: str) -> list[Advice]:
+    """Return what is to be said of a readonly account on one of its servers."""
+    what = f"readonly account {account}{place}"
+    if account.trouble is not None:
+        return [
+            Advice(
+                "fault",
+                str(shard),
+                f"{what}: {account.trouble}; readonly users are refused there",
+            )
+        ]
+    if account.rights is None:
+        return []
+    more = account.rights.beyond_reading()
+    if not more:
+        return [Advice("ok", str(shard), f"{what} may read and no more")]
+    places = ", ".join(f"{', '.join(sorted(each.privileges))} on {each.level}" for each in more)
+    cure = [f"REVOKE {role} FROM {account}" for role in account.rights.roles]
+    cure += [
+        f"REVOKE {', '.join(sorted(each.privileges))} ON {each.level} FROM PUBLIC"
+        for each in more
+        if each.is_everybodys
+    ]
+    cure += [
+        f"REVOKE ALL PRIVILEGES, GRANT OPTION FROM {account}",
+        f"GRANT {_READS} ON {_database(shard.database)}.* TO {account}",
+    ]
+    return [
+        Advice(
+            "warning",
+            str(shard),
+            f"{what} may do more than read ({places}), from which only the proxy keeps readonly"
+            " users; run there",
+            tuple(cure),
+        )
+    ]
+
+
+# --- who may not see all keyspaces --------------------------------------------------------
+
+
+def _reach(
+    users: Sequence[User],
+    shard: ShardAccounts,
+    account: BackendAccount,
+    shards: Sequence[ShardAccounts],
+    *,
+    is_readonly: bool,
+) -> list[Advice]:
+    """Return which keyspaces *account* reaches that users who run under it must not see."""
+    rights = account.rights
+    if rights is None:
+        return []
+    served = [
+        user
+        for user in users
+        if user.keyspaces is not None
+        and _sees(user, shard.keyspace)
+        and (user.role is Role.READONLY and shard.readonly is not None) == is_readonly
+    ]
+    reached: dict[str, None] = {}
+    kept_out: dict[str, None] = {}
+    for other in shards:
+        if other.server != shard.server or other.database == shard.database:
+            continue
+        barred = [user.name for user in served if not _sees(user, other.keyspace)]
+        if barred and rights.at(other.database):
+            reached[other.keyspace] = None
+            kept_out.update(dict.fromkeys(barred))
+    if not reached:
+        return []
+    key = "readonly" if is_readonly else "primary"
+    named = _new_name(shard.keyspace, "reader" if is_readonly else "")
+    if is_readonly:
+        wanted = _READS
+    else:
+        held = rights.at(shard.database) & OF_DATABASES
+        wanted = ALL if ALL in held else ", ".join(sorted(held)) or _DELIVERY
+    whole = set().union(*(g.privileges for g in rights.granted if g.database is None))
+    cure = _created(named, account.host, wanted, shard.database)
+    cure += tuple(
+        f"GRANT {each} ON *.* TO {_account(named, account.host)}"
+        for each in sorted(whole & _OF_THE_PROXY)
+    )
+    return [
+        Advice(
+            "warning",
+            str(shard),
+            f"account {account} of {key} reaches {_keyspaces(list(reached))} too, which"
+            f" {_names(list(kept_out))} must not see and only the proxy hides; name an account of its"
+            f" own in {key} and run on its server",
+            cure,
+        )
+    ]
+
+
+# --- what no account is narrow enough for -------------------------------------------------
+
+
+def _unseen(users: Sequence[User]) -> list[Advice]:
+    found = []
+    for user in users:
+        why = [f"role {user.role}"] if user.role in _NARROW else []
+        if user.tables is not None:
+            why.append("tables")
+        if why:
+            found.append(
+                Advice(
+                    "warning",
+                    f"user {user.name}",
+                    f"only the proxy holds this user to {' and '.join(why)}: on the servers its"
+                    " statements run under accounts that others share",
+                )
+            )
+    return found
+
+
+# --- words --------------------------------------------------------------------------------
+
+_READS: Final = "SELECT, SHOW VIEW"
+_DELIVERY: Final = "SELECT, INSERT, UPDATE, DELETE"
+
+
+def _sees(user: User, keyspace: str) -> bool:
+    return user.keyspaces is None or keyspace in user.keyspaces
+
+
+def _names(users: Sequence[str]) -> str:
+    return f"user{'' if len(users) == 1 else 's'} {', '.join(users)}"
+
+
+def _keyspaces(names: Sequence[str]) -> str:
+    return f"keyspace{'' if len(names) == 1 else 's'} {', '.join(names)}"
+
+
+def _new_name(keyspace: str, kind: str) -> str:
+    """Return a name for a new account; one that URLs, servers and shells take as it stands."""
+    plain = "".join(c if c.isascii() and c.isalnum() else "_" for c in keyspace)
+    end = f"_{kind}" if kind else ""
+    return f"streamfrom_{plain}"[: _USER_CHARACTERS_MAX - len(end)] + end
+
+
+def _created(name: str, host: str, privileges: str, database: str) -> tuple[str, ...]:
+    account = _account(name, host)
+    return (
+        f"CREATE USER {account} IDENTIFIED BY '{_BLANK}'",
+        f"GRANT {privileges} ON {_database(database)}.* TO {account}",
+    )
+
+
+def _account(name: str, host: str) -> str:
+    return f"{_literal(name)}@{_literal(host)}"
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
+
+
+def _database(name: str) -> str:
+    r"""Return a database's name as GRANT takes it: _ and % would stand for other characters."""
+    plain = name.replace("\\", "\\\\").replace("_", "\\_").replace("%", "\\%")
+    return "`" + plain.replace("`", "``") + "`"
