@@ -27,6 +27,7 @@ from proxy.backends.store import ShardStore
 from proxy.config.file import Role, Secret, TransactionMode, User
 from proxy.config.keyspaces import make_keyspace
 from proxy.errors import ServerShutdown, ShutdownUnanswered
+from proxy.memory import users_memory
 from proxy.reload import VschemaFiles
 from proxy.rsa import ServerKey
 from proxy.sessions.connection_ids import ConnectionIds
@@ -183,6 +184,7 @@ class Application:
             tally=Tally(),
             nonce=_nonce,
             backoff=LoginBackoff(config.server.auth_backoff_s),
+            memory_of=users_memory(config.server.user_memory_bytes),
             coordinator=self._coordinator,
             spawn=self._spawn,
         )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from time import perf_counter
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
 
@@ -48,15 +48,23 @@ class _Queue:
             loop.call_soon(self._next, loop)
 
 
+_queues: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, _Queue]] = WeakKeyDictionary()
+
+
+def next_turn() -> asyncio.Future[None]:
+    """Return what is done when all who asked before have had a slice, and everybody a turn."""
+    loop = asyncio.get_running_loop()
+    queue = _queues.get(loop)
+    if queue is None:
+        queue = _queues[loop] = _Queue()
+    return queue.join(loop)
+
+
 class Slices:
     """The work of one session on one statement.
 
     clock: seconds that only ever increase.
     """
-
-    _queues: ClassVar[WeakKeyDictionary[asyncio.AbstractEventLoop, _Queue]] = (
-        WeakKeyDictionary()
-    )
 
     def __init__(self, clock: Callable[[], float] = perf_counter) -> None:
         self._clock = clock
@@ -66,11 +74,7 @@ class Slices:
         """Return at once while the slice lasts; else let everybody in, and begin the next one."""
         if self._clock() < self._end_s:
             return
-        loop = asyncio.get_running_loop()
-        queue = self._queues.get(loop)
-        if queue is None:
-            queue = self._queues[loop] = _Queue()
-        await queue.join(loop)
+        await next_turn()
         self.begin()
 
     def begin(self) -> None:

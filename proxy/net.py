@@ -52,12 +52,13 @@ class Link(asyncio.Protocol):
     `blocked` is True while more bytes wait in user space than the high-water mark allows.
     Writing is still allowed then, but a well-behaved owner stops until `writable`.
     `is_paused` is True while nothing is taken from the peer; `on_resumed` is called once when
-    that ends.
+    that ends. `on_blocked` is told how many bytes wait when that begins.
     """
 
     __slots__ = (
         "_ahead",
         "_encode",
+        "_is_busy",
         "_is_lost",
         "_owner",
         "_tls",
@@ -66,6 +67,7 @@ class Link(asyncio.Protocol):
         "closed",
         "data_received",
         "is_paused",
+        "on_blocked",
         "on_resumed",
     )
 
@@ -78,6 +80,8 @@ class Link(asyncio.Protocol):
         self.closed = False
         self.is_paused = False
         self.on_resumed: Callable[[], None] | None = None
+        self.on_blocked: Callable[[int], None] | None = None
+        self._is_busy = False
         self._is_lost = False
         self._ahead = b""
         self._encode: Callable[[bytes], bytes] | None = None
@@ -134,10 +138,20 @@ class Link(asyncio.Protocol):
         """Take bytes again. May be repeated."""
         if self._transport is not None and not self.closed:
             self.is_paused = False
-            self._transport.resume_reading()
+            if not self._is_busy:
+                self._transport.resume_reading()
             if self.on_resumed is not None:
                 asyncio.get_running_loop().call_soon(self.on_resumed)
                 self.on_resumed = None
+
+    def set_busy(self, *, on: bool) -> None:
+        """Take nothing more while what has come is worked through; apart from `pause_reading`."""
+        if self._transport is not None and not self.closed:
+            self._is_busy = on
+            if on:
+                self._transport.pause_reading()
+            elif not self.is_paused:
+                self._transport.resume_reading()
 
     def start_tls(
         self, context: ssl.SSLContext, *, server_side: bool, hostname: str | None, early: bytes
@@ -215,6 +229,8 @@ class Link(asyncio.Protocol):
     def pause_writing(self) -> None:
         """Note that the peer is slower than we are."""
         self.blocked = True
+        if self.on_blocked is not None and self._transport is not None:
+            self.on_blocked(self._transport.get_write_buffer_size())
 
     def resume_writing(self) -> None:
         """Note that the peer caught up."""

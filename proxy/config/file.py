@@ -99,6 +99,9 @@ class Server:
     connect_timeout_s: time to finish the handshake.
     max_allowed_packet_bytes: the largest packet taken from a client.
     max_statement_tokens: what a statement may have beside the literals of rows and IN lists.
+    connection_memory_bytes: what one connection may make the proxy hold: commands that are not
+        whole or wait, long data, prepared statements, answers that it does not read.
+    user_memory_bytes: the same of all connections of one user together.
     merge_memory_bytes: what the groups of one merge may take that must be sorted at the end.
     failover_buffer_s: how long a statement waits for a backend that restarts.
     stream_grace_s: how long a stream survives without its backend.
@@ -119,6 +122,8 @@ class Server:
     connect_timeout_s: float
     max_allowed_packet_bytes: int
     tls: Tls | None
+    connection_memory_bytes: int
+    user_memory_bytes: int
     merge_memory_bytes: int
     failover_buffer_s: float
     stream_grace_s: float
@@ -212,6 +217,13 @@ def _document(path: Path) -> dict[str, object]:
 def _server(table: Table) -> Server:
     host, port = _listen(table)
     unix_socket = table.string("unix_socket", "", expected="a path")
+    packet_bytes = table.integer(
+        "max_allowed_packet", 64 << 20, least=1024, most=PACKET_BYTES_MAX
+    )
+    # One packet must fit, and by default a second one beside it.
+    connection_bytes = table.integer(
+        "connection_memory", max(128 << 20, 2 * packet_bytes), least=packet_bytes
+    )
     server = Server(
         host=host,
         port=port,
@@ -223,8 +235,10 @@ def _server(table: Table) -> Server:
         unix_socket_mode=_mode(table),
         max_connections=table.integer("max_connections", 10_000, least=1),
         connect_timeout_s=table.seconds("connect_timeout", 10),
-        max_allowed_packet_bytes=table.integer(
-            "max_allowed_packet", 64 << 20, least=1024, most=PACKET_BYTES_MAX
+        max_allowed_packet_bytes=packet_bytes,
+        connection_memory_bytes=connection_bytes,
+        user_memory_bytes=table.integer(
+            "user_memory", 4 * connection_bytes, least=connection_bytes
         ),
         tls=_tls(table.table("tls")) if "tls" in table else None,
         max_statement_tokens=table.integer("max_statement_tokens", 200_000, least=1000),

@@ -15,6 +15,8 @@ A module of this room holds the errors of one kind; all are imported from here.
         │ access
         ├── TooManyConnections     1040/08004
         ├── UserLimitReached       1226/42000  closes
+        ├── ConnectionMemoryExceeded 4082/HY000  closes where a command is not whole
+        ├── UserMemoryExceeded     1226/42000  closes where a command is not whole
         ├── IdleTooLong            4031/HY000  closes
         ├── HostNotAllowed         1130/HY000  closes
         ├── AccessDenied           1045/28000  closes
@@ -77,6 +79,7 @@ from __future__ import annotations
 from proxy.errors.access import (
     AccessDenied,
     CommandDenied,
+    ConnectionMemoryExceeded,
     DatabaseAccessDenied,
     HostNotAllowed,
     IdleTooLong,
@@ -88,6 +91,7 @@ from proxy.errors.access import (
     ShutdownUnanswered,
     TooManyConnections,
     UserLimitReached,
+    UserMemoryExceeded,
 )
 from proxy.errors.base import InternalError, ProxyError
 from proxy.errors.shards import (
@@ -157,6 +161,7 @@ __all__ = [
     "CommitRefused",
     "CommitUnknown",
     "ConnectionKilled",
+    "ConnectionMemoryExceeded",
     "CutTypes",
     "DatabaseAccessDenied",
     "DistinctTooLarge",
@@ -200,6 +205,7 @@ __all__ = [
     "UnknownDatabase",
     "UnknownStatement",
     "UserLimitReached",
+    "UserMemoryExceeded",
     "WireError",
     "login_refused",
 ]

@@ -29,6 +29,32 @@ class UserLimitReached(ProxyError):
         self.limit = limit
 
 
+class ConnectionMemoryExceeded(ProxyError):
+    """A connection would hold more than `connection_memory` allows."""
+
+    mysql_code = 4082  # ER_CONN_LIMIT
+
+    def __init__(self, limit_bytes: int) -> None:
+        super().__init__(
+            f"Connection memory limit {limit_bytes} bytes exceeded: what this connection has sent"
+            " ahead, its long data and its prepared statements are too much together"
+            " (connection_memory)"
+        )
+
+
+class UserMemoryExceeded(ProxyError):
+    """The connections of one user would hold more than `user_memory` allows."""
+
+    mysql_code = 1226  # ER_USER_LIMIT_REACHED
+    sqlstate = "42000"
+
+    def __init__(self, user: str, limit_bytes: int) -> None:
+        super().__init__(
+            f"User '{user}' has exceeded the 'user_memory' resource"
+            f" (current value: {limit_bytes})"
+        )
+
+
 class IdleTooLong(ProxyError):
     """The client has said nothing for as long as *setting* allows; told unasked, as MySQL does."""
 

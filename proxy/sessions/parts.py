@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from proxy.answers.processlist import Process
     from proxy.backends.shard import ShardRuntime
     from proxy.config.file import User
+    from proxy.memory import Memory
     from proxy.net import Link
     from proxy.sessions.services import Services
     from proxy.wire.server_connection import ServerConnection
@@ -65,11 +66,15 @@ def assemble(
     user: User,
     connection_id: int,
     *,
+    memory: Memory,
     kill: Kill,
     processes: Callable[[], list[Process]],
     holders: Callable[[ShardRuntime], Mapping[int, int]],
 ) -> Parts:
-    """Return the parts of a session of *user*, whose login *wire* has seen."""
+    """Return the parts of a session of *user*, whose login *wire* has seen.
+
+    memory: what the session keeps is counted there.
+    """
 
     def publish(shard: ShardRuntime, table: str, effects: list[Effect]) -> None:
         services.registry.committed(shard.keyspace, shard.name, table, effects)
@@ -127,7 +132,7 @@ def assemble(
         tls=lambda: link.tls,
         holders=holders,
     )
-    table = PreparedTable()
+    table = PreparedTable(memory)
     prepared = PreparedCommands(
         state=state,
         guard=guard,

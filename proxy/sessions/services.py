@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from proxy.backends.settings import Settings
     from proxy.backends.shard import ShardRuntime
     from proxy.config.file import Server, User
+    from proxy.memory import Memory
     from proxy.sessions.login_backoff import LoginBackoff
     from proxy.sql.catalog import Catalogs
     from proxy.twophase.coordinator import Coordinator
@@ -104,6 +105,7 @@ class Services:
         tally: what has been counted.
         nonce: 20 fresh random bytes for a login.
         backoff: how long the answers to logins wait.
+        memory_of: the budget that all connections of a user share, by the user's name.
         coordinator: commits in two phases; None where the configuration does not ask for it.
         spawn: runs a coroutine in the background and logs its failure.
     """
@@ -127,5 +129,6 @@ class Services:
     tally: Tally
     nonce: Callable[[], bytes]
     backoff: LoginBackoff
+    memory_of: Callable[[str], Memory]
     coordinator: Coordinator | None
     spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]

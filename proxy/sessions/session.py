@@ -12,8 +12,15 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from proxy.errors import NoClientCharset, ServerShutdown, UnknownDatabase
+from proxy.errors import (
+    ConnectionMemoryExceeded,
+    NoClientCharset,
+    ServerShutdown,
+    UnknownDatabase,
+)
 from proxy.exchange.state import SessionState
+from proxy.fairness import next_turn
+from proxy.memory import Memory
 from proxy.sessions.dispatch import Dispatch
 from proxy.sessions.entrance import Entrance
 from proxy.sessions.parts import assemble
@@ -76,11 +83,14 @@ class Session:
         self._log = log.bind(connection=connection_id)
         self._entrance = Entrance(services, link)
         self._wire: ServerConnection
+        link.on_blocked = self._unread
         self._peers = Peers(services, self)
         # What the user who is logged in does here, None before there is one.
         self._turns: Turns | None = None
         self._compression: Compression | None = None
-        self._unpacks_more = False
+        self._memory = Memory(services.config.connection_memory_bytes, ConnectionMemoryExceeded)
+        self._unread_bytes = 0
+        self._goes_on = False
         self._is_over = False
         self._entering: asyncio.Task[None] | None = None
 
@@ -115,6 +125,7 @@ class Session:
             services.authenticator,
             host=self._link.peer,
             limits=Limits(packet_bytes_max=services.config.max_allowed_packet_bytes),
+            memory=self._memory,
             is_secure=self._link.is_unix,
             requires_tls=services.config.tls is not None and services.config.tls.require,
         )
@@ -139,20 +150,35 @@ class Session:
         answer = self._wire.data_to_send()
         if answer:
             self._link.write(answer)
-        if self._compression is not None and self._wire.holds_back and not self._unpacks_more:
-            self._unpacks_more = True
-            self._loop.call_soon(self._unpack_more)
+        if self._wire.holds_back and not self._goes_on:
+            self._goes_on = True
+            self._link.set_busy(on=True)
+            next_turn().add_done_callback(self._go_on)
 
-    def _unpack_more(self) -> None:
-        """Go on with compressed bytes, once what the first of them became is settled."""
+    def _go_on(self, _turn: object = None) -> None:
+        """Go on with bytes that came before, once what the first of them became is settled."""
         if self._link.is_paused:
-            self._link.on_resumed = self._unpack_more
+            self._link.on_resumed = self._go_on
             return
-        self._unpacks_more = False
+        self._goes_on = False
         self.received(b"")
+        if not self._goes_on:
+            self._link.set_busy(on=False)
+
+    def _unread(self, waiting_bytes: int) -> None:
+        """Count what the client does not read."""
+        try:
+            self._memory.change(waiting_bytes)
+        except StreamfromError as error:
+            self._log.info("connection closed", reason=str(error))
+            self._link.abort()
+        else:
+            self._unread_bytes += waiting_bytes
 
     def writable(self) -> None:
         """Go on after the client caught up."""
+        self._memory.change(-self._unread_bytes)
+        self._unread_bytes = 0
         if self._turns is None:
             return
         self._turns.client_writable()
@@ -169,6 +195,7 @@ class Session:
         if self._turns is not None:
             self._log.info("session closed")
             self._turns.over()
+        self._memory.belong_to(None)
 
     # --- login ----------------------------------------------------------------------------
 
@@ -223,6 +250,7 @@ class Session:
                 self._wire,
                 user,
                 self.connection_id,
+                memory=self._memory,
                 kill=self._peers.kill,
                 processes=self._peers.processes,
                 holders=self._peers.holders,
@@ -263,6 +291,7 @@ class Session:
 
     def _welcome(self, user: User, parts: Parts) -> None:
         self.user = user
+        self._memory.belong_to(self._services.memory_of(user.name))
         self._turns = Turns(
             parts,
             Dispatch(parts, self._link, self._peers),
@@ -272,6 +301,7 @@ class Session:
             self.connection_id,
             self._log,
             self._services.tally,
+            self._memory,
         )
         self._entrance.leave()
         self._log.info("session opened", user=user.name, host=self._link.peer)

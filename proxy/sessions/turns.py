@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
     from proxy.backends.shard import ShardRuntime
     from proxy.config.file import User
+    from proxy.memory import Memory
     from proxy.net import Link
     from proxy.sessions.dispatch import Dispatch
     from proxy.sessions.parts import Parts
@@ -49,6 +50,11 @@ if TYPE_CHECKING:
 
 # A client may send commands ahead. Beyond this it is not read from until they are done.
 QUEUED_BYTES_MAX: Final = 1 << 20
+
+# What a command that waits costs beside its bytes.
+_QUEUED_COMMAND_BYTES: Final = 200
+# From here on a command is counted while it runs; others are many, and take nothing.
+_LARGE_BYTES: Final = 64 << 10
 
 # How long a server may take to stop what it was told to stop.
 STOP_S: Final = 5.0
@@ -100,6 +106,7 @@ class Turns:
         connection_id: int,
         logger: FilteringBoundLogger,
         tally: Tally,
+        memory: Memory,
     ) -> None:
         self.parts = parts
         self.is_busy = False
@@ -110,6 +117,8 @@ class Turns:
         self._connection_id = connection_id
         self._log = logger
         self._tally = tally
+        self._memory = memory
+        self._large_bytes = 0  # of the command that runs
         self._loop = asyncio.get_running_loop()
         self._state = parts.state
         self._direct = parts.direct
@@ -144,6 +153,10 @@ class Turns:
         ending = self.parts.executor.forget()
         if self._task is not None:
             self._task.cancel()
+        while self._commands:
+            self._take_queued()
+        self._release_large()
+        self.parts.table.clear()
         return ending
 
     # --- one after the other --------------------------------------------------------------
@@ -155,6 +168,14 @@ class Turns:
             return
         if self.parts.streams.current is not None and command.payload[:1] == b"\x01":
             # COM_QUIT in the middle of a stream: the client is done with both.
+            self._link.close()
+            return
+        try:
+            self._memory.change(len(command.payload) + _QUEUED_COMMAND_BYTES)
+        except StreamfromError as error:
+            # Its place is behind answers that are still to come.
+            self._log.info("connection closed", reason=str(error))
+            self._link.write(refusal(error, self._wire.capabilities))
             self._link.close()
             return
         self._commands.append(command)
@@ -175,6 +196,13 @@ class Turns:
         self.is_busy = True
         self._since_s = self._loop.time()
         reply = self._reply = Reply(self._link, self._state, sequence)
+        if len(payload) > _LARGE_BYTES:
+            try:
+                self._memory.change(len(payload))
+            except StreamfromError as error:
+                self._start(_refuse, error)
+                return
+            self._large_bytes = len(payload)
         if self._reads_attributes:
             try:
                 payload = self.parts.attributes.taken_from(payload)
@@ -233,8 +261,14 @@ class Turns:
             self._link.close()
         self._next()
 
+    def _release_large(self) -> None:
+        self._memory.change(-self._large_bytes)
+        self._large_bytes = 0
+
     def _next(self) -> None:
         self.is_busy = False
+        if self._large_bytes:
+            self._release_large()
         self._since_s = self._loop.time()
         if self._may_finish:
             self._go_on()
@@ -254,14 +288,17 @@ class Turns:
     def _go_on(self) -> None:
         """Carry out what is queued; nothing while the client does not read the answers."""
         while self._commands and not (self._is_over or self.is_busy or self._link.blocked):
-            command = self._commands.popleft()
-            before, self._queued_bytes = (
-                self._queued_bytes,
-                self._queued_bytes - len(command.payload),
-            )
+            before = self._queued_bytes
+            command = self._take_queued()
             if before > QUEUED_BYTES_MAX >= self._queued_bytes:
                 self._link.resume_reading()
             self._begin(command)
+
+    def _take_queued(self) -> CommandReceived:
+        command = self._commands.popleft()
+        self._queued_bytes -= len(command.payload)
+        self._memory.change(-(len(command.payload) + _QUEUED_COMMAND_BYTES))
+        return command
 
     def _was_silent(self, since_s: float) -> None:
         if since_s == self._since_s and not (self._is_over or self.is_busy):

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Final
 
 from proxy.backends.statement_ids import StatementKey
 from proxy.errors import LongDataTooLarge, TooManyStatements, UnknownStatement, WireError
+from proxy.memory import Memory
 from proxy.wire.execute import known_value, literal_of, read_parameters, types_of
+from sqlparse_ext.errors import StreamfromError
 from sqlparse_ext.session.schemas import asks_by_parameter
 from sqlparse_ext.statements import OPAQUE, Param, SqlMode
 from sqlparse_ext.text.parameters import parameter_places
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
     from proxy.backends.shard import ShardRuntime
     from proxy.exchange.execution import CursorExecution
     from proxy.sql.preparation import Place, Preparation
-    from sqlparse_ext.errors import StreamfromError
     from sqlparse_ext.statements import Statement
 
 
@@ -37,6 +38,11 @@ if TYPE_CHECKING:
 STATEMENTS_MAX: Final = 16382
 # The id by which a client means the statement it prepared last, MariaDB's way to pipeline.
 LAST_PREPARED: Final = 0xFFFFFFFF
+
+# What a statement costs beside its text and its parameters' types: 12,000 took 21 MB.
+_STATEMENT_BYTES: Final = 1800
+# And a piece of long data, however short, of one more parameter.
+_PARAMETER_BYTES: Final = 200
 
 
 class Prepared:
@@ -56,6 +62,7 @@ class Prepared:
             schemas) and is sent as text.
         touches_messages: it names a message table.
         is_countable: it is known which parameter is which.
+        memory: what it keeps is counted there.
     """
 
     __slots__ = (
@@ -63,6 +70,7 @@ class Prepared:
         "_generation",
         "_key",
         "_keyspace",
+        "_long_bytes",
         "count",
         "cursor",
         "cursor_shard",
@@ -70,6 +78,7 @@ class Prepared:
         "id",
         "is_countable",
         "long_data",
+        "memory",
         "original",
         "place",
         "statement",
@@ -83,7 +92,9 @@ class Prepared:
         self.place = place
         self.count = len(parameter_places(original.sql, original.mode))
         self.types = b""
+        self.memory = Memory()
         self.long_data: dict[int, bytearray] = {}
+        self._long_bytes = 0
         self.fault: StreamfromError | None = None
         self.cursor: CursorExecution | None = None
         self.cursor_shard: ShardRuntime | None = None
@@ -175,22 +186,41 @@ class Prepared:
         if parameter >= self.count:
             self.fault = WireError("long data of a parameter that there is not")
             return
-        if sum(map(len, self.long_data.values())) + len(data) > bytes_max:
-            self.fault = LongDataTooLarge()
-            self.long_data.clear()
+        more_bytes = len(data) + (0 if parameter in self.long_data else _PARAMETER_BYTES)
+        try:
+            if self._long_bytes + more_bytes > bytes_max + _PARAMETER_BYTES * self.count:
+                raise LongDataTooLarge
+            self.memory.change(more_bytes)
+        except StreamfromError as error:
+            self.drop_long_data()
+            self.fault = error
             return
+        self._long_bytes += more_bytes
         self.long_data.setdefault(parameter, bytearray()).extend(data)
 
     def drop_long_data(self) -> None:
         """Forget what was sent ahead."""
         self.long_data = {}
         self.fault = None
+        self.memory.change(-self._long_bytes)
+        self._long_bytes = 0
+
+    @property
+    def kept_bytes(self) -> int:
+        """What it costs to keep it, long data apart.
+
+        On a message table its text is kept twice, as it came and completed.
+        """
+        return _STATEMENT_BYTES + 2 * len(self.original.sql) + 2 * self.count
 
 
 class PreparedTable:
     """All prepared statements of one session."""
 
-    def __init__(self, statements_max: int = STATEMENTS_MAX) -> None:
+    def __init__(
+        self, memory: Memory | None = None, statements_max: int = STATEMENTS_MAX
+    ) -> None:
+        self._memory = memory or Memory()
         self._statements: dict[int, Prepared] = {}
         self._statements_max = statements_max
         self._id = 0
@@ -213,7 +243,13 @@ class PreparedTable:
             raise TooManyStatements(self._statements_max)
 
     def add(self, prepared: Prepared) -> None:
-        """End what `begin` began: *prepared* gets the id."""
+        """End what `begin` began: *prepared* gets the id.
+
+        Raises:
+            ConnectionMemoryExceeded, UserMemoryExceeded: it is too much to keep.
+        """
+        self._memory.change(prepared.kept_bytes)
+        prepared.memory = self._memory
         prepared.id = self._id
         self._statements[self._id] = self._last = prepared
 
@@ -232,7 +268,8 @@ class PreparedTable:
 
     def remove(self, prepared: Prepared) -> None:
         """Forget a statement."""
-        self._statements.pop(prepared.id, None)
+        if self._statements.pop(prepared.id, None) is not None:
+            self._release(prepared)
         if self._last is prepared:
             self._last = None
 
@@ -242,5 +279,11 @@ class PreparedTable:
 
     def clear(self) -> None:
         """Forget all of them: the session begins anew."""
+        for prepared in self._statements.values():
+            self._release(prepared)
         self._statements.clear()
         self._last = None
+
+    def _release(self, prepared: Prepared) -> None:
+        prepared.drop_long_data()
+        self._memory.change(-prepared.kept_bytes)

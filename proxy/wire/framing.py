@@ -72,6 +72,7 @@ class Framer:
         "_at",
         "_buffer",
         "_joined",
+        "_joined_bytes",
         "is_numbered",
         "next_sequence",
         "packet_bytes_max",
@@ -83,7 +84,9 @@ class Framer:
         self.is_numbered = True
         self._buffer: bytes | bytearray = b""
         self._at = 0  # where the next frame starts in the buffer
-        self._joined = bytearray()  # the full-size frames of a payload that is not complete
+        # The full-size frames of a payload that is not complete, and their bytes.
+        self._joined: list[bytes] = []
+        self._joined_bytes = 0
 
     def feed(self, data: bytes) -> None:
         """Accept bytes in pieces of any size."""
@@ -127,12 +130,14 @@ class Framer:
             size = header & 0xFFFFFF
             if header >> 24 != self.next_sequence and self.is_numbered:
                 raise OutOfOrder(header >> 24, self.next_sequence)
-            if size + len(self._joined) > self.packet_bytes_max:
+            if size + self._joined_bytes > self.packet_bytes_max:
                 raise PacketTooLarge(self.packet_bytes_max)
             end = start + size
             if end > len(buffer):
                 return None
-            piece = bytes(buffer[start:end])
+            # Of 16 MiB each copy counts: a slice of a bytearray would be a second one.
+            with memoryview(buffer) as view:
+                piece = bytes(view[start:end])
             self.next_sequence = self.next_sequence + 1 & 0xFF
             if end == len(buffer):
                 self._buffer = b""
@@ -142,13 +147,30 @@ class Framer:
             else:
                 self._at = end
             if size == FRAME_BYTES_MAX:
-                self._joined += piece
+                self._joined.append(piece)
+                self._joined_bytes += size
             elif self._joined:
-                payload = bytes(self._joined) + piece
-                self._joined = bytearray()
+                payload = b"".join((*self._joined, piece))
+                self._forget_joined()
                 return payload
             else:
                 return piece
+
+    def _forget_joined(self) -> None:
+        self._joined = []
+        self._joined_bytes = 0
+
+    @property
+    def held_bytes(self) -> int:
+        """How many bytes wait for the rest of their packet, or for somebody to take them."""
+        return len(self._buffer) - self._at + self._joined_bytes
+
+    @property
+    def has_packet(self) -> bool:
+        """True when the next frame is here as a whole."""
+        start = self._at + HEADER_BYTES
+        size = int.from_bytes(self._buffer[self._at : self._at + 3], "little")
+        return start + size <= len(self._buffer)
 
     @property
     def is_empty(self) -> bool:
@@ -164,4 +186,5 @@ class Framer:
         rest = bytes(self._buffer[self._at :])
         self._buffer = b""
         self._at = 0
+        self._forget_joined()
         return rest

@@ -20,6 +20,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from proxy.errors import InsecureTransport, ProxyError, WireError
+from proxy.memory import Memory
 from proxy.wire.auth import Authenticated as Authenticated, Send, ServerAuth
 from proxy.wire.compression import Compression, packer_for
 from proxy.wire.constants import HEADER_BYTES, Capability, Command, Status
@@ -137,11 +138,14 @@ class ServerConnection:
 
     host: where the client comes from, for the words of a refusal.
     is_secure: nobody can listen even without TLS (a unix socket).
+    memory: what is kept until the rest of it comes is counted there.
     requires_tls: refuse logins in the clear.
 
     ``capabilities``: flags in force, 0 before a login was read.
     ``login``: the last login read, or None.
     ``user``: who is logged in, or None.
+    ``holds_back``: whole packets, or what must be unpacked, wait: call ``receive(b"")`` for more
+    when others have had their turn.
     ``compression``: what all bytes pass once the first login is accepted, None where none was
     agreed on. `receive` unpacks; the shell packs what it writes.
     """
@@ -153,6 +157,7 @@ class ServerConnection:
         *,
         host: str,
         limits: Limits | None = None,
+        memory: Memory | None = None,
         is_secure: bool = False,
         requires_tls: bool = False,
     ) -> None:
@@ -161,7 +166,10 @@ class ServerConnection:
         self.login: LoginRequest | None = None
         self.user: str | None = None
         self.is_tls = False
+        self.holds_back = False
         self.compression: Compression | None = None
+        self._memory = memory or Memory()
+        self._held_bytes = 0
         self._greeting = greeting
         self._authenticator = authenticator
         self._host = host
@@ -209,8 +217,8 @@ class ServerConnection:
                 payload = self._framer.feed_next(data)
                 if payload is not None:
                     self._command(payload, events)
-                    if not self._framer.is_empty:
-                        self._packets(events)
+                if self._held_bytes or not self._framer.is_empty:
+                    self._packets(events)
             else:
                 self._framer.feed(data)
                 self._packets(events)
@@ -221,25 +229,34 @@ class ServerConnection:
             events.append(Closed(error))
         return events
 
-    @property
-    def holds_back(self) -> bool:
-        """True while received bytes wait to be unpacked: call ``receive(b"")`` for more."""
-        return (
-            self.compression is not None
-            and self.phase not in _PAUSED
-            and self.compression.has_piece
-        )
-
     def _packets(self, events: list[Event]) -> None:
+        """Take the packets that are whole, some at a time, and count what is left."""
         framer = self._framer
-        while self.phase not in _PAUSED:
-            payload = framer.next_packet()
+        for _ in range(_PACKETS_MAX):
+            payload = None if self.phase in _PAUSED else framer.next_packet()
             if payload is None:
                 break
             if self.phase is Phase.COMMAND:
                 self._command(payload, events)
             else:
                 _HANDLERS[self.phase](self, payload, events)
+        self.holds_back = self.phase not in _PAUSED and framer.has_packet
+        self._count()
+
+    def _count(self) -> None:
+        """Count what waits. Raises as `Memory.change`."""
+        held_bytes = self._framer.held_bytes
+        if self.compression is not None:
+            held_bytes += self.compression.held_bytes
+        if held_bytes == self._held_bytes:
+            return
+        try:
+            self._memory.change(held_bytes - self._held_bytes, slack_bytes=_SLACK_BYTES)
+        except ProxyError:
+            # The answer is one to the command whose frame has begun.
+            self._framer.next_sequence = self._framer.next_sequence + 1 & 0xFF
+            raise
+        self._held_bytes = held_bytes
 
     def _unpack(self, compression: Compression, data: bytes, events: list[Event]) -> None:
         """Unpack what is in *data*, as far as memory allows for one call."""
@@ -247,9 +264,13 @@ class ServerConnection:
         # What waits for the shell to move on comes before any new piece.
         self._packets(events)
         unpacked_bytes = 0
-        while self.phase not in _PAUSED and unpacked_bytes < _UNPACKED_BYTES_MAX:
+        while (
+            self.phase not in _PAUSED
+            and unpacked_bytes < _UNPACKED_BYTES_MAX
+            and not self.holds_back
+        ):
             in_conversation = self.phase is not Phase.COMMAND
-            if in_conversation:
+            if in_conversation and not compression.is_mid_piece:
                 # A login or a file: both sides go on counting from what the other has sent.
                 compression.next_sequence = compression.sequence
             piece = compression.next_piece(self._framer.packet_bytes_max + HEADER_BYTES)
@@ -260,8 +281,15 @@ class ServerConnection:
                 compression.sequence = compression.next_sequence
             self._framer.feed(piece)
             self._packets(events)
-            if self.phase is Phase.COMMAND and self._framer.is_empty:
+            if (
+                self.phase is Phase.COMMAND
+                and self._framer.is_empty
+                and not compression.is_mid_piece
+            ):
                 compression.next_sequence = 0
+        if self.phase not in _PAUSED and compression.has_piece:
+            self.holds_back = True
+        self._count()
 
     def tls_started(self) -> None:
         """Go on: what is received from now on came through TLS."""
@@ -296,7 +324,11 @@ class ServerConnection:
             return
         self._send(error_packet(error, self.capabilities))
         self.phase = Phase.CLOSED
+        self.holds_back = False
         self._framer.take_rest()
+        if self.compression is not None:
+            self.compression.take_rest()
+        self._count()
 
     def expect_infile(self, sequence: int) -> None:
         """Read file data next, its first packet numbered *sequence*."""
@@ -379,6 +411,12 @@ class ServerConnection:
 
 # How much one call of `receive` unpacks before it gives the shell a chance to pause.
 _UNPACKED_BYTES_MAX: Final = 1 << 20
+# So far beyond its budget a connection may go with a command that is not whole. To refuse one
+# there is to close; a piece of long data (drivers send 1 MiB at most) is refused when it is whole.
+_SLACK_BYTES: Final = 1 << 20
+# And how many packets it takes: the 25,000 that one read can bring, each of which closes a
+# statement, would hold all other clients up for 0.1 s.
+_PACKETS_MAX: Final = 500
 
 # The client is not to be read: bytes wait until the shell has moved on. No set: the hash of an
 # enumeration's member is a call of Python's, here for every packet.

@@ -67,6 +67,8 @@ def test_the_shortest_file_gets_the_documented_defaults(read):
         max_allowed_packet_bytes=67_108_864,
         tls=None,
         max_statement_tokens=200_000,
+        connection_memory_bytes=134_217_728,
+        user_memory_bytes=536_870_912,
         merge_memory_bytes=67_108_864,
         failover_buffer_s=10,
         stream_grace_s=30,
@@ -92,6 +94,8 @@ def test_every_server_key_is_taken(read, folder):
         connect_timeout = 1.5
         max_allowed_packet = 1048576
         max_statement_tokens = 5000
+        connection_memory = 2097152
+        user_memory = 3145728
         merge_memory = 2048
         failover_buffer = 0
         stream_grace = 1
@@ -116,6 +120,7 @@ def test_every_server_key_is_taken(read, folder):
     assert (server.max_connections, server.max_allowed_packet_bytes) == (5, 1 << 20)
     assert server.merge_memory_bytes == 2048
     assert server.max_statement_tokens == 5000
+    assert (server.connection_memory_bytes, server.user_memory_bytes) == (2 << 20, 3 << 20)
     assert (server.connect_timeout_s, server.failover_buffer_s) == (1.5, 0)
     assert (server.stream_grace_s, server.shutdown_grace_s) == (1, 2)
     assert (server.schema_reload_s, server.pool_timeout_s) == (3, 4)
@@ -127,6 +132,25 @@ def test_every_server_key_is_taken(read, folder):
     assert server.tls.cert == str(folder / "server.pem")
     assert server.tls.key == str(folder / "server.key")
     assert server.tls.require
+
+
+def test_a_connection_may_hold_two_packets_of_whatever_size_and_a_user_four_connections(read):
+    server = read("[server]\nmax_allowed_packet = 1073741824\n" + UNSHARDED).server
+    assert server.connection_memory_bytes == 2 << 30
+    assert server.user_memory_bytes == 8 << 30
+
+
+@pytest.mark.parametrize(
+    ("lines", "says"),
+    [
+        ("connection_memory = 67108863", r"server\.connection_memory: expected .* 67108864"),
+        ("user_memory = 134217727", r"server\.user_memory: expected .* 134217728"),
+        ('user_memory = "1 GB"', r"server\.user_memory: expected an integer"),
+    ],
+)
+def test_a_budget_that_not_even_one_packet_fits_in_is_refused(read, lines, says):
+    with pytest.raises(ConfigError, match=says):
+        read(f"[server]\n{lines}\n" + UNSHARDED)
 
 
 def test_no_users_at_all_is_allowed(read):

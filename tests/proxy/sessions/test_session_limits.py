@@ -1,8 +1,11 @@
 """What a session does about its limits: statements that take too long, clients that are silent."""
 
+import random
+
 import pytest
 
 from proxy.config.file import Role, Secret, User
+from proxy.wire.framing import frame
 from proxy.wire.resultset import Tracker
 from tests.proxy.fake_answers import Error, Ok, Rows, Silence, rows_of, until
 from tests.proxy.fake_client import MODERN, OLD, Refused
@@ -192,3 +195,131 @@ async def test_a_client_limits_its_own_silence(server):
         await other.query("SELECT 1")
         assert await left(client) == 4031
         assert (await other.query("SELECT 1")).values == [b"1"]
+
+
+# --- what a client makes the proxy hold -----------------------------------------------------
+
+
+def long_data(statement, data):
+    return frame(b"\x18" + statement.to_bytes(4, "little") + b"\0\0" + data, 0)
+
+
+def close(statement):
+    return frame(b"\x19" + statement.to_bytes(4, "little"), 0)
+
+
+def held_bytes(house, user="root"):
+    return house.app._services.memory_of(user).used_bytes
+
+
+async def test_a_statement_that_is_too_much_is_refused_and_the_session_goes_on(server):
+    async with running_proxy(
+        server, connection_memory_bytes=20_000, max_allowed_packet_bytes=20_000
+    ) as house:
+        client = await house.client()
+        first, *_ = await client.prepare("SELECT 1")
+        assert (await client.query("SET @a = 1")).ok is not None
+        with pytest.raises(Refused) as caught:
+            await client.prepare(f"SELECT '{'x' * 9000}'")
+        assert caught.value.error.code == 4082
+        assert b"(connection_memory)" in caught.value.error.message
+        assert (await client.execute(first)).code == 0
+        assert (await client.query("SELECT 1")).values == [b"1"]
+        client.write(close(first))
+        await until(lambda: held_bytes(house) == 0)
+
+
+async def test_long_data_that_is_too_much_is_told_by_its_execution(server):
+    async with running_proxy(
+        server, connection_memory_bytes=60_000, max_allowed_packet_bytes=50_000
+    ) as house:
+        client = await house.client()
+        first, *_ = await client.prepare("SELECT ?")
+        second, *_ = await client.prepare("SELECT ?, 2")
+        client.write(long_data(first, b"x" * 40_000))
+        # What has come of the second one is held as well until it is whole.
+        assert (await client.query("SELECT 1")).values == [b"1"]
+        client.write(long_data(second, b"x" * 30_000))
+        assert (await client.execute(second, b"", b"")).code == 4082
+        client.write(long_data(second, b"x" * 10_000))
+        assert (await client.query("SELECT 1")).values == [b"1"]
+
+
+async def test_half_a_command_beyond_the_budget_ends_its_connection_and_no_other(server):
+    async with running_proxy(
+        server, connection_memory_bytes=20_000, max_allowed_packet_bytes=2 << 20
+    ) as house:
+        other = await house.client()
+        client = await house.client()
+        # Up to 1 MiB of a command may come first: it may be long data, which is refused whole.
+        client.write(frame(b"\x03" + b"x" * 1_500_000, 0)[:1_300_000])
+        client._framer.next_sequence = 1
+        assert (await refused(client.packet())).code == 4082
+        assert await client.is_closed()
+        assert (await other.query("SELECT 1")).values == [b"1"]
+        assert held_bytes(house) == 0
+
+
+async def test_the_connections_of_a_user_share_one_budget(server):
+    async with running_proxy(
+        server,
+        users=(EVE,),
+        connection_memory_bytes=60_000,
+        user_memory_bytes=100_000,
+        max_allowed_packet_bytes=60_000,
+    ) as house:
+        clients = [await house.client(user="eve", password="sesame") for _ in range(3)]
+        for client in clients[:2]:
+            client.write(frame(b"\x03" + b"x" * 50_000, 0)[:48_000])
+        await until(lambda: held_bytes(house, "eve") == 96_000)
+        clients[2].write(frame(b"\x03" + b"x" * 50_000, 0)[:48_000])
+        clients[2]._framer.next_sequence = 1
+        error = await refused(clients[2].packet())
+        assert error.code == 1226
+        assert b"'eve' has exceeded the 'user_memory' resource" in error.message
+        clients[0].vanish()
+        await until(lambda: held_bytes(house, "eve") == 48_000)
+        clients[1].write(b"x" * 2005)
+        assert (await clients[1].answer())[0].code is not None
+        assert held_bytes(house, "eve") == 0
+
+
+@pytest.mark.parametrize("seed", range(6))
+async def test_whatever_clients_do_nothing_is_held_when_they_are_gone(server, seed):
+    dice = random.Random(seed)
+    async with running_proxy(
+        server, connection_memory_bytes=400_000, max_allowed_packet_bytes=100_000
+    ) as house:
+        for _ in range(6):
+            client = await house.client()
+            known = []
+            for _ in range(25):
+                match dice.randrange(8):
+                    case 0 | 1:
+                        known.append((await client.prepare("SELECT ?"))[0])
+                    case 2 if known:
+                        client.write(close(known.pop(dice.randrange(len(known)))))
+                    case 3 if known:
+                        data = b"x" * dice.randrange(60_000)
+                        client.write(long_data(dice.choice(known), data))
+                    case 4 if known:
+                        await client.execute(dice.choice(known), b"")
+                    case 5 if dice.random() < 0.3:
+                        await client.command(b"\x1f")
+                        known = []
+                        assert held_bytes(house) == 0
+                    case 6 if dice.random() < 0.3:
+                        await client.change_user("root", "")
+                        known = []
+                        assert held_bytes(house) == 0
+                    case 7:
+                        large = b"\x03SELECT '" + b"x" * dice.randrange(90_000) + b"'"
+                        client.write(frame(large, 0) * 2)
+                        await client.answer()
+                        await client.answer()
+                    case _:
+                        pass
+            if dice.random() < 0.5:
+                client.write(frame(b"\x03SELECT '" + b"x" * 80_000, 0)[:70_000])
+            client.vanish()
+            await until(lambda: held_bytes(house) == 0)

@@ -1,7 +1,15 @@
 import pytest
+from hypothesis import given, strategies as st
 
 from proxy.backends.settings import Settings, names
-from proxy.errors import LongDataTooLarge, TooManyStatements, UnknownStatement, WireError
+from proxy.errors import (
+    ConnectionMemoryExceeded,
+    LongDataTooLarge,
+    TooManyStatements,
+    UnknownStatement,
+    WireError,
+)
+from proxy.memory import Memory
 from proxy.sql.prepared import LAST_PREPARED, Prepared, PreparedTable
 from proxy.wire.execute import write_parameters
 from sqlparse_ext.cache import StatementCache
@@ -123,3 +131,76 @@ def test_long_data_of_a_parameter_that_there_is_not_is_a_fault():
     statement = prepared()
     statement.add_long_data(1, b"x", 5)
     assert isinstance(statement.fault, WireError)
+
+
+def test_a_statement_that_is_too_much_is_not_kept_and_the_others_are():
+    table = PreparedTable(Memory(10_000, ConnectionMemoryExceeded))
+    table.begin()
+    table.add(first := prepared())
+    table.begin()
+    with pytest.raises(ConnectionMemoryExceeded):
+        table.add(prepared(f"SELECT '{'x' * 5000}'"))
+    assert table.get(2) is None
+    table.begin()
+    table.add(prepared())
+    assert table.get(first.id) is first
+
+
+def test_long_data_of_all_statements_together_is_bounded_and_told_at_the_execution():
+    memory = Memory(10_000, ConnectionMemoryExceeded)
+    table = PreparedTable(memory)
+    for _ in range(2):
+        table.begin()
+        table.add(prepared())
+    first, second = table.find(1, "x"), table.find(2, "x")
+    first.add_long_data(0, b"x" * 4000, 1 << 20)
+    held_bytes = memory.used_bytes
+    second.add_long_data(0, b"x" * 1500, 1 << 20)
+    second.add_long_data(0, b"x" * 1500, 1 << 20)
+    assert isinstance(second.fault, ConnectionMemoryExceeded)
+    assert (first.fault, bytes(first.long_data[0])) == (None, b"x" * 4000)
+    # What is refused is given back at once.
+    assert memory.used_bytes == held_bytes
+
+
+STEPS = st.one_of(
+    st.tuples(st.just("prepare"), st.integers(0, 3000)),
+    st.tuples(st.just("long data"), st.integers(0, 4000)),
+    st.tuples(st.just("execute"), st.just(0)),
+    st.tuples(st.just("close"), st.just(0)),
+    st.tuples(st.just("begin anew"), st.just(0)),
+)
+
+
+@given(st.lists(st.tuples(STEPS, st.integers(1, 8), st.integers(0, 2)), max_size=80))
+def test_whatever_is_done_the_count_is_what_is_kept_and_ends_at_nothing(steps):
+    memory = Memory(20_000, ConnectionMemoryExceeded)
+    table = PreparedTable(memory)
+    for (step, size), number, parameter_number in steps:
+        found = table.get(number)
+        if step == "prepare":
+            table.begin()
+            try:
+                table.add(prepared(f"SELECT ?, ?, '{'x' * size}'"))
+            except ConnectionMemoryExceeded:
+                assert table.get(LAST_PREPARED) is None
+        elif step == "begin anew":
+            table.clear()
+            assert memory.used_bytes == 0
+        elif found is None:
+            continue
+        elif step == "long data":
+            found.add_long_data(parameter_number, b"x" * size, 6000)
+        elif step == "execute":
+            found.drop_long_data()
+        else:
+            table.remove(found)
+        kept = [each for number in range(1, 90) if (each := table.get(number)) is not None]
+        assert memory.used_bytes >= sum(
+            each.kept_bytes + sum(map(len, each.long_data.values())) for each in kept
+        )
+        assert 0 <= memory.used_bytes <= 20_000
+    for number in range(1, 90):
+        if (each := table.get(number)) is not None:
+            table.remove(each)
+    assert memory.used_bytes == 0

@@ -35,6 +35,11 @@ def piece(packed, sequence=0, size=0):
     return head + packed
 
 
+def packed(packer, data):
+    packing = packer.packing()
+    return packing.compress(data) + packing.flush()
+
+
 def unpacked(compression, data, bytes_max=ANY_SIZE):
     compression.feed(data)
     found = []
@@ -112,7 +117,7 @@ def test_more_than_a_piece_holds_is_sent_in_several(packer):
 @pytest.mark.parametrize("announced", [1, 99, 101])
 def test_what_is_not_as_long_as_announced_is_refused(packer, announced):
     with pytest.raises(CannotUnpack) as caught:
-        unpacked(Compression(packer), piece(packer.pack(b"x" * 100), size=announced))
+        unpacked(Compression(packer), piece(packed(packer, b"x" * 100), size=announced))
     assert caught.value.wire_code() == (1157, "08S01")
     assert str(caught.value) == "Couldn't uncompress communication packet"
 
@@ -120,23 +125,79 @@ def test_what_is_not_as_long_as_announced_is_refused(packer, announced):
 @pytest.mark.parametrize("packer", PACKERS)
 def test_what_follows_packed_data_in_its_piece_is_refused(packer):
     with pytest.raises(CannotUnpack):
-        unpacked(Compression(packer), piece(packer.pack(b"x" * 100) + b"y", size=100))
+        unpacked(Compression(packer), piece(packed(packer, b"x" * 100) + b"y", size=100))
 
 
 @pytest.mark.parametrize("packer", PACKERS)
 def test_a_bomb_is_unpacked_no_further_than_announced(packer):
-    bomb = packer.pack(bytes(50_000_000))
+    bomb = packed(packer, bytes(50_000_000))
     with pytest.raises(CannotUnpack):
-        packer.unpack(bomb, 1000)
+        list(packer.unpack(bomb, 1000))
+
+
+@pytest.mark.parametrize("packer", PACKERS)
+@given(data=st.binary(min_size=1, max_size=3000), repeats=st.integers(1, 2000))
+def test_a_large_piece_comes_in_bites_and_ends_where_it_said(packer, data, repeats):
+    whole = data * repeats
+    compression = Compression(packer)
+    compression.feed(piece(packed(packer, whole), size=len(whole)))
+    bites = []
+    while (bite := compression.next_piece(ANY_SIZE)) is not None:
+        bites.append(bite)
+        assert compression.is_mid_piece == (len(b"".join(bites)) < len(whole))
+    assert b"".join(bites) == whole
+    assert max(map(len, bites)) <= 256 << 10
+    assert compression.held_bytes == 0
+
+
+@pytest.mark.parametrize("packer", PACKERS)
+def test_a_piece_that_is_cut_inside_is_refused_at_its_end(packer):
+    whole = bytes(range(256)) * 5000
+    compression = Compression(packer)
+    compression.feed(piece(packed(packer, whole)[:-5], size=len(whole)))
+    with pytest.raises(CannotUnpack):
+        unpacked(compression, b"")
+
+
+@pytest.mark.parametrize("packer", PACKERS)
+@given(
+    sizes=st.lists(st.sampled_from([0, 10, 65_000, 70_000, 300_000]), max_size=5), places=places
+)
+def test_large_packets_are_packed_on_the_way_and_end_with_their_piece(packer, sizes, places):
+    payloads = [bytes((number,)) * size for number, size in enumerate(sizes)]
+    stream, _ = frames(payloads, 0)
+    sender, receiver = Compression(packer), Compression(packer)
+    framer = Framer(1 << 20)
+    found = []
+    for part in cut(stream, places):
+        receiver.feed(sender.pack_whole(part))
+        while (bite := receiver.next_piece(ANY_SIZE)) is not None:
+            framer.feed(bite)
+            while (payload := framer.next_packet()) is not None:
+                found.append(payload)
+            assert framer.is_empty or receiver.is_mid_piece
+    assert found == payloads
+
+
+@pytest.mark.parametrize("packer", PACKERS)
+def test_a_packet_of_several_pieces_goes_on_in_no_more_than_two(packer):
+    payload = bytes(FRAME_BYTES_MAX - 1)
+    stream = frame(payload, 0) + frame(b"next", 1)
+    sender, receiver = Compression(packer), Compression(packer)
+    sent = [
+        sender.pack_whole(stream[at : at + 300_000]) for at in range(0, len(stream), 300_000)
+    ]
+    assert unpacked(receiver, b"".join(sent)) == stream
+    assert receiver.next_sequence == sender.sequence == 2
 
 
 def test_a_window_that_needs_too_much_memory_is_refused():
     # A frame that wants a window of 128 MiB, and holds one block of one byte repeated.
     data = bytes.fromhex("28b52ffd 00 88 43 1f 00 00")
     with pytest.raises(CannotUnpack):
-        Zstd(3).unpack(data, 1000)
+        list(Zstd(3).unpack(data, 1000))
     small = bytes.fromhex("28b52ffd 00 58 43 1f 00 00")
-    assert Zstd(3).unpack(small, 1000) == bytes(1000)
+    assert list(Zstd(3).unpack(small, 1000)) == [bytes(1000)]
 
 
 @pytest.mark.parametrize("head", [piece(b"", size=101), piece(b"x" * 101)])
@@ -274,4 +335,5 @@ def test_little_that_becomes_much_is_unpacked_bit_by_bit():
     counts = [len(client.server.receive(stream))]
     while client.server.holds_back:
         counts.append(len(client.server.receive(b"")))
-    assert counts == [2, 2, 1]
+    # A call unpacks 1 MiB and what its last bite has beyond, wherever a packet ends.
+    assert counts == [1, 2, 2]

@@ -137,3 +137,29 @@ def test_a_framer_is_empty_between_packets_only():
     packet = frame(b"xyz", 0)
     found = [(read(framer, [part]), framer.is_empty) for part in (b"", packet[:5], packet[5:])]
     assert found == [([], True), ([], False), ([b"xyz"], True)]
+
+
+@given(st.lists(st.binary(max_size=50)), places)
+def test_what_is_held_is_what_came_and_was_not_taken(payloads, places):
+    stream, _ = frames(payloads, 0)
+    framer = Framer(100)
+    came = taken = 0
+    for part in cut(stream, places):
+        framer.feed(part)
+        came += len(part)
+        while framer.has_packet:
+            payload = framer.next_packet()
+            assert payload is not None
+            taken += 4 + len(payload)
+        assert framer.next_packet() is None
+        assert framer.held_bytes == came - taken
+    assert framer.held_bytes == 0
+
+
+def test_the_frames_of_a_payload_that_is_not_complete_are_held():
+    framer = Framer(1 << 25)
+    framer.feed(frame(bytes(FRAME_BYTES_MAX + 5), 0)[:-1])
+    assert framer.next_packet() is None
+    assert framer.held_bytes == FRAME_BYTES_MAX + 4 + 4
+    framer.take_rest()
+    assert framer.held_bytes == 0

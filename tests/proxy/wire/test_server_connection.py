@@ -3,6 +3,7 @@ from hypothesis import given, strategies as st
 
 from proxy.errors import (
     AccessDenied,
+    ConnectionMemoryExceeded,
     InsecureTransport,
     OutOfOrder,
     PacketTooLarge,
@@ -11,6 +12,7 @@ from proxy.errors import (
     UnknownDatabase,
     WireError,
 )
+from proxy.memory import Memory
 from proxy.wire import commands
 from proxy.wire.auth import Authenticated
 from proxy.wire.client_connection import ClientConnection, Ready, StartTls
@@ -351,3 +353,44 @@ def test_noise_among_commands_never_raises(data):
 def test_a_refusal_of_a_client_that_is_in_has_the_sqlstate():
     assert refusal(UnknownDatabase("x"))[4:8] == b"\xff\x19\x04U"
     assert refusal(UnknownDatabase("x"), PROXY_OFFER)[4:14] == b"\xff\x19\x04#42000U"
+
+
+def test_many_small_packets_are_taken_in_bites_and_none_is_lost():
+    server = logged_in()
+    events = server.receive(frame(PING, 0) * 1700)
+    counts = [len(events)]
+    while server.holds_back:
+        events = server.receive(b"")
+        counts.append(len(events))
+    assert sum(counts) == 1700
+    assert max(counts) <= 501
+    assert server.receive(frame(PING, 0)) == [CommandReceived(PING, 1)]
+    assert not server.holds_back
+
+
+@given(st.lists(st.integers(0, 3000)), places)
+def test_what_is_not_whole_is_counted_until_it_is(sizes, places):
+    memory = Memory()
+    server = logged_in(memory=memory)
+    stream = b"".join(frame(b"\x03" + b"x" * size, 0) for size in sizes)
+    came = taken = 0
+    for part in cut(stream, places):
+        came += len(part)
+        for event in server.receive(part):
+            assert isinstance(event, CommandReceived)
+            taken += 4 + len(event.payload)
+        assert memory.used_bytes == came - taken
+    assert memory.used_bytes == 0
+
+
+def test_a_command_that_is_not_whole_closes_where_it_is_too_much():
+    memory = Memory(1000, ConnectionMemoryExceeded)
+    server = logged_in(memory=memory)
+    slack_bytes = 1 << 20
+    assert server.receive(frame(b"\x03" + b"x" * 3_000_000, 0)[: slack_bytes + 1000]) == []
+    (closed,) = server.receive(b"x")
+    assert isinstance(closed, Closed)
+    assert isinstance(closed.error, ConnectionMemoryExceeded)
+    assert b"Connection memory limit 1000 bytes exceeded" in server.data_to_send()
+    assert server.receive(b"x" * 3000) == []
+    assert memory.used_bytes == 0

@@ -1,0 +1,75 @@
+"""What clients make the proxy hold, counted in bytes: one budget a connection, one a user. Pure.
+
+Counted is what is kept: commands that are not whole, or wait for their turn, or are large and
+run; long data; prepared statements; compressed bytes that wait; answers that nobody reads.
+A small command that runs at once is never counted, so a point SELECT does not come by here.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import cache, partial
+from typing import TYPE_CHECKING
+
+from proxy.errors import UserMemoryExceeded
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from proxy.errors import ProxyError
+
+
+class Memory:
+    """One budget.
+
+    limit_bytes: what may be held at most.
+    exceeded: makes the error that says so.
+
+    Attributes:
+        used_bytes: what is held now.
+    """
+
+    __slots__ = ("_exceeded", "_limit_bytes", "_user", "used_bytes")
+
+    def __init__(
+        self,
+        limit_bytes: int = sys.maxsize,
+        exceeded: Callable[[int], ProxyError] | None = None,
+    ) -> None:
+        self.used_bytes = 0
+        self._limit_bytes = limit_bytes
+        self._exceeded = exceeded
+        self._user: Memory | None = None
+
+    def change(self, by_bytes: int, *, slack_bytes: int = 0) -> None:
+        """Hold *by_bytes* more, or less where that is negative.
+
+        slack_bytes: so far beyond its own limit a connection may go; its user may not.
+
+        Raises:
+            ProxyError: it would be too much, for the connection or its user. Nothing has changed.
+        """
+        used_bytes = self.used_bytes + by_bytes
+        if by_bytes > 0 and used_bytes > self._limit_bytes + slack_bytes:
+            assert self._exceeded is not None
+            raise self._exceeded(self._limit_bytes)
+        if self._user is not None:
+            self._user.change(by_bytes)
+        self.used_bytes = used_bytes
+
+    def belong_to(self, user: Memory | None) -> None:
+        """Count for *user* from now on, what is held already included; None: for nobody.
+
+        Nothing is refused here: who logs in holds next to nothing.
+        """
+        if self._user is not None:
+            self._user.used_bytes -= self.used_bytes
+        self._user = user
+        if user is not None:
+            user.used_bytes += self.used_bytes
+
+
+def users_memory(limit_bytes: int) -> Callable[[str], Memory]:
+    """Return what gives each user, by name, one budget of *limit_bytes*, always the same."""
+    return cache(lambda user: Memory(limit_bytes, partial(UserMemoryExceeded, user)))

@@ -1,0 +1,98 @@
+import pytest
+from hypothesis import given, strategies as st
+
+from proxy.errors import ConnectionMemoryExceeded, UserMemoryExceeded
+from proxy.memory import Memory, users_memory
+
+
+def test_what_is_too_much_is_refused_and_changes_nothing():
+    memory = Memory(100, ConnectionMemoryExceeded)
+    memory.change(100)
+    with pytest.raises(ConnectionMemoryExceeded, match="limit 100 bytes exceeded") as caught:
+        memory.change(1)
+    assert caught.value.wire_code() == (4082, "HY000")
+    assert "(connection_memory)" in str(caught.value)
+    assert memory.used_bytes == 100
+    memory.change(-100)
+    memory.change(1)
+
+
+def test_a_connection_may_be_given_slack_and_its_user_is_not():
+    memory_of = users_memory(150)
+    memory = Memory(100, ConnectionMemoryExceeded)
+    memory.belong_to(memory_of("app"))
+    memory.change(120, slack_bytes=100)
+    with pytest.raises(UserMemoryExceeded):
+        memory.change(40, slack_bytes=100)
+    with pytest.raises(ConnectionMemoryExceeded):
+        memory.change(1)
+    assert memory.used_bytes == 120
+
+
+def test_the_connections_of_one_user_share_a_budget_of_their_own():
+    memory_of = users_memory(150)
+    first, second, other = (Memory(100, ConnectionMemoryExceeded) for _ in range(3))
+    first.belong_to(memory_of("app"))
+    second.belong_to(memory_of("app"))
+    other.belong_to(memory_of("batch"))
+    first.change(100)
+    with pytest.raises(
+        UserMemoryExceeded, match="'app' has exceeded the 'user_memory'"
+    ) as caught:
+        second.change(60)
+    assert caught.value.wire_code() == (1226, "42000")
+    assert second.used_bytes == 0
+    other.change(60)
+    first.belong_to(None)
+    second.change(60)
+    assert memory_of("app").used_bytes == 60
+
+
+def test_what_a_login_holds_already_counts_for_its_user():
+    memory_of = users_memory(150)
+    memory = Memory(100, ConnectionMemoryExceeded)
+    memory.change(40)
+    memory.belong_to(memory_of("app"))
+    assert memory_of("app").used_bytes == 40
+    memory.belong_to(memory_of("batch"))
+    assert (memory_of("app").used_bytes, memory_of("batch").used_bytes) == (0, 40)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 2),
+            st.one_of(
+                st.integers(1, 90), st.sampled_from(["release", "app", "batch", "leave"])
+            ),
+        ),
+        max_size=60,
+    )
+)
+def test_a_users_budget_is_the_sum_of_the_connections_and_ends_at_nothing(steps):
+    memory_of = users_memory(120)
+    connections = [Memory(100, ConnectionMemoryExceeded) for _ in range(3)]
+    users: list[str | None] = [None] * 3
+    for number, step in steps:
+        memory = connections[number]
+        if isinstance(step, int):
+            before = memory.used_bytes
+            try:
+                memory.change(step)
+            except (ConnectionMemoryExceeded, UserMemoryExceeded):
+                assert memory.used_bytes == before
+        elif step == "release":
+            memory.change(-memory.used_bytes)
+        else:
+            users[number] = None if step == "leave" else step
+            memory.belong_to(None if step == "leave" else memory_of(step))
+        for user in ("app", "batch"):
+            held = [
+                each.used_bytes
+                for each, whose in zip(connections, users, strict=True)
+                if whose == user
+            ]
+            assert memory_of(user).used_bytes == sum(held)
+    for memory in connections:
+        memory.belong_to(None)
+    assert memory_of("app").used_bytes == memory_of("batch").used_bytes == 0
