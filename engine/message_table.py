@@ -93,6 +93,7 @@ class MessageTable:
     purge_by_schedule: whether the purge may use time_scheduled, the first layout's key.
     null_lane: whether rows with a NULL time_next can be looked for by index.
     advice: sentences for `streamfrom check` and the log.
+    visible: what ``SELECT *`` gives, and an INSERT without a list of columns fills.
     facts: what `sqlparse_ext.writes.messages` must know to read and complete statements.
     """
 
@@ -114,6 +115,7 @@ class MessageTable:
     purge_by_schedule: bool
     null_lane: bool
     advice: tuple[str, ...]
+    visible: tuple[str, ...]
     facts: TableFacts = field(init=False, repr=False, compare=False)
 
     @property
@@ -131,6 +133,7 @@ class MessageTable:
             columns=frozenset(column.lower() for column in self.columns),
             first_layout=self.first_layout,
             id_auto_increment=self.id_auto_increment,
+            in_order=tuple(column.lower() for column in self.visible),
         )
         # Every statement on the table asks for them: made anew they were a tenth of an ack.
         object.__setattr__(self, "facts", facts)
@@ -196,6 +199,9 @@ def _load(keyspace: str, raw: RawTable) -> MessageTable:
         purge_by_schedule=first_layout and _leading(raw, "time_scheduled") is not None,
         null_lane=not first_layout or _leading(raw, "time_acked") is not None,
         advice=(*_advice(raw, first_layout=first_layout), *properties.warnings),
+        visible=tuple(
+            column.name for column in raw.columns if "invisible" not in column.extra.lower()
+        ),
     )
 
 

@@ -286,6 +286,7 @@ class SessionState:
         "answered_at",
         "attributes",
         "capabilities",
+        "has_own_clock",
         "id_before",
         "id_before_at",
         "initial_settings",
@@ -343,6 +344,8 @@ class SessionState:
         # None where none can be held, as long as no stored program asks for one.
         self.locks: AskedLocks | None = None
         self.transaction: Transaction | None = None
+        # A SET timestamp: what NOW() says on the server is not the time any more.
+        self.has_own_clock = False
 
     def use(self, settings: Settings) -> None:
         """Have *settings* be the variables that every backend connection of this session has."""

@@ -71,6 +71,11 @@ class Assignments:
     async def run(self, statement: Statement, reply: Reply) -> bool:
         """Carry a SET out; False when its answer is an error. Raises whatever stops it."""
         done = await self._run(statement, reply)
+        if done:
+            for item in statement.shape.set:
+                if item.name == "timestamp" and item.kind is SetKind.SYSTEM:
+                    value = str(statement.text(item.value) or "").upper()
+                    self._state.has_own_clock = value not in ("DEFAULT", "0")
         if done and statement.shape.uses & Uses.GLOBAL_SCOPE:
             for shard in self._preparation.here().runtimes:
                 for account in shard.same_server:

@@ -27,8 +27,10 @@ from sqlparse_ext.statements import Kind, Uses
 from sqlparse_ext.text.identifiers import redirect_show, requalify
 from sqlparse_ext.text.parameters import as_text, parameter_places
 from sqlparse_ext.text.version_comments import resolution
+from sqlparse_ext.writes.completion import check_bound, complete
 from sqlparse_ext.writes.generated import gaps
-from sqlparse_ext.writes.messages import complete, effect
+from sqlparse_ext.writes.messages import effect
+from sqlparse_ext.writes.moments import TimeColumns
 
 
 if TYPE_CHECKING:
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from sqlparse_ext.cache import StatementCache
     from sqlparse_ext.statements import Shape, Statement, TableRef
     from sqlparse_ext.text.lexer import Edit
+    from sqlparse_ext.writes.completion import TableFacts
     from sqlparse_ext.writes.generated import Gaps
     from sqlparse_ext.writes.messages import Effect
 
@@ -400,19 +403,32 @@ class Preparation:
             return statement
         return self.parse(self.gaps(view, statement, auto.column).filled(statement.sql, 1))
 
-    def step(self, view: View, statement: Statement) -> Step:
+    def step(self, view: View, statement: Statement, *, has_own_clock: bool = False) -> Step:
         """Complete a statement on a message table and find out what it will do to it.
+
+        has_own_clock: it runs with a @@timestamp of its own.
 
         Raises:
             TableLoadError: it names a message table that failed to load.
+            Unsupported: a time column stands beside a moment that cannot be nanoseconds.
         """
-        target = self._target(view, statement.shape)
-        if target is None:
+        touched = self._touched(view, statement.shape)
+        if touched is None:
             return Step(statement)
-        completed = complete(statement, target.facts, self._clock.time_ns())
+        facts, times = touched
+        completed = complete(statement, facts, self._clock.time_ns(), times)
         if completed is not None:
+            if (has_own_clock or self._state.has_own_clock) and (
+                complete(statement, facts, 1, times) != complete(statement, facts, 2, times)
+            ):
+                raise Unsupported(
+                    "NOW() for a time column of a message table while @@timestamp is set: the"
+                    " proxy's clock is meant; SET timestamp = DEFAULT, or write nanoseconds"
+                )
             statement = self.parse(completed)
-        return Step(statement, target.name, effect(statement, target.facts))
+        if facts is None:
+            return Step(statement)
+        return Step(statement, facts.name, effect(statement, facts))
 
     def standing(self, view: View, statement: Statement, count: int) -> Statement | None:
         """Return what completes a statement with *count* `?`s for every execution.
@@ -422,14 +438,14 @@ class Preparation:
 
         Raises as `step`.
         """
-        target = self._target(view, statement.shape)
-        if target is None:
+        touched = self._touched(view, statement.shape)
+        if touched is None:
             return statement
-        facts = target.facts
+        facts, times = touched
         sample = self.parse(as_text(statement.bind((1,) * count, lambda _: b"1")))
-        if complete(sample, facts, 1) != complete(sample, facts, 2):
+        if complete(sample, facts, 1, times) != complete(sample, facts, 2, times):
             return None
-        completed = complete(statement, facts, 1)
+        completed = complete(statement, facts, 1, times)
         if completed is None:
             return statement
         if len(parameter_places(completed, statement.mode)) != count:
@@ -437,20 +453,46 @@ class Preparation:
         return self.parse(completed)
 
     def bound_step(self, view: View, statement: Statement) -> Step:
-        """Find out what a completed statement will do with the values it is bound to."""
-        target = self._target(view, statement.shape)
-        if target is None:
-            return Step(statement)
-        return Step(statement, target.name, effect(statement, target.facts))
+        """Find out what a completed statement will do with the values it is bound to.
 
-    def _target(self, view: View, shape: Shape) -> MessageTable | None:
-        """Return the message table that a statement writes. Raises TableLoadError."""
+        Raises as `step`.
+        """
+        touched = self._touched(view, statement.shape)
+        if touched is None:
+            return Step(statement)
+        facts, times = touched
+        check_bound(statement, facts, times)
+        if facts is None:
+            return Step(statement)
+        return Step(statement, facts.name, effect(statement, facts))
+
+    def _touched(
+        self, view: View, shape: Shape
+    ) -> tuple[TableFacts | None, TimeColumns] | None:
+        """Return what a statement must know of the message tables that it names.
+
+        None where it names none; else the facts of the one that it writes, if it is one, and the
+        time columns of all. Raises TableLoadError.
+        """
         if shape.kind not in _ON_ROWS or view.schema is not None:
             return None
         keyspace = view.keyspace.name
         tables = [self._registry.table(keyspace, table.name) for table in shape.tables]
         usable = [None if table is None else _usable(table) for table in tables]
-        return usable[0] if usable and shape.kind is not Kind.SELECT else None
+        first = usable[0] if usable else None
+        target = None if first is None or shape.kind is Kind.SELECT else first.facts
+        if first is not None and len(usable) == 1:
+            return target, first.facts.times
+        known = [table.facts.times.names for table in usable if table is not None]
+        if not known:
+            return None
+        foreign = {
+            (table.alias or table.name).lower()
+            for table, found in zip(shape.tables, usable, strict=True)
+            if found is None
+        }
+        in_order = () if target is None else target.in_order
+        return target, TimeColumns(frozenset().union(*known), frozenset(foreign), in_order)
 
 
 def check_target(view: View, shape: Shape) -> None:

@@ -69,7 +69,9 @@ async def run_set_statement(
     if preparation.sequence_of(view, inner.shape) is not None:
         raise Unsupported("SET STATEMENT for an INSERT that takes values of a sequence")
     place = preparation.place(inner)
-    step = preparation.step(place.view, place.statement)
+    step = preparation.step(
+        place.view, place.statement, has_own_clock=b"timestamp" in variables.lower()
+    )
     route = place.view.planner.plan(step.statement.shape).route(step.statement)
     if not isinstance(route, OneShard):
         raise Unsupported("SET STATEMENT over several shards")

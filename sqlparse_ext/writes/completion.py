@@ -8,27 +8,35 @@ that is complete.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from sqlparse_ext.reading.inserts import insert_parts
 from sqlparse_ext.reading.queries import read_assignments, update_parts
-from sqlparse_ext.statements import InsertSource, Kind, Uses
-from sqlparse_ext.text.lexer import ROWS, Edit, locate, relocate, replace, splice
+from sqlparse_ext.statements import InsertSource, Kind, Shape, Statement, Uses
+from sqlparse_ext.text.lexer import ROWS, Edit, fingerprint, locate, relocate, replace, splice
 from sqlparse_ext.text.rows import insert_rows
 from sqlparse_ext.text.tokens import Cursor, statement_tokens
-from sqlparse_ext.writes.times import moment_ns, read_moment
+from sqlparse_ext.writes.moments import (
+    NO_MOMENTS,
+    TimeColumns,
+    check_moments,
+    check_value,
+    moment_edits,
+    moment_plan,
+    value_plan,
+)
+from sqlparse_ext.writes.times import read_moment
 
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Mapping
 
-    from sqlparse_ext.reading.queries import Assignment, UpdateParts
-    from sqlparse_ext.statements import Shape, Statement
+    from sqlparse_ext.reading.queries import UpdateParts
+    from sqlparse_ext.text.rows import InsertRows
     from sqlparse_ext.text.tokens import Token
-    from sqlparse_ext.writes.times import Moment
 
 _TIME_COLUMNS: Final = frozenset({"time_acked", "time_next"})
 _FIRST_LAYOUT_TIME_COLUMNS: Final = _TIME_COLUMNS | {"time_scheduled", "time_created"}
@@ -42,6 +50,8 @@ class TableFacts:
     default_time_next_ns: what a row gets that does not say; None for NULL.
     columns: all columns, in lower case.
     first_layout: the one with time_scheduled and time_created.
+    in_order: what an INSERT without a list of columns gives values to, in lower case.
+    times: its time columns.
     """
 
     name: str
@@ -52,62 +62,74 @@ class TableFacts:
     columns: frozenset[str]
     first_layout: bool
     id_auto_increment: bool
+    in_order: tuple[str, ...] = ()
+    times: TimeColumns = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        names = _FIRST_LAYOUT_TIME_COLUMNS if self.first_layout else _TIME_COLUMNS
+        # For a statement that names no other table; made anew it would cost every statement.
+        object.__setattr__(self, "times", TimeColumns(names, frozenset(), self.in_order))
 
 
-def complete(statement: Statement, facts: TableFacts, now_ns: int) -> bytes | None:
+def complete(
+    statement: Statement,
+    facts: TableFacts | None,
+    now_ns: int,
+    times: TimeColumns | None = None,
+) -> bytes | None:
     """Return the text to send instead of *statement*; None to send it as it is.
 
-    *facts* are of the statement's target, its first table. Completing the result again changes
-    nothing. What is not in the text by position, such as the rows of INSERT … SELECT, is left.
+    *facts* are of the statement's target, its first table; None where that is no message table.
+    *times* are the time columns of all its tables; without it, of the target alone. Completing
+    the result again changes nothing.
+
+    Raises:
+        Unsupported: a time column stands beside a moment that cannot be nanoseconds.
     """
     shape = statement.shape
-    if shape.uses & NO_STRUCTURE:
+    if shape.uses & Uses.MULTIPLE:
         return None
-    if shape.kind is Kind.UPDATE:
-        return _complete_update(statement, facts, now_ns)
-    if shape.kind in (Kind.INSERT, Kind.REPLACE) and shape.insert is not None:
-        return _complete_insert(statement, facts, now_ns)
-    return None
+    if times is None:
+        assert facts is not None
+        times = facts.times
+    plan = moment_plan(shape, times)
+    edits: list[Edit] = []
+    if plan is not NO_MOMENTS:
+        check_moments(plan, statement)
+        edits = moment_edits(plan, statement, now_ns)
+    in_text: list[Edit] = []
+    if facts is not None and not shape.uses & NO_STRUCTURE:
+        if shape.kind is Kind.UPDATE:
+            edits += _update_plan(shape).fixed
+        elif shape.kind in (Kind.INSERT, Kind.REPLACE) and shape.insert is not None:
+            in_text = _complete_insert(statement, facts, now_ns, edits)
+    if edits:
+        in_text += relocate(statement.sql, statement.mode, edits)
+    return replace(statement.sql, in_text) if in_text else None
+
+
+def check_bound(statement: Statement, facts: TableFacts | None, times: TimeColumns) -> None:
+    """Raise Unsupported for a value bound to a `?` that is no number of nanoseconds."""
+    shape = statement.shape
+    for column, operand in moment_plan(shape, times).literals:
+        for value in statement.values((operand,)) or ():
+            check_value(value, column)
+    if facts is not None and shape.insert is not None:
+        _check_rows(statement, facts)
 
 
 # --- UPDATE ------------------------------------------------------------------------------------
 
 
-class _PlacedMoment(NamedTuple):
-    """A range of a template whose expression means a moment."""
-
-    start: int
-    end: int
-    moment: Moment
-
-
 class _Plan(NamedTuple):
-    """The edits of one shape's template. *moments* need the statement and the clock."""
+    """The edits of one shape's template that make an UPDATE the whole idiom."""
 
     fixed: tuple[Edit, ...] = ()
-    moments: tuple[_PlacedMoment, ...] = ()
     is_ack: bool = False
 
 
-def _complete_update(statement: Statement, facts: TableFacts, now_ns: int) -> bytes | None:
-    plan = _update_plan(statement.shape, facts.first_layout)
-    edits = [*plan.fixed, *_moment_edits(plan.moments, statement, now_ns)]
-    return splice(statement.sql, statement.mode, edits) if edits else None
-
-
-def _moment_edits(
-    moments: Iterable[_PlacedMoment], statement: Statement, now_ns: int
-) -> list[Edit]:
-    edits = []
-    for start, end, moment in moments:
-        ns = moment.ns(statement, now_ns)
-        if ns is not None:
-            edits.append(Edit(start, end, b"%d" % ns))
-    return edits
-
-
 @lru_cache(maxsize=1024)
-def _update_plan(shape: Shape, first_layout: bool) -> _Plan:  # noqa: FBT001 - part of a cache key
+def _update_plan(shape: Shape) -> _Plan:
     """Return what to change in the UPDATEs of *shape*: once per shape, not per statement."""
     cursor = Cursor(statement_tokens(shape.template), shape.template)
     cursor.at = cursor.find({"UPDATE"}) + 1
@@ -115,9 +137,8 @@ def _update_plan(shape: Shape, first_layout: bool) -> _Plan:  # noqa: FBT001 - p
     if parts is None or shape.uses & Uses.CTE:
         return _Plan()
     tokens = cursor.tokens
-    moments = _moments(cursor, parts.assignments, first_layout=first_layout)
     if not _acknowledges(cursor, parts):
-        return _Plan((), moments)
+        return _Plan()
     behind_set = b""
     if "time_next" not in shape.assignments:
         behind_set = b", time_next = NULL"
@@ -131,33 +152,13 @@ def _update_plan(shape: Shape, first_layout: bool) -> _Plan:  # noqa: FBT001 - p
             fixed.append(_behind(shape, tokens[last - 1], b") AND time_acked IS NULL"))
     if behind_set:
         fixed.append(_behind(shape, tokens[parts.set_end - 1], behind_set))
-    return _Plan(tuple(fixed), moments, is_ack=True)
+    return _Plan(tuple(fixed), is_ack=True)
 
 
 def _behind(shape: Shape, token: Token, text: bytes) -> Edit:
     """Return the edit that puts *text* behind *token*, kept apart from a word that follows."""
     follows = shape.template[token.end : token.end + 1]
     return Edit(token.end, token.end, text + (b" " if follows.isalpha() else b""))
-
-
-def _moments(
-    cursor: Cursor, assignments: Iterable[Assignment], *, first_layout: bool
-) -> tuple[_PlacedMoment, ...]:
-    """Return the ranges of the template whose expression means a moment, and the moment."""
-    columns = _time_columns(first_layout=first_layout)
-    found = []
-    for each in assignments:
-        if each.column in columns:
-            value = Cursor(cursor.tokens, cursor.template, each.start)
-            moment = read_moment(value, each.end)
-            if moment is not None:
-                start, end = cursor.tokens[each.start].start, cursor.tokens[each.end - 1].end
-                found.append(_PlacedMoment(start, end, moment))
-    return tuple(found)
-
-
-def _time_columns(*, first_layout: bool) -> frozenset[str]:
-    return _FIRST_LAYOUT_TIME_COLUMNS if first_layout else _TIME_COLUMNS
 
 
 def _acknowledges(cursor: Cursor, parts: UpdateParts) -> bool:
@@ -175,30 +176,32 @@ def _acknowledges(cursor: Cursor, parts: UpdateParts) -> bool:
 
 def is_ack(shape: Shape) -> bool:
     """Whether an UPDATE of one table gives time_acked a value."""
-    return _update_plan(shape, first_layout=False).is_ack
+    return _update_plan(shape).is_ack
 
 
 # --- INSERT ------------------------------------------------------------------------------------
 
 
-def _complete_insert(statement: Statement, facts: TableFacts, now_ns: int) -> bytes | None:
-    """Complete the rows, the SET list and ON DUPLICATE KEY UPDATE."""
+def _complete_insert(
+    statement: Statement, facts: TableFacts, now_ns: int, edits: list[Edit]
+) -> list[Edit]:
+    """Complete the rows and the SET list; add edits of the template to *edits*.
+
+    Returns those of the text.
+    """
     shape = statement.shape
     insert = shape.insert
     assert insert is not None
-    plan = insert_plan(shape, facts.first_layout)
-    edits = _moment_edits(plan.moments, statement, now_ns)
-    in_text: list[Edit] = []
+    plan = insert_plan(shape)
     if insert.source is InsertSource.SET:
         edits += _set_defaults(statement, plan, facts, now_ns)
-    elif insert.source is InsertSource.VALUES and plan.columns_end is not None:
+    elif insert.source is InsertSource.VALUES:
         in_text, added = _complete_rows(statement, facts, now_ns)
-        if added:
+        if added and plan.columns_end is not None:
             names = b"".join(b", " + name.encode() for name in added)
             edits.append(Edit(plan.columns_end, plan.columns_end, names))
-    if edits:
-        in_text += relocate(statement.sql, statement.mode, edits)
-    return replace(statement.sql, in_text) if in_text else None
+        return in_text
+    return []
 
 
 class InsertPlan(NamedTuple):
@@ -209,32 +212,26 @@ class InsertPlan(NamedTuple):
     values: the ranges of that form's values, by column.
     """
 
-    moments: tuple[_PlacedMoment, ...]
     columns_end: int | None = None
     set_end: int | None = None
     values: Mapping[str, tuple[int, int]] = MappingProxyType({})
 
 
 @lru_cache(maxsize=1024)
-def insert_plan(shape: Shape, first_layout: bool) -> InsertPlan:  # noqa: FBT001 - a cache key
+def insert_plan(shape: Shape) -> InsertPlan:
     """Return where the INSERTs of *shape* take additions: once per shape."""
     cursor = Cursor(statement_tokens(shape.template), shape.template)
     cursor.at = cursor.find({"INSERT", "REPLACE"}) + 1
     parts = insert_parts(cursor)
     if parts is None:
-        return InsertPlan(())
+        return InsertPlan()
     tokens = cursor.tokens
     set_at = parts.source_at if parts.source is InsertSource.SET else None
-    moments: tuple[_PlacedMoment, ...] = ()
-    for span in (set_at, parts.duplicate_at):
-        assignments = read_assignments(cursor, *span) if span else None
-        moments += _moments(cursor, assignments or (), first_layout=first_layout)
     values: dict[str, tuple[int, int]] = {}
     if set_at is not None:
         for each in read_assignments(cursor, *set_at) or ():
             values[each.column] = tokens[each.start].start, tokens[each.end - 1].end
     return InsertPlan(
-        moments,
         tokens[parts.columns_end].start if parts.columns else None,
         tokens[set_at[1] - 1].end if set_at is not None else None,
         values,
@@ -278,8 +275,41 @@ def _set_defaults(
 
 
 def _scheduled(statement: Statement, text: bytes, now_ns: int) -> bytes:
-    ns = moment_ns(text, now_ns, statement.mode)
-    return text if ns is None else b"%d" % ns
+    return _value(statement, "time_scheduled", text, now_ns)
+
+
+def _value(statement: Statement, column: str, text: bytes, now_ns: int) -> bytes:
+    """Return *text*, one value of *column* in a row, with its moments as nanoseconds.
+
+    Raises:
+        Unsupported: it is a moment that cannot be, or a literal that is none.
+    """
+    template, literals, runs = fingerprint(text, statement.mode)
+    plan = value_plan(template, column)
+    if plan is NO_MOMENTS:
+        return text
+    shape = Shape(Kind.OTHER, Uses(0), template)
+    value = Statement(text, statement.mode, shape, literals, runs)
+    check_moments(plan, value)
+    edits = moment_edits(plan, value, now_ns)
+    return splice(text, statement.mode, edits) if edits else text
+
+
+def _check_rows(statement: Statement, facts: TableFacts) -> InsertRows | None:
+    """Check the literals and parameters for time columns in VALUES rows; return the rows.
+
+    None where there are none, or no such column.
+    """
+    insert = statement.shape.insert
+    assert insert is not None
+    columns = insert.columns or facts.in_order
+    places = [place for place, name in enumerate(columns) if name in facts.times.names]
+    rows = insert_rows(statement) if places else None
+    if rows is not None:
+        for place in places:
+            for value in rows.position(place):
+                check_value(value, columns[place])
+    return rows
 
 
 def _complete_rows(
@@ -288,28 +318,28 @@ def _complete_rows(
     """Return the edits of the text's VALUES rows, and the columns they add."""
     insert = statement.shape.insert
     assert insert is not None
-    columns = insert.columns or ()
-    times = _time_columns(first_layout=facts.first_layout).intersection(columns)
-    missing = _missing(facts, columns)
+    columns = insert.columns or facts.in_order
+    rows = _check_rows(statement, facts)
+    missing = _missing(facts, columns) if insert.columns else []
+    indexes = {place: name for place, name in enumerate(columns) if name in facts.times.names}
     if ROWS in statement.shape.template:
-        times = frozenset()  # literals only
-    if not times and not missing:
+        indexes = {}  # literals only
+    if not indexes and not missing:
         return [], []
-    rows = insert_rows(statement)
+    rows = rows or insert_rows(statement)
     if rows is None:
         return [], []
     edits: list[Edit] = []
-    indexes = {columns.index(name): name for name in sorted(times)}
     scheduled_at = columns.index("time_scheduled") if "time_scheduled" in columns else None
     for row, (_, end) in enumerate(rows.spans):
         elements = rows.elements(row)
         if len(elements) != len(columns):
             return [], []  # the server will say so
-        texts = {at: statement.sql[slice(*elements[at])] for at in indexes}
-        for at, text in texts.items():
-            ns = moment_ns(text, now_ns, statement.mode)
-            if ns is not None:
-                edits.append(Edit(*elements[at], b"%d" % ns))
+        for at, name in indexes.items():
+            text = statement.sql[slice(*elements[at])]
+            value = _value(statement, name, text, now_ns)
+            if value is not text:
+                edits.append(Edit(*elements[at], value))
         if missing:
             scheduled = None
             if scheduled_at is not None:

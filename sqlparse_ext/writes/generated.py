@@ -98,7 +98,7 @@ def gaps(
             )
         ]
         return Gaps(tuple(places))
-    end = insert_plan(shape, first_layout=False).columns_end
+    end = insert_plan(shape).columns_end
     if end is None:
         raise Unsupported(f"this form of {shape.verb} with a sequence")
     name = quote_identifier(column).encode("utf-8", "surrogateescape")
@@ -107,7 +107,7 @@ def gaps(
 
 
 def _gap_of_set(statement: Statement, column: str, *, zero_is_value: bool) -> Gaps:
-    plan = insert_plan(statement.shape, first_layout=False)
+    plan = insert_plan(statement.shape)
     assert plan.set_end is not None
     span = plan.values.get(column)
     if span is None:

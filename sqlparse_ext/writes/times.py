@@ -1,8 +1,8 @@
-"""Recognises the time functions people write where a message table wants nanoseconds.
+"""Reads the time functions people write where a message table wants nanoseconds.
 
-`NOW()` in a bigint column would store 20260101120000, which is a moment in 1970. Given for
-`time_acked` or `time_next` as the whole value, it can only mean the moment, so the proxy puts in
-the nanoseconds. Anything else, `UNIX_TIMESTAMP() * 1000000000` too, is the writer's own affair.
+`NOW()` in a bigint column would store 20260101120000, which is a moment in 1970. Beside a time
+column, as a whole value, it can only mean the moment, so the proxy puts in the nanoseconds. Where
+that is so, and what is refused, `sqlparse_ext.writes.moments` says.
 """
 
 from __future__ import annotations
@@ -10,27 +10,15 @@ from __future__ import annotations
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from sqlparse_ext.statements import (
-    DEFAULT_MODE,
-    Kind,
-    Number,
-    Opaque,
-    Param,
-    Shape,
-    Slot,
-    SqlMode,
-    Statement,
-    Uses,
-)
-from sqlparse_ext.text.lexer import fingerprint
-from sqlparse_ext.text.tokens import Cursor, tokenise
+from sqlparse_ext.statements import Number, Opaque, Param, Slot
 
 
 if TYPE_CHECKING:
-    from sqlparse_ext.statements import Value
+    from sqlparse_ext.statements import Statement, Value
+    from sqlparse_ext.text.tokens import Cursor
 
 _SECOND_NS: Final = 1_000_000_000
-_UNIT_NS: Final = {
+UNIT_NS: Final = {
     "MICROSECOND": 1_000,
     "SECOND": _SECOND_NS,
     "MINUTE": 60 * _SECOND_NS,
@@ -39,29 +27,33 @@ _UNIT_NS: Final = {
     "WEEK": 7 * 86_400 * _SECOND_NS,
 }
 _CALLS: Final = frozenset(
-    {"NOW", "CURRENT_TIMESTAMP", "SYSDATE", "LOCALTIME", "LOCALTIMESTAMP"}
+    {"NOW", "CURRENT_TIMESTAMP", "SYSDATE", "LOCALTIME", "LOCALTIMESTAMP", "UTC_TIMESTAMP"}
 )
-_WORDS: Final = frozenset({"CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP"})
+_WORDS: Final = frozenset({"CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP", "UTC_TIMESTAMP"})
 _SIGNS: Final = {"+": 1, "-": -1}
 _ARITHMETIC: Final = {"DATE_ADD": 1, "ADDDATE": 1, "DATE_SUB": -1, "SUBDATE": -1}
+_DEPTH_MAX: Final = 20
 
 
 class Moment(NamedTuple):
-    """Now, plus *slot* times *unit_ns*, which is negative for a minus."""
+    """Now, plus for each of *shifts* its literal times its nanoseconds.
 
-    slot: Slot | Param | None = None
-    unit_ns: int = 0
+    An interval is a duration: a DAY has 24 hours, also where clocks are put forward or back.
+    """
+
+    shifts: tuple[tuple[Slot | Param, int], ...] = ()
 
     def ns(self, statement: Statement, now_ns: int) -> int | None:
-        """Return the nanoseconds since the epoch; None when the literal is no plain number."""
-        if self.slot is None:
-            return now_ns
-        slot = self.slot
-        value = statement.argument(slot) if isinstance(slot, Param) else statement.value(slot)
-        amount = _amount(value)
-        if amount is None or (amount % 1 and abs(self.unit_ns) != _SECOND_NS):
-            return None  # the server rounds 1.5 MINUTE in its own way
-        return now_ns + int(amount * self.unit_ns)
+        """Return the nanoseconds since the epoch; None when a literal is no plain number."""
+        for slot, unit_ns in self.shifts:
+            value = (
+                statement.argument(slot) if isinstance(slot, Param) else statement.value(slot)
+            )
+            amount = _amount(value)
+            if amount is None or (amount % 1 and abs(unit_ns) != _SECOND_NS):
+                return None  # the server rounds 1.5 MINUTE in its own way
+            now_ns += int(amount * unit_ns)
+        return now_ns
 
 
 def _amount(value: Value | Opaque) -> Decimal | None:
@@ -80,31 +72,87 @@ def _amount(value: Value | Opaque) -> Decimal | None:
 
 def read_moment(cursor: Cursor, end: int) -> Moment | None:
     """Return the moment that the tokens from the cursor to *end* say; None if they say no such."""
-    moment = _sum(cursor)
+    moment = _sum(cursor, 0)
     return moment if cursor.at == end else None
 
 
-def _sum(cursor: Cursor) -> Moment | None:
-    if sign := _ARITHMETIC.get(cursor.key, 0):
+def read_duration(cursor: Cursor) -> Moment | None:
+    """Move past `INTERVAL n unit` and return it, as far from now; None if it is no such."""
+    return _interval(cursor, 1)
+
+
+def _sum(cursor: Cursor, depth: int) -> Moment | None:
+    """Read a moment and the intervals that are added to it."""
+    moment = _term(cursor, depth)
+    while moment is not None and (sign := _SIGNS.get(cursor.key, 0)):
         cursor.take()
-        if not (cursor.accept("(") and _datetime(cursor) and cursor.accept(",")):
+        more = _interval(cursor, sign)
+        if more is None:
             return None
-        moment = _interval(cursor, sign)
-        return moment if cursor.accept(")") else None
+        moment = Moment(moment.shifts + more.shifts)
+    return moment
+
+
+def _term(cursor: Cursor, depth: int) -> Moment | None:
+    if depth > _DEPTH_MAX:
+        return None
     if _datetime(cursor):
-        sign = _SIGNS.get(cursor.key, 0)
-        if not sign:
-            return Moment()
-        cursor.take()
-        return _interval(cursor, sign)
-    if cursor.accept("UNIX_TIMESTAMP", "(", ")"):
-        sign = _SIGNS.get(cursor.key, 0)
-        if not sign:
-            return Moment()
-        cursor.take()
-        slot = cursor.take().slot
-        return Moment(slot, sign * _SECOND_NS) if isinstance(slot, Slot | Param) else None
-    return None
+        return Moment()
+    if cursor.key == "INTERVAL":
+        first = _interval(cursor, 1)
+        if first is None or not cursor.accept("+"):
+            return None
+        second = _term(cursor, depth + 1)
+        return None if second is None else Moment(first.shifts + second.shifts)
+    if cursor.accept("("):
+        moment = _sum(cursor, depth + 1)
+        return moment if cursor.accept(")") else None
+    if cursor.peek(1).key != "(":
+        return None
+    name = cursor.key
+    if sign := _ARITHMETIC.get(name, 0):
+        cursor.at += 2
+        moment = _sum(cursor, depth + 1)
+        if moment is None or not cursor.accept(","):
+            return None
+        if name in ("ADDDATE", "SUBDATE") and cursor.key != "INTERVAL":
+            more = _shift(cursor, sign * UNIT_NS["DAY"])
+        else:
+            more = _interval(cursor, sign)
+    elif name == "TIMESTAMPADD":
+        cursor.at += 2
+        unit_ns = _unit_ns(cursor)
+        if not unit_ns or not cursor.accept(","):
+            return None
+        more = _shift(cursor, unit_ns)
+        moment = _sum(cursor, depth + 1) if cursor.accept(",") else None
+    elif name == "UNIX_TIMESTAMP":
+        return _seconds(cursor, depth)
+    else:
+        return None
+    if moment is None or more is None or not cursor.accept(")"):
+        return None
+    return Moment(moment.shifts + more.shifts)
+
+
+def _seconds(cursor: Cursor, depth: int) -> Moment | None:
+    """Read UNIX_TIMESTAMP(), or of a moment, and the seconds that are added to it."""
+    cursor.at += 2
+    if cursor.accept(")"):
+        moment = Moment()
+    elif cursor.key == "UTC_TIMESTAMP":
+        return None  # a server takes it for a time of the session's zone
+    else:
+        inner = _sum(cursor, depth + 1)
+        if inner is None or not cursor.accept(")"):
+            return None
+        moment = inner
+    sign = _SIGNS.get(cursor.key, 0)
+    if not sign or cursor.peek(1).key == "INTERVAL":
+        return moment
+    cursor.take()
+    more = _shift(cursor, sign * _SECOND_NS)
+    return None if more is None else Moment(moment.shifts + more.shifts)
 
 
 def _datetime(cursor: Cursor) -> bool:
@@ -120,17 +168,24 @@ def _datetime(cursor: Cursor) -> bool:
 def _interval(cursor: Cursor, sign: int) -> Moment | None:
     if not cursor.accept("INTERVAL"):
         return None
-    slot = cursor.take().slot
-    unit_ns = _UNIT_NS.get(cursor.take().key)
-    return Moment(slot, sign * unit_ns) if isinstance(slot, Slot | Param) and unit_ns else None
-
-
-def moment_ns(expression: bytes, now_ns: int, mode: SqlMode = DEFAULT_MODE) -> int | None:
-    """Return the nanoseconds that *expression*, one value of a VALUES row, means; else None."""
-    template, literals, runs = fingerprint(expression, mode)
-    tokens = tokenise(template).tokens
-    moment = read_moment(Cursor(tokens, template), len(tokens))
-    if moment is None:
+    place = cursor.at
+    if _shift(cursor, 1) is None:
         return None
-    shape = Shape(Kind.OTHER, Uses(0), template)
-    return moment.ns(Statement(expression, mode, shape, literals, runs), now_ns)
+    unit_ns = _unit_ns(cursor)
+    after, cursor.at = cursor.at, place
+    moment = _shift(cursor, sign * unit_ns) if unit_ns else None
+    cursor.at = after
+    return moment
+
+
+def _unit_ns(cursor: Cursor) -> int:
+    """Move past a unit and return its nanoseconds, 0 for one that has no fixed length."""
+    return UNIT_NS.get(cursor.take().key.removeprefix("SQL_TSI_"), 0)
+
+
+def _shift(cursor: Cursor, unit_ns: int) -> Moment | None:
+    """Move past a literal, which may have a minus before it, or a `?`."""
+    if cursor.accept("-"):
+        unit_ns = -unit_ns
+    slot = cursor.take().slot
+    return Moment(((slot, unit_ns),)) if isinstance(slot, Slot | Param) else None

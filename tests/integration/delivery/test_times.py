@@ -1,0 +1,234 @@
+"""Time functions beside the time columns, compared with what a server says of the true moment."""
+
+import contextlib
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.fixtures.fix_servers import execute
+from tests.fixtures.fix_streams import refused, rows, run, value
+from tests.integration.conftest import CreateTable, House
+
+
+pytestmark = pytest.mark.db
+
+SECOND_NS = 10**9
+# When the messages are due, in seconds from now; both shards have some of each.
+OFFSETS_S = (-86_400, -3_600, -60, 60, 3_600, 86_400, 40 * 86_400, -400 * 86_400)
+ZONES = ("SYSTEM", "+00:00", "-09:30", "+13:00")
+
+# Through the proxy, and of how many seconds from now it is true.
+CONDITIONS: dict[str, Callable[[int], bool]] = {
+    "time_next <= NOW()": lambda due: due <= 0,
+    "NOW(6) < time_next": lambda due: due > 0,
+    "t.time_next > CURRENT_TIMESTAMP + INTERVAL 30 DAY": lambda due: due > 30 * 86400,
+    "`time_next` BETWEEN NOW() - INTERVAL 2 HOUR AND DATE_ADD(NOW(), INTERVAL 2 HOUR)": (
+        lambda due: -7200 <= due <= 7200
+    ),
+    "NOT time_next <= UTC_TIMESTAMP()": lambda due: due > 0,
+    "time_next < TIMESTAMPADD(HOUR, -5, SYSDATE())": lambda due: due < -18000,
+    "time_next < UNIX_TIMESTAMP() - 7200": lambda due: due < -7200,
+    "time_next < UNIX_TIMESTAMP(NOW(6))": lambda due: due < 0,
+    "time_next / 1000000000 < UNIX_TIMESTAMP()": lambda due: due < 0,
+    "time_next < (UNIX_TIMESTAMP() - 7200) * 1000000000": lambda due: due < -7200,
+    "time_next > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) * 1000": (
+        lambda due: due > 0
+    ),
+    "FROM_UNIXTIME(time_next / 1000000000) < NOW() - INTERVAL 2 HOUR": lambda due: due < -7200,
+    "CASE WHEN time_next > NOW() THEN 1 ELSE 0 END = 1": lambda due: due > 0,
+    "IF(time_next > NOW(), 'later', 'due') = 'later'": lambda due: due > 0,
+    "(time_next > LOCALTIME() AND id > 0)": lambda due: due > 0,
+    "COALESCE(time_next, NOW()) > NOW()": lambda due: due > 0,
+}
+
+
+@pytest.fixture
+def filled(house: House, create: CreateTable, keyspace: str) -> Any:
+    """A connection to a table with messages that are due at OFFSETS_S, numbered from 1."""
+    create(keyspace, "my_message", poller_interval=1000)
+    connection = house.proxy.connect(database=keyspace, autocommit=True)
+    now_ns = time.time_ns()
+    for number, offset_s in enumerate(OFFSETS_S, 1):
+        due_ns = now_ns + offset_s * SECOND_NS
+        run(connection, f"INSERT INTO my_message (id, time_next) VALUES ({number}, {due_ns})")
+    return connection
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_a_condition_means_the_moment_in_every_time_zone(filled: Any, condition: str) -> None:
+    is_true = CONDITIONS[condition]
+    truth = [number for number, offset_s in enumerate(OFFSETS_S, 1) if is_true(offset_s)]
+    assert 0 < len(truth) < len(OFFSETS_S)
+    for zone in ZONES:
+        run(filled, f"SET time_zone = '{zone}'")
+        found = rows(filled, f"SELECT id FROM my_message t WHERE {condition} ORDER BY id")
+        assert [number for (number,) in found] == truth, zone
+
+
+def test_rows_that_are_not_due_are_not_deleted(filled: Any) -> None:
+    late = "time_next > NOW() + INTERVAL 30 DAY"
+    assert run(filled, f"UPDATE my_message SET priority = 1 WHERE {late}") == 1
+    assert run(filled, f"DELETE FROM my_message WHERE {late}") == 1
+    assert value(filled, "SELECT COUNT(*) FROM my_message") == len(OFFSETS_S) - 1
+    assert run(filled, "DELETE FROM my_message WHERE time_next <= NOW()") == 4
+
+
+def test_columns_and_groups_are_of_the_moment_and_keep_their_names(filled: Any) -> None:
+    cursor = filled.cursor()
+    cursor.execute(
+        "SELECT id, time_next <= NOW() FROM my_message WHERE id IN (1, 4) ORDER BY id"
+    )
+    assert [column[0] for column in cursor.description] == ["id", "time_next <= NOW()"]
+    assert cursor.fetchall() == ((1, 1), (4, 0))
+    assert rows(
+        filled,
+        "SELECT IF(time_next <= NOW(), 'due', 'later') state, COUNT(*) FROM my_message"
+        " GROUP BY state ORDER BY state",
+    ) == (("due", 4), ("later", 4))
+    assert value(filled, "SELECT SUM(time_next <= NOW()) FROM my_message") == 4
+    assert value(filled, "SELECT COUNT(*) FROM my_message HAVING MAX(time_next) > NOW()") == 8
+
+
+REFUSED = (
+    "SELECT id FROM my_message WHERE time_next < CURDATE()",
+    "SELECT id FROM my_message WHERE time_next < NOW() + 0",
+    "SELECT id FROM my_message WHERE time_next < NOW() - INTERVAL 1 MONTH",
+    "SELECT id FROM my_message WHERE time_next < '2026-11-22 15:00:00'",
+    "SELECT id FROM my_message WHERE time_next < TIMESTAMP'2026-11-22 15:00:00'",
+    "SELECT id FROM my_message WHERE time_next > 20261122150345",
+    "SELECT id FROM my_message WHERE TIMESTAMPDIFF(SECOND, time_next, NOW()) > 5",
+    "SELECT FROM_UNIXTIME(time_next) FROM my_message",
+    "DELETE FROM my_message WHERE time_next > (SELECT NOW())",
+    "UPDATE my_message SET time_acked = NOW() + 0 WHERE id = 1",
+    "UPDATE my_message SET time_acked = 20261122150345 WHERE id = 1",
+    "UPDATE my_message SET time_acked = UNIX_TIMESTAMP() * 1 WHERE id = 1",
+    "UPDATE my_message SET time_acked = 1795220485 WHERE id = 1",
+    "INSERT INTO my_message (id, time_next) VALUES (20, '2026-11-22 15:00:00')",
+    "INSERT INTO my_message (id, time_next) VALUES (20, 1795220485123)",
+)
+
+
+def test_what_cannot_be_a_moment_is_refused_and_nothing_runs(filled: Any) -> None:
+    before = rows(filled, "SELECT * FROM my_message ORDER BY id")
+    for sql in REFUSED:
+        code, text = refused(filled, sql)
+        assert code == 1235, sql
+        assert "which holds nanoseconds since 1970" in text
+    assert rows(filled, "SELECT * FROM my_message ORDER BY id") == before
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "NOW()",
+        "UNIX_TIMESTAMP(NOW(6))",
+        "UTC_TIMESTAMP()",
+        "IF(1, NOW(), 0)",
+        "GREATEST(NOW(), 0)",
+    ],
+)
+def test_an_ack_stores_the_moment(filled: Any, expression: str) -> None:
+    began_ns = time.time_ns()
+    assert run(filled, f"UPDATE my_message SET time_acked = {expression} WHERE id = 1") == 1
+    acked_ns = value(filled, "SELECT time_acked FROM my_message WHERE id = 1")
+    assert began_ns <= acked_ns <= time.time_ns()
+
+
+def test_a_lease_is_made_longer_relative_to_itself(filled: Any) -> None:
+    before_ns = value(filled, "SELECT time_next FROM my_message WHERE id = 4")
+    run(filled, "UPDATE my_message SET time_next = time_next + INTERVAL 1 MINUTE WHERE id = 4")
+    after_ns = value(filled, "SELECT time_next FROM my_message WHERE id = 4")
+    assert after_ns == before_ns + 60 * SECOND_NS
+
+
+def test_rows_of_a_query_and_rows_without_a_list_of_columns_get_the_moment(
+    house: House, create: CreateTable
+) -> None:
+    create("plain", "my_message", poller_interval=1000)
+    connection = house.proxy.connect(database="plain", autocommit=True)
+    run(connection, "CREATE TABLE stamped (id BIGINT PRIMARY KEY, created DATETIME)")
+    run(connection, "INSERT INTO stamped VALUES (1, NOW())")
+    began_ns = time.time_ns()
+    run(
+        connection,
+        "INSERT INTO my_message (id, time_next) SELECT id, NOW() + INTERVAL 1 HOUR FROM stamped"
+        " WHERE created <= NOW()",
+    )
+    run(
+        connection,
+        "INSERT INTO my_message VALUES (2, 50, 0, NOW() + INTERVAL 1 HOUR, NULL, 1, '{}')",
+    )
+    hour_ns = 3_600 * SECOND_NS
+    for number in (1, 2):
+        due_ns = value(connection, f"SELECT time_next FROM my_message WHERE id = {number}")
+        assert began_ns + hour_ns <= due_ns <= time.time_ns() + hour_ns
+    assert rows(
+        connection,
+        "SELECT m.id FROM my_message m JOIN stamped s ON s.id = m.id"
+        " WHERE m.time_next > NOW() AND s.created <= NOW()",
+    ) == ((1,),)
+
+
+def test_a_clock_of_the_sessions_own_is_refused(filled: Any, house: House) -> None:
+    run(filled, "SET timestamp = 1000000000")
+    code, text = refused(filled, "SELECT id FROM my_message WHERE time_next < NOW()")
+    assert (code, "@@timestamp" in text) == (1235, True)
+    assert refused(filled, "UPDATE my_message SET time_acked = NOW() WHERE id = 1")[0] == 1235
+    assert len(rows(filled, "SELECT id FROM my_message WHERE time_next < 5")) == 0
+    run(filled, "SET timestamp = DEFAULT")
+    assert len(rows(filled, "SELECT id FROM my_message WHERE time_next < NOW()")) == 4
+    if "MariaDB" in value(filled, "SELECT VERSION()"):
+        sql = "SET STATEMENT timestamp = 5 FOR SELECT id FROM my_message WHERE id = 1 AND time_next < NOW()"
+        assert refused(filled, sql)[0] == 1235
+
+
+def test_prepared_statements_mean_the_moment_of_their_execution(
+    house: House, filled: Any, keyspace: str
+) -> None:
+    driver = pytest.importorskip("mysql.connector", reason="no mysql-connector-python here")
+    connection = driver.connect(
+        host="127.0.0.1", user="root", use_pure=True, autocommit=True, port=house.proxy.port,
+        database=keyspace,
+    )  # fmt: skip
+    with contextlib.closing(connection):
+        cursor = connection.cursor(prepared=True)
+        for least in (0, 2):
+            cursor.execute(
+                "SELECT id FROM my_message WHERE id > %s AND time_next <= NOW() ORDER BY id",
+                (least,),
+            )
+            assert [row[0] for row in cursor.fetchall()] == [
+                n for n in (1, 2, 3, 8) if n > least
+            ]
+        cursor.execute(
+            "DELETE FROM my_message WHERE time_next > NOW() + INTERVAL %s DAY", (30,)
+        )
+        assert cursor.rowcount == 1
+        for wrong in ("2026-11-22 15:00:00", 1795220485):
+            with pytest.raises(driver.Error, match="which holds nanoseconds since 1970"):
+                cursor.execute("UPDATE my_message SET time_acked = %s WHERE id = 1", (wrong,))
+            with pytest.raises(driver.Error, match="which holds nanoseconds since 1970"):
+                cursor.execute("SELECT id FROM my_message WHERE time_next < %s", (wrong,))
+            with pytest.raises(driver.Error, match="which holds nanoseconds since 1970"):
+                cursor.execute(
+                    "INSERT INTO my_message (id, time_next) VALUES (%s, %s)", (30, wrong)
+                )
+        cursor.execute("SELECT COUNT(*) FROM my_message WHERE time_acked IS NULL")
+        assert cursor.fetchall() == [(7,)]
+
+
+def test_the_servers_own_clock_agrees(house: House, filled: Any, keyspace: str) -> None:
+    """What a server says past the proxy, with its own NOW(), is what the proxy's NOW() means."""
+    told = rows(filled, "SELECT id FROM my_message WHERE time_next <= NOW() ORDER BY id")
+    direct = sorted(
+        row
+        for server in house.servers_of(keyspace)
+        for row in execute(
+            server,
+            "SELECT id FROM my_message WHERE time_next <= UNIX_TIMESTAMP(NOW(6)) * 1000000000",
+            database=house.databases[keyspace],
+        )
+    )
+    assert list(told) == direct

@@ -1,0 +1,327 @@
+"""Moments beside the time columns of a message table."""
+
+import random
+import sys
+from contextlib import suppress
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from sqlparse_ext.cache import StatementCache
+from sqlparse_ext.errors import Unsupported
+from sqlparse_ext.statements import Kind
+from sqlparse_ext.writes.completion import TableFacts, check_bound, complete
+from sqlparse_ext.writes.moments import TimeColumns
+
+
+NOW_NS = 1_700_000_000_000_000_000
+NOW = b"1700000000000000000"
+COLUMNS = ("id", "priority", "epoch", "time_next", "time_acked", "body")
+FACTS = TableFacts("m", "id", True, 50, 0, frozenset(COLUMNS), False, False, COLUMNS)
+CACHE = StatementCache()
+
+
+def sent(sql, times=FACTS.times, now_ns=NOW_NS):
+    """Return what is sent for *sql*, the text itself where nothing changes."""
+    statement = CACHE.get(sql)
+    facts = None if statement.shape.kind is Kind.SELECT else FACTS
+    return complete(statement, facts, now_ns, times) or sql
+
+
+def where(condition):
+    """Return what becomes of a condition, in four kinds of statements alike."""
+    found = set()
+    for head in (b"SELECT * FROM m WHERE ", b"DELETE FROM m WHERE ",
+                 b"SELECT id FROM m HAVING ", b"SELECT * FROM m JOIN o ON "):  # fmt: skip
+        text = sent(head + condition.encode())
+        assert text.startswith(head)
+        found.add(text[len(head) :].decode())
+    (only,) = found
+    return only
+
+
+# What stands for now, and for a moment from now.
+MOMENTS = {
+    "NOW()": 0,
+    "NOW(6)": 0,
+    "CURRENT_TIMESTAMP": 0,
+    "LOCALTIME()": 0,
+    "SYSDATE()": 0,
+    "UTC_TIMESTAMP()": 0,
+    "UNIX_TIMESTAMP()": 0,
+    "UNIX_TIMESTAMP(NOW(6))": 0,
+    "NOW() + INTERVAL 30 DAY": 30 * 86400,
+    "DATE_SUB(NOW(), INTERVAL 1 HOUR)": -3600,
+    "TIMESTAMPADD(MINUTE, 5, NOW())": 300,
+}
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize(
+    "form",
+    [
+        "time_next = {}", "time_next <=> {}", "time_next < {}", "{} >= time_next", "time_next <> {}",
+        "`time_acked` != {}", "m.time_next <= {}", "(time_next) > {}", "NOT time_next < {}",
+        "time_next BETWEEN 5 AND {}", "time_next NOT BETWEEN {} AND {}", "{} BETWEEN time_next AND time_acked",
+        "time_next IN (5, {})", "time_next NOT IN ({})", "time_next < {} OR x = 1 AND created < NOW()",
+        "IF(time_next <= {}, 1, 0) = 1", "CASE WHEN time_next <= {} THEN 1 ELSE 0 END",
+        "COALESCE(time_next, 0) < {}", "MAX(time_next) < {}", "GREATEST(time_next, {}) > 5",
+        "CASE time_next WHEN {} THEN 1 END", "time_next <= {} IS TRUE", "(time_next < {} AND a = b)",
+        "EXISTS (SELECT 1 FROM o WHERE o.id = m.id AND time_next < {})", "time_next<{}",
+    ],
+)  # fmt: skip
+def test_a_moment_beside_a_time_column_becomes_nanoseconds(form, moment):
+    ns = b"%d" % (NOW_NS + MOMENTS[moment] * 10**9)
+    assert where(form.replace("{}", moment)) == form.replace("{}", ns.decode())
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "created < NOW()",
+        "created < NOW() AND time_next > 5",
+        "time_next IS NULL OR created > '2026-01-01'",
+        "time_next < 1795220485599304776",
+        "time_next < '1795220485599304776'",
+        "time_next = 0 OR time_acked = 1 OR time_next > -5",
+        "time_next < UNIX_TIMESTAMP() * 1000000000",
+        "time_next < (UNIX_TIMESTAMP() + 5) * 1e9",
+        "time_next < 1000000000 * UNIX_TIMESTAMP('2026-11-22 15:00:00')",
+        "time_next < CAST(ROUND(UNIX_TIMESTAMP(NOW(6)) * 1000000) * 1000 AS SIGNED)",
+        "time_next / 1000000000 < UNIX_TIMESTAMP()",
+        "time_next > (TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + 2000000) * 1000",
+        "(UNIX_TIMESTAMP() - time_next DIV 1000000000) > 60",
+        "FROM_UNIXTIME(time_next / 1000000000) < NOW()",
+        "TIMESTAMPDIFF(SECOND, FROM_UNIXTIME(time_next / 1e9), NOW()) > 5",
+        "IF(time_next = 0, created, NOW()) < NOW()",
+        "created IN (SELECT MAX(created) FROM o WHERE created < NOW()) AND time_next = 0",
+        "other.now < time_next",
+    ],
+)
+def test_what_is_right_as_it_stands_is_left(condition):
+    assert where(condition) == condition
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "time_next > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))",
+        "time_next > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', NOW(6)) * 1000",
+        "time_next < CURDATE()",
+        "time_next < CURRENT_DATE",
+        "time_next < NOW() + 0",
+        "time_next < 1 + NOW()",
+        "time_next - NOW() > 0",
+        "time_next < NOW() + INTERVAL 1 MONTH",
+        "time_next < NOW() + INTERVAL 1.5 MINUTE",
+        "time_next < NOW() + INTERVAL x MINUTE",
+        "time_next < UNIX_TIMESTAMP() * 1",
+        "time_next < UNIX_TIMESTAMP() + 5 * 1000000000",
+        "time_next < UNIX_TIMESTAMP() * 1e999999999",
+        "time_next < UNIX_TIMESTAMP('2026-11-22')",
+        "time_next < UNIX_TIMESTAMP() * ?",
+        "time_next / 1000 < UNIX_TIMESTAMP()",
+        "time_next < (SELECT NOW())",
+        "time_next < (SELECT MAX(x) + NOW() FROM o)",
+        "(time_next, id) < (NOW(), 5)",
+        "time_next < FROM_UNIXTIME(5)",
+        "FROM_UNIXTIME(time_next) < NOW()",
+        "FROM_UNIXTIME(time_next / 1000) < NOW()",
+        "time_next < FROM_UNIXTIME(time_acked / 1000000000)",
+        "TIMESTAMPDIFF(SECOND, time_next, NOW()) > 5",
+        "YEAR(time_next) = 2026",
+        "EXTRACT(YEAR FROM time_next) = 2026",
+        "DATE_ADD(time_next, INTERVAL 1 DAY) > 5",
+        "time_next < TIMESTAMP '2026-11-22 15:00:00'",
+        "time_next < TIMESTAMP('2026-11-22 15:00:00')",
+        "time_next < DATE'2026-11-22'",
+        "time_next < {ts '2026-11-22 15:00:00'}",
+        "time_next < CAST('2026-11-22' AS DATETIME)",
+        "time_next < '2026-11-22' + INTERVAL 1 DAY",
+        "time_next < '2026-11-22 15:00:00'",
+        "'2026-11-22' < time_next",
+        "time_next BETWEEN '2026-11-22' AND '2026-11-23'",
+        "time_next IN ('2026-11-22', 5)",
+        "time_next IN (NOW(), CURDATE())",
+        "time_next > 20261122150345",
+        "time_next > 1795220485",
+        "time_next > 1795220485.5",
+        "time_next > 1795220485123",
+        "time_next > 1795220485123456",
+        "time_next IN (5, 1795220485)",
+        "CASE time_next WHEN '2026-11-22' THEN 1 END",
+        "CASE WHEN x THEN time_next ELSE NOW() - 1 END > 5",
+        "CONCAT(time_next, NOW())",
+        "(" * 200 + "time_next < NOW()" + ")" * 200,
+    ],
+)
+def test_what_a_server_would_take_for_a_moment_of_1970_is_refused(condition):
+    with pytest.raises(
+        Unsupported, match=r"which holds nanoseconds since 1970|INTERVAL for a time"
+    ):
+        where(condition)
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        (b"SELECT id, time_next <= NOW() FROM m",
+         b"SELECT id, time_next <= %b AS `time_next <= NOW()` FROM m" % NOW),
+        (b"SELECT time_next <= NOW() due, NOW() FROM m ORDER BY time_next <= NOW() DESC",
+         b"SELECT time_next <= %b due, NOW() FROM m ORDER BY time_next <= %b DESC" % (NOW, NOW)),
+        (b"SELECT time_next <= NOW() AS due FROM m", b"SELECT time_next <= %b AS due FROM m" % NOW),
+        (b"SELECT SUM(time_next <= NOW()) /* x */, 1 FROM m",
+         b"SELECT SUM(time_next <= %b) AS `SUM(time_next <= NOW())` /* x */, 1 FROM m" % NOW),
+        (b"UPDATE m SET time_next = NOW() WHERE time_next > NOW() + INTERVAL 30 DAY",
+         b"UPDATE m SET time_next = %b WHERE time_next > 1702592000000000000" % NOW),
+        (b"UPDATE m SET time_next = time_next + INTERVAL 1 MINUTE WHERE id = 1",
+         b"UPDATE m SET time_next = time_next + 60000000000 WHERE id = 1"),
+        (b"UPDATE m SET time_next = IF(epoch > 5, NOW() + INTERVAL 1 DAY, NOW()) WHERE id = 1",
+         b"UPDATE m SET time_next = IF(epoch > 5, 1700086400000000000, %b) WHERE id = 1" % NOW),
+        (b"UPDATE m JOIN o ON o.id = m.id SET m.time_acked = NOW() WHERE o.created < NOW()",
+         b"UPDATE m JOIN o ON o.id = m.id SET m.time_acked = %b WHERE o.created < NOW()" % NOW),
+        (b"INSERT INTO m (id, time_next, body) SELECT id, NOW(), NOW() FROM o WHERE created < NOW()",
+         b"INSERT INTO m (id, time_next, body) SELECT id, %b, NOW() FROM o WHERE created < NOW()" % NOW),
+        (b"INSERT INTO m SELECT 1, 2, 0, NOW(), NULL, NOW()",
+         b"INSERT INTO m SELECT 1, 2, 0, %b, NULL, NOW()" % NOW),
+        (b"INSERT INTO m VALUES (1, 50, 0, NOW(), NULL, NOW())",
+         b"INSERT INTO m VALUES (1, 50, 0, %b, NULL, NOW())" % NOW),
+        (b"INSERT INTO m (id, body) VALUES (1, NOW())", None),
+        (b"WITH d AS (SELECT time_next FROM m WHERE time_next < NOW()) SELECT * FROM d WHERE time_next < NOW()",
+         b"WITH d AS (SELECT time_next FROM m WHERE time_next < %b) SELECT * FROM d WHERE time_next < %b" % (NOW, NOW)),
+    ],
+)  # fmt: skip
+def test_statements(sql, expected):
+    assert sent(sql) == (expected or sql)
+    assert sent(sent(sql)) == sent(sql)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        b"UPDATE m SET time_acked = NOW() + 0 WHERE id = 1",
+        b"UPDATE m SET time_acked = 20261122150345 WHERE id = 1",
+        b"UPDATE m SET time_acked = '2026-11-22 15:00:00' WHERE id = 1",
+        b"UPDATE m SET time_next = CURDATE() WHERE id = 1",
+        b"UPDATE m JOIN o ON o.id = m.id SET m.time_acked = CURDATE()",
+        b"INSERT INTO m SELECT *, NOW() FROM o",
+        b"INSERT INTO m (id, time_next) SELECT 1, 1795220485",
+        b"INSERT INTO m (id, time_next) VALUES (1, '2026-01-01'), (2, 5)",
+        b"INSERT INTO m (id, time_next) VALUES (1, 0), (2, 1795220485)",
+        b"INSERT INTO m (id, time_next) VALUES (f(), 1795220485)",
+        b"INSERT INTO m VALUES (1, 50, 0, CURDATE(), NULL, '')",
+        b"INSERT INTO m (id) VALUES (1) ON DUPLICATE KEY UPDATE time_next = CURDATE()",
+        b"SELECT time_next AS due FROM m HAVING due <= NOW()",
+        b"SELECT FROM_UNIXTIME(time_next / 1e9) AS time_next FROM m HAVING time_next < NOW()",
+        b"SELECT DATE_FORMAT(time_next, '%Y') FROM m",
+    ],
+)
+def test_statements_that_are_refused(sql):
+    with pytest.raises(Unsupported, match="which holds nanoseconds since 1970"):
+        sent(sql)
+
+
+def test_another_tables_columns_are_its_own():
+    times = TimeColumns(FACTS.times.names, frozenset({"o"}))
+    sql = b"SELECT * FROM m JOIN other o ON o.time_next > NOW() AND m.time_next > NOW()"
+    assert sent(sql, times) == sql[: sql.rindex(b"NOW")] + NOW
+
+
+def test_what_is_bound_is_looked_at_too():
+    statement = CACHE.get(b"SELECT * FROM m WHERE time_next < ? AND body = ?")
+    for value in (None, 0, 5, NOW_NS, b"1700000000000000000"):
+        check_bound(statement.bind((value, b"2026-01-01")), None, FACTS.times)
+    for value in (b"2026-01-01 00:00:00", 1795220485):
+        with pytest.raises(Unsupported):
+            check_bound(statement.bind((value, b"")), None, FACTS.times)
+    rows = CACHE.get(b"INSERT INTO m (id, time_next) VALUES (?, ?), (?, ?)")
+    check_bound(rows.bind((1, 0, 2, None)), FACTS, FACTS.times)
+    with pytest.raises(Unsupported):
+        check_bound(rows.bind((1, 0, 2, 1795220485)), FACTS, FACTS.times)
+
+
+PIECES = ["time_next", "NOW()", "(", ")", ",", "<", "=", "AND", "BETWEEN", "CASE", "WHEN", "THEN", "END",
+          "5", "'x'", "+", "*", "INTERVAL 1 DAY", "UNIX_TIMESTAMP(", "SELECT", "FROM", "IN", "m", "IF("]  # fmt: skip
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.sampled_from(PIECES), max_size=25))
+def test_no_text_breaks_it_and_completing_again_changes_nothing(pieces):
+    sql = ("SELECT * FROM m WHERE " + " ".join(pieces)).encode()
+    try:
+        once = sent(sql)
+    except Unsupported:
+        return
+    assert sent(once) == once
+
+
+@given(st.sampled_from(sorted(MOMENTS)), st.sampled_from(["<", "=", "IN", "+", "-", "*", ","]))
+def test_no_function_stays_beside_a_time_column(moment, operator):
+    right = f"({moment})" if operator == "IN" else moment
+    try:
+        text = where(f"time_next {operator} {right}") if operator != "," else ""
+    except Unsupported:
+        return
+    assert "NOW" not in text
+    assert "TIMESTAMP" not in text
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        b"(",
+        b"IF(time_next<NOW(),1,",
+        b"time_next<NOW() AND ",
+        b"NOW()+INTERVAL 1 DAY+",
+        b"1,",
+        b"((time_next)),",
+    ],
+)
+def test_the_work_grows_with_the_text_and_not_faster(unit):
+    def calls(count):
+        sql = b"SELECT * FROM m WHERE time_next IN (" + unit * count + b"1)"
+        statement = StatementCache().get(sql)
+        counted = 0
+
+        def profile(_frame, event, _argument):
+            nonlocal counted
+            counted += event in ("call", "c_call")
+
+        sys.setprofile(profile)
+        try:
+            with suppress(Unsupported):
+                complete(statement, None, NOW_NS, FACTS.times)
+        finally:
+            sys.setprofile(None)
+        return counted
+
+    # Ten times the text; a quadratic reader makes a hundred times as many calls.
+    assert calls(700) < 15 * calls(70)
+
+
+def test_a_long_text_is_refused_where_it_may_need_reading():
+    long = b"SELECT * FROM m WHERE " + b"body < x OR " * 20_000
+    assert sent(long + b"time_next < 5") == long + b"time_next < 5"
+    assert sent(long + b"body < NOW()") == long + b"body < NOW()"
+    many = b"SELECT * FROM m WHERE id IN (" + b"5, " * 10_000 + b"5) AND time_next < NOW()"
+    assert sent(many).endswith(NOW)
+    with pytest.raises(Unsupported, match="NOW here with time_next"):
+        sent(long + b"time_next < NOW()")
+
+
+def test_a_seed_of_random_conditions_is_translated_or_refused_like_its_parts():
+    dice = random.Random(15)
+    atoms = [
+        "time_next < NOW()",
+        "created < NOW()",
+        "time_acked IS NULL",
+        "time_next >= NOW() - INTERVAL 1 DAY",
+    ]
+    for _ in range(200):
+        chosen = [dice.choice(atoms) for _ in range(dice.randrange(1, 8))]
+        joined = chosen[0]
+        for atom in chosen[1:]:
+            joined = dice.choice(["{} AND {}", "({} OR {})", "NOT ({}) AND {}"]).format(
+                joined, atom
+            )
+        assert where(joined).count("NOW()") == chosen.count("created < NOW()")
