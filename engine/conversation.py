@@ -26,12 +26,14 @@ class Query:
     about: the question as a value, for a store that answers without reading SQL.
     commits: a COMMIT follows in the same write. If the statement is refused, the COMMIT ends
         a transaction that has changed nothing.
+    skips_locked: it reads definitions, and leaves out what somebody's DDL locks rather than wait.
     """
 
     sql: bytes
     values: int = 0
     about: object = None
     commits: bool = False
+    skips_locked: bool = False
 
 
 # The decoded leading columns as the text protocol's bytes, and the raw rest of the row's
@@ -41,10 +43,14 @@ Row: TypeAlias = tuple[tuple[bytes | None, ...], bytes]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the server said: rows to a query, affected rows to anything else."""
+    """What the server said: rows to a query, affected rows to anything else.
+
+    has_skipped: to a query that `skips_locked`: it has left something out.
+    """
 
     rows: Sequence[Row] = ()
     affected: int = 0
+    has_skipped: bool = False
 
 
 Conversation: TypeAlias = Generator[Query, Answer, T]

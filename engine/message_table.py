@@ -65,12 +65,16 @@ class RawIndex:
 
 @dataclass(frozen=True, slots=True)
 class RawTable:
-    """What information_schema says about a table whose comment has the mark."""
+    """What information_schema says about a table whose comment has the mark.
+
+    is_hidden: no more than that there is a table of this name: somebody's DDL locks its definition.
+    """
 
     name: str
     comment: str
     columns: tuple[RawColumn, ...]
     indexes: tuple[RawIndex, ...]
+    is_hidden: bool = False
 
 
 class IdKind(Enum):

@@ -14,7 +14,7 @@ import random
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from engine.backoff import DICE_BITS
 from engine.clock import SystemClock
@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 
 
 log = logging.getLogger(__name__)
+
+# Until definitions are looked at again that somebody's lock hides.
+HIDDEN_S: Final = 1.0
 
 
 @dataclass(slots=True)
@@ -93,6 +96,8 @@ class Registry:
         self._keyspaces = {keyspace.name: _Tables(keyspace) for keyspace in keyspaces}
         self._attached: dict[int, Runner] = {}
         self._reloader: asyncio.Task[None] | None = None
+        # Somebody's lock hides definitions, which are looked at again soon.
+        self._hides = asyncio.Event()
         # Why no stream may begin any more, once that is so.
         self._ending: StreamfromError | None = None
         self.generation = 0
@@ -142,7 +147,11 @@ class Registry:
 
     async def _reload_regularly(self) -> None:
         while True:
-            await asyncio.sleep(self._reload_interval_s)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._reload_interval_s):
+                    await self._hides.wait()
+                    self._hides.clear()
+                    await asyncio.sleep(HIDDEN_S)
             await self.reload()
 
     async def _reload(self, tables: _Tables) -> None:
@@ -175,8 +184,15 @@ class Registry:
         return None
 
     async def _apply(self, tables: _Tables, raw_tables: Sequence[RawTable]) -> None:
-        found = {raw.name: load(tables.keyspace.name, raw) for raw in raw_tables}
-        before, tables.by_name = tables.by_name, found
+        before = tables.by_name
+        found = {
+            raw.name: load(tables.keyspace.name, raw) for raw in raw_tables if not raw.is_hidden
+        }
+        hidden = [raw.name for raw in raw_tables if raw.is_hidden]
+        if hidden:
+            self._hides.set()
+            found |= {name: before[name] for name in hidden if name in before}
+        tables.by_name = found
         if found != before:
             self.generation += 1
         dropped = [name for name in tables.runners if name not in found]

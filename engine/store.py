@@ -83,26 +83,34 @@ class Store(Protocol):
 
 
 def discover(database: str) -> Conversation[tuple[RawTable, ...]]:
-    """Read the definitions of all tables of *database* that carry the mark."""
+    """Read the definitions of all tables of *database* that carry the mark.
+
+    MariaDB opens a table to tell of it, and would wait until whoever locks its definition is done,
+    be it the client that waits for this. Such tables come as hidden ones.
+    """
     schema = literal(database.encode())
     answer = yield Query(
         b"SELECT table_name, table_comment FROM information_schema.tables"
         b" WHERE table_schema = %b AND table_type = 'BASE TABLE'"
         b" AND table_comment LIKE '%%%b%%'" % (schema, MARK.encode()),
         2,
+        skips_locked=True,
     )
+    has_skipped = answer.has_skipped
     found = [(_text(name), _text(comment)) for (name, comment), _ in answer.rows]
     # LIKE compares by the server's collation, in which case does not count.
     comments = {name: comment for name, comment in found if is_message_table(comment)}
     if not comments:
-        return ()
+        return (yield from _hidden(schema, ())) if has_skipped else ()
     names = b", ".join(literal(name.encode()) for name in comments)
     answer = yield Query(
         b"SELECT table_name, column_name, data_type, column_default, is_nullable, extra, column_type"
         b" FROM information_schema.columns WHERE table_schema = %b AND table_name IN (%b)"
         b" ORDER BY table_name, ordinal_position" % (schema, names),
         7,
+        skips_locked=True,
     )
+    has_skipped = has_skipped or answer.has_skipped
     columns: dict[str, list[RawColumn]] = {name: [] for name in comments}
     for (table, name, data_type, default, nullable, extra, column_type), _ in answer.rows:
         columns[_text(table)].append(
@@ -120,13 +128,16 @@ def discover(database: str) -> Conversation[tuple[RawTable, ...]]:
         b" FROM information_schema.statistics WHERE table_schema = %b AND table_name IN (%b)"
         b" ORDER BY table_name, index_name, seq_in_index" % (schema, names),
         4,
+        skips_locked=True,
     )
+    has_skipped = has_skipped or answer.has_skipped
+    has_skipped_indexes = answer.has_skipped
     indexes: dict[tuple[str, str, bool], list[str]] = {}
     for (table, name, non_unique, column), _ in answer.rows:
         # A functional index part has no column; its empty name fits none of ours.
         key = (_text(table), _text(name), non_unique == b"0")
         indexes.setdefault(key, []).append(_text(column))
-    return tuple(
+    tables = tuple(
         RawTable(
             name=table,
             comment=comment,
@@ -138,6 +149,25 @@ def discover(database: str) -> Conversation[tuple[RawTable, ...]]:
             ),
         )
         for table, comment in comments.items()
+    )
+    if not has_skipped:
+        return tables
+    # Locked between the questions: half of a definition is none.
+    whole = tuple(
+        raw for raw in tables if raw.columns and (raw.indexes or not has_skipped_indexes)
+    )
+    return (*whole, *(yield from _hidden(schema, whole)))
+
+
+def _hidden(schema: bytes, seen: Sequence[RawTable]) -> Conversation[tuple[RawTable, ...]]:
+    """Return the tables of *schema* that are not among *seen*, of which a lock hides some."""
+    answer = yield Query(
+        b"SELECT table_name FROM information_schema.tables WHERE table_schema = %b" % schema, 1
+    )
+    known = {raw.name for raw in seen}
+    names = (_text(name) for (name,), _ in answer.rows)
+    return tuple(
+        RawTable(name, "", (), (), is_hidden=True) for name in names if name not in known
     )
 
 

@@ -193,7 +193,12 @@ async def _check_shard(
     except (StoreError, BackendError, BackendUnavailable) as error:
         report.fault(subject, str(error))
         return None
-    tables = {raw.name: raw for raw in sorted(found, key=lambda raw: raw.name)}
+    if any(raw.is_hidden for raw in found):
+        text = "a lock hides the definitions of some tables, which are not looked at"
+        report.warning(subject, text, "run this again when the DDL or LOCK TABLES is over")
+    tables = {
+        raw.name: raw for raw in sorted(found, key=lambda raw: raw.name) if not raw.is_hidden
+    }
     comments = {str(name): str(comment) for name, comment in rows}
     for name, comment in sorted(comments.items()):
         if is_nearly_marked(comment):

@@ -121,7 +121,12 @@ class ShardStore:
         try:
             query = next(conversation)
             while True:
-                if query.values:
+                if query.skips_locked:
+                    rows, has_skipped = await runtime.control.rows_unlocked(
+                        query.sql.decode(), on_mariadb=runtime.is_mariadb
+                    )
+                    answer = Answer([(_texts(row), b"") for row in rows], 0, has_skipped)
+                elif query.values:
                     rows = await runtime.control.rows(query.sql.decode())
                     answer = Answer(rows=[(_texts(row), b"") for row in rows])
                 else:

@@ -174,7 +174,7 @@ class Reader:
 
 def warnings_in(payload: bytes) -> int:
     """Return how many warnings the OK behind rows tells of."""
-    if payload[1] < 0xFB and payload[2] < 0xFB:
+    if len(payload) >= 7 and payload[1] < 0xFB and payload[2] < 0xFB:
         return payload[5] | payload[6] << 8
     return parse_ok(payload).warnings
 

@@ -27,7 +27,7 @@ from proxy.wire.constants import (
     Status,
 )
 from proxy.wire.framing import frame, frames
-from proxy.wire.resultset import eof_packet, parse_ok
+from proxy.wire.resultset import EOF_BYTES, eof_packet, parse_ok
 
 
 if TYPE_CHECKING:
@@ -270,6 +270,9 @@ class Resequencer(Forwarder):
             if not ends:
                 return framed, sequence
             if payload[0] == EOF_HEADER and not self._capabilities & DEPRECATE_EOF:
+                if framed and len(payload) == EOF_BYTES:
+                    # The one behind the columns, which only this client should get.
+                    return framed, sequence
                 status = self.status
                 if state == DONE and self._more_results:
                     status |= _MORE_RESULTS

@@ -46,6 +46,7 @@ _EXTENDED_METADATA: Final = int(Capability.EXTENDED_METADATA)
 # The fixed fields at the end of a column definition, with their number in front.
 _FIXED_BYTES: Final = 13
 _STATUS_AND_WARNINGS: Final = Struct("<HH").unpack_from
+EOF_BYTES: Final = 5
 # Bytes that are no UTF-8 become surrogates, and bytes again.
 _AS_IT_IS: Final = "surrogateescape"
 
@@ -255,7 +256,14 @@ def resultset_head(
 
 
 def parse_ok(payload: bytes) -> Ok:
-    """Read an OK packet, with either header, as a server writes it."""
+    """Read an OK packet, with either header, as a server writes it.
+
+    Or the EOF of older clients, which has warnings and flags alone. MySQL sends it behind the columns,
+    whatever was negotiated, when a procedure's SELECT fails in a function whose handler says RESIGNAL;
+    the error follows. Newer clients take it for the end of the rows.
+    """
+    if len(payload) == EOF_BYTES and payload[0] == EOF_HEADER:
+        return Ok(0, 0, payload[3] | payload[4] << 8, payload[1] | payload[2] << 8, b"", b"")
     affected_rows, pos = read_lenenc_int(payload, 1)
     last_insert_id, pos = read_lenenc_int(payload, pos)
     try:

@@ -102,6 +102,6 @@ class RowCollector(Reader):
             if not self._left:
                 self._state = ROWS
             return
-        if self._state == FIRST and self.columns:
+        if self._state == FIRST and self.columns and payload[0] != ERR_HEADER:
             raise WireError("a second result set where one was asked for")
         self._state = self._special(payload)

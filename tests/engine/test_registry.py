@@ -6,7 +6,7 @@ import pytest
 
 from engine.errors import StoreError, TableDropped, TableLoadError, TableNotFound
 from engine.keyspace import Keyspace, Shard
-from engine.message_table import MessageTable
+from engine.message_table import MessageTable, RawTable
 from engine.registry import Registry
 from engine.testing import DEFAULT_COMMENT, MemoryStore, StoredRow, raw_table
 from sqlparse_ext.writes.messages import Effect, EffectKind, Key
@@ -192,6 +192,38 @@ def test_when_no_shard_answers_what_was_known_stays_in_force(caplog):
     assert [record.message for record in caplog.records] == [
         "message tables of ks cannot be read: gone"
     ]
+
+
+def hidden(name):
+    return RawTable(name, "", (), (), is_hidden=True)
+
+
+def test_what_a_lock_hides_stays_in_force_and_is_looked_at_again_soon():
+    async def main():
+        async with Rig("t1", "t2") as rig:
+            rig.store.create("ks", hidden("t1"), hidden("new"), raw_table("t2"))
+            await rig.registry.reload()
+            assert set(rig.registry.tables("ks")) == {"t1", "t2"}
+            receiver = Receiver()
+            rig.registry.attach(receiver, "ks", "t1")
+            await asyncio.sleep(5)
+            assert not receiver.ended
+            rig.store.create("ks", raw_table("new"))
+            await asyncio.sleep(1.5)
+            assert set(rig.registry.tables("ks")) == {"t1", "t2", "new"}
+
+    run_virtual(main())
+
+
+def test_what_is_gone_while_a_lock_hides_others_is_dropped():
+    async def main():
+        async with Rig("t1", "t2") as rig:
+            rig.store.drop("ks", "t1")
+            rig.store.create("ks", hidden("t2"))
+            await rig.registry.reload()
+            assert set(rig.registry.tables("ks")) == {"t2"}
+
+    run_virtual(main())
 
 
 def test_a_keyspace_that_is_down_at_the_start_is_found_later():

@@ -1,5 +1,7 @@
 from dataclasses import replace
 
+import pytest
+
 from engine.comment import parse_comment
 from engine.conversation import Answer
 from engine.store import ClaimRequest, claim, columns_query, discover, purge, release
@@ -164,3 +166,30 @@ def test_the_wait_follows_the_tables_settings():
     )
     won, _ = run(claim(quick, "0", request(b"1"), NOW_NS), Answer([((b"3", b"0", b"1"), b"")]))
     assert won[0].due_next_ns == NOW_NS + 8 * SECOND_NS
+
+
+MARKED = ((b"t", b"vitess_message"), b"")
+ID = ((b"t", b"id", b"bigint", None, b"NO", b"", b"bigint(20)"), b"")
+PRIMARY = ((b"t", b"PRIMARY", b"0", b"id"), b"")
+NAMES = Answer([((b"plain",), b""), ((b"t",), b"")])
+
+
+@pytest.mark.parametrize(
+    ("answers", "seen", "hidden"),
+    [
+        ((Answer([], has_skipped=True), NAMES), [], ["plain", "t"]),
+        ((Answer([MARKED], has_skipped=True), Answer([ID]), Answer([PRIMARY]), NAMES), ["t"], ["plain"]),
+        # Locked between one question and the next.
+        ((Answer([MARKED]), Answer([], has_skipped=True), Answer([PRIMARY]), NAMES), [], ["plain", "t"]),
+        ((Answer([MARKED]), Answer([ID]), Answer([], has_skipped=True), NAMES), [], ["plain", "t"]),
+        # It has no index, which is known.
+        ((Answer([MARKED], has_skipped=True), Answer([ID]), Answer([]), NAMES), ["t"], ["plain"]),
+    ],
+)  # fmt: skip
+def test_discovery_waits_for_no_lock_and_says_what_one_hides(answers, seen, hidden):
+    found, sent = run(discover("db"), *answers)
+    assert [raw.name for raw in found if not raw.is_hidden] == seen
+    assert [raw.name for raw in found if raw.is_hidden] == hidden
+    assert sent[-1] == (
+        b"SELECT table_name FROM information_schema.tables WHERE table_schema = 'db'"
+    )

@@ -332,6 +332,8 @@ class Connection(asyncio.Protocol):
 
     def _own(self, sql: str) -> Answer:
         """Answer as a server would."""
+        if sql.startswith("SET STATEMENT "):
+            sql = sql.partition(" FOR ")[2]
         verb = sql.split(None, 1)[0].upper() if sql.strip() else ""
         match verb:
             case "SET":
@@ -383,6 +385,8 @@ class Connection(asyncio.Protocol):
         if sql == "SELECT FOUND_ROWS(), ROW_COUNT(), LAST_INSERT_ID(), LAST_INSERT_ID(0)":
             before, self.last_insert_id = self.last_insert_id, 0
             return Rows(("a", "b", "c", "d"), ((b"3", b"0", b"%d" % before, b"0"),))
+        if sql == "SELECT @@warning_count":
+            return rows_of(0)
         if "LAST_INSERT_ID()" in sql:
             return rows_of(self.last_insert_id)
         if "information_schema.tables" in sql:

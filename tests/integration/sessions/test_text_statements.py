@@ -9,6 +9,7 @@ import pytest
 from tests.fixtures.fix_proxy import RunningProxy
 from tests.fixtures.fix_servers import DatabaseServer, execute
 from tests.fixtures.fix_streams import Consume, message_table, refused, rows, run, value
+from tests.integration.conftest import House
 from tests.integration.sessions.crowd import HIGH, LOW, crowd
 
 
@@ -117,3 +118,24 @@ def test_an_ack_and_a_message(tight: RunningProxy, client: Any, consume: Consume
     run(client, "PREPARE ack FROM 'UPDATE my_message SET time_acked = NOW() WHERE id = ?'")
     assert run(client, "EXECUTE ack USING @id") == 1
     assert value(client, "SELECT time_next FROM my_message") is None
+
+
+def test_an_error_that_a_nested_function_signals_again_is_told(house: House) -> None:
+    """MySQL writes an EOF for older clients before it, whatever was negotiated."""
+    client = house.proxy.connect(database="plain", autocommit=True)
+    handler = "DECLARE EXIT HANDLER FOR SQLEXCEPTION RESIGNAL"
+    for made in ("FUNCTION again", "PROCEDURE p_again"):
+        run(client, f"DROP {made.split()[0]} IF EXISTS {made.split()[1]}")
+    run(
+        client,
+        "CREATE FUNCTION again() RETURNS INT DETERMINISTIC"
+        f" BEGIN {handler}; INSERT INTO none VALUES (NULL); RETURN 1; END",
+    )
+    run(client, f"CREATE PROCEDURE p_again() BEGIN {handler}; SELECT again(); END")
+    run(client, "SET @kept = 7")
+    for _ in range(2):
+        assert refused(client, "CALL p_again()")[0] == 1146
+        assert refused(client, "SELECT again()")[0] == 1146
+        assert rows(client, "SELECT @kept") == ((7,),)
+    run(client, "DROP FUNCTION again")
+    run(client, "DROP PROCEDURE p_again")

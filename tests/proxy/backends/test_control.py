@@ -81,6 +81,19 @@ async def test_a_wrong_password_is_the_servers_error(server):
         await control.rows("SELECT 1")
 
 
+@pytest.mark.parametrize("warnings", [0, 2])
+async def test_mariadb_is_asked_for_definitions_without_waiting_for_a_lock(
+    server, control, warnings
+):
+    server.on("@@warning_count", rows_of(warnings))
+    sql = "SELECT 1 FROM information_schema.columns"
+    rows, has_skipped = await control.rows_unlocked(sql, on_mariadb=True)
+    assert (len(rows), has_skipped) == (1, bool(warnings))
+    assert f"SET STATEMENT lock_wait_timeout = 0 FOR {sql}" in server.controlled
+    assert await control.rows_unlocked(sql, on_mariadb=False) == (rows, False)
+    assert server.controlled[-1] == sql
+
+
 async def test_killing_what_is_gone_already_is_fine(server, control):
     await control.kill_query(4711)
     await control.kill(4711)

@@ -245,3 +245,15 @@ def big_value(size: int, first: int) -> bytes:
     """A row of one value whose first byte is what a length of this size begins with."""
     assert lenenc_int(size)[0] == first
     return lenenc_bytes(b"v" * size)
+
+
+# What MySQL sends of a procedure whose SELECT fails in a function whose handler says RESIGNAL.
+RESIGNALLED = frames(
+    [
+        column_count(1),
+        column_definition(Column("f1()")),
+        b"\xfe\0\0\x0a\0",
+        b"\xff\x7a\x04#42S02Table 'd.none' doesn't exist",
+    ],
+    1,
+)[0]

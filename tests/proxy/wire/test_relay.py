@@ -20,6 +20,7 @@ from tests.proxy.wire.streams import (
     MODERN,
     MODERN_WITHOUT_TRACK,
     MORE,
+    RESIGNALLED,
     Done,
     Failed,
     Rows,
@@ -243,3 +244,11 @@ def test_what_may_follow_is_known_wherever_a_server_breaks_off(parts, end):
     assert relay.is_mid_packet == (at > len(out))
     if not relay.is_mid_packet:
         assert relay.next_sequence == (1 + count) % 256
+
+
+@given(places=places)
+def test_an_older_clients_eof_before_an_error_passes_as_it_is(places):
+    relay = Relay(BACKEND)
+    assert b"".join(map(relay.feed, cut(RESIGNALLED, places))) == RESIGNALLED
+    assert relay.done
+    assert error_of(relay).code == 1146

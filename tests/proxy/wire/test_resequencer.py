@@ -23,6 +23,7 @@ from tests.proxy.wire.streams import (
     MODERN_WITHOUT_TRACK,
     OLD,
     OLD_WITH_TRACK,
+    RESIGNALLED,
     Done,
     Failed,
     Rows,
@@ -31,6 +32,7 @@ from tests.proxy.wire.streams import (
     client_payloads,
     cut,
     dones,
+    error_of,
     ok_of,
     places,
     result_sets,
@@ -223,3 +225,14 @@ def test_an_old_client_is_told_behind_the_columns_what_result_of_a_call_this_is(
     body = [text_row([b"1"])] * rows + [eof_packet(flags)]
     assert out.startswith(frames([*head, *body], 1)[0])
     assert reader.done
+
+
+@pytest.mark.parametrize("call", [False, True])
+@given(places=places)
+def test_an_older_clients_eof_before_an_error_reaches_every_client_once(call, places):
+    for capabilities in CLIENTS:
+        reader = Resequencer(capabilities, sequence=1, call=call, status=2 if call else 10)
+        sent = b"".join(map(reader.feed, cut(RESIGNALLED, places)))
+        assert sent == RESIGNALLED
+        assert reader.done
+        assert error_of(reader).code == 1146

@@ -9,6 +9,7 @@ from proxy.wire.resultset import Column, column_count, column_definition, ok_pac
 from proxy.wire.row_collector import RowCollector
 from tests.proxy.wire.streams import (
     BACKEND,
+    RESIGNALLED,
     Done,
     Failed,
     Rows,
@@ -86,3 +87,11 @@ def test_nothing_may_follow_the_end():
 def test_noise_raises_nothing_but_wire_errors(data):
     with contextlib.suppress(WireError):
         RowCollector().feed(data)
+
+
+@given(places=places)
+def test_an_older_clients_eof_before_an_error_is_taken(places):
+    reader = RowCollector()
+    assert [row for piece in cut(RESIGNALLED, places) for row in reader.feed(piece)] == []
+    assert reader.done
+    assert error_of(reader).code == 1146

@@ -1,0 +1,82 @@
+"""A lock on a table's definition holds up no answer of the proxy's, and hides no other table."""
+
+import contextlib
+import time
+
+import pymysql
+import pytest
+
+from tests.fixtures.fix_proxy import RunningProxy, StartProxy, keyspace_toml
+from tests.fixtures.fix_servers import Connect, DatabaseServer
+from tests.fixtures.fix_streams import (
+    Consume,
+    Consumer,
+    eventually,
+    message_table,
+    refused,
+    run,
+    value,
+)
+from tests.integration.conftest import SETTINGS
+
+
+pytestmark = pytest.mark.db
+
+# Discovery waited for 60 s, and so did the client.
+SOON_S = 15.0
+
+
+@pytest.fixture
+def proxy(server: DatabaseServer, database: str, start_proxy: StartProxy) -> RunningProxy:
+    settings = SETTINGS.replace("schema_reload = 1", "schema_reload = 600")
+    return start_proxy(settings + keyspace_toml(database, [server]))
+
+
+def test_a_client_that_locks_tables_is_not_kept_waiting_nor_are_others(
+    proxy: RunningProxy, database: str, consume: Consume
+) -> None:
+    client = proxy.connect(database=database, autocommit=True)
+    run(client, "CREATE TABLE l1 (i INT, KEY (i)) ENGINE = MyISAM")
+    run(client, "CREATE TABLE l2 (i INT)")
+    run(client, message_table("known"))
+    began_s = time.monotonic()
+    run(client, "LOCK TABLES l1 WRITE, l2 WRITE, known WRITE")
+    run(client, "REPAIR TABLE l1")
+    run(client, "DROP TABLE l2")
+    # What others make meanwhile is known when they are told that it is made.
+    other = proxy.connect(database=database, autocommit=True)
+    run(other, message_table("fresh"))
+    run(other, "INSERT INTO fresh (id, message) VALUES (1, '{}')")
+    assert value(other, "SELECT time_next FROM fresh") is not None
+    stream = consume(proxy, "STREAM * FROM fresh", database=database)
+    assert stream.poll(5) is not None
+    assert time.monotonic() - began_s < SOON_S
+    run(client, "UNLOCK TABLES")
+    assert refused(other, "STREAM * FROM l1")[0] != 0
+    run(other, "INSERT INTO known (id, message) VALUES (1, '{}')")
+    assert consume(proxy, "STREAM * FROM known", database=database).poll(5) is not None
+
+
+def test_a_message_table_whose_definition_was_locked_is_learnt_when_the_lock_ends(
+    proxy: RunningProxy,
+    server: DatabaseServer,
+    database: str,
+    consume: Consume,
+    connect: Connect,
+) -> None:
+    """It was made past the proxy, and the next look at all tables is ten minutes away."""
+    client = proxy.connect(database=database, autocommit=True)
+    past = connect(server, database=database)
+    run(client, "CREATE TABLE l2 (i INT)")
+    run(past, message_table("late"))
+    run(past, "LOCK TABLES late WRITE")
+    run(past, "REPAIR TABLE late")
+    run(client, "DROP TABLE l2")
+    run(past, "UNLOCK TABLES")
+
+    def stream() -> Consumer | None:
+        with contextlib.suppress(pymysql.MySQLError):
+            return consume(proxy, "STREAM * FROM late", database=database)
+        return None
+
+    assert eventually(stream).poll(0.5) is None
