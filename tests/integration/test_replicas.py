@@ -146,3 +146,44 @@ def test_a_replica_that_is_far_behind_is_not_read_from(
     execute(replica, "START SLAVE")
     wait_for(lambda: can_use(client, "shop@replica"))
     run(writer, "DROP TABLE late")
+
+
+def test_readers_read_replicas_by_the_account_for_readers(
+    pair: tuple[EmbeddedServer, EmbeddedServer], start_proxy: StartProxy
+) -> None:
+    """The proxy's checks of users are off. The account for readers may not ask how far the replica is behind."""
+    primary, replica = pair
+    execute(primary, "CREATE TABLE IF NOT EXISTS shop.held (id INT PRIMARY KEY)")
+    execute(primary, "REPLACE INTO shop.held VALUES (1)")
+    execute(primary, "CREATE USER IF NOT EXISTS reader@'%' IDENTIFIED BY 'secret'")
+    execute(primary, "GRANT SELECT ON shop.* TO reader@'%'")
+    addresses = [f"mysql://root@127.0.0.1:{server.port}/shop" for server in pair]
+    proxy = start_proxy(
+        '[server]\nlisten = "127.0.0.1:0"\n[[users]]\nname = "reader"\npassword = ""\n'
+        'role = "readonly"\n[keyspaces.shop]\n[[keyspaces.shop.shards]]\nname = "0"\n'
+        f'primary = "{addresses[0]}"\nreplicas = ["{addresses[1]}"]\n'
+        'readonly = "mysql://reader:secret@"\n',
+        module="tests.integration.unguarded",
+    )
+    client = proxy.connect(user="reader", autocommit=True)
+    wait_for(lambda: can_use(client, "shop@replica"))
+    wait_for(lambda: rows(client, "SHOW TABLES LIKE 'held'"))
+    assert value(client, "SELECT id FROM held") == 1
+    shown = execute(
+        replica, "SELECT DISTINCT user FROM information_schema.processlist WHERE db = 'shop'"
+    )
+    assert ("reader",) in shown
+    # Neither needs the replica's being read_only.
+    execute(replica, "SET GLOBAL read_only = 0")
+    try:
+        for sql in (
+            "SELECT id FROM held INTO OUTFILE '/tmp/streamfrom-pwn'",
+            "/*!50700 SELECT */ DELETE FROM held",
+            "SELECT SLEEP(0) FROM mysql.user",
+        ):
+            assert refused(client, sql)[0] in {1045, 1142, 1044, 1227, 1874}, sql
+        direct = proxy.connect(user="reader", database="shop@replica", autocommit=True)
+        assert value(direct, "SELECT id FROM held") == 1
+    finally:
+        execute(replica, "SET GLOBAL read_only = 1")
+    assert execute(replica, "SELECT id FROM shop.held") == ((1,),)
