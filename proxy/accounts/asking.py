@@ -58,31 +58,32 @@ async def _account(keyspace: str, shard: str, dsn: Dsn) -> tuple[str, BackendAcc
     try:
         ((who, version, *place),) = await control.rows(_WHO)
         name, _, host = str(who).rpartition("@")
-        rights = await _rights(control, on_mariadb="MariaDB" in str(version))
+        on_mysql = "MariaDB" not in str(version)
+        rights = await _rights(control, on_mysql=on_mysql)
     except BackendUnavailable:
         return dsn.server, BackendAccount(dsn.user)
     except BackendError as error:
         return dsn.server, BackendAccount(dsn.user, trouble=str(error))
     finally:
         await control.close()
-    return ":".join(map(str, place)), BackendAccount(name, host, rights)
+    return ":".join(map(str, place)), BackendAccount(name, host, rights, on_mysql=on_mysql)
 
 
-async def _rights(control: Control, *, on_mariadb: bool) -> Rights:
+async def _rights(control: Control, *, on_mysql: bool) -> Rights:
     """Ask for all that the account may do, with roles that it has not set but may."""
     # MariaDB adds what everybody may (PUBLIC) to this form only.
     lines = await _lines(control, "SHOW GRANTS")
     roles = read_grants(lines).roles
-    if roles and on_mariadb:
+    if roles and on_mysql:
+        lines += await _lines(
+            control, f"SHOW GRANTS FOR CURRENT_USER() USING {', '.join(roles)}"
+        )
+    elif roles:
         for role in roles:
             # Those of a role that is not set are not shown. One statement after the other, all of
             # them run on one connection.
             await control.execute(f"SET ROLE {role}")
             lines += await _lines(control, "SHOW GRANTS")
-    elif roles:
-        lines += await _lines(
-            control, f"SHOW GRANTS FOR CURRENT_USER() USING {', '.join(roles)}"
-        )
     return read_grants(lines)
 
 

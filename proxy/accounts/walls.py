@@ -35,6 +35,7 @@ class BackendAccount:
     name: the DSN's user.
     host: the host that the server has it for, `%` where it was not asked.
     rights: None where the server could not be asked.
+    on_mysql: its server is one of MySQL, which can make an account name its password to change it.
     trouble: why the server refused the account, None where it did not or is away.
     """
 
@@ -42,6 +43,7 @@ class BackendAccount:
     host: str = "%"
     rights: Rights | None = None
     trouble: str | None = None
+    on_mysql: bool = False
 
     def __str__(self) -> str:
         return f"{_literal(self.name)}@{_literal(self.host)}"
@@ -115,7 +117,7 @@ def _readonly(users: Sequence[User], shard: ShardAccounts) -> list[Advice]:
                 str(shard),
                 f"only the proxy keeps {_names(readers)} from writing, as the shard has no readonly"
                 f' account; say readonly = "mysql://{named}:{_BLANK}@" and run on its server',
-                _created(named, shard.owner.host, _READS, shard.database),
+                _created(named, shard.owner, _READS, shard.database),
             )
         ]
     found = _of_account(shard, account, "")
@@ -203,7 +205,7 @@ def _reach(
         held = rights.at(shard.database) & OF_DATABASES
         wanted = ALL if ALL in held else ", ".join(sorted(held)) or _DELIVERY
     whole = set().union(*(g.privileges for g in rights.granted if g.database is None))
-    cure = _created(named, account.host, wanted, shard.database)
+    cure = _created(named, account, wanted, shard.database)
     cure += tuple(
         f"GRANT {each} ON *.* TO {_account(named, account.host)}"
         for each in sorted(whole & _OF_THE_PROXY)
@@ -266,10 +268,15 @@ def _new_name(keyspace: str, kind: str) -> str:
     return f"streamfrom_{plain}"[: _USER_CHARACTERS_MAX - len(end)] + end
 
 
-def _created(name: str, host: str, privileges: str, database: str) -> tuple[str, ...]:
-    account = _account(name, host)
+def _created(
+    name: str, beside: BackendAccount, privileges: str, database: str
+) -> tuple[str, ...]:
+    """Return what makes an account on the server of *beside*, for the same host."""
+    account = _account(name, beside.host)
+    # Both servers let every account change its own password; MySQL can ask for the one it has.
+    keeps = " PASSWORD REQUIRE CURRENT" if beside.on_mysql else ""
     return (
-        f"CREATE USER {account} IDENTIFIED BY '{_BLANK}'",
+        f"CREATE USER {account} IDENTIFIED BY '{_BLANK}'{keeps}",
         f"GRANT {privileges} ON {_database(database)}.* TO {account}",
     )
 

@@ -112,7 +112,7 @@ def as_account(server: DatabaseServer, user: str, sql: str) -> Any:
 
 
 def test_the_statements_that_are_printed_make_the_walls(
-    places: Places, start_proxy: StartProxy
+    places: Places, start_proxy: StartProxy, family: Family
 ) -> None:
     server = places.server
     reading, reaching = places.check()
@@ -143,7 +143,9 @@ def test_the_statements_that_are_printed_make_the_walls(
     assert as_account(server, reader, f"DELETE FROM {table}")[0] == 1142
     assert as_account(server, writer, f"SELECT s FROM {table}") == "alpha"
     for user in (reader, writer):
-        assert as_account(server, user, f"TABLE_OF {places.of('beta')}")[0] == 1064
+        if family is Family.MYSQL:
+            # Whoever gets a text past the proxy cannot lock the proxy out.
+            assert as_account(server, user, "SET PASSWORD = 'stolen'")[0] == 3892
         assert as_account(server, user, f"DELETE FROM {places.of('beta')}.item")[0] == 1142
     proxy = start_proxy(places.config())
     for user in ("areader", "awriter"):

@@ -184,3 +184,9 @@ def test_names_are_made_and_quoted_so_that_they_can_be_pasted():
     ((_, _, text),) = told([user("r", Role.READONLY)], shard)
     assert "CREATE USER 'streamfrom_my_shop_s_keys_reader'@'10.%' IDENTIFIED" in text
     assert "ON `my``sh\\_op`.* TO" in text
+
+
+def test_on_mysql_a_new_account_must_name_its_password_to_change_it():
+    owner = BackendAccount("sf", on_mysql=True)
+    ((_, _, text),) = told([user("r", Role.READONLY)], alpha(owner))
+    assert "IDENTIFIED BY '<password>' PASSWORD REQUIRE CURRENT; GRANT SELECT" in text
