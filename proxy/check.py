@@ -58,6 +58,12 @@ _COMMENTS: Final = (
     " WHERE table_schema = {schema} AND table_type = 'BASE TABLE'"
 )
 _XA_REFUSED: Final = 1401
+_NATIVE_FOREIGN_KEYS: Final = "SHOW GLOBAL VARIABLES LIKE 'innodb_native_foreign_keys'"
+_CASCADES: Final = (
+    "SELECT DISTINCT table_name FROM information_schema.referential_constraints"
+    " WHERE constraint_schema = {schema} AND (delete_rule NOT IN ('RESTRICT', 'NO ACTION')"
+    " OR update_rule NOT IN ('RESTRICT', 'NO ACTION')) ORDER BY table_name"
+)
 
 
 class _Listed(NamedTuple):
@@ -209,7 +215,33 @@ async def _check_shard(
             )
     for raw in tables.values():
         await _check_table(keyspace, shard, raw, load(keyspace.name, raw), report)
+    await _check_foreign_keys(shard, report)
     return _Listed(shard, tables, comments)
+
+
+async def _check_foreign_keys(shard: ShardRuntime, report: Report) -> None:
+    """Say where what a foreign key changes depends on the connection, from MySQL 9.6 on.
+
+    There cascades are SQL's own, which the binary log and triggers see, and on a connection that was
+    reset InnoDB's, which they do not. No variable of the session shows it.
+    """
+    try:
+        native = await shard.control.rows(_NATIVE_FOREIGN_KEYS)
+        if not native or str(native[0][1]).upper() != "OFF":
+            return
+        rows = await shard.control.rows(
+            _CASCADES.format(schema=literal(shard.database.encode()).decode())
+        )
+    except (BackendError, BackendUnavailable) as error:
+        report.fault(str(shard), f"foreign keys: {error}")
+        return
+    for (name,) in rows:
+        report.warning(
+            f"{shard}.{name}",
+            "its rows change with those of another table (ON DELETE, ON UPDATE), and this server tells its"
+            " binary log and triggers so on connections alone that were never reset, which pooled ones are",
+            "set innodb_native_foreign_keys = ON in the server's configuration: then all connections are alike",
+        )
 
 
 def _compare(listed: list[_Listed], report: Report) -> None:

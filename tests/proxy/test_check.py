@@ -184,6 +184,22 @@ async def test_a_server_that_does_not_show_what_is_prepared_is_a_fault(server, r
     assert line.endswith("; run: GRANT XA_RECOVER_ADMIN ON *.* TO the account root")
 
 
+@pytest.mark.parametrize(
+    ("native", "warned"), [((), False), (("ON",), False), (("OFF",), True)]
+)
+async def test_foreign_keys_that_depend_on_the_connection_are_a_warning(
+    server, report, native, warned
+):
+    values = tuple((b"innodb_native_foreign_keys", value.encode()) for value in native)
+    server.on("innodb_native_foreign_keys", Rows(("Variable_name", "Value"), values))
+    server.on("referential_constraints", Rows(("table_name",), ((b"child",),)))
+    code, lines = await report(config_of(server))
+    assert code == 0
+    found = [line for line in lines if line.startswith("warning") and "plain/-.child" in line]
+    assert len(found) == warned
+    assert all("innodb_native_foreign_keys = ON" in line for line in found)
+
+
 async def test_a_sequence_that_nobody_finds_is_a_fault_of_the_table_that_wants_it(
     server, report
 ):
