@@ -1,0 +1,111 @@
+"""What is installed is locked: each file by its hash, and by the names that pyproject.toml has."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+LOCKS = sorted(path.name for path in ROOT.glob("requirements*.lock"))
+PINNED = re.compile(r"([a-z0-9][a-z0-9._-]*)==([^\s;\\]+)")
+HASH = re.compile(r"--hash=sha256:[0-9a-f]{64}")
+
+
+def normal(name: str) -> str:
+    """Return a project's name as PEP 503 normalises it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def requirements(lock: str) -> list[tuple[str, str, list[str]]]:
+    """Return name, version and hashes of each requirement in a lock file."""
+    text = (ROOT / lock).read_text()
+    lines = "\n".join(line for line in text.splitlines() if not line.startswith("#"))
+    found = []
+    for entry in re.split(r"\n(?=\S)", lines.strip()):
+        match = PINNED.match(entry)
+        assert match, f"{lock}: {entry.splitlines()[0]}"
+        found.append((normal(match[1]), match[2], HASH.findall(entry)))
+    return found
+
+
+def named(*extras: str) -> set[str]:
+    """Return the names that pyproject.toml wants, with some of its extras."""
+    project = PROJECT["project"]
+    wanted = project["dependencies"] + [
+        each for extra in extras for each in project["optional-dependencies"][extra]
+    ]
+    return {normal(re.split(r"[^A-Za-z0-9._-]", each, maxsplit=1)[0]) for each in wanted}
+
+
+def test_there_is_a_lock_for_each_purpose():
+    assert LOCKS == [
+        "requirements-build.lock",
+        "requirements-dev.lock",
+        "requirements-proxy.lock",
+        "requirements.lock",
+    ]
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_every_requirement_has_its_version_and_hashes(lock):
+    found = requirements(lock)
+    assert found
+    assert [name for name, _, hashes in found if not hashes] == []
+    text = (ROOT / lock).read_text()
+    assert not re.search(r"https?://|--(extra-)?index-url|--find-links|-e |git\+", text)
+
+
+def test_the_locks_have_what_pyproject_names():
+    everything = {name for name, _, _ in requirements("requirements.lock")}
+    assert named("dev", "spark") <= everything
+    assert named("dev") <= {name for name, _, _ in requirements("requirements-dev.lock")}
+    proxy = {name for name, _, _ in requirements("requirements-proxy.lock")}
+    assert named() <= proxy
+    assert not proxy & (named("dev") - named()), "the image has nothing for development"
+
+
+def test_the_locks_agree_on_versions():
+    versions = {(name, version) for name, version, _ in requirements("requirements.lock")}
+    for lock in ("requirements-dev.lock", "requirements-proxy.lock"):
+        assert {(name, version) for name, version, _ in requirements(lock)} <= versions
+    known = dict(versions)
+    for name, version, _ in requirements("requirements-build.lock"):
+        assert known.get(name, version) == version
+
+
+def test_the_build_is_pinned_and_locked():
+    (backend,) = PROJECT["build-system"]["requires"]
+    name, _, version = backend.partition("==")
+    assert (normal(name), version) in {
+        (name, version) for name, version, _ in requirements("requirements-build.lock")
+    }
+
+
+def test_actions_and_the_image_are_named_by_digest():
+    for workflow in (ROOT / ".github" / "workflows").glob("*.yml"):
+        used = re.findall(r"uses: (\S+)", workflow.read_text())
+        assert used
+        assert all(re.fullmatch(r"[\w.-]+/[\w./-]+@[0-9a-f]{40}", each) for each in used), used
+    bases = re.findall(r"^FROM (\S+)", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
+    assert len(set(bases)) == 1
+    assert re.fullmatch(r"[\w./:-]+@sha256:[0-9a-f]{64}", bases[0])
+
+
+def test_pip_is_told_to_check_hashes_wherever_it_installs_dependencies():
+    for name in ("dev", "Dockerfile"):
+        text = (ROOT / name).read_text()
+        assert "--require-hashes" in text
+        for line in text.splitlines():
+            if "requirement" in line and "pip" in line and not line.startswith("#"):
+                assert "--require-hashes" in line, line
+
+
+def test_what_compose_starts_has_no_right_that_it_does_not_need():
+    text = (ROOT / "compose.yaml").read_text()
+    hardened = text[text.index("x-hardened") : text.index("x-shard")]
+    for line in ("read_only: true", "cap_drop: [ALL]", "no-new-privileges:true", "restart:"):
+        assert line in hardened
+    assert text.count("<<: *hardened") == 2
