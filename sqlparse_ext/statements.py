@@ -22,14 +22,19 @@ if TYPE_CHECKING:
 class SqlMode(IntFlag):
     """The bits of `@@sql_mode` that change how a text is cut into tokens or read.
 
-    OTHER_CHARSET is none of them: in such a text bytes of 0x80 and more are not UTF-8, so the
-    server stores others than these.
+    The others are none of them. OTHER_CHARSET: in such a text bytes of 0x80 and more are not UTF-8,
+    so the server stores others than these. BIG5 and those behind it: a character may have a
+    backslash or a quote in it, see `text.multibyte`.
     """
 
     ANSI_QUOTES = 1
     NO_BACKSLASH_ESCAPES = 2
     PIPES_AS_CONCAT = 4
     OTHER_CHARSET = 8
+    BIG5 = 16
+    GB18030 = 32
+    GBK = 64
+    SJIS = 128
 
     @classmethod
     def parse(cls, text: str) -> SqlMode:

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from sqlparse_ext.statements import DEFAULT_MODE, SqlMode
+
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -64,9 +66,35 @@ _READING: Final = (
     "character_set_connection",
     "collation_connection",
 )
-# In these a byte below 0x80 may be part of another character: a text that has only such bytes
-# reads as in ASCII, any other may not be what the statement lexers, which read bytes, take it for.
-UNREAD: Final = frozenset({"gbk", "gb18030", "sjis", "cp932", "big5"})
+# In these a byte below 0x80 may be part of another character: `sqlparse_ext.text.multibyte`.
+_MULTIBYTE: Final = {
+    "big5": SqlMode.BIG5,
+    "cp932": SqlMode.SJIS,
+    "gb18030": SqlMode.GB18030,
+    "gbk": SqlMode.GBK,
+    "sjis": SqlMode.SJIS,
+}
+# As Python calls what clients speak; of others names beyond ASCII are not known here.
+_CODECS: Final = {
+    **{name: name for name in ("big5", "cp932", "gb18030", "gb2312", "gbk")},
+    **{
+        name: name
+        for name in ("cp1250", "cp1251", "cp1256", "cp1257", "cp850", "cp852", "cp866")
+    },
+    "eucjpms": "euc_jp",
+    "euckr": "euc_kr",
+    "greek": "iso8859_7",
+    "hebrew": "iso8859_8",
+    "koi8r": "koi8_r",
+    "koi8u": "koi8_u",
+    "latin1": "cp1252",
+    "latin2": "iso8859_2",
+    "latin5": "iso8859_9",
+    "latin7": "iso8859_13",
+    "sjis": "shift_jis",
+    "tis620": "tis_620",
+    "ujis": "euc_jp",
+}
 # "" before anything was set.
 _UTF8: Final = frozenset({"", "utf8mb4", "utf8mb3", "utf8", "binary"})
 _NULLABLE = frozenset({"character_set_results"})
@@ -78,13 +106,25 @@ class Settings:
     Equal contents are the same object, so settings compare with `is`.
     """
 
-    __slots__ = ("is_utf8", "reading", "unread", "values", "wait_timeout_s")
+    __slots__ = (
+        "charset_mode",
+        "codec",
+        "is_utf8",
+        "reading",
+        "unread",
+        "values",
+        "wait_timeout_s",
+    )
 
     values: Mapping[str, str]
     # Of the variables that decide how the text of a statement is read.
     reading: tuple[str | None, ...]
-    # The character set of the client's statements, where bytes of 0x80 and more cannot be read.
+    # The character set of the client's statements, where half of a character may be a quote.
     unread: str | None
+    # How the text of the client's statements is read, apart from sql_mode.
+    charset_mode: SqlMode
+    # What names beyond ASCII are written in.
+    codec: str
     # The bytes of the client's strings are those that the server stores, as far as is known here:
     # columns are UTF-8.
     is_utf8: bool
@@ -111,7 +151,11 @@ class Settings:
             found.reading = tuple(map(found.values.get, _READING))
             client_charset = found.values.get("character_set_client", "")
             found.is_utf8 = client_charset in _UTF8
-            found.unread = client_charset if client_charset in UNREAD else None
+            found.charset_mode = _MULTIBYTE.get(client_charset, DEFAULT_MODE)
+            found.unread = client_charset if found.charset_mode else None
+            if not found.is_utf8:
+                found.charset_mode |= SqlMode.OTHER_CHARSET
+            found.codec = _CODECS.get(client_charset, "utf-8")
             wait_timeout = found.values.get("wait_timeout", "")
             found.wait_timeout_s = float(wait_timeout) if wait_timeout.isdigit() else None
             cls._interned[key] = found
@@ -153,6 +197,20 @@ class Settings:
             parts.append(named)
             changed = {k: v for k, v in changed.items() if k not in _NAMED}
         return ("SET " + ", ".join([*parts, *_assignments(changed)])).encode()
+
+    def encoded(self, name: str) -> bytes:
+        """Return a name as the client writes it."""
+        try:
+            return name.encode(self.codec)
+        except UnicodeEncodeError:
+            return name.encode("utf-8", "surrogateescape")
+
+    def decoded(self, name: bytes) -> str:
+        """Return a name that the client has written, with surrogates for what is no text."""
+        try:
+            return name.decode(self.codec)
+        except UnicodeDecodeError:
+            return name.decode("utf-8", "surrogateescape")
 
     def fits(self, known: Settings) -> bool:
         """True when a connection with *known* has no variable that these settings lack."""

@@ -94,7 +94,7 @@ async def adopt(
     # A reset also takes the server's collation for that of the database, in whose characters
     # LOAD DATA reads files, until the database is named again.
     if database is not None and (resets or database != backend.database):
-        packets.append(init_db(database.encode()))
+        packets.append(init_db(settings.encoded(database)))
     # It is the new owner's already: the packets carry no query attributes of the old one's.
     backend.owner = owner
     try:

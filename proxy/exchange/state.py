@@ -351,8 +351,8 @@ class SessionState:
         """Have *settings* be the variables that every backend connection of this session has."""
         self.settings = settings
         self.mode = SqlMode.parse(settings.sql_mode)
-        if not settings.is_utf8:
-            self.mode |= SqlMode.OTHER_CHARSET
+        if settings.charset_mode:
+            self.mode |= settings.charset_mode
         self.unread = settings.unread
         # Told with every answer to an older client: worked out here once.
         self._status = int(Status.AUTOCOMMIT) if settings.autocommit else 0

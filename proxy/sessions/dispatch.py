@@ -42,7 +42,7 @@ class Dispatch:
             case commands.Ping():
                 reply.ok()
             case commands.InitDb(name):
-                await parts.statements.use(name.decode("utf-8", "surrogateescape"), reply)
+                await parts.statements.use(parts.state.settings.decoded(name), reply)
             case commands.ResetConnection():
                 parts.table.clear()
                 parts.text_statements.clear()

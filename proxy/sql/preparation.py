@@ -9,6 +9,8 @@ before it runs.
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from engine.errors import TableLoadError, TableNotFound
@@ -23,10 +25,10 @@ from proxy.routing.planner import qualifiers
 from sqlparse_ext.errors import SqlError, StreamfromError, Unsupported
 from sqlparse_ext.reading.split import several
 from sqlparse_ext.session.schemas import SYSTEM_SCHEMAS, rename_schemas, schemas_asked
-from sqlparse_ext.statements import Kind, Uses
+from sqlparse_ext.statements import Kind, SqlMode, Uses
 from sqlparse_ext.text.identifiers import redirect_show, requalify
+from sqlparse_ext.text.multibyte import is_whole, original
 from sqlparse_ext.text.parameters import as_text, parameter_places
-from sqlparse_ext.text.version_comments import resolution
 from sqlparse_ext.writes.completion import check_bound, complete
 from sqlparse_ext.writes.generated import gaps
 from sqlparse_ext.writes.messages import effect
@@ -39,12 +41,12 @@ if TYPE_CHECKING:
     from engine.clock import Clock
     from engine.registry import Registry
     from engine.vschema import AutoIncrement
+    from proxy.backends.settings import Settings
     from proxy.exchange.state import SessionState
     from proxy.sql.catalog import Catalog, View
     from proxy.sql.guard import Guard
     from sqlparse_ext.cache import StatementCache
     from sqlparse_ext.statements import Shape, Statement, TableRef
-    from sqlparse_ext.text.lexer import Edit
     from sqlparse_ext.writes.completion import TableFacts
     from sqlparse_ext.writes.generated import Gaps
     from sqlparse_ext.writes.messages import Effect
@@ -129,19 +131,34 @@ class Preparation:
         Raises:
             SqlError: it makes no sense.
             Unsupported: it is in a character set in which a quote or a backslash may be the
-                second half of a character, and has such characters.
+                second half of a character, has such characters, and is for several shards or
+                of a user who may not do everything.
         """
         state = self._state
-        if state.unread is not None and not sql.isascii():
-            raise Unsupported(
-                f"characters other than ASCII in a statement in {state.unread}; bind them to a"
-                " prepared statement, or SET NAMES utf8mb4"
-            )
-        return self._cache.get(sql, state.mode)
+        statement = self._cache.get(sql, state.mode)
+        if SqlMode.OTHER_CHARSET not in state.mode or sql.isascii():
+            return statement
+        if state.unread is not None:
+            self._check_unread(statement)
+        if statement.shape.template.isascii():
+            return statement
+        shape = _named(statement.shape, state.mode, state.settings)
+        return replace(statement, shape=shape)
 
-    def resolution(self, sql: bytes) -> list[Edit]:
-        """Return what is to be put in place of the version comments of *sql*."""
-        return resolution(sql, self._state.mode, self._cache.server())
+    def _check_unread(self, statement: Statement) -> None:
+        if self.here().is_sharded or (
+            self._guard.user.is_restricted
+            and not (
+                statement.shape.template.isascii() and is_whole(statement.sql, statement.mode)
+            )
+        ):
+            raise self._unread()
+
+    def _unread(self) -> Unsupported:
+        return Unsupported(
+            f"characters other than ASCII in a statement in {self._state.unread}; bind them to a"
+            " prepared statement, or SET NAMES utf8mb4"
+        )
 
     def one_at_a_time(self, sql: bytes) -> SqlError:
         """Return what a server here says of *sql*, several statements, where it takes one."""
@@ -225,6 +242,8 @@ class Preparation:
         """Return where a statement runs. Raises as `lookup`, and ReplicaTarget."""
         place = self._place(statement)
         check_target(place.view, statement.shape)
+        if self._state.unread and place.view.is_sharded and not statement.sql.isascii():
+            raise self._unread()
         return place
 
     def _place(self, statement: Statement) -> Place:
@@ -493,6 +512,26 @@ class Preparation:
         }
         in_order = () if target is None else target.in_order
         return target, TimeColumns(frozenset().union(*known), frozenset(foreign), in_order)
+
+
+@lru_cache(maxsize=1024)
+def _named(shape: Shape, mode: SqlMode, settings: Settings) -> Shape:
+    """Return *shape* with the names of tables and its target as they are, whatever wrote them."""
+
+    def known(name: str) -> str:
+        raw = name.encode("utf-8", "surrogateescape")
+        return name if name.isascii() else settings.decoded(original(raw, mode))
+
+    tables = tuple(
+        replace(
+            each,
+            schema=None if each.schema is None else known(each.schema),
+            name=known(each.name),
+        )
+        for each in shape.tables
+    )
+    target = None if shape.target is None else known(shape.target)
+    return replace(shape, tables=tables, target=target)
 
 
 def check_target(view: View, shape: Shape) -> None:

@@ -23,7 +23,6 @@ from proxy.errors import (
 from proxy.exchange.recall import ASKS_BACK, AnswerHere, Recall, warnings_answer
 from proxy.exchange.reply import Reply
 from proxy.sql.advisory_locks import AdvisoryLocks
-from proxy.sql.as_written import as_written
 from proxy.sql.assignments import Assignments
 from proxy.sql.demarcation import Demarcation
 from proxy.sql.explanation import explanation
@@ -154,10 +153,6 @@ class Statements:
 
         Raises whatever stops it; the answers before that are out.
         """
-        if (whole := as_written(self._preparation, self._state, sql)) is not None:
-            self._guard.check_statement(whole.shape)
-            await self.run_one(whole, reply)
-            return
         whole = self._preparation.parse(sql)
         texts = [whole.sql]
         if whole.shape.uses & Uses.MULTIPLE:

@@ -1,53 +1,112 @@
 """Text in character sets of which a backslash or a quote may be the second half of a character.
 
-The lexers here read bytes. For these character sets they are given a text of the same length in
-which each character beyond ASCII is a row of `$`, a letter of names that no keyword has. The rules
-of what is one character are the servers' own: `ismbchar_gbk`, `ismbchar_big5`, `ismbchar_sjis`,
-`my_ismbchar_gb18030` of their `strings/ctype-*`. A backslash in a literal takes the one byte behind
-it, of whatever character that is the first one (`get_text` of their `sql_lex.cc`).
+The lexers here read bytes. In these character sets (`SqlMode.BIG5` and its kin) they read a text of
+the same length in which the second half of each character is a letter, a digit, `_` or a byte of
+0x80 and more, so that positions in one are positions in the other. What is sent is the client's text.
+
+The rules of what is one character are the servers' own: `ismbchar_gbk`, `ismbchar_big5`,
+`ismbchar_sjis`, `my_ismbchar_gb18030` of their `strings/ctype-*`. A backslash in a literal takes the one byte behind
+it, of whatever character that is the first one (`get_text` of their `sql_lex.cc`); in a name and in a comment it is a letter.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Final
+import string
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+from sqlparse_ext.statements import SqlMode
 
 
-_SJIS: Final = rb"[\x81-\x9f\xe0-\xfc][\x40-\x7e\x80-\xfc]|[\xa1-\xdf]"
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MULTIBYTE: Final = int(SqlMode.BIG5 | SqlMode.GB18030 | SqlMode.GBK | SqlMode.SJIS)
+
+_SECOND: Final = bytes(range(0x40, 0x7F))
+_LETTERS: Final = (string.digits + string.ascii_letters + "_").encode()
+_TO_LETTERS: Final = bytes.maketrans(_SECOND, _LETTERS)
+_FROM_LETTERS: Final = bytes.maketrans(_LETTERS, _SECOND)
 _CHARACTERS: Final = {
-    "big5": re.compile(rb"[\xa1-\xf9][\x40-\x7e\xa1-\xfe]"),
-    "cp932": re.compile(_SJIS),
-    "gb18030": re.compile(
-        rb"[\x81-\xfe](?:[\x40-\x7e\x80-\xfe]|[0-9][\x81-\xfe][0-9])"
-    ),
-    "gbk": re.compile(rb"[\x81-\xfe][\x40-\x7e\x80-\xfe]"),
-    "sjis": re.compile(_SJIS),
-}  # fmt: skip
-_WITH_ESCAPES: Final = {
-    charset: re.compile(characters.pattern + rb"|\\.", re.DOTALL)
-    for charset, characters in _CHARACTERS.items()
+    int(SqlMode.BIG5): rb"[\xa1-\xf9][\x40-\x7e\xa1-\xfe]",
+    int(SqlMode.GB18030): rb"[\x81-\xfe](?:[\x40-\x7e\x80-\xfe]|[0-9][\x81-\xfe][0-9])",
+    int(SqlMode.GBK): rb"[\x81-\xfe][\x40-\x7e\x80-\xfe]",
+    int(SqlMode.SJIS): rb"[\x81-\x9f\xe0-\xfc][\x40-\x7e\x80-\xfc]|[\xa1-\xdf]",
 }
-# In a name and in a comment a backslash is a letter.
-_NAME_OR_COMMENT: Final = re.compile(rb"[`#]|--|/\*")
+_FOUR_BYTES: Final = 4
 
 
-def masked(text: bytes, charset: str, *, backslash_escapes: bool) -> bytes | None:
-    """Return *text* with `$` for each byte of its characters beyond ASCII.
+def readable(text: bytes, mode: SqlMode) -> bytes:
+    """Return *text* as the lexers read it under *mode*; most come back as they are."""
+    if not int(mode) & MULTIBYTE or text.isascii():
+        return text
+    pieces, read = _reader(int(mode))
+    return pieces.sub(read, text)
 
-    None where a byte is part of no character, and where a backslash is before such a character and
-    may be in a literal or beside it: whoever reads it may cut it otherwise.
+
+def original(name: bytes, mode: SqlMode) -> bytes:
+    """Return the bytes of a name that was read from such a text.
+
+    In gb18030 two characters of two bytes may come back as one of four; nobody depends on more
+    than that the name of a table is recognised.
     """
-    found = _CHARACTERS[charset].sub(_row, text)
-    if backslash_escapes:
-        escaped = _WITH_ESCAPES[charset].sub(_row, text)
-        if escaped != found and _NAME_OR_COMMENT.search(text):
-            return None
-        found = escaped
-    return found if found.isascii() else None
+    charset = int(mode) & MULTIBYTE
+    if not charset or name.isascii():
+        return name
+    return _read_characters(charset).sub(_original, name)
 
 
-def _row(character: re.Match[bytes]) -> bytes:
+def is_whole(text: bytes, mode: SqlMode) -> bool:
+    """Return whether each byte beyond ASCII is part of a character."""
+    return re.sub(_CHARACTERS[int(mode) & MULTIBYTE], b"", text).isascii()
+
+
+@cache
+def _reader(
+    mode: int,
+) -> tuple[re.Pattern[bytes], Callable[[re.Match[bytes]], bytes]]:
+    """Return what finds characters, literals, names and comments, and what makes them readable."""
+    character = _CHARACTERS[mode & MULTIBYTE]
+    escapes = rb"|\\." if not mode & SqlMode.NO_BACKSLASH_ESCAPES else b""
+    literal = rb"'(?:[^'\\\x80-\xff]++|%s%s|[^'])*+'?" % (character, escapes)
+    double = b"" if mode & SqlMode.ANSI_QUOTES else b"|" + literal.replace(b"'", b'"')
+    name = rb"`(?:%s|[^`])*+`?" % character
+    names = name + (b"|" + name.replace(b"`", b'"') if mode & SqlMode.ANSI_QUOTES else b"")
+    comment = rb"/\*(?!M?!|(?:vt)?\+).*?(?:\*/|\Z)|#[^\n]*+|--(?=[\x00-\x20]|\Z)[^\n]*+"
+    pieces = re.compile(
+        rb"(%s%s)|%s|%s|%s" % (literal, double, names, comment, character), re.DOTALL
+    )
+    in_literal = re.compile(character + escapes, re.DOTALL)
+    elsewhere = re.compile(character)
+
+    def read(piece: re.Match[bytes]) -> bytes:
+        return (in_literal if piece[1] else elsewhere).sub(_readable, piece[0])
+
+    return pieces, read
+
+
+def _readable(character: re.Match[bytes]) -> bytes:
     found = character[0]
-    if found.startswith(b"\\"):
-        return found if found.isascii() else b"\\$"
-    return b"$" * len(found)
+    return found if found[0] < _FIRST else found[:1] + found[1:].translate(_TO_LETTERS)
+
+
+def _original(character: re.Match[bytes]) -> bytes:
+    found = character[0]
+    if len(found) == _FOUR_BYTES:
+        return found
+    return found[:1] + found[1:].translate(_FROM_LETTERS)
+
+
+_FIRST: Final = 0x80
+
+
+@cache
+def _read_characters(charset: int) -> re.Pattern[bytes]:
+    second = rb"[0-9A-Z_a-z\x80-\xfe]"
+    return re.compile(
+        {
+            int(SqlMode.GB18030): rb"[\x81-\xfe](?:[0-9][\x81-\xfe][0-9]|%s)" % second,
+            int(SqlMode.SJIS): rb"[\x81-\x9f\xe0-\xfc]%s|[\xa1-\xdf]" % second,
+        }.get(charset, rb"[\x81-\xfe]%s" % second)
+    )

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sqlparse_ext.errors import Unsupported
 from sqlparse_ext.text.lexer import lexis
+from sqlparse_ext.text.multibyte import MULTIBYTE, readable
 
 
 if TYPE_CHECKING:
@@ -20,7 +22,7 @@ def parameter_places(sql: bytes, mode: SqlMode) -> list[int]:
     """Return where in *sql* its `?`s are, those in strings, names and comments left out."""
     if b"?" not in sql:
         return []
-    found = lexis(mode).parameter.finditer(sql)
+    found = lexis(mode).parameter.finditer(readable(sql, mode))
     return [match.start(1) for match in found if match[1]]
 
 
@@ -28,6 +30,9 @@ def as_text(statement: Statement) -> bytes:
     """Return the text with what is bound to its `?`s in their places.
 
     A statement that nothing is bound to comes back as it is.
+
+    Raises:
+        Unsupported: a value is no text in the character set of the statement.
     """
     sql = statement.sql
     spell = statement.spell
@@ -36,7 +41,12 @@ def as_text(statement: Statement) -> bytes:
     parts: list[bytes] = []
     done = 0
     for index, place in enumerate(parameter_places(sql, statement.mode)):
-        parts += (sql[done:place], spell(index))
+        spelt = spell(index)
+        if int(statement.mode) & MULTIBYTE and not spelt.isascii():
+            raise Unsupported(
+                "this prepared statement with values beyond ASCII in this charset"
+            )
+        parts += (sql[done:place], spelt)
         done = place + 1
     parts.append(sql[done:])
     return b"".join(parts)

@@ -27,6 +27,7 @@ from sqlparse_ext.text.lexer import (
     lexis,
     locate,
 )
+from sqlparse_ext.text.multibyte import readable
 from sqlparse_ext.text.parameters import parameter_places
 from sqlparse_ext.text.tokens import Cursor, tokenise
 
@@ -49,7 +50,7 @@ _QUESTION_MARK: Final = ord("?")
 class InsertRows:
     """The rows of one statement."""
 
-    __slots__ = ("_lexis", "_places", "_region", "_spans", "_statement")
+    __slots__ = ("_lexis", "_places", "_region", "_spans", "_statement", "_text")
 
     def __init__(
         self,
@@ -61,6 +62,7 @@ class InsertRows:
         # Rows that the lexer's patterns match as they are lie in *region* and are cut when
         # somebody asks; all others have been *scanned*.
         self._statement = statement
+        self._text = readable(statement.sql, statement.mode)
         self._lexis = lexis(statement.mode)
         self._places: list[int] | None = None  # of the `?`s, once one was met
         self._region = region
@@ -70,7 +72,7 @@ class InsertRows:
     def spans(self) -> list[tuple[int, int]]:
         """Where each `( … )` is in the text."""
         if self._spans is None:
-            found = self._lexis.row.finditer(self._statement.sql, *self._region or ())
+            found = self._lexis.row.finditer(self._text, *self._region or ())
             self._spans = [match.span() for match in found]
         return self._spans
 
@@ -90,7 +92,7 @@ class InsertRows:
 
     def position(self, index: int) -> list[Value | Opaque]:
         """Return the values at *index* of each row, as `column` does."""
-        sql = self._statement.sql
+        sql = self._text
         if self._region is not None:
             # Cut the rows on the way: who asks for a vindex column then deals them out.
             spans: list[tuple[int, int]] = []
@@ -109,7 +111,7 @@ class InsertRows:
     def elements(self, row: int) -> list[tuple[int, int]]:
         """Return the spans of the values in a row, without the blanks around them."""
         start, end = self.spans[row]
-        sql = self._statement.sql
+        sql = self._text
         if self._region is not None:
             return [
                 match.span(1) for match in self._lexis.element.finditer(sql, start + 1, end)
@@ -123,7 +125,7 @@ class InsertRows:
             if self._places is None:
                 self._places = parameter_places(statement.sql, statement.mode)
             return statement.argument(bisect_left(self._places, start))
-        match = self._lexis.element.fullmatch(statement.sql, start, end)
+        match = self._lexis.element.fullmatch(self._text, start, end)
         return OPAQUE if match is None else self._decode(match[1])
 
     def _decode(self, raw: bytes) -> Value | Opaque:
@@ -148,7 +150,7 @@ def insert_rows(statement: Statement) -> InsertRows | None:
     insert = statement.shape.insert
     if insert is None or insert.source is not InsertSource.VALUES:
         return None
-    sql = statement.sql
+    sql = readable(statement.sql, statement.mode)
     lex = lexis(statement.mode)
     template = statement.shape.template
     if template.endswith((ROWS, CALL_ROWS)) and (head := lex.head.match(sql)):

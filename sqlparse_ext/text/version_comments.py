@@ -26,6 +26,7 @@ from sqlparse_ext.errors import TooManyTokens
 from sqlparse_ext.statements import SqlMode
 from sqlparse_ext.text.chunks import pause
 from sqlparse_ext.text.lexer import Edit, replace
+from sqlparse_ext.text.multibyte import readable
 
 
 class ServerVersion(NamedTuple):
@@ -101,6 +102,7 @@ def resolved(sql: bytes, mode: SqlMode, server: ServerVersion) -> bytes:
 def resolution(sql: bytes, mode: SqlMode, server: ServerVersion) -> list[Edit]:
     """Return what is to be put in place of the version comments of *sql*; nothing without one."""
     marks = _MARKS[int(mode) & 3]
+    sql = readable(sql, mode)
     edits: list[Edit] = []
     is_open = False
     at = 0

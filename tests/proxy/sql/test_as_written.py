@@ -1,5 +1,6 @@
 import pytest
 
+from proxy.config.file import Role, Secret, User
 from tests.proxy.fake_answers import rows_of
 from tests.proxy.house import add_message_table, running_proxy
 
@@ -29,6 +30,16 @@ async def gbk(server, other_server):
         b"SET @a = '" + XU + b"', @b = 1",
         b"CREATE TABLE other (a INT COMMENT '" + XU + b"')",
         b"SHOW TABLES LIKE '" + XU + b"'",
+        b"SELECT '" + XU + b"' FROM `" + XU + b"` JOIN " + XU + b".t",
+        b"SELECT '" + XU + b"', @`" + XU + b"`",
+        b"SELECT GET_LOCK('" + XU + b"', 1)",
+        b"CREATE TABLE `" + XU + b"` (`" + XU + b"` INT)",
+        b"CREATE DATABASE `" + XU + b"`",
+        b"SET @@session.sql_mode = '', @a = '" + XU + b"'",
+        b"SAVEPOINT `" + XU + b"`",
+        b"CREATE USER '" + XU + b"'@localhost",
+        b"PREPARE s FROM 'SELECT \"" + XU + b"\"'",
+        b"SELECT '\xb3'",
     ],
 )
 async def test_what_needs_nothing_put_in_goes_as_it_was_written(server, gbk, sql):
@@ -38,31 +49,81 @@ async def test_what_needs_nothing_put_in_goes_as_it_was_written(server, gbk, sql
 
 
 @pytest.mark.parametrize(
-    "sql",
+    ("sql", "sent"),
     [
-        b"SELECT CONNECTION_ID(), '" + XU + b"'",
-        b"SELECT FOUND_ROWS(), '" + XU + b"'",
-        b"SELECT GET_LOCK('" + XU + b"', 1)",
-        b"SELECT 1; SELECT '" + XU + b"'",
-        b"SELECT '" + XU + b"' FROM commerce.t",
-        b"SELECT '" + XU + b"' FROM `" + XU + b"`",
-        b"SELECT @`" + XU + b"`",
-        b"SET @@sql_mode = '', @a = '" + XU + b"'",
-        b"INSERT INTO msg (id, message) VALUES (1, '" + XU + b"')",
-        b"SELECT 1 FROM information_schema.tables WHERE table_schema = 'plain' AND '"
-        + XU
-        + b"'",
-        b"USE `" + XU + b"`",
-        b"CREATE DATABASE `" + XU + b"`",
-        b"SELECT '\xb3",
-        b"PREPARE s FROM 'SELECT \"" + XU + b"\"'",
+        (b"SELECT '" + XU + b"' FROM plain.t", b"SELECT '" + XU + b"' FROM t"),
+        (b"SELECT FOUND_ROWS(), '" + XU + b"'", b"SELECT 0 AS `FOUND_ROWS()`, '" + XU + b"'"),
+        (
+            b"SET @@sql_notes = 1, @a = '%s'" % XU,
+            b"SET @@session.sql_notes = 1, @a = '%s'" % XU,
+        ),
+        (b"SELECT '" + XU + b"'; SELECT '" + XU + XU + b"'", b"SELECT '" + XU + XU + b"'"),
+        (
+            b"SET STATEMENT sql_notes = 0 FOR SELECT '" + XU + b"'",
+            b"SET STATEMENT sql_notes = 0 FOR SELECT '" + XU + b"'",
+        ),
     ],
 )
-async def test_everything_else_is_refused_and_not_sent(server, gbk, sql):
-    error = (await gbk.query(sql)).error
-    assert error.code == 1235
-    assert b"in a statement in gbk" in error.message
-    assert sql.decode("utf-8", "surrogateescape") not in server.heard
+async def test_what_is_put_in_or_cut_out_leaves_characters_whole(server, gbk, sql, sent):
+    assert (await gbk.query(sql)).error is None
+    assert sent.decode("utf-8", "surrogateescape") in server.heard
+
+
+async def test_an_ack_is_completed(server, gbk):
+    sql = b"UPDATE msg SET time_acked = 1, message = '" + XU + b"' WHERE id = 1"
+    assert (await gbk.query(sql)).error is None
+    (heard,) = [each for each in server.heard if each.startswith("UPDATE msg")]
+    assert "time_acked IS NULL" in heard
+    assert f"message = '{XU.decode('utf-8', 'surrogateescape')}'" in heard
+
+
+async def test_a_message_table_is_known_by_its_name(server, other_server):
+    add_message_table(server, "\u6a31")
+    async with running_proxy(server, other_server) as house:
+        client = await house.client("plain")
+        for charset in ("gbk", "big5", "sjis", "ujis", "utf8mb4"):
+            await client.query(f"SET NAMES {charset}")
+            codec = {"sjis": "shift_jis", "ujis": "euc_jp", "utf8mb4": "utf-8"}.get(
+                charset, charset
+            )
+            word = "\u6a31".encode(codec, "ignore")
+            if word:
+                await client.query(b"UPDATE `%s` SET time_acked = 1 WHERE id = 1" % word)
+                assert "time_acked IS NULL" in server.heard[-1], charset
+
+
+async def test_nothing_beyond_ascii_is_put_into_such_a_text(server, other_server):
+    user = User("\u6a31", Secret(""), None, Role.READWRITE, None)
+    async with running_proxy(server, other_server, users=(user,)) as house:
+        client = await house.client("plain", user="\u6a31")
+        await client.query("SET NAMES gbk")
+        error = (await client.query(b"SELECT CURRENT_USER, '" + XU + b"'")).error
+        assert error is not None
+        assert error.code == 1235
+        assert (await client.query(b"SELECT '" + XU + b"'")).error is None
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        b"SELECT '" + XU + b"' FROM `" + XU + b"`",
+        b"SELECT `" + XU + b"` FROM t",
+        b"SELECT '" + XU + b"' FROM " + XU + b".t",
+        b"SELECT '\xb3'",
+        b"SELECT '\xff'",
+    ],
+)
+async def test_who_may_not_do_everything_is_read_to_the_last_byte(server, other_server, sql):
+    user = User("ann", Secret(""), None, Role.READONLY, None)
+    async with running_proxy(server, other_server, users=(user,)) as house:
+        client = await house.client("plain", user="ann")
+        await client.query("SET NAMES gbk")
+        error = (await client.query(sql)).error
+        assert error is not None
+        assert error.code == 1235
+        assert b"in a statement in gbk" in error.message
+        assert sql.decode("utf-8", "surrogateescape") not in server.heard
+        assert (await client.query(b"SELECT '" + XU + b"' FROM t")).error is None
 
 
 async def test_several_shards_read_ascii_only(gbk):

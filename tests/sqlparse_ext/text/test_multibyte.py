@@ -1,21 +1,23 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from sqlparse_ext.text.multibyte import masked
+from sqlparse_ext.statements import DEFAULT_MODE, SqlMode
+from sqlparse_ext.text.lexer import fingerprint
+from sqlparse_ext.text.multibyte import is_whole, original, readable
 from tests.sqlparse_ext.facts import statement
 
 
 # How Python calls what servers call sjis is told apart from cp932 by a few signs alone.
 CODECS = {
-    "gbk": "gbk",
-    "big5": "big5",
-    "cp932": "cp932",
-    "gb18030": "gb18030",
-    "sjis": "shift_jis",
+    SqlMode.GBK: "gbk",
+    SqlMode.BIG5: "big5",
+    SqlMode.SJIS: "cp932",
+    SqlMode.GB18030: "gb18030",
 }
+CHARACTERS = st.characters(codec="utf-8", categories=["Lo", "Lu", "Ll", "So", "Po"])
 TEXTS = st.text(
-    st.characters(codec="utf-8", categories=["Lo", "Lu", "Ll", "So", "Po"])
-    | st.sampled_from("\\'\"`;-/* a$表能功竜十許功蓋ー"),
+    CHARACTERS
+    | st.sampled_from("\\'\"`;-/* a$\u8868\u80fd\u529f\u7adc\u5341\u8a31\u529f\u84cb\u30fc"),
     max_size=12,
 )
 
@@ -25,69 +27,101 @@ def encoded(text, codec):
     return [found for char in text if (found := char.encode(codec, "ignore"))]
 
 
-@pytest.mark.parametrize("charset", CODECS)
+@pytest.mark.parametrize("mode", CODECS)
 @given(text=TEXTS)
-def test_characters_are_cut_as_codecs_cut_them(charset, text):
-    characters = encoded(text, CODECS[charset])
+def test_a_name_has_letters_in_place_of_characters_and_comes_back(mode, text):
+    characters = [char for char in encoded(text, CODECS[mode]) if char != b"`"]
+    name = b"".join(characters)
+    read = readable(b"`" + name + b"`", mode)[1:-1]
+    assert len(read) == len(name)
     wanted = b"".join(each if each.isascii() else b"$" * len(each) for each in characters)
-    assert masked(b"".join(characters), charset, backslash_escapes=False) == wanted
+    found = bytes(
+        ord("$") if mark == ord("$") and byte != mark else byte
+        for byte, mark in zip(read, wanted, strict=True)
+    )
+    assert found == wanted
+    assert all(
+        byte >= 0x80 or chr(byte).isalnum() or byte == ord("_")
+        for byte, mark, was in zip(read, wanted, name, strict=True)
+        if mark == ord("$") and was != mark
+    )
+    if mode is not SqlMode.GB18030 or not any(byte in b"0123456789" for byte in read):
+        assert original(
+            readable(b"".join(c for c in characters if not c.isascii()), mode), mode
+        ) == b"".join(c for c in characters if not c.isascii())
 
 
-@pytest.mark.parametrize("charset", CODECS)
+@pytest.mark.parametrize("mode", CODECS)
 @given(text=TEXTS, quote=st.sampled_from([b"'", b'"']))
-def test_what_a_client_escapes_by_characters_stays_one_literal(charset, text, quote):
+def test_what_a_client_escapes_by_characters_stays_one_literal(mode, text, quote):
     """As `mysql_real_escape_string` does it, which knows the character set."""
     special = (b"'", b'"', b"\\")
     escaped = b"".join(
-        b"\\" + each if each in special else each for each in encoded(text, CODECS[charset])
+        b"\\" + each if each in special else each for each in encoded(text, CODECS[mode])
     )
-    read = masked(
-        b"SELECT " + quote + escaped + quote + b" FROM t", charset, backslash_escapes=True
-    )
-    assert read is not None
-    found = statement(read)
+    found = statement(b"SELECT " + quote + escaped + quote + b" FROM t", mode)
     assert len(found.literals) == 1
     assert found.shape.template == b"SELECT \1 FROM t"
     assert [table.name for table in found.shape.tables] == ["t"]
 
 
 @pytest.mark.parametrize(
-    ("charset", "text"),
+    ("mode", "text"),
     [
-        ("gbk", b"'\x81'"),
-        ("gbk", b"\xff"),
-        ("big5", b"'\xa1'"),
-        ("big5", b"\x80\\"),
-        ("sjis", b"'\x81'"),
-        ("cp932", b"\xfd"),
-        ("gb18030", b"'\x810\x81'"),
-        ("gb18030", b"\xb2"),
+        (SqlMode.GBK, b"'\x81'"),
+        (SqlMode.GBK, b"\xff"),
+        (SqlMode.BIG5, b"'\xa1'"),
+        (SqlMode.BIG5, b"\x80\\"),
+        (SqlMode.SJIS, b"'\x81'"),
+        (SqlMode.SJIS, b"\xfd"),
+        (SqlMode.GB18030, b"'\x810\x81'"),
+        (SqlMode.GB18030, b"\xb2"),
     ],
 )
-def test_bytes_that_are_no_character_are_not_read(charset, text):
-    assert masked(text, charset, backslash_escapes=True) is None
+def test_bytes_that_are_no_character_stay_what_they_are(mode, text):
+    assert not is_whole(text, mode)
+    assert readable(text, mode) == text
 
 
 def test_half_a_character_is_no_quote_and_no_backslash():
-    assert masked(b"'\xb2\\\\' -- '", "gbk", backslash_escapes=False) == b"'$$\\' -- '"
+    text = b"'\xb2\\\\' -- '"
+    gbk = SqlMode.GBK | SqlMode.NO_BACKSLASH_ESCAPES
+    assert is_whole(text, gbk)
+    assert fingerprint(text, gbk).template == b"\1 "
     # A character of one byte, and then a backslash.
-    text = masked(b"'\xb2\\\\' -- '", "sjis", backslash_escapes=True)
-    assert text == b"'$\\\\' -- '"
+    assert readable(text, SqlMode.SJIS) == text
 
 
 def test_a_backslash_takes_the_first_half_of_a_character_alone():
     """As `mysql_real_escape_string` writes bytes that are no characters."""
     text = b"SELECT '\xef\xbb\\\xbf\\'\\\xbf\x10'"
-    assert masked(text, "gbk", backslash_escapes=True) == b"SELECT '$$\\$\\'\\$\x10'"
-    assert masked(text, "gbk", backslash_escapes=False) is None
+    assert fingerprint(text, SqlMode.GBK).literals == (text[7:],)
+    assert fingerprint(b"SELECT '\\\xb3\\'', 2 AS `\xb3\\`", SqlMode.GBK).template == (
+        b"SELECT \1, \0 AS `\xb3s`"
+    )
 
 
-def test_behind_two_backslashes_a_character_is_whole():
-    assert masked(b"'C:\\\\\xb3\\'", "gbk", backslash_escapes=True) == b"'C:\\\\$$'"
+@pytest.mark.parametrize(
+    ("beside", "read"),
+    [
+        (b"`\\\xb3\\`", b"`\\\xb3s`"),
+        (b"-- \\\xb3\\", b""),
+        (b"# \\\xb3\\", b""),
+        (b"/* ' \\\xb3\\ */", b""),
+    ],
+)
+def test_in_names_and_comments_a_backslash_is_a_letter(beside, read):
+    assert fingerprint(b"SELECT 1 " + beside, SqlMode.GBK).template == b"SELECT \0 " + read
 
 
-@pytest.mark.parametrize("beside", [b"`a`", b"-- b", b"# c", b"/* d */"])
-def test_a_backslash_before_a_character_is_not_read_where_it_may_be_a_letter(beside):
-    text = b"SELECT '\\\xb3\\'' " + beside
-    assert masked(text, "gbk", backslash_escapes=True) is None
-    assert masked(text, "gbk", backslash_escapes=False) is not None
+def test_quotes_are_those_of_the_mode():
+    text = b'SELECT "\\\xb3\\"'
+    names = SqlMode.GBK | SqlMode.ANSI_QUOTES
+    assert readable(text, names) == b'SELECT "\\\xb3s"'
+    assert readable(text, SqlMode.GBK) == text
+
+
+def test_other_texts_are_nobodys_business():
+    for mode in (DEFAULT_MODE, SqlMode.OTHER_CHARSET):
+        assert readable(b"'\xb3\\'", mode) == b"'\xb3\\'"
+        assert original(b"\xb3S", mode) == b"\xb3S"

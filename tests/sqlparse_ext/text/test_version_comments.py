@@ -82,6 +82,13 @@ def test_a_text_without_is_the_same_object():
     assert resolution(sql, DEFAULT_MODE, MYSQL) == []
 
 
+def test_half_a_character_is_no_quote_beside_a_version_comment():
+    sql = b"SELECT '\xb3\\', /*!50000 2 */ '\xb3\\' /*!99999 3 */"
+    found = resolved(sql, SqlMode.GBK, MYSQL)
+    assert found.split() == [b"SELECT", b"'\xb3\\',", b"2", b"'\xb3\\'"]
+    assert b"/*!50000 2 */" in resolved(sql, DEFAULT_MODE, MYSQL)
+
+
 def test_texts_of_one_cache_follow_the_server_of_the_moment():
     servers = [MARIADB, MYSQL]
     cache = StatementCache(server=lambda: servers[0])
