@@ -17,6 +17,7 @@ from sqlparse_ext.reading.parser import parse
 from sqlparse_ext.reading.stream import StreamSyntaxError
 from sqlparse_ext.statements import DEFAULT_MODE, Shape, SqlMode, Statement
 from sqlparse_ext.text.lexer import fingerprint, locate
+from sqlparse_ext.text.readable import has_dollar_quotes
 from sqlparse_ext.text.tokens import check_length
 from sqlparse_ext.text.version_comments import ServerVersion, resolved
 
@@ -101,6 +102,11 @@ class StatementCache:
             return statement
         size = len(sql) + _ENTRY_BYTES
         statement = texts.get(sql, size)
+        is_key = len(sql) <= _TEXT_BYTES_MAX
+        if statement is None and has_dollar_quotes(sql) and not mode & SqlMode.DOLLAR_QUOTES:
+            if self.server().quotes_by_dollars:
+                return self.get(sql, mode | SqlMode.DOLLAR_QUOTES)
+            is_key = False  # it has quotes for other servers
         if statement is None and b"!" in sql:
             # A text with version comments is no key: servers of other versions read it otherwise.
             sql = resolved(sql, mode, self.server())
@@ -115,7 +121,7 @@ class StatementCache:
                 shape = _parse(sql, mode, template)
                 shapes.put(template, shape, len(template) + _SHAPE_BYTES)
             statement = Statement(sql, mode, shape, literals, runs)
-            if len(sql) <= _TEXT_BYTES_MAX:
+            if is_key:
                 texts.put(sql, statement, size)
         return statement
 

@@ -23,8 +23,8 @@ class SqlMode(IntFlag):
     """The bits of `@@sql_mode` that change how a text is cut into tokens or read.
 
     The others are none of them. OTHER_CHARSET: in such a text bytes of 0x80 and more are not UTF-8,
-    so the server stores others than these. BIG5 and those behind it: a character may have a
-    backslash or a quote in it, see `text.multibyte`.
+    so the server stores others than these. BIG5 to SJIS: a character may have a backslash or a
+    quote in it. DOLLAR_QUOTES: `$$ … $$` quotes. See `text.readable`.
     """
 
     ANSI_QUOTES = 1
@@ -35,6 +35,7 @@ class SqlMode(IntFlag):
     GB18030 = 32
     GBK = 64
     SJIS = 128
+    DOLLAR_QUOTES = 256
 
     @classmethod
     def parse(cls, text: str) -> SqlMode:

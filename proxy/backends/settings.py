@@ -66,7 +66,7 @@ _READING: Final = (
     "character_set_connection",
     "collation_connection",
 )
-# In these a byte below 0x80 may be part of another character: `sqlparse_ext.text.multibyte`.
+# In these a byte below 0x80 may be part of another character: `sqlparse_ext.text.readable`.
 _MULTIBYTE: Final = {
     "big5": SqlMode.BIG5,
     "cp932": SqlMode.SJIS,

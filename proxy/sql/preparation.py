@@ -27,8 +27,8 @@ from sqlparse_ext.reading.split import several
 from sqlparse_ext.session.schemas import SYSTEM_SCHEMAS, rename_schemas, schemas_asked
 from sqlparse_ext.statements import Kind, SqlMode, Uses
 from sqlparse_ext.text.identifiers import redirect_show, requalify
-from sqlparse_ext.text.multibyte import is_whole, original
 from sqlparse_ext.text.parameters import as_text, parameter_places
+from sqlparse_ext.text.readable import is_whole, original
 from sqlparse_ext.writes.completion import check_bound, complete
 from sqlparse_ext.writes.generated import gaps
 from sqlparse_ext.writes.messages import effect
@@ -160,10 +160,10 @@ class Preparation:
             " prepared statement, or SET NAMES utf8mb4"
         )
 
-    def one_at_a_time(self, sql: bytes) -> SqlError:
-        """Return what a server here says of *sql*, several statements, where it takes one."""
+    def one_at_a_time(self, statement: Statement) -> SqlError:
+        """Return what a server here says of several statements, where it takes one."""
         on_mariadb = self.here().runtimes[0].is_mariadb
-        return SqlError(several(sql, self._state.mode, on_mariadb=on_mariadb))
+        return SqlError(several(statement.sql, statement.mode, on_mariadb=on_mariadb))
 
     # --- where ----------------------------------------------------------------------------
 
@@ -290,7 +290,7 @@ class Preparation:
             name: None for name, view in views.items() if view.databases != {name}
         }
         if mapping:
-            sql, mode = statement.sql, self._state.mode
+            sql, mode = statement.sql, statement.mode
             target = statement.shape.target
             if statement.shape.kind is Kind.SHOW and target in mapping:
                 sql = redirect_show(sql, target, first.database, mode)

@@ -128,9 +128,9 @@ class PreparedCommands:
         if shape.kind is Kind.EMPTY and not sql.strip(b"; \t\n\r\f\v"):
             raise EmptyQuery
         if shape.uses & Uses.MULTIPLE:
-            texts = split_statements(statement.sql, self._state.mode)
+            texts = split_statements(statement.sql, statement.mode)
             if len(texts) > 1:
-                raise self._preparation.one_at_a_time(statement.sql)
+                raise self._preparation.one_at_a_time(statement)
             statement = self._preparation.parse(texts[0])
         self._guard.check_statement(statement.shape)
         is_own = is_virtual(shape) or (

@@ -156,9 +156,9 @@ class Statements:
         whole = self._preparation.parse(sql)
         texts = [whole.sql]
         if whole.shape.uses & Uses.MULTIPLE:
-            texts = split_statements(whole.sql, self._state.mode)
+            texts = split_statements(whole.sql, whole.mode)
             if not self._state.multi_statements:
-                raise self._preparation.one_at_a_time(whole.sql)
+                raise self._preparation.one_at_a_time(whole)
         for index, text in enumerate(texts):
             reply.more = index < len(texts) - 1
             statement = self._preparation.parse(text)

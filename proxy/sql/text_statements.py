@@ -128,7 +128,7 @@ class TextStatements:
         sql = (text or "").encode("utf-8", "surrogateescape")
         found = self._preparation.parse(sql)
         if found.shape.uses & Uses.MULTIPLE:
-            raise self._preparation.one_at_a_time(found.sql)
+            raise self._preparation.one_at_a_time(found)
         if found.shape.kind is Kind.PREPARE:
             raise NotPreparable(found.shape.verb)
         self._guard.check_statement(found.shape)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from sqlparse_ext.errors import Unsupported
 from sqlparse_ext.statements import DEFAULT_MODE, SqlMode
 from sqlparse_ext.text.chunks import CHUNK_BYTES, LargeText, Literals, pause
-from sqlparse_ext.text.multibyte import MULTIBYTE, readable
+from sqlparse_ext.text.readable import MULTIBYTE, readable
 
 
 if TYPE_CHECKING:

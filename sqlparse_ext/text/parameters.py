@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from sqlparse_ext.errors import Unsupported
 from sqlparse_ext.text.lexer import lexis
-from sqlparse_ext.text.multibyte import MULTIBYTE, readable
+from sqlparse_ext.text.readable import MULTIBYTE, readable
 
 
 if TYPE_CHECKING:

@@ -27,8 +27,8 @@ from sqlparse_ext.text.lexer import (
     lexis,
     locate,
 )
-from sqlparse_ext.text.multibyte import readable
 from sqlparse_ext.text.parameters import parameter_places
+from sqlparse_ext.text.readable import readable
 from sqlparse_ext.text.tokens import Cursor, tokenise
 
 

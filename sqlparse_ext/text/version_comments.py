@@ -26,7 +26,7 @@ from sqlparse_ext.errors import TooManyTokens
 from sqlparse_ext.statements import SqlMode
 from sqlparse_ext.text.chunks import pause
 from sqlparse_ext.text.lexer import Edit, replace
-from sqlparse_ext.text.multibyte import readable
+from sqlparse_ext.text.readable import readable
 
 
 class ServerVersion(NamedTuple):
@@ -34,6 +34,11 @@ class ServerVersion(NamedTuple):
 
     is_mariadb: bool
     version: int
+
+    @property
+    def quotes_by_dollars(self) -> bool:
+        """`$$ … $$` is a literal."""
+        return not self.is_mariadb and self.version >= _DOLLAR_QUOTES_MIN
 
     def executes(self, version: int, *, is_mariadbs: bool) -> bool:
         """Tell whether a comment of *version* is code; is_mariadbs: it is written `/*M!`."""
@@ -46,6 +51,7 @@ class ServerVersion(NamedTuple):
 
 # More take 200 MB while they are looked for.
 _COMMENTS_MAX: Final = 1_000_000
+_DOLLAR_QUOTES_MIN: Final = 90000
 _MYSQL_5_7: Final = 50700
 _MYSQL_LAST: Final = 99999
 _VERSION: Final = re.compile(r"(?:5\.5\.5-)?(\d+)\.(\d+)\.(\d+)")

@@ -4,7 +4,8 @@ import pytest
 
 from sqlparse_ext.cache import StatementCache
 from sqlparse_ext.errors import TooManyTokens
-from sqlparse_ext.statements import Kind, SqlMode, Uses
+from sqlparse_ext.statements import DEFAULT_MODE, Kind, SqlMode, Uses
+from sqlparse_ext.text.version_comments import ServerVersion
 
 
 def test_the_same_text_is_the_same_statement():
@@ -76,3 +77,33 @@ def test_a_query_that_sqlglot_would_read_again_and_again_is_given_up():
         not StatementCache().get(b"SELECT a FROM t " + b"JOIN t " * 8).shape.uses
         & Uses.UNPARSED
     )
+
+
+def test_dollars_quote_where_the_server_of_the_moment_says_so():
+    servers = [
+        ServerVersion(is_mariadb=False, version=90704),
+        ServerVersion(is_mariadb=True, version=101119),
+    ]
+    cache = StatementCache(server=lambda: servers[0])
+    sql = b"SELECT 1 AS $a$; DELETE FROM t; SELECT 2 AS $a$"
+    for _ in range(2):
+        found = cache.get(sql)
+        assert Uses.MULTIPLE not in found.shape.uses
+        assert SqlMode.DOLLAR_QUOTES in found.mode
+    servers.reverse()
+    for _ in range(2):
+        found = cache.get(sql)
+        assert Uses.MULTIPLE in found.shape.uses
+        assert found.mode == DEFAULT_MODE
+    servers[0] = ServerVersion(is_mariadb=False, version=80406)
+    assert Uses.MULTIPLE in cache.get(sql).shape.uses
+
+
+def test_what_looks_like_a_version_comment_between_dollars_is_left():
+    cache = StatementCache(server=lambda: ServerVersion(is_mariadb=False, version=90704))
+    sql = (
+        b"CREATE LIBRARY l LANGUAGE JAVASCRIPT AS $$ /*!50000 a; */ $$ /*!50000 COMMENT 'x' */"
+    )
+    found = cache.get(sql).sql
+    assert b"$$ /*!50000 a; */ $$" in found
+    assert b"/*!50000 COMMENT" not in found

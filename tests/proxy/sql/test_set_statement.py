@@ -52,7 +52,7 @@ async def test_a_prepared_query_of_one_server_goes_there_as_it_is(server):
         sql = f"{SET}SELECT * FROM t WHERE id = ?"
         statement, parameters, _ = await client.prepare(sql)
         assert parameters == 1
-        assert (await client.execute(statement, 5)).ok
+        assert (await client.execute(statement, 5)).error is None
         assert f"PREPARE {sql}" in server.heard
 
 

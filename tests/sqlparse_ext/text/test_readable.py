@@ -1,9 +1,12 @@
+import time
+
 import pytest
 from hypothesis import given, strategies as st
 
+from sqlparse_ext.reading.split import split_statements
 from sqlparse_ext.statements import DEFAULT_MODE, SqlMode
 from sqlparse_ext.text.lexer import fingerprint
-from sqlparse_ext.text.multibyte import is_whole, original, readable
+from sqlparse_ext.text.readable import has_dollar_quotes, is_whole, original, readable
 from tests.sqlparse_ext.facts import statement
 
 
@@ -119,6 +122,75 @@ def test_quotes_are_those_of_the_mode():
     names = SqlMode.GBK | SqlMode.ANSI_QUOTES
     assert readable(text, names) == b'SELECT "\\\xb3s"'
     assert readable(text, SqlMode.GBK) == text
+
+
+DOLLARS = SqlMode.DOLLAR_QUOTES
+
+
+@pytest.mark.parametrize(
+    "quoted",
+    [
+        b"$$ return 1; $$",
+        b"$$$$",
+        b"$b$ let a = 'x'; return \"$$\"; /* ` $b$",
+        b"$\xc3\xa9_1$ ; $\xc3\xa9_1$",
+        b"$$ /*! -- # ` ' \\ $$",
+    ],
+)
+def test_between_dollars_is_a_literal(quoted):
+    sql = b"CREATE FUNCTION f() RETURNS INT LANGUAGE JAVASCRIPT AS " + quoted + b" ; SELECT 2"
+    assert has_dollar_quotes(sql)
+    assert len(readable(sql, DOLLARS)) == len(sql)
+    found = fingerprint(sql, DOLLARS)
+    assert found.template.endswith(b" AS \1 ; SELECT \0")
+    first, second = split_statements(sql, DOLLARS)
+    assert first.endswith(quoted)
+    assert second == b"SELECT 2"
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        b"SELECT 1 AS a$$; SELECT 2 AS b$$",
+        b"SELECT 1 AS $a; SELECT 2 AS $a",
+        b"SELECT t.$a$; SELECT 1 AS a",
+        b"SELECT @$a$; SELECT @$a$",
+        b"SELECT @@$a$; SELECT 1",
+        b"SELECT `$$`; SELECT `$$`",
+        b"SELECT '$$'; SELECT '$$'",
+        b"SELECT 1 -- $$\n; SELECT 2 # $$",
+        b"SELECT 1 /* $$ */; SELECT 2 /* $$ */",
+        b"SELECT \xc3\xa9$$; SELECT \xc3\xa9$$",
+    ],
+)
+def test_other_dollars_are_letters_of_names_values_and_comments(sql):
+    """As MySQL 9.7 reads them."""
+    assert readable(sql, DOLLARS) == sql
+    assert len(split_statements(sql, DOLLARS)) == 2
+
+
+def test_an_open_quote_takes_all_that_is_left():
+    sql = b"SELECT $a$; SELECT $A$; SELECT 3"
+    assert split_statements(sql, DOLLARS) == [sql]
+    assert len(split_statements(sql)) == 3
+
+
+def test_half_a_character_is_no_dollar_quote():
+    sql = b"SELECT '\xb3\\' AS x, $$ \xb3\\' $$, '\xb3\\'"
+    assert fingerprint(sql, SqlMode.GBK | DOLLARS).template == b"SELECT \1 AS x, \1, \1"
+
+
+def test_time_is_linear_in_dollars():
+    def seconds(piece: bytes, count: int) -> float:
+        sql = b"SELECT " + piece * count
+        began = time.process_time()
+        has_dollar_quotes(sql)
+        readable(sql, DOLLARS)
+        return time.process_time() - began
+
+    for piece in (b"$a", b"$ ", b"$$ ", b" $a$ ", b"a$", b"$a$;", b" $a", b"'$$"):
+        small = min(seconds(piece, 20_000) for _ in range(3))
+        assert seconds(piece, 200_000) < 10 * 8 * small + 0.05, piece
 
 
 def test_other_texts_are_nobodys_business():

@@ -1,12 +1,14 @@
-"""Text in character sets of which a backslash or a quote may be the second half of a character.
+"""What the lexers read of a text, where bytes alone do not say what is a quote.
 
-The lexers here read bytes. In these character sets (`SqlMode.BIG5` and its kin) they read a text of
-the same length in which the second half of each character is a letter, a digit, `_` or a byte of
-0x80 and more, so that positions in one are positions in the other. What is sent is the client's text.
+`readable` gives a text of the same length, so that positions in one are positions in the other. What is sent is the client's text.
 
-The rules of what is one character are the servers' own: `ismbchar_gbk`, `ismbchar_big5`,
-`ismbchar_sjis`, `my_ismbchar_gb18030` of their `strings/ctype-*`. A backslash in a literal takes the one byte behind
-it, of whatever character that is the first one (`get_text` of their `sql_lex.cc`); in a name and in a comment it is a letter.
+* In some character sets (`SqlMode.BIG5` and its kin) a backslash or a quote may be the second half of a character. It reads as a
+  letter, a digit, `_` or a byte of 0x80 and more. The rules of what is one character are the servers' own: `ismbchar_gbk`, `ismbchar_big5`,
+  `ismbchar_sjis`, `my_ismbchar_gb18030` of their `strings/ctype-*`. A backslash in a literal takes the one byte behind
+  it, of whatever character that is the first one (`get_text` of their `sql_lex.cc`); in a name and in a comment it is a letter.
+* MySQL 9 has quotes such as `$$ … $$` and `$tag$ … $tag$` (`SqlMode.DOLLAR_QUOTES`) where older ones and MariaDB read names. They read
+  as string literals. A name may have a `$` in it, and begin with one that no second `$` follows.
+  https://dev.mysql.com/doc/refman/9.4/en/create-procedure.html
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from sqlparse_ext.statements import SqlMode
+from sqlparse_ext.text.chunks import pause
 
 
 if TYPE_CHECKING:
@@ -24,22 +27,34 @@ if TYPE_CHECKING:
 
 MULTIBYTE: Final = int(SqlMode.BIG5 | SqlMode.GB18030 | SqlMode.GBK | SqlMode.SJIS)
 
+_READ: Final = MULTIBYTE | int(SqlMode.DOLLAR_QUOTES)
 _SECOND: Final = bytes(range(0x40, 0x7F))
 _LETTERS: Final = (string.digits + string.ascii_letters + "_").encode()
 _TO_LETTERS: Final = bytes.maketrans(_SECOND, _LETTERS)
 _FROM_LETTERS: Final = bytes.maketrans(_LETTERS, _SECOND)
 _CHARACTERS: Final = {
+    0: rb"(?!)",
     int(SqlMode.BIG5): rb"[\xa1-\xf9][\x40-\x7e\xa1-\xfe]",
     int(SqlMode.GB18030): rb"[\x81-\xfe](?:[\x40-\x7e\x80-\xfe]|[0-9][\x81-\xfe][0-9])",
     int(SqlMode.GBK): rb"[\x81-\xfe][\x40-\x7e\x80-\xfe]",
     int(SqlMode.SJIS): rb"[\x81-\x9f\xe0-\xfc][\x40-\x7e\x80-\xfc]|[\xa1-\xdf]",
 }
+_FIRST_MIN: Final = 0x80
 _FOUR_BYTES: Final = 4
+# Where a name goes on or a variable begins, a `$` is a letter.
+_OPENING: Final = rb"(?<![\w$.@\x80-\xff])\$[\w\x80-\xff]*\$"
+_DOLLARS: Final = re.compile(_OPENING)
+
+
+def has_dollar_quotes(text: bytes) -> bool:
+    """Return whether MySQL 9 reads quotes in *text* where other servers read names."""
+    return b"$" in text and _DOLLARS.search(text) is not None
 
 
 def readable(text: bytes, mode: SqlMode) -> bytes:
     """Return *text* as the lexers read it under *mode*; most come back as they are."""
-    if not int(mode) & MULTIBYTE or text.isascii():
+    bits = int(mode) & _READ
+    if not bits or (bits == bits & MULTIBYTE and text.isascii()):
         return text
     pieces, read = _reader(int(mode))
     return pieces.sub(read, text)
@@ -63,9 +78,7 @@ def is_whole(text: bytes, mode: SqlMode) -> bool:
 
 
 @cache
-def _reader(
-    mode: int,
-) -> tuple[re.Pattern[bytes], Callable[[re.Match[bytes]], bytes]]:
+def _reader(mode: int) -> tuple[re.Pattern[bytes], Callable[[re.Match[bytes]], bytes]]:
     """Return what finds characters, literals, names and comments, and what makes them readable."""
     character = _CHARACTERS[mode & MULTIBYTE]
     escapes = rb"|\\." if not mode & SqlMode.NO_BACKSLASH_ESCAPES else b""
@@ -74,21 +87,38 @@ def _reader(
     name = rb"`(?:%s|[^`])*+`?" % character
     names = name + (b"|" + name.replace(b"`", b'"') if mode & SqlMode.ANSI_QUOTES else b"")
     comment = rb"/\*(?!M?!|(?:vt)?\+).*?(?:\*/|\Z)|#[^\n]*+|--(?=[\x00-\x20]|\Z)[^\n]*+"
+    dollars = b"(?!)()"
+    if mode & SqlMode.DOLLAR_QUOTES:
+        dollars = (
+            rb"(?P<dollars>%s)[^$]*+(?:(?!(?P=dollars))\$[^$]*+)*+(?:(?P=dollars)|\Z)"
+            % _OPENING
+        )
     pieces = re.compile(
-        rb"(%s%s)|%s|%s|%s" % (literal, double, names, comment, character), re.DOTALL
+        rb"(?P<literal>%s%s)|%s|%s|%s|%s"
+        % (literal, double, dollars, names, comment, character),
+        re.DOTALL,
     )
     in_literal = re.compile(character + escapes, re.DOTALL)
     elsewhere = re.compile(character)
 
     def read(piece: re.Match[bytes]) -> bytes:
-        return (in_literal if piece[1] else elsewhere).sub(_readable, piece[0])
+        pause()
+        if piece.groupdict().get("dollars"):
+            return _as_literal(piece[0], piece["dollars"])
+        return (in_literal if piece["literal"] else elsewhere).sub(_readable, piece[0])
 
     return pieces, read
 
 
+def _as_literal(quoted: bytes, dollars: bytes) -> bytes:
+    """Return a literal of the same length; an open quote stays one."""
+    is_closed = len(quoted) >= 2 * len(dollars) and quoted.endswith(dollars)
+    return b"'" + b"." * (len(quoted) - 2) + (b"'" if is_closed else b".")
+
+
 def _readable(character: re.Match[bytes]) -> bytes:
     found = character[0]
-    return found if found[0] < _FIRST else found[:1] + found[1:].translate(_TO_LETTERS)
+    return found if found[0] < _FIRST_MIN else found[:1] + found[1:].translate(_TO_LETTERS)
 
 
 def _original(character: re.Match[bytes]) -> bytes:
@@ -96,9 +126,6 @@ def _original(character: re.Match[bytes]) -> bytes:
     if len(found) == _FOUR_BYTES:
         return found
     return found[:1] + found[1:].translate(_FROM_LETTERS)
-
-
-_FIRST: Final = 0x80
 
 
 @cache

@@ -1,0 +1,89 @@
+"""`$$ … $$` quotes before MySQL 9, and is a name before other servers: each is read as its server does."""
+
+from typing import Any
+
+import pymysql
+import pytest
+from pymysql.constants import CLIENT
+
+from tests.fixtures.fix_servers import root
+from tests.integration.conftest import House
+
+
+pytestmark = pytest.mark.db
+
+STATEMENTS = (
+    "SELECT 1 AS $a; SELECT 2 AS $a",
+    "SELECT 1 AS $a$; SELECT 2 AS $a$",
+    "SELECT 1 AS $$; SELECT 2",
+    "SELECT 1 AS a$$; SELECT 2 AS b$$",
+    "SELECT '$2y$10$abc;' AS a; SELECT `$$` FROM (SELECT 1 AS `$$`) AS t",
+    "SELECT t.$a$ FROM (SELECT 1 AS `$a$`) AS t; SELECT 2 AS b",
+    "SET @$a$ = 1; SELECT @$a$ AS a",
+    "CREATE FUNCTION one_less(x INTEGER) RETURNS INTEGER DETERMINISTIC LANGUAGE JAVASCRIPT"
+    " AS $$ return x-1; $$",
+    "DROP FUNCTION one_less",
+    "CREATE FUNCTION quoting() RETURNS INTEGER DETERMINISTIC LANGUAGE JAVASCRIPT"
+    " AS $b$ let a='x'; /*!50000 let b; */ return \"$$\"; -- ' $b$; SELECT 2 AS a",
+    "DROP FUNCTION IF EXISTS quoting",
+    "CREATE LIBRARY lib LANGUAGE JAVASCRIPT AS $$ export function f(n) { return n; } $$",
+    "SHOW CREATE LIBRARY lib",
+    "DROP LIBRARY lib",
+    "CREATE FUNCTION open() RETURNS INT LANGUAGE JAVASCRIPT AS $$ return 1; DROP TABLE kept",
+    "CREATE FUNCTION f() RETURNS INT LANGUAGE JAVASCRIPT AS $x$ return 1; $X$; DROP TABLE kept",
+    "SELECT COUNT(*) AS n FROM kept",
+)
+
+
+def answers(client: Any, sql: str) -> list[Any]:
+    """Return every answer to a text, an error as its code."""
+    found: list[Any] = []
+    try:
+        client._execute_command(3, sql.encode())
+        client._read_query_result()
+        found.append(client._result.rows)
+        while client._result.has_next:
+            client._read_query_result()
+            found.append(client._result.rows)
+    except pymysql.MySQLError as error:
+        found.append(error.args[0])
+    return found
+
+
+def test_what_stands_between_dollars_is_what_the_server_says(house: House) -> None:
+    found = []
+    flag = CLIENT.MULTI_STATEMENTS
+    database = house.databases["plain"]
+    for client in (
+        house.proxy.connect(database="plain", autocommit=True, client_flag=flag),
+        root(house.servers[0], database=database, client_flag=flag),
+    ):
+        answers(client, "CREATE TABLE kept (id INT)")
+        found.append([(sql, answers(client, sql)) for sql in STATEMENTS])
+        answers(client, "DROP TABLE kept")
+        client.close()
+    assert found[0] == found[1]
+
+
+def test_a_body_is_prepared_and_run_whole(house: House) -> None:
+    sql = (
+        b"CREATE FUNCTION one_less(x INTEGER) RETURNS INTEGER DETERMINISTIC LANGUAGE JAVASCRIPT"
+        b" AS $$ let y = 1; return x - y; $$"
+    )
+    found = []
+    for client in (
+        house.proxy.connect(database="plain", autocommit=True),
+        root(house.servers[0], database=house.databases["plain"]),
+    ):
+        told: list[Any] = []
+        try:
+            client._execute_command(0x16, sql)
+            told.append(client._read_packet().get_all_data()[5:9])
+        except pymysql.MySQLError as error:
+            told.append(error.args[0])
+        told += answers(client, sql.decode())
+        told += answers(client, "DROP FUNCTION IF EXISTS one_less")
+        found.append(told)
+        client.close()
+    # What MySQL runs as text only can be prepared through the proxy.
+    assert found[0][1:] == found[1][1:]
