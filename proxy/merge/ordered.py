@@ -23,7 +23,7 @@ SortKey = tuple["Component", ...]
 
 # What `take` gives at once, of all sources together: others wait meanwhile. Groups cost most,
 # 4 to 6 µs a row.
-TAKEN_ROWS_MAX: Final = 500
+TAKEN_ROWS_MAX: Final = 200
 
 _NULL_BYTE: Final = 0xFB
 

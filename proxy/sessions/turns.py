@@ -61,6 +61,7 @@ STOP_S: Final = 5.0
 
 _QUERY: Final = int(Command.QUERY)
 _EXECUTE: Final = int(Command.STMT_EXECUTE)
+_NOTHING: Final = CommandReceived(b"", 0)
 _COMMAND_NAMES: Final = {
     int(Command.STMT_PREPARE): "Prepare",
     int(Command.STMT_EXECUTE): "Execute",
@@ -184,13 +185,14 @@ class Turns:
             self._link.pause_reading()
 
     def _begin(self, command: CommandReceived) -> None:
-        payload, sequence, piece = self._current = command
+        payload, sequence, piece = command
         if (compression := self._wire.compression) is not None:
             compression.sequence = piece
         code = payload[0] if payload else 0
         if code in _UNANSWERED:
             self._unanswered(payload)
             return
+        self._current = command
         if code not in _NO_QUESTIONS:
             self._tally.questions += 1
         self.is_busy = True
@@ -264,6 +266,8 @@ class Turns:
     def _release_large(self) -> None:
         self._memory.change(-self._large_bytes)
         self._large_bytes = 0
+        # What ran is not looked at any more, and up to 64 MB would stay with an idle client.
+        self._current = _NOTHING
 
     def _next(self) -> None:
         self.is_busy = False

@@ -53,7 +53,7 @@ WAITING_BYTES_MAX: Final = 256 << 10
 _RESUME_BYTES: Final = WAITING_BYTES_MAX // 4
 # So many rows of all shards together go into the merge at once. One read of 256 KB brings 13,000
 # short rows, and groups cost 6 µs a row: 80 ms, if they were merged in one go.
-_BITE_ROWS: Final = 500
+_BITE_ROWS: Final = 200
 # With a LIMIT up to this the rest of an answer is read and dropped; beyond, the server is told.
 _DRAIN_ROWS_MAX: Final = 1000
 

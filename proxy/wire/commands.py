@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from proxy.errors import WireError
 from proxy.wire.codec import Cursor
-from proxy.wire.constants import Command
+from proxy.wire.constants import FRAME_BYTES_MAX, HEADER_BYTES, Command
 from proxy.wire.framing import frame
 
 
@@ -247,6 +247,10 @@ _PARSERS: dict[int, Callable[[Cursor], ClientCommand]] = {
 
 def query(sql: bytes) -> bytes:
     """Return a COM_QUERY as it goes on the wire."""
+    size = len(sql) + 1
+    if size < FRAME_BYTES_MAX:
+        # One copy of the text, and not two.
+        return size.to_bytes(HEADER_BYTES, "little") + b"\x03" + sql
     return frame(b"\x03" + sql, 0)
 
 

@@ -1,6 +1,8 @@
 """What a session does about its limits: statements that take too long, clients that are silent."""
 
+import asyncio
 import random
+from typing import Any
 
 import pytest
 
@@ -323,3 +325,23 @@ async def test_whatever_clients_do_nothing_is_held_when_they_are_gone(server, se
                 client.write(frame(b"\x03SELECT '" + b"x" * 80_000, 0)[:70_000])
             client.vanish()
             await until(lambda: held_bytes(house) == 0)
+
+
+async def test_a_large_command_does_not_stay_with_a_client_that_is_idle(server):
+    async with running_proxy(server) as house:
+        client = await house.client()
+        large = b"SELECT '" + b"x" * 300_000 + b"'"
+        gate = asyncio.Event()
+        server.once("SELECT 'x", Silence(gate, rows_of(1)))
+        client.send(large)
+        await until(lambda: held_bytes(house) > 300_000)
+        session: Any = next(iter(house.app._sessions.values()))
+        assert len(session._turns._current.payload) > 300_000
+        gate.set()
+        assert (await client.answer())[0].values == [b"1"]
+        assert held_bytes(house) == 0
+        assert len(session._turns._current.payload) == 0
+        statement, *_ = await client.prepare("SELECT ?")
+        client.write(long_data(statement, b"x" * 300_000))
+        assert (await client.query("SELECT 1")).values == [b"1"]
+        assert len(session._turns._current.payload) < 100

@@ -6,6 +6,8 @@ from hypothesis import given, strategies as st
 from proxy.errors import WireError
 from proxy.wire import commands
 from proxy.wire.commands import parse_command
+from proxy.wire.constants import FRAME_BYTES_MAX
+from proxy.wire.framing import frame
 from tests.proxy.wire.peers import PING, STATISTICS, field_list, set_option
 
 
@@ -82,3 +84,8 @@ def test_what_is_sent_reads_as_what_it_means(packet, command):
     assert int.from_bytes(packet[:3], "little") == len(packet) - 4
     assert packet[3] == 0
     assert parse_command(packet[4:]) == command
+
+
+@pytest.mark.parametrize("size", [0, 1, 300, FRAME_BYTES_MAX - 2, FRAME_BYTES_MAX - 1])
+def test_a_text_of_any_size_goes_out_as_a_framed_command(size):
+    assert commands.query(b"x" * size) == frame(b"\x03" + b"x" * size, 0)
