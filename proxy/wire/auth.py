@@ -126,13 +126,17 @@ class Verifier:
                 raise ValueError("expected hexadecimal digits behind 0x") from None
         return cls(crypt=_crypt_hash(raw))
 
-    def plugin_for(self, asked: str) -> str:
-        """Return *asked* if this account can be checked by it, else the plugin it can."""
+    def plugin_for(self, asked: str, greeted: str = CACHING_SHA2) -> str:
+        """Return *asked* if this account can be checked by it, else the plugin it can.
+
+        greeted: what the greeting named, for a client that asks for something else altogether;
+            libmariadb without the plugin that it was told to use asks for `dummy_fallback_auth`.
+        """
         if self.native is None:
             return CACHING_SHA2
         if self.sha2 is None:
             return NATIVE_PASSWORD
-        return asked if asked in (NATIVE_PASSWORD, CACHING_SHA2) else CACHING_SHA2
+        return asked if asked in (NATIVE_PASSWORD, CACHING_SHA2) else greeted
 
     def is_password(self, password: bytes) -> bool:
         """Check clear text against whatever is known. Takes 2 ms for a crypt hash."""
@@ -297,7 +301,7 @@ class ServerAuth:
         if login.plugin is None:
             # Without PLUGIN_AUTH a client speaks native and cannot be told to switch.
             return self._native(login.response)
-        plugin = self._verifier.plugin_for(login.plugin)
+        plugin = self._verifier.plugin_for(login.plugin, self._greeted_plugin)
         if is_change or plugin != login.plugin:
             # The proof of a change was made with a nonce that has been used before.
             return self._switch(plugin)

@@ -143,6 +143,20 @@ def test_an_unknown_plugin_is_switched_to_the_default():
     assert switch.payload.startswith(b"\xfe" + CACHING_SHA2.encode())
 
 
+@pytest.mark.parametrize("user", ["clear", "nobody"])
+@pytest.mark.parametrize("asked", ["dummy_fallback_auth", "", "sha256_password"])
+@pytest.mark.parametrize("greeted", [CACHING_SHA2, NATIVE_PASSWORD])
+def test_who_lacks_the_plugin_it_was_told_to_use_is_asked_for_the_greetings(
+    user, asked, greeted
+):
+    """As its server alone does: libmariadb before MariaDB may know no other."""
+    auth = authenticator("clear")
+    login = request(user, plugin=asked, response=b"")
+    (sent,) = attempt(auth, login, greeted_plugin=greeted).begin()
+    assert isinstance(sent, Send)
+    assert sent.payload.startswith(b"\xfe" + greeted.encode() + b"\0")
+
+
 def test_a_client_that_waits_to_be_asked_is_asked():
     # libmysql with another default plugin than the greeting's sends no proof at first.
     server = attempt(authenticator("clear"), request("clear", NATIVE_PASSWORD, b""))
