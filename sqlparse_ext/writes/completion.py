@@ -21,11 +21,14 @@ from sqlparse_ext.text.rows import insert_rows
 from sqlparse_ext.text.tokens import Cursor, statement_tokens
 from sqlparse_ext.writes.moments import (
     NO_MOMENTS,
+    Mixture,
     TimeColumns,
     check_moments,
     check_value,
     moment_edits,
     moment_plan,
+    names_function,
+    refusal,
     value_plan,
 )
 from sqlparse_ext.writes.times import read_moment
@@ -328,6 +331,10 @@ def _complete_rows(
         return [], []
     rows = rows or insert_rows(statement)
     if rows is None:
+        # VALUES ROW(…), which MySQL takes: what each column is given is not known here.
+        function = names_function(statement.shape.template)
+        if indexes and function:
+            raise refusal(Mixture(min(indexes.values()), function))
         return [], []
     edits: list[Edit] = []
     scheduled_at = columns.index("time_scheduled") if "time_scheduled" in columns else None

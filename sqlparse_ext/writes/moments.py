@@ -156,6 +156,13 @@ class PlacedMoment(NamedTuple):
     is_shift: bool = False
 
 
+class Sum(NamedTuple):
+    """Literals that are multiplied and added, beside a time column: (sign, factors) of each term."""
+
+    column: str
+    terms: tuple[tuple[int, tuple[Slot, ...]], ...]
+
+
 class Mixture(NamedTuple):
     """A time column and a function that stand in one term and fit no rule."""
 
@@ -193,6 +200,7 @@ class MomentPlan(NamedTuple):
     moments: tuple[PlacedMoment, ...] = ()
     named: tuple[tuple[int, int], ...] = ()
     literals: tuple[Beside, ...] = ()
+    sums: tuple[Sum, ...] = ()
     factors: tuple[Factor, ...] = ()
     mixtures: tuple[Mixture, ...] = ()
 
@@ -230,6 +238,7 @@ class _Found(NamedTuple):
     is_moment: its value is one of *moments*.
     moments: what becomes nanoseconds if it stands beside a time column.
     literals: what must be nanoseconds then.
+    terms: what is added up to that, see `Sum`.
     """
 
     columns: tuple[_Place, ...] = ()
@@ -238,6 +247,7 @@ class _Found(NamedTuple):
     is_moment: bool = False
     moments: tuple[PlacedMoment, ...] = ()
     literals: tuple[Slot | Param | ListSlot, ...] = ()
+    terms: tuple[tuple[int, tuple[Slot, ...]], ...] = ()
 
 
 class _Term(NamedTuple):
@@ -279,6 +289,11 @@ _NO_ALIASES: Final = (
         }
     )
 )
+# What stands behind AS in a CAST.
+_TYPES: Final = frozenset(
+    {"SIGNED", "UNSIGNED", "INTEGER", "INT", "BIGINT", "DECIMAL", "CHAR", "BINARY", "DOUBLE"}
+    | {"FLOAT", "REAL", "JSON", "NCHAR"}
+)
 # Deeper statements, and terms with more pairs, are not looked into: they are refused.
 _DEPTH_MAX: Final = 60
 _PAIRS_MAX: Final = 64
@@ -289,11 +304,11 @@ def moment_plan(shape: Shape, columns: TimeColumns) -> MomentPlan:
     """Return what is to be done about the moments in statements of *shape*: once for a shape."""
     template = shape.template
     if len(template) > _TEMPLATE_BYTES_MAX:
-        names = {word.decode() for word in _WORD.findall(template.lower())}
-        times, functions = names & columns.names, names & _TIME_WORDS_LOWER
-        if not times or not functions:
+        times = {word.decode() for word in _WORD.findall(template.lower())} & columns.names
+        function = names_function(template)
+        if not times or not function:
             return NO_MOMENTS
-        return MomentPlan(mixtures=(Mixture(min(times), min(functions).upper()),))
+        return MomentPlan(mixtures=(Mixture(min(times), function),))
     return _Reader(statement_tokens(shape.template), shape.template, columns).plan()
 
 
@@ -302,6 +317,12 @@ def value_plan(template: bytes, column: str) -> MomentPlan:
     """Return what is to be done about one value, with this template, that *column* is given."""
     tokens = statement_tokens(template)
     return _Reader(tokens, template, TimeColumns(frozenset({column}))).plan_of_value(column)
+
+
+def names_function(template: bytes) -> str:
+    """Return a time function that a template names, "" where it names none."""
+    found = {word.decode() for word in _WORD.findall(template.lower())} & _TIME_WORDS_LOWER
+    return min(found).upper() if found else ""
 
 
 def moment_edits(plan: MomentPlan, statement: Statement, now_ns: int) -> list[Edit]:
@@ -329,16 +350,26 @@ def moment_edits(plan: MomentPlan, statement: Statement, now_ns: int) -> list[Ed
 def check_moments(plan: MomentPlan, statement: Statement) -> None:
     """Raise Unsupported where *statement*, of the plan's shape, would take a moment for another."""
     for mixture in plan.mixtures:
-        raise _unsupported(mixture)
+        raise refusal(mixture)
     for factor in plan.factors:
-        if _ratio(factor, statement) != factor.unit_ns:
-            raise _unsupported(factor.mixture)
+        if _ratio(factor.up, factor.down, statement) != factor.unit_ns:
+            raise refusal(factor.mixture)
     for column, operand in plan.literals:
         for value in statement.values((operand,)) or ():
             check_value(value, column)
+    for each in plan.sums:
+        total = Fraction(0)
+        for sign, slots in each.terms:
+            product = _ratio(slots, (), statement)
+            if product is None:
+                break
+            total += sign * product
+        else:
+            check_value(int(total), each.column)
 
 
-def _unsupported(mixture: Mixture) -> Unsupported:
+def refusal(mixture: Mixture) -> Unsupported:
+    """Return the error for what stands together and must not."""
     return Unsupported(
         f"{mixture.function} here with {mixture.column}, which holds nanoseconds since 1970; write"
         " NOW() or NOW() + INTERVAL n SECOND, MINUTE, HOUR, DAY or WEEK as the whole of what stands"
@@ -380,14 +411,19 @@ def _number(value: int | bytes | Number) -> Decimal | int | None:
     return number if number.is_finite() else None
 
 
-def _ratio(factor: Factor, statement: Statement) -> Fraction | None:
+def _ratio(
+    up: tuple[Slot, ...], down: tuple[Slot, ...], statement: Statement
+) -> Fraction | None:
+    """Return the product of *up* through that of *down*; None where it is no plain number."""
     ratio = Fraction(1)
-    for slots, is_up in ((factor.up, True), (factor.down, False)):
+    for slots, is_up in ((up, True), (down, False)):
         for slot in slots:
             value = statement.value(slot)
             number = None if value is None else _number(value)
             # No more digits than a product of use has: Fraction would write out 1e999999.
-            if not number or abs(Decimal(number).adjusted()) > _EXPONENT_MAX:
+            if number is None or abs(Decimal(number).adjusted()) > _EXPONENT_MAX:
+                return None
+            if not (number or is_up):
                 return None
             ratio = ratio * Fraction(number) if is_up else ratio / Fraction(number)
     return ratio
@@ -405,9 +441,11 @@ class _Reader:
         self._ends: dict[int, int] = {}  # of a group, by its beginning
         self._inside: list[int] = []  # the beginning of the group around each token, or -1
         self._hidden: set[str] = set()
+        self._stamps: set[str] = set()  # the aliases of time functions
         self._moments: list[PlacedMoment] = []
         self._kept_names: list[tuple[int, int]] = []
         self._literals: list[Beside] = []
+        self._sums: list[Sum] = []
         self._factors: list[Factor] = []
         self._mixtures: list[Mixture] = []
 
@@ -445,6 +483,7 @@ class _Reader:
             tuple(self._moments),
             tuple(self._kept_names),
             tuple(self._literals),
+            tuple(self._sums),
             tuple(self._factors),
             tuple(self._mixtures),
         )
@@ -490,8 +529,20 @@ class _Reader:
         """Note which names of time columns the statement gives to something else."""
         tokens = self._tokens
         aliases: set[str] = set()
+        is_stamp = False  # a time function stands in the expression so far
         for place in range(1, len(tokens)):
             token, before = tokens[place], tokens[place - 1]
+            if token.key in (",", "SELECT", "FROM", "WHERE"):
+                is_stamp = False
+            elif self._function_at(place, len(tokens)):
+                is_stamp = True
+            elif (
+                is_stamp
+                and token.is_name
+                and before.key in ("AS", ")")
+                and token.key not in _NO_ALIASES | _TYPES
+            ):
+                self._stamps.add(unquote(token, self._template).lower())
             if not token.is_name or (place + 1 < len(tokens) and tokens[place + 1].key == "("):
                 continue
             if before.key == "AS" and place > 1:
@@ -645,6 +696,8 @@ class _Reader:
         slot = tokens[start].slot
         if end - start == 1 and slot is not None:
             return _Found(literals=(slot,))
+        if terms := self._literal_terms(start, end):
+            return _Found(terms=terms)
         if (column := self._column(start, end)) is not None:
             return column
         if (moment := self._moment(start, end)) is not None:
@@ -661,6 +714,31 @@ class _Reader:
         ):
             return self._call(start, end)
         return self._mixed(start, end)
+
+    def _literal_terms(self, start: int, end: int) -> tuple[tuple[int, tuple[Slot, ...]], ...]:
+        """Read literals with `*`, `+` and `-` between them; nothing where there is more."""
+        tokens = self._tokens
+        terms: list[tuple[int, tuple[Slot, ...]]] = []
+        place = start
+        while place < end:
+            sign = 1
+            while place < end and tokens[place].key in _SIGNS:
+                sign = -sign if tokens[place].key == "-" else sign
+                place += 1
+            factors: list[Slot] = []
+            while place < end:
+                slot = tokens[place].slot
+                if not isinstance(slot, Slot):
+                    return ()
+                factors.append(slot)
+                place += 1
+                if place >= end or tokens[place].key != "*":
+                    break
+                place += 1
+            if not factors or (place < end and tokens[place].key not in _SIGNS):
+                return ()
+            terms.append((sign, tuple(factors)))
+        return tuple(terms)
 
     def _column(self, start: int, end: int) -> _Found | None:
         """Read a time column, plus or minus intervals."""
@@ -819,6 +897,8 @@ class _Reader:
                 column = self._named(place, after)
                 if column is not None:
                     parts.append(_Found((column,)))
+                elif unquote(tokens[after - 1], self._template).lower() in self._stamps:
+                    parts.append(_Found((), (_Place(tokens[after - 1].key, place, after),)))
                 place = after
             else:
                 place += 1
@@ -834,6 +914,8 @@ class _Reader:
                 return True
             if after.slot is not None and key in _LITERAL_WORDS:
                 return True
+        if key[:2] == "@@":
+            return key.lower().endswith("timestamp")
         return key in _TIME_WORDS or key in ("DATETIME", "TIMESTAMP", "DATE")
 
     # --- what stands beside what ----------------------------------------------------------------
@@ -850,6 +932,8 @@ class _Reader:
             if value.is_moment or value.is_column:
                 self._moments += value.moments
             self._literals += [Beside(column, slot) for slot in value.literals]
+            if value.terms:
+                self._sums.append(Sum(column, value.terms))
         functions = [p for v in values if not v.is_moment for p in v.functions]
         self._mix([p for v in values for p in v.columns], functions)
 
