@@ -12,9 +12,9 @@ from proxy.sessions import parts
 from proxy.sql.guard import Guard
 
 
-def unguarded(user: User, host: str) -> Guard:
-    """Return the guard of a user who may do everything."""
-    return Guard(replace(user, role=Role.READWRITE, keyspaces=None), host)
+def unguarded(user: User, host: str, *_accounts: object) -> Guard:
+    """Return the guard of a user who may do everything, to the servers' accounts too."""
+    return Guard(replace(user, role=Role.READWRITE, keyspaces=None, tables=None), host)
 
 
 if __name__ == "__main__":
