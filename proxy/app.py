@@ -36,6 +36,7 @@ from proxy.sessions.login_backoff import LoginBackoff
 from proxy.sessions.services import Peer, Services, Tally
 from proxy.sessions.session import Session
 from proxy.sql.catalog import Catalog, Catalogs
+from proxy.sql.large_texts import readers
 from proxy.twophase.coordinator import Coordinator
 from proxy.twophase.decisions import Decisions
 from proxy.twophase.recovery import Recovery
@@ -186,6 +187,7 @@ class Application:
             backoff=LoginBackoff(config.server.auth_backoff_s),
             memory_of=users_memory(config.server.user_memory_bytes),
             coordinator=self._coordinator,
+            readers=readers(),
             spawn=self._spawn,
         )
 
@@ -250,6 +252,7 @@ class Application:
         if self._recovery is not None:
             await self._recovery.stop()
         await asyncio.gather(*(shard.stop() for shard in self._all_servers()))
+        self._services.readers.shutdown(wait=False, cancel_futures=True)
         log.info("stopped")
 
     async def _drain(self) -> None:

@@ -17,6 +17,7 @@ from proxy.sessions.old_commands import OldCommands
 from proxy.sql.bulk import BulkCommands
 from proxy.sql.direct import DirectPath
 from proxy.sql.guard import Guard
+from proxy.sql.large_texts import LargeTexts
 from proxy.sql.naming import Naming
 from proxy.sql.preparation import Preparation
 from proxy.sql.prepared import PreparedTable
@@ -99,7 +100,13 @@ def assemble(
     guard = Guard(user, link.peer)
     catalog = services.catalogs.of(user)
     preparation = Preparation(
-        state, guard, catalog, services.registry, services.cache, services.clock
+        state,
+        guard,
+        catalog,
+        services.registry,
+        services.cache,
+        services.clock,
+        LargeTexts(services.readers),
     )
     routed = Routed(
         link=link,

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     import asyncio
     import ssl
     from collections.abc import Callable, Coroutine, Mapping
+    from concurrent.futures import ThreadPoolExecutor
     from typing import Any
 
     from engine.clock import Clock
@@ -107,6 +108,7 @@ class Services:
         backoff: how long the answers to logins wait.
         memory_of: the budget that all connections of a user share, by the user's name.
         coordinator: commits in two phases; None where the configuration does not ask for it.
+        readers: the threads that large texts are read in.
         spawn: runs a coroutine in the background and logs its failure.
     """
 
@@ -131,4 +133,5 @@ class Services:
     backoff: LoginBackoff
     memory_of: Callable[[str], Memory]
     coordinator: Coordinator | None
+    readers: ThreadPoolExecutor
     spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]

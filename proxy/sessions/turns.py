@@ -338,6 +338,7 @@ class Turns:
         """
         stream = self.parts.streams.current
         if stream is None:
+            self.parts.preparation.large_texts.interrupt(error)
             return self.parts.executor.interrupt()
         stream.end(error)
         return []
@@ -413,8 +414,12 @@ class Turns:
         """Stop the statement, which takes too long; once more if it goes on nevertheless."""
         if self._reply.stopped is None:
             # What waits for a connection or a shard has limits of its own.
-            if self.parts.executor.interrupt():
-                self._reply.stopped = StatementTimedOut()
+            error = StatementTimedOut()
+            if (
+                self.parts.preparation.large_texts.interrupt(error)
+                or self.parts.executor.interrupt()
+            ):
+                self._reply.stopped = error
                 self._stopped_s = now_s
                 self._log.info("statement timed out")
         elif now_s - self._stopped_s >= STOP_S:

@@ -97,9 +97,10 @@ class Assignments:
             self._state.tracked = None
         if any(item.name == "session_track_state_change" for item in shape.set):
             self._state.tracks_changes = True
-        scoped = with_session_scope(statement)
+        read, size = self._preparation.large_texts.read, len(statement.sql)
+        scoped = await read(size, with_session_scope, statement)
         if scoped is not statement.sql:
-            statement = self._preparation.parse(scoped)
+            statement = await read(size, self._preparation.parse, scoped)
         shards = list(view.runtimes)
         if view.is_sharded and shape.uses & Uses.SUBQUERY and b"FROM" in shape.template.upper():
             raise Unsupported("a subquery in SET in a sharded keyspace; SELECT … INTO @x")

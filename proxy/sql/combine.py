@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from proxy.net import Link
     from proxy.routing.routes import Route
     from proxy.sql.gather import Sink
+    from proxy.sql.large_texts import LargeTexts
     from proxy.wire.resultset import Column
     from sqlparse_ext.statements import Statement
 
@@ -52,6 +53,7 @@ class Combining:
         runtime: Callable[[Shard], ShardRuntime],
         *,
         memory_bytes: int,
+        large_texts: LargeTexts,
     ) -> None:
         self._executor = executor
         self._state = state
@@ -59,6 +61,7 @@ class Combining:
         self._database = database
         self._runtime = runtime
         self._memory_bytes = memory_bytes
+        self._large_texts = large_texts
 
     async def run(self, statement: Statement, route: Combine, reply: Sink) -> bool:
         """Answer *statement*, and return True.
@@ -145,6 +148,7 @@ class Combining:
                     route,
                     taken,
                     memory_bytes=self._memory_bytes,
+                    large_texts=self._large_texts,
                 )
             case Combine():
                 await self.run(part, route, taken)

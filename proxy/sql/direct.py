@@ -23,6 +23,7 @@ from proxy.wire.execute import with_types
 from sqlparse_ext.errors import StreamfromError
 from sqlparse_ext.selects.plain_reads import is_plain_read
 from sqlparse_ext.statements import Kind, Uses
+from sqlparse_ext.text.lexer import LARGE_TEXT_BYTES
 
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ class DirectPath:
         if (
             view is None
             or view.is_replica
-            or (len(sql) > _SHARDED_BYTES_MAX and view.is_sharded)
+            or len(sql) > (_SHARDED_BYTES_MAX if view.is_sharded else LARGE_TEXT_BYTES)
         ):
             return False
         try:
@@ -158,6 +159,8 @@ class DirectPath:
             shard = direct.shard
             step = None
             if shard is None:
+                if len(payload) > LARGE_TEXT_BYTES or len(statement.sql) > LARGE_TEXT_BYTES:
+                    return False
                 statement = prepared.bind(statement, body, self._executor.settings)
                 if prepared.takes_back(statement):
                     return False

@@ -32,22 +32,22 @@ async def explanation(
     Raises what the statement in it would raise before it is sent anywhere.
     """
     check_form(statement.shape)
-    text = explained_text(statement)
+    read, size = preparation.large_texts.read, len(statement.sql)
+    text = await read(size, explained_text, statement)
     assert text is not None
-    inner = preparation.parse(text)
+    inner = await read(size, preparation.parse, text)
     guard.check_statement(inner.shape)
     if inner.shape.stream is not None:
         view, table = preparation.stream_source(inner.shape.stream.table)
         table.project(inner.shape.stream.columns)
         return COLUMNS, [(explain_stream(view.keyspace, view.shards, table.name),)]
-    place = await naming.named(preparation.place(inner))
+    place = await naming.named(await read(size, preparation.place, inner))
     view = place.view
     auto = preparation.sequence_of(view, place.statement.shape)
     if auto is not None:
-        gaps = preparation.gaps(view, place.statement, auto.column)
+        gaps = await read(size, preparation.gaps, view, place.statement, auto.column)
         if len(gaps):
             plan = explain_filled(place.statement, view.keyspace, auto.sequence, len(gaps))
             return COLUMNS, [(plan,)]
-    step = preparation.step(view, place.statement)
-    route = view.planner.plan(step.statement.shape).route(step.statement)
+    step, route = await read(size, preparation.routed, view, place.statement)
     return COLUMNS, [(explain_plan(step.statement, view.keyspace, view.shards, route),)]

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from proxy.merge.rows import RowsMerge
     from proxy.net import Link
     from proxy.routing.routes import Merge
+    from proxy.sql.large_texts import LargeTexts
     from sqlparse_ext.statements import Statement
 
 
@@ -87,6 +88,7 @@ async def gather(
     reply: Sink,
     *,
     memory_bytes: int,
+    large_texts: LargeTexts,
 ) -> bool:
     """Answer *statement* from all *shards*, and return True.
 
@@ -98,9 +100,19 @@ async def gather(
     """
     loop = asyncio.get_running_loop()
     deadline = executor.deadline()
+    texts = await large_texts.read(len(statement.sql), _texts, statement, route)
     while True:
         attempt = _Gather(
-            executor, state, link, database, shards, statement, route, reply, memory_bytes
+            executor,
+            state,
+            link,
+            database,
+            shards,
+            statement,
+            route,
+            texts,
+            reply,
+            memory_bytes,
         )
         may_wait = is_repeatable(statement.shape) and not executor.branches.in_transaction
         try:
@@ -193,6 +205,7 @@ class _Gather:
         shards: Sequence[ShardRuntime],
         statement: Statement,
         route: Merge,
+        texts: Texts,
         reply: Sink,
         memory_bytes: int,
     ) -> None:
@@ -204,7 +217,7 @@ class _Gather:
         self._statement = statement
         self._reply = reply
         self._counted = route.counted
-        self._texts = _texts(statement, route)
+        self._texts = texts
         exact = reply.binary and route.counted is None
         rows: RowsQuery | GroupsQuery = (
             GroupsQuery(

@@ -13,7 +13,7 @@ from sqlparse_ext.statements import KillBy, Kind, Slot, Uses
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from proxy.exchange.executor import Executor
     from proxy.sql.preparation import Preparation
@@ -24,7 +24,7 @@ async def killed_id(
     statement: Statement,
     preparation: Preparation,
     executor: Executor,
-    told_who: Callable[[Statement], Statement],
+    told_who: Callable[[Statement], Awaitable[Statement]],
 ) -> int:
     """Return the id of the connection that a KILL means; a server computes an expression.
 
@@ -42,7 +42,7 @@ async def killed_id(
         expression = killed_expression(statement)
         if not expression:
             raise SqlError("You have an error in your SQL syntax; KILL takes a connection id")
-        asked = told_who(preparation.parse(b"SELECT (" + expression + b")"))
+        asked = await told_who(preparation.parse(b"SELECT (" + expression + b")"))
         shape = asked.shape
         if shape.kind is not Kind.SELECT or shape.tables or shape.uses & Uses.SUBQUERY:
             raise Unsupported("this form of KILL; give a connection id")

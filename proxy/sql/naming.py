@@ -50,8 +50,12 @@ class Naming:
         # Which shard makes no difference; one that is away would be waited for.
         shard = min(view.runtimes, key=lambda shard: shard.trouble is not None)
         names = await self._executor.patiently(shard, lambda: _columns(shard, table))
-        named = with_columns(place.statement, names)
-        return place._replace(statement=self._preparation.parse(named))
+        preparation = self._preparation
+        named = await preparation.large_texts.read(
+            len(place.statement.sql),
+            lambda: preparation.parse(with_columns(place.statement, names)),
+        )
+        return place._replace(statement=named)
 
 
 async def _columns(shard: ShardRuntime, table: str) -> list[str]:

@@ -43,8 +43,10 @@ if TYPE_CHECKING:
     from engine.vschema import AutoIncrement
     from proxy.backends.settings import Settings
     from proxy.exchange.state import SessionState
+    from proxy.routing.routes import Route
     from proxy.sql.catalog import Catalog, View
     from proxy.sql.guard import Guard
+    from proxy.sql.large_texts import LargeTexts
     from sqlparse_ext.cache import StatementCache
     from sqlparse_ext.statements import Shape, Statement, TableRef
     from sqlparse_ext.writes.completion import TableFacts
@@ -102,6 +104,7 @@ class Preparation:
 
     Attributes:
         view: the session's current target, None before any `USE`.
+        large_texts: reads what is too large for a turn of the loop.
     """
 
     def __init__(
@@ -112,8 +115,10 @@ class Preparation:
         registry: Registry,
         cache: StatementCache,
         clock: Clock,
+        large_texts: LargeTexts,
     ) -> None:
         self.view: View | None = None
+        self.large_texts = large_texts
         # Where the database was that the session had until it dropped it.
         self._left: View | None = None
         # By target: a session stays with the replicas that it read from first.
@@ -164,6 +169,16 @@ class Preparation:
         """Return what a server here says of several statements, where it takes one."""
         on_mariadb = self.here().runtimes[0].is_mariadb
         return SqlError(several(statement.sql, statement.mode, on_mariadb=on_mariadb))
+
+    def routed(
+        self, view: View, statement: Statement, *, has_own_clock: bool = False
+    ) -> tuple[Step, Route]:
+        """Return what is sent of a statement in its place, as `step`, and where.
+
+        Raises what either raises.
+        """
+        step = self.step(view, statement, has_own_clock=has_own_clock)
+        return step, view.planner.plan(step.statement.shape).route(step.statement)
 
     # --- where ----------------------------------------------------------------------------
 

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from proxy.exchange.state import SessionState
     from proxy.sql.guard import Guard
     from proxy.sql.naming import Naming
-    from proxy.sql.preparation import Preparation
+    from proxy.sql.preparation import Place, Preparation
     from proxy.sql.routed import Routed
     from proxy.sql.statements import Statements
     from proxy.wire.commands import StmtExecute, StmtFetch, StmtSendLongData
@@ -123,15 +123,16 @@ class PreparedCommands:
         Raises what a server says of it, and what running it would say at once.
         """
         self._table.begin()
-        statement = self._preparation.parse(sql)
+        read, size = self._preparation.large_texts.read, len(sql)
+        statement = await read(size, self._preparation.parse, sql)
         shape = statement.shape
         if shape.kind is Kind.EMPTY and not sql.strip(b"; \t\n\r\f\v"):
             raise EmptyQuery
         if shape.uses & Uses.MULTIPLE:
-            texts = split_statements(statement.sql, statement.mode)
+            texts = await read(size, split_statements, statement.sql, statement.mode)
             if len(texts) > 1:
-                raise self._preparation.one_at_a_time(statement)
-            statement = self._preparation.parse(texts[0])
+                raise await read(size, self._preparation.one_at_a_time, statement)
+            statement = await read(size, self._preparation.parse, texts[0])
         self._guard.check_statement(statement.shape)
         is_own = is_virtual(shape) or (
             shape.kind in _OWN and not is_plain_query(statement, self._guard, self._preparation)
@@ -141,7 +142,7 @@ class PreparedCommands:
         else:
             # Who the client is stays the same for as long as the statement lives.
             await self._prepare_on_shard(
-                self._statements.told_who(statement, locks=False), reply
+                await self._statements.told_who(statement, locks=False), reply
             )
 
     async def _prepare_own(self, statement: Statement, reply: Reply) -> None:
@@ -161,16 +162,22 @@ class PreparedCommands:
         reply.prepared(prepared.id, [parameter] * prepared.count, columns, warnings)
 
     async def _prepare_on_shard(self, statement: Statement, reply: Reply) -> None:
-        place = await self._naming.named(self._preparation.place(statement))
+        read, size = self._preparation.large_texts.read, len(statement.sql)
+        place = await self._naming.named(await read(size, self._preparation.place, statement))
+        prepared = await read(size, self._planned, place)
+        answer = await self._ask(prepared)
+        prepared.counted(len(answer.parameters))
+        self._table.add(prepared)
+        reply.prepared(prepared.id, answer.parameters, answer.columns, answer.warnings)
+
+    def _planned(self, place: Place) -> Prepared:
+        """Return what is prepared. Raises what any execution of it would raise."""
         prepared = Prepared(place.statement, place)
         prepared.settle(self._preparation, self._registry)
         sample = prepared.original.bind((1,) * prepared.count, lambda _: b"1")
         filled = self._preparation.sample(place.view, self._preparation.parse(as_text(sample)))
         place.view.planner.plan(filled.shape)
-        answer = await self._ask(prepared)
-        prepared.counted(len(answer.parameters))
-        self._table.add(prepared)
-        reply.prepared(prepared.id, answer.parameters, answer.columns, answer.warnings)
+        return prepared
 
     async def _ask(self, prepared: Prepared) -> PrepareReader:
         """Have a shard prepare a statement: it knows the columns and the parameters."""
@@ -211,7 +218,9 @@ class PreparedCommands:
         if prepared.place is None:
             await self._run_as_text(prepared, command, reply)
             return
-        prepared.settle(self._preparation, self._registry)
+        read = self._preparation.large_texts.read
+        size = max(len(prepared.original.sql), len(command.body))
+        await read(size, prepared.settle, self._preparation, self._registry)
         shape = prepared.original.shape
         if (
             prepared.statement is None
@@ -220,7 +229,9 @@ class PreparedCommands:
         ):
             await self._run_as_text(prepared, command, reply)
             return
-        bound = prepared.bind(prepared.statement, command.body, self._state.settings)
+        bound = await read(
+            size, prepared.bind, prepared.statement, command.body, self._state.settings
+        )
         if prepared.takes_back(bound):
             await self._run_as_text(prepared, command, reply)
             return
@@ -229,7 +240,7 @@ class PreparedCommands:
         )
         view, database, _ = prepared.place
         try:
-            route = view.planner.plan(bound.shape).route(bound)
+            route = await read(size, lambda: view.planner.plan(bound.shape).route(bound))
         except Unsupported:
             # The values may make it possible, as those of LIMIT ? do.
             await self._run_as_text(prepared, command, reply)
@@ -237,7 +248,7 @@ class PreparedCommands:
         if isinstance(route, WriteParts | Merge | Combine):
             await self._run_as_text(prepared, command, reply)
             return
-        step = self._preparation.bound_step(view, bound)
+        step = await read(size, self._preparation.bound_step, view, bound)
         body = with_types(command.body, prepared.count, prepared.types)
         is_query = bound.shape.kind is Kind.SELECT
         if command.flags & _CURSOR_READ_ONLY and is_query and isinstance(route, OneShard):
@@ -252,12 +263,17 @@ class PreparedCommands:
     async def _run_as_text(
         self, prepared: Prepared, command: StmtExecute, reply: Reply
     ) -> None:
-        bound = prepared.bind(prepared.original, command.body, self._state.settings)
+        read = self._preparation.large_texts.read
+        size = max(len(prepared.original.sql), len(command.body))
+        bound = await read(
+            size, prepared.bind, prepared.original, command.body, self._state.settings
+        )
         if prepared.count and bound.arguments is None:
             raise Unsupported("parameters inside a comment in this prepared statement")
         if bound.shape.uses & Uses.RETURNING:
             raise NotPreparable("RETURNING of a statement that holds the time")
-        await self._statements.run_one(self._preparation.parse(as_text(bound)), reply)
+        text = await read(size, lambda: self._preparation.parse(as_text(bound)))
+        await self._statements.run_one(text, reply)
 
     # --- cursors --------------------------------------------------------------------------
 

@@ -95,6 +95,7 @@ class Routed:
                     route,
                     reply,
                     memory_bytes=self._merge_memory_bytes,
+                    large_texts=self._preparation.large_texts,
                 )
             case Combine():
                 if not self._state.settings.autocommit:
@@ -106,6 +107,7 @@ class Routed:
                     database,
                     view.runtime,
                     memory_bytes=self._merge_memory_bytes,
+                    large_texts=self._preparation.large_texts,
                 )
                 return await combining.run(step.statement, route, reply)
             case WriteParts(parts):
@@ -122,7 +124,9 @@ class Routed:
                     generated(self._state, step.insert_id)
                 if step.effect is not None:
                     for runtime, sql in pieces:
-                        effect = self._effect_of_part(view, step.effect, sql)
+                        effect = await self._preparation.large_texts.read(
+                            len(sql), self._effect_of_part, view, step.effect, sql
+                        )
                         self._branches.happened(runtime, step.table, effect)
                 reply.ok(
                     affected_rows=result.affected_rows,

@@ -51,12 +51,16 @@ class Sequencing:
         auto = self._preparation.sequence_of(view, statement.shape)
         if auto is None:
             return statement, 0
-        gaps = self._preparation.gaps(view, statement, auto.column)
+        read, size = self._preparation.large_texts.read, len(statement.sql)
+        gaps = await read(size, self._preparation.gaps, view, statement, auto.column)
         if not len(gaps):
             return statement, 0
         shard, table = self._catalog.sequence(auto.sequence, view.keyspace)
         first = await self._take(shard, table, len(gaps))
-        return self._preparation.parse(gaps.filled(statement.sql, first)), first
+        filled = await read(
+            size, lambda: self._preparation.parse(gaps.filled(statement.sql, first))
+        )
+        return filled, first
 
     async def asked(self, statement: Statement) -> tuple[ShardRuntime, str] | None:
         """Return which sequence a SELECT NEXT … VALUES asks; None for every other statement.

@@ -50,7 +50,8 @@ async def run_set_statement(
         NotPreparable: it was prepared, has rows, and is not one that `is_plain_query`.
         CommandDenied, TableLoadError: as the statement alone.
     """
-    parts = split_set_statement(statement)
+    read, size = preparation.large_texts.read, len(statement.sql)
+    parts = await read(size, split_set_statement, statement)
     view = preparation.here()
     if parts is None:
         # Not well written, as the server will say.
@@ -58,7 +59,7 @@ async def run_set_statement(
             view.runtimes[0], preparation.database, Step(statement), reply
         )
     variables, text = parts
-    inner = preparation.parse(text)
+    inner = await read(size, preparation.parse, text)
     guard.check_statement(inner.shape)
     if inner.shape.kind in _OF_THE_PROXY or is_virtual(inner.shape):
         raise Unsupported(f"SET STATEMENT for {inner.shape.verb}")
@@ -68,14 +69,17 @@ async def run_set_statement(
         return await streams.run(inner, reply)
     if preparation.sequence_of(view, inner.shape) is not None:
         raise Unsupported("SET STATEMENT for an INSERT that takes values of a sequence")
-    place = preparation.place(inner)
-    step = preparation.step(
-        place.view, place.statement, has_own_clock=b"timestamp" in variables.lower()
+    place = await read(size, preparation.place, inner)
+    step, route = await read(
+        size,
+        preparation.routed,
+        place.view,
+        place.statement,
+        has_own_clock=b"timestamp" in variables.lower(),
     )
-    route = place.view.planner.plan(step.statement.shape).route(step.statement)
     if not isinstance(route, OneShard):
         raise Unsupported("SET STATEMENT over several shards")
-    whole = preparation.parse(variables + b" " + step.statement.sql.lstrip())
+    whole = await read(size, preparation.parse, variables + b" " + step.statement.sql.lstrip())
     shard = place.view.runtime(route.shard)
     return await routed.on_shard(
         shard, place.database, Step(whole, step.table, step.effect), reply

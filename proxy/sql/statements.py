@@ -38,7 +38,9 @@ from sqlparse_ext.errors import SqlError, Unsupported
 from sqlparse_ext.reading.split import split_statements
 from sqlparse_ext.session.inline import inline
 from sqlparse_ext.statements import KillScope, Kind, Statement, Uses
+from sqlparse_ext.text.chunks import pause
 from sqlparse_ext.text.identifiers import literal
+from sqlparse_ext.text.lexer import LARGE_TEXT_BYTES
 from sqlparse_ext.writes.generated import next_values
 
 
@@ -64,13 +66,21 @@ if TYPE_CHECKING:
 # Nothing but comments that have an end. Possessive: to look for another way to read `/**//**//*`
 # would take time that doubles with each comment.
 _COMMENTS: Final = re.compile(
-    rb"(?:[\s;]++|/\*[^*]*+(?:\*(?!/)[^*]*+)*+\*/|(?:#|--(?=\s|\Z))[^\n]*+)*+"
+    rb"(?:[\s;]++|/\*[^*]*+(?:\*(?!/)[^*]*+)*+\*/|(?:#|--(?=\s|\Z))[^\n]*+){1,4096}+"
 )
 
 # Kinds that may ask who the client is and are no definitions, which mean whoever runs them.
 _TELL_WHO: Final = frozenset(
     {Kind.SELECT, Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE, Kind.SET}
 )
+
+
+def _is_comment(sql: bytes) -> bool:
+    at = 0
+    while found := _COMMENTS.match(sql, at):
+        pause()
+        at = found.end()
+    return at == len(sql)
 
 
 class Kill(Protocol):
@@ -110,6 +120,7 @@ class Statements:
         self._executor = executor
         self._branches = executor.branches
         self._preparation = preparation
+        self._large_texts = preparation.large_texts
         self._routed = routed
         self._sequencing = sequencing
         self._naming = naming
@@ -153,15 +164,19 @@ class Statements:
 
         Raises whatever stops it; the answers before that are out.
         """
-        whole = self._preparation.parse(sql)
+        read, parse = self._large_texts.read, self._preparation.parse
+        size = len(sql)
+        whole = await read(size, parse, sql)
         texts = [whole.sql]
         if whole.shape.uses & Uses.MULTIPLE:
-            texts = split_statements(whole.sql, whole.mode)
+            texts = await read(size, split_statements, whole.sql, whole.mode)
             if not self._state.multi_statements:
-                raise self._preparation.one_at_a_time(whole)
+                raise await read(size, self._preparation.one_at_a_time, whole)
         for index, text in enumerate(texts):
             reply.more = index < len(texts) - 1
-            statement = self._preparation.parse(text)
+            # A large one is in no cache.
+            is_read = text is whole.sql and size > LARGE_TEXT_BYTES
+            statement = whole if is_read else await read(len(text), parse, text)
             self._guard.check_statement(statement.shape)
             if not await self.run_one(statement, reply):
                 return
@@ -173,14 +188,14 @@ class Statements:
             self._preparation.leave_ailing_replicas()
         handler = _HANDLERS.get(statement.shape.kind, Statements._on_rows)
         if not statement.shape.uses & Uses.ADVISORY_LOCK:
-            return await handler(self, self.told_who(statement), reply)
+            return await handler(self, await self.told_who(statement), reply)
         await self._locks.before(statement)
-        has_succeeded = await handler(self, self.told_who(statement), reply)
+        has_succeeded = await handler(self, await self.told_who(statement), reply)
         if has_succeeded:
             self._locks.after(statement)
         return has_succeeded
 
-    def told_who(self, statement: Statement, *, locks: bool = True) -> Statement:
+    async def told_who(self, statement: Statement, *, locks: bool = True) -> Statement:
         """Return *statement* with who the client is in it, where it asks.
 
         locks: and who holds a lock, which may be another one the next time.
@@ -194,17 +209,20 @@ class Statements:
         values = self._identity if shape.uses & Uses.IDENTITY else {}
         # A SELECT of no table runs on the first shard.
         holders = self._holders(self._preparation.here().runtimes[0]) if asks_locks else {}
-        return self._preparation.parse(inline(statement, values, holders))
+        return await self._large_texts.read(
+            len(statement.sql),
+            lambda: self._preparation.parse(inline(statement, values, holders)),
+        )
 
     # --- rows: SELECT, INSERT, UPDATE, DELETE and whatever else a shard may answer ----------
 
     async def _on_rows(self, statement: Statement, reply: Reply) -> bool:
-        place = await self._naming.named(self._preparation.place(statement))
+        read, size = self._large_texts.read, len(statement.sql)
+        place = await self._naming.named(await read(size, self._preparation.place, statement))
         view = place.view
         filled, insert_id = await self._sequencing.filled(view, place.statement)
-        step = self._preparation.step(view, filled)
+        step, route = await read(size, self._preparation.routed, view, filled)
         step.insert_id = insert_id
-        route = view.planner.plan(step.statement.shape).route(step.statement)
         if step.statement.shape.uses & Uses.LOCAL_INFILE and not (
             self._state.capabilities & Capability.LOCAL_FILES
         ):
@@ -225,7 +243,9 @@ class Statements:
         return True
 
     async def _ddl(self, statement: Statement, reply: Reply) -> bool:
-        place = self._preparation.place(statement)
+        place = await self._large_texts.read(
+            len(statement.sql), self._preparation.place, statement
+        )
         view = place.view
         if statement.shape.uses & Uses.TEMPORARY_TABLE and view.is_sharded:
             raise Unsupported("temporary tables in a sharded keyspace; USE one shard for them")
@@ -261,7 +281,7 @@ class Statements:
     async def _empty(self, statement: Statement, reply: Reply) -> bool:
         if not statement.sql.strip(b"; \t\n\r\f\v"):
             raise EmptyQuery
-        if not _COMMENTS.fullmatch(statement.sql):
+        if not await self._large_texts.read(len(statement.sql), _is_comment, statement.sql):
             raise SqlError(
                 "You have an error in your SQL syntax; a comment has no end, near '/*'"
             )

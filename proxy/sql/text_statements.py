@@ -126,7 +126,8 @@ class TextStatements:
         if not (text or "").strip("; \t\n\r\f\v"):
             raise EmptyQuery
         sql = (text or "").encode("utf-8", "surrogateescape")
-        found = self._preparation.parse(sql)
+        read = self._preparation.large_texts.read
+        found = await read(len(sql), self._preparation.parse, sql)
         if found.shape.uses & Uses.MULTIPLE:
             raise self._preparation.one_at_a_time(found)
         if found.shape.kind is Kind.PREPARE:
@@ -137,7 +138,7 @@ class TextStatements:
             and not is_virtual(found.shape)
             and next_values(found.shape) is None
         ):
-            place = self._preparation.place(found)
+            place = await read(len(sql), self._preparation.place, found)
             shard = place.view.runtimes[0]
             await self._executor.prepare_on(shard, place.database, place.statement.sql)
         elif found.shape.kind is Kind.OTHER:

@@ -10,6 +10,7 @@ from proxy.backends.readers import Answer
 from proxy.errors import BackendError, MergeTooLarge
 from proxy.routing.planner import Planner
 from proxy.sql import combine as module
+from proxy.sql.large_texts import LargeTexts, readers
 from proxy.wire.constants import BINARY_CHARSET, FieldType
 from proxy.wire.response import RowCollector
 from proxy.wire.resultset import Column, parse_text_row
@@ -49,7 +50,13 @@ def run(sql, answers, memory_bytes=1 << 20):
 
     async def answer():
         combining = Combining(
-            executor, state, None, None, lambda shard: shard, memory_bytes=memory_bytes
+            executor,
+            state,
+            None,
+            None,
+            lambda shard: shard,
+            memory_bytes=memory_bytes,
+            large_texts=LargeTexts(readers()),
         )
         await combining.run(given, route, reply)
 

@@ -14,6 +14,7 @@ from proxy.sql import direct as module
 from proxy.sql.catalog import Catalog
 from proxy.sql.direct import DirectPath
 from proxy.sql.guard import Guard
+from proxy.sql.large_texts import LargeTexts, readers
 from proxy.sql.preparation import Preparation
 from proxy.sql.prepared import PreparedTable
 from sqlparse_ext.cache import StatementCache
@@ -63,6 +64,7 @@ class Scene:
             self.registry,  # type: ignore[arg-type]
             StatementCache(),
             Clock(),
+            LargeTexts(readers()),
         )
         self.path = DirectPath(
             self.preparation,

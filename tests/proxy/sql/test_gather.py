@@ -11,6 +11,7 @@ from proxy.errors import BackendError, BackendLost
 from proxy.exchange.holdings import Holdings
 from proxy.routing.routes import Merge
 from proxy.sql import gather as module
+from proxy.sql.large_texts import LargeTexts, readers
 from proxy.wire.constants import BINARY_CHARSET, Capability, FieldType, Status
 from proxy.wire.framing import frame
 from proxy.wire.response import RowCollector
@@ -167,6 +168,7 @@ class Stage:
                 Merge((), select, in_groups),
                 self.reply,
                 memory_bytes=1 << 20,
+                large_texts=LargeTexts(readers()),
             )
         )
 

@@ -17,6 +17,7 @@ from proxy.errors import (
 from proxy.exchange.state import SessionState
 from proxy.sql.catalog import Catalog
 from proxy.sql.guard import Guard
+from proxy.sql.large_texts import LargeTexts, readers
 from proxy.sql.preparation import Preparation
 from sqlparse_ext.cache import StatementCache
 from sqlparse_ext.errors import Unsupported
@@ -64,6 +65,7 @@ def preparation(use=None, keyspaces=None, state=None):
         registry,  # type: ignore[arg-type]
         StatementCache(),
         Clock(),
+        LargeTexts(readers()),
     )
     if use is not None:
         made.use(use)

@@ -11,6 +11,7 @@ from proxy.errors import BackendUnavailable, CommandDenied, NoDatabaseSelected
 from proxy.exchange.state import SessionState
 from proxy.sql.catalog import Catalog
 from proxy.sql.guard import Guard
+from proxy.sql.large_texts import LargeTexts, readers
 from proxy.sql.preparation import Preparation
 from proxy.sql.sequencing import Sequencing
 from sqlparse_ext.cache import StatementCache
@@ -77,6 +78,7 @@ class Shelf:
             registry,  # type: ignore[arg-type]
             StatementCache(),
             SimpleNamespace(time_ns=lambda: 1),
+            LargeTexts(readers()),
         )
         if use:
             self.preparation.use(use)

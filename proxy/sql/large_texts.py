@@ -1,0 +1,96 @@
+"""Large texts are read in threads, and the loop serves others meanwhile.
+
+What reads a text is pure, so any thread may do it. No call in it holds the interpreter for more
+than some milliseconds (`sqlparse_ext.text.chunks`); between them the loop's thread has its turn. The
+session is busy as with any statement: what its client sends next waits, `KILL QUERY` and
+`statement_timeout` end the wait, and a reading that nobody waits for stops at its next chunk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
+
+from sqlparse_ext.text.chunks import between_chunks
+from sqlparse_ext.text.lexer import LARGE_TEXT_BYTES
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sqlparse_ext.errors import StreamfromError
+
+
+# How many are read at once; others wait for their turn. More would be no faster, since one thread
+# computes at a time, and each takes a share of what the loop is left with.
+AT_ONCE: Final = 2
+
+_Result = TypeVar("_Result")
+_Parameters = ParamSpec("_Parameters")
+
+
+def readers() -> ThreadPoolExecutor:
+    """Return the threads that all sessions of a process share."""
+    return ThreadPoolExecutor(AT_ONCE, thread_name_prefix="large-text")
+
+
+class LargeTexts:
+    """The large texts of one session.
+
+    threads: those that `readers` made.
+    """
+
+    def __init__(self, threads: ThreadPoolExecutor) -> None:
+        self._threads = threads
+        self._under_way: asyncio.Future[object] | None = None
+        self._error: StreamfromError | None = None
+
+    async def read(
+        self,
+        size: int,
+        function: Callable[_Parameters, _Result],
+        *args: _Parameters.args,
+        **kwargs: _Parameters.kwargs,
+    ) -> _Result:
+        """Return what *function*, which reads a text of *size* bytes, returns. Raise what it raises.
+
+        Raises:
+            StreamfromError: also what `interrupt` was given.
+        """
+        if size <= LARGE_TEXT_BYTES:
+            return function(*args, **kwargs)
+        is_over = False
+
+        def check() -> None:
+            if is_over:
+                raise _Abandoned
+
+        context = copy_context()
+        context.run(between_chunks.set, check)
+        reading = self._threads.submit(lambda: context.run(function, *args, **kwargs))
+        waiting = asyncio.wrap_future(reading)
+        self._under_way = waiting  # type: ignore[assignment]
+        try:
+            return await waiting
+        except asyncio.CancelledError:
+            error, self._error = self._error, None
+            if error is None:
+                raise
+            raise error from None
+        finally:
+            is_over = True
+            self._under_way = None
+
+    def interrupt(self, error: StreamfromError) -> bool:
+        """End the reading under way with *error*; False when there is none."""
+        if self._under_way is None or self._under_way.done():
+            return False
+        self._error = error
+        self._under_way.cancel()
+        return True
+
+
+class _Abandoned(Exception):
+    """Nobody waits for what is being read."""
