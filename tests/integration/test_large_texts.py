@@ -157,7 +157,7 @@ def test_who_is_killed_while_its_text_is_read_goes_on_at_once(healthy, attacker,
 
     def attack():
         try:
-            run(attacker, text)
+            attacker.cursor().execute(text)
         except pymysql.MySQLError as error:
             failures.append(error.args[0])
 
