@@ -103,7 +103,12 @@ class StatementCache:
         size = len(sql) + _ENTRY_BYTES
         statement = texts.get(sql, size)
         is_key = len(sql) <= _TEXT_BYTES_MAX
-        if statement is None and has_dollar_quotes(sql) and not mode & SqlMode.DOLLAR_QUOTES:
+        if (
+            statement is None
+            and b"$" in sql
+            and not mode & SqlMode.DOLLAR_QUOTES
+            and has_dollar_quotes(sql)
+        ):
             if self.server().quotes_by_dollars:
                 return self.get(sql, mode | SqlMode.DOLLAR_QUOTES)
             is_key = False  # it has quotes for other servers

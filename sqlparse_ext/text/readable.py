@@ -48,7 +48,7 @@ _DOLLARS: Final = re.compile(_OPENING)
 
 def has_dollar_quotes(text: bytes) -> bool:
     """Return whether MySQL 9 reads quotes in *text* where other servers read names."""
-    return b"$" in text and _DOLLARS.search(text) is not None
+    return _DOLLARS.search(text) is not None
 
 
 def readable(text: bytes, mode: SqlMode) -> bytes:
