@@ -26,6 +26,7 @@ A module of this room holds the errors of one kind; all are imported from here.
         ├── ShutdownUnanswered     1105/HY000  closes
         ├── DatabaseAccessDenied   1044/42000
         ├── CommandDenied          1142/42000
+        ├── StatementRefused       1142/42000
         ├── NoSuchThread           1094/HY000
         ├── NotOwner               1095/HY000  KILL of another user's connection
         │ targets
@@ -89,6 +90,7 @@ from proxy.errors.access import (
     NotOwner,
     ServerShutdown,
     ShutdownUnanswered,
+    StatementRefused,
     TooManyConnections,
     UserLimitReached,
     UserMemoryExceeded,
@@ -195,6 +197,7 @@ __all__ = [
     "ServerShutdown",
     "SessionLost",
     "ShutdownUnanswered",
+    "StatementRefused",
     "StatementTimedOut",
     "StreamOfReplica",
     "TooManyConnections",

@@ -149,6 +149,16 @@ class DatabaseAccessDenied(ProxyError):
         self.database = database
 
 
+class StatementRefused(ProxyError):
+    """A user who may not do everything has sent what may be more than that."""
+
+    mysql_code = 1142  # ER_TABLEACCESS_DENIED_ERROR
+    sqlstate = "42000"
+
+    def __init__(self, command: str, user: str, host: str, why: str) -> None:
+        super().__init__(f"{command} command denied to user '{user}'@'{host}': {why}")
+
+
 class CommandDenied(ProxyError):
     """The user's role does not allow this statement."""
 

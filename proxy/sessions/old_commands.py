@@ -32,8 +32,9 @@ class OldCommands:
 
     async def refresh(self, payload: bytes, reply: Reply) -> None:
         """Answer COM_REFRESH, whose flags say what to FLUSH. Raises whatever stops a FLUSH."""
-        shape = self._preparation.parse(b"FLUSH TABLES").shape
-        self._guard.check_statement(shape)
+        statement = self._preparation.parse(b"FLUSH TABLES")
+        self._preparation.check(statement)
+        shape = statement.shape
         view = self._preparation.here()
         check_target(view, shape)
         view.planner.plan(shape)
@@ -57,6 +58,9 @@ class OldCommands:
         view = self._preparation.view
         if view is None:
             raise NoDatabaseSelected
+        if view.schema is None:
+            table = payload[1:].partition(b"\0")[0].decode("utf-8", "replace")
+            self._guard.check_table(view.keyspace.name, table)
         await self._executor.relay_on(
             view.runtimes[0],
             view.database,

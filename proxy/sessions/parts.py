@@ -97,7 +97,7 @@ def assemble(
         spawn=services.spawn,
     )
     executor.on_file = wire.expect_infile
-    guard = Guard(user, link.peer)
+    guard = Guard(user, link.peer, services.catalogs.accounts())
     catalog = services.catalogs.of(user)
     preparation = Preparation(
         state,
@@ -119,7 +119,7 @@ def assemble(
         link=link, executor=executor, preparation=preparation, registry=services.registry
     )
     naming = Naming(executor, preparation)
-    text_statements = TextStatements(guard, preparation, executor)
+    text_statements = TextStatements(preparation, executor)
     statements = Statements(
         connection_id=connection_id,
         socket=services.config.unix_socket,
@@ -142,7 +142,6 @@ def assemble(
     table = PreparedTable(memory)
     prepared = PreparedCommands(
         state=state,
-        guard=guard,
         executor=executor,
         preparation=preparation,
         registry=services.registry,

@@ -123,7 +123,6 @@ class Turns:
         self._loop = asyncio.get_running_loop()
         self._state = parts.state
         self._direct = parts.direct
-        self._takes_hot_path = not user.is_restricted
         # The client writes query attributes before its statements.
         self._reads_attributes = bool(wire.capabilities & Capability.QUERY_ATTRIBUTES)
         self._current: CommandReceived
@@ -212,7 +211,7 @@ class Turns:
                 self._start(_refuse, error)
                 return
             self._current = CommandReceived(payload, sequence, piece)
-        if self._takes_hot_path and sequence == 1:
+        if sequence == 1:
             if code == _QUERY:
                 if self._direct.send(payload[1:], reply, self._direct_done):
                     return

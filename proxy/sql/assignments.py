@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from proxy.exchange.executor import Executor
     from proxy.exchange.reply import Reply
     from proxy.exchange.state import SessionState
-    from proxy.sql.guard import Guard
     from proxy.sql.preparation import Preparation
     from proxy.sql.routed import Routed
     from proxy.sql.streams import Streams
@@ -53,14 +52,12 @@ class Assignments:
     def __init__(
         self,
         *,
-        guard: Guard,
         state: SessionState,
         executor: Executor,
         preparation: Preparation,
         routed: Routed,
         streams: Streams,
     ) -> None:
-        self._guard = guard
         self._state = state
         self._executor = executor
         self._branches = executor.branches
@@ -88,7 +85,7 @@ class Assignments:
             reply.ok()
             return True
         if [item.name for item in shape.set] == ["statement"]:
-            parts = self._guard, self._preparation, self._routed, self._streams
+            parts = self._preparation, self._routed, self._streams
             return await run_set_statement(statement, reply, *parts)
         view = self._preparation.here()
         check_target(view, shape)

@@ -217,6 +217,13 @@ class Catalog:
             if allowed is None or name in allowed
         ]
 
+    def accounts(self) -> frozenset[str]:
+        """Return the names of the proxy's own accounts on its servers, in lower case."""
+        replicas = (each for several in self._replicas.values() for each in several)
+        return frozenset(
+            each.dsn.user.lower() for each in (*self._runtimes.values(), *replicas)
+        )
+
     def sequence(self, name: str, home: Keyspace) -> tuple[ShardRuntime, str]:
         """Return where the sequence is that *name* means in the vschema of *home*, and its table.
 
@@ -308,6 +315,10 @@ class Catalogs:
     def __init__(self, owner: Catalog, readonly: Catalog) -> None:
         self._owner = owner
         self._readonly = readonly
+
+    def accounts(self) -> frozenset[str]:
+        """Return the names of the proxy's own accounts on its servers, in lower case."""
+        return self._owner.accounts() | self._readonly.accounts()
 
     def of(self, user: User) -> Catalog:
         """Return the catalog of a user: by the readonly accounts for the role of that name."""

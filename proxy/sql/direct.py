@@ -16,6 +16,7 @@ from proxy.exchange.recall import ASKS_BACK
 from proxy.exchange.retries import is_repeatable, was_refused_undone
 from proxy.exchange.sharing import SharedRead
 from proxy.routing.routes import OneShard
+from proxy.sql.accounts import may_reach_accounts
 from proxy.sql.as_written import is_sent_as_written
 from proxy.sql.catalog import Direct
 from proxy.wire.commands import query
@@ -103,7 +104,7 @@ class DirectPath:
         try:
             statement = preparation.parse(sql)
             direct = self._known(view, statement.shape)
-            if direct is None:
+            if direct is None or not preparation.admits(statement):
                 return False
             shard = direct.shard
             step = None
@@ -273,6 +274,7 @@ class DirectPath:
             shape.kind not in _KINDS
             or shape.uses & _INDIRECT_USES
             or not is_sent_as_written(self._preparation, view, shape)
+            or may_reach_accounts(shape, view.schema)
         ):
             return None
         touches = self._preparation.touches_messages(view, shape)

@@ -17,7 +17,6 @@ from sqlparse_ext.reading.parser import explained_text
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from proxy.sql.guard import Guard
     from proxy.sql.naming import Naming
     from proxy.sql.preparation import Preparation
     from proxy.wire.resultset import Column
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
 
 async def explanation(
-    preparation: Preparation, guard: Guard, naming: Naming, statement: Statement
+    preparation: Preparation, naming: Naming, statement: Statement
 ) -> tuple[Sequence[Column], list[tuple[bytes | None, ...]]]:
     """Return the answer to a *statement* that `is_vexplain`.
 
@@ -36,7 +35,7 @@ async def explanation(
     text = await read(size, explained_text, statement)
     assert text is not None
     inner = await read(size, preparation.parse, text)
-    guard.check_statement(inner.shape)
+    preparation.check(inner)
     if inner.shape.stream is not None:
         view, table = preparation.stream_source(inner.shape.stream.table)
         table.project(inner.shape.stream.columns)

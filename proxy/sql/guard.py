@@ -1,7 +1,7 @@
-"""What a user may do. Pure: roles, keyspaces, and the statements that nobody may send.
+"""What a user may do. Pure: keyspaces, roles, and the statements that nobody may send.
 
-The proxy's accounts live in its configuration; on the backends every statement runs under the
-account of the DSN. So a statement that would change or show that account is not passed on.
+Who may not do everything is confined by `proxy.sql.confinement`; the account on the servers is kept
+from everybody by `proxy.sql.accounts`.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Final
 
 from proxy.config.file import Role
 from proxy.errors import CommandDenied, DatabaseAccessDenied
-from sqlparse_ext.errors import Unsupported
+from proxy.sql.accounts import check_accounts
 from sqlparse_ext.statements import Kind, SetKind, Uses
 
 
 if TYPE_CHECKING:
     from proxy.config.file import User
-    from sqlparse_ext.statements import Shape
+    from sqlparse_ext.statements import Shape, Statement
 
 
 # What a user of role "readonly" may run; everything else is denied.
@@ -36,10 +36,6 @@ _READS: Final = frozenset(
     }
 )
 _READS_THAT_WRITE: Final = Uses.INTO | Uses.LOCKING_READ | Uses.GLOBAL_SCOPE
-# SET PASSWORD, SET ROLE, SET DEFAULT ROLE, SET RESOURCE GROUP.
-_OF_THE_ACCOUNT: Final = frozenset({"password", "role", "default", "resource"})
-_CHANGES_ACCOUNTS: Final = frozenset({"ALTER", "DROP", "RENAME"})
-_CHANGES_RIGHTS: Final = frozenset({"GRANT", "REVOKE"})
 
 
 class Guard:
@@ -47,14 +43,16 @@ class Guard:
 
     Attributes:
         user, host: who, and from where: what a refusal names.
-        reads_only: the user's role allows no write.
+        accounts: those of the proxy on its servers, in lower case.
+        reads_only: the user's role allows no write but those of its role.
     """
 
-    __slots__ = ("host", "reads_only", "user")
+    __slots__ = ("accounts", "host", "reads_only", "user")
 
-    def __init__(self, user: User, host: str) -> None:
+    def __init__(self, user: User, host: str, accounts: frozenset[str] = frozenset()) -> None:
         self.user = user
         self.host = host
+        self.accounts = accounts
         self.reads_only = user.role not in (Role.ADMIN, Role.READWRITE)
 
     def check_keyspace(self, keyspace: str, target: str) -> None:
@@ -63,29 +61,36 @@ class Guard:
         if allowed is not None and keyspace not in allowed:
             raise DatabaseAccessDenied(self.user.name, self.host, target)
 
-    def check_statement(self, shape: Shape) -> None:
-        """Raise CommandDenied or Unsupported for what this user may not send."""
-        if any(
-            item.kind is SetKind.OTHER and item.name in _OF_THE_ACCOUNT for item in shape.set
+    def check_system_schema(self, schema: str) -> None:
+        """Raise DatabaseAccessDenied unless the user may use *schema*, which every server has."""
+        user = self.user
+        is_narrow = user.keyspaces is not None or user.tables is not None
+        if (is_narrow and schema != "information_schema") or (
+            user.is_restricted and schema == "mysql"
         ):
-            raise Unsupported(
-                f"SET {shape.words[0]}: accounts live in the proxy's configuration"
-            )
-        if shape.uses & Uses.IDENTITY and _is_about_accounts(shape):
-            # `mysqladmin password` does this. Passed on it would lock the proxy out of the server.
-            raise Unsupported(
-                f"{shape.verb} of CURRENT_USER() or USER():"
-                " accounts live in the proxy's configuration"
-            )
-        if self.reads_only and not _is_read(shape):
+            raise DatabaseAccessDenied(user.name, self.host, schema)
+
+    def check_table(self, keyspace: str, table: str) -> None:
+        """Raise CommandDenied unless the user may see *table* of *keyspace*."""
+        allowed = self.user.tables
+        if allowed is not None and not {(None, table), (keyspace, table)} & allowed:
+            raise CommandDenied("SELECT", self.user.name, self.host, table)
+
+    def check_statement(
+        self, statement: Statement, schema: str | None = None, *, is_explained: bool = False
+    ) -> None:
+        """Raise CommandDenied or Unsupported for what this user may not send.
+
+        schema: what unqualified names mean, None for nothing.
+        is_explained: it stands in an EXPLAIN, which does not run it.
+        """
+        shape = statement.shape
+        check_accounts(statement, self.accounts, schema)
+        if is_explained or self.user.role is not Role.READONLY:
+            return
+        if not _is_read(shape):
             table = shape.tables[0].name if shape.tables else ""
             raise CommandDenied(shape.verb, self.user.name, self.host, table)
-
-
-def _is_about_accounts(shape: Shape) -> bool:
-    return shape.verb in _CHANGES_RIGHTS or (
-        shape.verb in _CHANGES_ACCOUNTS and shape.words[:1] == ("USER",)
-    )
 
 
 def _is_read(shape: Shape) -> bool:

@@ -22,7 +22,9 @@ from proxy.errors import (
     UnknownDatabase,
 )
 from proxy.routing.planner import qualifiers
+from proxy.sql.confinement import confine
 from sqlparse_ext.errors import SqlError, StreamfromError, Unsupported
+from sqlparse_ext.reading.parser import explained_text
 from sqlparse_ext.reading.split import several
 from sqlparse_ext.session.schemas import SYSTEM_SCHEMAS, rename_schemas, schemas_asked
 from sqlparse_ext.statements import Kind, SqlMode, Uses
@@ -62,6 +64,7 @@ _READS_THAT_WRITE: Final = frozenset(
     {"ALTER", "ANALYZE", "OPTIMIZE", "REPAIR", "CHECK", "FLUSH", "GRANT", "REVOKE", "RESET"}
     | {"STOP"}
 )
+_SHAPES_MAX: Final = 8192
 _INSERTS: Final = frozenset({Kind.INSERT, Kind.REPLACE})
 _ON_ROWS: Final = frozenset(
     {Kind.SELECT, Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE, Kind.LOAD}
@@ -129,6 +132,9 @@ class Preparation:
         self._registry = registry
         self._cache = cache
         self._clock = clock
+        # Shapes that a restricted user may send, whatever their literals, and where.
+        self._admitted: set[Shape] = set()
+        self._admitted_in: tuple[int, View | None] | None = None
 
     def parse(self, sql: bytes) -> Statement:
         """Return the facts of one statement.
@@ -165,6 +171,66 @@ class Preparation:
             " prepared statement, or SET NAMES utf8mb4"
         )
 
+    # --- who ------------------------------------------------------------------------------
+
+    def check(self, statement: Statement) -> None:
+        """Raise for what the session's user may not send.
+
+        Raises:
+            CommandDenied, StatementRefused, DatabaseAccessDenied, Unsupported.
+        """
+        self._check(statement)
+
+    def _check(self, statement: Statement, *, is_explained: bool = False) -> bool:
+        view = self.view
+        self._guard.check_statement(
+            statement,
+            None if view is None else view.schema or view.database,
+            is_explained=is_explained,
+        )
+        if not self._guard.user.is_restricted:
+            return True
+        is_certain = confine(self._guard, statement, self, is_explained=is_explained)
+        text = explained_text(statement)
+        if text is not None:
+            runs = "ANALYZE" in (statement.shape.verb, *statement.shape.words[:3])
+            return self._check(self.parse(text), is_explained=not runs) and is_certain
+        return is_certain
+
+    def admits(self, statement: Statement) -> bool:
+        """Tell whether the user may send every statement of this shape, in the session's target."""
+        if not self._guard.user.is_restricted:
+            return True
+        generation = self._registry.generation, self.view
+        if self._admitted_in != generation or len(self._admitted) > _SHAPES_MAX:
+            self._admitted_in = generation
+            self._admitted.clear()
+        shape = statement.shape
+        if shape not in self._admitted and self._check(statement):
+            self._admitted.add(shape)
+        return shape in self._admitted
+
+    @property
+    def schema(self) -> str | None:
+        """The session's target where that is no keyspace."""
+        return None if self.view is None else self.view.schema
+
+    def home(self, schema: str | None) -> str | None:
+        """Return which keyspace *schema* means, None for none that the user may use."""
+        view = self.view
+        if schema is None or (
+            view is not None and view.schema is None and schema in view.databases
+        ):
+            return None if view is None or view.schema is not None else view.keyspace.name
+        try:
+            return self.lookup(schema).keyspace.name
+        except StreamfromError:
+            return None
+
+    def is_message_table(self, keyspace: str, table: str) -> bool:
+        """Tell whether a table is one of messages, usable or not."""
+        return self._registry.table(keyspace, table) is not None
+
     def one_at_a_time(self, statement: Statement) -> SqlError:
         """Return what a server here says of several statements, where it takes one."""
         on_mariadb = self.here().runtimes[0].is_mariadb
@@ -186,6 +252,7 @@ class Preparation:
         """Make *target*, or a system schema, the session's current one. Raises as `lookup`."""
         schema = target.lower()
         if schema in SYSTEM_SCHEMAS:
+            self._guard.check_system_schema(schema)
             home = self.here()
             self.view = (
                 home.neighbour(schema)
@@ -243,7 +310,7 @@ class Preparation:
 
         A user who was given keyspaces sees nothing else.
         """
-        if self._guard.user.keyspaces is not None:
+        if self._guard.user.keyspaces is not None or self._guard.user.tables is not None:
             return None
         view = self.here()
         return view if view.has_neighbours else None

@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from proxy.exchange.executor import Executor
     from proxy.exchange.reply import Reply
     from proxy.exchange.state import SessionState
-    from proxy.sql.guard import Guard
     from proxy.sql.naming import Naming
     from proxy.sql.preparation import Place, Preparation
     from proxy.sql.routed import Routed
@@ -94,7 +93,6 @@ class PreparedCommands:
         self,
         *,
         state: SessionState,
-        guard: Guard,
         executor: Executor,
         preparation: Preparation,
         registry: Registry,
@@ -105,7 +103,6 @@ class PreparedCommands:
         long_data_bytes_max: int,
     ) -> None:
         self._state = state
-        self._guard = guard
         self._executor = executor
         self._preparation = preparation
         self._registry = registry
@@ -133,9 +130,9 @@ class PreparedCommands:
             if len(texts) > 1:
                 raise await read(size, self._preparation.one_at_a_time, statement)
             statement = await read(size, self._preparation.parse, texts[0])
-        self._guard.check_statement(statement.shape)
+        self._preparation.check(statement)
         is_own = is_virtual(shape) or (
-            shape.kind in _OWN and not is_plain_query(statement, self._guard, self._preparation)
+            shape.kind in _OWN and not is_plain_query(statement, self._preparation)
         )
         if is_own or await self._statements.asks_sequence(statement):
             await self._prepare_own(statement, reply)
@@ -273,6 +270,7 @@ class PreparedCommands:
         if bound.shape.uses & Uses.RETURNING:
             raise NotPreparable("RETURNING of a statement that holds the time")
         text = await read(size, lambda: self._preparation.parse(as_text(bound)))
+        self._preparation.check(text)  # a value may be a keyspace's name
         await self._statements.run_one(text, reply)
 
     # --- cursors --------------------------------------------------------------------------

@@ -20,7 +20,6 @@ from sqlparse_ext.statements import Kind
 
 if TYPE_CHECKING:
     from proxy.exchange.reply import Reply
-    from proxy.sql.guard import Guard
     from proxy.sql.preparation import Preparation
     from proxy.sql.routed import Routed
     from proxy.sql.streams import Streams
@@ -38,7 +37,6 @@ _WITHOUT_ROWS: Final = frozenset(
 async def run_set_statement(
     statement: Statement,
     reply: Reply,
-    guard: Guard,
     preparation: Preparation,
     routed: Routed,
     streams: Streams,
@@ -60,7 +58,7 @@ async def run_set_statement(
         )
     variables, text = parts
     inner = await read(size, preparation.parse, text)
-    guard.check_statement(inner.shape)
+    preparation.check(inner)
     if inner.shape.kind in _OF_THE_PROXY or is_virtual(inner.shape):
         raise Unsupported(f"SET STATEMENT for {inner.shape.verb}")
     if reply.binary and inner.shape.kind not in _WITHOUT_ROWS:
@@ -86,7 +84,7 @@ async def run_set_statement(
     )
 
 
-def is_plain_query(statement: Statement, guard: Guard, preparation: Preparation) -> bool:
+def is_plain_query(statement: Statement, preparation: Preparation) -> bool:
     """Return whether a SET STATEMENT is a SELECT for the session's one shard, as it is written.
 
     Raises what the SELECT alone raises.
@@ -96,7 +94,7 @@ def is_plain_query(statement: Statement, guard: Guard, preparation: Preparation)
     if parts is None or here is None or here.is_sharded:
         return False
     inner = preparation.parse(parts[1])
-    guard.check_statement(inner.shape)
+    preparation.check(inner)
     if inner.shape.kind is not Kind.SELECT or is_virtual(inner.shape):
         return False
     return preparation.place(inner) == Place(here, preparation.database, inner)

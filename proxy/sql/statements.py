@@ -134,7 +134,6 @@ class Statements:
         self._holders = holders
         self._locks = AdvisoryLocks(state, executor, preparation)
         self._assignments = Assignments(
-            guard=guard,
             state=state,
             executor=executor,
             preparation=preparation,
@@ -177,7 +176,7 @@ class Statements:
             # A large one is in no cache.
             is_read = text is whole.sql and size > LARGE_TEXT_BYTES
             statement = whole if is_read else await read(len(text), parse, text)
-            self._guard.check_statement(statement.shape)
+            self._preparation.check(statement)
             if not await self.run_one(statement, reply):
                 return
 
@@ -328,7 +327,7 @@ class Statements:
     async def _prepared(self, statement: Statement, reply: Reply) -> bool:
         if self._preparation.here().is_sharded:
             return await self._text_statements.run(statement, reply, self.run_one)
-        return await self._on_rows(statement, reply)
+        return await self._on_rows(await self._text_statements.read(statement), reply)
 
     async def _kill_statement(self, statement: Statement, reply: Reply) -> bool:
         number = await killed_id(statement, self._preparation, self._executor, self.told_who)
@@ -372,7 +371,7 @@ class Statements:
     async def _explain(self, statement: Statement, reply: Reply) -> bool:
         if not is_vexplain(statement.shape):
             return await self._on_rows(statement, reply)
-        reply.rows(*await explanation(self._preparation, self._guard, self._naming, statement))
+        reply.rows(*await explanation(self._preparation, self._naming, statement))
         return True
 
     async def _virtual(self, statement: Statement, reply: Reply) -> bool:

@@ -24,7 +24,9 @@ from proxy.wire.resultset import parse_column_definition, parse_text_row
 from sqlparse_ext.errors import Unsupported
 from sqlparse_ext.session.dynamic import Dynamic, Step, dynamic
 from sqlparse_ext.statements import OPAQUE, Kind, Slot, SqlMode, Uses
+from sqlparse_ext.text.lexer import Edit, splice
 from sqlparse_ext.text.parameters import as_text, parameter_places
+from sqlparse_ext.text.tokens import statement_tokens
 from sqlparse_ext.writes.generated import next_values
 
 
@@ -34,7 +36,6 @@ if TYPE_CHECKING:
     from proxy.exchange.executor import Executor
     from proxy.exchange.reply import Reply
     from proxy.sql.catalog import View
-    from proxy.sql.guard import Guard
     from proxy.sql.preparation import Preparation
     from sqlparse_ext.statements import Statement
 
@@ -62,8 +63,7 @@ class _Kept(NamedTuple):
 class TextStatements:
     """The statements that one session has prepared by name."""
 
-    def __init__(self, guard: Guard, preparation: Preparation, executor: Executor) -> None:
-        self._guard = guard
+    def __init__(self, preparation: Preparation, executor: Executor) -> None:
         self._preparation = preparation
         self._executor = executor
         self._kept: dict[str, _Kept] = {}
@@ -132,7 +132,7 @@ class TextStatements:
             raise self._preparation.one_at_a_time(found)
         if found.shape.kind is Kind.PREPARE:
             raise NotPreparable(found.shape.verb)
-        self._guard.check_statement(found.shape)
+        self._preparation.check(found)
         if (
             found.shape.kind in _CHECKED
             and not is_virtual(found.shape)
@@ -144,6 +144,44 @@ class TextStatements:
         elif found.shape.kind is Kind.OTHER:
             self._preparation.here().planner.plan(found.shape)  # it may be no statement at all
         return found
+
+    async def read(self, statement: Statement) -> Statement:
+        """Return a statement of Kind.PREPARE for one server, once the text in it has been read.
+
+        A text in a variable is put in as a literal: what was read is what the server prepares.
+
+        Raises:
+            Unsupported: the text is an expression, which only the server could work out.
+            CommandDenied, StatementRefused, DatabaseAccessDenied: as running the text would.
+        """
+        shape = statement.shape
+        asked = dynamic(shape)
+        words = (shape.verb, *shape.words)
+        if asked is None and (words[0] == "PREPARE" or words[:2] == ("EXECUTE", "IMMEDIATE")):
+            raise Unsupported(
+                f"this form of {shape.verb}; give the text as a literal or a user variable, and"
+                " values as user variables"
+            )
+        if asked is None or asked.text is None:
+            return statement
+        if isinstance(asked.text, Slot):
+            text = statement.text(asked.text)
+        else:
+            ((_, value),) = await self._values([asked.text])
+            text = None if value is None else value.decode("utf-8", "surrogateescape")
+            if text is not None:
+                tokens = statement_tokens(shape.template)
+                place = next(at for at, token in enumerate(tokens) if token.is_variable)
+                escapes = SqlMode.NO_BACKSLASH_ESCAPES not in statement.mode
+                spelled = _literal(FieldType.VAR_STRING, value, backslash_escapes=escapes)
+                edit = Edit(tokens[place].start, tokens[place].end, spelled)
+                statement = self._preparation.parse(
+                    splice(statement.sql, statement.mode, [edit])
+                )
+        if text is not None:
+            sql = text.encode("utf-8", "surrogateescape")
+            self._preparation.check(self._preparation.parse(sql))
+        return statement
 
     async def _bound(self, statement: Statement, asked: Dynamic) -> Statement:
         count = len(parameter_places(statement.sql, statement.mode))

@@ -3,24 +3,17 @@ import json
 import pytest
 
 from engine.errors import TableNotFound
-from proxy.config.file import Role, Secret, User
+from proxy.config.file import Role
 from proxy.errors import CommandDenied
 from proxy.sql.explanation import explanation
-from proxy.sql.guard import Guard
 from sqlparse_ext.errors import SqlError, Unsupported
 from tests.proxy.sql.test_naming import Desk
 
 
-WRITER = Guard(User("app", Secret(""), None, Role.READWRITE, None), "host")
-READER = Guard(User("eve", Secret(""), None, Role.READONLY, None), "host")
-
-
-async def plan(sql, use="commerce", guard=WRITER):
-    desk = Desk(use)
+async def plan(sql, use="commerce", role=Role.READWRITE):
+    desk = Desk(use, role)
     made = desk.preparation
-    (column,), ((text,),) = await explanation(
-        made, guard, desk.naming, made.parse(sql.encode())
-    )
+    (column,), ((text,),) = await explanation(made, desk.naming, made.parse(sql.encode()))
     assert column.name == "JSON"
     assert text is not None
     return json.loads(text)
@@ -66,6 +59,6 @@ async def test_what_would_not_run_has_no_plan(sql, error):
 
 
 async def test_a_reader_is_not_told_of_writes():
-    await plan("VEXPLAIN PLAN SELECT * FROM t", guard=READER)
+    await plan("VEXPLAIN PLAN SELECT * FROM t", role=Role.READONLY)
     with pytest.raises(CommandDenied):
-        await plan("VEXPLAIN PLAN DELETE FROM t", guard=READER)
+        await plan("VEXPLAIN PLAN DELETE FROM t", role=Role.READONLY)

@@ -4,7 +4,7 @@ from proxy.config.file import Role, Secret, User
 from proxy.errors import CommandDenied, DatabaseAccessDenied
 from proxy.sql.guard import Guard
 from sqlparse_ext.errors import Unsupported
-from tests.sqlparse_ext.facts import shape
+from tests.sqlparse_ext.facts import statement
 
 
 def guard(role=Role.READWRITE, keyspaces=None):
@@ -48,7 +48,7 @@ def test_a_user_sees_the_keyspaces_it_was_given():
     ],
 )
 def test_a_reader_may_read(sql):
-    READER.check_statement(shape(sql))
+    READER.check_statement(statement(sql))
 
 
 @pytest.mark.parametrize(
@@ -82,8 +82,8 @@ def test_a_reader_may_read(sql):
 )
 def test_a_reader_may_do_nothing_else(sql):
     with pytest.raises(CommandDenied, match=r"command denied to user 'eve'@'10\.0\.0\.1'"):
-        READER.check_statement(shape(sql))
-    guard().check_statement(shape(sql))
+        READER.check_statement(statement(sql))
+    guard().check_statement(statement(sql))
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_a_reader_may_do_nothing_else(sql):
 @pytest.mark.parametrize("role", list(Role))
 def test_nobody_changes_the_account_on_the_servers(sql, role):
     with pytest.raises(Unsupported, match="accounts live in the proxy's configuration"):
-        guard(role).check_statement(shape(sql))
+        guard(role).check_statement(statement(sql))
 
 
 @pytest.mark.parametrize(
@@ -119,4 +119,4 @@ def test_nobody_changes_the_account_on_the_servers(sql, role):
     ],
 )
 def test_accounts_that_are_named_are_the_servers_business(sql):
-    guard().check_statement(shape(sql))
+    guard().check_statement(statement(sql))

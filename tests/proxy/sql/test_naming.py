@@ -2,6 +2,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from proxy.config.file import Role
 from proxy.errors import BackendError, BackendUnavailable
 from proxy.sql.naming import Naming
 from tests.proxy.house import Patient
@@ -11,11 +12,11 @@ from tests.proxy.sql.test_preparation import preparation
 class Desk:
     """A session's naming before two shards whose servers know one table, `t`."""
 
-    def __init__(self, use="commerce"):
+    def __init__(self, use="commerce", role=Role.READWRITE):
         self.asked: list[tuple[str, str]] = []
         self.failures = 0
         self.waits = 0
-        self.preparation = preparation(use)
+        self.preparation = preparation(use, role=role)
         self.runtimes = self.preparation.here().runtimes
         for name, runtime in zip(("low", "high"), self.runtimes, strict=False):
             runtime.trouble = None

@@ -46,7 +46,7 @@ class Registry:
         return None
 
 
-def preparation(use=None, keyspaces=None, state=None):
+def preparation(use=None, keyspaces=None, state=None, role=Role.READWRITE):
     runtimes = {
         (keyspace.name, shard.name): SimpleNamespace(
             database=f"db_{keyspace.name}",
@@ -55,7 +55,7 @@ def preparation(use=None, keyspaces=None, state=None):
         for keyspace in (PLAIN, SHARDED)
         for shard in keyspace.shards
     }
-    user = User("eve", Secret(""), None, Role.READWRITE, keyspaces)
+    user = User("eve", Secret(""), None, role, keyspaces)
     registry = Registry()
     catalog = Catalog((PLAIN, SHARDED), runtimes, registry)  # type: ignore[arg-type]
     made = Preparation(

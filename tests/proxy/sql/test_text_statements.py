@@ -2,10 +2,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from proxy.config.file import Role, Secret, User
+from proxy.config.file import Role
 from proxy.errors import CommandDenied, TooManyStatements, UnknownStatement
 from proxy.sql import text_statements
-from proxy.sql.guard import Guard
 from proxy.sql.text_statements import TextStatements
 from proxy.wire.constants import BINARY_CHARSET, FieldType
 from proxy.wire.resultset import Column, column_definition, text_row
@@ -29,12 +28,11 @@ class Session:
     def __init__(self, role=Role.READWRITE):
         self.prepared: list[str] = []
         self.ran: list[str] = []
-        self.preparation = preparation("commerce")
+        self.preparation = preparation("commerce", role=role)
         executor = SimpleNamespace(
             prepare_on=self.prepare_on, ask=self.ask, branches=SimpleNamespace(held=[])
         )
-        guard = Guard(User("eve", Secret(""), None, role, None), "host")
-        self.statements = TextStatements(guard, self.preparation, executor)  # type: ignore[arg-type]
+        self.statements = TextStatements(self.preparation, executor)  # type: ignore[arg-type]
 
     async def prepare_on(self, shard, database, sql):
         self.prepared.append(sql.decode())

@@ -1,0 +1,166 @@
+"""Statements that would change or show the account under which the proxy reaches its servers. Pure.
+
+The proxy's accounts live in its configuration; on the servers every statement runs under the account
+of a DSN. No user may change that account, in whatever way it is named, or see what would let him in.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from sqlparse_ext.errors import Unsupported
+from sqlparse_ext.statements import Kind, SetKind, Uses
+from sqlparse_ext.text.tokens import Token, statement_tokens, unquote
+
+
+if TYPE_CHECKING:
+    from sqlparse_ext.statements import Shape, Statement
+
+
+_WHY: Final = "accounts live in the proxy's configuration"
+# SET PASSWORD, SET ROLE, SET DEFAULT ROLE, SET RESOURCE GROUP. No variable is called so.
+_SET_OF_THE_ACCOUNT: Final = frozenset({"password", "role", "default", "resource"})
+_ACCOUNT_OBJECTS: Final = frozenset({"USER", "ROLE"})
+_ACCOUNT_VERBS: Final = frozenset({"CREATE", "ALTER", "DROP", "RENAME"})
+_RIGHTS: Final = frozenset({"GRANT", "REVOKE"})
+_OPTIONS: Final = frozenset({"OR", "REPLACE"})
+_WRITES: Final = frozenset(
+    {Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE, Kind.DDL, Kind.LOAD, Kind.OTHER}
+    | {Kind.PREPARE, Kind.LOCK}
+)
+GRANT_TABLES: Final = frozenset(
+    {"user", "global_priv", "db", "tables_priv", "columns_priv", "procs_priv", "proxies_priv"}
+    | {
+        "roles_mapping",
+        "default_roles",
+        "role_edges",
+        "global_grants",
+        "password_history",
+        "host",
+    }
+)
+_PROGRAMS: Final = frozenset({"PROCEDURE", "FUNCTION", "TRIGGER", "EVENT", "PACKAGE"})
+# What stands between two statements of a body, and UPDATE behind what begins none.
+_BORDERS: Final = frozenset({";", "BEGIN", "THEN", "ELSE", "DO", "LOOP", "REPEAT", "ROW"})
+_BEFORE_NO_UPDATE: Final = frozenset({"BEFORE", "AFTER", "OR", "FOR", "ON"})
+_NAMES_WITHOUT_PARENTHESES: Final = frozenset({"CURRENT_USER", "CURRENT_ROLE"})
+_SELVES: Final = frozenset({"USER", "SESSION_USER", "SYSTEM_USER"})
+
+
+def may_reach_accounts(shape: Shape, schema: str | None) -> bool:
+    """Tell whether `check_accounts` may refuse a write of rows or a SHOW of this shape."""
+    if shape.kind is Kind.SHOW:
+        return shape.words[:1] == ("GRANTS",) or shape.words[:2] == ("CREATE", "USER")
+    return shape.kind in _WRITES and _names_grant_tables(shape, schema)
+
+
+def check_accounts(statement: Statement, accounts: frozenset[str], schema: str | None) -> None:
+    """Raise Unsupported for what would change or show one of *accounts*, in lower case.
+
+    schema: what unqualified names mean.
+    """
+    shape = statement.shape
+    for item in shape.set:
+        if item.kind is not SetKind.USER and item.name.split(".")[0] in _SET_OF_THE_ACCOUNT:
+            raise Unsupported(f"SET {item.name.upper()}: {_WHY}")
+    if shape.kind in (Kind.SELECT, Kind.STREAM):
+        return
+    tokens = statement_tokens(shape.template)
+    keys = [token.key for token in tokens]
+    if shape.kind in _WRITES and _names_grant_tables(shape, schema):
+        raise Unsupported(f"{shape.verb} of the tables of rights: {_WHY}")
+    if shape.kind is Kind.SHOW:
+        if shape.words[:2] == ("CREATE", "USER") or (
+            shape.words[:1] == ("GRANTS",) and "FOR" in shape.words
+        ):
+            is_own = len(keys) == 3 or any(key in _NAMES_WITHOUT_PARENTHESES for key in keys)
+            if shape.words[0] == "CREATE" and is_own:
+                raise Unsupported(f"SHOW CREATE USER of CURRENT_USER: {_WHY}")
+            if "CURRENT_USER" not in keys:  # whom the proxy answers itself
+                _check_names(statement, tokens, accounts)
+        return
+    if shape.verb == "FLUSH" and "PRIVILEGES" in keys:
+        raise Unsupported(f"FLUSH PRIVILEGES: {_WHY}")
+    if shape.verb in _RIGHTS:
+        names = tokens
+        if "PROXY" not in keys:
+            border = "TO" if shape.verb == "GRANT" else "FROM"
+            names = tokens[keys.index(border) :] if border in keys else tokens
+        _check_names(statement, names, accounts)
+    elif shape.verb in _ACCOUNT_VERBS and _is_account_object(keys, 1):
+        _check_names(statement, tokens, accounts)
+    elif _is_program(statement, keys):
+        _check_body(keys, statement)
+
+
+def _is_account_object(keys: list[str], place: int) -> bool:
+    while keys[place : place + 1] and keys[place] in _OPTIONS:
+        place += 1
+    return keys[place : place + 1] != [] and keys[place] in _ACCOUNT_OBJECTS
+
+
+def _check_names(statement: Statement, tokens: list[Token], accounts: frozenset[str]) -> None:
+    """Raise Unsupported where one of *tokens* is one of *accounts*, or means whoever asks."""
+    template, verb = statement.shape.template, statement.shape.verb
+    for place, token in enumerate(tokens):
+        after = tokens[place + 1].key if place + 1 < len(tokens) else ""
+        if token.key in _NAMES_WITHOUT_PARENTHESES or (token.key in _SELVES and after == "("):
+            raise Unsupported(f"{verb} of CURRENT_USER() or USER(): {_WHY}")
+        if token.slot is not None:
+            (value,) = statement.values((token.slot,)) or (None,)
+            name = value.decode("utf-8", "replace") if isinstance(value, bytes) else ""
+        elif token.is_name:
+            name = unquote(token, template)
+        else:
+            continue
+        if name.lower() in accounts:
+            raise Unsupported(f"{verb} of the account of a server: {_WHY}")
+
+
+def _names_grant_tables(shape: Shape, schema: str | None) -> bool:
+    template = shape.template
+    tokens = statement_tokens(template)
+    for place, token in enumerate(tokens):
+        if not token.is_name or unquote(token, template).lower() not in GRANT_TABLES:
+            continue
+        is_qualified = place > 1 and tokens[place - 1].key == "."
+        home = unquote(tokens[place - 2], template) if is_qualified else schema or ""
+        if home.lower() == "mysql":
+            return True
+    return False
+
+
+def _is_program(statement: Statement, keys: list[str]) -> bool:
+    shape = statement.shape
+    if shape.kind is Kind.DDL and shape.verb in ("CREATE", "ALTER"):
+        return any(key in _PROGRAMS for key in keys)
+    # BEGIN NOT ATOMIC, IF, LOOP and their kin.
+    return shape.kind in (Kind.OTHER, Kind.BEGIN) and bool(shape.uses & Uses.UNPARSED)
+
+
+def _check_body(keys: list[str], statement: Statement) -> None:
+    """Raise Unsupported for a body that may reach the account: nobody reads all that it runs."""
+    in_update = in_set = False
+    for place, key in enumerate(keys):
+        before = keys[place - 1] if place else ""
+        if key in _BORDERS:
+            in_update = in_set = False
+        elif key == "UPDATE":
+            in_update = before not in _BEFORE_NO_UPDATE
+        elif key == "SET":
+            in_set = not in_update
+        if (
+            key in _RIGHTS
+            or (key in ("PREPARE", "EXECUTE") and before != "DEALLOCATE")
+            or (in_set and key.strip('`"').upper() == "PASSWORD")
+            or (in_set and key in ("ROLE", "DEFAULT") and before in ("SET", ","))
+            or (key in _ACCOUNT_OBJECTS and before in (*_ACCOUNT_VERBS, "REPLACE"))
+            or (key == "PRIVILEGES" and "FLUSH" in keys)
+        ):
+            raise Unsupported(
+                f"{key} in the body of a stored program or a compound statement: {_WHY}"
+            )
+    if any(key.strip('`"').lower() == "mysql" for key in keys):
+        raise Unsupported(
+            f"mysql in the body of a stored program or a compound statement: {_WHY}"
+        )

@@ -1,0 +1,414 @@
+"""What a restricted user may say: a positive list, and every name looked at. Pure.
+
+Restricted is who has a role other than admin or readwrite, keyspaces, or tables. What such a user
+sends is understood to its last token, or refused with a sentence that says why.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Protocol
+
+from proxy.config.file import Role
+from proxy.errors import DatabaseAccessDenied, StatementRefused
+from sqlparse_ext.reading.reach import reach
+from sqlparse_ext.session.described import (
+    INFORMATION_SCHEMA,
+    SCHEMA_COLUMNS,
+    TABLE_COLUMNS,
+    described,
+)
+from sqlparse_ext.session.dynamic import Step, dynamic
+from sqlparse_ext.session.schemas import SYSTEM_SCHEMAS
+from sqlparse_ext.statements import Kind, SetKind, Slot, SqlMode, Uses
+from sqlparse_ext.text.tokens import statement_tokens
+
+
+if TYPE_CHECKING:
+    from proxy.sql.guard import Guard
+    from sqlparse_ext.reading.reach import Reach
+    from sqlparse_ext.statements import Shape, Statement
+
+
+class Surroundings(Protocol):
+    """Where the session is, as far as names depend on it."""
+
+    @property
+    def schema(self) -> str | None:
+        """A system schema or another that is no keyspace's, if that is the session's target."""
+
+    def home(self, schema: str | None) -> str | None:
+        """Return which keyspace *schema* means, None for none that the user may use.
+
+        *schema* None is the session's target.
+        """
+
+    def is_message_table(self, keyspace: str, table: str) -> bool:
+        """Tell whether a table is one of messages."""
+
+
+# Of every restricted user; what each role adds stands below.
+_SESSION: Final = frozenset(
+    {Kind.SET, Kind.USE, Kind.BEGIN, Kind.COMMIT, Kind.ROLLBACK, Kind.SAVEPOINT, Kind.KILL}
+    | {Kind.EMPTY, Kind.SELECT, Kind.SHOW}
+)
+_WRITER: Final = _SESSION | {
+    *(Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE, Kind.STREAM, Kind.EXPLAIN),
+    *(Kind.DDL, Kind.CALL, Kind.LOCK, Kind.PREPARE, Kind.XA, Kind.OTHER),
+}
+KINDS: Final = {
+    Role.READWRITE: _WRITER,
+    Role.ADMIN: _WRITER,
+    Role.READONLY: _SESSION | {Kind.EXPLAIN},
+    Role.CONSUMER: _SESSION | {Kind.EXPLAIN, Kind.STREAM, Kind.UPDATE},
+    Role.PRODUCER: _SESSION | {Kind.INSERT},
+}
+_EXPLAINED: Final = frozenset(
+    {Kind.SELECT, Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE, Kind.STREAM}
+)
+# Verbs of Kind.OTHER and Kind.LOCK, and what must stand behind each.
+_MAINTAINS: Final = frozenset({"ANALYZE", "OPTIMIZE", "REPAIR", "CHECK", "CHECKSUM"})
+_LOCKS: Final = frozenset({"LOCK", "UNLOCK"})
+_DEFINED: Final = frozenset({"TABLE", "INDEX", "VIEW", "SEQUENCE", "DATABASE", "SCHEMA"})
+_BEFORE_DEFINED: Final = frozenset(
+    {
+        "OR",
+        "REPLACE",
+        "TEMPORARY",
+        "UNIQUE",
+        "FULLTEXT",
+        "SPATIAL",
+        "IGNORE",
+        "ONLINE",
+        "OFFLINE",
+    }
+    | {"ALGORITHM", "MERGE", "TEMPTABLE", "UNDEFINED", "SQL", "SECURITY", "INVOKER"}
+)
+# Words of a definition that lead out of the keyspace by a literal that nobody reads here.
+_LEADS_OUT: Final = frozenset(
+    {"CONNECTION", "DIRECTORY", "TABLESPACE", "DEFINER", "SERVER", "WRAPPER", "DBNAME"}
+)
+_ENGINES: Final = frozenset(
+    {"INNODB", "MYISAM", "ARIA", "MEMORY", "HEAP", "ROCKSDB", "ARCHIVE", "TOKUDB", "CSV"}
+)
+_READS_FILES: Final = frozenset({"LOAD_FILE"})
+_SEQUENCES: Final = frozenset({"NEXTVAL", "SETVAL", "LASTVAL"})
+_SHOW_OPTIONS: Final = frozenset({"FULL", "EXTENDED", "GLOBAL", "SESSION", "LOCAL", "STORAGE"})
+_SHOWS_TABLE: Final = frozenset({"COLUMNS", "FIELDS", "INDEX", "INDEXES", "KEYS"})
+_SHOWS_SCHEMA: Final = frozenset({"TABLES", "TABLE", "TRIGGERS", "EVENTS"})
+_SHOWS_SERVER: Final = frozenset(
+    {"VARIABLES", "STATUS", "WARNINGS", "ERRORS", "COUNT", "CHARACTER", "CHARSET", "COLLATION"}
+    | {"ENGINES", "DATABASES", "SCHEMAS", "PROCESSLIST", "GRANTS", "PLUGINS", "PRIVILEGES"}
+    | {"VITESS_SHARDS", "VSCHEMA", "BINARY", "QUEUES", "QUEUE"}
+)
+_SHOWS_CREATE: Final = frozenset(
+    {"TABLE", "VIEW", "DATABASE", "SCHEMA", "PROCEDURE", "FUNCTION", "TRIGGER", "EVENT"}
+    | {"SEQUENCE", "QUEUE"}
+)
+_SHOWS_ROUTINES: Final = frozenset({"PROCEDURE", "FUNCTION", "PACKAGE"})
+_EXPLAIN_OPTIONS: Final = frozenset(
+    {"EXTENDED", "PARTITIONS", "FORMAT", "=", "JSON", "TREE", "TRADITIONAL", "ANALYZE", "PLAN"}
+)
+_OF_A_MESSAGE: Final = frozenset({"time_acked", "time_next", "priority", "epoch"})
+
+
+def confine(
+    guard: Guard, statement: Statement, around: Surroundings, *, is_explained: bool = False
+) -> bool:
+    """Raise StatementRefused or DatabaseAccessDenied for what a restricted user may not say.
+
+    What EXPLAIN explains and PREPARE prepares is to be looked at as well, by the caller.
+
+    Return whether all texts of the shape are the same to this user.
+    """
+    return _Confinement(guard, statement, around, is_explained=is_explained).check()
+
+
+class _Confinement:
+    def __init__(
+        self, guard: Guard, statement: Statement, around: Surroundings, *, is_explained: bool
+    ) -> None:
+        self.is_explained = is_explained
+        self.guard = guard
+        self.user = guard.user
+        self.statement = statement
+        self.shape: Shape = statement.shape
+        self.around = around
+        self.keys: list[str] = []
+
+    def refuse(self, why: str) -> StatementRefused:
+        return StatementRefused(self.shape.verb, self.user.name, self.guard.host, why)
+
+    def check(self) -> bool:
+        shape = self.shape
+        if shape.kind not in (_EXPLAINED if self.is_explained else KINDS[self.user.role]):
+            raise self.refuse(f"the role {self.user.role} does not allow it")
+        if shape.kind is Kind.SET and [item.name for item in shape.set] == ["statement"]:
+            return self._set_statement()
+        found = reach(shape)
+        if found.fault:
+            raise self.refuse(f"{found.fault}; this user may send what is")
+        if found.has_wide_names and self.statement.mode & SqlMode.OTHER_CHARSET:
+            raise self.refuse("a bare name beyond ASCII in another character set than UTF-8")
+        self.keys = [token.key for token in statement_tokens(shape.template)]
+        self._check_calls()
+        if not self.is_explained:
+            self._check_kind(found)
+        return self._check_names(found)
+
+    def _set_statement(self) -> bool:
+        keys = [token.key for token in statement_tokens(self.shape.template)]
+        if (
+            "FOR" not in keys
+            or "(" in keys[: keys.index("FOR")]
+            or "." in keys[: keys.index("FOR")]
+        ):
+            raise self.refuse("SET STATEMENT takes literals only")
+        return True
+
+    def _check_calls(self) -> None:
+        before = ""
+        for place, key in enumerate(self.keys):
+            after = self.keys[place + 1] if place + 1 < len(self.keys) else ""
+            if key in _READS_FILES and after == "(":
+                raise self.refuse(key)
+            is_sequence = (key in _SEQUENCES and after == "(") or (key, before) == (
+                "FOR",
+                "VALUE",
+            )
+            if is_sequence and (self._reads_only or self.user.tables is not None):
+                raise self.refuse("a sequence's value")
+            before = key
+
+    # --- by kind --------------------------------------------------------------------------
+
+    def _check_kind(self, found: Reach) -> None:
+        shape = self.shape
+        match shape.kind:
+            case Kind.SELECT:
+                if self._reads_only and shape.uses & (Uses.INTO | Uses.LOCKING_READ):
+                    raise self.refuse("the role allows no lock and no INTO")
+                if self.user.role is Role.PRODUCER and shape.tables:
+                    raise self.refuse("the role producer reads no table")
+            case Kind.SET:
+                self._check_set()
+            case Kind.SHOW:
+                self._check_show()
+            case Kind.EXPLAIN:
+                self._check_explain()
+            case Kind.INSERT if self.user.role is Role.PRODUCER:
+                self._check_production(found)
+            case Kind.UPDATE if self.user.role is Role.CONSUMER:
+                self._check_consumption()
+            case Kind.DDL:
+                self._check_definition()
+            case Kind.CALL if self.user.tables is not None:
+                raise self.refuse("a procedure may name any table")
+            case Kind.LOCK:
+                if shape.verb not in _LOCKS or shape.words[:1] not in (("TABLES",), ("TABLE",)):
+                    raise self.refuse("this lock reaches further than the user's tables")
+            case Kind.OTHER:
+                if shape.verb not in _MAINTAINS or "TABLE" not in shape.words[:2]:
+                    raise self.refuse("this statement is not one that is understood here")
+            case Kind.PREPARE:
+                self._check_dynamic()
+            case _:
+                pass
+
+    @property
+    def _reads_only(self) -> bool:
+        return self.user.role not in (Role.READWRITE, Role.ADMIN)
+
+    def _check_set(self) -> None:
+        if self.shape.uses & Uses.GLOBAL_SCOPE:
+            raise self.refuse("a setting of the whole server")
+        for item in self.shape.set:
+            if item.kind is SetKind.OTHER:
+                raise self.refuse("this form of SET is not understood")
+            if item.kind is SetKind.SYSTEM and "storage_engine" in item.name:
+                raise self.refuse(f"{item.name} decides what CREATE TABLE reaches")
+        if self._reads_only and self.user.role is Role.PRODUCER and "SELECT" in self.keys:
+            raise self.refuse("the role producer reads no table")
+
+    def _check_show(self) -> None:
+        words = list(self.shape.words)
+        while words and words[0] in _SHOW_OPTIONS:
+            words.pop(0)
+        what = words[0] if words else ""
+        if "SELECT" in self.keys:
+            raise self.refuse("SHOW with a query in it")
+        if what == "GRANTS" and len(self.keys) > 2 and "CURRENT_USER" not in self.keys:
+            raise self.refuse("the rights of somebody else")
+        if what in _SHOWS_SERVER:
+            return
+        if self.user.role is Role.PRODUCER:
+            raise self.refuse("the role producer reads no table")
+        if what == "CREATE" and words[1:2] and words[1] in _SHOWS_CREATE:
+            if self.user.tables is not None and words[1] not in ("TABLE", "VIEW", "QUEUE"):
+                raise self.refuse("it tells of more than the user's tables")
+            return
+        if what in _SHOWS_TABLE:
+            return
+        if what in _SHOWS_SCHEMA and self.user.tables is None:
+            return
+        if what in _SHOWS_ROUTINES and words[1:2] == ["STATUS"] and self._is_open:
+            return
+        if what in _SHOWS_ROUTINES and words[1:4] == ["STATUS", "WHERE", "DB"]:
+            value = self.shape.template.rstrip()[-1:]
+            slots = statement_tokens(self.shape.template)
+            if value and len(slots) == 7 and isinstance(slots[-1].slot, Slot):
+                name = self.statement.text(slots[-1].slot)
+                if name and self.around.home(name) is not None and self.user.tables is None:
+                    return
+        if not self._is_open or what not in ("OPEN", "ENGINE", "PROFILES", *_SHOWS_ROUTINES):
+            raise self.refuse("it tells of more than what the user may see")
+
+    @property
+    def _is_open(self) -> bool:
+        """The user may see all keyspaces and tables."""
+        return self.user.keyspaces is None and self.user.tables is None
+
+    def _check_explain(self) -> None:
+        for key in self.keys[1:]:
+            if key in ("FOR", "INTO"):
+                raise self.refuse(f"{self.shape.verb} {key}")
+            if key not in _EXPLAIN_OPTIONS:
+                break
+
+    def _check_production(self, found: Reach) -> None:
+        shape = self.shape
+        target = shape.tables[0] if shape.tables else None
+        insert = shape.insert
+        if target is None or insert is None or len(found.tables) != 1:
+            raise self.refuse("the role producer inserts rows of its own into one table")
+        if insert.on_duplicate:
+            raise self.refuse("the role producer changes no row")
+        self._check_message_table(target.schema, target.name)
+
+    def _check_consumption(self) -> None:
+        shape = self.shape
+        assigned = set(shape.assignments)
+        if not assigned or not assigned <= _OF_A_MESSAGE or len(shape.tables) != 1:
+            raise self.refuse(
+                "the role consumer sets time_acked, time_next, priority and epoch of one table"
+            )
+        self._check_message_table(shape.tables[0].schema, shape.tables[0].name)
+
+    def _check_message_table(self, schema: str | None, name: str) -> None:
+        keyspace = self.around.home(schema)
+        if keyspace is None or not self.around.is_message_table(keyspace, name):
+            raise self.refuse(f"'{name}' is no message table")
+
+    def _check_definition(self) -> None:
+        if self.user.tables is not None and self.shape.verb != "TRUNCATE":
+            raise self.refuse("definitions may name any table")
+        if self.shape.verb in ("TRUNCATE", "RENAME"):
+            return
+        place = 1
+        while self.keys[place : place + 1] and (
+            self.keys[place] in _BEFORE_DEFINED or self.keys[place] == "="
+        ):
+            place += 1
+        what = self.keys[place] if place < len(self.keys) else ""
+        if what not in _DEFINED:
+            raise self.refuse(
+                "a stored program, an account or what belongs to the whole server"
+            )
+        for index, key in enumerate(self.keys):
+            after = [each for each in self.keys[index + 1 : index + 3] if each != "="]
+            if key in _LEADS_OUT:
+                raise self.refuse(f"{key} leads out of the keyspace")
+            if key == "ENGINE" and after and after[0].strip('`"').upper() not in _ENGINES:
+                raise self.refuse("an engine that may lead out of the keyspace")
+
+    def _check_dynamic(self) -> None:
+        asked = dynamic(self.shape)
+        if asked is None or (
+            asked.step in (Step.PREPARE, Step.IMMEDIATE) and not isinstance(asked.text, Slot)
+        ):
+            raise self.refuse(
+                "a statement to prepare must be a literal, and its values variables"
+            )
+
+    # --- names ----------------------------------------------------------------------------
+
+    def _check_names(self, found: Reach) -> bool:
+        """Check all names; return whether the literals did not matter."""
+        shape = self.shape
+        tables = set(found.tables) if shape.kind is not Kind.SHOW else set()
+        tables |= {(table.schema, table.name) for table in shape.tables}
+        schemas = set(found.schemas) | {schema for schema, _ in tables if schema is not None}
+        if shape.kind in (Kind.SHOW, Kind.DDL) and shape.target is not None:
+            schemas.add(shape.target)
+        is_certain = True
+        here = (self.around.schema or "").lower()
+        if here in SYSTEM_SCHEMAS and any(schema is None for schema, _ in tables):
+            schemas.add(here)
+        for schema in sorted(schemas):
+            lower = schema.lower()
+            if lower in SYSTEM_SCHEMAS:
+                is_certain = False
+                self._check_system(lower)
+            elif self.around.home(schema) is None and self.user.keyspaces is not None:
+                raise DatabaseAccessDenied(self.user.name, self.guard.host, schema)
+        if self.user.tables is not None:
+            self._check_tables(tables)
+        return is_certain
+
+    def _check_system(self, schema: str) -> None:
+        shape = self.shape
+        if schema == "mysql":
+            raise DatabaseAccessDenied(self.user.name, self.guard.host, schema)
+        if self.user.role is Role.PRODUCER:
+            raise self.refuse("the role producer reads no table")
+        if self._is_open:
+            return
+        if schema != INFORMATION_SCHEMA:
+            raise DatabaseAccessDenied(self.user.name, self.guard.host, schema)
+        if shape.kind in (Kind.SHOW, Kind.EXPLAIN):
+            return
+        names = described(self.statement, SCHEMA_COLUMNS)
+        if names is None or not all(self._is_own(name) for name in names):
+            raise self.refuse(
+                "information_schema is for a user's own keyspaces, so a condition must name one:"
+                " WHERE TABLE_SCHEMA = DATABASE()"
+            )
+        if self.user.tables is not None and names:
+            tables = described(self.statement, TABLE_COLUMNS)
+            allowed = {table for _, table in self.user.tables}
+            if tables is None or any(
+                name.decode("utf-8", "replace") not in allowed for name in tables
+            ):
+                raise self.refuse(
+                    "information_schema is for a user's own tables, so a condition must name one:"
+                    " AND TABLE_NAME = '…'"
+                )
+
+    def _is_own(self, name: bytes) -> bool:
+        # DATABASE(), and a value that is looked at when it is there.
+        if name in (b"", b"?"):
+            return True
+        text = name.decode("utf-8", "replace")
+        return text.lower() == INFORMATION_SCHEMA or self.around.home(text) is not None
+
+    def _check_tables(self, tables: set[tuple[str | None, str]]) -> None:
+        allowed = self.user.tables or frozenset()
+        exempt = self._ctes()
+        for schema, name in sorted(tables, key=str):
+            if (schema or "").lower() in SYSTEM_SCHEMAS or (
+                schema is None and (name.upper() == "DUAL" or name in exempt)
+            ):
+                continue
+            if schema is None and (self.around.schema or "").lower() == INFORMATION_SCHEMA:
+                continue
+            keyspace = self.around.home(schema)
+            if (None, name) not in allowed and (keyspace, name) not in allowed:
+                raise self.refuse(f"table '{name}' is not one of the user's")
+
+    def _ctes(self) -> frozenset[str]:
+        """Return names that `reach` takes for tables and the tree of the query does not."""
+        if not self.shape.uses & Uses.CTE:
+            return frozenset()
+        real = {table.name for table in self.shape.tables if table.schema is None}
+        return frozenset(
+            name for schema, name in reach(self.shape).tables if schema is None
+        ) - frozenset(real)
