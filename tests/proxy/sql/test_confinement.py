@@ -50,6 +50,7 @@ OF_SESSIONS = [
     "ROLLBACK TO SAVEPOINT a",
     "COMMIT",
     "KILL QUERY 5",
+    "UNLOCK TABLES",
 ]
 OF_READERS = [
     "SELECT * FROM t JOIN alpha.u USING (id) WHERE t.a = u.b ORDER BY t.a LIMIT 5",
@@ -68,7 +69,6 @@ OF_WRITERS = [
     "EXECUTE s USING @a",
     "DEALLOCATE PREPARE s",
     "LOCK TABLES t READ, u WRITE",
-    "UNLOCK TABLES",
     "TRUNCATE TABLE t",
     "OPTIMIZE TABLE t",
 ]
