@@ -7,12 +7,9 @@ then the listeners open. Stop is the same backwards, and lets people finish (`Ap
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import os
-import ssl
 import time
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import structlog
@@ -24,9 +21,11 @@ from proxy.accounts.asking import ask
 from proxy.backends.charsets import Charsets
 from proxy.backends.shard import ShardRuntime, readonly_of, replicas_of
 from proxy.backends.store import ShardStore
-from proxy.config.file import Role, Secret, TransactionMode, User
+from proxy.config.changes import changes
+from proxy.config.file import TransactionMode, User
 from proxy.config.keyspaces import make_keyspace
-from proxy.errors import ServerShutdown, ShutdownUnanswered
+from proxy.config.values import ConfigError
+from proxy.errors import AccountChanged, ServerShutdown, ShutdownUnanswered
 from proxy.memory import users_memory
 from proxy.reload import VschemaFiles
 from proxy.rsa import ServerKey
@@ -37,6 +36,7 @@ from proxy.sessions.services import Peer, Services, Tally
 from proxy.sessions.session import Session
 from proxy.sql.catalog import Catalog, Catalogs
 from proxy.sql.large_texts import readers
+from proxy.tls import ServerTls
 from proxy.twophase.coordinator import Coordinator
 from proxy.twophase.decisions import Decisions
 from proxy.twophase.recovery import Recovery
@@ -48,10 +48,11 @@ from sqlparse_ext.text.version_comments import server_version
 
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Sequence
+    from collections.abc import Callable, Coroutine, Sequence
 
     from engine.keyspace import Keyspace
-    from proxy.config.file import Config
+    from proxy.config.changes import Changes
+    from proxy.config.file import Config, Server
     from proxy.net import Link
 
 
@@ -69,8 +70,12 @@ INTERRUPT_S = 1.0
 class Application:
     """One running proxy. Use it as an async context manager.
 
-    hangup: when it is set, the vschema files are read again.
+    hangup: when it is set, the configuration and the vschema files are read again.
     hurry: when it is set, a stop waits for nobody any more.
+    read_again: reads the configuration; without it a hangup concerns the vschema files alone.
+
+    Raises:
+        ConfigError: a certificate or a key cannot be used.
     """
 
     def __init__(
@@ -78,9 +83,12 @@ class Application:
         config: Config,
         hangup: asyncio.Event | None = None,
         hurry: asyncio.Event | None = None,
+        read_again: Callable[[], Config] | None = None,
     ) -> None:
         self._config = config
+        self._hangup = hangup or asyncio.Event()
         self._hurry = hurry or asyncio.Event()
+        self._read_again = read_again
         self._servers: list[asyncio.Server] = []
         self._background: set[asyncio.Task[None]] = set()
         self._sessions: dict[int, Peer] = {}
@@ -148,24 +156,25 @@ class Application:
                 grace_s=config.server.recovery_grace_s,
             )
         self._charsets = Charsets()
-        users = {user.name: user for user in config.users}
-        if not users:
-            users = {"root": User("root", Secret(""), None, Role.READWRITE, None)}
-        tls = _tls_context(config)
+        tls = None if config.server.tls is None else ServerTls(config.server.tls)
+        users = {user.name: user for user in config.accounts}
+        self._accounts = {name: Account(name, _verifier(user)) for name, user in users.items()}
         catalogs = self._catalogs(keyspaces)
+        self._vschemas_asked = asyncio.Event()
         self._vschema_files = VschemaFiles(
-            config.keyspaces, hangup or asyncio.Event(), catalogs.replace
+            config.keyspaces, self._vschemas_asked, catalogs.replace
         )
+        self._looking: asyncio.Task[None] | None = None
         self._services = Services(
             config=config.server,
             users=users,
             loopback_only=not config.users,
             authenticator=Authenticator(
-                {name: Account(name, _verifier(user)) for name, user in users.items()},
+                self._accounts,
                 _nonce,
                 decoy_seed=os.urandom(NONCE_BYTES),
                 rsa_key=ServerKey(),
-                certificate_sha256=self._certificate_sha256(),
+                certificate_sha256=None if tls is None else tls.certificate_sha256,
             ),
             tls=tls,
             server_version=self._server_version,
@@ -213,6 +222,11 @@ class Application:
                 "no [[users]] in the configuration: only this machine may connect,"
                 " as root with an empty password"
             )
+        if server.tls is not None and server.tls.client_ca and not server.tls.require:
+            log.warning(
+                "server.tls.client_ca without server.tls.require: clients without TLS need no"
+                " certificate"
+            )
         await asyncio.gather(*(shard.start() for shard in self._all_servers()))
         await self._registry.start()
         if self._recovery is not None:
@@ -229,11 +243,9 @@ class Application:
                 )
             )
         self._vschema_files.start()
-        deadlines = Deadlines(
-            self._sessions, statement_s=server.statement_timeout_s, idle_s=server.idle_timeout_s
-        )
-        self._spawn(deadlines.run())
+        self._keep_deadlines(server)
         self._spawn(_say_who_is_held_back(self._config))
+        self._spawn(self._hangups())
         log.info("listening", host=server.host, port=self.port, socket=server.unix_socket)
 
     async def stop(self) -> None:
@@ -309,6 +321,102 @@ class Application:
         with suppress(asyncio.CancelledError):
             await gone
 
+    # --- reading the configuration again --------------------------------------------------
+
+    async def _hangups(self) -> None:
+        while True:
+            await self._hangup.wait()
+            self._hangup.clear()
+            if self._read_again is not None:
+                await self._reload(self._read_again)
+            self._vschemas_asked.set()
+
+    async def _reload(self, read_again: Callable[[], Config]) -> None:
+        """Put what *read_again* returns into force, all of it or nothing."""
+        try:
+            read = await asyncio.to_thread(read_again)
+            found = changes(self._config, read)
+            tls_config = found.config.server.tls
+            tls = None if tls_config is None else ServerTls(tls_config)
+        except ConfigError as error:
+            for each in (error, *error.others):
+                log.warning(
+                    "configuration not reloaded, the old one stays",
+                    key=each.key,
+                    reason=each.problem,
+                )
+            return
+        is_renewed = self._put_into_force(found, tls)
+        if found.added or found.rights:
+            self._spawn(_say_who_is_held_back(found.config))
+        if found.restart:
+            log.warning("changes that need a restart", keys=list(found.restart))
+        if found.is_nothing and not is_renewed:
+            log.info("configuration unchanged")
+        else:
+            log.info(
+                "configuration reloaded",
+                keys=list(found.live),
+                certificates="renewed" if is_renewed else "unchanged",
+                users_added=list(found.added),
+                users_removed=list(found.removed),
+                users_changed=list(found.changed),
+            )
+
+    def _put_into_force(self, found: Changes, tls: ServerTls | None) -> bool:
+        """Let *found* count from now on; return whether a certificate or key is another one.
+
+        In one turn of the loop, so nobody sees half of it.
+        """
+        config, services = found.config, self._services
+        is_renewed = (services.tls and services.tls.fingerprint) != (tls and tls.fingerprint)
+        users = {user.name: user for user in config.accounts}
+        # Those that are as they were keep their account, so that a login under way goes on.
+        touched = {*found.added, *found.changed}
+        self._accounts = {
+            name: Account(name, _verifier(user)) if name in touched else self._accounts[name]
+            for name, user in users.items()
+        }
+        self._config = config
+        services.config = config.server
+        services.users = users
+        services.loopback_only = not config.users
+        services.tls = tls
+        services.authenticator.replace(self._accounts)
+        services.authenticator.certificate_sha256 = (
+            None if tls is None else tls.certificate_sha256
+        )
+        services.backoff.longest_s = config.server.auth_backoff_s
+        self._keep_deadlines(config.server)
+        removed = []
+        for session in self._clients():
+            assert session.user is not None
+            name = session.user.name
+            if name not in users:
+                session.stop_work(AccountChanged(name))
+                removed.append(session)
+            elif name in found.rights:
+                session.shut_down(AccountChanged(name))
+        if removed:
+            self._spawn(self._dismiss(removed))
+        return is_renewed
+
+    def _keep_deadlines(self, server: Server) -> None:
+        """Have all sessions keep to the limits of *server* from now on."""
+        if self._looking is not None:
+            self._looking.cancel()
+        deadlines = Deadlines(
+            self._sessions, statement_s=server.statement_timeout_s, idle_s=server.idle_timeout_s
+        )
+        self._looking = self._spawn(deadlines.run())
+
+    async def _dismiss(self, sessions: list[Peer]) -> None:
+        """Cut those off whose server does not stop what it was told to stop."""
+        await self._gone(sessions, INTERRUPT_S)
+        for session in sessions:
+            if session.user is not None and not session.is_committing:
+                session.cut_off(AccountChanged(session.user.name))
+
     @property
     def port(self) -> int:
         """The TCP port, also where the configuration said 0."""
@@ -375,14 +483,6 @@ class Application:
         versions = [server.version for server in self._all_servers() if server.version]
         return bool(versions) and all(map(extends_metadata, versions))
 
-    def _certificate_sha256(self) -> bytes | None:
-        """Return what MariaDB clients since 11.4 check a self-signed certificate with."""
-        tls = self._config.server.tls
-        if tls is None:
-            return None
-        der = ssl.PEM_cert_to_DER_cert(_first_certificate(Path(tls.cert).read_text()))
-        return hashlib.sha256(der).digest()
-
 
 async def _say_who_is_held_back(config: Config) -> None:
     """Log which users the servers would not stop, as `streamfrom check` says it."""
@@ -414,28 +514,18 @@ def _nonce() -> bytes:
     return nonce_from(os.urandom(NONCE_BYTES))
 
 
-def _tls_context(config: Config) -> ssl.SSLContext | None:
-    tls = config.server.tls
-    if tls is None:
-        return None
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(tls.cert, tls.key)
-    return context
-
-
-def _first_certificate(pem: str) -> str:
-    end = "-----END CERTIFICATE-----"
-    return pem[pem.index("-----BEGIN CERTIFICATE-----") : pem.index(end) + len(end)]
-
-
 async def run(
-    config: Config, stop: asyncio.Event, hangup: asyncio.Event, hurry: asyncio.Event
+    config: Config,
+    stop: asyncio.Event,
+    hangup: asyncio.Event,
+    hurry: asyncio.Event,
+    read_again: Callable[[], Config],
 ) -> None:
-    """Run a proxy until *stop* is set; *hangup* has it read its vschema files again.
+    """Run a proxy until *stop* is set; *hangup* has it read its files again, by *read_again*.
 
     hurry: has a stop wait for nobody.
     """
-    async with Application(config, hangup, hurry):
+    async with Application(config, hangup, hurry, read_again):
         process.prepare(config)
         await stop.wait()
     process.leave()

@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 from contextlib import suppress
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,7 +29,7 @@ from sqlparse_ext.errors import StreamfromError
 
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 
 PACKAGE = "streamfrom"
@@ -47,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         config = _load(arguments.config)
         if arguments.command == "check":
             return uvloop.run(check(config, as_json=arguments.json))
-        return uvloop.run(_serve(config))
+        return uvloop.run(_serve(config, partial(_load, arguments.config)))
     except ConfigError as error:
         faults = (error, *error.others)
         for each in faults:
@@ -96,7 +97,7 @@ def _load(path: Path) -> Config:
     return load(path, os.environ)
 
 
-async def _serve(config: Config) -> int:
+async def _serve(config: Config, read_again: Callable[[], Config]) -> int:
     stop, hangup, hurry = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     def end() -> None:
@@ -111,7 +112,7 @@ async def _serve(config: Config) -> int:
     ):
         with suppress(NotImplementedError):
             loop.add_signal_handler(number, act)
-    await run(config, stop, hangup, hurry)
+    await run(config, stop, hangup, hurry, read_again)
     return 0
 
 

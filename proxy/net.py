@@ -29,6 +29,18 @@ WRITE_HIGH_WATER_BYTES = 256 << 10
 
 _TLS_READ_BYTES = 256 << 10
 
+# RFC 4514, 3
+_SHORT_NAMES = {
+    "commonName": "CN",
+    "localityName": "L",
+    "stateOrProvinceName": "ST",
+    "organizationName": "O",
+    "organizationalUnitName": "OU",
+    "countryName": "C",
+    "domainComponent": "DC",
+    "userId": "UID",
+}
+
 
 class Owner(Protocol):
     """Who a link reports to. Every call comes from the event loop."""
@@ -52,7 +64,8 @@ class Link(asyncio.Protocol):
     `blocked` is True while more bytes wait in user space than the high-water mark allows.
     Writing is still allowed then, but a well-behaved owner stops until `writable`.
     `is_paused` is True while nothing is taken from the peer; `on_resumed` is called once when
-    that ends. `on_blocked` is told how many bytes wait when that begins.
+    that ends. `on_blocked` is told how many bytes wait when that begins. `fault` is why TLS failed,
+    None if it did not.
     """
 
     __slots__ = (
@@ -66,6 +79,7 @@ class Link(asyncio.Protocol):
         "blocked",
         "closed",
         "data_received",
+        "fault",
         "is_paused",
         "on_blocked",
         "on_resumed",
@@ -78,6 +92,7 @@ class Link(asyncio.Protocol):
     def __init__(self, owner_of: Callable[[Link], Owner]) -> None:
         self.blocked = False
         self.closed = False
+        self.fault: str | None = None
         self.is_paused = False
         self.on_resumed: Callable[[], None] | None = None
         self.on_blocked: Callable[[int], None] | None = None
@@ -204,6 +219,11 @@ class Link(asyncio.Protocol):
         )
 
     @property
+    def subject(self) -> str | None:
+        """The subject of the peer's certificate, which was verified; None without one."""
+        return None if self._tls is None else self._tls.subject
+
+    @property
     def tls(self) -> tuple[str, str]:
         """The cipher and the version of TLS, both empty without it."""
         return ("", "") if self._tls is None else self._tls.terms
@@ -256,7 +276,8 @@ class Link(asyncio.Protocol):
         assert self._transport is not None
         try:
             plain = self._tls.decrypt(data)
-        except ssl.SSLError:
+        except ssl.SSLError as error:
+            self.fault = getattr(error, "verify_message", None) or error.reason or str(error)
             # The alert that explains the refusal to the peer is in the outgoing BIO.
             self._transport.write(self._tls.pending())
             self.close()
@@ -297,6 +318,17 @@ class _Tls:
         """What both sides agreed on: cipher and version."""
         cipher = self._object.cipher()
         return cipher[0] if cipher else "", self._object.version() or ""
+
+    @property
+    def subject(self) -> str | None:
+        """What the peer's certificate says it is, as in `CN=app, O=shop`."""
+        certificate = self._object.getpeercert()
+        if not certificate:
+            return None
+        names = cast("tuple[tuple[tuple[str, str], ...], ...]", certificate["subject"])
+        return ", ".join(
+            f"{_SHORT_NAMES.get(name, name)}={value}" for part in names for name, value in part
+        )
 
     def decrypt(self, data: bytes) -> bytes:
         """Return the plain bytes that *data* completes. Raises ssl.SSLError."""

@@ -1,7 +1,7 @@
 """SHOW PROCESSLIST: the clients of the proxy under the ids that KILL takes. Pure.
 
-A user sees its own connections, as a user without the privilege PROCESS does on a server; those
-are the ones it may end with KILL.
+A user sees its own connections, as a user without the privilege PROCESS does on a server, and one of
+role admin sees all; those are the ones it may end with KILL.
 """
 
 from __future__ import annotations

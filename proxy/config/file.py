@@ -82,11 +82,14 @@ class Tls:
     """The proxy's own certificate, as absolute paths that were readable when checked.
 
     require: refuse clients that do not ask for TLS.
+    client_ca: the authorities that must have signed the certificate of a client that speaks TLS; None
+        asks for no certificate.
     """
 
     cert: str
     key: str
     require: bool
+    client_ca: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +180,11 @@ class Config:
     server: Server
     users: tuple[User, ...]
     keyspaces: tuple[KeyspaceConfig, ...]
+
+    @property
+    def accounts(self) -> tuple[User, ...]:
+        """Who may log in: the users, or root where there are none."""
+        return self.users or (User("root", Secret(""), None, Role.READWRITE, None),)
 
 
 def load(path: Path, environ: Mapping[str, str]) -> Config:
@@ -287,10 +295,12 @@ def _mode(table: Table) -> int:
 def _tls(table: Table) -> Tls:
     cert = table.string("cert", REQUIRED, expected="a path")
     key = table.string("key", REQUIRED, expected="a path")
+    ca = table.string("client_ca", "", expected="a path")
     tls = Tls(
         cert=str(table.around.readable_file(cert, table.key("cert"))),
         key=str(table.around.readable_file(key, table.key("key"))),
         require=table.boolean("require", default=False),
+        client_ca=str(table.around.readable_file(ca, table.key("client_ca"))) if ca else None,
     )
     table.close()
     return tls

@@ -21,6 +21,8 @@ A module of this room holds the errors of one kind; all are imported from here.
         ├── HostNotAllowed         1130/HY000  closes
         ├── AccessDenied           1045/28000  closes
         ├── NoClientCharset        1231/42000
+        ├── AccountChanged         1045/28000  closes
+        ├── CertificateRequired    1045/28000  closes
         ├── InsecureTransport      3159/HY000  closes
         ├── ServerShutdown         1053/08S01  closes
         ├── ShutdownUnanswered     1105/HY000  closes
@@ -28,6 +30,7 @@ A module of this room holds the errors of one kind; all are imported from here.
         ├── CommandDenied          1142/42000
         ├── StatementRefused       1142/42000
         ├── NoSuchThread           1094/HY000
+        ├── KillDenied             1095/HY000
         ├── NotOwner               1095/HY000  KILL of another user's connection
         │ targets
         ├── UnknownDatabase        1049/42000
@@ -79,12 +82,15 @@ from __future__ import annotations
 
 from proxy.errors.access import (
     AccessDenied,
+    AccountChanged,
+    CertificateRequired,
     CommandDenied,
     ConnectionMemoryExceeded,
     DatabaseAccessDenied,
     HostNotAllowed,
     IdleTooLong,
     InsecureTransport,
+    KillDenied,
     NoClientCharset,
     NoSuchThread,
     NotOwner,
@@ -152,12 +158,14 @@ from proxy.errors.wire import (
 
 __all__ = [
     "AccessDenied",
+    "AccountChanged",
     "BackendError",
     "BackendLost",
     "BackendUnavailable",
     "BadArguments",
     "BadVindexValue",
     "CannotUnpack",
+    "CertificateRequired",
     "CommandDenied",
     "CommitPending",
     "CommitRefused",
@@ -172,6 +180,7 @@ __all__ = [
     "IdleTooLong",
     "InsecureTransport",
     "InternalError",
+    "KillDenied",
     "LocalDataDisabled",
     "LongDataTooLarge",
     "MalformedPacket",

@@ -93,6 +93,33 @@ class AccessDenied(ProxyError):
         self.host = host
 
 
+class CertificateRequired(ProxyError):
+    """A login over TLS without a certificate, where clients must have one."""
+
+    mysql_code = (
+        1045  # ER_ACCESS_DENIED_ERROR, as for an account that is made with REQUIRE X509
+    )
+    sqlstate = "28000"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Access denied: a client certificate is required that the authority of"
+            " server.tls.client_ca has signed"
+        )
+
+
+class AccountChanged(ProxyError):
+    """The configuration was read again, and the user of a session is gone or has other rights."""
+
+    mysql_code = 1045  # ER_ACCESS_DENIED_ERROR
+    sqlstate = "28000"
+
+    def __init__(self, user: str) -> None:
+        super().__init__(
+            f"Access denied: the account of user '{user}' has been changed; log in again"
+        )
+
+
 class InsecureTransport(ProxyError):
     """A login without TLS where TLS is required."""
 
@@ -182,6 +209,17 @@ class NoSuchThread(ProxyError):
     def __init__(self, connection_id: int) -> None:
         super().__init__(f"Unknown thread id: {connection_id}")
         self.connection_id = connection_id
+
+
+class KillDenied(ProxyError):
+    """KILL USER names another user."""
+
+    mysql_code = 1095  # ER_KILL_DENIED_ERROR
+
+    def __init__(self) -> None:
+        super().__init__(
+            "You are not owner of the connections of that user; that takes role admin"
+        )
 
 
 class NotOwner(ProxyError):

@@ -57,7 +57,11 @@ class Entrance:
         if limit is None:
             return
         peers = self._services.sessions.values()
-        if sum(peer.user is user and peer is not session for peer in peers) >= limit:
+        held = sum(
+            peer is not session and peer.user is not None and peer.user.name == user.name
+            for peer in peers
+        )
+        if held >= limit:
             raise UserLimitReached(user.name, limit)
 
     def proven(self, user: str, answer: bytes, then: Callable[[], None]) -> None:

@@ -26,10 +26,14 @@ _Key = tuple[str, str | None]
 
 
 class LoginBackoff:
-    """The failures of late. *longest_s*: no answer waits longer; 0 is not at all."""
+    """The failures of late.
+
+    Attributes:
+        longest_s: no answer waits longer; 0 is not at all.
+    """
 
     def __init__(self, longest_s: float) -> None:
-        self._longest_s = longest_s
+        self.longest_s = longest_s
         # How many, and when the last was; the oldest first.
         self._failures: OrderedDict[_Key, tuple[int, float]] = OrderedDict()
 
@@ -63,4 +67,4 @@ class LoginBackoff:
         if failures <= FREE_FAILURES:
             return 0.0
         doublings = min(failures - FREE_FAILURES - 1, _DOUBLINGS_MAX)
-        return float(min(FIRST_S * (1 << doublings), self._longest_s))
+        return float(min(FIRST_S * (1 << doublings), self.longest_s))

@@ -24,7 +24,7 @@ from proxy.sql.prepared import PreparedTable
 from proxy.sql.prepared_commands import PreparedCommands
 from proxy.sql.routed import Routed
 from proxy.sql.sequencing import Sequencing
-from proxy.sql.statements import Kill, Statements
+from proxy.sql.statements import Kill, KillUser, Statements
 from proxy.sql.streams import Streams
 from proxy.sql.text_statements import TextStatements
 
@@ -69,6 +69,7 @@ def assemble(
     *,
     memory: Memory,
     kill: Kill,
+    kill_user: KillUser,
     processes: Callable[[], list[Process]],
     holders: Callable[[ShardRuntime], Mapping[int, int]],
 ) -> Parts:
@@ -135,6 +136,7 @@ def assemble(
         catalog=catalog,
         registry=services.registry,
         kill=kill,
+        kill_user=kill_user,
         processes=processes,
         tls=lambda: link.tls,
         holders=holders,

@@ -1,11 +1,21 @@
-"""The sessions of the proxy as one of them sees them: it may list and end those of its own user."""
+"""The sessions of the proxy as one of them sees them: it may list and end those of its own user.
+
+A user of role admin may list and end all of them.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING
 
-from proxy.errors import ConnectionKilled, NoSuchThread, NotOwner, QueryInterrupted
+from proxy.config.file import Role
+from proxy.errors import (
+    ConnectionKilled,
+    KillDenied,
+    NoSuchThread,
+    NotOwner,
+    QueryInterrupted,
+)
 
 
 if TYPE_CHECKING:
@@ -33,23 +43,53 @@ class Peers:
         other = self._services.sessions.get(connection_id)
         if other is None or other.user is None:
             raise NoSuchThread(connection_id)
-        if other.user is not self._own.user:
+        if not self._may_see(other):
             raise NotOwner(connection_id)
-        if other is self._own:
+        await self._kill([other], query_only=query_only)
+
+    async def kill_user(self, name: str, *, query_only: bool) -> int:
+        """End all connections of user *name*, or what they run, one's own last; return how many.
+
+        Raises:
+            KillDenied: it is another user, and one's own is no admin.
+            QueryInterrupted, ConnectionKilled: one's own is among them.
+        """
+        own = self._own.user
+        assert own is not None
+        if own.role is not Role.ADMIN and own.name != name:
+            raise KillDenied
+        peers = self._services.sessions.values()
+        found = [peer for peer in peers if peer.user is not None and peer.user.name == name]
+        await self._kill(found, query_only=query_only)
+        return len(found)
+
+    async def _kill(self, found: list[Peer], *, query_only: bool) -> None:
+        told: list[asyncio.Task[None]] = []
+        for other in found:
+            if other is self._own:
+                continue
+            if query_only:
+                told += other.interrupt(QueryInterrupted())
+            else:
+                other.end()
+        if told:
+            await asyncio.wait(told)
+        if self._own in found:
             if query_only:
                 raise QueryInterrupted
             raise ConnectionKilled(on_mariadb="MariaDB" in self._services.server_version())
-        if query_only:
-            told = other.interrupt(QueryInterrupted())
-            if told:
-                await asyncio.wait(told)
-        else:
-            other.end()
 
     def processes(self) -> list[Process]:
-        """Return the sessions of the same user, as SHOW PROCESSLIST lists them."""
-        own = (peer for peer in self._services.sessions.values() if peer.user is self._own.user)
+        """Return the sessions that SHOW PROCESSLIST lists."""
+        own = filter(self._may_see, self._services.sessions.values())
         return [process for peer in own if (process := peer.process()) is not None]
+
+    def _may_see(self, other: Peer) -> bool:
+        own = self._own.user
+        if own is None or other.user is None:
+            return False
+        # By name: the user may have been read again since one of them logged in.
+        return own.role is Role.ADMIN or other.user.name == own.name
 
     def holders(self, shard: ShardRuntime) -> dict[int, int]:
         """Return who holds a connection to the server of *shard*: the proxy's id by the server's."""

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     import asyncio
-    import ssl
     from collections.abc import Callable, Coroutine, Mapping
     from concurrent.futures import ThreadPoolExecutor
     from typing import Any
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from proxy.memory import Memory
     from proxy.sessions.login_backoff import LoginBackoff
     from proxy.sql.catalog import Catalogs
+    from proxy.tls import ServerTls
     from proxy.twophase.coordinator import Coordinator
     from proxy.wire.auth import Authenticator
     from sqlparse_ext.cache import StatementCache
@@ -86,9 +86,12 @@ class Tally:
         self.questions = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Services:
     """The shared parts of one running proxy.
+
+    `config`, `users`, `loopback_only` and `tls` are replaced together, with the authenticator's accounts,
+    when the configuration is read again; everything else stays.
 
     Attributes:
         config: limits and time-outs.
@@ -116,7 +119,7 @@ class Services:
     users: Mapping[str, User]
     loopback_only: bool
     authenticator: Authenticator
-    tls: ssl.SSLContext | None
+    tls: ServerTls | None
     server_version: Callable[[], str]
     collation_id: Callable[[], int]
     extends_metadata: Callable[[], bool]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from proxy.errors import (
+    AccountChanged,
     ConnectionMemoryExceeded,
     NoClientCharset,
     ServerShutdown,
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from proxy.net import Link
     from proxy.sessions.parts import Parts
     from proxy.sessions.services import Services
+    from proxy.wire.auth import Account
     from proxy.wire.compression import Compression
     from proxy.wire.server_connection import Event
 
@@ -78,6 +80,10 @@ class Session:
         self.user: User | None = None
         self.closed = asyncio.Event()
         self._services = services
+        # As it is offered to this client, whatever is read again meanwhile.
+        self._tls = services.tls
+        # Who the login that is under way began to log in as.
+        self._account: Account | None = None
         self._link = link
         self._loop = asyncio.get_running_loop()
         self._log = log.bind(connection=connection_id)
@@ -106,7 +112,8 @@ class Session:
             self._link.close()
             return
         services.sessions[self.connection_id] = self
-        offer = PROXY_OFFER | COMPRESSIONS | (Capability.SSL if services.tls is not None else 0)
+        tls = self._tls
+        offer = PROXY_OFFER | COMPRESSIONS | (Capability.SSL if tls is not None else 0)
         if services.extends_metadata():
             offer |= MARIADB_METADATA
         version = services.server_version()
@@ -127,7 +134,10 @@ class Session:
             limits=Limits(packet_bytes_max=services.config.max_allowed_packet_bytes),
             memory=self._memory,
             is_secure=self._link.is_unix,
-            requires_tls=services.config.tls is not None and services.config.tls.require,
+            requires_tls=tls is not None and tls.requires_tls,
+            lacks_certificate=lambda: (
+                tls is not None and tls.wants_certificate and self._link.subject is None
+            ),
         )
         self._entrance.open(self._login_timed_out)
         self._link.write(self._wire.data_to_send())
@@ -192,6 +202,8 @@ class Session:
         self._entrance.leave()
         self._is_over = True
         self.closed.set()
+        if self._link.fault is not None:
+            self._log.info("TLS failed", host=self._link.peer, reason=self._link.fault)
         if self._turns is not None:
             self._log.info("session closed")
             self._turns.over()
@@ -202,15 +214,17 @@ class Session:
     def _login_event(self, event: Event) -> None:
         match event:
             case TlsRequested(leftover):
-                assert self._services.tls is not None
+                assert self._tls is not None
                 self._wire.tls_started()
                 self._link.start_tls(
-                    self._services.tls, server_side=True, hostname=None, early=leftover
+                    self._tls.context, server_side=True, hostname=None, early=leftover
                 )
             case LoginAttempt(_, is_change=True) if self._turns and self._turns.is_busy:
                 # It would be answered in the middle of what is running.
                 self._log.info("connection closed", reason="COM_CHANGE_USER sent ahead")
                 self._link.abort()
+            case LoginAttempt(request):
+                self._account = self._services.authenticator.account(request.user)
             case Authenticated(name):
                 answer = self._wire.data_to_send()
                 self._entrance.proven(name, answer, partial(self._logged_in, name))
@@ -239,10 +253,14 @@ class Session:
         services = self._services
         login = self._wire.login
         assert login is not None
-        user = services.users[name]
         if services.is_stopping():
             self._refuse(ServerShutdown())
             return
+        if services.authenticator.account(name) is not self._account:
+            # Changed since the proof was asked for.
+            self._refuse(AccountChanged(name))
+            return
+        user = services.users[name]
         try:
             parts = assemble(
                 services,
@@ -252,6 +270,7 @@ class Session:
                 self.connection_id,
                 memory=self._memory,
                 kill=self._peers.kill,
+                kill_user=self._peers.kill_user,
                 processes=self._peers.processes,
                 holders=self._peers.holders,
             )
@@ -304,7 +323,8 @@ class Session:
             self._memory,
         )
         self._entrance.leave()
-        self._log.info("session opened", user=user.name, host=self._link.peer)
+        subject = {} if (found := self._link.subject) is None else {"subject": found}
+        self._log.info("session opened", user=user.name, host=self._link.peer, **subject)
         self._wire.accept(status=parts.state.status)
         self._link.write(self._wire.data_to_send())
         if self._compression is None and self._wire.compression is not None:

@@ -344,6 +344,8 @@ class Turns:
 
     def shut_down(self, error: StreamfromError) -> None:
         """End with *error* as soon as nothing is to be done and no transaction is open."""
+        if self.is_streaming:
+            self.interrupt(error)
         self._farewell = error
         self._leave_at_rest()
 

@@ -10,6 +10,7 @@ from proxy.wire.resultset import parse_text_row
 from sqlparse_ext.errors import SqlError, Unsupported
 from sqlparse_ext.reading.killing import killed_expression
 from sqlparse_ext.statements import KillBy, Kind, Slot, Uses
+from sqlparse_ext.text.tokens import statement_tokens
 
 
 if TYPE_CHECKING:
@@ -18,6 +19,26 @@ if TYPE_CHECKING:
     from proxy.exchange.executor import Executor
     from proxy.sql.preparation import Preparation
     from sqlparse_ext.statements import Statement
+
+
+def killed_user(statement: Statement) -> str:
+    """Return the user that MariaDB's KILL USER means.
+
+    Raises:
+        Unsupported: it is CURRENT_USER, or has a host, which the proxy's users have not.
+    """
+    target = statement.shape.kill
+    assert target is not None
+    operand = target.operand
+    found = statement.value(operand) if isinstance(operand, Slot) else operand
+    tokens = statement_tokens(statement.shape.template)
+    if isinstance(found, bytes):
+        found = found.decode("utf-8", "surrogateescape")
+    if not isinstance(found, str) or any(
+        token.is_variable or token.key == "CURRENT_USER" for token in tokens
+    ):
+        raise Unsupported("this form of KILL USER; give the name of a user of the proxy")
+    return found
 
 
 async def killed_id(

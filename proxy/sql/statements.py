@@ -26,7 +26,7 @@ from proxy.sql.advisory_locks import AdvisoryLocks
 from proxy.sql.assignments import Assignments
 from proxy.sql.demarcation import Demarcation
 from proxy.sql.explanation import explanation
-from proxy.sql.killing import killed_id
+from proxy.sql.killing import killed_id, killed_user
 from proxy.sql.neighbours import has_database, use
 from proxy.sql.scatter import run_everywhere
 from proxy.sql.sequencing import COLUMNS as NEXT_COLUMNS
@@ -37,7 +37,7 @@ from proxy.wire.trackers import STATE_CHANGED, schema_state
 from sqlparse_ext.errors import SqlError, Unsupported
 from sqlparse_ext.reading.split import split_statements
 from sqlparse_ext.session.inline import inline
-from sqlparse_ext.statements import KillScope, Kind, Statement, Uses
+from sqlparse_ext.statements import KillBy, KillScope, Kind, Statement, Uses
 from sqlparse_ext.text.chunks import pause
 from sqlparse_ext.text.identifiers import literal
 from sqlparse_ext.text.lexer import LARGE_TEXT_BYTES
@@ -90,6 +90,13 @@ class Kill(Protocol):
         """Raise NoSuchThread or NotOwner where that is not possible."""
 
 
+class KillUser(Protocol):
+    """Ends the connections of a user, or only what they are running."""
+
+    async def __call__(self, name: str, *, query_only: bool) -> int:
+        """Return how many there were. Raise KillDenied where that is not allowed."""
+
+
 class Statements:
     """The statements of one session."""
 
@@ -110,6 +117,7 @@ class Statements:
         catalog: Catalog,
         registry: Registry,
         kill: Kill,
+        kill_user: KillUser,
         processes: Callable[[], list[Process]],
         tls: Callable[[], tuple[str, str]],
         holders: Callable[[ShardRuntime], Mapping[int, int]],
@@ -129,6 +137,7 @@ class Statements:
         self._catalog = catalog
         self._registry = registry
         self._kill = kill
+        self._kill_user = kill_user
         self._processes = processes
         self._tls = tls
         self._holders = holders
@@ -330,11 +339,14 @@ class Statements:
         return await self._on_rows(await self._text_statements.read(statement), reply)
 
     async def _kill_statement(self, statement: Statement, reply: Reply) -> bool:
-        number = await killed_id(statement, self._preparation, self._executor, self.told_who)
         target = statement.shape.kill
-        await self._kill(
-            number, query_only=target is not None and target.scope is KillScope.QUERY
-        )
+        query_only = target is not None and target.scope is KillScope.QUERY
+        if target is not None and target.by is KillBy.USER:
+            killed = await self._kill_user(killed_user(statement), query_only=query_only)
+            reply.ok(affected_rows=killed)
+            return True
+        number = await killed_id(statement, self._preparation, self._executor, self.told_who)
+        await self._kill(number, query_only=query_only)
         reply.ok()
         return True
 

@@ -228,10 +228,19 @@ class Authenticator:
         self.nonces = nonces
         self.rsa_key = rsa_key
         self.certificate_sha256 = certificate_sha256
+        self._decoy_seed = decoy_seed
+        self.replace(accounts)
+
+    def replace(self, accounts: Mapping[str, Account]) -> None:
+        """Let others log in from now on; a login that has begun goes on with what it began with."""
         self._accounts = accounts
         self._decoys = [
-            _decoy_like(account.verifier, decoy_seed) for account in accounts.values()
-        ] or [_decoy_like(Verifier.from_password(""), decoy_seed)]
+            _decoy_like(account.verifier, self._decoy_seed) for account in accounts.values()
+        ] or [_decoy_like(Verifier.from_password(""), self._decoy_seed)]
+
+    def account(self, user: str) -> Account | None:
+        """Return who logs in as *user*, None for nobody; another one once it has been changed."""
+        return self._accounts.get(user)
 
     def verifier_of(self, user: str) -> tuple[Verifier, bool]:
         """Return the account's verifier and True, or a decoy and False.

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from proxy.errors import InsecureTransport, ProxyError, WireError
+from proxy.errors import CertificateRequired, InsecureTransport, ProxyError, WireError
 from proxy.memory import Memory
 from proxy.wire.auth import Authenticated as Authenticated, Send, ServerAuth
 from proxy.wire.compression import Compression, packer_for
@@ -140,6 +140,7 @@ class ServerConnection:
     is_secure: nobody can listen even without TLS (a unix socket).
     memory: what is kept until the rest of it comes is counted there.
     requires_tls: refuse logins in the clear.
+    lacks_certificate: says whether a client that speaks TLS has no certificate, but must.
 
     ``capabilities``: flags in force, 0 before a login was read.
     ``login``: the last login read, or None.
@@ -160,6 +161,7 @@ class ServerConnection:
         memory: Memory | None = None,
         is_secure: bool = False,
         requires_tls: bool = False,
+        lacks_certificate: Callable[[], bool] = lambda: False,
     ) -> None:
         self.phase = Phase.GREETED
         self.capabilities = 0
@@ -176,6 +178,7 @@ class ServerConnection:
         self._limits = limits or Limits()
         self._is_secure = is_secure
         self._requires_tls = requires_tls
+        self._lacks_certificate = lacks_certificate
         self._nonce = greeting.nonce
         self._auth: ServerAuth | None = None
         self._login_info = b""
@@ -356,6 +359,8 @@ class ServerConnection:
         self.capabilities = int(login.capabilities & self._greeting.capabilities)
         if self._requires_tls and not self.is_secure:
             raise InsecureTransport
+        if self.is_tls and self._lacks_certificate():
+            raise CertificateRequired
         self._begin(login, events, is_change=False)
 
     def _authenticating(self, payload: bytes, events: list[Event]) -> None:

@@ -1,10 +1,10 @@
-"""A certificate of our own, made where it is needed."""
+"""Certificates of our own, made where they are needed."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
@@ -17,32 +17,53 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+class Issued(NamedTuple):
+    """A certificate and its key."""
+
+    certificate: x509.Certificate
+    key: ec.EllipticCurvePrivateKey
+
+    @property
+    def pem(self) -> tuple[bytes, bytes]:
+        """Both in PEM."""
+        return (
+            self.certificate.public_bytes(Encoding.PEM),
+            self.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()),
+        )
+
+    def write(self, folder: Path, stem: str) -> tuple[str, str]:
+        """Write certificate and key; return their paths."""
+        paths = folder / f"{stem}.pem", folder / f"{stem}.key"
+        for path, data in zip(paths, self.pem, strict=True):
+            path.write_bytes(data)
+            path.chmod(0o600)
+        return str(paths[0]), str(paths[1])
+
+
 @cache
-def _pair() -> tuple[bytes, bytes]:
+def issued(name: str, by: str | None = None, *, days: int = 1, serial: int = 1) -> Issued:
+    """Return a certificate for *name*, signed by that of *by*, or by itself: an authority.
+
+    days: until it expires; negative for one that has expired.
+    """
     key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     now = datetime.now(UTC)
     certificate = (
         x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
+        .subject_name(subject)
+        .issuer_name(subject if by is None else issued(by).certificate.subject)
         .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
+        .serial_number(serial)
+        .not_valid_before(now - timedelta(days=9))
+        .not_valid_after(now + timedelta(days=days))
         .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
+        .add_extension(x509.BasicConstraints(ca=by is None, path_length=None), critical=True)
+        .sign(key if by is None else issued(by).key, hashes.SHA256())
     )
-    return (
-        certificate.public_bytes(Encoding.PEM),
-        key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()),
-    )
+    return Issued(certificate, key)
 
 
 def write_certificate(folder: Path) -> tuple[str, str]:
     """Write certificate and key for localhost; return their paths."""
-    certificate, key = folder / "server.pem", folder / "server.key"
-    for path, data in zip((certificate, key), _pair(), strict=True):
-        path.write_bytes(data)
-    return str(certificate), str(key)
+    return issued("localhost").write(folder, "server")

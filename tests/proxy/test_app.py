@@ -45,7 +45,9 @@ async def test_a_proxy_starts_serves_and_stops(server):
     stop = asyncio.Event()
     config = config_of(server)
     with structlog.testing.capture_logs() as logs:
-        running = asyncio.ensure_future(run(config, stop, asyncio.Event(), asyncio.Event()))
+        running = asyncio.ensure_future(
+            run(config, stop, asyncio.Event(), asyncio.Event(), lambda: config)
+        )
         await until(lambda: any(line["event"] == "listening" for line in logs))
         port = next(line["port"] for line in logs if line["event"] == "listening")
         client = await Client.connect(port, database="plain")

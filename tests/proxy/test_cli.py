@@ -114,7 +114,7 @@ def test_a_fault_that_check_finds_is_the_exit_code_and_the_report_says_it(
 def test_serve_runs_until_it_is_told_to_stop(config, monkeypatch, unconfigured, number):
     told = []
 
-    async def run(configuration, stop, hangup, hurry):
+    async def run(configuration, stop, hangup, hurry, read_again):
         told.append([keyspace.name for keyspace in configuration.keyspaces])
         os.kill(os.getpid(), number)
         await stop.wait()
@@ -130,7 +130,7 @@ def test_serve_runs_until_it_is_told_to_stop(config, monkeypatch, unconfigured, 
 def test_verbose_may_stand_before_the_command_and_behind_it(
     config, monkeypatch, unconfigured, place, option
 ):
-    async def run(configuration, stop, hangup, hurry):
+    async def run(configuration, stop, hangup, hurry, read_again):
         pass
 
     monkeypatch.setattr(cli, "run", run)
@@ -141,7 +141,7 @@ def test_verbose_may_stand_before_the_command_and_behind_it(
 
 
 def test_a_second_signal_has_the_stop_hurry(config, monkeypatch):
-    async def run(configuration, stop, hangup, hurry):
+    async def run(configuration, stop, hangup, hurry, read_again):
         os.kill(os.getpid(), signal.SIGTERM)
         await stop.wait()
         assert not hurry.is_set()
@@ -160,7 +160,7 @@ def test_the_version_is_that_of_the_package(capsys):
 
 
 def test_a_hangup_asks_for_the_vschemas_and_ends_nothing(config, monkeypatch, unconfigured):
-    async def run(configuration, stop, hangup, hurry):
+    async def run(configuration, stop, hangup, hurry, read_again):
         os.kill(os.getpid(), signal.SIGHUP)
         await hangup.wait()
         assert not stop.is_set()
@@ -170,7 +170,7 @@ def test_a_hangup_asks_for_the_vschemas_and_ends_nothing(config, monkeypatch, un
 
 
 def test_a_proxy_that_cannot_listen_says_why(config, monkeypatch, capsys):
-    async def run(configuration, stop, hangup, hurry):
+    async def run(configuration, stop, hangup, hurry, read_again):
         raise OSError("[Errno 98] address already in use")
 
     monkeypatch.setattr(cli, "run", run)

@@ -1,4 +1,5 @@
 import asyncio
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -98,7 +99,7 @@ def test_the_time_to_log_in_is_limited_unless_the_client_is_in():
 
 def test_a_user_has_so_many_connections_and_no_more():
     async def main():
-        eve, other = user(2), user(None)
+        eve, other = user(2), replace(user(None), name="other")
         entrance, _, services = made(users=(eve, other, other))
         newcomer = SimpleNamespace(user=None)
         services.sessions[9] = newcomer
@@ -107,6 +108,8 @@ def test_a_user_has_so_many_connections_and_no_more():
         # COM_CHANGE_USER to oneself takes no second place.
         services.sessions[8] = SimpleNamespace(user=eve)
         entrance.check(eve, services.sessions[8])
+        # As it was before it was read again.
+        services.sessions[0] = SimpleNamespace(user=replace(eve, role=Role.READONLY))
         with pytest.raises(UserLimitReached) as refused:
             entrance.check(eve, newcomer)
         assert refused.value.wire_code() == (1226, "42000")

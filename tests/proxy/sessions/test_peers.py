@@ -53,6 +53,67 @@ async def test_only_ones_own_connections_can_be_killed(server):
         assert (await admin.query("SELECT 1")).values == [b"1"]
 
 
+BOSS = User("boss", Secret(""), None, Role.ADMIN, None)
+
+
+@pytest.fixture
+async def three(server):
+    """Users root, eve and boss, of whom the last is an admin."""
+    async with running_proxy(server, users=(ADMIN, EVE, BOSS)) as house:
+        root = await house.client(user="root")
+        eve = await house.client(user="eve", password="sesame")
+        boss = await house.client(user="boss")
+        yield root, eve, boss
+
+
+async def test_an_admin_sees_the_connections_of_all_and_others_their_own(three):
+    root, eve, boss = three
+    for sql in ("SHOW PROCESSLIST", "SHOW FULL PROCESSLIST"):
+        shown = (await boss.query(sql)).rows
+        assert {row[1] for row in shown} == {b"root", b"eve", b"boss"}
+        assert {row[1] for row in (await eve.query(sql)).rows} == {b"eve"}
+    assert (await root.query("SELECT 1")).values == [b"1"]
+
+
+@pytest.mark.parametrize("form", ["KILL {}", "KILL CONNECTION {}", "KILL HARD CONNECTION {}"])
+async def test_an_admin_ends_the_connections_of_others(three, form):
+    root, eve, boss = three
+    assert (await boss.query(form.format(eve.greeting.connection_id))).ok
+    assert await eve.is_closed()
+    assert (await root.query(f"KILL {boss.greeting.connection_id}")).code == 1095
+
+
+async def test_an_admin_ends_what_others_run(server, three):
+    _, eve, boss = three
+    server.once("SLEEP", Silence())
+    eve.send("SELECT SLEEP(9)")
+    await until(lambda: "SELECT SLEEP(9)" in server.heard)
+    assert (await boss.query(f"KILL QUERY {eve.greeting.connection_id}")).ok
+    assert (await eve.answer())[0].code == 1317
+    assert (await eve.query("SELECT 1")).values == [b"1"]
+
+
+@pytest.mark.parametrize("form", ["KILL USER eve", "KILL CONNECTION USER 'eve'"])
+async def test_all_connections_of_a_user_end_together(three, form):
+    root, eve, boss = three
+    assert (await root.query(form)).code == 1095
+    ended = await boss.query(form)
+    assert ended.ok
+    assert ended.ok.affected_rows == 1
+    assert await eve.is_closed()
+    assert (await boss.query("KILL USER nobody")).ok
+    assert (await boss.query("KILL USER eve@'%'")).code == 1235
+    assert (await boss.query("KILL USER CURRENT_USER")).code == 1235
+
+
+async def test_ones_own_user_is_killed_last_and_told_so(three):
+    _, eve, boss = three
+    assert (await eve.query("KILL QUERY USER eve")).code == 1317
+    assert (await eve.query("KILL USER eve")).code == 1317
+    assert await eve.is_closed()
+    assert (await boss.query("SELECT 1")).values == [b"1"]
+
+
 async def test_a_client_is_told_the_id_that_kill_takes(house):
     client = await house.client()
     result = await client.query("SELECT CONNECTION_ID()")

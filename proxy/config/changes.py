@@ -1,0 +1,113 @@
+"""What is different in a configuration that was read again, and what of it can count at once. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Final
+
+from proxy.config.file import Config, Server
+
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from proxy.config.file import User
+    from proxy.config.keyspaces import KeyspaceConfig
+
+
+LIVE: Final = frozenset(
+    {
+        "max_connections",
+        "connect_timeout_s",
+        "max_allowed_packet_bytes",
+        "connection_memory_bytes",
+        "tls",
+        "merge_memory_bytes",
+        "failover_buffer_s",
+        "shutdown_grace_s",
+        "statement_timeout_s",
+        "idle_timeout_s",
+        "auth_backoff_s",
+    }
+)
+"""The fields of `Server` that count from the next login, statement or look on."""
+
+_KEYS: Final = {"host": "listen", "port": "listen"}
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What a new configuration changes in the one in force.
+
+    Attributes:
+        config: what is in force with it: the new one, but for what needs a restart.
+        live: the keys that count from now on, without users.
+        restart: the keys that differ and need a restart.
+        added, removed: the names of users.
+        rights: the names of users who may do something else than before.
+        changed: the names of all users of whom anything has changed, *rights* among them.
+    """
+
+    config: Config
+    live: tuple[str, ...]
+    restart: tuple[str, ...]
+    added: tuple[str, ...]
+    removed: tuple[str, ...]
+    rights: tuple[str, ...]
+    changed: tuple[str, ...]
+
+    @property
+    def is_nothing(self) -> bool:
+        """True if nothing counts from now on that did not before."""
+        return not (self.live or self.added or self.removed or self.changed)
+
+
+def changes(old: Config, new: Config) -> Changes:
+    """Return what *new* changes in *old*, which is in force."""
+    server_old, server_new = old.server, new.server
+    differing = [
+        each.name
+        for each in fields(Server)
+        if getattr(server_old, each.name) != getattr(server_new, each.name)
+    ]
+    kept = {name: getattr(server_old, name) for name in differing if name not in LIVE}
+    restart = {f"server.{_key(name)}": None for name in kept}
+    restart |= dict.fromkeys(_keyspaces(old.keyspaces, new.keyspaces))
+    before = {user.name: user for user in old.accounts}
+    after = {user.name: user for user in new.accounts}
+    both = sorted(before.keys() & after.keys())
+    return Changes(
+        config=Config(replace(server_new, **kept), new.users, old.keyspaces),
+        live=tuple(f"server.{_key(name)}" for name in differing if name in LIVE),
+        restart=tuple(restart),
+        added=tuple(sorted(after.keys() - before.keys())),
+        removed=tuple(sorted(before.keys() - after.keys())),
+        rights=tuple(name for name in both if _rights(before[name]) != _rights(after[name])),
+        changed=tuple(name for name in both if before[name] != after[name]),
+    )
+
+
+def _key(field: str) -> str:
+    """Return the key of the file that a field of `Server` comes from."""
+    return _KEYS.get(field, field.removesuffix("_s").removesuffix("_bytes"))
+
+
+def _rights(user: User) -> User:
+    """Return *user* without what says nothing of what it may do."""
+    return replace(user, password=None, password_hash=None, max_connections=None)
+
+
+def _keyspaces(old: tuple[KeyspaceConfig, ...], new: tuple[KeyspaceConfig, ...]) -> list[str]:
+    before, after = _by_name(old), _by_name(new)
+    found = [f"keyspaces.{name}" for name in sorted(before.keys() ^ after.keys())]
+    for name in sorted(before.keys() & after.keys()):
+        # The text of a vschema has a way of its own: proxy.reload.
+        if before[name].vschema_path != after[name].vschema_path:
+            found.append(f"keyspaces.{name}.vschema")
+        if before[name].shards != after[name].shards:
+            found.append(f"keyspaces.{name}.shards")
+    return found
+
+
+def _by_name(keyspaces: tuple[KeyspaceConfig, ...]) -> Mapping[str, KeyspaceConfig]:
+    return {keyspace.name: keyspace for keyspace in keyspaces}

@@ -1,0 +1,233 @@
+"""SIGHUP and certificates of clients, with real clients of both families and PyMySQL."""
+
+import os
+import shutil
+import signal
+import ssl
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pymysql
+import pytest
+
+from proxy.embedded.program import Family, find_server, no_defaults
+from tests.fixtures.fix_proxy import RunningProxy, StartProxy, keyspace_toml
+from tests.fixtures.fix_servers import DatabaseServer
+from tests.fixtures.fix_streams import rows, run, value
+from tests.integration.faults.breaking import in_thread
+from tests.proxy.certificates import issued
+
+
+pytestmark = pytest.mark.db
+
+Connect = Callable[..., str]
+
+USERS = '[[users]]\nname = "root"\npassword = ""\n[[users]]\nname = "app"\npassword = "one"\n'
+
+
+def by_pymysql(port: int, cert: tuple[str, str] | None) -> str:
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    if cert is not None:
+        context.load_cert_chain(*cert)
+    try:
+        connection = pymysql.connect(host="127.0.0.1", port=port, user="root", ssl=context)
+    except pymysql.MySQLError as error:
+        return str(error)
+    with connection:
+        return str(value(connection, "SELECT 'let in'"))
+
+
+def by_program(program: str, *options: str) -> Connect:
+    def connect(port: int, cert: tuple[str, str] | None) -> str:
+        pair = () if cert is None else (f"--ssl-cert={cert[0]}", f"--ssl-key={cert[1]}")
+        login = (program, *no_defaults(Path(program)), "-h127.0.0.1", f"-P{port}", "-uroot")
+        done = subprocess.run(
+            [*login, *options, *pair, "-e", "SELECT 'let in'"],
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=False,
+        )
+        return done.stdout + done.stderr
+
+    return connect
+
+
+@pytest.fixture(params=["pymysql", "mariadb", "mysql"])
+def log_in(request: pytest.FixtureRequest) -> Connect:
+    """Log in over TLS and return what the server or the client says."""
+    if request.param == "pymysql":
+        return by_pymysql
+    if request.param == "mariadb":
+        if (program := shutil.which("mariadb")) is None:
+            pytest.skip("no mariadb")
+        return by_program(program, "--ssl", "--skip-ssl-verify-server-cert")
+    mysqld = find_server(Family.MYSQL)
+    assert mysqld is not None
+    for place in (mysqld.parent, mysqld.parent.parent / "bin"):
+        if (place / "mysql").exists():
+            return by_program(str(place / "mysql"), "--ssl-mode=REQUIRED")
+    pytest.skip("no mysql")
+
+
+@pytest.fixture
+def tls(tmp_path: Path) -> str:
+    """The table [server.tls] with an authority for clients."""
+    issued("localhost").write(tmp_path, "server")
+    issued("ca").write(tmp_path, "ca")
+    return '[server.tls]\ncert = "server.pem"\nkey = "server.key"\nclient_ca = "ca.pem"\n'
+
+
+def config(server: DatabaseServer, database: str, *parts: str) -> str:
+    head = '[server]\nlisten = "127.0.0.1:0"\n'
+    return head + "".join(parts) + keyspace_toml(database, [server])
+
+
+def change(proxy: RunningProxy, text: str) -> None:
+    """Put another configuration in place and have it read."""
+    count = proxy.log().count('"configuration ')
+    other = proxy.config.with_suffix(".new")
+    other.write_text(text)
+    other.replace(proxy.config)
+    os.kill(proxy.pid, signal.SIGHUP)
+    proxy.wait_for_log('"configuration ', times=count + 1)
+
+
+@pytest.mark.parametrize("require", ["true", "false"])
+def test_clients_must_have_a_certificate_that_the_authority_signed(
+    server: DatabaseServer,
+    database: str,
+    start_proxy: StartProxy,
+    tmp_path: Path,
+    tls: str,
+    log_in: Connect,
+    require: str,
+) -> None:
+    proxy = start_proxy(config(server, database, tls, f"require = {require}\n", USERS))
+    good = issued("worker", "ca").write(tmp_path, "good")
+    assert "let in" in log_in(proxy.port, good)
+    assert '"subject": "CN=worker"' in proxy.log()
+    told = log_in(proxy.port, None)
+    assert "let in" not in told
+    assert "a client certificate is required" in told
+    foreign = issued("worker", "other ca").write(tmp_path, "foreign")
+    assert "let in" not in log_in(proxy.port, foreign)
+    expired = issued("worker", "ca", days=-1).write(tmp_path, "expired")
+    assert "let in" not in log_in(proxy.port, expired)
+    proxy.wait_for_log("certificate has expired")
+    assert "TLS failed" in proxy.log()
+    assert "let in" in log_in(proxy.port, good)
+
+
+def test_another_authority_counts_from_the_next_login_on(
+    server: DatabaseServer, database: str, start_proxy: StartProxy, tmp_path: Path, tls: str
+) -> None:
+    text = config(server, database, tls, USERS)
+    proxy = start_proxy(text)
+    good = issued("worker", "ca").write(tmp_path, "good")
+    new = issued("worker", "new ca").write(tmp_path, "new")
+    assert "let in" in by_pymysql(proxy.port, good)
+    assert "let in" not in by_pymysql(proxy.port, new)
+    issued("new ca").write(tmp_path, "ca")
+    change(proxy, text)
+    assert '"certificates": "renewed"' in proxy.log()
+    assert "let in" in by_pymysql(proxy.port, new)
+    assert "let in" not in by_pymysql(proxy.port, good)
+    issued("other").write(tmp_path, "wrong")
+    (tmp_path / "wrong.key").replace(tmp_path / "server.key")
+    change(proxy, text)
+    assert '"key": "server.tls.key"' in proxy.log()
+    assert str(tmp_path / "server.key") in proxy.log()
+    assert "let in" in by_pymysql(proxy.port, new)
+
+
+def test_a_key_that_is_not_the_certificates_ends_the_start_with_its_path(
+    server: DatabaseServer, database: str, start_proxy: StartProxy, tmp_path: Path, tls: str
+) -> None:
+    issued("other").write(tmp_path, "wrong")
+    (tmp_path / "wrong.key").replace(tmp_path / "server.key")
+    with pytest.raises(pytest.fail.Exception) as failed:
+        start_proxy(config(server, database, tls))
+    assert "exit code 2" in str(failed.value)
+    assert f"server.tls.key: {tmp_path / 'server.key'} is not the key" in str(failed.value)
+
+
+def test_users_and_limits_are_read_again_under_load_and_no_statement_fails(
+    server: DatabaseServer, database: str, start_proxy: StartProxy
+) -> None:
+    proxy = start_proxy(config(server, database, USERS))
+    setup = proxy.connect(database=database, autocommit=True)
+    run(setup, "CREATE TABLE t (id BIGINT PRIMARY KEY AUTO_INCREMENT, a INT)")
+    is_over: list[bool] = []
+
+    def work() -> int:
+        written = 0
+        connection = proxy.connect(database=database, autocommit=True)
+        while not is_over:
+            run(connection, "INSERT INTO t (a) VALUES (1)")
+            assert value(connection, "SELECT COUNT(*) >= 1 FROM t") == 1
+            written += 1
+        return written
+
+    def come_and_go() -> int:
+        logins = 0
+        while not is_over:
+            with proxy.connect(database=database) as connection:
+                assert value(connection, "SELECT 1") == 1
+            logins += 1
+        return logins
+
+    workers = [in_thread(work) for _ in range(3)]
+    comers = in_thread(come_and_go)
+    for number in range(15):
+        app = f'[[users]]\nname = "app"\npassword = "p{number}"\n'
+        root = '[[users]]\nname = "root"\npassword = ""\n'
+        limit = f"max_connections = {1000 + number}\n"
+        change(proxy, config(server, database, limit, root, app if number % 3 else ""))
+    is_over.append(True)
+    written = [worker() for worker in workers]
+    assert all(isinstance(count, int) and count > 0 for count in written), written
+    assert isinstance(logins := comers(), int), logins
+    assert value(setup, "SELECT COUNT(*) FROM t") == sum(written)
+    log = proxy.log()
+    assert log.count("configuration reloaded") == 15
+    for number in range(15):
+        assert f"p{number}" not in log.replace("proxy", "")
+
+
+def test_a_configuration_that_cannot_be_used_changes_nothing(
+    server: DatabaseServer, database: str, start_proxy: StartProxy
+) -> None:
+    text = config(server, database, USERS)
+    proxy = start_proxy(text)
+    bad = text.replace('"one"', '"two"') + "shares = 3\n"
+    change(proxy, bad)
+    assert '"configuration not reloaded, the old one stays"' in proxy.log()
+    assert f"keyspaces.{database}.shards[0].shares" in proxy.log()
+    assert rows(proxy.connect(user="app", password="one"), "SELECT 1") == ((1,),)
+    change(proxy, text.replace('"one"', '"two"').replace(":0", ":7"))
+    assert '"keys": ["server.listen"]' in proxy.log()
+    assert rows(proxy.connect(user="app", password="two"), "SELECT 1") == ((1,),)
+    with pytest.raises(pymysql.MySQLError, match="Access denied"):
+        proxy.connect(user="app", password="one")
+
+
+def test_a_user_that_is_gone_is_sent_away_and_its_transaction_undone(
+    server: DatabaseServer, database: str, start_proxy: StartProxy
+) -> None:
+    proxy = start_proxy(config(server, database, USERS))
+    setup = proxy.connect(database=database, autocommit=True)
+    run(setup, "CREATE TABLE t (id BIGINT PRIMARY KEY)")
+    options: dict[str, Any] = {"user": "app", "password": "one", "database": database}
+    client = proxy.connect(**options)
+    run(client, "INSERT INTO t VALUES (1)")
+    change(proxy, config(server, database, '[[users]]\nname = "root"\npassword = ""\n'))
+    with pytest.raises(pymysql.MySQLError):
+        client.commit()
+    assert rows(setup, "SELECT * FROM t") == ()
+    with pytest.raises(pymysql.MySQLError, match="Access denied"):
+        proxy.connect(**options)

@@ -1,0 +1,89 @@
+from dataclasses import fields, replace
+
+from proxy.config.changes import LIVE, changes
+from proxy.config.dsn import Dsn, SslMode
+from proxy.config.file import Config, Role, Secret, Server, Tls, User
+from proxy.config.keyspaces import KeyspaceConfig, ShardConfig
+from tests.proxy.house import SERVER
+
+
+APP = User("app", Secret("one"), None, Role.READWRITE, None)
+EVE = User("eve", Secret("sesame"), None, Role.READWRITE, frozenset({"shop"}))
+SHARD_DSN = Dsn("db1", 3306, None, "root", Secret("hunter2"), "shop", SslMode.DISABLED, None)
+SHOP = KeyspaceConfig("shop", None, (ShardConfig("-", SHARD_DSN, (), 4),))
+OLD = Config(SERVER, (APP, EVE), (SHOP,))
+
+
+def test_the_same_changes_nothing():
+    found = changes(OLD, OLD)
+    assert found.is_nothing
+    assert found.restart == ()
+    assert found.config == OLD
+
+
+def test_what_counts_at_once_is_a_field_of_the_server():
+    assert {each.name for each in fields(Server)} >= LIVE
+
+
+def test_limits_and_certificates_count_at_once_and_are_named_by_their_keys():
+    tls = Tls("/a.pem", "/a.key", require=True)
+    server = replace(
+        SERVER, max_connections=5, idle_timeout_s=9, max_allowed_packet_bytes=2048, tls=tls
+    )
+    found = changes(OLD, replace(OLD, server=server))
+    assert set(found.live) == {
+        "server.max_connections",
+        "server.idle_timeout",
+        "server.max_allowed_packet",
+        "server.tls",
+    }
+    assert found.restart == ()
+    assert found.config.server == server
+
+
+def test_what_needs_a_restart_is_named_and_stays_as_it_was():
+    server = replace(SERVER, host="0.0.0.0", port=7, stream_grace_s=99, idle_timeout_s=9)
+    other = replace(SHOP, shards=(replace(SHOP.shards[0], pool_size=9),))
+    more = replace(SHOP, name="more")
+    found = changes(OLD, Config(server, OLD.users, (other, more)))
+    assert set(found.restart) == {
+        "server.listen",
+        "server.stream_grace",
+        "keyspaces.shop.shards",
+        "keyspaces.more",
+    }
+    assert found.live == ("server.idle_timeout",)
+    assert found.config.server == replace(SERVER, idle_timeout_s=9)
+    assert found.config.keyspaces == OLD.keyspaces
+
+
+def test_the_text_of_a_vschema_is_no_change_here_but_its_file_is(tmp_path):
+    text = replace(SHOP, vschema_text="{}")
+    assert changes(OLD, replace(OLD, keyspaces=(text,))).restart == ()
+    path = replace(SHOP, vschema_path=tmp_path / "v.json")
+    found = changes(OLD, replace(OLD, keyspaces=(path,)))
+    assert found.restart == ("keyspaces.shop.vschema",)
+
+
+def test_users_come_go_and_change():
+    new = User("new", Secret(""), None, Role.READONLY, None)
+    demoted = replace(EVE, role=Role.READONLY)
+    found = changes(OLD, replace(OLD, users=(new, demoted)))
+    assert (found.added, found.removed) == (("new",), ("app",))
+    assert (found.rights, found.changed) == (("eve",), ("eve",))
+
+
+def test_a_password_and_a_number_of_connections_are_no_rights():
+    secret = replace(APP, password=Secret("two"))
+    fewer = replace(EVE, max_connections=1)
+    found = changes(OLD, replace(OLD, users=(secret, fewer)))
+    assert found.changed == ("app", "eve")
+    assert found.rights == ()
+    assert "two" not in repr(found)
+
+
+def test_without_users_it_is_root_who_comes_and_goes():
+    found = changes(replace(OLD, users=()), OLD)
+    assert (found.added, found.removed) == (("app", "eve"), ("root",))
+    found = changes(OLD, replace(OLD, users=()))
+    assert (found.added, found.removed) == (("root",), ("app", "eve"))

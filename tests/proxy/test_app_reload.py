@@ -1,0 +1,212 @@
+"""What SIGHUP changes in a running proxy, and what it does not."""
+
+import asyncio
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import pytest
+import structlog
+
+from proxy.app import Application
+from proxy.config.file import Role, Secret, Tls, User
+from proxy.config.values import ConfigError
+from tests.proxy.certificates import issued, write_certificate
+from tests.proxy.fake_answers import Silence, until
+from tests.proxy.fake_client import Client
+from tests.proxy.house import House, add_message_table, config_of
+from tests.proxy.sessions.test_session import refused
+
+
+APP = User("app", Secret("one"), None, Role.READWRITE, None)
+EVE = User("eve", Secret("sesame"), None, Role.READWRITE, None)
+
+
+class Reloading:
+    """A proxy whose configuration a test may change."""
+
+    def __init__(self, config):
+        self.config = config
+        self.fault = None
+        self.logs = []
+        self._hangup = asyncio.Event()
+        self.app = Application(config, self._hangup, None, self._read)
+        self.house = House(self.app)
+
+    def _read(self):
+        if self.fault is not None:
+            raise self.fault
+        return self.config
+
+    async def reload(self, *, users=None, **settings):
+        """Change the configuration, hang up, and return the lines of the log behind it."""
+        config = self.config
+        if users is not None:
+            config = replace(config, users=users)
+        self.config = replace(config, server=replace(config.server, **settings))
+        with structlog.testing.capture_logs() as logs:
+            self._hangup.set()
+            await until(
+                lambda: any(line["event"].startswith("configuration ") for line in logs)
+            )
+        return logs
+
+
+@asynccontextmanager
+async def reloading(*servers, users=(APP, EVE), **settings):
+    config = config_of(*servers, users=users, **settings)
+    made = Reloading(config)
+    async with made.app:
+        try:
+            yield made
+        finally:
+            await made.house.close()
+
+
+@pytest.fixture
+async def proxy(server):
+    async with reloading(server) as made:
+        yield made
+
+
+async def test_a_new_user_gets_in_and_a_changed_password_counts(proxy):
+    old = await proxy.house.client(user="app", password="one")
+    new = User("new", Secret("x"), None, Role.READWRITE, None)
+    await proxy.reload(users=(replace(APP, password=Secret("two")), EVE, new))
+    await proxy.house.client(user="new", password="x")
+    await proxy.house.client(user="app", password="two")
+    assert (await refused(proxy.house.client(user="app", password="one"))).code == 1045
+    assert (await old.query("SELECT 1")).values == [b"1"], "it has proven who it is"
+    assert (await refused(old.change_user("app", "one"))).code == 1045
+
+
+async def test_a_user_that_is_gone_is_told_and_does_not_come_back(server, proxy):
+    idle = await proxy.house.client(user="eve", password="sesame")
+    busy = await proxy.house.client(user="eve", password="sesame")
+    other = await proxy.house.client(user="app", password="one")
+    await idle.query("BEGIN")
+    await idle.query("INSERT INTO t VALUES (1)")
+    server.once("SLEEP", Silence())
+    busy.send("SELECT SLEEP(9)")
+    await until(lambda: "SELECT SLEEP(9)" in server.heard)
+    await proxy.reload(users=(APP,))
+    error = await idle.farewell()
+    assert error.code == 1045
+    assert b"the account of user 'eve' has been changed" in error.message
+    assert await idle.is_closed()
+    assert (await busy.answer())[0].code == 1045
+    assert (await refused(proxy.house.client(user="eve", password="sesame"))).code == 1045
+    assert (await other.query("SELECT 1")).values == [b"1"]
+
+
+async def test_other_rights_count_once_a_session_is_at_rest(server, proxy):
+    in_transaction, idle = [
+        await proxy.house.client(user="eve", password="sesame") for _ in range(2)
+    ]
+    await in_transaction.query("BEGIN")
+    await proxy.reload(users=(APP, replace(EVE, role=Role.READONLY)))
+    assert (await idle.farewell()).code == 1045
+    assert (await in_transaction.query("INSERT INTO t VALUES (1)")).ok
+    assert (await in_transaction.query("COMMIT")).ok
+    assert (await in_transaction.farewell()).code == 1045
+    again = await proxy.house.client(user="eve", password="sesame")
+    assert (await again.query("INSERT INTO t VALUES (1)")).code == 1142
+
+
+async def test_a_stream_of_a_user_with_other_rights_ends(server):
+    add_message_table(server)
+    async with reloading(server) as proxy:
+        client = await proxy.house.client(user="eve", password="sesame")
+        client.send("STREAM * FROM msg")
+        await client.head()
+        await proxy.reload(users=(APP, replace(EVE, role=Role.READONLY)))
+        assert (await refused(client.row())).code == 1045
+        assert (await client.farewell()).code == 1045
+        assert await client.is_closed()
+
+
+async def test_a_login_under_way_is_decided_by_one_configuration(proxy):
+    client = await proxy.house.greeted()
+    await proxy.reload(users=(APP,))
+    assert (await refused(client.log_in("eve", "sesame"))).code == 1045
+
+
+async def test_limits_count_at_once(server, proxy):
+    await proxy.reload(max_connections=1, statement_timeout_s=0.05)
+    client = await proxy.house.client(user="app", password="one")
+    assert (await refused(proxy.house.greeted())).code == 1040
+    server.once("SLEEP", Silence())
+    assert (await client.query("SELECT SLEEP(9)")).code == 3024
+
+
+async def test_what_needs_a_restart_is_named_and_the_rest_counts(proxy):
+    logs = await proxy.reload(users=(APP,), stream_grace_s=99.0)
+    (warning,) = [line for line in logs if line["log_level"] == "warning"]
+    assert warning["keys"] == ["server.stream_grace"]
+    reloaded = logs[-1]
+    assert reloaded["event"] == "configuration reloaded"
+    assert reloaded["users_removed"] == ["eve"]
+
+
+async def test_what_cannot_be_used_changes_nothing_and_the_log_says_why(proxy):
+    proxy.fault = ConfigError("users[0].password_env", "expected the environment variable X")
+    logs = await proxy.reload(users=())
+    assert logs == [
+        {
+            "event": "configuration not reloaded, the old one stays",
+            "log_level": "warning",
+            "key": "users[0].password_env",
+            "reason": "expected the environment variable X",
+        }
+    ]
+    await proxy.house.client(user="eve", password="sesame")
+    proxy.fault = None
+    assert (await proxy.reload())[-1]["event"] == "configuration reloaded"
+
+
+async def test_a_key_that_is_not_the_certificates_changes_nothing(proxy, tmp_path):
+    certificate, _ = write_certificate(tmp_path)
+    _, key = issued("other").write(tmp_path, "other")
+    logs = await proxy.reload(users=(APP,), tls=Tls(certificate, key, require=False))
+    assert logs[-1]["key"] == "server.tls.key"
+    assert key in logs[-1]["reason"]
+    await proxy.house.client(user="eve", password="sesame")
+
+
+async def test_the_same_again_is_said_to_be_unchanged(proxy):
+    (line,) = await proxy.reload()
+    assert line["event"] == "configuration unchanged"
+
+
+async def test_no_secret_is_logged(proxy):
+    changed = (replace(APP, password=Secret("hunter2")), EVE)
+    assert "hunter2" not in str(await proxy.reload(users=changed))
+
+
+async def test_no_statement_fails_while_the_configuration_is_read_again(server, proxy):
+    clients = [await proxy.house.client(user="app", password="one") for _ in range(4)]
+    over = False
+
+    async def work(client):
+        count = 0
+        while not over:
+            assert (await client.query("SELECT 1")).values == [b"1"]
+            count += 1
+        return count
+
+    async def come_and_go():
+        count = 0
+        while not over:
+            client = await Client.connect(
+                proxy.house.port, user="app", password="one", database="plain"
+            )
+            assert (await client.query("SELECT 1")).values == [b"1"]
+            await client.close()
+            count += 1
+        return count
+
+    working = [asyncio.ensure_future(work(client)) for client in clients]
+    working.append(asyncio.ensure_future(come_and_go()))
+    for number in range(20):
+        await proxy.reload(idle_timeout_s=1000.0 + number, users=(APP, EVE)[: 1 + number % 2])
+    over = True
+    assert min(await asyncio.gather(*working)) > 0
