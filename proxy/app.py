@@ -22,16 +22,18 @@ from proxy.backends.charsets import Charsets
 from proxy.backends.shard import ShardRuntime, readonly_of, replicas_of
 from proxy.backends.store import ShardStore
 from proxy.config.changes import changes
-from proxy.config.file import TransactionMode, User
+from proxy.config.file import Role, TransactionMode, User
 from proxy.config.keyspaces import make_keyspace
 from proxy.config.values import ConfigError
 from proxy.errors import AccountChanged, ServerShutdown, ShutdownUnanswered
 from proxy.memory import users_memory
 from proxy.reload import VschemaFiles
 from proxy.rsa import ServerKey
+from proxy.sessions.addresses import Addresses
 from proxy.sessions.connection_ids import ConnectionIds
 from proxy.sessions.deadlines import Deadlines
 from proxy.sessions.login_backoff import LoginBackoff
+from proxy.sessions.login_work import LoginWork
 from proxy.sessions.services import Peer, Services, Tally
 from proxy.sessions.session import Session
 from proxy.sql.catalog import Catalog, Catalogs
@@ -48,7 +50,7 @@ from sqlparse_ext.text.version_comments import server_version
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Sequence
+    from collections.abc import Callable, Coroutine, Mapping, Sequence
 
     from engine.keyspace import Keyspace
     from proxy.config.changes import Changes
@@ -159,6 +161,7 @@ class Application:
         tls = None if config.server.tls is None else ServerTls(config.server.tls)
         users = {user.name: user for user in config.accounts}
         self._accounts = {name: Account(name, _verifier(user)) for name, user in users.items()}
+        self._rsa_key = ServerKey()
         catalogs = self._catalogs(keyspaces)
         self._vschemas_asked = asyncio.Event()
         self._vschema_files = VschemaFiles(
@@ -168,12 +171,13 @@ class Application:
         self._services = Services(
             config=config.server,
             users=users,
+            has_admin=_has_admin(users),
             loopback_only=not config.users,
             authenticator=Authenticator(
                 self._accounts,
                 _nonce,
                 decoy_seed=os.urandom(NONCE_BYTES),
-                rsa_key=ServerKey(),
+                rsa_key=self._rsa_key,
                 certificate_sha256=None if tls is None else tls.certificate_sha256,
             ),
             tls=tls,
@@ -195,6 +199,8 @@ class Application:
             nonce=_nonce,
             backoff=LoginBackoff(config.server.auth_backoff_s),
             memory_of=users_memory(config.server.user_memory_bytes),
+            work=LoginWork(),
+            addresses=Addresses(),
             coordinator=self._coordinator,
             readers=readers(),
             spawn=self._spawn,
@@ -227,7 +233,9 @@ class Application:
                 "server.tls.client_ca without server.tls.require: clients without TLS need no"
                 " certificate"
             )
-        await asyncio.gather(*(shard.start() for shard in self._all_servers()))
+        await asyncio.gather(
+            self._prepare_for(self._config), *(shard.start() for shard in self._all_servers())
+        )
         await self._registry.start()
         if self._recovery is not None:
             await self._recovery.start()
@@ -346,6 +354,7 @@ class Application:
                     reason=each.problem,
                 )
             return
+        await self._prepare_for(read)
         is_renewed = self._put_into_force(found, tls)
         if found.added or found.rights:
             self._spawn(_say_who_is_held_back(found.config))
@@ -362,6 +371,11 @@ class Application:
                 users_removed=list(found.removed),
                 users_changed=list(found.changed),
             )
+
+    async def _prepare_for(self, config: Config) -> None:
+        """Make the key that the users of *config* may need, beside the loop, which it would hold up."""
+        if any(user.password_hash is not None for user in config.users):
+            await asyncio.to_thread(self._rsa_key.make)
 
     def _put_into_force(self, found: Changes, tls: ServerTls | None) -> bool:
         """Let *found* count from now on; return whether a certificate or key is another one.
@@ -380,6 +394,7 @@ class Application:
         self._config = config
         services.config = config.server
         services.users = users
+        services.has_admin = _has_admin(users)
         services.loopback_only = not config.users
         services.tls = tls
         services.authenticator.replace(self._accounts)
@@ -501,6 +516,10 @@ def greeting_version(version: str) -> str:
     if "MariaDB" in version and major.isdigit() and int(major) < 11:
         return f"5.5.5-{version}"
     return version
+
+
+def _has_admin(users: Mapping[str, User]) -> bool:
+    return any(user.role is Role.ADMIN for user in users.values())
 
 
 def _verifier(user: User) -> Verifier:

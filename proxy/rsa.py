@@ -15,6 +15,10 @@ _OAEP = padding.OAEP(padding.MGF1(hashes.SHA1()), hashes.SHA1(), label=None)  # 
 class ServerKey:
     """A key pair made when it is first needed, for as long as the process lives."""
 
+    def make(self) -> None:
+        """Make the pair, which takes some 80 ms, unless that has been done."""
+        self._key  # noqa: B018 - what is read is kept
+
     @cached_property
     def _key(self) -> rsa.RSAPrivateKey:
         return rsa.generate_private_key(public_exponent=65537, key_size=KEY_BITS)

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 LIVE: Final = frozenset(
     {
         "max_connections",
+        "max_connections_per_address",
+        "max_logins_per_address",
         "connect_timeout_s",
         "max_allowed_packet_bytes",
         "connection_memory_bytes",

@@ -98,7 +98,9 @@ class Server:
 
     port: 0 means any free port.
     unix_socket_mode: the permissions of the socket's file, as of chmod(2).
-    max_connections: clients beyond this are refused with error 1040.
+    max_connections: clients beyond this are refused with error 1040; one more may be an admin.
+    max_connections_per_address: the same for one address; 0 is no limit of its own.
+    max_logins_per_address: how many connections of one address may be without a login.
     connect_timeout_s: time to finish the handshake.
     max_allowed_packet_bytes: the largest packet taken from a client.
     max_statement_tokens: what a statement may have beside the literals of rows and IN lists.
@@ -122,6 +124,8 @@ class Server:
     port: int
     unix_socket: str | None
     max_connections: int
+    max_connections_per_address: int
+    max_logins_per_address: int
     connect_timeout_s: float
     max_allowed_packet_bytes: int
     tls: Tls | None
@@ -232,6 +236,7 @@ def _server(table: Table) -> Server:
     connection_bytes = table.integer(
         "connection_memory", max(128 << 20, 2 * packet_bytes), least=packet_bytes
     )
+    max_connections = table.integer("max_connections", 10_000, least=1)
     server = Server(
         host=host,
         port=port,
@@ -241,7 +246,11 @@ def _server(table: Table) -> Server:
             else None
         ),
         unix_socket_mode=_mode(table),
-        max_connections=table.integer("max_connections", 10_000, least=1),
+        max_connections=max_connections,
+        max_connections_per_address=table.integer("max_connections_per_address", 0, least=0),
+        max_logins_per_address=table.integer(
+            "max_logins_per_address", (max_connections + 1) // 2, least=1
+        ),
         connect_timeout_s=table.seconds("connect_timeout", 10),
         max_allowed_packet_bytes=packet_bytes,
         connection_memory_bytes=connection_bytes,

@@ -13,6 +13,7 @@ A module of this room holds the errors of one kind; all are imported from here.
         ├── MalformedPacket        1835/HY000  inside a packet: the connection goes on
         ├── LocalDataDisabled      3948/42000, or MariaDB's 4166/HY000
         │ access
+        ├── AddressLimitReached    1040/08004  closes
         ├── TooManyConnections     1040/08004
         ├── UserLimitReached       1226/42000  closes
         ├── ConnectionMemoryExceeded 4082/HY000  closes where a command is not whole
@@ -83,6 +84,7 @@ from __future__ import annotations
 from proxy.errors.access import (
     AccessDenied,
     AccountChanged,
+    AddressLimitReached,
     CertificateRequired,
     CommandDenied,
     ConnectionMemoryExceeded,
@@ -159,6 +161,7 @@ from proxy.errors.wire import (
 __all__ = [
     "AccessDenied",
     "AccountChanged",
+    "AddressLimitReached",
     "BackendError",
     "BackendLost",
     "BackendUnavailable",

@@ -15,6 +15,13 @@ class TooManyConnections(ProxyError):
         super().__init__("Too many connections")
 
 
+class AddressLimitReached(TooManyConnections):
+    """The same for one address, with the key that sets the limit."""
+
+    def __init__(self, host: str, key: str, limit: int) -> None:
+        ProxyError.__init__(self, f"Too many connections from '{host}' ({key} = {limit})")
+
+
 class UserLimitReached(ProxyError):
     """A login of a user who has as many connections as the configuration allows."""
 

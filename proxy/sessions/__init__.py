@@ -3,7 +3,7 @@
 Read in this order:
 
 * ``services``: what all sessions share;
-* ``session``, ``connection_ids``, ``entrance``, ``login_backoff``: how a client comes in, or is refused;
+* ``session``, ``connection_ids``, ``entrance``, ``addresses``, ``login_backoff``, ``login_work``: how a client comes in, or is refused;
 * ``turns``, ``dispatch``, ``parts``: one command at a time, who carries it out, and how a session is put together;
 * ``attributes``, ``old_commands``: what comes with commands, and the commands that statements have replaced;
 * ``peers``, ``deadlines``: whom it sees and may end, and when it must go itself.

@@ -1,9 +1,13 @@
-"""How long the answer to a login waits, after failures from the same address. Pure.
+"""How long a login waits, after failures from the same address. Pure.
 
 The first few failures cost nothing, as people mistype. Then every refusal to an address waits twice
 as long as the one before, up to a bound. A login that succeeds waits only if this very user
 has failed from this address: otherwise one client with a wrong password would slow down all
 others of its machine. But that one must wait, for who guesses could take a late answer for a no.
+
+After the free ones, the proofs of one user from one address are looked at one after another, each of them when
+its wait is over (`turn`), however many connections bring them: a hundred guesses at once are worth no
+more than a hundred in a row.
 
 Failures are forgotten a minute after the last one, and of many the oldest first, so that nobody
 can fill the memory from many addresses or with many names.
@@ -40,28 +44,46 @@ class LoginBackoff:
     def __len__(self) -> int:
         return len(self._failures)
 
-    def failed(self, address: str, user: str, now_s: float) -> float:
-        """Count a failure, and return how many seconds its answer waits."""
-        self._count((address, user), now_s)
-        return self._wait_s(self._count((address, None), now_s))
+    def turn(self, address: str, user: str, now_s: float) -> float:
+        """Return in how many seconds a proof of *user* may be looked at, behind those before it.
 
-    def succeeded(self, address: str, user: str, now_s: float) -> float:
-        """Forget the failures of *user*, and return how many seconds the answer waits."""
-        wait_s = self._wait_s(self._known((address, user), now_s))
+        One that waits counts as failed already.
+        """
+        key = address, user
+        if not self._wait_s(self._known(key, now_s)):
+            return 0.0
+        _, last_s = self._failures[key]
+        number = self._known(key, now_s)
+        # The last one's turn may be still to come.
+        turn_s = max(now_s, last_s) + self._wait_s(number)
+        self._count(key, turn_s, number)
+        return turn_s - now_s
+
+    def failed(self, address: str, user: str, now_s: float, waited_s: float = 0.0) -> float:
+        """Count a failure, and return how many seconds its answer waits.
+
+        waited_s: how long it has waited for its turn.
+        """
+        if not waited_s:
+            self._count((address, user), now_s, self._known((address, user), now_s))
+        key = address, None
+        number = self._known(key, now_s)
+        self._count(key, now_s, number)
+        return max(self._wait_s(number + 1) - waited_s, 0.0)
+
+    def succeeded(self, address: str, user: str) -> None:
+        """Forget the failures of *user*."""
         self._failures.pop((address, user), None)
-        return wait_s
 
     def _known(self, key: _Key, now_s: float) -> int:
         number, at_s = self._failures.get(key, (0, now_s))
         return number if now_s - at_s < FORGOTTEN_S else 0
 
-    def _count(self, key: _Key, now_s: float) -> int:
-        number = self._known(key, now_s) + 1
-        self._failures[key] = number, now_s
+    def _count(self, key: _Key, at_s: float, before: int) -> None:
+        self._failures[key] = before + 1, at_s
         self._failures.move_to_end(key)
         while len(self._failures) > REMEMBERED_MAX:
             self._failures.popitem(last=False)
-        return number
 
     def _wait_s(self, failures: int) -> float:
         if failures <= FREE_FAILURES:

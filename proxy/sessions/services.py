@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from proxy.backends.shard import ShardRuntime
     from proxy.config.file import Server, User
     from proxy.memory import Memory
+    from proxy.sessions.addresses import Addresses
     from proxy.sessions.login_backoff import LoginBackoff
+    from proxy.sessions.login_work import LoginWork
     from proxy.sql.catalog import Catalogs
     from proxy.tls import ServerTls
     from proxy.twophase.coordinator import Coordinator
@@ -90,12 +92,13 @@ class Tally:
 class Services:
     """The shared parts of one running proxy.
 
-    `config`, `users`, `loopback_only` and `tls` are replaced together, with the authenticator's accounts,
+    `config`, `users`, `has_admin`, `loopback_only` and `tls` are replaced together, with the authenticator's accounts,
     when the configuration is read again; everything else stays.
 
     Attributes:
         config: limits and time-outs.
         users: by name; empty when only the loopback root may enter.
+        has_admin: one of them is an admin, for whom a place is kept.
         loopback_only: refuse everybody who is not on this machine.
         authenticator: decides logins.
         tls: how to speak TLS to clients, None when it is not offered.
@@ -108,7 +111,8 @@ class Services:
         uptime_s: how long the proxy has been running.
         tally: what has been counted.
         nonce: 20 fresh random bytes for a login.
-        backoff: how long the answers to logins wait.
+        backoff: how long logins wait. work: does what is costly of them.
+        addresses: how many connections each address has.
         memory_of: the budget that all connections of a user share, by the user's name.
         coordinator: commits in two phases; None where the configuration does not ask for it.
         readers: the threads that large texts are read in.
@@ -117,6 +121,7 @@ class Services:
 
     config: Server
     users: Mapping[str, User]
+    has_admin: bool
     loopback_only: bool
     authenticator: Authenticator
     tls: ServerTls | None
@@ -135,6 +140,8 @@ class Services:
     nonce: Callable[[], bytes]
     backoff: LoginBackoff
     memory_of: Callable[[str], Memory]
+    work: LoginWork
+    addresses: Addresses
     coordinator: Coordinator | None
     readers: ThreadPoolExecutor
     spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]

@@ -28,7 +28,7 @@ from proxy.sessions.parts import assemble
 from proxy.sessions.peers import Peers
 from proxy.sessions.turns import Turns
 from proxy.sql.neighbours import use
-from proxy.wire.auth import Authenticated
+from proxy.wire.auth import Authenticated, Deferred
 from proxy.wire.constants import (
     COMPRESSIONS,
     MARIADB_METADATA,
@@ -138,6 +138,7 @@ class Session:
             lacks_certificate=lambda: (
                 tls is not None and tls.wants_certificate and self._link.subject is None
             ),
+            defers=self._defers,
         )
         self._entrance.open(self._login_timed_out)
         self._link.write(self._wire.data_to_send())
@@ -199,7 +200,7 @@ class Session:
     def lost(self, error: Exception | None) -> None:
         """Clean up after a client that left, in whatever it was doing."""
         self._services.sessions.pop(self.connection_id, None)
-        self._entrance.leave()
+        self._entrance.left()
         self._is_over = True
         self.closed.set()
         if self._link.fault is not None:
@@ -225,6 +226,12 @@ class Session:
                 self._link.abort()
             case LoginAttempt(request):
                 self._account = self._services.authenticator.account(request.user)
+            case Deferred(is_costly):
+                login = self._wire.login
+                assert login is not None
+                self._entrance.judge(
+                    login.user, self._wire.judge(), self._judged, is_costly=is_costly
+                )
             case Authenticated(name):
                 answer = self._wire.data_to_send()
                 self._entrance.proven(name, answer, partial(self._logged_in, name))
@@ -234,6 +241,20 @@ class Session:
                 self._entrance.refused(error, self._wire.data_to_send(), self._link.close)
             case _:
                 pass
+
+    def _defers(self, is_costly: bool) -> bool:  # noqa: FBT001 - as the protocol asks
+        login = self._wire.login
+        assert login is not None
+        return self._entrance.defers(login.user, is_costly=is_costly)
+
+    def _judged(self, events: list[Event]) -> None:
+        """Go on behind a proof that was deferred."""
+        for event in events:
+            if self._link.closed:
+                return
+            self._login_event(event)
+        # Also what has come behind the proof.
+        self.received(b"")
 
     def _logged_in(self, name: str) -> None:
         """Make the session of a login, or of COM_CHANGE_USER, which makes a new one."""
@@ -322,7 +343,7 @@ class Session:
             self._services.tally,
             self._memory,
         )
-        self._entrance.leave()
+        self._entrance.came_in()
         subject = {} if (found := self._link.subject) is None else {"subject": found}
         self._log.info("session opened", user=user.name, host=self._link.peer, **subject)
         self._wire.accept(status=parts.state.status)
@@ -365,7 +386,7 @@ class Session:
         """Disconnect now; the client is told *error* if it waits for an answer."""
         if self._turns is not None:
             self._turns.cut_off(error)
-        elif self._wire.phase in (Phase.AUTHENTICATING, Phase.DECIDING):
+        elif self._wire.phase in (Phase.AUTHENTICATING, Phase.JUDGING, Phase.DECIDING):
             self._refuse(error)
         else:
             self._link.close()

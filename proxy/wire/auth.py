@@ -6,6 +6,9 @@
                  └─ AuthSwitch with a fresh nonce ─ proof ─┘    "full authentication": the
                                                               password itself, over TLS or RSA
 
+A shell that wants to choose the moment when a proof is judged has it deferred (``Deferred``), and
+calls ``judge`` then: guesses can wait, and the work for a crypt hash can be done in pieces.
+
 A step returns what to send, and ``Accepted`` once, at the end; every refusal raises, so there is
 no way on that forgets to look. An unknown user walks the same steps with a decoy that looks
 like one of the accounts, does the same work, and reads the same words.
@@ -18,6 +21,7 @@ from __future__ import annotations
 import re
 import zlib
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import sha1, sha256
 from hmac import compare_digest
 from typing import TYPE_CHECKING, Final, Protocol
@@ -33,11 +37,11 @@ from proxy.wire.scramble import (
     stored_sha2,
     unmasked_password,
 )
-from proxy.wire.sha256_crypt import sha256_crypt
+from proxy.wire.sha256_crypt import in_one_go, sha256_crypt
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Generator, Mapping
 
     from proxy.wire.handshake import LoginRequest
 
@@ -138,11 +142,11 @@ class Verifier:
             return NATIVE_PASSWORD
         return asked if asked in (NATIVE_PASSWORD, CACHING_SHA2) else greeted
 
-    def is_password(self, password: bytes) -> bool:
-        """Check clear text against whatever is known. Takes 2 ms for a crypt hash."""
+    def is_password(self, password: bytes) -> Generator[None, None, bool]:
+        """Check clear text against whatever is known; for a crypt hash in pieces, as `sha256_crypt`."""
         if self.crypt is not None:
             crypt = self.crypt
-            digest = sha256_crypt(password, crypt.salt, crypt.rounds)
+            digest = yield from sha256_crypt(password, crypt.salt, crypt.rounds)
             return compare_digest(digest, crypt.digest)
         if self.sha2 is not None:
             return compare_digest(stored_sha2(password), self.sha2)
@@ -198,11 +202,21 @@ class Send:
 
 
 @dataclass(frozen=True, slots=True)
+class Deferred:
+    """A proof is there, and is judged when ``judge`` is called. *is_costly*: that takes a while."""
+
+    is_costly: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Accepted:
     """The login is proven. *info* is the text of the OK packet that will say so."""
 
     proof: Authenticated
     info: bytes
+
+
+Step = Send | Deferred | Accepted
 
 
 class Authenticator:
@@ -275,6 +289,7 @@ class ServerAuth:
     greeted_plugin: what the greeting named.
     is_secure: nobody can listen (TLS or a unix socket), so clear text is fine.
     is_tls: TLS is on, so the certificate may need its signature.
+    defers: whether a proof is deferred; it is told whether judging it is costly. Without it none is.
     """
 
     def __init__(
@@ -287,7 +302,10 @@ class ServerAuth:
         greeted_plugin: str = CACHING_SHA2,
         is_secure: bool = False,
         is_tls: bool = False,
+        defers: Callable[[bool], bool] = lambda _: False,
     ) -> None:
+        self._defers = defers
+        self._deferred: tuple[Callable[[bytes], list[Step]], bytes] | None = None
         self._authenticator = authenticator
         self._login = login
         self._host = host
@@ -297,19 +315,19 @@ class ServerAuth:
         self._is_tls = is_tls
         self._verifier, self._is_known = authenticator.verifier_of(login.user)
         self._has_password = not _is_nothing(login.response)
-        self._next: Callable[[bytes], list[Send | Accepted]] = self._over
+        self._next: Callable[[bytes], list[Step]] = self._over
 
     @property
     def nonce(self) -> bytes:
         """The nonce in force: the greeting's, or that of the last switch."""
         return self._nonce
 
-    def begin(self, *, is_change: bool = False) -> list[Send | Accepted]:
+    def begin(self, *, is_change: bool = False) -> list[Step]:
         """Judge the first proof. *is_change*: it came with COM_CHANGE_USER."""
         login = self._login
         if login.plugin is None:
             # Without PLUGIN_AUTH a client speaks native and cannot be told to switch.
-            return self._native(login.response)
+            return self._proof(self._native, login.response)
         plugin = self._verifier.plugin_for(login.plugin, self._greeted_plugin)
         if is_change or plugin != login.plugin:
             # The proof of a change was made with a nonce that has been used before.
@@ -318,22 +336,38 @@ class ServerAuth:
             # libmysql sends nothing when the greeting names another plugin than its own, and
             # waits to be asked again.
             return self._switch(plugin)
-        return self._step_of(plugin)(login.response)
+        return self._proof(self._step_of(plugin), login.response)
 
-    def receive(self, payload: bytes) -> list[Send | Accepted]:
+    def receive(self, payload: bytes) -> list[Step]:
         """Judge the client's next packet."""
         step, self._next = self._next, self._over
         return step(payload)
 
-    def _switch(self, plugin: str) -> list[Send | Accepted]:
+    def judge(self) -> Generator[None, None, list[Step]]:
+        """Judge the proof that was deferred, in pieces. Raises as `receive`."""
+        assert self._deferred is not None
+        (step, payload), self._deferred = self._deferred, None
+        if step == self._password:
+            return (yield from self._judge_password(payload))
+        return step(payload)
+
+    def _proof(
+        self, step: Callable[[bytes], list[Step]], payload: bytes, *, is_costly: bool = False
+    ) -> list[Step]:
+        if not self._defers(is_costly):
+            return step(payload)
+        self._deferred = step, payload
+        return [Deferred(is_costly)]
+
+    def _switch(self, plugin: str) -> list[Step]:
         self._nonce = self._authenticator.nonces()
-        self._next = self._step_of(plugin)
+        self._next = partial(self._proof, self._step_of(plugin))
         return [Send(encode_auth_switch(plugin, self._nonce))]
 
-    def _step_of(self, plugin: str) -> Callable[[bytes], list[Send | Accepted]]:
+    def _step_of(self, plugin: str) -> Callable[[bytes], list[Step]]:
         return self._native if plugin == NATIVE_PASSWORD else self._sha2
 
-    def _native(self, proof: bytes) -> list[Send | Accepted]:
+    def _native(self, proof: bytes) -> list[Step]:
         self._has_password = not _is_nothing(proof)
         stored = self._verifier.native
         # A client without plugins may name an account that has no native hash.
@@ -344,7 +378,7 @@ class ServerAuth:
             matches = _is_nothing(proof)
         return self._decide(matches=matches, info=self._signature())
 
-    def _sha2(self, proof: bytes) -> list[Send | Accepted]:
+    def _sha2(self, proof: bytes) -> list[Step]:
         self._has_password = not _is_nothing(proof)
         if _is_nothing(proof):
             return self._decide(matches=self._verifier.is_empty)
@@ -359,19 +393,22 @@ class ServerAuth:
         self._next = self._full
         return [Send(_FULL_NEEDED)]
 
-    def _full(self, payload: bytes) -> list[Send | Accepted]:
+    def _full(self, payload: bytes) -> list[Step]:
         key = self._authenticator.rsa_key
         if not self._is_secure and key is not None and payload == _WANTS_PUBLIC_KEY:
-            self._next = self._full_password
+            self._next = partial(self._proof, self._password, is_costly=True)
             return [Send(encode_auth_more_data(key.public_pem()))]
-        return self._full_password(payload)
+        return self._proof(self._password, payload, is_costly=True)
 
-    def _full_password(self, payload: bytes) -> list[Send | Accepted]:
+    def _password(self, payload: bytes) -> list[Step]:
+        return in_one_go(self._judge_password(payload))
+
+    def _judge_password(self, payload: bytes) -> Generator[None, None, list[Step]]:
         password = self._clear_text(payload)
         if not password.endswith(b"\0") or len(password) > PASSWORD_BYTES_MAX + 1:
             return self._decide(matches=False)
         password = password[:-1]
-        matches = self._verifier.is_password(password)
+        matches = yield from self._verifier.is_password(password)
         if matches and self._is_known:
             self._verifier.cache.stored_sha2 = stored_sha2(password)
         return self._decide(matches=matches)
@@ -385,7 +422,7 @@ class ServerAuth:
         except ValueError:
             return b""
 
-    def _decide(self, *, matches: bool, info: bytes = b"") -> list[Send | Accepted]:
+    def _decide(self, *, matches: bool, info: bytes = b"") -> list[Step]:
         if not (matches and self._is_known):
             raise AccessDenied(self._login.user, self._host, has_password=self._has_password)
         return [Accepted(Authenticated(self._login.user), info)]
@@ -398,7 +435,7 @@ class ServerAuth:
             return b""
         return certificate_signature(stored, self._nonce, certificate)
 
-    def _over(self, _payload: bytes) -> list[Send | Accepted]:
+    def _over(self, _payload: bytes) -> list[Step]:
         raise AssertionError("a login that has ended is not asked again")
 
 

@@ -5,6 +5,7 @@ commands itself. The phases and every allowed move between them are the table ``
 
     GREETED ─ request for TLS ──► TLS ─ tls_started ─► GREETED
     GREETED ─ login ────────────► AUTHENTICATING ─ proof ─► DECIDING ─ accept ─► COMMAND
+    AUTHENTICATING ─ a proof that is deferred ─► JUDGING ─ judge ─► AUTHENTICATING
     COMMAND ─ COM_CHANGE_USER ──► AUTHENTICATING
     COMMAND ─ expect_infile ────► INFILE ─ empty packet ─► COMMAND
     any ───── refuse, bad bytes, wrong password ─────────► CLOSED
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from proxy.errors import CertificateRequired, InsecureTransport, ProxyError, WireError
 from proxy.memory import Memory
-from proxy.wire.auth import Authenticated as Authenticated, Send, ServerAuth
+from proxy.wire.auth import Authenticated as Authenticated, Deferred, Send, ServerAuth
 from proxy.wire.compression import Compression, packer_for
 from proxy.wire.constants import HEADER_BYTES, Capability, Command, Status
 from proxy.wire.framing import Framer, frame
@@ -30,9 +31,9 @@ from proxy.wire.resultset import error_packet, ok_packet
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Generator, Sequence
 
-    from proxy.wire.auth import Accepted, Authenticator
+    from proxy.wire.auth import Authenticator, Step
     from proxy.wire.handshake import Greeting, LoginRequest
     from sqlparse_ext.errors import StreamfromError
 
@@ -93,7 +94,15 @@ class Closed:
     error: StreamfromError
 
 
-Event = TlsRequested | LoginAttempt | Authenticated | CommandReceived | InfileData | Closed
+Event = (
+    TlsRequested
+    | LoginAttempt
+    | Deferred
+    | Authenticated
+    | CommandReceived
+    | InfileData
+    | Closed
+)
 
 
 class Phase(Enum):
@@ -102,6 +111,7 @@ class Phase(Enum):
     GREETED = auto()
     TLS = auto()
     AUTHENTICATING = auto()
+    JUDGING = auto()
     DECIDING = auto()
     COMMAND = auto()
     INFILE = auto()
@@ -114,6 +124,8 @@ class _Move(Enum):
     ASKED_FOR_TLS = auto()
     TLS_STARTED = auto()
     LOGIN = auto()
+    DEFERRED = auto()
+    JUDGED = auto()
     PROVEN = auto()
     ACCEPTED = auto()
     CHANGE_USER = auto()
@@ -125,6 +137,8 @@ _NEXT: Final[dict[tuple[Phase, _Move], Phase]] = {
     (Phase.GREETED, _Move.ASKED_FOR_TLS): Phase.TLS,
     (Phase.TLS, _Move.TLS_STARTED): Phase.GREETED,
     (Phase.GREETED, _Move.LOGIN): Phase.AUTHENTICATING,
+    (Phase.AUTHENTICATING, _Move.DEFERRED): Phase.JUDGING,
+    (Phase.JUDGING, _Move.JUDGED): Phase.AUTHENTICATING,
     (Phase.AUTHENTICATING, _Move.PROVEN): Phase.DECIDING,
     (Phase.DECIDING, _Move.ACCEPTED): Phase.COMMAND,
     (Phase.COMMAND, _Move.CHANGE_USER): Phase.AUTHENTICATING,
@@ -140,6 +154,7 @@ class ServerConnection:
     is_secure: nobody can listen even without TLS (a unix socket).
     memory: what is kept until the rest of it comes is counted there.
     requires_tls: refuse logins in the clear.
+    defers: whether judging a proof is left to `judge`; it is told whether that is costly.
     lacks_certificate: says whether a client that speaks TLS has no certificate, but must.
 
     ``capabilities``: flags in force, 0 before a login was read.
@@ -162,6 +177,7 @@ class ServerConnection:
         is_secure: bool = False,
         requires_tls: bool = False,
         lacks_certificate: Callable[[], bool] = lambda: False,
+        defers: Callable[[bool], bool] = lambda _: False,
     ) -> None:
         self.phase = Phase.GREETED
         self.capabilities = 0
@@ -179,6 +195,7 @@ class ServerConnection:
         self._is_secure = is_secure
         self._requires_tls = requires_tls
         self._lacks_certificate = lacks_certificate
+        self._defers = defers
         self._nonce = greeting.nonce
         self._auth: ServerAuth | None = None
         self._login_info = b""
@@ -226,11 +243,30 @@ class ServerConnection:
                 self._framer.feed(data)
                 self._packets(events)
         except ProxyError as error:
-            if self.compression is not None:
-                self.compression.sequence = self.compression.next_sequence
-            self.refuse(error)
-            events.append(Closed(error))
+            self._fail(error, events)
         return events
+
+    def judge(self) -> Generator[None, None, list[Event]]:
+        """Judge the proof of a ``Deferred``, in pieces; return what follows, as `receive`.
+
+        Call ``receive(b"")`` then, to get what came behind the proof.
+        """
+        assert self._auth is not None
+        events: list[Event] = []
+        try:
+            actions = yield from self._auth.judge()
+            if self.phase is Phase.JUDGING:
+                self._move(_Move.JUDGED)
+                self._act(actions, events)
+        except ProxyError as error:
+            self._fail(error, events)
+        return events
+
+    def _fail(self, error: ProxyError, events: list[Event]) -> None:
+        if self.compression is not None:
+            self.compression.sequence = self.compression.next_sequence
+        self.refuse(error)
+        events.append(Closed(error))
 
     def _packets(self, events: list[Event]) -> None:
         """Take the packets that are whole, some at a time, and count what is left."""
@@ -400,13 +436,17 @@ class ServerConnection:
             greeted_plugin=self._greeting.plugin,
             is_secure=self.is_secure,
             is_tls=self.is_tls,
+            defers=self._defers,
         )
         self._act(self._auth.begin(is_change=is_change), events)
 
-    def _act(self, actions: Sequence[Send | Accepted], events: list[Event]) -> None:
+    def _act(self, actions: Sequence[Step], events: list[Event]) -> None:
         for action in actions:
             if isinstance(action, Send):
                 self._send(action.payload)
+            elif isinstance(action, Deferred):
+                self._move(_Move.DEFERRED)
+                events.append(action)
             else:
                 self._move(_Move.PROVEN)
                 self.user = action.proof.user
@@ -425,7 +465,7 @@ _PACKETS_MAX: Final = 500
 
 # The client is not to be read: bytes wait until the shell has moved on. No set: the hash of an
 # enumeration's member is a call of Python's, here for every packet.
-_PAUSED: Final = (Phase.TLS, Phase.DECIDING, Phase.CLOSED)
+_PAUSED: Final = (Phase.TLS, Phase.JUDGING, Phase.DECIDING, Phase.CLOSED)
 
 _HANDLERS: Final[dict[Phase, Callable[[ServerConnection, bytes, list[Event]], None]]] = {
     Phase.GREETED: ServerConnection._greeted,

@@ -63,6 +63,8 @@ def test_the_shortest_file_gets_the_documented_defaults(read):
         unix_socket=None,
         unix_socket_mode=0o777,
         max_connections=10_000,
+        max_connections_per_address=0,
+        max_logins_per_address=5_000,
         connect_timeout_s=10,
         max_allowed_packet_bytes=67_108_864,
         tls=None,

@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 from hypothesis import given, strategies as st
 
 from proxy.sessions.login_backoff import REMEMBERED_MAX, LoginBackoff
@@ -26,16 +28,17 @@ def test_other_addresses_are_not_concerned():
     backoff = LoginBackoff(2.0)
     failures(backoff, 20)
     assert backoff.failed(THERE, "eve", 0) == 0
-    assert backoff.succeeded(THERE, "eve", 0) == 0
+    assert backoff.turn(THERE, "eve", 0) == 0
 
 
 def test_a_good_login_waits_only_if_this_user_has_failed_from_here():
     backoff = LoginBackoff(2.0)
     failures(backoff, 20)
-    assert backoff.succeeded(HERE, "app", 0) == 0
-    assert backoff.succeeded(HERE, "eve", 0) == 2.0
+    assert backoff.turn(HERE, "app", 0) == 0
+    assert backoff.turn(HERE, "eve", 0) == 2.0
     # Who has got in is trusted again; the address is not.
-    assert backoff.succeeded(HERE, "eve", 0) == 0
+    backoff.succeeded(HERE, "eve")
+    assert backoff.turn(HERE, "eve", 0) == 0
     assert backoff.failed(HERE, "mallory", 0) == 2.0
 
 
@@ -59,8 +62,13 @@ def test_what_is_remembered_is_bounded(attempts):
     for number in range(REMEMBERED_MAX):
         backoff.failed(f"10.{number}", "eve", 0)
     for number, succeeds in attempts:
-        call = backoff.succeeded if succeeds else backoff.failed
-        assert 0 <= call(f"10.{number}", "eve", 0) <= 2.0
+        address = f"10.{number}"
+        waited_s = backoff.turn(address, "eve", 0)
+        assert waited_s >= 0
+        if succeeds:
+            backoff.succeeded(address, "eve")
+        else:
+            assert 0 <= backoff.failed(address, "eve", 0, waited_s) <= 2.0
     assert len(backoff) <= REMEMBERED_MAX
 
 
@@ -70,3 +78,30 @@ def test_of_too_many_the_oldest_are_forgotten():
     for number in range(REMEMBERED_MAX):
         backoff.failed(f"10.{number}", "eve", 0)
     assert backoff.failed(HERE, "eve", 0) == 0
+
+
+def test_guesses_at_once_are_looked_at_one_after_another():
+    backoff = LoginBackoff(2.0)
+    failures(backoff, 4)
+    turns = [backoff.turn(HERE, "eve", 0) for _ in range(100)]
+    apart = [later - sooner for sooner, later in pairwise(turns)]
+    assert turns[0] == 0.1
+    assert [round(each, 1) for each in apart[:5]] == [0.2, 0.4, 0.8, 1.6, 2.0]
+    assert all(each > 1.99 for each in apart[4:])
+    assert backoff.turn(HERE, "app", 0) == 0
+    assert backoff.turn(THERE, "eve", 0) == 0
+
+
+def test_one_who_has_waited_for_its_turn_waits_for_its_answer_no_more_than_the_rest():
+    backoff = LoginBackoff(2.0)
+    failures(backoff, 4)
+    waited_s = backoff.turn(HERE, "eve", 0)
+    assert backoff.failed(HERE, "eve", waited_s, waited_s) == 0.1
+    assert round(backoff.turn(HERE, "eve", waited_s), 6) == 0.2, "counted once"
+
+
+def test_a_queue_of_guesses_is_remembered_until_a_minute_after_its_end():
+    backoff = LoginBackoff(2.0)
+    failures(backoff, 10)
+    last_s = [backoff.turn(HERE, "eve", 0) for _ in range(50)][-1]
+    assert backoff.turn(HERE, "eve", last_s + 59) == 2.0

@@ -8,13 +8,13 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from proxy.wire.auth import Account, Authenticator, Verifier, nonce_from
 from proxy.wire.scramble import stored_native
-from proxy.wire.sha256_crypt import sha256_crypt
+from proxy.wire.sha256_crypt import in_one_go, sha256_crypt
 
 
 PASSWORD = "päss"
 NONCE = nonce_from(bytes(range(20)))
 SALT = b"\x01abcdefghijklmnopq\x7f;"
-CRYPT = "$A$001$" + (SALT + sha256_crypt(PASSWORD.encode(), SALT, 1000)).decode()
+CRYPT = "$A$001$" + (SALT + in_one_go(sha256_crypt(PASSWORD.encode(), SALT, 1000))).decode()
 NATIVE = "*" + stored_native(PASSWORD.encode()).hex().upper()
 
 

@@ -11,6 +11,7 @@ from proxy.wire.auth import (
     Account,
     Authenticated,
     Authenticator,
+    Deferred,
     Send,
     ServerAuth,
     Verifier,
@@ -26,6 +27,7 @@ from proxy.wire.scramble import (
     stored_native,
     stored_sha2,
 )
+from proxy.wire.sha256_crypt import ROUNDS_AT_ONCE, in_one_go
 from tests.proxy.wire.accounts import (
     CRYPT,
     KEY,
@@ -299,7 +301,7 @@ def test_verifiers_are_made_from_what_servers_store():
     clear = Verifier.from_password("pw")
     assert (clear.native, clear.sha2) == (stored_native(b"pw"), stored_sha2(b"pw"))
     assert Verifier.from_hash(NATIVE).native == stored_native(PASSWORD.encode())
-    assert Verifier.from_hash(CRYPT).is_password(PASSWORD.encode())
+    assert in_one_go(Verifier.from_hash(CRYPT).is_password(PASSWORD.encode()))
     # As "SHOW CREATE USER" prints it; of MySQL 9.7, whose count of rounds shows it is hexadecimal.
     hexadecimal = (
         "0x2441243030412468552B39703A28711C5E33584B5F3F1253640C3E677A45435251433068384971472F"
@@ -308,8 +310,8 @@ def test_verifiers_are_made_from_what_servers_store():
     stored = Verifier.from_hash(hexadecimal)
     assert stored.crypt is not None
     assert stored.crypt.rounds == 10_000
-    assert stored.is_password(b"pw")
-    assert not stored.is_password(b"other")
+    assert in_one_go(stored.is_password(b"pw"))
+    assert not in_one_go(stored.is_password(b"other"))
 
 
 @pytest.mark.parametrize(
@@ -322,8 +324,8 @@ def test_anything_else_is_no_hash(text):
 
 @pytest.mark.parametrize("kind", ["clear", "native", "crypt"])
 def test_clear_text_is_checked_against_whatever_is_known(kind):
-    assert verifier(kind).is_password(PASSWORD.encode())
-    assert not verifier(kind).is_password(b"other")
+    assert in_one_go(verifier(kind).is_password(PASSWORD.encode()))
+    assert not in_one_go(verifier(kind).is_password(b"other"))
 
 
 @given(dice=st.binary(min_size=20, max_size=20))
@@ -340,3 +342,68 @@ def test_a_nonce_takes_enough_dice():
 
 def test_an_account_is_made_from_its_password():
     assert Account.from_password("x", "pw") == Account("x", Verifier.from_password("pw"))
+
+
+# --- proofs that are judged later --------------------------------------------------------
+
+
+def judged(server):
+    pieces = server.judge()
+    count = 0
+    while True:
+        try:
+            next(pieces)
+        except StopIteration as ended:
+            return ended.value, count
+        count += 1
+
+
+def test_a_proof_that_is_deferred_is_judged_when_it_is_asked_for():
+    server = attempt(authenticator("clear"), request("clear"), defers=lambda _: True)
+    assert server.begin() == [Deferred(is_costly=False)]
+    assert judged(server) == ([Send(FAST_OK), Accepted(Authenticated("clear"), b"")], 0)
+    wrong = request("clear", password="wrong")
+    server = attempt(authenticator("clear"), wrong, defers=lambda _: True)
+    assert server.begin() == [Deferred(is_costly=False)]
+    with pytest.raises(AccessDenied):
+        judged(server)
+
+
+def test_a_proof_behind_a_switch_may_be_deferred_too():
+    server = attempt(authenticator("native"), request("native"), defers=lambda _: True)
+    (switch,) = server.begin()
+    assert isinstance(switch, Send)
+    proof = native_proof(PASSWORD.encode(), server.nonce)
+    assert server.receive(proof) == [Deferred(is_costly=False)]
+    assert judged(server) == ([Accepted(Authenticated("native"), b"")], 0)
+
+
+@pytest.mark.parametrize("user", ["crypt", "nobody"])
+@pytest.mark.parametrize("password", [PASSWORD, "wrong"])
+def test_a_crypt_hash_is_costly_and_made_in_pieces(user, password):
+    auth = authenticator("crypt")
+    server = attempt(
+        auth, request(user, password=password), is_secure=True, defers=lambda costly: costly
+    )
+    assert server.begin() == [Send(FULL_NEEDED)]
+    assert server.receive(password.encode() + b"\0") == [Deferred(is_costly=True)]
+    if (user, password) == ("crypt", PASSWORD):
+        actions, pieces = judged(server)
+        assert actions == [Accepted(Authenticated("crypt"), b"")]
+        assert pieces == 1000 // ROUNDS_AT_ONCE
+    else:
+        with pytest.raises(AccessDenied):
+            judged(server)
+
+
+def test_others_may_log_in_once_the_accounts_are_replaced():
+    auth = authenticator("clear")
+    before = auth.account("clear")
+    assert before is not None
+    under_way = attempt(auth, request("clear"))
+    auth.replace({"new": Account.from_password("new", PASSWORD)})
+    assert auth.account("clear") is None
+    assert attempt(auth, request("new")).begin()
+    with pytest.raises(AccessDenied):
+        attempt(auth, request("clear")).begin()
+    assert under_way.begin()[-1] == Accepted(Authenticated("clear"), b"")

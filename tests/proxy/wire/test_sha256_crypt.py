@@ -1,6 +1,17 @@
 import pytest
 
-from proxy.wire.sha256_crypt import sha256_crypt
+from proxy.wire.sha256_crypt import ROUNDS_AT_ONCE, sha256_crypt
+
+
+def whole(pieces):
+    """Return the hash, and behind how many pieces it came."""
+    count = 0
+    while True:
+        try:
+            next(pieces)
+        except StopIteration as ended:
+            return ended.value, count
+        count += 1
 
 
 @pytest.mark.parametrize(
@@ -48,8 +59,10 @@ from proxy.wire.sha256_crypt import sha256_crypt
     ],
 )
 def test_published_hashes(password, salt, rounds, digest):
-    assert sha256_crypt(password, salt, rounds) == digest
+    found, pieces = whole(sha256_crypt(password, salt, rounds))
+    assert found == digest
+    assert pieces == -(-rounds // ROUNDS_AT_ONCE)
 
 
 def test_an_empty_password_has_a_hash():
-    assert len(sha256_crypt(b"", b"x" * 20, 1000)) == 43
+    assert len(whole(sha256_crypt(b"", b"x" * 20, 1000))[0]) == 43

@@ -1,0 +1,62 @@
+"""How many connections each address has, and how many of them have not logged in. Pure."""
+
+from __future__ import annotations
+
+import ipaddress
+
+
+class Addresses:
+    """The connections of all addresses. Each is `entered`, perhaps `logged_in`, and `left` once."""
+
+    def __init__(self) -> None:
+        self._all: dict[str, int] = {}
+        self._strangers: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        """Return how many addresses there are."""
+        return len(self._all)
+
+    def connections(self, address: str) -> int:
+        """Return how many connections *address* has."""
+        return self._all.get(address, 0)
+
+    def strangers(self, address: str) -> int:
+        """Return how many connections of *address* have not logged in."""
+        return self._strangers.get(address, 0)
+
+    def entered(self, address: str) -> None:
+        """Count a connection, of somebody who has not logged in."""
+        self._all[address] = self._all.get(address, 0) + 1
+        self._strangers[address] = self._strangers.get(address, 0) + 1
+
+    def logged_in(self, address: str) -> None:
+        """Learn that a connection has logged in."""
+        _less(self._strangers, address)
+
+    def left(self, address: str, *, was_in: bool) -> None:
+        """Learn that a connection is gone; *was_in*: it had logged in."""
+        _less(self._all, address)
+        if not was_in:
+            _less(self._strangers, address)
+
+
+def _less(counts: dict[str, int], address: str) -> None:
+    if counts[address] == 1:
+        del counts[address]
+    else:
+        counts[address] -= 1
+
+
+def group(peer: str) -> str:
+    """Return what counts as one address: *peer*, or of IPv6 its network of 64 bits, which one host has."""
+    try:
+        address = ipaddress.ip_address(peer.partition("%")[0])
+    except ValueError:
+        return peer
+    if isinstance(address, ipaddress.IPv4Address):
+        return peer
+    if address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    return (
+        peer if address.is_loopback else str(ipaddress.ip_network((address, 64), strict=False))
+    )
