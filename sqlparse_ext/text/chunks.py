@@ -292,6 +292,8 @@ class LargeText:
         self._passages: list[Passage] = []
         self._parts: list[bytes] = []
         self._size = self._literals = 0
+        # Of the chunk that was read last: its number, its literals.
+        self._read_last: tuple[int, list[bytes]] = (-1, [])
         if self.rows is None:
             self._read(0, len(sql))
         else:
@@ -336,7 +338,10 @@ class LargeText:
             if passage.at_literal >= end:
                 return
             pause()
-            found = [piece[1] for piece in self._pieces(passage) if piece[1]]
+            known, found = self._read_last
+            if known != place:
+                found = [piece[1] for piece in self._pieces(passage) if piece[1]]
+                self._read_last = place, found
             first = passage.at_literal
             yield from found[max(start - first, 0) : max(end - first, 0)]
 
