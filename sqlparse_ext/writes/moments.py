@@ -4,14 +4,13 @@ A time column holds nanoseconds since 1970; a server compares it with `NOW()` as
 20261122150345, a moment of 1970, and says nothing. So what is a moment and stands beside a time
 column is found here, to become nanoseconds, and what cannot become any is refused.
 
-Tokens decide. A statement is cut into *terms*, at commas, AND, OR and the words that begin
-clauses, and each term into *operands*, at comparisons. What the rule is, in this order:
+Each term (see `terms`) comes to a list of *values* that are compared, assigned or chosen from
+alike: its operands, with parentheses, COALESCE, IF, CASE and the like opened. The rule is:
 
-* an operand that is a time column makes the moments beside it nanoseconds (in COALESCE, GREATEST,
-  IF, CASE and the like, the arguments that may become the value are operands as well);
-* a literal beside it must be a number of nanoseconds;
-* a term with a time column and a time function is refused otherwise, unless the function counts
-  seconds (UNIX_TIMESTAMP) or another unit, and both are brought to the same unit.
+* where one of the values is a time column, moments among them become nanoseconds, and literals
+  must be numbers of nanoseconds;
+* a time column and a time function that stand in one term otherwise are refused, unless the
+  function counts (as UNIX_TIMESTAMP does), and factors bring both to the same unit.
 
 What is no column of a message table by its name (a view's, a derived table's, a variable) is not
 seen.
@@ -30,121 +29,60 @@ from sqlparse_ext.reading.inserts import insert_parts
 from sqlparse_ext.statements import InsertSource, Number, Opaque, Slot
 from sqlparse_ext.text.lexer import Edit, locate
 from sqlparse_ext.text.tokens import Cursor, statement_tokens, unquote
+from sqlparse_ext.writes.terms import BORDERS, CLOSE, COMPARISONS, PREFIXES, QUERY_WORDS, Terms
 from sqlparse_ext.writes.times import UNIT_NS, Moment, read_duration, read_moment
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from sqlparse_ext.statements import ListSlot, Param, Shape, Statement, Value
     from sqlparse_ext.text.tokens import Token
 
-# Words between two terms, unless they are the name of a function.
-_BORDERS: Final = frozenset(
-    {
-        "SELECT",
-        "DISTINCT",
-        "DISTINCTROW",
-        "FROM",
-        "WHERE",
-        "HAVING",
-        "ON",
-        "GROUP",
-        "ORDER",
-        "BY",
-    }
-    | {"LIMIT", "OFFSET", "SET", "VALUES", "VALUE", "UNION", "EXCEPT", "INTERSECT", "JOIN"}
-    | {
-        "INNER",
-        "LEFT",
-        "RIGHT",
-        "CROSS",
-        "STRAIGHT_JOIN",
-        "NATURAL",
-        "USING",
-        "AND",
-        "OR",
-        "XOR",
-    }
-    | {"&&", "||", ",", ";", "AS", "ASC", "DESC", "WITH", "UPDATE", "DELETE", "INSERT", "INTO"}
-    | {"RETURNING", "WHEN", "THEN", "ELSE", "FOR", "LOCK", "WINDOW", "DUPLICATE", "ROLLUP"}
-    | {"SQL_CALC_FOUND_ROWS", "HIGH_PRIORITY", "SQL_NO_CACHE", "SQL_CACHE", "IGNORE", "TABLE"}
-)
-_ALSO_FUNCTIONS: Final = frozenset({"LEFT", "RIGHT", "INSERT", "VALUES", "VALUE"})
-_COMPARISONS: Final = frozenset(
-    {"=", "<=>", "<", ">", "<=", ">=", "<>", "!=", ":=", "BETWEEN", "IN", "LIKE", "REGEXP"}
-    | {"RLIKE", "IS"}
-)
-_QUERY_WORDS: Final = frozenset({"SELECT", "WITH", "TABLE", "VALUES"})
 # Of these the value is one of the arguments (for IF, but the first).
-_ALIKE: Final = frozenset(
-    {
-        "COALESCE",
-        "IFNULL",
-        "NULLIF",
-        "GREATEST",
-        "LEAST",
-        "MIN",
-        "MAX",
-        "ANY_VALUE",
-        "IF",
-        "VALUES",
-    }
-    | {"VALUE", "NVL"}
-)
-_BOOLEAN: Final = frozenset({"EXISTS", "ISNULL"})
+_CHOICES: Final = frozenset({
+    "COALESCE", "IFNULL", "NULLIF", "GREATEST", "LEAST", "MIN", "MAX", "ANY_VALUE", "IF", "VALUES", "VALUE", "NVL",
+})  # fmt: skip
 # What gives a date or a time, or takes one: a time column is none.
-_TIME_FUNCTIONS: Final = frozenset(
-    {"NOW", "CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP", "SYSDATE", "UTC_TIMESTAMP"}
-    | {"UNIX_TIMESTAMP", "CURDATE", "CURRENT_DATE", "CURTIME", "CURRENT_TIME", "UTC_DATE"}
-    | {"UTC_TIME", "DATE_ADD", "DATE_SUB", "ADDDATE", "SUBDATE", "ADDTIME", "SUBTIME"}
-    | {"TIMESTAMP", "TIMESTAMPADD", "TIMESTAMPDIFF", "DATE", "DATETIME", "STR_TO_DATE"}
-    | {
-        "FROM_UNIXTIME",
-        "FROM_DAYS",
-        "MAKEDATE",
-        "MAKETIME",
-        "LAST_DAY",
-        "CONVERT_TZ",
-        "DATEDIFF",
-    }
-    | {"TIMEDIFF", "TO_DAYS", "TO_SECONDS", "DATE_FORMAT", "TIME_FORMAT", "SEC_TO_TIME"}
-    | {
-        "TIME_TO_SEC",
-        "EXTRACT",
-        "YEAR",
-        "QUARTER",
-        "MONTH",
-        "WEEK",
-        "DAY",
-        "DAYOFMONTH",
-        "HOUR",
-    }
-    | {"MINUTE", "SECOND", "MICROSECOND", "DAYOFWEEK", "DAYOFYEAR", "WEEKDAY", "WEEKOFYEAR"}
-    | {"YEARWEEK", "MONTHNAME", "DAYNAME", "ADD_MONTHS", "GET_FORMAT", "PERIOD_ADD"}
-    | {"PERIOD_DIFF", "TIME", "TO_CHAR"}
-)
-# Those that need no parentheses.
-_TIME_WORDS: Final = frozenset(
-    {"CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP", "CURRENT_DATE", "CURRENT_TIME"}
-    | {"UTC_DATE", "UTC_TIME", "UTC_TIMESTAMP", "INTERVAL"}
-)
-# Those that make a literal behind them one.
+_TIME_FUNCTIONS: Final = frozenset({
+    "NOW", "CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP", "SYSDATE", "UTC_TIMESTAMP", "UNIX_TIMESTAMP",
+    "CURDATE", "CURRENT_DATE", "CURTIME", "CURRENT_TIME", "UTC_DATE", "UTC_TIME", "DATE_ADD", "DATE_SUB", "ADDDATE",
+    "SUBDATE", "ADDTIME", "SUBTIME", "TIMESTAMP", "TIMESTAMPADD", "TIMESTAMPDIFF", "DATE", "DATETIME", "STR_TO_DATE",
+    "FROM_UNIXTIME", "FROM_DAYS", "MAKEDATE", "MAKETIME", "LAST_DAY", "CONVERT_TZ", "DATEDIFF", "TIMEDIFF", "TO_DAYS",
+    "TO_SECONDS", "DATE_FORMAT", "TIME_FORMAT", "SEC_TO_TIME", "TIME_TO_SEC", "EXTRACT", "YEAR", "QUARTER", "MONTH",
+    "WEEK", "DAY", "DAYOFMONTH", "HOUR", "MINUTE", "SECOND", "MICROSECOND", "DAYOFWEEK", "DAYOFYEAR", "WEEKDAY",
+    "WEEKOFYEAR", "YEARWEEK", "MONTHNAME", "DAYNAME", "ADD_MONTHS", "GET_FORMAT", "PERIOD_ADD", "PERIOD_DIFF", "TIME",
+    "TO_CHAR",
+})  # fmt: skip
+# Those that need no parentheses, and types of CAST.
+_TIME_WORDS: Final = frozenset({
+    "CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP", "CURRENT_DATE", "CURRENT_TIME", "UTC_DATE", "UTC_TIME",
+    "UTC_TIMESTAMP", "INTERVAL", "DATETIME", "TIMESTAMP", "DATE",
+})  # fmt: skip
+# A word behind a column, or before one, that is no name.
+_NO_ALIASES: Final = BORDERS | COMPARISONS | PREFIXES | frozenset({
+    "DIV", "MOD", "COLLATE", "END", "CASE", "NULL", "TRUE", "FALSE", "KEY", "INTERVAL", "EXISTS", "UNKNOWN", "ESCAPE",
+    "OVER", "PARTITION", "ROWS", "RANGE", "REPLACE", "LOW_PRIORITY", "QUICK", "DELAYED", "SQL_SMALL_RESULT",
+    "SQL_BIG_RESULT", "SQL_BUFFER_RESULT", "OUTER",
+    # Types of CAST.
+    "SIGNED", "UNSIGNED", "INTEGER", "INT", "BIGINT", "DECIMAL", "CHAR", "DOUBLE", "FLOAT", "REAL", "JSON", "NCHAR",
+})  # fmt: skip
+# Those that make a literal behind them a date or a time.
 _LITERAL_WORDS: Final = frozenset({"TIMESTAMP", "DATE", "TIME", "TS", "D", "T"})
+_BOOLEAN: Final = frozenset({"EXISTS", "ISNULL"})
 _TIME_WORDS_LOWER: Final = frozenset(word.lower() for word in _TIME_FUNCTIONS | _TIME_WORDS)
 _WORD: Final = re.compile(rb"[a-z_]+")
 # A longer one takes more than some 10 ms to read, in which nobody else is served: of that it is
 # asked only whether it has a time column and a time function, literals left out.
 _TEMPLATE_BYTES_MAX: Final = 16 << 10
 _SIGNS: Final = frozenset({"+", "-"})
-_CLOSE: Final = {"(": ")", "CASE": "END", "{": "}"}
-_NO_OPERANDS: Final = frozenset({"NOT", "BINARY", "ALL", "ANY", "SOME"})
 _SECOND_NS: Final = 1_000_000_000
 # 1973 in nanoseconds: microseconds since 1970 reach it in the year 5138.
 _NS_MIN: Final = 10**17
 _EXPONENT_MAX: Final = 30
 # Servers refuse aliases of more than 256 characters.
 _ALIAS_BYTES_MAX: Final = 200
+# Deeper statements, and terms with more pairs, are not looked into: they are refused.
+_DEPTH_MAX: Final = 60
+_PAIRS_MAX: Final = 64
 
 
 class PlacedMoment(NamedTuple):
@@ -157,30 +95,24 @@ class PlacedMoment(NamedTuple):
 
 
 class Sum(NamedTuple):
-    """Literals that are multiplied and added, beside a time column: (sign, factors) of each term."""
+    """Literals that are multiplied and added, beside a time column: (sign, factors) of each."""
 
     column: str
     terms: tuple[tuple[int, tuple[Slot, ...]], ...]
 
 
 class Mixture(NamedTuple):
-    """A time column and a function that stand in one term and fit no rule."""
+    """A time column and a time function that stand in one term.
+
+    They are in the same unit where *up* multiplied, divided by *down*, comes to *unit_ns*, the
+    nanoseconds of what the function counts; 0 for one that counts nothing.
+    """
 
     column: str
     function: str
-
-
-class Factor(NamedTuple):
-    """A time column and a count of seconds (or of another unit) in one term.
-
-    They are in the same unit where what is multiplied by, *up*, and divided by, *down*, comes to
-    *unit_ns*, the nanoseconds of what is counted.
-    """
-
-    up: tuple[Slot, ...]
-    down: tuple[Slot, ...]
-    unit_ns: int
-    mixture: Mixture
+    up: tuple[Slot, ...] = ()
+    down: tuple[Slot, ...] = ()
+    unit_ns: int = 0
 
 
 class Beside(NamedTuple):
@@ -201,7 +133,6 @@ class MomentPlan(NamedTuple):
     named: tuple[tuple[int, int], ...] = ()
     literals: tuple[Beside, ...] = ()
     sums: tuple[Sum, ...] = ()
-    factors: tuple[Factor, ...] = ()
     mixtures: tuple[Mixture, ...] = ()
 
 
@@ -228,75 +159,23 @@ class _Place(NamedTuple):
     name: str
     start: int
     end: int
+    is_column: bool = False
 
 
-class _Found(NamedTuple):
-    """What an operand, or a term, is made of.
+class _Value(NamedTuple):
+    """One of the values of a term.
 
-    columns, functions: the time columns and functions that its value is made of.
-    is_column: its value is a time column's.
-    is_moment: its value is one of *moments*.
-    moments: what becomes nanoseconds if it stands beside a time column.
-    literals: what must be nanoseconds then.
-    terms: what is added up to that, see `Sum`.
+    places: the time columns and time functions that it is made of.
+    is_column: it is a time column, plus or minus the durations in *moments*.
+    moments: what becomes nanoseconds beside a time column: the value itself, or these durations.
+    operand, terms: what must be nanoseconds then: a literal, or several that are added up.
     """
 
-    columns: tuple[_Place, ...] = ()
-    functions: tuple[_Place, ...] = ()
+    places: tuple[_Place, ...] = ()
     is_column: bool = False
-    is_moment: bool = False
     moments: tuple[PlacedMoment, ...] = ()
-    literals: tuple[Slot | Param | ListSlot, ...] = ()
+    operand: Slot | Param | ListSlot | None = None
     terms: tuple[tuple[int, tuple[Slot, ...]], ...] = ()
-
-
-class _Term(NamedTuple):
-    """The tokens between two borders; *border* is the key of the one before it."""
-
-    border: str
-    start: int
-    end: int
-
-
-_NOTHING: Final = _Found()
-# A word behind a column, or before one, that is no name.
-_NO_ALIASES: Final = (
-    _BORDERS
-    | _COMPARISONS
-    | _NO_OPERANDS
-    | frozenset(
-        {
-            "DIV",
-            "MOD",
-            "COLLATE",
-            "END",
-            "CASE",
-            "NULL",
-            "TRUE",
-            "FALSE",
-            "KEY",
-            "INTERVAL",
-            "EXISTS",
-        }
-        | {"UNKNOWN", "ESCAPE", "OVER", "PARTITION", "ROWS", "RANGE", "REPLACE", "LOW_PRIORITY"}
-        | {
-            "QUICK",
-            "DELAYED",
-            "SQL_SMALL_RESULT",
-            "SQL_BIG_RESULT",
-            "SQL_BUFFER_RESULT",
-            "OUTER",
-        }
-    )
-)
-# What stands behind AS in a CAST.
-_TYPES: Final = frozenset(
-    {"SIGNED", "UNSIGNED", "INTEGER", "INT", "BIGINT", "DECIMAL", "CHAR", "BINARY", "DOUBLE"}
-    | {"FLOAT", "REAL", "JSON", "NCHAR"}
-)
-# Deeper statements, and terms with more pairs, are not looked into: they are refused.
-_DEPTH_MAX: Final = 60
-_PAIRS_MAX: Final = 64
 
 
 @lru_cache(maxsize=2048)
@@ -350,10 +229,10 @@ def moment_edits(plan: MomentPlan, statement: Statement, now_ns: int) -> list[Ed
 def check_moments(plan: MomentPlan, statement: Statement) -> None:
     """Raise Unsupported where *statement*, of the plan's shape, would take a moment for another."""
     for mixture in plan.mixtures:
-        raise refusal(mixture)
-    for factor in plan.factors:
-        if _ratio(factor.up, factor.down, statement) != factor.unit_ns:
-            raise refusal(factor.mixture)
+        if not mixture.unit_ns or (
+            _ratio(mixture.up, mixture.down, statement) != mixture.unit_ns
+        ):
+            raise refusal(mixture)
     for column, operand in plan.literals:
         for value in statement.values((operand,)) or ():
             check_value(value, column)
@@ -438,44 +317,40 @@ class _Reader:
         self._names = columns.names
         self._foreign = columns.foreign
         self._target = columns.target
-        self._ends: dict[int, int] = {}  # of a group, by its beginning
-        self._inside: list[int] = []  # the beginning of the group around each token, or -1
-        self._hidden: set[str] = set()
+        self._terms = Terms(tokens)
+        self._hidden: set[str] = set()  # names of time columns that mean something else too
         self._stamps: set[str] = set()  # the aliases of time functions
         self._moments: list[PlacedMoment] = []
         self._kept_names: list[tuple[int, int]] = []
         self._literals: list[Beside] = []
         self._sums: list[Sum] = []
-        self._factors: list[Factor] = []
         self._mixtures: list[Mixture] = []
 
     def plan(self) -> MomentPlan:
-        """Return what is to be done."""
-        tokens = self._tokens
-        rows, query = self._insert_parts()
-        is_named = any(self._is_name(token) for token in tokens)
-        if not is_named and query is None:
+        """Return what is to be done about a statement."""
+        cursor = Cursor(self._tokens, self._template)
+        parts = insert_parts(cursor) if cursor.accept_any({"INSERT", "REPLACE"}) else None
+        start = behind = 0  # what an INSERT gives values by their places
+        assigned: tuple[str, ...] = ()
+        if parts is not None and parts.source is InsertSource.VALUES:
+            start, behind = parts.source_at  # not read: a template does not have all rows
+        elif parts is not None and parts.source is InsertSource.SELECT and self._target:
+            start, behind = parts.source_at
+            assigned = parts.columns or self._target
+        if not assigned and not any(self._column_name(token) for token in self._tokens):
             return NO_MOMENTS
-        self._hide_aliases()
-        if self._match_groups() > _DEPTH_MAX:
-            self._refuse_all()
-        else:
-            first, last = rows or (0, 0)
-            self._all_terms(0, first)
-            if query is not None:
-                self._assigned(last, query)
-                last = query
-            self._statement(last, len(tokens))
+        if self._is_readable():
+            self._find_aliases()
+            self._read(0, start)
+            if assigned:
+                self._assigned(start, behind, assigned)
+            self._query(behind, len(self._tokens), is_outermost=True)
         return self._result()
 
     def plan_of_value(self, column: str) -> MomentPlan:
         """Return what is to be done about all the tokens, the value of *column*."""
-        tokens = self._tokens
-        if self._match_groups() > _DEPTH_MAX:
-            self._refuse_all()
-        else:
-            found = self._term(0, len(tokens))
-            self._relate([_Found((_Place(column, -1, -1),), is_column=True), found])
+        if self._is_readable():
+            self._term(0, len(self._tokens), column)
         return self._result()
 
     def _result(self) -> MomentPlan:
@@ -484,476 +359,350 @@ class _Reader:
             tuple(self._kept_names),
             tuple(self._literals),
             tuple(self._sums),
-            tuple(self._factors),
             tuple(self._mixtures),
         )
         return plan if any(plan) else NO_MOMENTS
 
-    def _insert_parts(self) -> tuple[tuple[int, int] | None, int | None]:
-        """Return the range of an INSERT's rows, or (where its query begins, twice) and its end.
-
-        Rows are not looked at here: a template does not have all of them.
-        """
-        cursor = Cursor(self._tokens, self._template)
-        if not cursor.accept_any({"INSERT", "REPLACE"}):
-            return None, None
-        parts = insert_parts(cursor)
-        if parts is None:
-            return None, None
-        start, end = parts.source_at
-        if parts.source is InsertSource.VALUES:
-            return (start, end), None
-        if parts.source is InsertSource.SELECT and self._target:
-            self._target = parts.columns or self._target
-            return (start, start), end
-        return None, None
-
-    def _match_groups(self) -> int:
-        """Find where groups end, and return how deep they are nested."""
-        deepest = 0
-        opened: list[int] = []
+    def _is_readable(self) -> bool:
+        """Whether groups are closed and not too deep; else a time function is refused."""
+        depth = self._terms.depth
+        if depth is not None and depth <= _DEPTH_MAX:
+            return True
         for place, token in enumerate(self._tokens):
-            if opened and token.key == _CLOSE[self._tokens[opened[-1]].key]:
-                self._ends[opened.pop()] = place
-            self._inside.append(opened[-1] if opened else -1)
-            if token.key in _CLOSE:
-                opened.append(place)
-                deepest = max(deepest, len(opened))
-        # What is not closed is no statement, as far as can be told here.
-        return deepest if not opened else _DEPTH_MAX + 1
+            if self._is_time(place):
+                self._mixtures.append(Mixture(min(self._names), token.key))
+                break
+        return False
 
-    def _is_name(self, token: Token) -> bool:
-        return token.is_name and unquote(token, self._template).lower() in self._names
+    # --- names --------------------------------------------------------------------------------
 
-    def _hide_aliases(self) -> None:
-        """Note which names of time columns the statement gives to something else."""
-        tokens = self._tokens
+    def _name(self, token: Token) -> str:
+        return unquote(token, self._template).lower()
+
+    def _column_name(self, token: Token) -> str:
+        """Return the name of a time column, "" where the token is none."""
+        name = self._name(token) if token.is_name else ""
+        return name if name in self._names else ""
+
+    def _find_aliases(self) -> None:
+        """Note which names mean time columns, time functions, or not what they seem to."""
         aliases: set[str] = set()
         is_stamp = False  # a time function stands in the expression so far
-        for place in range(1, len(tokens)):
-            token, before = tokens[place], tokens[place - 1]
+        for place in range(1, len(self._tokens)):
+            token, before = self._tokens[place], self._tokens[place - 1]
             if token.key in (",", "SELECT", "FROM", "WHERE"):
                 is_stamp = False
-            elif self._function_at(place, len(tokens)):
+            elif self._is_time(place):
                 is_stamp = True
-            elif (
-                is_stamp
-                and token.is_name
-                and before.key in ("AS", ")")
-                and token.key not in _NO_ALIASES | _TYPES
+            is_as = before.key == "AS"
+            if (
+                not token.is_name
+                or self._terms.is_call(place, len(self._tokens))
+                or token.key in _NO_ALIASES
             ):
-                self._stamps.add(unquote(token, self._template).lower())
-            if not token.is_name or (place + 1 < len(tokens) and tokens[place + 1].key == "("):
                 continue
-            if before.key == "AS" and place > 1:
-                before = tokens[place - 2]
-            elif token.key in _NO_ALIASES:
+            ends_value = before.slot is not None or before.is_name or before.key == ")"
+            if not is_as and (not ends_value or before.key in _NO_ALIASES - {"END"}):
                 continue
-            name = unquote(token, self._template).lower()
-            if self._is_name(before):
-                if name != unquote(before, self._template).lower():
-                    aliases.add(name)
-            elif (
-                name in self._names
-                and (before.slot is not None or before.key in (")", "END") or before.is_name)
-                and before.key not in _NO_ALIASES
-            ):
+            name = self._name(token)
+            source = self._column_name(self._tokens[place - 2] if is_as else before)
+            if is_stamp and (is_as or before.key == ")"):
+                self._stamps.add(name)
+            if source and name != source:
+                aliases.add(name)
+            elif name in self._names and not source:
                 self._hidden.add(name)
         # What is another name of a time column is refused beside a moment, and not translated:
         # elsewhere in the statement it may mean a column of its own.
         self._hidden |= aliases
         self._names |= aliases
 
-    def _refuse_all(self) -> None:
-        for place, token in enumerate(self._tokens):
-            if self._function_at(place, len(self._tokens)):
-                self._mixtures.append(Mixture(min(self._names), token.key))
-                return
+    def _is_time(self, place: int) -> bool:
+        """Whether a time function stands here, a word that is one, or a literal of a date."""
+        key = self._terms.key(place)
+        if key in _TIME_FUNCTIONS and self._terms.key(place + 1) == "(":
+            return True
+        if key in _LITERAL_WORDS and place + 1 < len(self._tokens):
+            return self._tokens[place + 1].slot is not None or key in _TIME_WORDS
+        return key in _TIME_WORDS or (key[:2] == "@@" and key.lower().endswith("timestamp"))
 
-    # --- terms and operands -----------------------------------------------------------------
+    # --- from the statement to its values -----------------------------------------------------
 
-    def _terms(self, start: int, end: int) -> list[_Term]:
-        """Return the terms of tokens[start:end], groups unopened."""
-        tokens = self._tokens
-        found: list[_Term] = []
-        betweens = 0
-        border, first, place = "", start, start
-        while place < end:
-            key = tokens[place].key
-            if key in _CLOSE:
-                place = min(self._ends[place], end - 1) + 1
-                continue
-            if key == "BETWEEN":
-                betweens += 1
-            elif key == "AND" and betweens:
-                betweens -= 1
-            elif key in _BORDERS and not (
-                key in _ALSO_FUNCTIONS and place + 1 < end and tokens[place + 1].key == "("
-            ):
-                found.append(_Term(border, first, place))
-                border, first = key, place + 1
-                betweens = 0
-            place += 1
-        found.append(_Term(border, first, end))
-        return found
+    def _read(self, start: int, end: int) -> list[_Place]:
+        """Read all terms of a range; return what their values are made of."""
+        terms = self._terms.cut(start, end)
+        return [place for term in terms for place in self._term(term.start, term.end)]
 
-    def _all_terms(self, start: int, end: int) -> list[tuple[_Term, _Found]]:
-        return [(term, self._term(term.start, term.end)) for term in self._terms(start, end)]
-
-    def _statement(self, start: int, end: int) -> None:
-        """Read the terms of a statement; what it selects keeps its names."""
-        tokens = self._tokens
+    def _query(self, start: int, end: int, *, is_outermost: bool = False) -> list[_Place]:
+        """Read a query; return what its columns are made of. The outermost keeps their names."""
+        found: list[_Place] = []
         in_list = False
-        terms = self._terms(start, end)
-        for term, after in zip(terms, [*terms[1:], None], strict=True):
+        terms = self._terms.cut(start, end)
+        for term, after in zip(terms, [*(term.border for term in terms[1:]), ""], strict=True):
             if term.border in ("SELECT", "FROM"):
                 in_list = term.border == "SELECT"
             count = len(self._moments)
-            self._term(term.start, term.end)
-            if not in_list or len(self._moments) == count or (after and after.border == "AS"):
+            places = self._term(term.start, term.end)
+            if not in_list:
                 continue
-            last = tokens[term.end - 1]
-            is_whole = after is None or after.border in (",", "FROM", "WHERE", "LIMIT", "UNION")
-            if (
-                is_whole
-                and term.border in ("SELECT", ",")
-                and not (last.is_name and self._moments[-1].end < last.start)
-            ):
-                self._kept_names.append((tokens[term.start].start, last.end))
+            found += places
+            if is_outermost and len(self._moments) > count and term.border in ("SELECT", ","):
+                last = self._tokens[term.end - 1]
+                has_alias = last.is_name and self._moments[-1].end < last.start
+                if after in ("", ",", "FROM", "WHERE", "LIMIT", "UNION") and not has_alias:
+                    self._kept_names.append((self._tokens[term.start].start, last.end))
+        return found
 
-    def _assigned(self, start: int, end: int) -> None:
-        """Read the query of an INSERT, whose columns are assigned by their places."""
-        tokens = self._tokens
-        while start < end and tokens[start].key == "(" and self._ends[start] == end - 1:
+    def _assigned(self, start: int, end: int, target: tuple[str, ...]) -> None:
+        """Read the query of an INSERT, whose columns *target* gets by their places."""
+        while self._terms.is_group(start, end):
             start, end = start + 1, end - 1
         place, in_list, is_known = 0, False, True
-        for term in self._terms(start, end):
+        for term in self._terms.cut(start, end):
             if term.border == "SELECT":
                 place, in_list, is_known = 0, True, True
             elif term.border == "FROM":
                 in_list = False
             elif term.border == "," and in_list:
                 place += 1
-            found = self._term(term.start, term.end)
-            if not in_list or term.border not in ("SELECT", ",", "DISTINCT"):
-                continue
-            if term.start < term.end and tokens[term.end - 1].key == "*":
+            is_value = in_list and term.border in ("SELECT", ",", "DISTINCT")
+            if is_value and self._terms.key(term.end - 1) == "*":
                 is_known = False
-            name = self._target[place] if place < len(self._target) else ""
-            if not is_known and found.functions:
-                self._mixtures.append(Mixture(min(self._names), found.functions[0].name))
-            elif is_known and name in self._names:
-                column = _Found((_Place(name, -1, -1),), is_column=True)
-                self._relate([column, found])
+            name = target[place] if is_value and is_known and place < len(target) else ""
+            found = self._term(term.start, term.end, name if name in self._names else "")
+            functions = [place for place in found if not place.is_column]
+            if is_value and not is_known and functions:
+                self._mixtures.append(Mixture(min(self._names), functions[0].name))
 
-    def _term(self, start: int, end: int) -> _Found:
-        """Read a term; return what its value is made of, nothing for one that is true or false."""
-        tokens = self._tokens
-        operands: list[_Found] = []
-        first = place = start
-        is_compared = is_list = False
-        while True:
-            key = tokens[place].key if place < end else ""
-            if place >= end or key in _COMPARISONS or (key == "AND" and is_compared):
-                operands += (
-                    self._members(first, place) if is_list else [self._operand(first, place)]
-                )
-                if place >= end:
-                    break
-                is_compared = True
-                is_list = key == "IN"
-                first = place + 1
-            place = self._ends[place] + 1 if key in _CLOSE else place + 1
-        if is_compared:
-            self._relate(operands)
-            return _NOTHING
-        (found,) = operands
-        if found.columns and found.functions:
-            self._relate([found])
-            return _NOTHING
-        return found
+    def _term(self, start: int, end: int, column: str = "") -> list[_Place]:
+        """Read a term, which *column* is set to; return what its value is made of.
 
-    def _members(self, start: int, end: int) -> list[_Found]:
-        """Return the operands of `IN ( … )`."""
-        if self._wraps(start, end) and self._tokens[start + 1].key not in _QUERY_WORDS:
-            return [found for _, found in self._all_terms(start + 1, end - 1)]
-        return [self._operand(start, end)]
+        What is true or false is made of nothing.
+        """
+        operands = self._terms.operands(start, end)
+        values: list[_Value] = []
+        for comparison, first, last in operands:
+            values += self._values(first, last, is_list=comparison == "IN")
+        found = self._relate(values, column)
+        return found if len(operands) == 1 else []
 
-    def _wraps(self, start: int, end: int) -> bool:
-        """Whether one pair of parentheses is all of tokens[start:end]."""
-        return (
-            end - start > 2 and self._tokens[start].key == "(" and self._ends[start] == end - 1
-        )
-
-    def _operand(self, start: int, end: int) -> _Found:
-        tokens = self._tokens
-        while start < end and tokens[start].key in _NO_OPERANDS:
+    def _values(self, start: int, end: int, *, is_list: bool = False) -> list[_Value]:
+        """Return the values of an operand, which is one of them or all of them."""
+        terms = self._terms
+        while start < end and terms.key(start) in PREFIXES:
             start += 1
-        while start < end and tokens[end - 1].key == "NOT":
+        while start < end and terms.key(end - 1) == "NOT":
             end -= 1
         if start >= end:
-            return _NOTHING
-        slot = tokens[start].slot
-        if end - start == 1 and slot is not None:
-            return _Found(literals=(slot,))
-        if terms := self._literal_terms(start, end):
-            return _Found(terms=terms)
-        if (column := self._column(start, end)) is not None:
-            return column
-        if (moment := self._moment(start, end)) is not None:
-            return moment
-        if self._wraps(start, end):
-            return self._group(start + 1, end - 1)
-        if tokens[start].key == "CASE" and self._ends[start] == end - 1:
+            return []
+        name = terms.key(start)
+        is_parenthesised = name == "(" and terms.is_group(start, end)
+        is_query = is_parenthesised and terms.key(start + 1) in QUERY_WORDS
+        if is_list and is_parenthesised and not is_query:
+            return self._chosen(start + 1, end - 1, is_chosen=True)
+        value = self._value(start, end)
+        if value is not None:
+            return [value]
+        if name == "CASE" and terms.is_group(start, end):
             return self._case(start, end)
-        if (
-            end - start > 2
-            and tokens[start + 1].key == "("
-            and tokens[start].is_name
-            and self._ends[start + 1] == end - 1
-        ):
-            return self._call(start, end)
-        return self._mixed(start, end)
+        if name in _CHOICES and terms.is_call(start, end) and terms.is_group(start + 1, end):
+            return self._chosen(start + 2, end - 1, is_chosen=name != "IF")
+        if is_parenthesised and not is_query:
+            is_row = any(term.border == "," for term in terms.cut(start + 1, end - 1))
+            if not is_row:
+                return self._chosen(start + 1, end - 1, is_chosen=True)
+        return [_Value(tuple(self._made_of(start, end)))]
+
+    def _chosen(self, start: int, end: int, *, is_chosen: bool) -> list[_Value]:
+        """Return the values of a list; without *is_chosen*, of what stands behind a comma."""
+        values: list[_Value] = []
+        for border, first, last in self._terms.cut(start, end):
+            is_chosen = is_chosen or border == ","
+            if is_chosen and len(self._terms.operands(first, last)) == 1:
+                values += self._values(first, last)
+            else:
+                self._term(first, last)
+        return values
+
+    def _case(self, start: int, end: int) -> list[_Value]:
+        """Return the results of CASE … END; its operand is compared."""
+        compared: list[_Value] = []
+        results: list[_Value] = []
+        has_operand = self._terms.key(start + 1) != "WHEN"
+        is_result = False
+        for border, first, last in self._terms.cut(start + 1, end - 1):
+            if border in ("WHEN", "THEN", "ELSE"):
+                is_result = border != "WHEN"
+            if len(self._terms.operands(first, last)) > 1 or not (is_result or has_operand):
+                self._term(first, last)
+            else:
+                (results if is_result else compared).extend(self._values(first, last))
+        self._relate(compared)
+        return results
+
+    # --- one value ----------------------------------------------------------------------------
+
+    def _value(self, start: int, end: int) -> _Value | None:
+        """Read what is a literal, a time column or a moment; it may have an alias."""
+        slot = self._tokens[start].slot
+        if end - start == 1 and slot is not None:
+            return _Value(operand=slot)
+        if terms := self._literal_terms(start, end):
+            return _Value(terms=terms)
+        for last in (end, end - 1) if self._tokens[end - 1].is_name else (end,):
+            if last == start:
+                break
+            if (column := self._column(start, last)) is not None:
+                return column
+            moment = read_moment(Cursor(self._tokens, self._template, start), last)
+            if moment is not None:
+                place = _Place(self._terms.key(start), start, last)
+                return _Value((place,), moments=(self._placed(start, last, moment),))
+        return None
+
+    def _placed(
+        self, start: int, end: int, moment: Moment, *, is_shift: bool = False
+    ) -> PlacedMoment:
+        ends = self._tokens[start].start, self._tokens[end - 1].end
+        return PlacedMoment(*ends, moment, is_shift)
 
     def _literal_terms(self, start: int, end: int) -> tuple[tuple[int, tuple[Slot, ...]], ...]:
         """Read literals with `*`, `+` and `-` between them; nothing where there is more."""
-        tokens = self._tokens
-        terms: list[tuple[int, tuple[Slot, ...]]] = []
-        place = start
-        while place < end:
+        found: list[tuple[int, tuple[Slot, ...]]] = []
+        cursor = Cursor(self._tokens, self._template, start, end)
+        while cursor.at < end:
             sign = 1
-            while place < end and tokens[place].key in _SIGNS:
-                sign = -sign if tokens[place].key == "-" else sign
-                place += 1
+            while key := cursor.accept_any(_SIGNS):
+                sign = -sign if key == "-" else sign
             factors: list[Slot] = []
-            while place < end:
-                slot = tokens[place].slot
+            while not factors or cursor.accept("*"):
+                slot = cursor.take().slot
                 if not isinstance(slot, Slot):
                     return ()
                 factors.append(slot)
-                place += 1
-                if place >= end or tokens[place].key != "*":
-                    break
-                place += 1
-            if not factors or (place < end and tokens[place].key not in _SIGNS):
+            if cursor.at < end and cursor.key not in _SIGNS:
                 return ()
-            terms.append((sign, tuple(factors)))
-        return tuple(terms)
+            found.append((sign, tuple(factors)))
+        return tuple(found)
 
-    def _column(self, start: int, end: int) -> _Found | None:
+    def _column(self, start: int, end: int) -> _Value | None:
         """Read a time column, plus or minus intervals."""
-        tokens = self._tokens
         after = self._behind_name(start, end)
         place = self._named(start, after)
         if place is None or place.name in self._hidden:
             return None
         shifts: list[PlacedMoment] = []
-        cursor = Cursor(tokens, self._template, after)
+        cursor = Cursor(self._tokens, self._template, after, end)
         while cursor.at < end:
-            if cursor.at == end - 1 and cursor.peek().is_name and not shifts:
-                break  # an alias
-            if cursor.key not in _SIGNS:
-                return None
-            cursor.take()
-            first = cursor.at
-            duration = read_duration(cursor)
+            first = cursor.at + 1
+            duration = read_duration(cursor) if cursor.accept_any(_SIGNS) else None
             if duration is None or cursor.at > end:
                 return None
-            ends = tokens[first].start, tokens[cursor.at - 1].end
-            shifts.append(PlacedMoment(*ends, duration, is_shift=True))
-        return _Found((place,), is_column=True, moments=tuple(shifts))
+            shifts.append(self._placed(first, cursor.at, duration, is_shift=True))
+        return _Value((place,), is_column=True, moments=tuple(shifts))
 
     def _behind_name(self, start: int, end: int) -> int:
         """Return the place behind `a.b.c` at *start*."""
-        tokens = self._tokens
-        if start >= end or not tokens[start].is_name:
+        if not self._tokens[start].is_name:
             return start
         place = start + 1
-        while place + 1 < end and tokens[place].key == "." and tokens[place + 1].is_name:
+        while place + 1 < end and self._terms.key(place) == ".":
             place += 2
         return place
 
     def _named(self, start: int, after: int) -> _Place | None:
         """Return the time column that the name tokens[start:after] means."""
-        tokens = self._tokens
-        if start >= after or not self._is_name(tokens[after - 1]):
+        name = self._column_name(self._tokens[after - 1]) if after > start else ""
+        if not name or self._terms.key(after) in ("(", "."):
             return None
-        if after < len(tokens) and tokens[after].key in ("(", "."):
+        if after - start > 1 and self._name(self._tokens[after - 3]) in self._foreign:
             return None
-        if after - start > 1:
-            qualifier = unquote(tokens[after - 3], self._template).lower()
-            if qualifier in self._foreign:
-                return None
-        name = unquote(tokens[after - 1], self._template).lower()
-        return _Place(name, start, after)
+        return _Place(name, start, after, is_column=True)
 
-    def _moment(self, start: int, end: int) -> _Found | None:
-        tokens = self._tokens
-        for last in (end, end - 1):
-            if last < end and not tokens[last].is_name:  # an alias
-                break
-            moment = read_moment(Cursor(tokens, self._template, start), last)
-            if moment is not None and last > start:
-                placed = PlacedMoment(tokens[start].start, tokens[last - 1].end, moment)
-                place = _Place(tokens[start].key, start, last)
-                return _Found((), (place,), is_moment=True, moments=(placed,))
-        return None
-
-    def _group(self, start: int, end: int) -> _Found:
-        """Read what is inside of parentheses that call nothing."""
-        if start < end and self._tokens[start].key in _QUERY_WORDS:
-            return self._query(start, end)
-        terms = self._all_terms(start, end)
-        if len(terms) == 1:
-            return terms[0][1]
-        return _merged(found for _, found in terms)
-
-    def _query(self, start: int, end: int) -> _Found:
-        """Read a subquery, whose value is made of what it selects."""
-        selected: list[_Found] = []
-        in_list = False
-        for term, found in self._all_terms(start, end):
-            if term.border in ("SELECT", "FROM"):
-                in_list = term.border == "SELECT"
-            if in_list:
-                selected.append(found)
-        return _merged(selected)
-
-    def _case(self, start: int, end: int) -> _Found:
-        """Read CASE … END: its value is one of the results, its operand is compared."""
-        compared: list[_Found] = []
-        results: list[_Found] = []
-        part = "CASE"
-        for term, found in self._all_terms(start + 1, end - 1):
-            if term.border in ("WHEN", "THEN", "ELSE"):
-                part = term.border
-            (results if part in ("THEN", "ELSE") else compared).append(found)
-        has_operand = self._tokens[start + 1].key != "WHEN"
-        if has_operand:
-            self._relate(compared)
-        return self._one_of(results)
-
-    def _call(self, start: int, end: int) -> _Found:
-        """Read `name(…)`."""
-        name = self._tokens[start].key
-        if name in _ALIKE:
-            arguments = [found for _, found in self._all_terms(start + 2, end - 1)]
-            return self._one_of(arguments[1:] if name == "IF" else arguments)
-        inner = self._group(start + 2, end - 1)
-        if name in _BOOLEAN:
-            return _NOTHING
-        if name not in _TIME_FUNCTIONS:
-            return _Found(inner.columns, inner.functions)
-        function = _Place(name, start, end)
-        for column in inner.columns[:_PAIRS_MAX]:
-            if name == "FROM_UNIXTIME":
-                up, down = self._scale(column, start + 1)
-                mixture = Mixture(column.name, name)
-                self._factors.append(Factor(down, up, _SECOND_NS, mixture))
-            else:
-                self._mixtures.append(Mixture(column.name, name))
-        return _Found((), (function,))
-
-    def _one_of(self, values: list[_Found]) -> _Found:
-        """Return what an expression is that has one of *values*, which are compared or stored alike."""
-        if any(value.is_column for value in values):
-            self._relate(values)
-            return _Found(
-                tuple(place for value in values for place in value.columns), is_column=True
-            )
-        merged = _merged(values)
-        is_moment = any(value.is_moment for value in values) and all(
-            value.is_moment or not (value.columns or value.functions) for value in values
-        )
-        return merged._replace(
-            is_moment=is_moment,
-            moments=tuple(m for value in values for m in value.moments) if is_moment else (),
-            literals=tuple(slot for value in values for slot in value.literals),
-        )
-
-    def _mixed(self, start: int, end: int) -> _Found:
-        """Read an operand that is an expression of several."""
-        tokens = self._tokens
-        parts: list[_Found] = []
+    def _made_of(self, start: int, end: int) -> list[_Place]:
+        """Return what an expression of several is made of."""
+        terms = self._terms
+        found: list[_Place] = []
         place = start
         while place < end:
-            token = tokens[place]
-            if token.key in _CLOSE:
-                inside = min(self._ends[place], end)
-                if token.key == "CASE":
-                    parts.append(self._case(place, inside + 1))
-                else:
-                    parts.append(self._group(place + 1, inside))
-                place = inside + 1
-            elif place + 1 < end and tokens[place + 1].key == "(" and token.is_name:
-                after = min(self._ends[place + 1], end - 1) + 1
-                parts.append(self._call(place, after))
-                place = after
-            elif self._function_at(place, end):
-                parts.append(_Found((), (_Place(token.key, place, place + 1),)))
-                place += 1
-            elif token.is_name:
+            key = terms.key(place)
+            after = terms.behind(place)
+            if key == "CASE":
+                found += self._term(place, after)
+            elif key in CLOSE:
+                is_query = terms.key(place + 1) in QUERY_WORDS
+                read = self._query if is_query else self._read
+                found += read(place + 1, after - 1)
+            elif terms.is_call(place, end):
+                after = terms.behind(place + 1)
+                found += self._call(place, after)
+            elif self._is_time(place):
+                found.append(_Place(key, place, after))
+            elif self._tokens[place].is_name:
                 after = self._behind_name(place, end)
                 column = self._named(place, after)
+                last = self._tokens[after - 1]
                 if column is not None:
-                    parts.append(_Found((column,)))
-                elif unquote(tokens[after - 1], self._template).lower() in self._stamps:
-                    parts.append(_Found((), (_Place(tokens[after - 1].key, place, after),)))
-                place = after
-            else:
-                place += 1
-        return _merged(parts)
+                    found.append(column)
+                elif self._name(last) in self._stamps:
+                    found.append(_Place(last.key, place, after))
+            place = after
+        return found
 
-    def _function_at(self, place: int, end: int) -> bool:
-        """Whether a time function stands here, a word that is one, or a literal of a date."""
-        tokens = self._tokens
-        key = tokens[place].key
-        if place + 1 < end:
-            after = tokens[place + 1]
-            if after.key == "(" and key in _TIME_FUNCTIONS:
-                return True
-            if after.slot is not None and key in _LITERAL_WORDS:
-                return True
-        if key[:2] == "@@":
-            return key.lower().endswith("timestamp")
-        return key in _TIME_WORDS or key in ("DATETIME", "TIMESTAMP", "DATE")
+    def _call(self, start: int, end: int) -> list[_Place]:
+        """Return what `name(…)` is made of."""
+        name = self._terms.key(start)
+        if name in _CHOICES:
+            return self._term(start, end)
+        is_query = self._terms.key(start + 2) in QUERY_WORDS
+        inner = (self._query if is_query else self._read)(start + 2, end - 1)
+        if name in _BOOLEAN:
+            return []
+        if name not in _TIME_FUNCTIONS:
+            return inner
+        for place in inner[:_PAIRS_MAX]:
+            if place.is_column:
+                up, down = self._terms.scale(place.start, place.end, start + 1)
+                unit_ns = _SECOND_NS if name == "FROM_UNIXTIME" else 0
+                self._mixtures.append(Mixture(place.name, name, down, up, unit_ns))
+        return [_Place(name, start, end)]
 
-    # --- what stands beside what ----------------------------------------------------------------
+    # --- what stands beside what --------------------------------------------------------------
 
-    def _relate(self, values: list[_Found]) -> None:
-        """Note what is to be done about *values*, which are compared with each other."""
-        column = next((v.columns[0].name for v in values if v.is_column), None)
-        if column is None:
-            self._mix(
-                [p for v in values for p in v.columns], [p for v in values for p in v.functions]
-            )
-            return
+    def _relate(self, values: list[_Value], column: str = "") -> list[_Place]:
+        """Note what is to be done about *values*, which stand beside each other, and *column*.
+
+        Returns what they are made of, unless that is settled.
+        """
+        columns = [value.places[0].name for value in values if value.is_column]
+        assigned = column
+        column = column or (columns[0] if columns else "")
+        found: list[_Place] = []
         for value in values:
-            if value.is_moment or value.is_column:
+            if column:
                 self._moments += value.moments
-            self._literals += [Beside(column, slot) for slot in value.literals]
-            if value.terms:
-                self._sums.append(Sum(column, value.terms))
-        functions = [p for v in values if not v.is_moment for p in v.functions]
-        self._mix([p for v in values for p in v.columns], functions)
+                if value.operand is not None:
+                    self._literals.append(Beside(column, value.operand))
+                if value.terms:
+                    self._sums.append(Sum(column, value.terms))
+            if not column or value.is_column or not value.moments:
+                found += value.places
+        functions = [place for place in found if not place.is_column]
+        beside = [place for place in found if place.is_column]
+        if assigned:
+            beside.append(_Place(assigned, -1, -1, is_column=True))
+        if len(beside) * len(functions) > _PAIRS_MAX:
+            self._mixtures.append(Mixture(beside[0].name, functions[0].name))
+        else:
+            self._mixtures += [self._mixture(one, two) for one in beside for two in functions]
+        return [] if beside and functions else found
 
-    def _mix(self, columns: list[_Place], functions: list[_Place]) -> None:
-        """Note time columns and time functions that have to be in the same unit."""
-        if len(columns) * len(functions) > _PAIRS_MAX:
-            self._mixtures.append(Mixture(columns[0].name, functions[0].name))
-            return
-        for column in columns:
-            for function in functions:
-                mixture = Mixture(column.name, function.name)
-                unit_ns = self._counted(function)
-                if unit_ns:
-                    up, down = self._scale(function, -1)
-                    column_up, column_down = self._scale(column, -1)
-                    self._factors.append(
-                        Factor(up + column_down, down + column_up, unit_ns, mixture)
-                    )
-                else:
-                    self._mixtures.append(mixture)
+    def _mixture(self, column: _Place, function: _Place) -> Mixture:
+        up, down = self._terms.scale(function.start, function.end)
+        if column.start >= 0:
+            column_up, column_down = self._terms.scale(column.start, column.end)
+            up, down = up + column_down, down + column_up
+        return Mixture(column.name, function.name, up, down, self._counted(function))
 
     def _counted(self, function: _Place) -> int:
         """Return the nanoseconds of what a function counts since 1970, 0 where it does not."""
@@ -964,46 +713,3 @@ class _Reader:
         if keys[:2] == ["TIMESTAMPDIFF", "("] and keys[5:7] == [",", "UTC_TIMESTAMP"]:
             return UNIT_NS.get(keys[2], 0)
         return 0
-
-    def _scale(
-        self, place: _Place, outermost: int
-    ) -> tuple[tuple[Slot, ...], tuple[Slot, ...]]:
-        """Return the literals that what stands there is multiplied and divided by.
-
-        Groups around it count as well, but not that which begins at *outermost*, nor a query.
-        """
-        tokens = self._tokens
-        up: list[Slot] = []
-        down: list[Slot] = []
-        start, end = place.start, place.end
-        while start >= 0:
-            while end + 1 < len(tokens) and tokens[end].key in ("*", "/", "DIV"):
-                slot = tokens[end + 1].slot
-                if not isinstance(slot, Slot):
-                    break
-                (up if tokens[end].key == "*" else down).append(slot)
-                end += 2
-            before = (
-                tokens[start - 2].slot if start > 1 and tokens[start - 1].key == "*" else None
-            )
-            if isinstance(before, Slot):
-                up.append(before)
-            around = self._inside[start]
-            if around < 0 or around == outermost or tokens[around].key != "(":
-                break
-            if tokens[around + 1].key in _QUERY_WORDS:
-                break
-            end = self._ends[around] + 1
-            start = around
-            if around and tokens[around - 1].is_name and tokens[around - 1].key not in _BORDERS:
-                start = around - 1
-        return tuple(up), tuple(down)
-
-
-def _merged(values: Iterable[_Found]) -> _Found:
-    """Return what a value is made of that is made of all *values*."""
-    found = list(values)
-    return _Found(
-        tuple(place for value in found for place in value.columns),
-        tuple(place for value in found for place in value.functions),
-    )

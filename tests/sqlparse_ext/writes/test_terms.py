@@ -1,0 +1,79 @@
+"""Terms and operands of a statement."""
+
+import pytest
+
+from sqlparse_ext.statements import DEFAULT_MODE
+from sqlparse_ext.text.lexer import fingerprint
+from sqlparse_ext.text.tokens import statement_tokens
+from sqlparse_ext.writes.terms import Terms
+
+
+def read(text):
+    """Return the terms of a text, and a function that returns the text of a range of tokens."""
+    template = fingerprint(text.encode(), DEFAULT_MODE)[0]
+    tokens = statement_tokens(template)
+
+    def text_of(start, end):
+        return " ".join(token.key for token in tokens[start:end])
+
+    return Terms(tokens), text_of
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a < b", [("", "A < B")]),
+        ("a AND b OR (c AND d)", [("", "A"), ("AND", "B"), ("OR", "( C AND D )")]),
+        ("a BETWEEN b AND c AND d", [("", "A BETWEEN B AND C"), ("AND", "D")]),
+        ("SELECT a, b FROM m", [("", ""), ("SELECT", "A"), (",", "B"), ("FROM", "M")]),
+        ("LEFT(a, b) , VALUES(c)", [("", "LEFT ( A , B )"), (",", "VALUES ( C )")]),
+        ("m LEFT JOIN n", [("", "M"), ("LEFT", ""), ("JOIN", "N")]),
+        ("CASE WHEN a THEN b END, c", [("", "CASE WHEN A THEN B END"), (",", "C")]),
+    ],
+)
+def test_terms_stand_between_borders(text, expected):
+    terms, text_of = read(text)
+    found = terms.cut(0, len(terms.tokens))
+    assert [(border, text_of(start, end)) for border, start, end in found] == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a + b", [("", "A + B")]),
+        ("a = (b = c)", [("", "A"), ("=", "( B = C )")]),
+        ("a NOT BETWEEN b AND c", [("", "A NOT"), ("BETWEEN", "B"), ("AND", "C")]),
+        ("a IN (b, c) IS TRUE", [("", "A"), ("IN", "( B , C )"), ("IS", "TRUE")]),
+    ],
+)
+def test_operands_stand_between_comparisons(text, expected):
+    terms, text_of = read(text)
+    found = terms.operands(0, len(terms.tokens))
+    assert [(key, text_of(start, end)) for key, start, end in found] == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "up", "down"),
+    [
+        ("a", 0, 0),
+        ("a * 5", 1, 0),
+        ("5 * a / 7", 1, 1),
+        ("(a + 3) * 5 DIV 7", 1, 1),
+        ("CAST(ROUND(a * 5) * 7 AS SIGNED)", 2, 0),
+        ("a * b", 0, 0),
+        ("(SELECT a) * 5", 0, 0),
+        ("f(5) * (a) / 2 * 3", 1, 1),
+    ],
+)
+def test_the_scale_is_of_the_factors_of_the_groups_around(text, up, down):
+    terms, _ = read(text)
+    place = [token.key for token in terms.tokens].index("A")
+    found = terms.scale(place, place + 1)
+    assert (len(found[0]), len(found[1])) == (up, down)
+
+
+def test_groups_are_as_deep_as_they_are_nested_or_not_closed():
+    assert read("a")[0].depth == 0
+    assert read("(a, CASE WHEN (b) THEN c END)")[0].depth == 3
+    for text in ("(a", "CASE a", "(CASE)"):
+        assert read(text)[0].depth is None
