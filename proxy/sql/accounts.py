@@ -42,6 +42,7 @@ GRANT_TABLES: Final = frozenset(
 _PROGRAMS: Final = frozenset({"PROCEDURE", "FUNCTION", "TRIGGER", "EVENT", "PACKAGE"})
 # What stands between two statements of a body, and UPDATE behind what begins none.
 _BORDERS: Final = frozenset({";", "BEGIN", "THEN", "ELSE", "DO", "LOOP", "REPEAT", "ROW"})
+_BEFORE_NO_DYNAMIC_SQL: Final = frozenset({"DEALLOCATE", "DROP", "XA"})
 _BEFORE_NO_UPDATE: Final = frozenset({"BEFORE", "AFTER", "OR", "FOR", "ON"})
 _NAMES_WITHOUT_PARENTHESES: Final = frozenset({"CURRENT_USER", "CURRENT_ROLE"})
 _SELVES: Final = frozenset({"USER", "SESSION_USER", "SYSTEM_USER"})
@@ -151,7 +152,7 @@ def _check_body(keys: list[str], statement: Statement) -> None:
             in_set = not in_update
         if (
             key in _RIGHTS
-            or (key in ("PREPARE", "EXECUTE") and before != "DEALLOCATE")
+            or (key in ("PREPARE", "EXECUTE") and before not in _BEFORE_NO_DYNAMIC_SQL)
             or (in_set and key.strip('`"').upper() == "PASSWORD")
             or (in_set and key in ("ROLE", "DEFAULT") and before in ("SET", ","))
             or (key in _ACCOUNT_OBJECTS and before in (*_ACCOUNT_VERBS, "REPLACE"))

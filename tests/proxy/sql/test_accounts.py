@@ -58,6 +58,7 @@ def test_what_would_reach_it_is_refused(sql):
         "SHOW CREATE USER a",
         "CREATE PROCEDURE p() BEGIN INSERT INTO user (role, password) VALUES (1, 2); END",
         "CREATE PROCEDURE p() UPDATE user SET password = 'x' WHERE role = 1",
+        "CREATE PROCEDURE p() BEGIN XA START 'x'; XA END 'x'; XA PREPARE 'x'; END",
         "CREATE TABLE t (password INT, role INT)",
     ],
 )
