@@ -130,7 +130,7 @@ class PreparedCommands:
             if len(texts) > 1:
                 raise await read(size, self._preparation.one_at_a_time, statement)
             statement = await read(size, self._preparation.parse, texts[0])
-        self._preparation.check(statement)
+        await read(size, self._preparation.check, statement)
         is_own = is_virtual(shape) or (
             shape.kind in _OWN and not is_plain_query(statement, self._preparation)
         )

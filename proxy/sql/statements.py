@@ -185,7 +185,7 @@ class Statements:
             # A large one is in no cache.
             is_read = text is whole.sql and size > LARGE_TEXT_BYTES
             statement = whole if is_read else await read(len(text), parse, text)
-            self._preparation.check(statement)
+            await read(len(text), self._preparation.check, statement)
             if not await self.run_one(statement, reply):
                 return
 
