@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from sqlparse_ext.statements import Shape, Statement
 
 
-class Surroundings(Protocol):
+class NameResolution(Protocol):
     """Where the session is, as far as names depend on it."""
 
     @property
@@ -112,7 +112,7 @@ _OF_A_MESSAGE: Final = frozenset({"time_acked", "time_next", "priority", "epoch"
 
 
 def confine(
-    guard: Guard, statement: Statement, around: Surroundings, *, is_explained: bool = False
+    guard: Guard, statement: Statement, around: NameResolution, *, is_explained: bool = False
 ) -> bool:
     """Raise StatementRefused or DatabaseAccessDenied for what a restricted user may not say.
 
@@ -125,7 +125,7 @@ def confine(
 
 class _Confinement:
     def __init__(
-        self, guard: Guard, statement: Statement, around: Surroundings, *, is_explained: bool
+        self, guard: Guard, statement: Statement, around: NameResolution, *, is_explained: bool
     ) -> None:
         self.is_explained = is_explained
         self.guard = guard

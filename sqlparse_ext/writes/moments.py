@@ -94,7 +94,7 @@ class PlacedMoment(NamedTuple):
     is_shift: bool = False
 
 
-class Sum(NamedTuple):
+class LiteralSum(NamedTuple):
     """Literals that are multiplied and added, beside a time column: (sign, factors) of each."""
 
     column: str
@@ -132,7 +132,7 @@ class MomentPlan(NamedTuple):
     moments: tuple[PlacedMoment, ...] = ()
     named: tuple[tuple[int, int], ...] = ()
     literals: tuple[Beside, ...] = ()
-    sums: tuple[Sum, ...] = ()
+    sums: tuple[LiteralSum, ...] = ()
     mixtures: tuple[Mixture, ...] = ()
 
 
@@ -323,7 +323,7 @@ class _Reader:
         self._moments: list[PlacedMoment] = []
         self._kept_names: list[tuple[int, int]] = []
         self._literals: list[Beside] = []
-        self._sums: list[Sum] = []
+        self._sums: list[LiteralSum] = []
         self._mixtures: list[Mixture] = []
 
     def plan(self) -> MomentPlan:
@@ -684,7 +684,7 @@ class _Reader:
                 if value.operand is not None:
                     self._literals.append(Beside(column, value.operand))
                 if value.terms:
-                    self._sums.append(Sum(column, value.terms))
+                    self._sums.append(LiteralSum(column, value.terms))
             if not column or value.is_column or not value.moments:
                 found += value.places
         functions = [place for place in found if not place.is_column]
