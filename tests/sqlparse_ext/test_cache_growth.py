@@ -1,7 +1,8 @@
 """Ten times the text takes about ten times the work, whatever it is made of, for each who reads it."""
 
+import os
 import random
-import time
+from functools import partial
 
 import pytest
 
@@ -10,15 +11,15 @@ from sqlparse_ext.errors import StreamfromError
 from sqlparse_ext.reading.split import split_statements
 from sqlparse_ext.session.inline import inline
 from sqlparse_ext.session.schemas import schemas_asked
+from sqlparse_ext.statements import Statement
 from sqlparse_ext.text.identifiers import requalify
 from sqlparse_ext.text.parameters import parameter_places
+from tests.growth import is_linear
 
 
-SMALL, LARGE = 4_000, 40_000
-# Linear is 10 and quadratic 100; clocks and caches of a busy machine are in between.
-GROWTH_MAX = 45
-# What takes less is not worth a doubt.
-QUICK_S = 0.05
+# Characters. A nightly run sets GROWTH_CHARACTERS to a million.
+LARGE = int(os.environ.get("GROWTH_CHARACTERS", "40000"))
+SMALL = LARGE // 10
 HEADS = [
     b"", b"SELECT ", b"SELECT * FROM t WHERE ", b"SELECT * FROM information_schema.tables WHERE ",
     b"INSERT INTO t VALUES ", b"UPDATE t SET ", b"SET ", b"SET STATEMENT a=1 FOR ", b"SELECT a FROM t ",
@@ -37,34 +38,35 @@ SHAPES += [(_DICE.choice(HEADS), b"".join(_DICE.sample(PIECES, 3))) for _ in ran
 WHO = {"USER": b"'u'", "FOUND_ROWS": b"1"}
 
 
-def seconds(head: bytes, piece: bytes, size: int) -> dict[str, float]:
-    sql = head + piece * (size // len(piece))
-    found = {}
-    began = time.thread_time()
-    try:
-        statement = StatementCache().get(sql)
-    except StreamfromError:
-        return {}
-    found["get"] = time.thread_time() - began
-    for name, read in {
-        "split": lambda: split_statements(sql),
-        "inline": lambda: inline(statement, WHO, {5: 6}),
-        "schemas": lambda: schemas_asked(statement, "information_schema"),
-        "requalify": lambda: requalify(sql, {"a": "b"}),
-        "parameters": lambda: parameter_places(sql, statement.mode),
-    }.items():
-        began = time.thread_time()
-        read()
-        found[name] = time.thread_time() - began
-    return found
+READERS = {
+    "split": lambda statement: split_statements(statement.sql),
+    "inline": lambda statement: inline(statement, WHO, {5: 6}),
+    "schemas": lambda statement: schemas_asked(statement, "information_schema"),
+    "requalify": lambda statement: requalify(statement.sql, {"a": "b"}),
+    "parameters": lambda statement: parameter_places(statement.sql, statement.mode),
+}
+
+
+def text(head: bytes, piece: bytes, size: int) -> bytes:
+    return head + piece * (size // len(piece))
 
 
 @pytest.mark.parametrize(("head", "piece"), SHAPES)
 def test_work_grows_with_the_text_and_no_faster(head, piece):
-    slow = {name for name, s in seconds(head, piece, LARGE).items() if s > QUICK_S}
-    for _ in range(3):
-        if not slow:
-            return
-        small, large = seconds(head, piece, SMALL), seconds(head, piece, LARGE)
-        slow = {n for n in slow if large[n] > GROWTH_MAX * max(small[n], 1e-4)}
-    assert not slow
+    def text(size: int) -> bytes:
+        return head + piece * (size // len(piece))
+
+    def read(size: int) -> Statement | None:
+        try:
+            return StatementCache().get(text(size))
+        except StreamfromError:
+            return None
+
+    assert is_linear(lambda size: partial(read, size), SMALL, LARGE)
+    statements = {size: read(size) for size in (SMALL, LARGE)}
+    if None in statements.values():
+        return
+    for name, reader in READERS.items():
+        assert is_linear(
+            lambda size, reader=reader: partial(reader, statements[size]), SMALL, LARGE
+        ), name

@@ -1,10 +1,11 @@
 """Whatever a statement names is found, wherever it stands."""
 
-import time
+from functools import partial
 
 import pytest
 
 from sqlparse_ext.reading.reach import reach
+from tests.growth import is_linear
 from tests.sqlparse_ext.facts import shape
 
 
@@ -120,13 +121,7 @@ def test_it_is_worked_out_once():
 
 @pytest.mark.parametrize("piece", ["(", "a.b,", "b.f(", "1,", ".", "a.", "FROM t,"])
 def test_time_is_linear(piece):
-    def seconds(count: int) -> float:
-        found = []
-        for _ in range(3):
-            fresh = shape("SET @a = " + piece * count)
-            began = time.process_time()
-            reach(fresh)
-            found.append(time.process_time() - began)
-        return min(found)
+    def reading(count: int) -> partial:
+        return partial(reach, shape("SET @a = " + piece * count))
 
-    assert seconds(8000) < 8 * 8 * seconds(1000) + 0.05
+    assert is_linear(reading, 1000, 8000)

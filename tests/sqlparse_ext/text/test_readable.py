@@ -1,4 +1,4 @@
-import time
+from functools import partial
 
 import pytest
 from hypothesis import given, strategies as st
@@ -7,6 +7,7 @@ from sqlparse_ext.reading.split import split_statements
 from sqlparse_ext.statements import DEFAULT_MODE, SqlMode
 from sqlparse_ext.text.lexer import fingerprint
 from sqlparse_ext.text.readable import has_dollar_quotes, is_whole, original, readable
+from tests.growth import is_linear
 from tests.sqlparse_ext.facts import statement
 
 
@@ -180,17 +181,15 @@ def test_half_a_character_is_no_dollar_quote():
     assert fingerprint(sql, SqlMode.GBK | DOLLARS).template == b"SELECT \1 AS x, \1, \1"
 
 
-def test_time_is_linear_in_dollars():
-    def seconds(piece: bytes, count: int) -> float:
-        sql = b"SELECT " + piece * count
-        began = time.process_time()
-        has_dollar_quotes(sql)
-        readable(sql, DOLLARS)
-        return time.process_time() - began
+@pytest.mark.parametrize("read", [has_dollar_quotes, lambda sql: readable(sql, DOLLARS)])
+@pytest.mark.parametrize(
+    "piece", [b"$a", b"$ ", b"$$ ", b" $a$ ", b"a$", b"$a$;", b" $a", b"'$$"]
+)
+def test_time_is_linear_in_dollars(read, piece):
+    def reading(count: int) -> partial:
+        return partial(read, b"SELECT " + piece * count)
 
-    for piece in (b"$a", b"$ ", b"$$ ", b" $a$ ", b"a$", b"$a$;", b" $a", b"'$$"):
-        small = min(seconds(piece, 20_000) for _ in range(3))
-        assert seconds(piece, 200_000) < 10 * 8 * small + 0.05, piece
+    assert is_linear(reading, 20_000, 200_000)
 
 
 def test_other_texts_are_nobodys_business():

@@ -1,6 +1,6 @@
 """Version comments by the servers' rule; `tests/integration/test_version_comments.py` asks them."""
 
-import time
+from functools import partial
 
 import pytest
 
@@ -12,6 +12,7 @@ from sqlparse_ext.text.version_comments import (
     resolved,
     server_version,
 )
+from tests.growth import is_linear
 
 
 MARIADB = server_version("5.5.5-10.11.19-MariaDB-log")
@@ -103,11 +104,7 @@ def test_texts_of_one_cache_follow_the_server_of_the_moment():
     "piece", [b"/*!", b"/*!99999", b"*/", b"'", b'"', b"/*", b"*/*", b"--", b"/*!99999/*", b"-", b"`"]
 )  # fmt: skip
 def test_time_is_linear(piece):
-    def seconds(count: int) -> float:
-        sql = b"/*! " + piece * count
-        began = time.process_time()
-        resolved(sql, DEFAULT_MODE, MARIADB)
-        return time.process_time() - began
+    def reading(count: int) -> partial:
+        return partial(resolved, b"/*! " + piece * count, DEFAULT_MODE, MARIADB)
 
-    small, large = min(seconds(20_000) for _ in range(3)), seconds(200_000)
-    assert large < 10 * 8 * small + 0.05
+    assert is_linear(reading, 20_000, 200_000)
