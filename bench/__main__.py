@@ -24,7 +24,7 @@ from bench.processes import LabError
 from bench.profile import show
 from bench.report import Figure, table
 from bench.workloads import ON_REQUEST, WORKLOADS
-from proxy.embedded.servers import EmbeddedServerError, Family
+from streamfrom.proxy.embedded.servers import EmbeddedServerError, Family
 
 
 ALL: Mapping[str, Callable[[Plan], Iterable[Figure]]] = {**WORKLOADS, **ON_REQUEST}

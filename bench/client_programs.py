@@ -8,7 +8,7 @@ from typing import Final
 
 from bench.lab import MYSQL9, Endpoint
 from bench.processes import HOST, LabError
-from proxy.embedded.servers import Family
+from streamfrom.proxy.embedded.servers import Family
 
 
 RUN_S: Final = 120.0

@@ -21,7 +21,7 @@ import pymysql
 
 from bench.machine import Usage, usage
 from bench.processes import HOST, LabError, await_port, free_port, logged_port, process, tail
-from proxy.embedded.servers import EmbeddedServer, Family, family_of, find_server
+from streamfrom.proxy.embedded.servers import EmbeddedServer, Family, family_of, find_server
 
 
 if TYPE_CHECKING:
@@ -233,7 +233,7 @@ class Lab:
         if self._sampled:
             self.profiles.append(config.with_suffix(".profile"))
             program += ["bench.profile", str(self.profiles[-1])]
-        program += ["proxy", "serve", "--config", str(config)]
+        program += ["streamfrom.proxy", "serve", "--config", str(config)]
         log = config.with_suffix(".log")
         with process(program, log) as running:
             yield Endpoint(logged_port(running, log), running.pid)

@@ -10,7 +10,7 @@ from typing import Final
 
 from bench.audit import Audit, audit
 from bench.lab import Endpoint, Lab
-from proxy.embedded.servers import EmbeddedServer, Family
+from streamfrom.proxy.embedded.servers import EmbeddedServer, Family
 
 
 BODY: Final = '{{"number": {}, "kind": "benchmark", "text": "{}"}}'

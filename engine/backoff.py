@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from engine.comment import WAIT_MAX_NS
+from streamfrom.engine.comment import WAIT_MAX_NS
 
 
 if TYPE_CHECKING:
-    from engine.comment import Properties
+    from streamfrom.engine.comment import Properties
 
 
 DICE_BITS = (

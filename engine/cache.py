@@ -16,15 +16,15 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
 
-from engine.lanes import Lane, Tier
-from engine.poll import FOREVER_NS, NOTHING_NS, PollRequest
-from engine.types import MessageKey
+from streamfrom.engine.lanes import Lane, Tier
+from streamfrom.engine.poll import FOREVER_NS, NOTHING_NS, PollRequest
+from streamfrom.engine.types import MessageKey
 
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable
 
-    from engine.poll import PollResult
+    from streamfrom.engine.poll import PollResult
 
 
 # A row that a claim did not get is another proxy's, acked, or locked by a consumer that is

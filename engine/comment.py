@@ -16,7 +16,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from engine.errors import EngineError
+from streamfrom.engine.errors import EngineError
 
 
 if TYPE_CHECKING:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from engine.comment import settings_of
+from streamfrom.engine.comment import settings_of
 
 
 if TYPE_CHECKING:
-    from engine.message_table import RawColumn, RawTable
+    from streamfrom.engine.message_table import RawColumn, RawTable
 
 
 _WIDTH = re.compile(r"int\(\d+\)")  # which MySQL shows no more

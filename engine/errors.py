@@ -20,7 +20,7 @@ written because its stream is over.
 
 from __future__ import annotations
 
-from sqlparse_ext.errors import StreamfromError
+from streamfrom.sqlparse_ext.errors import StreamfromError
 
 
 class EngineError(StreamfromError):

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, TypeAlias
 
 
 if TYPE_CHECKING:
-    from engine.message_table import MessageTable
-    from engine.poll import PollRequest, PollResult
-    from engine.types import ClaimedRow, MessageKey, ShardName
-    from sqlparse_ext.errors import StreamfromError
+    from streamfrom.engine.message_table import MessageTable
+    from streamfrom.engine.poll import PollRequest, PollResult
+    from streamfrom.engine.types import ClaimedRow, MessageKey, ShardName
+    from streamfrom.sqlparse_ext.errors import StreamfromError
 
 
 # Events

@@ -11,14 +11,14 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from engine.errors import KeyspaceError, TargetError
+from streamfrom.engine.errors import KeyspaceError, TargetError
 
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from engine.types import ShardName
-    from engine.vschema import VSchema
+    from streamfrom.engine.types import ShardName
+    from streamfrom.engine.vschema import VSchema
 
 
 _RANGE = re.compile(r"0|((?:[0-9a-fA-F]{2})*)-((?:[0-9a-fA-F]{2})*)")

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 from sortedcontainers import SortedKeyList
 
-from engine.poll import FOREVER_NS
+from streamfrom.engine.poll import FOREVER_NS
 
 
 if TYPE_CHECKING:
-    from engine.types import MessageKey
+    from streamfrom.engine.types import MessageKey
 
 
 def rank(key: MessageKey) -> tuple[int, int, int | bytes]:

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
-from engine.comment import CommentError, Properties, parse_comment
-from engine.errors import TableLoadError, UnknownColumn
-from sqlparse_ext.text.identifiers import literal, quote_identifier
-from sqlparse_ext.writes.messages import TableFacts
+from streamfrom.engine.comment import CommentError, Properties, parse_comment
+from streamfrom.engine.errors import TableLoadError, UnknownColumn
+from streamfrom.sqlparse_ext.text.identifiers import literal, quote_identifier
+from streamfrom.sqlparse_ext.writes.messages import TableFacts
 
 
 if TYPE_CHECKING:

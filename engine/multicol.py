@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Protocol, TypeGuard
 
-from engine.errors import VindexError
-from engine.vindex import Vindex, make_vindex
+from streamfrom.engine.errors import VindexError
+from streamfrom.engine.vindex import Vindex, make_vindex
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from sqlparse_ext.statements import Value
+    from streamfrom.sqlparse_ext.statements import Value
 
 
 _BYTES: Final = 8  # of a keyspace id of multicol

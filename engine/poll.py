@@ -26,16 +26,16 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
-from engine.conversation import Query
-from engine.types import MessageKey
-from sqlparse_ext.text.identifiers import quote_identifier
+from streamfrom.engine.conversation import Query
+from streamfrom.engine.types import MessageKey
+from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
 
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from engine.conversation import Answer, Conversation
-    from engine.message_table import MessageTable
+    from streamfrom.engine.conversation import Answer, Conversation
+    from streamfrom.engine.message_table import MessageTable
 
 
 FOREVER_NS: Final = 2**63

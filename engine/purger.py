@@ -10,17 +10,17 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from engine.store import PURGE_ROWS_MAX
-from sqlparse_ext.errors import StreamfromError
+from streamfrom.engine.store import PURGE_ROWS_MAX
+from streamfrom.sqlparse_ext.errors import StreamfromError
 
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from engine.clock import Clock
-    from engine.message_table import MessageTable
-    from engine.store import Store
-    from engine.types import ShardName
+    from streamfrom.engine.clock import Clock
+    from streamfrom.engine.message_table import MessageTable
+    from streamfrom.engine.store import Store
+    from streamfrom.engine.types import ShardName
 
 
 log = logging.getLogger(__name__)

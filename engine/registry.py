@@ -16,28 +16,28 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from engine.backoff import DICE_BITS
-from engine.clock import SystemClock
-from engine.errors import TableDropped, TableLoadError, TableNotFound
-from engine.events import Acked, Changed, Due, Ready, ShardDown, ShardUp
-from engine.message_table import load
-from engine.purger import Purger
-from engine.runner import Runner
-from engine.types import MessageKey
-from sqlparse_ext.errors import StreamfromError
-from sqlparse_ext.text.identifiers import literal
-from sqlparse_ext.writes.messages import Effect, EffectKind
+from streamfrom.engine.backoff import DICE_BITS
+from streamfrom.engine.clock import SystemClock
+from streamfrom.engine.errors import TableDropped, TableLoadError, TableNotFound
+from streamfrom.engine.events import Acked, Changed, Due, Ready, ShardDown, ShardUp
+from streamfrom.engine.message_table import load
+from streamfrom.engine.purger import Purger
+from streamfrom.engine.runner import Runner
+from streamfrom.engine.types import MessageKey
+from streamfrom.sqlparse_ext.errors import StreamfromError
+from streamfrom.sqlparse_ext.text.identifiers import literal
+from streamfrom.sqlparse_ext.writes.messages import Effect, EffectKind
 
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from engine.clock import Clock
-    from engine.events import Event
-    from engine.keyspace import Keyspace
-    from engine.message_table import MessageTable, RawTable
-    from engine.store import Store
-    from engine.types import ClaimedRow, Receiver, ShardName
+    from streamfrom.engine.clock import Clock
+    from streamfrom.engine.events import Event
+    from streamfrom.engine.keyspace import Keyspace
+    from streamfrom.engine.message_table import MessageTable, RawTable
+    from streamfrom.engine.store import Store
+    from streamfrom.engine.types import ClaimedRow, Receiver, ShardName
 
 
 log = logging.getLogger(__name__)

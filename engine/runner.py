@@ -12,8 +12,8 @@ import logging
 from collections import deque
 from typing import TYPE_CHECKING, Final, assert_never
 
-from engine.errors import ReceiverGone
-from engine.events import (
+from streamfrom.engine.errors import ReceiverGone
+from streamfrom.engine.events import (
     Attached,
     Claim,
     Claimed,
@@ -32,19 +32,19 @@ from engine.events import (
     ReleaseFailed,
     Tick,
 )
-from engine.store import ClaimRequest
-from engine.table_state import TableState
-from sqlparse_ext.errors import StreamfromError
+from streamfrom.engine.store import ClaimRequest
+from streamfrom.engine.table_state import TableState
+from streamfrom.sqlparse_ext.errors import StreamfromError
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Sequence
 
-    from engine.clock import Clock
-    from engine.events import Action, Event
-    from engine.message_table import MessageTable
-    from engine.store import Store
-    from engine.types import ClaimedRow, Receiver, ShardName
+    from streamfrom.engine.clock import Clock
+    from streamfrom.engine.events import Action, Event
+    from streamfrom.engine.message_table import MessageTable
+    from streamfrom.engine.store import Store
+    from streamfrom.engine.types import ClaimedRow, Receiver, ShardName
 
 
 # The wall clock may be set forward, which the loop's clock does not notice: look again.

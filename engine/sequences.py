@@ -10,13 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from engine.errors import SequenceError, VschemaError
+from streamfrom.engine.errors import SequenceError, VschemaError
 
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from engine.keyspace import Keyspace, Shard
+    from streamfrom.engine.keyspace import Keyspace, Shard
 
 
 MARK: Final = "vitess_sequence"  # in the comment of its table

@@ -9,14 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from engine.cache import LOST_PAUSE_NS
-from engine.poll import FOREVER_NS
+from streamfrom.engine.cache import LOST_PAUSE_NS
+from streamfrom.engine.poll import FOREVER_NS
 
 
 if TYPE_CHECKING:
-    from engine.cache import ShardQueue
-    from engine.poll import PollRequest, PollResult
-    from engine.types import MessageKey, ShardName
+    from streamfrom.engine.cache import ShardQueue
+    from streamfrom.engine.poll import PollRequest, PollResult
+    from streamfrom.engine.types import MessageKey, ShardName
 
 
 RETRY_FIRST_NS: Final = 50 * 10**6

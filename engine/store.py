@@ -15,21 +15,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
-from engine.backoff import spread, window
-from engine.comment import MARK, is_message_table
-from engine.conversation import Query
-from engine.message_table import RawColumn, RawIndex, RawTable
-from engine.types import ClaimedRow
-from sqlparse_ext.text.identifiers import literal, quote_identifier
+from streamfrom.engine.backoff import spread, window
+from streamfrom.engine.comment import MARK, is_message_table
+from streamfrom.engine.conversation import Query
+from streamfrom.engine.message_table import RawColumn, RawIndex, RawTable
+from streamfrom.engine.types import ClaimedRow
+from streamfrom.sqlparse_ext.text.identifiers import literal, quote_identifier
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from engine.conversation import Conversation
-    from engine.message_table import MessageTable
-    from engine.poll import PollRequest, PollResult
-    from engine.types import ShardName
+    from streamfrom.engine.conversation import Conversation
+    from streamfrom.engine.message_table import MessageTable
+    from streamfrom.engine.poll import PollRequest, PollResult
+    from streamfrom.engine.types import ShardName
 
 
 PURGE_ROWS_MAX: Final = 500  # one short transaction

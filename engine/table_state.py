@@ -30,9 +30,9 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from engine.cache import GONE, ShardQueue
-from engine.errors import StreamLost, UnknownColumn
-from engine.events import (
+from streamfrom.engine.cache import GONE, ShardQueue
+from streamfrom.engine.errors import StreamLost, UnknownColumn
+from streamfrom.engine.events import (
     Acked,
     Attached,
     Changed,
@@ -56,17 +56,17 @@ from engine.events import (
     ShardUp,
     Tick,
 )
-from engine.poll import FOREVER_NS
-from engine.shard_state import ClaimRun, ShardState
+from streamfrom.engine.poll import FOREVER_NS
+from streamfrom.engine.shard_state import ClaimRun, ShardState
 
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from engine.events import Action, Event
-    from engine.message_table import MessageTable
-    from engine.types import ClaimedRow, MessageKey, ShardName
-    from sqlparse_ext.errors import StreamfromError
+    from streamfrom.engine.events import Action, Event
+    from streamfrom.engine.message_table import MessageTable
+    from streamfrom.engine.types import ClaimedRow, MessageKey, ShardName
+    from streamfrom.sqlparse_ext.errors import StreamfromError
 
 
 CLAIMS_IN_FLIGHT_MAX: Final = 2

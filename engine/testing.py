@@ -12,23 +12,23 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from engine.backoff import spread, window
-from engine.conversation import Answer
-from engine.message_table import MessageTable, RawColumn, RawIndex, RawTable, load
-from engine.poll import NextPriority, Part, Select, poll
-from engine.store import PURGE_ROWS_MAX
-from engine.types import ClaimedRow, MessageKey
-from sqlparse_ext.text.identifiers import literal
+from streamfrom.engine.backoff import spread, window
+from streamfrom.engine.conversation import Answer
+from streamfrom.engine.message_table import MessageTable, RawColumn, RawIndex, RawTable, load
+from streamfrom.engine.poll import NextPriority, Part, Select, poll
+from streamfrom.engine.store import PURGE_ROWS_MAX
+from streamfrom.engine.types import ClaimedRow, MessageKey
+from streamfrom.sqlparse_ext.text.identifiers import literal
 
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
 
-    from engine.clock import Clock
-    from engine.conversation import Row
-    from engine.poll import PollRequest, PollResult
-    from engine.store import ClaimRequest
-    from engine.types import ShardName
+    from streamfrom.engine.clock import Clock
+    from streamfrom.engine.conversation import Row
+    from streamfrom.engine.poll import PollRequest, PollResult
+    from streamfrom.engine.store import ClaimRequest
+    from streamfrom.engine.types import ShardName
 
 
 DEFAULT_COMMENT: Final = (

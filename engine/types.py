@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sqlparse_ext.errors import StreamfromError
+    from streamfrom.sqlparse_ext.errors import StreamfromError
 
 
 ShardName = str

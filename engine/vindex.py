@@ -14,15 +14,15 @@ from cryptography.hazmat.decrepit.ciphers.algorithms import TripleDES
 from cryptography.hazmat.primitives.ciphers import Cipher, modes
 from xxhash import xxh64_intdigest
 
-from engine.errors import VindexError
-from engine.unicode_weights import loose_key
-from sqlparse_ext.statements import Number
+from streamfrom.engine.errors import VindexError
+from streamfrom.engine.unicode_weights import loose_key
+from streamfrom.sqlparse_ext.statements import Number
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from sqlparse_ext.statements import Value
+    from streamfrom.sqlparse_ext.statements import Value
 
 
 _INTEGER = re.compile(rb"[+-]?[0-9]+")

@@ -11,15 +11,15 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from engine.errors import VindexError, VschemaError
-from engine.multicol import is_several, make_any
+from streamfrom.engine.errors import VindexError, VschemaError
+from streamfrom.engine.multicol import is_several, make_any
 
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from engine.multicol import SeveralVindex
-    from engine.vindex import Vindex
+    from streamfrom.engine.multicol import SeveralVindex
+    from streamfrom.engine.vindex import Vindex
 
 
 _TABLE_TYPES: Final = ("", "sequence", "reference")

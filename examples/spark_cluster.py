@@ -20,7 +20,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from spark import package
+from streamfrom.spark import package
 
 
 HOST = "127.0.0.1"

@@ -2,7 +2,7 @@
 
 import sys
 
-from proxy.cli import main
+from streamfrom.proxy.cli import main
 
 
 sys.exit(main())

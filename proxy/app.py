@@ -14,48 +14,48 @@ from typing import TYPE_CHECKING, Any, Self
 
 import structlog
 
-from engine.clock import SystemClock
-from engine.registry import Registry
-from proxy import net, process
-from proxy.accounts.asking import ask
-from proxy.backends.charsets import Charsets
-from proxy.backends.shard import ShardRuntime, readonly_of, replicas_of
-from proxy.backends.store import ShardStore
-from proxy.config.changes import changes
-from proxy.config.file import Role, TransactionMode, User
-from proxy.config.keyspaces import make_keyspace
-from proxy.config.values import ConfigError
-from proxy.errors import AccountChanged, ServerShutdown, ShutdownUnanswered
-from proxy.memory import users_memory
-from proxy.reload import VschemaFiles
-from proxy.rsa import ServerKey
-from proxy.sessions.addresses import Addresses
-from proxy.sessions.connection_ids import ConnectionIds
-from proxy.sessions.deadlines import Deadlines
-from proxy.sessions.login_backoff import LoginBackoff
-from proxy.sessions.login_work import LoginWork
-from proxy.sessions.services import Peer, Services, Tally
-from proxy.sessions.session import Session
-from proxy.sql.catalog import Catalog, Catalogs
-from proxy.sql.large_texts import readers
-from proxy.tls import ServerTls
-from proxy.twophase.coordinator import Coordinator
-from proxy.twophase.decisions import Decisions
-from proxy.twophase.recovery import Recovery
-from proxy.wire.auth import Account, Authenticator, Verifier, nonce_from
-from proxy.wire.handshake import extends_metadata
-from sqlparse_ext.cache import StatementCache
-from sqlparse_ext.errors import StreamfromError
-from sqlparse_ext.text.version_comments import server_version
+from streamfrom.engine.clock import SystemClock
+from streamfrom.engine.registry import Registry
+from streamfrom.proxy import net, process
+from streamfrom.proxy.accounts.asking import ask
+from streamfrom.proxy.backends.charsets import Charsets
+from streamfrom.proxy.backends.shard import ShardRuntime, readonly_of, replicas_of
+from streamfrom.proxy.backends.store import ShardStore
+from streamfrom.proxy.config.changes import changes
+from streamfrom.proxy.config.file import Role, TransactionMode, User
+from streamfrom.proxy.config.keyspaces import make_keyspace
+from streamfrom.proxy.config.values import ConfigError
+from streamfrom.proxy.errors import AccountChanged, ServerShutdown, ShutdownUnanswered
+from streamfrom.proxy.memory import users_memory
+from streamfrom.proxy.reload import VschemaFiles
+from streamfrom.proxy.rsa import ServerKey
+from streamfrom.proxy.sessions.addresses import Addresses
+from streamfrom.proxy.sessions.connection_ids import ConnectionIds
+from streamfrom.proxy.sessions.deadlines import Deadlines
+from streamfrom.proxy.sessions.login_backoff import LoginBackoff
+from streamfrom.proxy.sessions.login_work import LoginWork
+from streamfrom.proxy.sessions.services import Peer, Services, Tally
+from streamfrom.proxy.sessions.session import Session
+from streamfrom.proxy.sql.catalog import Catalog, Catalogs
+from streamfrom.proxy.sql.large_texts import readers
+from streamfrom.proxy.tls import ServerTls
+from streamfrom.proxy.twophase.coordinator import Coordinator
+from streamfrom.proxy.twophase.decisions import Decisions
+from streamfrom.proxy.twophase.recovery import Recovery
+from streamfrom.proxy.wire.auth import Account, Authenticator, Verifier, nonce_from
+from streamfrom.proxy.wire.handshake import extends_metadata
+from streamfrom.sqlparse_ext.cache import StatementCache
+from streamfrom.sqlparse_ext.errors import StreamfromError
+from streamfrom.sqlparse_ext.text.version_comments import server_version
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence
 
-    from engine.keyspace import Keyspace
-    from proxy.config.changes import Changes
-    from proxy.config.file import Config, Server
-    from proxy.net import Link
+    from streamfrom.engine.keyspace import Keyspace
+    from streamfrom.proxy.config.changes import Changes
+    from streamfrom.proxy.config.file import Config, Server
+    from streamfrom.proxy.net import Link
 
 
 log = structlog.get_logger()

@@ -12,34 +12,34 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from engine.clock import SystemClock
-from engine.comment import MARK, is_nearly_marked, unread_keys
-from engine.definitions import differences
-from engine.errors import EngineError, StoreError
-from engine.message_table import MessageTable, load
-from engine.sequences import resolve
-from proxy.accounts.asking import ask
-from proxy.backends.shard import ShardRuntime, replicas_of
-from proxy.backends.store import ShardStore
-from proxy.certificate import (
+from streamfrom.engine.clock import SystemClock
+from streamfrom.engine.comment import MARK, is_nearly_marked, unread_keys
+from streamfrom.engine.definitions import differences
+from streamfrom.engine.errors import EngineError, StoreError
+from streamfrom.engine.message_table import MessageTable, load
+from streamfrom.engine.sequences import resolve
+from streamfrom.proxy.accounts.asking import ask
+from streamfrom.proxy.backends.shard import ShardRuntime, replicas_of
+from streamfrom.proxy.backends.store import ShardStore
+from streamfrom.proxy.certificate import (
     expires_soon,
     fault_of_key,
     fault_of_time,
     read_certificate,
 )
-from proxy.config.file import TransactionMode
-from proxy.config.keyspaces import make_keyspace
-from proxy.errors import BackendError, BackendUnavailable
-from proxy.report import Finding, Level, Report
-from proxy.twophase.decisions import CREATE, TABLE, read_own_id
-from sqlparse_ext.text.identifiers import literal, quote_identifier
+from streamfrom.proxy.config.file import TransactionMode
+from streamfrom.proxy.config.keyspaces import make_keyspace
+from streamfrom.proxy.errors import BackendError, BackendUnavailable
+from streamfrom.proxy.report import Finding, Level, Report
+from streamfrom.proxy.twophase.decisions import CREATE, TABLE, read_own_id
+from streamfrom.sqlparse_ext.text.identifiers import literal, quote_identifier
 
 
 if TYPE_CHECKING:
-    from engine.errors import TableLoadError
-    from engine.keyspace import Keyspace
-    from engine.message_table import RawTable
-    from proxy.config.file import Config, KeyspaceConfig, Server, Tls
+    from streamfrom.engine.errors import TableLoadError
+    from streamfrom.engine.keyspace import Keyspace
+    from streamfrom.engine.message_table import RawTable
+    from streamfrom.proxy.config.file import Config, KeyspaceConfig, Server, Tls
 
 
 # Statements that touch no row but need every privilege that delivery needs.

@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING
 
 import uvloop
 
-from proxy import log
-from proxy.app import run
-from proxy.check import check
-from proxy.config.file import Config, ConfigError, load
-from proxy.demo import run_demo
-from proxy.report import Report
-from sqlparse_ext.errors import StreamfromError
+from streamfrom.proxy import log
+from streamfrom.proxy.app import run
+from streamfrom.proxy.check import check
+from streamfrom.proxy.config.file import Config, ConfigError, load
+from streamfrom.proxy.demo import run_demo
+from streamfrom.proxy.report import Report
+from streamfrom.sqlparse_ext.errors import StreamfromError
 
 
 if TYPE_CHECKING:

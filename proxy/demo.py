@@ -24,10 +24,10 @@ from typing import Final
 
 import uvloop
 
-from proxy.app import Application
-from proxy.backends.control import Control
-from proxy.config.file import Config, load
-from proxy.embedded.servers import EmbeddedServer, EmbeddedServerError
+from streamfrom.proxy.app import Application
+from streamfrom.proxy.backends.control import Control
+from streamfrom.proxy.config.file import Config, load
+from streamfrom.proxy.embedded.servers import EmbeddedServer, EmbeddedServerError
 
 
 SHARDS_MAX: Final = 64

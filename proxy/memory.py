@@ -11,13 +11,13 @@ import sys
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
-from proxy.errors import UserMemoryExceeded
+from streamfrom.proxy.errors import UserMemoryExceeded
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from proxy.errors import ProxyError
+    from streamfrom.proxy.errors import ProxyError
 
 
 class Memory:

@@ -10,7 +10,7 @@ import structlog
 
 
 if TYPE_CHECKING:
-    from proxy.config.file import Config
+    from streamfrom.proxy.config.file import Config
 
 
 log = structlog.get_logger()

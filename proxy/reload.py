@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
-from proxy.config.keyspaces import make_keyspace, reread_vschema
-from proxy.config.values import ConfigError
+from streamfrom.proxy.config.keyspaces import make_keyspace, reread_vschema
+from streamfrom.proxy.config.values import ConfigError
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
-    from engine.keyspace import Keyspace
-    from proxy.config.keyspaces import KeyspaceConfig
+    from streamfrom.engine.keyspace import Keyspace
+    from streamfrom.proxy.config.keyspaces import KeyspaceConfig
 
 
 log = structlog.get_logger()

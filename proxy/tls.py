@@ -7,11 +7,11 @@ import ssl
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from proxy.config.values import ConfigError, reason
+from streamfrom.proxy.config.values import ConfigError, reason
 
 
 if TYPE_CHECKING:
-    from proxy.config.file import Tls
+    from streamfrom.proxy.config.file import Tls
 
 
 _BEGIN: Final = "-----BEGIN CERTIFICATE-----"

@@ -12,7 +12,7 @@ def main(argv: "Sequence[str] | None" = None) -> int:
     """Run one job and return 0, 1 if it broke off, or 2 if it cannot be done as asked."""
     try:
         # Here, because all of it needs what only the extra `spark` installs.
-        from spark.command import run_command
+        from streamfrom.spark.command import run_command
 
         return run_command(sys.argv[1:] if argv is None else argv)
     except ModuleNotFoundError as error:

@@ -6,20 +6,20 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any, Final
 
-from spark import package
-from spark.endpoint import declared, parse_endpoint, shards_of
-from spark.errors import JobError, RequestError
-from spark.jobs import JOBS
-from spark.jobs.job import broken_off, load_job
-from spark.jobs.progress import Progress
-from spark.passwords import password
-from spark.session import start_session
+from streamfrom.spark import package
+from streamfrom.spark.endpoint import declared, parse_endpoint, shards_of
+from streamfrom.spark.errors import JobError, RequestError
+from streamfrom.spark.jobs import JOBS
+from streamfrom.spark.jobs.job import broken_off, load_job
+from streamfrom.spark.jobs.progress import Progress
+from streamfrom.spark.passwords import password
+from streamfrom.spark.session import start_session
 
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from spark.jobs.job import Job
+    from streamfrom.spark.jobs.job import Job
 
 
 PACKAGE: Final = "package"

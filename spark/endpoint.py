@@ -16,7 +16,7 @@ import pymysql
 import pymysql.connections
 import pymysql.converters
 
-from spark.errors import JobError, RequestError
+from streamfrom.spark.errors import JobError, RequestError
 
 
 if TYPE_CHECKING:

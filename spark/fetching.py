@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 import pymysql
 from pymysql.constants import COMMAND, CR
 
-from spark.endpoint import DEPRECATE_EOF
-from spark.text_rows import ROOM_BYTES, MalformedRowsError, TextRows
+from streamfrom.spark.endpoint import DEPRECATE_EOF
+from streamfrom.spark.text_rows import ROOM_BYTES, MalformedRowsError, TextRows
 
 
 if TYPE_CHECKING:

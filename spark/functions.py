@@ -2,7 +2,7 @@
 
 Which shard owns how many rows::
 
-    from spark.functions import shard_of
+    from streamfrom.spark.functions import shard_of
 
     orders.withColumn("shard", shard_of("id", ["-80", "80-"])).groupBy("shard").count()
 """
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa  # noqa: TC002 - Spark reads the types of a UDF when it is made
 from pyspark.sql.functions import arrow_udf  # type: ignore[attr-defined]
 
-from spark.keyspace_ids import Shards, keyspace_ids
+from streamfrom.spark.keyspace_ids import Shards, keyspace_ids
 
 
 if TYPE_CHECKING:

@@ -3,9 +3,9 @@
 The URL is always `jdbc:mysql:`. Spark has no dialect for `jdbc:mariadb:`: it quotes columns like
 literals then, and a filter on a string finds nothing, without an error.
 
-    from spark.endpoint import parse_endpoint
-    from spark.jdbc import driver_settings, read
-    from spark.session import start_session
+    from streamfrom.spark.endpoint import parse_endpoint
+    from streamfrom.spark.jdbc import driver_settings, read
+    from streamfrom.spark.session import start_session
 
     spark = start_session("look", settings=driver_settings())
     orders = read(spark, parse_endpoint("mysql://app@db:15306/commerce"), "orders", column="id")
@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pymysql
 
-from spark.endpoint import Endpoint, ask, chosen_shards, quoted
-from spark.errors import JobError, RequestError
-from spark.session import SPARK_ERRORS, reason_of
+from streamfrom.spark.endpoint import Endpoint, ask, chosen_shards, quoted
+from streamfrom.spark.errors import JobError, RequestError
+from streamfrom.spark.session import SPARK_ERRORS, reason_of
 
 
 if TYPE_CHECKING:

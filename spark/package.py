@@ -16,7 +16,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
-from spark.errors import JobError
+from streamfrom.spark.errors import JobError
 
 
 NEEDED: Final = ("numpy", "pandas", "pyarrow", "PyMySQL", "xxhash")
@@ -27,12 +27,12 @@ MAIN_SOURCE: Final = "cli.py"  # it loads the rest only when it runs
 
 
 def pack(folder: Path) -> Path:
-    """Write the package `spark` as a zip file into *folder* and return its path."""
+    """Write the package `streamfrom.spark` as a zip file into *folder* and return its path."""
     here = Path(__file__).parent
     target = folder / PACKAGE
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as file:
-        for path in sorted(here.rglob("*.py")):
-            file.write(path, path.relative_to(here.parent))
+        for path in (here.parent / "__init__.py", *sorted(here.rglob("*.py"))):
+            file.write(path, path.relative_to(here.parents[1]))
     return target
 
 

@@ -2,7 +2,7 @@
 
 import os
 
-from spark.errors import RequestError
+from streamfrom.spark.errors import RequestError
 
 
 def password(option: str, variable: str | None) -> str:

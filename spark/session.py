@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
-from spark.errors import RequestError
+from streamfrom.spark.errors import RequestError
 
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ SPARK_ERRORS: Final = (PySparkException, Py4JError)
 _TRACE: Final = "Traceback (most recent call last)"
 _CAUSE: Final = "Caused by: "
 # What the package raises itself, in a task or where a read is planned: with a trace or without.
-_OWN: Final = re.compile(r"\bspark\.errors\.\w+Error: .*")
+_OWN: Final = re.compile(r"\bstreamfrom\.spark\.errors\.\w+Error: .*")
 
 
 def start_session(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
-from spark.packets import HEADER_BYTES, LONGEST_BYTES, packet_starts
+from streamfrom.spark.packets import HEADER_BYTES, LONGEST_BYTES, packet_starts
 
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from spark.packets import Places
+    from streamfrom.spark.packets import Places
 
     # Where values begin and end, and which are NULL, if any is.
     Values = tuple[Places, Places, NDArray[np.bool_] | None]

@@ -12,14 +12,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
-from sqlparse_ext.errors import SqlError
-from sqlparse_ext.reading.parser import parse
-from sqlparse_ext.reading.stream import StreamSyntaxError
-from sqlparse_ext.statements import DEFAULT_MODE, Shape, SqlMode, Statement
-from sqlparse_ext.text.lexer import fingerprint, locate
-from sqlparse_ext.text.readable import has_dollar_quotes
-from sqlparse_ext.text.tokens import check_length
-from sqlparse_ext.text.version_comments import ServerVersion, resolved
+from streamfrom.sqlparse_ext.errors import SqlError
+from streamfrom.sqlparse_ext.reading.parser import parse
+from streamfrom.sqlparse_ext.reading.stream import StreamSyntaxError
+from streamfrom.sqlparse_ext.statements import DEFAULT_MODE, Shape, SqlMode, Statement
+from streamfrom.sqlparse_ext.text.lexer import fingerprint, locate
+from streamfrom.sqlparse_ext.text.readable import has_dollar_quotes
+from streamfrom.sqlparse_ext.text.tokens import check_length
+from streamfrom.sqlparse_ext.text.version_comments import ServerVersion, resolved
 
 
 if TYPE_CHECKING:

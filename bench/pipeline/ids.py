@@ -5,7 +5,7 @@ from typing import Any, Final
 from bench.pipeline.session import drain
 from bench.plan import Plan
 from bench.report import Figure, Goal, Series, Target
-from spark.functions import keyspace_id
+from streamfrom.spark.functions import keyspace_id
 
 
 IDS: Final = (12_000_000, 2_000_000)

@@ -8,7 +8,7 @@ from typing import Any, Final
 from bench.audit import AuditError
 from bench.pipeline.shards import ACKED_AGO_NS, TABLE, Shards
 from bench.report import Figure, Goal, Series, Target
-from spark.jobs import archive
+from streamfrom.spark.jobs import archive
 
 
 MESSAGES: Final = (200_000, 50_000)

@@ -7,8 +7,8 @@ from typing import Any, Final
 from bench.pipeline.session import Peak, Watch, drain
 from bench.pipeline.shards import TABLE, Shards
 from bench.report import Figure, Goal, Series, Target
-from spark.endpoint import quoted
-from spark.jdbc import MARIADB, load, options, read
+from streamfrom.spark.endpoint import quoted
+from streamfrom.spark.jdbc import MARIADB, load, options, read
 
 
 ROWS: Final = (1_000_000, 200_000)

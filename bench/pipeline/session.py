@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from bench.processes import LabError
-from spark.errors import JobError
-from spark.jdbc import driver_settings
-from spark.jobs.job import broken_off
-from spark.session import start_session
-from spark.source import register
+from streamfrom.spark.errors import JobError
+from streamfrom.spark.jdbc import driver_settings
+from streamfrom.spark.jobs.job import broken_off
+from streamfrom.spark.session import start_session
+from streamfrom.spark.source import register
 
 
 SETTINGS: Final = {

@@ -9,7 +9,7 @@ from bench import messages
 from bench.lab import Endpoint as Process, Keyspace
 from bench.plan import Plan
 from bench.processes import HOST
-from spark.endpoint import Endpoint
+from streamfrom.spark.endpoint import Endpoint
 
 
 DATABASE: Final = "pipeline"

@@ -14,10 +14,10 @@ from typing import Final
 from bench.audit import AuditError
 from bench.plan import Plan
 from bench.report import Figure, Series
-from engine.keyspace import Keyspace, Shard
-from engine.vschema import parse_vschema
-from proxy.routing.planner import Planner
-from sqlparse_ext.cache import StatementCache
+from streamfrom.engine.keyspace import Keyspace, Shard
+from streamfrom.engine.vschema import parse_vschema
+from streamfrom.proxy.routing.planner import Planner
+from streamfrom.sqlparse_ext.cache import StatementCache
 
 
 HITS = (4_000, 1_000)

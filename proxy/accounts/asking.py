@@ -5,17 +5,17 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from proxy.accounts.grants import Rights, read_grants
-from proxy.accounts.walls import BackendAccount, ShardAccounts, findings
-from proxy.backends.control import Control
-from proxy.errors import BackendError, BackendUnavailable
+from streamfrom.proxy.accounts.grants import Rights, read_grants
+from streamfrom.proxy.accounts.walls import BackendAccount, ShardAccounts, findings
+from streamfrom.proxy.backends.control import Control
+from streamfrom.proxy.errors import BackendError, BackendUnavailable
 
 
 if TYPE_CHECKING:
-    from proxy.accounts.walls import Advice
-    from proxy.config.dsn import Dsn
-    from proxy.config.file import Config
-    from proxy.config.keyspaces import ShardConfig
+    from streamfrom.proxy.accounts.walls import Advice
+    from streamfrom.proxy.config.dsn import Dsn
+    from streamfrom.proxy.config.file import Config
+    from streamfrom.proxy.config.keyspaces import ShardConfig
 
 
 # One server may be reached by several addresses; this names it.

@@ -9,14 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from proxy.accounts.grants import ALL, OF_DATABASES, Rights
-from proxy.config.file import Role
+from streamfrom.proxy.accounts.grants import ALL, OF_DATABASES, Rights
+from streamfrom.proxy.config.file import Role
 
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from proxy.config.file import User
+    from streamfrom.proxy.config.file import User
 
 
 # Where the operator writes a password of their own.

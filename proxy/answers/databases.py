@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from proxy.answers.patterns import like, pattern_text
-from proxy.wire.resultset import Column
-from sqlparse_ext.statements import Kind
-from sqlparse_ext.text.identifiers import literal
-from sqlparse_ext.text.lexer import locate
-from sqlparse_ext.text.tokens import statement_tokens
+from streamfrom.proxy.answers.patterns import like, pattern_text
+from streamfrom.proxy.wire.resultset import Column
+from streamfrom.sqlparse_ext.statements import Kind
+from streamfrom.sqlparse_ext.text.identifiers import literal
+from streamfrom.sqlparse_ext.text.lexer import locate
+from streamfrom.sqlparse_ext.text.tokens import statement_tokens
 
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from engine.keyspace import Keyspace
-    from sqlparse_ext.statements import Shape, Statement
+    from streamfrom.engine.keyspace import Keyspace
+    from streamfrom.sqlparse_ext.statements import Shape, Statement
 
 
 _VERBS: Final = frozenset({("DATABASES",), ("SCHEMAS",)})

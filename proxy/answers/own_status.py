@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from proxy.wire.constants import Capability
-from proxy.wire.resultset import parse_text_row, text_row
-from sqlparse_ext.statements import Kind
+from streamfrom.proxy.wire.constants import Capability
+from streamfrom.proxy.wire.resultset import parse_text_row, text_row
+from streamfrom.sqlparse_ext.statements import Kind
 
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from sqlparse_ext.statements import Shape
+    from streamfrom.sqlparse_ext.statements import Shape
 
 
 _ZLIB: Final = int(Capability.COMPRESS)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from sqlparse_ext.statements import Slot
+from streamfrom.sqlparse_ext.statements import Slot
 
 
 if TYPE_CHECKING:
-    from sqlparse_ext.statements import Statement
+    from streamfrom.sqlparse_ext.statements import Statement
 
 
 def like(statement: Statement) -> re.Pattern[str]:

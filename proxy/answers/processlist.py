@@ -9,14 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from proxy.wire.constants import BINARY_CHARSET, FieldType
-from proxy.wire.resultset import Column
+from streamfrom.proxy.wire.constants import BINARY_CHARSET, FieldType
+from streamfrom.proxy.wire.resultset import Column
 
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from sqlparse_ext.statements import Shape
+    from streamfrom.sqlparse_ext.statements import Shape
 
 # https://dev.mysql.com/doc/refman/8.4/en/show-processlist.html
 _COLUMNS: Final = (

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from proxy.errors import NoDatabaseSelected, NoSuchVschemaTable, UnknownDatabase
-from proxy.wire.resultset import Column
+from streamfrom.proxy.errors import NoDatabaseSelected, NoSuchVschemaTable, UnknownDatabase
+from streamfrom.proxy.wire.resultset import Column
 
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from engine.keyspace import Keyspace
-    from sqlparse_ext.statements import Shape, TableRef
+    from streamfrom.engine.keyspace import Keyspace
+    from streamfrom.sqlparse_ext.statements import Shape, TableRef
 
 
 _TABLES: Final = ("VSCHEMA", "TABLES")

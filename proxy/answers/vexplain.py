@@ -12,19 +12,26 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from proxy.routing.routes import Combine, Concatenate, Everywhere, Merge, OneShard, WriteParts
-from proxy.wire.resultset import Column
-from sqlparse_ext.errors import SqlError, Unsupported
-from sqlparse_ext.session.schemas import SYSTEM_SCHEMAS
-from sqlparse_ext.statements import Kind, ListSlot, Number
+from streamfrom.proxy.routing.routes import (
+    Combine,
+    Concatenate,
+    Everywhere,
+    Merge,
+    OneShard,
+    WriteParts,
+)
+from streamfrom.proxy.wire.resultset import Column
+from streamfrom.sqlparse_ext.errors import SqlError, Unsupported
+from streamfrom.sqlparse_ext.session.schemas import SYSTEM_SCHEMAS
+from streamfrom.sqlparse_ext.statements import Kind, ListSlot, Number
 
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from engine.keyspace import Keyspace, Shard
-    from proxy.routing.routes import Route
-    from sqlparse_ext.statements import Shape, Statement, Value
+    from streamfrom.engine.keyspace import Keyspace, Shard
+    from streamfrom.proxy.routing.routes import Route
+    from streamfrom.sqlparse_ext.statements import Shape, Statement, Value
 
 
 COLUMNS: Final = (Column("JSON", length=1 << 16),)

@@ -9,23 +9,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from proxy.answers.databases import is_show_databases, show_databases
-from proxy.answers.patterns import like
-from proxy.answers.processlist import is_processlist
-from proxy.answers.show_vschema import is_show_vschema
-from proxy.answers.vexplain import is_vexplain
-from proxy.config.file import Role
-from proxy.wire.constants import FieldType
-from proxy.wire.resultset import Column
-from sqlparse_ext.statements import Kind
+from streamfrom.proxy.answers.databases import is_show_databases, show_databases
+from streamfrom.proxy.answers.patterns import like
+from streamfrom.proxy.answers.processlist import is_processlist
+from streamfrom.proxy.answers.show_vschema import is_show_vschema
+from streamfrom.proxy.answers.vexplain import is_vexplain
+from streamfrom.proxy.config.file import Role
+from streamfrom.proxy.wire.constants import FieldType
+from streamfrom.proxy.wire.resultset import Column
+from streamfrom.sqlparse_ext.statements import Kind
 
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from engine.keyspace import Keyspace
-    from proxy.config.file import User
-    from sqlparse_ext.statements import Shape, Statement
+    from streamfrom.engine.keyspace import Keyspace
+    from streamfrom.proxy.config.file import User
+    from streamfrom.sqlparse_ext.statements import Shape, Statement
 
 
 _SHARDS: Final = ("VITESS_SHARDS",)

@@ -15,24 +15,24 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING, Final, Protocol
 
-from proxy.backends.readers import Collected, Heard, Prepared, Unwanted
-from proxy.backends.settings import Settings
-from proxy.backends.statement_ids import StatementIds, StatementKey
-from proxy.errors import BackendLost, WireError
-from proxy.wire.attributes import into_query
-from proxy.wire.commands import ping, query, quit_, stmt_close, stmt_prepare
-from proxy.wire.constants import TrackerKind
+from streamfrom.proxy.backends.readers import Collected, Heard, Prepared, Unwanted
+from streamfrom.proxy.backends.settings import Settings
+from streamfrom.proxy.backends.statement_ids import StatementIds, StatementKey
+from streamfrom.proxy.errors import BackendLost, WireError
+from streamfrom.proxy.wire.attributes import into_query
+from streamfrom.proxy.wire.commands import ping, query, quit_, stmt_close, stmt_prepare
+from streamfrom.proxy.wire.constants import TrackerKind
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from proxy.backends.readers import Answer, Reader
-    from proxy.backends.remains import Left
-    from proxy.net import Link
-    from proxy.wire.attributes import Attribute
-    from proxy.wire.prepare import PrepareReader
-    from proxy.wire.resultset import Tracker
+    from streamfrom.proxy.backends.readers import Answer, Reader
+    from streamfrom.proxy.backends.remains import Left
+    from streamfrom.proxy.net import Link
+    from streamfrom.proxy.wire.attributes import Attribute
+    from streamfrom.proxy.wire.prepare import PrepareReader
+    from streamfrom.proxy.wire.resultset import Tracker
 
 
 # There are max_prepared_stmt_count already, on all connections together.

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 import asyncmy
 from asyncmy.errors import Error as DriverError
 
-from proxy.config.dsn import SslMode
-from proxy.errors import BackendError, BackendUnavailable, login_refused
+from streamfrom.proxy.config.dsn import SslMode
+from streamfrom.proxy.errors import BackendError, BackendUnavailable, login_refused
 
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from proxy.config.dsn import Dsn
+    from streamfrom.proxy.config.dsn import Dsn
 
 
 CONNECTIONS_MAX = 4

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from proxy.backends.control import Control
+    from streamfrom.proxy.backends.control import Control
 
 
 _PRIMARY: Final = "SELECT @@global.read_only OR @@global.innodb_read_only, VERSION()"

@@ -16,19 +16,19 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
-from proxy.backends.readers import Reader
-from proxy.errors import ProxyError
+from streamfrom.proxy.backends.readers import Reader
+from streamfrom.proxy.errors import ProxyError
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from proxy.backends.backend import Backend
-    from proxy.backends.pool import Pool
-    from proxy.backends.remains import Left
-    from proxy.backends.settings import Settings
-    from proxy.backends.statement_ids import StatementKey
-    from proxy.wire.attributes import Attribute
+    from streamfrom.proxy.backends.backend import Backend
+    from streamfrom.proxy.backends.pool import Pool
+    from streamfrom.proxy.backends.remains import Left
+    from streamfrom.proxy.backends.settings import Settings
+    from streamfrom.proxy.backends.statement_ids import StatementKey
+    from streamfrom.proxy.wire.attributes import Attribute
 
 
 # A pool has a line for eight connections. A small one has none: who cannot use the line must

@@ -6,19 +6,19 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from proxy import net
-from proxy.backends.backend import Backend
-from proxy.backends.control import tls_context
-from proxy.backends.readers import Login
-from proxy.backends.settings import tracking
-from proxy.config.dsn import SslMode
-from proxy.errors import BackendError, BackendLost, BackendUnavailable, WireError
-from proxy.wire.client_connection import ClientConnection, Ready, StartTls
-from proxy.wire.constants import Capability
+from streamfrom.proxy import net
+from streamfrom.proxy.backends.backend import Backend
+from streamfrom.proxy.backends.control import tls_context
+from streamfrom.proxy.backends.readers import Login
+from streamfrom.proxy.backends.settings import tracking
+from streamfrom.proxy.config.dsn import SslMode
+from streamfrom.proxy.errors import BackendError, BackendLost, BackendUnavailable, WireError
+from streamfrom.proxy.wire.client_connection import ClientConnection, Ready, StartTls
+from streamfrom.proxy.wire.constants import Capability
 
 
 if TYPE_CHECKING:
-    from proxy.config.dsn import Dsn
+    from streamfrom.proxy.config.dsn import Dsn
 
 
 CONNECT_TIMEOUT_S: Final = 5.0

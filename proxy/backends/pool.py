@@ -17,16 +17,16 @@ import asyncio
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from proxy.backends.settings import Settings
-from proxy.backends.tenancy import adopt, fits
-from proxy.errors import BackendUnavailable, PoolTimeout, ProxyError
-from proxy.wire.commands import reset_connection
+from streamfrom.proxy.backends.settings import Settings
+from streamfrom.proxy.backends.tenancy import adopt, fits
+from streamfrom.proxy.errors import BackendUnavailable, PoolTimeout, ProxyError
+from streamfrom.proxy.wire.commands import reset_connection
 
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from proxy.backends.backend import Backend, Tenant
+    from streamfrom.proxy.backends.backend import Backend, Tenant
 
 
 # A server that takes longer for COM_RESET_CONNECTION hangs, and would keep the place in the pool.

@@ -10,15 +10,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from proxy.wire.prepare import PrepareReader
-from proxy.wire.response import RowCollector
+from streamfrom.proxy.wire.prepare import PrepareReader
+from streamfrom.proxy.wire.response import RowCollector
 
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
 
-    from proxy.errors import BackendLost
+    from streamfrom.proxy.errors import BackendLost
 
 
 T = TypeVar("T")

@@ -10,12 +10,12 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from engine.sequences import MARK, Block, check_increment, extend
-from sqlparse_ext.text.identifiers import literal, quote_identifier
+from streamfrom.engine.sequences import MARK, Block, check_increment, extend
+from streamfrom.sqlparse_ext.text.identifiers import literal, quote_identifier
 
 
 if TYPE_CHECKING:
-    from proxy.backends.control import Control
+    from streamfrom.proxy.backends.control import Control
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sqlparse_ext.statements import DEFAULT_MODE, SqlMode
+from streamfrom.sqlparse_ext.statements import DEFAULT_MODE, SqlMode
 
 
 if TYPE_CHECKING:

@@ -15,21 +15,21 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from proxy.backends.control import Control
-from proxy.backends.health import GuestHealth, ReplicaHealth, primary_health
-from proxy.backends.lines import Lines
-from proxy.backends.opening import open_backend
-from proxy.backends.pool import Pool
-from proxy.backends.sequences import Sequences
-from proxy.errors import BackendError, BackendUnavailable, login_refused
+from streamfrom.proxy.backends.control import Control
+from streamfrom.proxy.backends.health import GuestHealth, ReplicaHealth, primary_health
+from streamfrom.proxy.backends.lines import Lines
+from streamfrom.proxy.backends.opening import open_backend
+from streamfrom.proxy.backends.pool import Pool
+from streamfrom.proxy.backends.sequences import Sequences
+from streamfrom.proxy.errors import BackendError, BackendUnavailable, login_refused
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from proxy.backends.backend import Backend
-    from proxy.backends.health import Probe
-    from proxy.config.file import ShardConfig
+    from streamfrom.proxy.backends.backend import Backend
+    from streamfrom.proxy.backends.health import Probe
+    from streamfrom.proxy.config.file import ShardConfig
 
 
 log = structlog.get_logger()

@@ -10,28 +10,28 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from engine import poll, store as conversations
-from engine.conversation import Answer
-from engine.errors import StoreError
-from proxy.backends.settings import names
-from proxy.errors import ProxyError
-from proxy.wire import commands
-from proxy.wire.resultset import parse_text_row, skip_lenenc
+from streamfrom.engine import poll, store as conversations
+from streamfrom.engine.conversation import Answer
+from streamfrom.engine.errors import StoreError
+from streamfrom.proxy.backends.settings import names
+from streamfrom.proxy.errors import ProxyError
+from streamfrom.proxy.wire import commands
+from streamfrom.proxy.wire.resultset import parse_text_row, skip_lenenc
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from engine.clock import Clock
-    from engine.conversation import Conversation
-    from engine.message_table import MessageTable, RawTable
-    from engine.poll import PollRequest, PollResult
-    from engine.store import ClaimRequest
-    from engine.types import ClaimedRow, ShardName
-    from proxy.backends.backend import Backend
-    from proxy.backends.remains import Left
-    from proxy.backends.shard import ShardRuntime
-    from proxy.wire.attributes import Attribute
+    from streamfrom.engine.clock import Clock
+    from streamfrom.engine.conversation import Conversation
+    from streamfrom.engine.message_table import MessageTable, RawTable
+    from streamfrom.engine.poll import PollRequest, PollResult
+    from streamfrom.engine.store import ClaimRequest
+    from streamfrom.engine.types import ClaimedRow, ShardName
+    from streamfrom.proxy.backends.backend import Backend
+    from streamfrom.proxy.backends.remains import Left
+    from streamfrom.proxy.backends.shard import ShardRuntime
+    from streamfrom.proxy.wire.attributes import Attribute
 
 
 T = TypeVar("T")

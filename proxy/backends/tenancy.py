@@ -11,19 +11,19 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from proxy.backends.readers import Heard
-from proxy.backends.remains import Carried, Left
-from proxy.backends.settings import Settings
-from proxy.errors import BackendError
-from proxy.wire.commands import init_db, query, reset_connection
-from proxy.wire.resultset import parse_text_row
+from streamfrom.proxy.backends.readers import Heard
+from streamfrom.proxy.backends.remains import Carried, Left
+from streamfrom.proxy.backends.settings import Settings
+from streamfrom.proxy.errors import BackendError
+from streamfrom.proxy.wire.commands import init_db, query, reset_connection
+from streamfrom.proxy.wire.resultset import parse_text_row
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from proxy.backends.backend import Backend, Tenant
-    from proxy.backends.readers import Answer
+    from streamfrom.proxy.backends.backend import Backend, Tenant
+    from streamfrom.proxy.backends.readers import Answer
 
 
 SHOW_WARNINGS: Final = query(b"SHOW WARNINGS")

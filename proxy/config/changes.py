@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Final
 
-from proxy.config.file import Config, Server
+from streamfrom.proxy.config.file import Config, Server
 
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from proxy.config.file import User
-    from proxy.config.keyspaces import KeyspaceConfig
+    from streamfrom.proxy.config.file import User
+    from streamfrom.proxy.config.keyspaces import KeyspaceConfig
 
 
 LIVE: Final = frozenset(

@@ -13,10 +13,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
-from proxy.config.dsn import socket_path
-from proxy.config.faults import read_whole
-from proxy.config.keyspaces import KeyspaceConfig, ShardConfig, keyspaces_from
-from proxy.config.values import (
+from streamfrom.proxy.config.dsn import socket_path
+from streamfrom.proxy.config.faults import read_whole
+from streamfrom.proxy.config.keyspaces import KeyspaceConfig, ShardConfig, keyspaces_from
+from streamfrom.proxy.config.values import (
     REQUIRED,
     VARIABLE,
     ConfigError,
@@ -26,7 +26,7 @@ from proxy.config.values import (
     reason,
     shown,
 )
-from proxy.wire.auth import Verifier
+from streamfrom.proxy.wire.auth import Verifier
 
 
 __all__ = [

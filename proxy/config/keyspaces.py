@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from engine.errors import KeyspaceError, VindexError, VschemaError
-from engine.keyspace import Keyspace, Shard, check_partition
-from engine.vschema import parse_vschema
-from proxy.config.dsn import ACCOUNT_FORM, FORM, Dsn, parse, parse_account
-from proxy.config.values import REQUIRED, ConfigError, Table, reason, shown
-from sqlparse_ext.session.schemas import SYSTEM_SCHEMAS
+from streamfrom.engine.errors import KeyspaceError, VindexError, VschemaError
+from streamfrom.engine.keyspace import Keyspace, Shard, check_partition
+from streamfrom.engine.vschema import parse_vschema
+from streamfrom.proxy.config.dsn import ACCOUNT_FORM, FORM, Dsn, parse, parse_account
+from streamfrom.proxy.config.values import REQUIRED, ConfigError, Table, reason, shown
+from streamfrom.sqlparse_ext.session.schemas import SYSTEM_SCHEMAS
 
 
 NAME_BYTES_FORBIDDEN: Final = frozenset(":@/[]`\\\0")

@@ -26,8 +26,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from proxy.config.dsn import UNIX_SOCKET_BYTES_MAX
-from proxy.embedded.program import Family, family_of, find_server, install_program, no_defaults
+from streamfrom.proxy.config.dsn import UNIX_SOCKET_BYTES_MAX
+from streamfrom.proxy.embedded.program import (
+    Family,
+    family_of,
+    find_server,
+    install_program,
+    no_defaults,
+)
 
 
 __all__ = ["EmbeddedServer", "EmbeddedServerError", "Family", "family_of", "find_server"]

@@ -81,7 +81,7 @@ https://dev.mysql.com/doc/mysql-errors/8.4/en/server-error-reference.html
 
 from __future__ import annotations
 
-from proxy.errors.access import (
+from streamfrom.proxy.errors.access import (
     AccessDenied,
     AccountChanged,
     AddressLimitReached,
@@ -103,8 +103,8 @@ from proxy.errors.access import (
     UserLimitReached,
     UserMemoryExceeded,
 )
-from proxy.errors.base import InternalError, ProxyError
-from proxy.errors.shards import (
+from streamfrom.proxy.errors.base import InternalError, ProxyError
+from streamfrom.proxy.errors.shards import (
     BackendError,
     BackendLost,
     BackendUnavailable,
@@ -112,7 +112,7 @@ from proxy.errors.shards import (
     SessionLost,
     login_refused,
 )
-from proxy.errors.statements import (
+from streamfrom.proxy.errors.statements import (
     BadArguments,
     ConnectionKilled,
     DistinctTooLarge,
@@ -127,7 +127,7 @@ from proxy.errors.statements import (
     UnknownCommand,
     UnknownStatement,
 )
-from proxy.errors.targets import (
+from streamfrom.proxy.errors.targets import (
     BadVindexValue,
     MissingVindexColumn,
     NoDatabaseSelected,
@@ -137,7 +137,7 @@ from proxy.errors.targets import (
     StreamOfReplica,
     UnknownDatabase,
 )
-from proxy.errors.transactions import (
+from streamfrom.proxy.errors.transactions import (
     CommitPending,
     CommitRefused,
     CommitUnknown,
@@ -147,7 +147,7 @@ from proxy.errors.transactions import (
     TransactionBroken,
     TransactionSpansShards,
 )
-from proxy.errors.wire import (
+from streamfrom.proxy.errors.wire import (
     CannotUnpack,
     CutTypes,
     LocalDataDisabled,

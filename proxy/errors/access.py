@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from proxy.errors.base import ProxyError
+from streamfrom.proxy.errors.base import ProxyError
 
 
 class TooManyConnections(ProxyError):

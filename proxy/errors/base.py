@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlparse_ext.errors import StreamfromError
+from streamfrom.sqlparse_ext.errors import StreamfromError
 
 
 class ProxyError(StreamfromError):

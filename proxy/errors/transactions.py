@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from proxy.errors.base import ProxyError
-from proxy.errors.shards import BackendError
+from streamfrom.proxy.errors.base import ProxyError
+from streamfrom.proxy.errors.shards import BackendError
 
 
 class TransactionSpansShards(ProxyError):

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from proxy.backends.tenancy import take_leave
-from proxy.exchange.state import traits
-from proxy.exchange.variables import (
+from streamfrom.proxy.backends.tenancy import take_leave
+from streamfrom.proxy.exchange.state import traits
+from streamfrom.proxy.exchange.variables import (
     NAMES_ON_MARIADB,
     NAMES_ON_MYSQL,
     UserVariables,
@@ -20,23 +20,23 @@ from proxy.exchange.variables import (
     question,
     read,
 )
-from proxy.wire.commands import query
-from proxy.wire.constants import TrackerKind
-from proxy.wire.resultset import parse_text_row
-from sqlparse_ext.errors import Unsupported
-from sqlparse_ext.statements import Kind
+from streamfrom.proxy.wire.commands import query
+from streamfrom.proxy.wire.constants import TrackerKind
+from streamfrom.proxy.wire.resultset import parse_text_row
+from streamfrom.sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.statements import Kind
 
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from proxy.backends.backend import Backend
-    from proxy.backends.shard import ShardRuntime
-    from proxy.exchange.state import SessionState
-    from proxy.exchange.transaction import Branches
-    from proxy.exchange.variables import Value
-    from proxy.wire.resultset import Tracker
-    from sqlparse_ext.statements import Shape
+    from streamfrom.proxy.backends.backend import Backend
+    from streamfrom.proxy.backends.shard import ShardRuntime
+    from streamfrom.proxy.exchange.state import SessionState
+    from streamfrom.proxy.exchange.transaction import Branches
+    from streamfrom.proxy.exchange.variables import Value
+    from streamfrom.proxy.wire.resultset import Tracker
+    from streamfrom.sqlparse_ext.statements import Shape
 
 
 # A tracker tells of a change, and what changed is in the text or no variable.

@@ -10,23 +10,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Protocol
 
-from proxy.errors import NoOpenCursor
-from proxy.wire.attributes import COUNT_FOLLOWS, into_execute
-from proxy.wire.commands import (
+from streamfrom.proxy.errors import NoOpenCursor
+from streamfrom.proxy.wire.attributes import COUNT_FOLLOWS, into_execute
+from streamfrom.proxy.wire.commands import (
     stmt_bulk_execute,
     stmt_close,
     stmt_execute,
     stmt_fetch,
     stmt_send_long_data,
 )
-from sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.errors import Unsupported
 
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from proxy.backends.backend import Backend
-    from proxy.backends.statement_ids import StatementKey
+    from streamfrom.proxy.backends.backend import Backend
+    from streamfrom.proxy.backends.statement_ids import StatementKey
 
 
 # The server knows no such statement, or wants it prepared anew: it has done nothing.

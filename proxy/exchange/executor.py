@@ -19,42 +19,42 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
-from proxy.backends.backend import TOO_MANY_STATEMENTS
-from proxy.backends.statement_ids import StatementKey
-from proxy.errors import BackendError, BackendLost, BackendUnavailable
-from proxy.exchange.execution import STALE
-from proxy.exchange.following import follow, follow_error, follow_prepare
-from proxy.exchange.holdings import Holdings, named
-from proxy.exchange.relay import Relay
-from proxy.exchange.retries import is_repeatable, was_refused_undone
-from proxy.exchange.sharing import Sharing
-from proxy.exchange.state import traits
-from proxy.wire.constants import Status
-from proxy.wire.response import Answer
-from proxy.wire.resultset import with_insert_id
-from sqlparse_ext.statements import Kind, Uses
+from streamfrom.proxy.backends.backend import TOO_MANY_STATEMENTS
+from streamfrom.proxy.backends.statement_ids import StatementKey
+from streamfrom.proxy.errors import BackendError, BackendLost, BackendUnavailable
+from streamfrom.proxy.exchange.execution import STALE
+from streamfrom.proxy.exchange.following import follow, follow_error, follow_prepare
+from streamfrom.proxy.exchange.holdings import Holdings, named
+from streamfrom.proxy.exchange.relay import Relay
+from streamfrom.proxy.exchange.retries import is_repeatable, was_refused_undone
+from streamfrom.proxy.exchange.sharing import Sharing
+from streamfrom.proxy.exchange.state import traits
+from streamfrom.proxy.wire.constants import Status
+from streamfrom.proxy.wire.response import Answer
+from streamfrom.proxy.wire.resultset import with_insert_id
+from streamfrom.sqlparse_ext.statements import Kind, Uses
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
     from typing import Any
 
-    from proxy.backends.backend import Backend
-    from proxy.backends.readers import Answer as Collected
-    from proxy.backends.remains import Left
-    from proxy.backends.shard import ShardRuntime
-    from proxy.exchange.execution import Packet
-    from proxy.exchange.pace import Pace
-    from proxy.exchange.reply import Reply
-    from proxy.exchange.sharing import SharedRead
-    from proxy.exchange.state import SessionState
-    from proxy.exchange.transaction import Branches
-    from proxy.net import Link
-    from proxy.wire.answer import Reader
-    from proxy.wire.prepare import PrepareReader
-    from proxy.wire.response import Relay as RelayScanner, Resequencer
-    from proxy.wire.resultset import Ok, Tracker
-    from sqlparse_ext.statements import Shape
+    from streamfrom.proxy.backends.backend import Backend
+    from streamfrom.proxy.backends.readers import Answer as Collected
+    from streamfrom.proxy.backends.remains import Left
+    from streamfrom.proxy.backends.shard import ShardRuntime
+    from streamfrom.proxy.exchange.execution import Packet
+    from streamfrom.proxy.exchange.pace import Pace
+    from streamfrom.proxy.exchange.reply import Reply
+    from streamfrom.proxy.exchange.sharing import SharedRead
+    from streamfrom.proxy.exchange.state import SessionState
+    from streamfrom.proxy.exchange.transaction import Branches
+    from streamfrom.proxy.net import Link
+    from streamfrom.proxy.wire.answer import Reader
+    from streamfrom.proxy.wire.prepare import PrepareReader
+    from streamfrom.proxy.wire.response import Relay as RelayScanner, Resequencer
+    from streamfrom.proxy.wire.resultset import Ok, Tracker
+    from streamfrom.sqlparse_ext.statements import Shape
 
 
 _RETRY_PAUSE_S: Final = 0.05

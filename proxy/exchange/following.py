@@ -11,25 +11,25 @@ import asyncio
 import re
 from typing import TYPE_CHECKING, Final
 
-from proxy.backends.remains import Carried
-from proxy.backends.tenancy import take_leave
-from proxy.exchange.carrying import note_changes
-from proxy.exchange.recall import ASKS_BACK
-from proxy.exchange.state import leaves_residue, must_stay, traits
-from proxy.exchange.transaction import ROLLS_BACK
-from proxy.wire.constants import Status
-from sqlparse_ext.statements import Kind
+from streamfrom.proxy.backends.remains import Carried
+from streamfrom.proxy.backends.tenancy import take_leave
+from streamfrom.proxy.exchange.carrying import note_changes
+from streamfrom.proxy.exchange.recall import ASKS_BACK
+from streamfrom.proxy.exchange.state import leaves_residue, must_stay, traits
+from streamfrom.proxy.exchange.transaction import ROLLS_BACK
+from streamfrom.proxy.wire.constants import Status
+from streamfrom.sqlparse_ext.statements import Kind
 
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from proxy.backends.backend import Backend
-    from proxy.backends.shard import ShardRuntime
-    from proxy.exchange.state import SessionState
-    from proxy.exchange.transaction import Branches
-    from proxy.wire.resultset import Ok, Tracker
-    from sqlparse_ext.statements import Shape
+    from streamfrom.proxy.backends.backend import Backend
+    from streamfrom.proxy.backends.shard import ShardRuntime
+    from streamfrom.proxy.exchange.state import SessionState
+    from streamfrom.proxy.exchange.transaction import Branches
+    from streamfrom.proxy.wire.resultset import Ok, Tracker
+    from streamfrom.sqlparse_ext.statements import Shape
 
 
 _IN_TRANS: Final = int(Status.IN_TRANS)

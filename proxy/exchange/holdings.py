@@ -10,29 +10,29 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from proxy.backends.pool import Turn
-from proxy.backends.tenancy import SHOW_WARNINGS, adopt, adopt_now
-from proxy.errors import BackendLost, BackendUnavailable
-from proxy.exchange.carrying import carry_variables
-from proxy.exchange.following import bring_insert_id
-from proxy.exchange.state import traits
-from sqlparse_ext.session.schemas import SYSTEM_SCHEMAS
-from sqlparse_ext.statements import Kind
+from streamfrom.proxy.backends.pool import Turn
+from streamfrom.proxy.backends.tenancy import SHOW_WARNINGS, adopt, adopt_now
+from streamfrom.proxy.errors import BackendLost, BackendUnavailable
+from streamfrom.proxy.exchange.carrying import carry_variables
+from streamfrom.proxy.exchange.following import bring_insert_id
+from streamfrom.proxy.exchange.state import traits
+from streamfrom.sqlparse_ext.session.schemas import SYSTEM_SCHEMAS
+from streamfrom.sqlparse_ext.statements import Kind
 
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
     from typing import Any
 
-    from proxy.backends.backend import Backend
-    from proxy.backends.readers import Answer as Collected
-    from proxy.backends.remains import Left
-    from proxy.backends.settings import Settings
-    from proxy.backends.shard import ShardRuntime
-    from proxy.exchange.execution import Packet
-    from proxy.exchange.state import SessionState
-    from proxy.exchange.transaction import Branches
-    from sqlparse_ext.statements import Shape
+    from streamfrom.proxy.backends.backend import Backend
+    from streamfrom.proxy.backends.readers import Answer as Collected
+    from streamfrom.proxy.backends.remains import Left
+    from streamfrom.proxy.backends.settings import Settings
+    from streamfrom.proxy.backends.shard import ShardRuntime
+    from streamfrom.proxy.exchange.execution import Packet
+    from streamfrom.proxy.exchange.state import SessionState
+    from streamfrom.proxy.exchange.transaction import Branches
+    from streamfrom.sqlparse_ext.statements import Shape
 
 
 T = TypeVar("T")

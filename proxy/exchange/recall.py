@@ -11,29 +11,29 @@ import asyncio
 import re
 from typing import TYPE_CHECKING, Final
 
-from proxy.backends.remains import Carried, Left
-from proxy.backends.tenancy import take_leave
-from proxy.wire.commands import query
-from proxy.wire.constants import BINARY_CHARSET, FieldType
-from proxy.wire.resultset import (
+from streamfrom.proxy.backends.remains import Carried, Left
+from streamfrom.proxy.backends.tenancy import take_leave
+from streamfrom.proxy.wire.commands import query
+from streamfrom.proxy.wire.constants import BINARY_CHARSET, FieldType
+from streamfrom.proxy.wire.resultset import (
     Column,
     column_definition,
     message_bytes,
     parse_text_row,
     text_row,
 )
-from sqlparse_ext.errors import Unsupported
-from sqlparse_ext.session.inline import inline
-from sqlparse_ext.statements import Kind, Uses
+from streamfrom.sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.session.inline import inline
+from streamfrom.sqlparse_ext.statements import Kind, Uses
 
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from proxy.backends.backend import Backend
-    from proxy.exchange.state import SessionState
-    from sqlparse_ext.errors import StreamfromError
-    from sqlparse_ext.statements import Statement
+    from streamfrom.proxy.backends.backend import Backend
+    from streamfrom.proxy.exchange.state import SessionState
+    from streamfrom.sqlparse_ext.errors import StreamfromError
+    from streamfrom.sqlparse_ext.statements import Statement
 
 
 ASKS_BACK: Final = Uses.FOUND_ROWS | Uses.ROW_COUNT | Uses.DIAGNOSTICS

@@ -13,16 +13,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from proxy.wire.framing import frames
+from streamfrom.proxy.wire.framing import frames
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from proxy.backends.backend import Backend
-    from proxy.errors import BackendLost
-    from proxy.net import Link
-    from proxy.wire.response import Relay as RelayScanner, Resequencer
+    from streamfrom.proxy.backends.backend import Backend
+    from streamfrom.proxy.errors import BackendLost
+    from streamfrom.proxy.net import Link
+    from streamfrom.proxy.wire.response import Relay as RelayScanner, Resequencer
 
 
 class Relay:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Protocol
 
-from proxy.wire.binary_rows import BinaryRows
-from proxy.wire.constants import HEADER_BYTES, Status
-from proxy.wire.framing import frame, frames
-from proxy.wire.prepare import prepare_answer
-from proxy.wire.response import DEPRECATE_EOF, Answer, Relay, Resequencer
-from proxy.wire.resultset import (
+from streamfrom.proxy.wire.binary_rows import BinaryRows
+from streamfrom.proxy.wire.constants import HEADER_BYTES, Status
+from streamfrom.proxy.wire.framing import frame, frames
+from streamfrom.proxy.wire.prepare import prepare_answer
+from streamfrom.proxy.wire.response import DEPRECATE_EOF, Answer, Relay, Resequencer
+from streamfrom.proxy.wire.resultset import (
     column_definition,
     end_of_rows,
     error_packet,
@@ -26,10 +26,10 @@ from proxy.wire.resultset import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from proxy.exchange.state import SessionState
-    from proxy.net import Link
-    from proxy.wire.resultset import Column
-    from sqlparse_ext.errors import StreamfromError
+    from streamfrom.proxy.exchange.state import SessionState
+    from streamfrom.proxy.net import Link
+    from streamfrom.proxy.wire.resultset import Column
+    from streamfrom.sqlparse_ext.errors import StreamfromError
 
 
 _MORE_RESULTS: Final = int(Status.MORE_RESULTS_EXISTS)

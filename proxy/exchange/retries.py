@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sqlparse_ext.statements import Kind, Uses
+from streamfrom.sqlparse_ext.statements import Kind, Uses
 
 
 if TYPE_CHECKING:
-    from proxy.wire.resultset import Err
-    from sqlparse_ext.statements import Shape
+    from streamfrom.proxy.wire.resultset import Err
+    from streamfrom.sqlparse_ext.statements import Shape
 
 
 # The server is alive and did nothing, because it is read-only or on its way down.

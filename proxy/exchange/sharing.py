@@ -11,26 +11,26 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from proxy.backends.remains import Left
-from proxy.exchange.execution import STALE, Execution
-from proxy.exchange.holdings import named
-from proxy.exchange.relay import Relay
-from proxy.wire.constants import Status
+from streamfrom.proxy.backends.remains import Left
+from streamfrom.proxy.exchange.execution import STALE, Execution
+from streamfrom.proxy.exchange.holdings import named
+from streamfrom.proxy.exchange.relay import Relay
+from streamfrom.proxy.wire.constants import Status
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from proxy.backends.backend import Backend
-    from proxy.backends.lines import Line
-    from proxy.backends.shard import ShardRuntime
-    from proxy.errors import BackendLost
-    from proxy.exchange.execution import Packet
-    from proxy.exchange.holdings import Holdings
-    from proxy.exchange.reply import Reply
-    from proxy.exchange.state import SessionState
-    from proxy.net import Link
-    from proxy.wire.response import Relay as RelayScanner, Resequencer
+    from streamfrom.proxy.backends.backend import Backend
+    from streamfrom.proxy.backends.lines import Line
+    from streamfrom.proxy.backends.shard import ShardRuntime
+    from streamfrom.proxy.errors import BackendLost
+    from streamfrom.proxy.exchange.execution import Packet
+    from streamfrom.proxy.exchange.holdings import Holdings
+    from streamfrom.proxy.exchange.reply import Reply
+    from streamfrom.proxy.exchange.state import SessionState
+    from streamfrom.proxy.net import Link
+    from streamfrom.proxy.wire.response import Relay as RelayScanner, Resequencer
 
 
 # What is kept back of an answer; a longer one is none for a line.

@@ -12,24 +12,31 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from proxy.backends.settings import TRACKED, Settings
-from proxy.wire.constants import Capability, Status, TrackerKind
-from proxy.wire.trackers import SHOWN_BY_DEFAULT, shown_to
-from sqlparse_ext.session.variables import may_assign, named_variables
-from sqlparse_ext.statements import InsertSource, Kind, SetKind, SetScope, SqlMode, Uses
+from streamfrom.proxy.backends.settings import TRACKED, Settings
+from streamfrom.proxy.wire.constants import Capability, Status, TrackerKind
+from streamfrom.proxy.wire.trackers import SHOWN_BY_DEFAULT, shown_to
+from streamfrom.sqlparse_ext.session.variables import may_assign, named_variables
+from streamfrom.sqlparse_ext.statements import (
+    InsertSource,
+    Kind,
+    SetKind,
+    SetScope,
+    SqlMode,
+    Uses,
+)
 
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from proxy.backends.backend import Backend
-    from proxy.backends.remains import Left
-    from proxy.backends.shard import ShardRuntime
-    from proxy.exchange.variables import UserVariables
-    from proxy.twophase.xid import GlobalId, Xid
-    from proxy.wire.attributes import Attribute
-    from proxy.wire.resultset import Ok, Tracker
-    from sqlparse_ext.statements import Shape, Statement
+    from streamfrom.proxy.backends.backend import Backend
+    from streamfrom.proxy.backends.remains import Left
+    from streamfrom.proxy.backends.shard import ShardRuntime
+    from streamfrom.proxy.exchange.variables import UserVariables
+    from streamfrom.proxy.twophase.xid import GlobalId, Xid
+    from streamfrom.proxy.wire.attributes import Attribute
+    from streamfrom.proxy.wire.resultset import Ok, Tracker
+    from streamfrom.sqlparse_ext.statements import Shape, Statement
 
 
 # State that lives in the connection, that no tracker shows and that a SET cannot rebuild.

@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from proxy.errors import (
+from streamfrom.proxy.errors import (
     BackendError,
     BackendLost,
     CommitPending,
@@ -26,23 +26,23 @@ from proxy.errors import (
     TransactionBroken,
     TransactionSpansShards,
 )
-from proxy.exchange.state import Transaction
-from proxy.twophase.coordinator import Branch, roll_back
-from proxy.wire.commands import query
-from sqlparse_ext.errors import Unsupported
-from sqlparse_ext.statements import Kind, Uses
-from sqlparse_ext.writes.messages import Effect, EffectKind
+from streamfrom.proxy.exchange.state import Transaction
+from streamfrom.proxy.twophase.coordinator import Branch, roll_back
+from streamfrom.proxy.wire.commands import query
+from streamfrom.sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.statements import Kind, Uses
+from streamfrom.sqlparse_ext.writes.messages import Effect, EffectKind
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
     from typing import Any
 
-    from proxy.backends.backend import Backend
-    from proxy.backends.shard import ShardRuntime
-    from proxy.exchange.state import SessionState
-    from proxy.twophase.coordinator import Coordinator
-    from sqlparse_ext.statements import Shape
+    from streamfrom.proxy.backends.backend import Backend
+    from streamfrom.proxy.backends.shard import ShardRuntime
+    from streamfrom.proxy.exchange.state import SessionState
+    from streamfrom.proxy.twophase.coordinator import Coordinator
+    from streamfrom.sqlparse_ext.statements import Shape
 
 
 # InnoDB undoes the whole transaction then, not just the statement: a full lock table, a deadlock.

@@ -12,17 +12,17 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from proxy.wire.constants import FieldFlag, FieldType
-from proxy.wire.resultset import parse_column_definition, parse_text_row
-from sqlparse_ext.errors import Unsupported
-from sqlparse_ext.text.identifiers import quote_identifier
+from streamfrom.proxy.wire.constants import FieldFlag, FieldType
+from streamfrom.proxy.wire.resultset import parse_column_definition, parse_text_row
+from streamfrom.sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
 
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from proxy.backends.backend import Backend
-    from proxy.backends.shard import ShardRuntime
+    from streamfrom.proxy.backends.backend import Backend
+    from streamfrom.proxy.backends.shard import ShardRuntime
 
 
 # A text of twice as many bytes is below every server's max_allowed_packet.

@@ -12,15 +12,15 @@ import operator
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final, Protocol
 
-from proxy.merge.values import double_text, scaled, unscaled
-from proxy.wire.constants import FieldType
+from streamfrom.proxy.merge.values import double_text, scaled, unscaled
+from streamfrom.proxy.wire.constants import FieldType
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from proxy.merge.values import Component
-    from proxy.wire.resultset import Column
+    from streamfrom.proxy.merge.values import Component
+    from streamfrom.proxy.wire.resultset import Column
 
 
 Row = list[bytes | None]

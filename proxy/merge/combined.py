@@ -12,22 +12,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from proxy.merge.literals import Sort, are_alike, check_times, is_same, literal, sort_of
-from proxy.merge.values import loses_digits
-from proxy.wire.constants import FieldType
-from proxy.wire.resultset import parse_text_row
-from sqlparse_ext.errors import Unsupported
-from sqlparse_ext.selects.parts import without_rows
-from sqlparse_ext.statements import Uses
-from sqlparse_ext.text.identifiers import quote_identifier
+from streamfrom.proxy.merge.literals import (
+    Sort,
+    are_alike,
+    check_times,
+    is_same,
+    literal,
+    sort_of,
+)
+from streamfrom.proxy.merge.values import loses_digits
+from streamfrom.proxy.wire.constants import FieldType
+from streamfrom.proxy.wire.resultset import parse_text_row
+from streamfrom.sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.selects.parts import without_rows
+from streamfrom.sqlparse_ext.statements import Uses
+from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
 
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from proxy.wire.resultset import Column
-    from sqlparse_ext.selects.parts import Parts
-    from sqlparse_ext.statements import Statement
+    from streamfrom.proxy.wire.resultset import Column
+    from streamfrom.sqlparse_ext.selects.parts import Parts
+    from streamfrom.sqlparse_ext.statements import Statement
 
 
 _NAMED: Final = b"SELECT * FROM (%b) AS `streamfrom`"

@@ -20,20 +20,27 @@ import re
 from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from proxy.merge.averages import AVERAGE, OTHER, Use, use_of
-from proxy.merge.literals import Sort, are_alike, check_times, is_same, literal, sort_of
-from proxy.merge.values import exactly, loses_digits
-from proxy.wire.constants import FieldType
-from proxy.wire.resultset import parse_text_row
-from sqlparse_ext.errors import Unsupported
+from streamfrom.proxy.merge.averages import AVERAGE, OTHER, Use, use_of
+from streamfrom.proxy.merge.literals import (
+    Sort,
+    are_alike,
+    check_times,
+    is_same,
+    literal,
+    sort_of,
+)
+from streamfrom.proxy.merge.values import exactly, loses_digits
+from streamfrom.proxy.wire.constants import FieldType
+from streamfrom.proxy.wire.resultset import parse_text_row
+from streamfrom.sqlparse_ext.errors import Unsupported
 
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from proxy.merge.grouping import Grouping
-    from proxy.merge.texts import Texts
-    from proxy.wire.resultset import Column
+    from streamfrom.proxy.merge.grouping import Grouping
+    from streamfrom.proxy.merge.texts import Texts
+    from streamfrom.proxy.wire.resultset import Column
 
 
 Values = list[bytes | None]

@@ -9,22 +9,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from proxy.errors import MergeTooLarge
-from proxy.merge.group_merge import KEPT_BYTES, Kept, sorted_in_bites
-from proxy.merge.literals import Sort, sort_of
-from proxy.merge.values import scaled, unscaled
-from proxy.wire.resultset import parse_text_row, text_row
-from sqlparse_ext.errors import Unsupported
+from streamfrom.proxy.errors import MergeTooLarge
+from streamfrom.proxy.merge.group_merge import KEPT_BYTES, Kept, sorted_in_bites
+from streamfrom.proxy.merge.literals import Sort, sort_of
+from streamfrom.proxy.merge.values import scaled, unscaled
+from streamfrom.proxy.wire.resultset import parse_text_row, text_row
+from streamfrom.sqlparse_ext.errors import Unsupported
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from proxy.merge.computed import Computation, Computed
-    from proxy.merge.group_merge import GroupsMerge, Test
-    from proxy.merge.ordered import Window
-    from proxy.merge.values import Component
-    from proxy.wire.resultset import Column
+    from streamfrom.proxy.merge.computed import Computation, Computed
+    from streamfrom.proxy.merge.group_merge import GroupsMerge, Test
+    from streamfrom.proxy.merge.ordered import Window
+    from streamfrom.proxy.merge.values import Component
+    from streamfrom.proxy.wire.resultset import Column
 
 
 # What a shard is asked to compute at once.

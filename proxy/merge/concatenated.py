@@ -10,16 +10,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.errors import Unsupported
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from proxy.merge.aggregates import Row
-    from proxy.merge.texts import Texts
-    from proxy.merge.values import Component
-    from sqlparse_ext.selects.pieces import AggregateCall
+    from streamfrom.proxy.merge.aggregates import Row
+    from streamfrom.proxy.merge.texts import Texts
+    from streamfrom.proxy.merge.values import Component
+    from streamfrom.sqlparse_ext.selects.pieces import AggregateCall
 
 _NULLS: Final = ((0,), (2,))  # as they are compared, in either direction
 

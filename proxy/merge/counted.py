@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from proxy.merge.computed_merge import ComputedMerge
-from proxy.wire.resultset import text_row
+from streamfrom.proxy.merge.computed_merge import ComputedMerge
+from streamfrom.proxy.wire.resultset import text_row
 
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from proxy.merge.group_merge import GroupsMerge
-    from proxy.merge.groups import GroupsQuery
-    from proxy.merge.rows import RowsMerge, RowsQuery
-    from proxy.wire.resultset import Column
+    from streamfrom.proxy.merge.group_merge import GroupsMerge
+    from streamfrom.proxy.merge.groups import GroupsQuery
+    from streamfrom.proxy.merge.rows import RowsMerge, RowsQuery
+    from streamfrom.proxy.wire.resultset import Column
 
 
 class CountedQuery:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from proxy.errors import DistinctTooLarge
+from streamfrom.proxy.errors import DistinctTooLarge
 
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from proxy.merge.ordered import SortKey
+    from streamfrom.proxy.merge.ordered import SortKey
 
 
 NO_LIST: Final = -1  # of an aggregate without DISTINCT

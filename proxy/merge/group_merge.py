@@ -13,20 +13,20 @@ from heapq import merge
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from proxy.errors import MergeTooLarge
-from proxy.merge.aggregates import Average, Extreme
-from proxy.merge.distinct import NO_LIST, Distinct
-from proxy.merge.values import Comparison
-from proxy.wire.resultset import parse_text_row, text_row
-from sqlparse_ext.errors import Unsupported
+from streamfrom.proxy.errors import MergeTooLarge
+from streamfrom.proxy.merge.aggregates import Average, Extreme
+from streamfrom.proxy.merge.distinct import NO_LIST, Distinct
+from streamfrom.proxy.merge.values import Comparison
+from streamfrom.proxy.wire.resultset import parse_text_row, text_row
+from streamfrom.sqlparse_ext.errors import Unsupported
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from proxy.merge.aggregates import Accumulator, Row
-    from proxy.merge.ordered import OrderedMerge, SortKey, Window
-    from proxy.merge.values import Component
+    from streamfrom.proxy.merge.aggregates import Accumulator, Row
+    from streamfrom.proxy.merge.ordered import OrderedMerge, SortKey, Window
+    from streamfrom.proxy.merge.values import Component
 
 
 # What a kept group costs beside its row.

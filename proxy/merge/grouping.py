@@ -8,19 +8,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from proxy.merge.concatenated import Listed
-from sqlparse_ext.errors import Unsupported
-from sqlparse_ext.selects.pieces import SUBQUERY
-from sqlparse_ext.statements import Slot
-from sqlparse_ext.text.identifiers import quote_identifier
+from streamfrom.proxy.merge.concatenated import Listed
+from streamfrom.sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.selects.pieces import SUBQUERY
+from streamfrom.sqlparse_ext.statements import Slot
+from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
 
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from proxy.merge.texts import Texts
-    from proxy.wire.resultset import Column
-    from sqlparse_ext.selects.pieces import AggregateCall, Condition, Expression, Item, Span
+    from streamfrom.proxy.merge.texts import Texts
+    from streamfrom.proxy.wire.resultset import Column
+    from streamfrom.sqlparse_ext.selects.pieces import (
+        AggregateCall,
+        Condition,
+        Expression,
+        Item,
+        Span,
+    )
 
 
 BITS: Final = frozenset({"BIT_AND", "BIT_OR", "BIT_XOR"})

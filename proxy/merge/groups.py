@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from proxy.merge.aggregates import (
+from streamfrom.proxy.merge.aggregates import (
     Average,
     Bits,
     Count,
@@ -23,14 +23,14 @@ from proxy.merge.aggregates import (
     Nothing,
     Sum,
 )
-from proxy.merge.computed import Computation
-from proxy.merge.computed_merge import ComputedMerge, Later
-from proxy.merge.concatenated import Concatenation, separator_of
-from proxy.merge.distinct import NO_LIST, Distinct
-from proxy.merge.group_merge import GroupsMerge, Test
-from proxy.merge.grouping import BITS, EXTREMES, Grouping
-from proxy.merge.ordered import OrderedMerge, Window
-from proxy.merge.values import (
+from streamfrom.proxy.merge.computed import Computation
+from streamfrom.proxy.merge.computed_merge import ComputedMerge, Later
+from streamfrom.proxy.merge.concatenated import Concatenation, separator_of
+from streamfrom.proxy.merge.distinct import NO_LIST, Distinct
+from streamfrom.proxy.merge.group_merge import GroupsMerge, Test
+from streamfrom.proxy.merge.grouping import BITS, EXTREMES, Grouping
+from streamfrom.proxy.merge.ordered import OrderedMerge, Window
+from streamfrom.proxy.merge.values import (
     NOT_FIXED,
     Comparison,
     Key,
@@ -38,19 +38,19 @@ from proxy.merge.values import (
     exactly,
     loses_digits,
 )
-from proxy.wire.constants import FieldType
-from proxy.wire.resultset import with_type_of
-from sqlparse_ext.errors import Unsupported
+from streamfrom.proxy.wire.constants import FieldType
+from streamfrom.proxy.wire.resultset import with_type_of
+from streamfrom.sqlparse_ext.errors import Unsupported
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from proxy.merge.aggregates import Accumulator
-    from proxy.merge.grouping import Output
-    from proxy.merge.texts import Texts
-    from proxy.merge.values import Component
-    from proxy.wire.resultset import Column
+    from streamfrom.proxy.merge.aggregates import Accumulator
+    from streamfrom.proxy.merge.grouping import Output
+    from streamfrom.proxy.merge.texts import Texts
+    from streamfrom.proxy.merge.values import Component
+    from streamfrom.proxy.wire.resultset import Column
 
 
 # Expressions of aggregates can be sorted by their values.

@@ -5,15 +5,15 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
-from proxy.merge.values import NOT_FIXED
-from proxy.wire.constants import BINARY_CHARSET, CHARSETS, FieldFlag, FieldType
-from sqlparse_ext.errors import Unsupported
+from streamfrom.proxy.merge.values import NOT_FIXED
+from streamfrom.proxy.wire.constants import BINARY_CHARSET, CHARSETS, FieldFlag, FieldType
+from streamfrom.sqlparse_ext.errors import Unsupported
 
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from proxy.wire.resultset import Column
+    from streamfrom.proxy.wire.resultset import Column
 
 
 class Sort(Enum):

@@ -9,14 +9,14 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import TYPE_CHECKING, Final
 
-from proxy.wire.codec import read_lenenc_int
-from sqlparse_ext.errors import Unsupported
+from streamfrom.proxy.wire.codec import read_lenenc_int
+from streamfrom.sqlparse_ext.errors import Unsupported
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from proxy.merge.values import Component
+    from streamfrom.proxy.merge.values import Component
 
 
 SortKey = tuple["Component", ...]

@@ -10,22 +10,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from proxy.merge.grouping import EXTREMES
-from proxy.merge.ordered import OrderedMerge, Window
-from proxy.merge.values import Comparison, comparison_of, exactly, loses_digits
-from proxy.wire.resultset import parse_text_row, text_row
-from sqlparse_ext.errors import Unsupported
-from sqlparse_ext.statements import Slot
-from sqlparse_ext.text.identifiers import quote_identifier
+from streamfrom.proxy.merge.grouping import EXTREMES
+from streamfrom.proxy.merge.ordered import OrderedMerge, Window
+from streamfrom.proxy.merge.values import Comparison, comparison_of, exactly, loses_digits
+from streamfrom.proxy.wire.resultset import parse_text_row, text_row
+from streamfrom.sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.statements import Slot
+from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
 
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from proxy.merge.texts import Texts
-    from proxy.merge.values import Key
-    from proxy.wire.resultset import Column
-    from sqlparse_ext.selects.pieces import Expression, OrderItem
+    from streamfrom.proxy.merge.texts import Texts
+    from streamfrom.proxy.merge.values import Key
+    from streamfrom.proxy.wire.resultset import Column
+    from streamfrom.sqlparse_ext.selects.pieces import Expression, OrderItem
 
 
 # An alias that no client's ORDER BY can mean by accident.

@@ -8,20 +8,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sqlparse_ext.errors import Unsupported
-from sqlparse_ext.reading.uses import VOLATILE
-from sqlparse_ext.selects.parts import without_rows
-from sqlparse_ext.text.identifiers import quote_identifier
-from sqlparse_ext.text.lexer import Edit, locate, replace
+from streamfrom.sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.reading.uses import VOLATILE
+from streamfrom.sqlparse_ext.selects.parts import without_rows
+from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
+from streamfrom.sqlparse_ext.text.lexer import Edit, locate, replace
 
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from proxy.wire.resultset import Column
-    from sqlparse_ext.selects.pieces import Condition, Expression, Item, Select, Span
-    from sqlparse_ext.selects.unions import Union
-    from sqlparse_ext.statements import Slot, Statement
+    from streamfrom.proxy.wire.resultset import Column
+    from streamfrom.sqlparse_ext.selects.pieces import Condition, Expression, Item, Select, Span
+    from streamfrom.sqlparse_ext.selects.unions import Union
+    from streamfrom.sqlparse_ext.statements import Slot, Statement
 
 
 LIMIT_MAX: Final = (1 << 64) - 1

@@ -12,14 +12,14 @@ from decimal import Decimal
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
-from proxy.wire.constants import BINARY_CHARSET, FieldFlag, FieldType
-from sqlparse_ext.errors import Unsupported
+from streamfrom.proxy.wire.constants import BINARY_CHARSET, FieldFlag, FieldType
+from streamfrom.sqlparse_ext.errors import Unsupported
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from proxy.wire.resultset import Column
+    from streamfrom.proxy.wire.resultset import Column
 
 
 # What takes part in a comparison: (0,) is NULL, which comes first; descending, (2,) and last.

@@ -9,20 +9,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from proxy.routing.joined import Joined
-from proxy.routing.routes import Combine, Concatenate, Merge, OneShard, Plan
-from sqlparse_ext.errors import Unsupported
-from sqlparse_ext.session.schemas import SYSTEM_SCHEMAS
-from sqlparse_ext.statements import Uses
+from streamfrom.proxy.routing.joined import Joined
+from streamfrom.proxy.routing.routes import Combine, Concatenate, Merge, OneShard, Plan
+from streamfrom.sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.session.schemas import SYSTEM_SCHEMAS
+from streamfrom.sqlparse_ext.statements import Uses
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from proxy.routing.routes import Route
-    from proxy.routing.tables import Tables
-    from sqlparse_ext.selects.parts import Parts
-    from sqlparse_ext.statements import Shape, Statement, TableRef
+    from streamfrom.proxy.routing.routes import Route
+    from streamfrom.proxy.routing.tables import Tables
+    from streamfrom.sqlparse_ext.selects.parts import Parts
+    from streamfrom.sqlparse_ext.statements import Shape, Statement, TableRef
 
 _REFUSED: Final = (
     Uses.USER_VARIABLE | Uses.LOCKING_READ | Uses.INTO | Uses.CALC_FOUND_ROWS | Uses.UNPARSED

@@ -13,24 +13,24 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from proxy.routing.routes import OneShard, Plan, WriteParts
-from proxy.routing.scattered import refuse, scattered_select, scattered_union
-from sqlparse_ext.errors import Unsupported
-from sqlparse_ext.reading.queries import assigned_columns
-from sqlparse_ext.selects.sources import ALL, Reference, Source
-from sqlparse_ext.selects.ties import read_ties
-from sqlparse_ext.statements import Kind, Uses
+from streamfrom.proxy.routing.routes import OneShard, Plan, WriteParts
+from streamfrom.proxy.routing.scattered import refuse, scattered_select, scattered_union
+from streamfrom.sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.reading.queries import assigned_columns
+from streamfrom.sqlparse_ext.selects.sources import ALL, Reference, Source
+from streamfrom.sqlparse_ext.selects.ties import read_ties
+from streamfrom.sqlparse_ext.statements import Kind, Uses
 
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from engine.keyspace import Shard
-    from engine.vindex import Vindex
-    from proxy.routing.routes import Route
-    from proxy.routing.tables import Tables
-    from sqlparse_ext.selects.sources import Tie, Ties
-    from sqlparse_ext.statements import Operand, Shape, Statement
+    from streamfrom.engine.keyspace import Shard
+    from streamfrom.engine.vindex import Vindex
+    from streamfrom.proxy.routing.routes import Route
+    from streamfrom.proxy.routing.tables import Tables
+    from streamfrom.sqlparse_ext.selects.sources import Tie, Ties
+    from streamfrom.sqlparse_ext.statements import Operand, Shape, Statement
 
 _SEVERAL_TABLES: Final = (
     (Uses.SETOP, "UNION, INTERSECT or EXCEPT over several shards"),

@@ -13,10 +13,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from proxy.errors import MissingVindexColumn
-from proxy.routing.combined import plan_of_parts
-from proxy.routing.joined import Joined
-from proxy.routing.routes import (
+from streamfrom.proxy.errors import MissingVindexColumn
+from streamfrom.proxy.routing.combined import plan_of_parts
+from streamfrom.proxy.routing.joined import Joined
+from streamfrom.proxy.routing.routes import (
     Combine,
     Concatenate,
     Everywhere,
@@ -26,26 +26,33 @@ from proxy.routing.routes import (
     Route,
     WriteParts,
 )
-from proxy.routing.scattered import refuse, scattered_select
-from proxy.routing.tables import Tables
-from sqlparse_ext.errors import SqlError, Unsupported
-from sqlparse_ext.reading.verbs import STATEMENT_VERBS
-from sqlparse_ext.selects.derived import read_counted
-from sqlparse_ext.selects.parts import Parts, read_parts
-from sqlparse_ext.selects.pieces import Select
-from sqlparse_ext.session.schemas import SYSTEM_SCHEMAS
-from sqlparse_ext.statements import OPAQUE, InsertSource, Kind, ListSlot, Uses
-from sqlparse_ext.text.lists import share_list
-from sqlparse_ext.text.rows import insert_rows
+from streamfrom.proxy.routing.scattered import refuse, scattered_select
+from streamfrom.proxy.routing.tables import Tables
+from streamfrom.sqlparse_ext.errors import SqlError, Unsupported
+from streamfrom.sqlparse_ext.reading.verbs import STATEMENT_VERBS
+from streamfrom.sqlparse_ext.selects.derived import read_counted
+from streamfrom.sqlparse_ext.selects.parts import Parts, read_parts
+from streamfrom.sqlparse_ext.selects.pieces import Select
+from streamfrom.sqlparse_ext.session.schemas import SYSTEM_SCHEMAS
+from streamfrom.sqlparse_ext.statements import OPAQUE, InsertSource, Kind, ListSlot, Uses
+from streamfrom.sqlparse_ext.text.lists import share_list
+from streamfrom.sqlparse_ext.text.rows import insert_rows
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from engine.keyspace import Keyspace, Shard
-    from proxy.routing.several import SeveralColumns
-    from sqlparse_ext.selects.derived import Counted
-    from sqlparse_ext.statements import Opaque, Operand, Shape, Statement, TableRef, Value
+    from streamfrom.engine.keyspace import Keyspace, Shard
+    from streamfrom.proxy.routing.several import SeveralColumns
+    from streamfrom.sqlparse_ext.selects.derived import Counted
+    from streamfrom.sqlparse_ext.statements import (
+        Opaque,
+        Operand,
+        Shape,
+        Statement,
+        TableRef,
+        Value,
+    )
 
 
 _SEVERAL: Final = Uses.SETOP | Uses.JOIN | Uses.SUBQUERY | Uses.CTE

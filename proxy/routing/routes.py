@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from engine.keyspace import Shard
-    from sqlparse_ext.selects.derived import Counted
-    from sqlparse_ext.selects.parts import Parts
-    from sqlparse_ext.selects.pieces import Select
-    from sqlparse_ext.selects.unions import Union
-    from sqlparse_ext.statements import Statement
+    from streamfrom.engine.keyspace import Shard
+    from streamfrom.sqlparse_ext.selects.derived import Counted
+    from streamfrom.sqlparse_ext.selects.parts import Parts
+    from streamfrom.sqlparse_ext.selects.pieces import Select
+    from streamfrom.sqlparse_ext.selects.unions import Union
+    from streamfrom.sqlparse_ext.statements import Statement
 
 
 @dataclass(frozen=True, slots=True)

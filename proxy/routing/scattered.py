@@ -5,22 +5,22 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from proxy.routing.routes import Concatenate, Merge
-from sqlparse_ext.errors import Unsupported
-from sqlparse_ext.selects.derived import read_derived
-from sqlparse_ext.selects.select import read_select
-from sqlparse_ext.selects.unions import read_union
-from sqlparse_ext.statements import Uses
+from streamfrom.proxy.routing.routes import Concatenate, Merge
+from streamfrom.sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.selects.derived import read_derived
+from streamfrom.sqlparse_ext.selects.select import read_select
+from streamfrom.sqlparse_ext.selects.unions import read_union
+from streamfrom.sqlparse_ext.statements import Uses
 
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from engine.keyspace import Shard
-    from proxy.routing.routes import Route
-    from proxy.routing.tables import Tables
-    from sqlparse_ext.selects.pieces import Expression, Select
-    from sqlparse_ext.statements import Shape, TableRef
+    from streamfrom.engine.keyspace import Shard
+    from streamfrom.proxy.routing.routes import Route
+    from streamfrom.proxy.routing.tables import Tables
+    from streamfrom.sqlparse_ext.selects.pieces import Expression, Select
+    from streamfrom.sqlparse_ext.statements import Shape, TableRef
 
 # What `proxy.merge` can put together, if `sqlparse_ext.selects.select` can read it.
 _MERGED: Final = Uses.AGGREGATE | Uses.GROUP | Uses.DISTINCT | Uses.ORDER | Uses.LIMIT

@@ -5,19 +5,19 @@ from __future__ import annotations
 from itertools import product
 from typing import TYPE_CHECKING, Final
 
-from engine.keyspace import KeyRange
-from engine.multicol import beyond
-from proxy.errors import BadVindexValue
-from sqlparse_ext.errors import Unsupported
-from sqlparse_ext.statements import Number, Opaque
+from streamfrom.engine.keyspace import KeyRange
+from streamfrom.engine.multicol import beyond
+from streamfrom.proxy.errors import BadVindexValue
+from streamfrom.sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.statements import Number, Opaque
 
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from engine.keyspace import Keyspace, Shard
-    from engine.multicol import SeveralVindex
-    from sqlparse_ext.statements import Operand, Shape, Statement, Value
+    from streamfrom.engine.keyspace import Keyspace, Shard
+    from streamfrom.engine.multicol import SeveralVindex
+    from streamfrom.sqlparse_ext.statements import Operand, Shape, Statement, Value
 
 
 # So many combinations of values are looked at; more go to all shards.

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, cast
 
-from engine.multicol import is_several
-from engine.vindex import is_of_strings
-from proxy.errors import BadVindexValue
-from proxy.routing.several import SeveralColumns
-from sqlparse_ext.errors import Unsupported
-from sqlparse_ext.statements import OPAQUE, Number
+from streamfrom.engine.multicol import is_several
+from streamfrom.engine.vindex import is_of_strings
+from streamfrom.proxy.errors import BadVindexValue
+from streamfrom.proxy.routing.several import SeveralColumns
+from streamfrom.sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.statements import OPAQUE, Number
 
 
 if TYPE_CHECKING:
-    from engine.keyspace import Keyspace, Shard
-    from engine.vindex import Vindex
-    from engine.vschema import TableRouting
-    from sqlparse_ext.statements import Opaque, Value
+    from streamfrom.engine.keyspace import Keyspace, Shard
+    from streamfrom.engine.vindex import Vindex
+    from streamfrom.engine.vschema import TableRouting
+    from streamfrom.sqlparse_ext.statements import Opaque, Value
 
 # Of these equal values have equal keyspace ids: rows that are equal in the vindex column are on
 # one shard. Of strings that is not sure: 'a' = 'A', and their bytes differ.

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from proxy.errors import MalformedPacket, WireError
-from proxy.wire.attributes import from_execute, from_query
+from streamfrom.proxy.errors import MalformedPacket, WireError
+from streamfrom.proxy.wire.attributes import from_execute, from_query
 
 
 if TYPE_CHECKING:
-    from proxy.exchange.state import SessionState
-    from proxy.sql.prepared import PreparedTable
+    from streamfrom.proxy.exchange.state import SessionState
+    from streamfrom.proxy.sql.prepared import PreparedTable
 
 
 class QueryAttributes:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from proxy.sessions.services import Peer
+    from streamfrom.proxy.sessions.services import Peer
 
 
 LOOK_S_MIN: Final = 0.02

@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from proxy.errors import UnknownCommand
-from proxy.wire import commands
-from proxy.wire.commands import parse_command
+from streamfrom.proxy.errors import UnknownCommand
+from streamfrom.proxy.wire import commands
+from streamfrom.proxy.wire.commands import parse_command
 
 
 if TYPE_CHECKING:
-    from proxy.exchange.reply import Reply
-    from proxy.net import Link
-    from proxy.sessions.parts import Parts
-    from proxy.sessions.peers import Peers
+    from streamfrom.proxy.exchange.reply import Reply
+    from streamfrom.proxy.net import Link
+    from streamfrom.proxy.sessions.parts import Parts
+    from streamfrom.proxy.sessions.peers import Peers
 
 
 class Dispatch:

@@ -5,25 +5,25 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from proxy.config.file import Role
-from proxy.errors import (
+from streamfrom.proxy.config.file import Role
+from streamfrom.proxy.errors import (
     AccessDenied,
     AddressLimitReached,
     HostNotAllowed,
     TooManyConnections,
     UserLimitReached,
 )
-from proxy.sessions.addresses import group
+from streamfrom.proxy.sessions.addresses import group
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
-    from proxy.config.file import User
-    from proxy.net import Link
-    from proxy.sessions.services import Peer, Services
-    from proxy.wire.server_connection import Event
-    from sqlparse_ext.errors import StreamfromError
+    from streamfrom.proxy.config.file import User
+    from streamfrom.proxy.net import Link
+    from streamfrom.proxy.sessions.services import Peer, Services
+    from streamfrom.proxy.wire.server_connection import Event
+    from streamfrom.sqlparse_ext.errors import StreamfromError
 
 
 class Entrance:

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from proxy.errors import NoDatabaseSelected
-from proxy.sql.preparation import check_target
-from proxy.wire.framing import frame
-from proxy.wire.response import Answer
+from streamfrom.proxy.errors import NoDatabaseSelected
+from streamfrom.proxy.sql.preparation import check_target
+from streamfrom.proxy.wire.framing import frame
+from streamfrom.proxy.wire.response import Answer
 
 
 if TYPE_CHECKING:
-    from proxy.exchange.executor import Executor
-    from proxy.exchange.reply import Reply
-    from proxy.sql.guard import Guard
-    from proxy.sql.preparation import Preparation
+    from streamfrom.proxy.exchange.executor import Executor
+    from streamfrom.proxy.exchange.reply import Reply
+    from streamfrom.proxy.sql.guard import Guard
+    from streamfrom.proxy.sql.preparation import Preparation
 
 
 class OldCommands:

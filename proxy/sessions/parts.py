@@ -8,38 +8,38 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from proxy.config.file import Role
-from proxy.exchange.executor import Executor
-from proxy.exchange.state import SessionState
-from proxy.exchange.transaction import Branches, PendingEffects
-from proxy.sessions.attributes import QueryAttributes
-from proxy.sessions.old_commands import OldCommands
-from proxy.sql.bulk import BulkCommands
-from proxy.sql.direct import DirectPath
-from proxy.sql.guard import Guard
-from proxy.sql.large_texts import LargeTexts
-from proxy.sql.naming import Naming
-from proxy.sql.preparation import Preparation
-from proxy.sql.prepared import PreparedTable
-from proxy.sql.prepared_commands import PreparedCommands
-from proxy.sql.routed import Routed
-from proxy.sql.sequencing import Sequencing
-from proxy.sql.statements import Kill, KillUser, Statements
-from proxy.sql.streams import Streams
-from proxy.sql.text_statements import TextStatements
+from streamfrom.proxy.config.file import Role
+from streamfrom.proxy.exchange.executor import Executor
+from streamfrom.proxy.exchange.state import SessionState
+from streamfrom.proxy.exchange.transaction import Branches, PendingEffects
+from streamfrom.proxy.sessions.attributes import QueryAttributes
+from streamfrom.proxy.sessions.old_commands import OldCommands
+from streamfrom.proxy.sql.bulk import BulkCommands
+from streamfrom.proxy.sql.direct import DirectPath
+from streamfrom.proxy.sql.guard import Guard
+from streamfrom.proxy.sql.large_texts import LargeTexts
+from streamfrom.proxy.sql.naming import Naming
+from streamfrom.proxy.sql.preparation import Preparation
+from streamfrom.proxy.sql.prepared import PreparedTable
+from streamfrom.proxy.sql.prepared_commands import PreparedCommands
+from streamfrom.proxy.sql.routed import Routed
+from streamfrom.proxy.sql.sequencing import Sequencing
+from streamfrom.proxy.sql.statements import Kill, KillUser, Statements
+from streamfrom.proxy.sql.streams import Streams
+from streamfrom.proxy.sql.text_statements import TextStatements
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from proxy.answers.processlist import Process
-    from proxy.backends.shard import ShardRuntime
-    from proxy.config.file import User
-    from proxy.memory import Memory
-    from proxy.net import Link
-    from proxy.sessions.services import Services
-    from proxy.wire.server_connection import ServerConnection
-    from sqlparse_ext.writes.messages import Effect
+    from streamfrom.proxy.answers.processlist import Process
+    from streamfrom.proxy.backends.shard import ShardRuntime
+    from streamfrom.proxy.config.file import User
+    from streamfrom.proxy.memory import Memory
+    from streamfrom.proxy.net import Link
+    from streamfrom.proxy.sessions.services import Services
+    from streamfrom.proxy.wire.server_connection import ServerConnection
+    from streamfrom.sqlparse_ext.writes.messages import Effect
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from proxy.config.file import Role
-from proxy.errors import (
+from streamfrom.proxy.config.file import Role
+from streamfrom.proxy.errors import (
     ConnectionKilled,
     KillDenied,
     NoSuchThread,
@@ -19,9 +19,9 @@ from proxy.errors import (
 
 
 if TYPE_CHECKING:
-    from proxy.answers.processlist import Process
-    from proxy.backends.shard import ShardRuntime
-    from proxy.sessions.services import Peer, Services
+    from streamfrom.proxy.answers.processlist import Process
+    from streamfrom.proxy.backends.shard import ShardRuntime
+    from streamfrom.proxy.sessions.services import Peer, Services
 
 
 class Peers:

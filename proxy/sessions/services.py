@@ -12,22 +12,22 @@ if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
     from typing import Any
 
-    from engine.clock import Clock
-    from engine.registry import Registry
-    from proxy.answers.processlist import Process
-    from proxy.backends.settings import Settings
-    from proxy.backends.shard import ShardRuntime
-    from proxy.config.file import Server, User
-    from proxy.memory import Memory
-    from proxy.sessions.addresses import Addresses
-    from proxy.sessions.login_backoff import LoginBackoff
-    from proxy.sessions.login_work import LoginWork
-    from proxy.sql.catalog import Catalogs
-    from proxy.tls import ServerTls
-    from proxy.twophase.coordinator import Coordinator
-    from proxy.wire.auth import Authenticator
-    from sqlparse_ext.cache import StatementCache
-    from sqlparse_ext.errors import StreamfromError
+    from streamfrom.engine.clock import Clock
+    from streamfrom.engine.registry import Registry
+    from streamfrom.proxy.answers.processlist import Process
+    from streamfrom.proxy.backends.settings import Settings
+    from streamfrom.proxy.backends.shard import ShardRuntime
+    from streamfrom.proxy.config.file import Server, User
+    from streamfrom.proxy.memory import Memory
+    from streamfrom.proxy.sessions.addresses import Addresses
+    from streamfrom.proxy.sessions.login_backoff import LoginBackoff
+    from streamfrom.proxy.sessions.login_work import LoginWork
+    from streamfrom.proxy.sql.catalog import Catalogs
+    from streamfrom.proxy.tls import ServerTls
+    from streamfrom.proxy.twophase.coordinator import Coordinator
+    from streamfrom.proxy.wire.auth import Authenticator
+    from streamfrom.sqlparse_ext.cache import StatementCache
+    from streamfrom.sqlparse_ext.errors import StreamfromError
 
 
 class Peer(Protocol):

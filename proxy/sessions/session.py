@@ -12,32 +12,32 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from proxy.errors import (
+from streamfrom.proxy.errors import (
     AccountChanged,
     ConnectionMemoryExceeded,
     NoClientCharset,
     ServerShutdown,
     UnknownDatabase,
 )
-from proxy.exchange.state import SessionState
-from proxy.fairness import next_turn
-from proxy.memory import Memory
-from proxy.sessions.dispatch import Dispatch
-from proxy.sessions.entrance import Entrance
-from proxy.sessions.parts import assemble
-from proxy.sessions.peers import Peers
-from proxy.sessions.turns import Turns
-from proxy.sql.neighbours import use
-from proxy.wire.auth import Authenticated, Deferred
-from proxy.wire.constants import (
+from streamfrom.proxy.exchange.state import SessionState
+from streamfrom.proxy.fairness import next_turn
+from streamfrom.proxy.memory import Memory
+from streamfrom.proxy.sessions.dispatch import Dispatch
+from streamfrom.proxy.sessions.entrance import Entrance
+from streamfrom.proxy.sessions.parts import assemble
+from streamfrom.proxy.sessions.peers import Peers
+from streamfrom.proxy.sessions.turns import Turns
+from streamfrom.proxy.sql.neighbours import use
+from streamfrom.proxy.wire.auth import Authenticated, Deferred
+from streamfrom.proxy.wire.constants import (
     COMPRESSIONS,
     MARIADB_METADATA,
     PROXY_OFFER,
     UTF8MB4_CHARSET,
     Capability,
 )
-from proxy.wire.handshake import Greeting, offer_as, plugin_to_greet
-from proxy.wire.server_connection import (
+from streamfrom.proxy.wire.handshake import Greeting, offer_as, plugin_to_greet
+from streamfrom.proxy.wire.server_connection import (
     Closed,
     CommandReceived,
     InfileData,
@@ -48,19 +48,19 @@ from proxy.wire.server_connection import (
     TlsRequested,
     refusal as wire_refusal,
 )
-from sqlparse_ext.errors import StreamfromError
+from streamfrom.sqlparse_ext.errors import StreamfromError
 
 
 if TYPE_CHECKING:
-    from proxy.answers.processlist import Process
-    from proxy.backends.shard import ShardRuntime
-    from proxy.config.file import User
-    from proxy.net import Link
-    from proxy.sessions.parts import Parts
-    from proxy.sessions.services import Services
-    from proxy.wire.auth import Account
-    from proxy.wire.compression import Compression
-    from proxy.wire.server_connection import Event
+    from streamfrom.proxy.answers.processlist import Process
+    from streamfrom.proxy.backends.shard import ShardRuntime
+    from streamfrom.proxy.config.file import User
+    from streamfrom.proxy.net import Link
+    from streamfrom.proxy.sessions.parts import Parts
+    from streamfrom.proxy.sessions.services import Services
+    from streamfrom.proxy.wire.auth import Account
+    from streamfrom.proxy.wire.compression import Compression
+    from streamfrom.proxy.wire.server_connection import Event
 
 
 log = structlog.get_logger()

@@ -12,8 +12,8 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
-from proxy.answers.processlist import Process
-from proxy.errors import (
+from streamfrom.proxy.answers.processlist import Process
+from streamfrom.proxy.errors import (
     BackendError,
     ConnectionKilled,
     IdleTooLong,
@@ -23,13 +23,13 @@ from proxy.errors import (
     StatementTimedOut,
     WireError,
 )
-from proxy.exchange.recall import left_by_error
-from proxy.exchange.relay import Relay
-from proxy.exchange.reply import INTERRUPTED, Reply
-from proxy.wire.constants import Capability, Command
-from proxy.wire.server_connection import CommandReceived, Phase, refusal
-from sqlparse_ext.errors import StreamfromError
-from sqlparse_ext.statements import Kind, Uses
+from streamfrom.proxy.exchange.recall import left_by_error
+from streamfrom.proxy.exchange.relay import Relay
+from streamfrom.proxy.exchange.reply import INTERRUPTED, Reply
+from streamfrom.proxy.wire.constants import Capability, Command
+from streamfrom.proxy.wire.server_connection import CommandReceived, Phase, refusal
+from streamfrom.sqlparse_ext.errors import StreamfromError
+from streamfrom.sqlparse_ext.statements import Kind, Uses
 
 
 if TYPE_CHECKING:
@@ -38,14 +38,14 @@ if TYPE_CHECKING:
 
     from structlog.typing import FilteringBoundLogger
 
-    from proxy.backends.shard import ShardRuntime
-    from proxy.config.file import User
-    from proxy.memory import Memory
-    from proxy.net import Link
-    from proxy.sessions.dispatch import Dispatch
-    from proxy.sessions.parts import Parts
-    from proxy.sessions.services import Tally
-    from proxy.wire.server_connection import ServerConnection
+    from streamfrom.proxy.backends.shard import ShardRuntime
+    from streamfrom.proxy.config.file import User
+    from streamfrom.proxy.memory import Memory
+    from streamfrom.proxy.net import Link
+    from streamfrom.proxy.sessions.dispatch import Dispatch
+    from streamfrom.proxy.sessions.parts import Parts
+    from streamfrom.proxy.sessions.services import Tally
+    from streamfrom.proxy.wire.server_connection import ServerConnection
 
 
 # A client may send commands ahead. Beyond this it is not read from until they are done.

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sqlparse_ext.errors import Unsupported
-from sqlparse_ext.statements import Kind, SetKind, Uses
-from sqlparse_ext.text.tokens import Token, statement_tokens, unquote
+from streamfrom.sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.statements import Kind, SetKind, Uses
+from streamfrom.sqlparse_ext.text.tokens import Token, statement_tokens, unquote
 
 
 if TYPE_CHECKING:
-    from sqlparse_ext.statements import Shape, Statement
+    from streamfrom.sqlparse_ext.statements import Shape, Statement
 
 
 _WHY: Final = "accounts live in the proxy's configuration"

@@ -10,20 +10,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from proxy.backends.tenancy import take_leave
-from proxy.exchange.state import AskedLocks
-from proxy.wire.commands import query
-from proxy.wire.resultset import parse_text_row
-from sqlparse_ext.errors import Unsupported
-from sqlparse_ext.session.locks import lock_calls
-from sqlparse_ext.statements import Kind, Uses
+from streamfrom.proxy.backends.tenancy import take_leave
+from streamfrom.proxy.exchange.state import AskedLocks
+from streamfrom.proxy.wire.commands import query
+from streamfrom.proxy.wire.resultset import parse_text_row
+from streamfrom.sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.session.locks import lock_calls
+from streamfrom.sqlparse_ext.statements import Kind, Uses
 
 
 if TYPE_CHECKING:
-    from proxy.exchange.executor import Executor
-    from proxy.exchange.state import SessionState
-    from proxy.sql.preparation import Preparation
-    from sqlparse_ext.statements import Statement
+    from streamfrom.proxy.exchange.executor import Executor
+    from streamfrom.proxy.exchange.state import SessionState
+    from streamfrom.proxy.sql.preparation import Preparation
+    from streamfrom.sqlparse_ext.statements import Statement
 
 
 # They call no function that they name.

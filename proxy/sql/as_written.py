@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from proxy.answers.own_status import is_session_status
-from proxy.answers.virtual import is_virtual
-from proxy.routing.planner import qualifiers
-from sqlparse_ext.session.schemas import asks_for_schemas
-from sqlparse_ext.writes.generated import next_values
+from streamfrom.proxy.answers.own_status import is_session_status
+from streamfrom.proxy.answers.virtual import is_virtual
+from streamfrom.proxy.routing.planner import qualifiers
+from streamfrom.sqlparse_ext.session.schemas import asks_for_schemas
+from streamfrom.sqlparse_ext.writes.generated import next_values
 
 
 if TYPE_CHECKING:
-    from proxy.sql.catalog import View
-    from proxy.sql.preparation import Preparation
-    from sqlparse_ext.statements import Shape
+    from streamfrom.proxy.sql.catalog import View
+    from streamfrom.proxy.sql.preparation import Preparation
+    from streamfrom.sqlparse_ext.statements import Shape
 
 
 def is_sent_as_written(preparation: Preparation, view: View, shape: Shape) -> bool:

@@ -9,31 +9,31 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from proxy.backends.statement_ids import StatementKey
-from proxy.backends.tenancy import SHOW_WARNINGS, take_leave
-from proxy.errors import BackendLost, BackendUnavailable, ProxyError
-from proxy.exchange.execution import Execution
-from proxy.exchange.state import sets_collation, sets_untracked
-from proxy.sql.preparation import Step, check_target
-from proxy.sql.scatter import run_everywhere
-from proxy.sql.set_statement import run_set_statement
-from proxy.wire.commands import query
-from sqlparse_ext.errors import Unsupported
-from sqlparse_ext.reading.session_settings import with_session_scope
-from sqlparse_ext.session.variables import may_assign
-from sqlparse_ext.statements import SetKind, Uses
+from streamfrom.proxy.backends.statement_ids import StatementKey
+from streamfrom.proxy.backends.tenancy import SHOW_WARNINGS, take_leave
+from streamfrom.proxy.errors import BackendLost, BackendUnavailable, ProxyError
+from streamfrom.proxy.exchange.execution import Execution
+from streamfrom.proxy.exchange.state import sets_collation, sets_untracked
+from streamfrom.proxy.sql.preparation import Step, check_target
+from streamfrom.proxy.sql.scatter import run_everywhere
+from streamfrom.proxy.sql.set_statement import run_set_statement
+from streamfrom.proxy.wire.commands import query
+from streamfrom.sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.reading.session_settings import with_session_scope
+from streamfrom.sqlparse_ext.session.variables import may_assign
+from streamfrom.sqlparse_ext.statements import SetKind, Uses
 
 
 if TYPE_CHECKING:
-    from proxy.backends.backend import Backend
-    from proxy.backends.shard import ShardRuntime
-    from proxy.exchange.executor import Executor
-    from proxy.exchange.reply import Reply
-    from proxy.exchange.state import SessionState
-    from proxy.sql.preparation import Preparation
-    from proxy.sql.routed import Routed
-    from proxy.sql.streams import Streams
-    from sqlparse_ext.statements import Shape, Statement
+    from streamfrom.proxy.backends.backend import Backend
+    from streamfrom.proxy.backends.shard import ShardRuntime
+    from streamfrom.proxy.exchange.executor import Executor
+    from streamfrom.proxy.exchange.reply import Reply
+    from streamfrom.proxy.exchange.state import SessionState
+    from streamfrom.proxy.sql.preparation import Preparation
+    from streamfrom.proxy.sql.routed import Routed
+    from streamfrom.proxy.sql.streams import Streams
+    from streamfrom.sqlparse_ext.statements import Shape, Statement
 
 
 # Vitess's session variables: its users set them before a STREAM, and they mean nothing here.

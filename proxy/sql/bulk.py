@@ -12,40 +12,40 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from proxy.errors import BadArguments, NotPreparable, WireError
-from proxy.exchange.execution import BulkExecution
-from proxy.exchange.recall import ASKS_BACK
-from proxy.fairness import Slices
-from proxy.routing.routes import OneShard, WriteParts
-from proxy.sql.preparation import Step
-from proxy.sql.scatter import write_parts
-from proxy.wire.bulk import TYPES_FOLLOW, bulk_rows, bulk_types
-from proxy.wire.execute import known_value, literal_of
-from sqlparse_ext.errors import Unsupported
-from sqlparse_ext.statements import OPAQUE, Kind, SqlMode, Uses
-from sqlparse_ext.text.parameters import as_text, parameter_places
-from sqlparse_ext.text.rows import insert_rows
-from sqlparse_ext.writes.messages import together
+from streamfrom.proxy.errors import BadArguments, NotPreparable, WireError
+from streamfrom.proxy.exchange.execution import BulkExecution
+from streamfrom.proxy.exchange.recall import ASKS_BACK
+from streamfrom.proxy.fairness import Slices
+from streamfrom.proxy.routing.routes import OneShard, WriteParts
+from streamfrom.proxy.sql.preparation import Step
+from streamfrom.proxy.sql.scatter import write_parts
+from streamfrom.proxy.wire.bulk import TYPES_FOLLOW, bulk_rows, bulk_types
+from streamfrom.proxy.wire.execute import known_value, literal_of
+from streamfrom.sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.statements import OPAQUE, Kind, SqlMode, Uses
+from streamfrom.sqlparse_ext.text.parameters import as_text, parameter_places
+from streamfrom.sqlparse_ext.text.rows import insert_rows
+from streamfrom.sqlparse_ext.writes.messages import together
 
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from engine.keyspace import Shard
-    from engine.registry import Registry
-    from proxy.exchange.executor import Executor
-    from proxy.exchange.reply import Reply
-    from proxy.exchange.state import SessionState
-    from proxy.routing.routes import Plan
-    from proxy.sql.preparation import Preparation
-    from proxy.sql.prepared import Prepared, PreparedTable
-    from proxy.sql.prepared_commands import PreparedCommands
-    from proxy.sql.routed import Routed
-    from proxy.sql.statements import Statements
-    from proxy.wire.bulk import Row
-    from proxy.wire.commands import StmtBulkExecute
-    from sqlparse_ext.statements import Statement
-    from sqlparse_ext.writes.messages import Effect
+    from streamfrom.engine.keyspace import Shard
+    from streamfrom.engine.registry import Registry
+    from streamfrom.proxy.exchange.executor import Executor
+    from streamfrom.proxy.exchange.reply import Reply
+    from streamfrom.proxy.exchange.state import SessionState
+    from streamfrom.proxy.routing.routes import Plan
+    from streamfrom.proxy.sql.preparation import Preparation
+    from streamfrom.proxy.sql.prepared import Prepared, PreparedTable
+    from streamfrom.proxy.sql.prepared_commands import PreparedCommands
+    from streamfrom.proxy.sql.routed import Routed
+    from streamfrom.proxy.sql.statements import Statements
+    from streamfrom.proxy.wire.bulk import Row
+    from streamfrom.proxy.wire.commands import StmtBulkExecute
+    from streamfrom.sqlparse_ext.statements import Statement
+    from streamfrom.sqlparse_ext.writes.messages import Effect
 
 
 _WRITES: Final = frozenset({Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE})

@@ -9,25 +9,25 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from engine.keyspace import Keyspace, parse_target
-from engine.message_table import MessageTable
-from engine.sequences import resolve
-from proxy.config.file import Role
-from proxy.errors import NoDatabaseSelected, NoHealthyReplica, UnknownDatabase
-from proxy.routing.planner import Planner
-from sqlparse_ext.errors import Unsupported
+from streamfrom.engine.keyspace import Keyspace, parse_target
+from streamfrom.engine.message_table import MessageTable
+from streamfrom.engine.sequences import resolve
+from streamfrom.proxy.config.file import Role
+from streamfrom.proxy.errors import NoDatabaseSelected, NoHealthyReplica, UnknownDatabase
+from streamfrom.proxy.routing.planner import Planner
+from streamfrom.sqlparse_ext.errors import Unsupported
 
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from engine.keyspace import Shard
-    from engine.registry import Registry
-    from proxy.backends.shard import ShardRuntime
-    from proxy.config.file import User
-    from proxy.exchange.pace import Pace
-    from proxy.routing.routes import Plan
-    from sqlparse_ext.statements import Shape
+    from streamfrom.engine.keyspace import Shard
+    from streamfrom.engine.registry import Registry
+    from streamfrom.proxy.backends.shard import ShardRuntime
+    from streamfrom.proxy.config.file import User
+    from streamfrom.proxy.exchange.pace import Pace
+    from streamfrom.proxy.routing.routes import Plan
+    from streamfrom.sqlparse_ext.statements import Shape
 
 
 _SERVED: Final = frozenset({"primary", "replica"})

@@ -8,32 +8,32 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from proxy.errors import BackendError, MergeTooLarge
-from proxy.exchange.recall import left_by_several
-from proxy.merge.combined import Combination, GivenPart
-from proxy.routing.routes import Combine, Concatenate, Merge, OneShard
-from proxy.sql.gather import gather
-from proxy.wire.commands import query
-from proxy.wire.constants import Status
-from proxy.wire.resultset import parse_column_definition
-from sqlparse_ext.errors import Unsupported
-from sqlparse_ext.statements import Uses
+from streamfrom.proxy.errors import BackendError, MergeTooLarge
+from streamfrom.proxy.exchange.recall import left_by_several
+from streamfrom.proxy.merge.combined import Combination, GivenPart
+from streamfrom.proxy.routing.routes import Combine, Concatenate, Merge, OneShard
+from streamfrom.proxy.sql.gather import gather
+from streamfrom.proxy.wire.commands import query
+from streamfrom.proxy.wire.constants import Status
+from streamfrom.proxy.wire.resultset import parse_column_definition
+from streamfrom.sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.statements import Uses
 
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from engine.keyspace import Shard
-    from proxy.backends.readers import Answer
-    from proxy.backends.shard import ShardRuntime
-    from proxy.exchange.executor import Executor
-    from proxy.exchange.state import SessionState
-    from proxy.net import Link
-    from proxy.routing.routes import Route
-    from proxy.sql.gather import Sink
-    from proxy.sql.large_texts import LargeTexts
-    from proxy.wire.resultset import Column
-    from sqlparse_ext.statements import Statement
+    from streamfrom.engine.keyspace import Shard
+    from streamfrom.proxy.backends.readers import Answer
+    from streamfrom.proxy.backends.shard import ShardRuntime
+    from streamfrom.proxy.exchange.executor import Executor
+    from streamfrom.proxy.exchange.state import SessionState
+    from streamfrom.proxy.net import Link
+    from streamfrom.proxy.routing.routes import Route
+    from streamfrom.proxy.sql.gather import Sink
+    from streamfrom.proxy.sql.large_texts import LargeTexts
+    from streamfrom.proxy.wire.resultset import Column
+    from streamfrom.sqlparse_ext.statements import Statement
 
 # What the parts of one statement may give: a server reads each row as a SELECT of its own.
 _ROWS_MAX: Final = 5000

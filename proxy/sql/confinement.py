@@ -8,25 +8,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Protocol
 
-from proxy.config.file import Role
-from proxy.errors import DatabaseAccessDenied, StatementRefused
-from sqlparse_ext.reading.reach import reach
-from sqlparse_ext.session.described import (
+from streamfrom.proxy.config.file import Role
+from streamfrom.proxy.errors import DatabaseAccessDenied, StatementRefused
+from streamfrom.sqlparse_ext.reading.reach import reach
+from streamfrom.sqlparse_ext.session.described import (
     INFORMATION_SCHEMA,
     SCHEMA_COLUMNS,
     TABLE_COLUMNS,
     described,
 )
-from sqlparse_ext.session.dynamic import Step, dynamic
-from sqlparse_ext.session.schemas import SYSTEM_SCHEMAS
-from sqlparse_ext.statements import Kind, SetKind, Slot, SqlMode, Uses
-from sqlparse_ext.text.tokens import statement_tokens
+from streamfrom.sqlparse_ext.session.dynamic import Step, dynamic
+from streamfrom.sqlparse_ext.session.schemas import SYSTEM_SCHEMAS
+from streamfrom.sqlparse_ext.statements import Kind, SetKind, Slot, SqlMode, Uses
+from streamfrom.sqlparse_ext.text.tokens import statement_tokens
 
 
 if TYPE_CHECKING:
-    from proxy.sql.guard import Guard
-    from sqlparse_ext.reading.reach import Reach
-    from sqlparse_ext.statements import Shape, Statement
+    from streamfrom.proxy.sql.guard import Guard
+    from streamfrom.sqlparse_ext.reading.reach import Reach
+    from streamfrom.sqlparse_ext.statements import Shape, Statement
 
 
 class NameResolution(Protocol):

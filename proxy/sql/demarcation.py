@@ -8,22 +8,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from proxy.errors import NoSuchSavepoint
-from proxy.exchange.state import Transaction
-from proxy.exchange.transaction import SNAPSHOT_OF_SHARDS
-from proxy.sql.preparation import Step
-from sqlparse_ext.errors import Unsupported
+from streamfrom.proxy.errors import NoSuchSavepoint
+from streamfrom.proxy.exchange.state import Transaction
+from streamfrom.proxy.exchange.transaction import SNAPSHOT_OF_SHARDS
+from streamfrom.proxy.sql.preparation import Step
+from streamfrom.sqlparse_ext.errors import Unsupported
 
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from proxy.exchange.reply import Reply
-    from proxy.exchange.state import SessionState
-    from proxy.exchange.transaction import Branches
-    from proxy.sql.preparation import Preparation
-    from proxy.sql.routed import Routed
-    from sqlparse_ext.statements import Shape, Statement
+    from streamfrom.proxy.exchange.reply import Reply
+    from streamfrom.proxy.exchange.state import SessionState
+    from streamfrom.proxy.exchange.transaction import Branches
+    from streamfrom.proxy.sql.preparation import Preparation
+    from streamfrom.proxy.sql.routed import Routed
+    from streamfrom.sqlparse_ext.statements import Shape, Statement
 
 
 class Demarcation:

@@ -9,37 +9,37 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from proxy.errors import BackendLost, BackendUnavailable
-from proxy.exchange.execution import STALE, Execution
-from proxy.exchange.pace import Pace
-from proxy.exchange.recall import ASKS_BACK
-from proxy.exchange.retries import is_repeatable, was_refused_undone
-from proxy.exchange.sharing import SharedRead
-from proxy.routing.routes import OneShard
-from proxy.sql.accounts import may_reach_accounts
-from proxy.sql.as_written import is_sent_as_written
-from proxy.sql.catalog import Direct
-from proxy.wire.commands import query
-from proxy.wire.execute import with_types
-from sqlparse_ext.errors import StreamfromError
-from sqlparse_ext.selects.plain_reads import is_plain_read
-from sqlparse_ext.statements import Kind, Uses
-from sqlparse_ext.text.lexer import LARGE_TEXT_BYTES
+from streamfrom.proxy.errors import BackendLost, BackendUnavailable
+from streamfrom.proxy.exchange.execution import STALE, Execution
+from streamfrom.proxy.exchange.pace import Pace
+from streamfrom.proxy.exchange.recall import ASKS_BACK
+from streamfrom.proxy.exchange.retries import is_repeatable, was_refused_undone
+from streamfrom.proxy.exchange.sharing import SharedRead
+from streamfrom.proxy.routing.routes import OneShard
+from streamfrom.proxy.sql.accounts import may_reach_accounts
+from streamfrom.proxy.sql.as_written import is_sent_as_written
+from streamfrom.proxy.sql.catalog import Direct
+from streamfrom.proxy.wire.commands import query
+from streamfrom.proxy.wire.execute import with_types
+from streamfrom.sqlparse_ext.errors import StreamfromError
+from streamfrom.sqlparse_ext.selects.plain_reads import is_plain_read
+from streamfrom.sqlparse_ext.statements import Kind, Uses
+from streamfrom.sqlparse_ext.text.lexer import LARGE_TEXT_BYTES
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from engine.registry import Registry
-    from proxy.backends.shard import ShardRuntime
-    from proxy.exchange.executor import Executor
-    from proxy.exchange.relay import Relay
-    from proxy.exchange.reply import Reply
-    from proxy.net import Link
-    from proxy.sql.catalog import View
-    from proxy.sql.preparation import Preparation, Step
-    from proxy.sql.prepared import PreparedTable
-    from sqlparse_ext.statements import Shape, Statement
+    from streamfrom.engine.registry import Registry
+    from streamfrom.proxy.backends.shard import ShardRuntime
+    from streamfrom.proxy.exchange.executor import Executor
+    from streamfrom.proxy.exchange.relay import Relay
+    from streamfrom.proxy.exchange.reply import Reply
+    from streamfrom.proxy.net import Link
+    from streamfrom.proxy.sql.catalog import View
+    from streamfrom.proxy.sql.preparation import Preparation, Step
+    from streamfrom.proxy.sql.prepared import PreparedTable
+    from streamfrom.sqlparse_ext.statements import Shape, Statement
 
 
 _KINDS: Final = frozenset(

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from proxy.answers.vexplain import (
+from streamfrom.proxy.answers.vexplain import (
     COLUMNS,
     check_form,
     explain_filled,
     explain_plan,
     explain_stream,
 )
-from sqlparse_ext.reading.parser import explained_text
+from streamfrom.sqlparse_ext.reading.parser import explained_text
 
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from proxy.sql.naming import Naming
-    from proxy.sql.preparation import Preparation
-    from proxy.wire.resultset import Column
-    from sqlparse_ext.statements import Statement
+    from streamfrom.proxy.sql.naming import Naming
+    from streamfrom.proxy.sql.preparation import Preparation
+    from streamfrom.proxy.wire.resultset import Column
+    from streamfrom.sqlparse_ext.statements import Statement
 
 
 async def explanation(

@@ -14,37 +14,37 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
-from proxy.errors import BackendError, BackendLost
-from proxy.exchange.recall import left_by_several
-from proxy.exchange.retries import is_repeatable
-from proxy.fairness import Slices
-from proxy.merge.computed_merge import ComputedMerge
-from proxy.merge.counted import CountedQuery
-from proxy.merge.groups import GroupsQuery
-from proxy.merge.rows import RowsQuery
-from proxy.merge.texts import Texts, UnionTexts
-from proxy.sql.merge_questions import MergeQuery, ask_first
-from proxy.wire.commands import query
-from proxy.wire.constants import Status
-from proxy.wire.response import RowCollector
-from proxy.wire.resultset import parse_column_definition
-from sqlparse_ext.errors import Unsupported
+from streamfrom.proxy.errors import BackendError, BackendLost
+from streamfrom.proxy.exchange.recall import left_by_several
+from streamfrom.proxy.exchange.retries import is_repeatable
+from streamfrom.proxy.fairness import Slices
+from streamfrom.proxy.merge.computed_merge import ComputedMerge
+from streamfrom.proxy.merge.counted import CountedQuery
+from streamfrom.proxy.merge.groups import GroupsQuery
+from streamfrom.proxy.merge.rows import RowsQuery
+from streamfrom.proxy.merge.texts import Texts, UnionTexts
+from streamfrom.proxy.sql.merge_questions import MergeQuery, ask_first
+from streamfrom.proxy.wire.commands import query
+from streamfrom.proxy.wire.constants import Status
+from streamfrom.proxy.wire.response import RowCollector
+from streamfrom.proxy.wire.resultset import parse_column_definition
+from streamfrom.sqlparse_ext.errors import Unsupported
 
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from proxy.backends.backend import Backend
-    from proxy.backends.shard import ShardRuntime
-    from proxy.exchange.executor import Executor
-    from proxy.exchange.state import SessionState
-    from proxy.merge.counted import CountedMerge
-    from proxy.merge.group_merge import GroupsMerge
-    from proxy.merge.rows import RowsMerge
-    from proxy.net import Link
-    from proxy.routing.routes import Merge
-    from proxy.sql.large_texts import LargeTexts
-    from sqlparse_ext.statements import Statement
+    from streamfrom.proxy.backends.backend import Backend
+    from streamfrom.proxy.backends.shard import ShardRuntime
+    from streamfrom.proxy.exchange.executor import Executor
+    from streamfrom.proxy.exchange.state import SessionState
+    from streamfrom.proxy.merge.counted import CountedMerge
+    from streamfrom.proxy.merge.group_merge import GroupsMerge
+    from streamfrom.proxy.merge.rows import RowsMerge
+    from streamfrom.proxy.net import Link
+    from streamfrom.proxy.routing.routes import Merge
+    from streamfrom.proxy.sql.large_texts import LargeTexts
+    from streamfrom.sqlparse_ext.statements import Statement
 
 
 _Rows: TypeAlias = "RowsMerge | GroupsMerge | ComputedMerge | CountedMerge"

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from proxy.config.file import Role
-from proxy.errors import CommandDenied, DatabaseAccessDenied
-from proxy.sql.accounts import check_accounts
-from sqlparse_ext.statements import Kind, SetKind, Uses
+from streamfrom.proxy.config.file import Role
+from streamfrom.proxy.errors import CommandDenied, DatabaseAccessDenied
+from streamfrom.proxy.sql.accounts import check_accounts
+from streamfrom.sqlparse_ext.statements import Kind, SetKind, Uses
 
 
 if TYPE_CHECKING:
-    from proxy.config.file import User
-    from sqlparse_ext.statements import Shape, Statement
+    from streamfrom.proxy.config.file import User
+    from streamfrom.sqlparse_ext.statements import Shape, Statement
 
 
 # What a user of role "readonly" may run; everything else is denied.

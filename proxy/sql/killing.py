@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from proxy.errors import NoSuchThread
-from proxy.wire.commands import query
-from proxy.wire.resultset import parse_text_row
-from sqlparse_ext.errors import SqlError, Unsupported
-from sqlparse_ext.reading.killing import killed_expression
-from sqlparse_ext.statements import KillBy, Kind, Slot, Uses
-from sqlparse_ext.text.tokens import statement_tokens
+from streamfrom.proxy.errors import NoSuchThread
+from streamfrom.proxy.wire.commands import query
+from streamfrom.proxy.wire.resultset import parse_text_row
+from streamfrom.sqlparse_ext.errors import SqlError, Unsupported
+from streamfrom.sqlparse_ext.reading.killing import killed_expression
+from streamfrom.sqlparse_ext.statements import KillBy, Kind, Slot, Uses
+from streamfrom.sqlparse_ext.text.tokens import statement_tokens
 
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from proxy.exchange.executor import Executor
-    from proxy.sql.preparation import Preparation
-    from sqlparse_ext.statements import Statement
+    from streamfrom.proxy.exchange.executor import Executor
+    from streamfrom.proxy.sql.preparation import Preparation
+    from streamfrom.sqlparse_ext.statements import Statement
 
 
 def killed_user(statement: Statement) -> str:

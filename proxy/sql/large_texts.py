@@ -13,14 +13,14 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 
-from sqlparse_ext.text.chunks import between_chunks
-from sqlparse_ext.text.lexer import LARGE_TEXT_BYTES
+from streamfrom.sqlparse_ext.text.chunks import between_chunks
+from streamfrom.sqlparse_ext.text.lexer import LARGE_TEXT_BYTES
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sqlparse_ext.errors import StreamfromError
+    from streamfrom.sqlparse_ext.errors import StreamfromError
 
 
 # How many are read at once; others wait for their turn. More would be no faster, since one thread

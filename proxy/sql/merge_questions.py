@@ -7,25 +7,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from proxy.merge.groups import GroupsQuery
-from proxy.merge.values import Comparison, Key, comparison_of, padding
-from proxy.wire.commands import query
-from proxy.wire.constants import FieldType
-from proxy.wire.resultset import parse_column_definition, parse_text_row
-from sqlparse_ext.errors import Unsupported
+from streamfrom.proxy.merge.groups import GroupsQuery
+from streamfrom.proxy.merge.values import Comparison, Key, comparison_of, padding
+from streamfrom.proxy.wire.commands import query
+from streamfrom.proxy.wire.constants import FieldType
+from streamfrom.proxy.wire.resultset import parse_column_definition, parse_text_row
+from streamfrom.sqlparse_ext.errors import Unsupported
 
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from proxy.backends.backend import Backend
-    from proxy.backends.readers import Answer
-    from proxy.merge.counted import CountedQuery
-    from proxy.merge.rows import RowsQuery
-    from proxy.merge.texts import Texts
-    from proxy.wire.resultset import Column
-    from sqlparse_ext.selects.derived import Counted
-    from sqlparse_ext.statements import Statement
+    from streamfrom.proxy.backends.backend import Backend
+    from streamfrom.proxy.backends.readers import Answer
+    from streamfrom.proxy.merge.counted import CountedQuery
+    from streamfrom.proxy.merge.rows import RowsQuery
+    from streamfrom.proxy.merge.texts import Texts
+    from streamfrom.proxy.wire.resultset import Column
+    from streamfrom.sqlparse_ext.selects.derived import Counted
+    from streamfrom.sqlparse_ext.statements import Statement
 
 
 MergeQuery: TypeAlias = "RowsQuery | GroupsQuery | CountedQuery"

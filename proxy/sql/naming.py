@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sqlparse_ext.text.identifiers import quote_identifier
-from sqlparse_ext.writes.column_list import leaves_out_columns, with_columns
+from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
+from streamfrom.sqlparse_ext.writes.column_list import leaves_out_columns, with_columns
 
 
 if TYPE_CHECKING:
-    from proxy.backends.shard import ShardRuntime
-    from proxy.exchange.executor import Executor
-    from proxy.sql.preparation import Place, Preparation
+    from streamfrom.proxy.backends.shard import ShardRuntime
+    from streamfrom.proxy.exchange.executor import Executor
+    from streamfrom.proxy.sql.preparation import Place, Preparation
 
 
 _INVISIBLE = "INVISIBLE"

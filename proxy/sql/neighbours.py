@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from proxy.errors import UnknownDatabase
+from streamfrom.proxy.errors import UnknownDatabase
 
 
 if TYPE_CHECKING:
-    from proxy.backends.shard import ShardRuntime
-    from proxy.sql.preparation import Preparation
+    from streamfrom.proxy.backends.shard import ShardRuntime
+    from streamfrom.proxy.sql.preparation import Preparation
 
 
 async def use(preparation: Preparation, target: str) -> None:

@@ -13,47 +13,51 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from engine.errors import TableLoadError, TableNotFound
-from engine.message_table import MessageTable
-from proxy.errors import (
+from streamfrom.engine.errors import TableLoadError, TableNotFound
+from streamfrom.engine.message_table import MessageTable
+from streamfrom.proxy.errors import (
     NoDatabaseSelected,
     ReplicaTarget,
     StreamOfReplica,
     UnknownDatabase,
 )
-from proxy.routing.planner import qualifiers
-from proxy.sql.confinement import confine
-from sqlparse_ext.errors import SqlError, StreamfromError, Unsupported
-from sqlparse_ext.reading.parser import explained_text
-from sqlparse_ext.reading.split import several
-from sqlparse_ext.session.schemas import SYSTEM_SCHEMAS, rename_schemas, schemas_asked
-from sqlparse_ext.statements import Kind, SqlMode, Uses
-from sqlparse_ext.text.identifiers import redirect_show, requalify
-from sqlparse_ext.text.parameters import as_text, parameter_places
-from sqlparse_ext.text.readable import is_whole, original
-from sqlparse_ext.writes.completion import check_bound, complete
-from sqlparse_ext.writes.generated import gaps
-from sqlparse_ext.writes.messages import effect
-from sqlparse_ext.writes.moments import TimeColumns
+from streamfrom.proxy.routing.planner import qualifiers
+from streamfrom.proxy.sql.confinement import confine
+from streamfrom.sqlparse_ext.errors import SqlError, StreamfromError, Unsupported
+from streamfrom.sqlparse_ext.reading.parser import explained_text
+from streamfrom.sqlparse_ext.reading.split import several
+from streamfrom.sqlparse_ext.session.schemas import (
+    SYSTEM_SCHEMAS,
+    rename_schemas,
+    schemas_asked,
+)
+from streamfrom.sqlparse_ext.statements import Kind, SqlMode, Uses
+from streamfrom.sqlparse_ext.text.identifiers import redirect_show, requalify
+from streamfrom.sqlparse_ext.text.parameters import as_text, parameter_places
+from streamfrom.sqlparse_ext.text.readable import is_whole, original
+from streamfrom.sqlparse_ext.writes.completion import check_bound, complete
+from streamfrom.sqlparse_ext.writes.generated import gaps
+from streamfrom.sqlparse_ext.writes.messages import effect
+from streamfrom.sqlparse_ext.writes.moments import TimeColumns
 
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from engine.clock import Clock
-    from engine.registry import Registry
-    from engine.vschema import AutoIncrement
-    from proxy.backends.settings import Settings
-    from proxy.exchange.state import SessionState
-    from proxy.routing.routes import Route
-    from proxy.sql.catalog import Catalog, View
-    from proxy.sql.guard import Guard
-    from proxy.sql.large_texts import LargeTexts
-    from sqlparse_ext.cache import StatementCache
-    from sqlparse_ext.statements import Shape, Statement, TableRef
-    from sqlparse_ext.writes.completion import TableFacts
-    from sqlparse_ext.writes.generated import Gaps
-    from sqlparse_ext.writes.messages import Effect
+    from streamfrom.engine.clock import Clock
+    from streamfrom.engine.registry import Registry
+    from streamfrom.engine.vschema import AutoIncrement
+    from streamfrom.proxy.backends.settings import Settings
+    from streamfrom.proxy.exchange.state import SessionState
+    from streamfrom.proxy.routing.routes import Route
+    from streamfrom.proxy.sql.catalog import Catalog, View
+    from streamfrom.proxy.sql.guard import Guard
+    from streamfrom.proxy.sql.large_texts import LargeTexts
+    from streamfrom.sqlparse_ext.cache import StatementCache
+    from streamfrom.sqlparse_ext.statements import Shape, Statement, TableRef
+    from streamfrom.sqlparse_ext.writes.completion import TableFacts
+    from streamfrom.sqlparse_ext.writes.generated import Gaps
+    from streamfrom.sqlparse_ext.writes.messages import Effect
 
 
 _READS: Final = frozenset(

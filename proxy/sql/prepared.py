@@ -13,25 +13,30 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from proxy.backends.statement_ids import StatementKey
-from proxy.errors import LongDataTooLarge, TooManyStatements, UnknownStatement, WireError
-from proxy.memory import Memory
-from proxy.wire.execute import known_value, literal_of, read_parameters, types_of
-from sqlparse_ext.errors import StreamfromError
-from sqlparse_ext.session.schemas import asks_by_parameter
-from sqlparse_ext.statements import OPAQUE, Param, SqlMode
-from sqlparse_ext.text.parameters import parameter_places
-from sqlparse_ext.writes.completion import is_ack
+from streamfrom.proxy.backends.statement_ids import StatementKey
+from streamfrom.proxy.errors import (
+    LongDataTooLarge,
+    TooManyStatements,
+    UnknownStatement,
+    WireError,
+)
+from streamfrom.proxy.memory import Memory
+from streamfrom.proxy.wire.execute import known_value, literal_of, read_parameters, types_of
+from streamfrom.sqlparse_ext.errors import StreamfromError
+from streamfrom.sqlparse_ext.session.schemas import asks_by_parameter
+from streamfrom.sqlparse_ext.statements import OPAQUE, Param, SqlMode
+from streamfrom.sqlparse_ext.text.parameters import parameter_places
+from streamfrom.sqlparse_ext.writes.completion import is_ack
 
 
 if TYPE_CHECKING:
-    from engine.keyspace import Keyspace
-    from engine.registry import Registry
-    from proxy.backends.settings import Settings
-    from proxy.backends.shard import ShardRuntime
-    from proxy.exchange.execution import CursorExecution
-    from proxy.sql.preparation import Place, Preparation
-    from sqlparse_ext.statements import Statement
+    from streamfrom.engine.keyspace import Keyspace
+    from streamfrom.engine.registry import Registry
+    from streamfrom.proxy.backends.settings import Settings
+    from streamfrom.proxy.backends.shard import ShardRuntime
+    from streamfrom.proxy.exchange.execution import CursorExecution
+    from streamfrom.proxy.sql.preparation import Place, Preparation
+    from streamfrom.sqlparse_ext.statements import Statement
 
 
 # As many as MySQL's max_prepared_stmt_count lets a whole server have by default.

@@ -16,9 +16,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from proxy.answers.own_status import is_session_status
-from proxy.answers.virtual import is_virtual
-from proxy.errors import (
+from streamfrom.proxy.answers.own_status import is_session_status
+from streamfrom.proxy.answers.virtual import is_virtual
+from streamfrom.proxy.errors import (
     BackendError,
     BadArguments,
     CutTypes,
@@ -28,36 +28,36 @@ from proxy.errors import (
     NotPreparable,
     WireError,
 )
-from proxy.exchange.execution import CursorExecution, Execution
-from proxy.exchange.recall import ASKS_BACK
-from proxy.routing.routes import Combine, Merge, OneShard, WriteParts
-from proxy.sql.assignments import is_ignored
-from proxy.sql.prepared import Prepared, PreparedTable
-from proxy.sql.set_statement import is_plain_query
-from proxy.wire.constants import Status
-from proxy.wire.execute import with_types
-from proxy.wire.prepare import PARAMETER
-from proxy.wire.response import Answer
-from proxy.wire.resultset import column_definition
-from sqlparse_ext.errors import Unsupported
-from sqlparse_ext.reading.split import split_statements
-from sqlparse_ext.statements import Kind, Uses
-from sqlparse_ext.text.parameters import as_text
+from streamfrom.proxy.exchange.execution import CursorExecution, Execution
+from streamfrom.proxy.exchange.recall import ASKS_BACK
+from streamfrom.proxy.routing.routes import Combine, Merge, OneShard, WriteParts
+from streamfrom.proxy.sql.assignments import is_ignored
+from streamfrom.proxy.sql.prepared import Prepared, PreparedTable
+from streamfrom.proxy.sql.set_statement import is_plain_query
+from streamfrom.proxy.wire.constants import Status
+from streamfrom.proxy.wire.execute import with_types
+from streamfrom.proxy.wire.prepare import PARAMETER
+from streamfrom.proxy.wire.response import Answer
+from streamfrom.proxy.wire.resultset import column_definition
+from streamfrom.sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.reading.split import split_statements
+from streamfrom.sqlparse_ext.statements import Kind, Uses
+from streamfrom.sqlparse_ext.text.parameters import as_text
 
 
 if TYPE_CHECKING:
-    from engine.registry import Registry
-    from proxy.backends.shard import ShardRuntime
-    from proxy.exchange.executor import Executor
-    from proxy.exchange.reply import Reply
-    from proxy.exchange.state import SessionState
-    from proxy.sql.naming import Naming
-    from proxy.sql.preparation import Place, Preparation
-    from proxy.sql.routed import Routed
-    from proxy.sql.statements import Statements
-    from proxy.wire.commands import StmtExecute, StmtFetch, StmtSendLongData
-    from proxy.wire.prepare import PrepareReader
-    from sqlparse_ext.statements import Statement
+    from streamfrom.engine.registry import Registry
+    from streamfrom.proxy.backends.shard import ShardRuntime
+    from streamfrom.proxy.exchange.executor import Executor
+    from streamfrom.proxy.exchange.reply import Reply
+    from streamfrom.proxy.exchange.state import SessionState
+    from streamfrom.proxy.sql.naming import Naming
+    from streamfrom.proxy.sql.preparation import Place, Preparation
+    from streamfrom.proxy.sql.routed import Routed
+    from streamfrom.proxy.sql.statements import Statements
+    from streamfrom.proxy.wire.commands import StmtExecute, StmtFetch, StmtSendLongData
+    from streamfrom.proxy.wire.prepare import PrepareReader
+    from streamfrom.sqlparse_ext.statements import Statement
 
 
 # What `Statements` does itself, and no shard alone.

@@ -9,29 +9,36 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from proxy.exchange.execution import Execution
-from proxy.exchange.following import generated
-from proxy.exchange.recall import left_by_several
-from proxy.routing.routes import Combine, Concatenate, Everywhere, Merge, OneShard, WriteParts
-from proxy.sql.combine import Combining
-from proxy.sql.gather import gather
-from proxy.sql.scatter import write_parts
-from proxy.wire.commands import query
-from sqlparse_ext.errors import Unsupported
-from sqlparse_ext.statements import Kind, Uses
+from streamfrom.proxy.exchange.execution import Execution
+from streamfrom.proxy.exchange.following import generated
+from streamfrom.proxy.exchange.recall import left_by_several
+from streamfrom.proxy.routing.routes import (
+    Combine,
+    Concatenate,
+    Everywhere,
+    Merge,
+    OneShard,
+    WriteParts,
+)
+from streamfrom.proxy.sql.combine import Combining
+from streamfrom.proxy.sql.gather import gather
+from streamfrom.proxy.sql.scatter import write_parts
+from streamfrom.proxy.wire.commands import query
+from streamfrom.sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.statements import Kind, Uses
 
 
 if TYPE_CHECKING:
-    from proxy.backends.shard import ShardRuntime
-    from proxy.exchange.execution import Packet
-    from proxy.exchange.executor import Executor
-    from proxy.exchange.reply import Reply
-    from proxy.exchange.state import SessionState
-    from proxy.net import Link
-    from proxy.routing.routes import Route
-    from proxy.sql.catalog import View
-    from proxy.sql.preparation import Preparation, Step
-    from sqlparse_ext.writes.messages import Effect
+    from streamfrom.proxy.backends.shard import ShardRuntime
+    from streamfrom.proxy.exchange.execution import Packet
+    from streamfrom.proxy.exchange.executor import Executor
+    from streamfrom.proxy.exchange.reply import Reply
+    from streamfrom.proxy.exchange.state import SessionState
+    from streamfrom.proxy.net import Link
+    from streamfrom.proxy.routing.routes import Route
+    from streamfrom.proxy.sql.catalog import View
+    from streamfrom.proxy.sql.preparation import Preparation, Step
+    from streamfrom.sqlparse_ext.writes.messages import Effect
 
 
 _HAS_ROWS: Final = frozenset({Kind.SELECT, Kind.SHOW})

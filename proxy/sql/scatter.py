@@ -12,27 +12,27 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from proxy.errors import BackendError, BackendLost, BackendUnavailable, ProxyError
-from proxy.exchange.following import note_insert_id
-from proxy.exchange.recall import left_by_several
-from proxy.exchange.retries import was_refused_undone
-from proxy.exchange.state import leaves_residue
-from proxy.exchange.transaction import ROLLS_BACK
-from proxy.wire.commands import query
-from proxy.wire.resultset import Err
+from streamfrom.proxy.errors import BackendError, BackendLost, BackendUnavailable, ProxyError
+from streamfrom.proxy.exchange.following import note_insert_id
+from streamfrom.proxy.exchange.recall import left_by_several
+from streamfrom.proxy.exchange.retries import was_refused_undone
+from streamfrom.proxy.exchange.state import leaves_residue
+from streamfrom.proxy.exchange.transaction import ROLLS_BACK
+from streamfrom.proxy.wire.commands import query
+from streamfrom.proxy.wire.resultset import Err
 
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from proxy.backends.backend import Backend
-    from proxy.backends.readers import Answer
-    from proxy.backends.shard import ShardRuntime
-    from proxy.exchange.execution import Packet
-    from proxy.exchange.executor import Executor
-    from proxy.exchange.state import SessionState
-    from proxy.wire.resultset import Ok
-    from sqlparse_ext.statements import Shape, Statement
+    from streamfrom.proxy.backends.backend import Backend
+    from streamfrom.proxy.backends.readers import Answer
+    from streamfrom.proxy.backends.shard import ShardRuntime
+    from streamfrom.proxy.exchange.execution import Packet
+    from streamfrom.proxy.exchange.executor import Executor
+    from streamfrom.proxy.exchange.state import SessionState
+    from streamfrom.proxy.wire.resultset import Ok
+    from streamfrom.sqlparse_ext.statements import Shape, Statement
 
 
 _SAVEPOINT: Final = query(b"SAVEPOINT streamfrom_part")

@@ -8,22 +8,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from engine.errors import SequenceError
-from proxy.errors import CommandDenied, NoDatabaseSelected, ReplicaTarget
-from proxy.wire.constants import FieldType
-from proxy.wire.resultset import Column
-from sqlparse_ext.writes.generated import count_of, next_values
+from streamfrom.engine.errors import SequenceError
+from streamfrom.proxy.errors import CommandDenied, NoDatabaseSelected, ReplicaTarget
+from streamfrom.proxy.wire.constants import FieldType
+from streamfrom.proxy.wire.resultset import Column
+from streamfrom.sqlparse_ext.writes.generated import count_of, next_values
 
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from proxy.backends.shard import ShardRuntime
-    from proxy.exchange.executor import Executor
-    from proxy.sql.catalog import Catalog, View
-    from proxy.sql.guard import Guard
-    from proxy.sql.preparation import Preparation
-    from sqlparse_ext.statements import Statement
+    from streamfrom.proxy.backends.shard import ShardRuntime
+    from streamfrom.proxy.exchange.executor import Executor
+    from streamfrom.proxy.sql.catalog import Catalog, View
+    from streamfrom.proxy.sql.guard import Guard
+    from streamfrom.proxy.sql.preparation import Preparation
+    from streamfrom.sqlparse_ext.statements import Statement
 
 COLUMNS: Final = (Column("nextval", type=FieldType.LONGLONG, length=21),)
 

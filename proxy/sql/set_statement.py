@@ -9,21 +9,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from proxy.answers.virtual import is_virtual
-from proxy.errors import NotPreparable
-from proxy.routing.routes import OneShard
-from proxy.sql.preparation import Place, Step
-from sqlparse_ext.errors import Unsupported
-from sqlparse_ext.reading.session_settings import split_set_statement
-from sqlparse_ext.statements import Kind
+from streamfrom.proxy.answers.virtual import is_virtual
+from streamfrom.proxy.errors import NotPreparable
+from streamfrom.proxy.routing.routes import OneShard
+from streamfrom.proxy.sql.preparation import Place, Step
+from streamfrom.sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.reading.session_settings import split_set_statement
+from streamfrom.sqlparse_ext.statements import Kind
 
 
 if TYPE_CHECKING:
-    from proxy.exchange.reply import Reply
-    from proxy.sql.preparation import Preparation
-    from proxy.sql.routed import Routed
-    from proxy.sql.streams import Streams
-    from sqlparse_ext.statements import Statement
+    from streamfrom.proxy.exchange.reply import Reply
+    from streamfrom.proxy.sql.preparation import Preparation
+    from streamfrom.proxy.sql.routed import Routed
+    from streamfrom.proxy.sql.streams import Streams
+    from streamfrom.sqlparse_ext.statements import Statement
 
 
 # What changes something that no server knows of.

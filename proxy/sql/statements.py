@@ -10,57 +10,57 @@ import re
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final, Protocol
 
-from proxy.answers.databases import chooses_databases, chosen_databases
-from proxy.answers.own_status import is_session_status, own_status, with_own_status
-from proxy.answers.processlist import columns, is_processlist, rows
-from proxy.answers.show_vschema import is_show_vschema, show_vschema
-from proxy.answers.vexplain import COLUMNS as VEXPLAIN_COLUMNS, is_vexplain
-from proxy.answers.virtual import answer, is_virtual
-from proxy.errors import (
+from streamfrom.proxy.answers.databases import chooses_databases, chosen_databases
+from streamfrom.proxy.answers.own_status import is_session_status, own_status, with_own_status
+from streamfrom.proxy.answers.processlist import columns, is_processlist, rows
+from streamfrom.proxy.answers.show_vschema import is_show_vschema, show_vschema
+from streamfrom.proxy.answers.vexplain import COLUMNS as VEXPLAIN_COLUMNS, is_vexplain
+from streamfrom.proxy.answers.virtual import answer, is_virtual
+from streamfrom.proxy.errors import (
     EmptyQuery,
     LocalDataDisabled,
 )
-from proxy.exchange.recall import ASKS_BACK, AnswerHere, Recall, warnings_answer
-from proxy.exchange.reply import Reply
-from proxy.sql.advisory_locks import AdvisoryLocks
-from proxy.sql.assignments import Assignments
-from proxy.sql.demarcation import Demarcation
-from proxy.sql.explanation import explanation
-from proxy.sql.killing import killed_id, killed_user
-from proxy.sql.neighbours import has_database, use
-from proxy.sql.scatter import run_everywhere
-from proxy.sql.sequencing import COLUMNS as NEXT_COLUMNS
-from proxy.wire.commands import query
-from proxy.wire.constants import Capability, Status
-from proxy.wire.resultset import column_definition
-from proxy.wire.trackers import STATE_CHANGED, schema_state
-from sqlparse_ext.errors import SqlError, Unsupported
-from sqlparse_ext.reading.split import split_statements
-from sqlparse_ext.session.inline import inline
-from sqlparse_ext.statements import KillBy, KillScope, Kind, Statement, Uses
-from sqlparse_ext.text.chunks import pause
-from sqlparse_ext.text.identifiers import literal
-from sqlparse_ext.text.lexer import LARGE_TEXT_BYTES
-from sqlparse_ext.writes.generated import next_values
+from streamfrom.proxy.exchange.recall import ASKS_BACK, AnswerHere, Recall, warnings_answer
+from streamfrom.proxy.exchange.reply import Reply
+from streamfrom.proxy.sql.advisory_locks import AdvisoryLocks
+from streamfrom.proxy.sql.assignments import Assignments
+from streamfrom.proxy.sql.demarcation import Demarcation
+from streamfrom.proxy.sql.explanation import explanation
+from streamfrom.proxy.sql.killing import killed_id, killed_user
+from streamfrom.proxy.sql.neighbours import has_database, use
+from streamfrom.proxy.sql.scatter import run_everywhere
+from streamfrom.proxy.sql.sequencing import COLUMNS as NEXT_COLUMNS
+from streamfrom.proxy.wire.commands import query
+from streamfrom.proxy.wire.constants import Capability, Status
+from streamfrom.proxy.wire.resultset import column_definition
+from streamfrom.proxy.wire.trackers import STATE_CHANGED, schema_state
+from streamfrom.sqlparse_ext.errors import SqlError, Unsupported
+from streamfrom.sqlparse_ext.reading.split import split_statements
+from streamfrom.sqlparse_ext.session.inline import inline
+from streamfrom.sqlparse_ext.statements import KillBy, KillScope, Kind, Statement, Uses
+from streamfrom.sqlparse_ext.text.chunks import pause
+from streamfrom.sqlparse_ext.text.identifiers import literal
+from streamfrom.sqlparse_ext.text.lexer import LARGE_TEXT_BYTES
+from streamfrom.sqlparse_ext.writes.generated import next_values
 
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from engine.registry import Registry
-    from proxy.answers.processlist import Process
-    from proxy.backends.shard import ShardRuntime
-    from proxy.exchange.executor import Executor
-    from proxy.exchange.state import SessionState
-    from proxy.sql.catalog import Catalog
-    from proxy.sql.guard import Guard
-    from proxy.sql.naming import Naming
-    from proxy.sql.preparation import Preparation
-    from proxy.sql.routed import Routed
-    from proxy.sql.sequencing import Sequencing
-    from proxy.sql.streams import Streams
-    from proxy.sql.text_statements import TextStatements
-    from proxy.wire.resultset import Column
+    from streamfrom.engine.registry import Registry
+    from streamfrom.proxy.answers.processlist import Process
+    from streamfrom.proxy.backends.shard import ShardRuntime
+    from streamfrom.proxy.exchange.executor import Executor
+    from streamfrom.proxy.exchange.state import SessionState
+    from streamfrom.proxy.sql.catalog import Catalog
+    from streamfrom.proxy.sql.guard import Guard
+    from streamfrom.proxy.sql.naming import Naming
+    from streamfrom.proxy.sql.preparation import Preparation
+    from streamfrom.proxy.sql.routed import Routed
+    from streamfrom.proxy.sql.sequencing import Sequencing
+    from streamfrom.proxy.sql.streams import Streams
+    from streamfrom.proxy.sql.text_statements import TextStatements
+    from streamfrom.proxy.wire.resultset import Column
 
 
 # Nothing but comments that have an end. Possessive: to look for another way to read `/**//**//*`

@@ -13,18 +13,18 @@ import asyncio
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
-from engine.errors import ReceiverGone
-from proxy import net
-from proxy.errors import WireError
-from proxy.wire.framing import frames
+from streamfrom.engine.errors import ReceiverGone
+from streamfrom.proxy import net
+from streamfrom.proxy.errors import WireError
+from streamfrom.proxy.wire.framing import frames
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from engine.types import ClaimedRow, ShardName
-    from proxy.net import Link
-    from sqlparse_ext.errors import StreamfromError
+    from streamfrom.engine.types import ClaimedRow, ShardName
+    from streamfrom.proxy.net import Link
+    from streamfrom.sqlparse_ext.errors import StreamfromError
 
 
 # A write of small rows is a whole batch; a large row is a write by itself.

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine.store import columns_query
-from proxy.errors import BackendLost, BackendUnavailable
-from proxy.sql.streaming import Stream
-from proxy.wire.binary_rows import BinaryRows
-from proxy.wire.commands import query
+from streamfrom.engine.store import columns_query
+from streamfrom.proxy.errors import BackendLost, BackendUnavailable
+from streamfrom.proxy.sql.streaming import Stream
+from streamfrom.proxy.wire.binary_rows import BinaryRows
+from streamfrom.proxy.wire.commands import query
 
 
 if TYPE_CHECKING:
-    from engine.message_table import MessageTable
-    from engine.registry import Registry
-    from proxy.backends.shard import ShardRuntime
-    from proxy.exchange.executor import Executor
-    from proxy.exchange.reply import Reply
-    from proxy.net import Link
-    from proxy.sql.catalog import View
-    from proxy.sql.preparation import Preparation
-    from sqlparse_ext.statements import Shape, Statement
+    from streamfrom.engine.message_table import MessageTable
+    from streamfrom.engine.registry import Registry
+    from streamfrom.proxy.backends.shard import ShardRuntime
+    from streamfrom.proxy.exchange.executor import Executor
+    from streamfrom.proxy.exchange.reply import Reply
+    from streamfrom.proxy.net import Link
+    from streamfrom.proxy.sql.catalog import View
+    from streamfrom.proxy.sql.preparation import Preparation
+    from streamfrom.sqlparse_ext.statements import Shape, Statement
 
 
 class Streams:

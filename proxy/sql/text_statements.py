@@ -9,35 +9,35 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from proxy.answers.virtual import is_virtual
-from proxy.errors import (
+from streamfrom.proxy.answers.virtual import is_virtual
+from streamfrom.proxy.errors import (
     BadArguments,
     EmptyQuery,
     NotPreparable,
     TooManyStatements,
     UnknownStatement,
 )
-from proxy.wire.commands import query
-from proxy.wire.constants import BINARY_CHARSET, FieldType
-from proxy.wire.execute import Parameter, literal_of
-from proxy.wire.resultset import parse_column_definition, parse_text_row
-from sqlparse_ext.errors import Unsupported
-from sqlparse_ext.session.dynamic import Dynamic, Step, dynamic
-from sqlparse_ext.statements import OPAQUE, Kind, Slot, SqlMode, Uses
-from sqlparse_ext.text.lexer import Edit, splice
-from sqlparse_ext.text.parameters import as_text, parameter_places
-from sqlparse_ext.text.tokens import statement_tokens
-from sqlparse_ext.writes.generated import next_values
+from streamfrom.proxy.wire.commands import query
+from streamfrom.proxy.wire.constants import BINARY_CHARSET, FieldType
+from streamfrom.proxy.wire.execute import Parameter, literal_of
+from streamfrom.proxy.wire.resultset import parse_column_definition, parse_text_row
+from streamfrom.sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.session.dynamic import Dynamic, Step, dynamic
+from streamfrom.sqlparse_ext.statements import OPAQUE, Kind, Slot, SqlMode, Uses
+from streamfrom.sqlparse_ext.text.lexer import Edit, splice
+from streamfrom.sqlparse_ext.text.parameters import as_text, parameter_places
+from streamfrom.sqlparse_ext.text.tokens import statement_tokens
+from streamfrom.sqlparse_ext.writes.generated import next_values
 
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from proxy.exchange.executor import Executor
-    from proxy.exchange.reply import Reply
-    from proxy.sql.catalog import View
-    from proxy.sql.preparation import Preparation
-    from sqlparse_ext.statements import Statement
+    from streamfrom.proxy.exchange.executor import Executor
+    from streamfrom.proxy.exchange.reply import Reply
+    from streamfrom.proxy.sql.catalog import View
+    from streamfrom.proxy.sql.preparation import Preparation
+    from streamfrom.sqlparse_ext.statements import Statement
 
 
 STATEMENTS_MAX: Final = 1024

@@ -16,7 +16,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from proxy.errors import (
+from streamfrom.proxy.errors import (
     BackendError,
     BackendLost,
     BackendUnavailable,
@@ -26,21 +26,21 @@ from proxy.errors import (
     ProxyError,
     TransactionBroken,
 )
-from proxy.twophase.decisions import TABLE, Outcome, record
-from proxy.twophase.xid import GlobalId, recovered
-from proxy.wire.commands import query
-from proxy.wire.constants import Status
+from streamfrom.proxy.twophase.decisions import TABLE, Outcome, record
+from streamfrom.proxy.twophase.xid import GlobalId, recovered
+from streamfrom.proxy.wire.commands import query
+from streamfrom.proxy.wire.constants import Status
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
     from typing import Any
 
-    from engine.clock import Clock
-    from proxy.backends.backend import Backend
-    from proxy.backends.shard import ShardRuntime
-    from proxy.twophase.decisions import Decisions
-    from proxy.twophase.xid import Xid
+    from streamfrom.engine.clock import Clock
+    from streamfrom.proxy.backends.backend import Backend
+    from streamfrom.proxy.backends.shard import ShardRuntime
+    from streamfrom.proxy.twophase.decisions import Decisions
+    from streamfrom.proxy.twophase.xid import Xid
 
 
 XA_NO_SUCH_BRANCH: Final = 1397

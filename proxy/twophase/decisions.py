@@ -13,15 +13,15 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
-from proxy.errors import BackendError, BackendUnavailable, NoDecisionTable
-from proxy.twophase.xid import GlobalId
-from sqlparse_ext.text.identifiers import quote_identifier
+from streamfrom.proxy.errors import BackendError, BackendUnavailable, NoDecisionTable
+from streamfrom.proxy.twophase.xid import GlobalId
+from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from proxy.backends.shard import ShardRuntime
+    from streamfrom.proxy.backends.shard import ShardRuntime
 
 
 TABLE: Final = "streamfrom_decisions"

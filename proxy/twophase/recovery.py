@@ -13,20 +13,20 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
-from proxy.errors import BackendError, BackendUnavailable, NoDecisionTable
-from proxy.twophase.coordinator import XA_NO_SUCH_BRANCH
-from proxy.twophase.decisions import Outcome
-from proxy.twophase.triage import Seen, Triage
-from proxy.twophase.xid import recovered
+from streamfrom.proxy.errors import BackendError, BackendUnavailable, NoDecisionTable
+from streamfrom.proxy.twophase.coordinator import XA_NO_SUCH_BRANCH
+from streamfrom.proxy.twophase.decisions import Outcome
+from streamfrom.proxy.twophase.triage import Seen, Triage
+from streamfrom.proxy.twophase.xid import recovered
 
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from proxy.backends.shard import ShardRuntime
-    from proxy.twophase.coordinator import Coordinator
-    from proxy.twophase.decisions import Decisions
-    from proxy.twophase.xid import Xid
+    from streamfrom.proxy.backends.shard import ShardRuntime
+    from streamfrom.proxy.twophase.coordinator import Coordinator
+    from streamfrom.proxy.twophase.decisions import Decisions
+    from streamfrom.proxy.twophase.xid import Xid
 
 
 log = structlog.get_logger()

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from proxy.twophase.xid import GlobalId, Xid
+    from streamfrom.proxy.twophase.xid import GlobalId, Xid
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,9 @@ from enum import IntEnum
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
-from proxy.errors import WireError
-from proxy.wire.codec import read_lenenc_int
-from proxy.wire.constants import (
+from streamfrom.proxy.errors import WireError
+from streamfrom.proxy.wire.codec import read_lenenc_int
+from streamfrom.proxy.wire.constants import (
     EOF_HEADER,
     ERR_HEADER,
     FRAME_BYTES_MAX,
@@ -27,13 +27,13 @@ from proxy.wire.constants import (
     Capability,
     Status,
 )
-from proxy.wire.resultset import ok_packet, parse_err, parse_ok, parse_trackers
+from streamfrom.proxy.wire.resultset import ok_packet, parse_err, parse_ok, parse_trackers
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from proxy.wire.resultset import Err, Ok, Tracker
+    from streamfrom.proxy.wire.resultset import Err, Ok, Tracker
 
 
 DEPRECATE_EOF: Final = int(Capability.DEPRECATE_EOF)

@@ -18,11 +18,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from proxy.errors import WireError
-from proxy.wire.codec import Cursor, lenenc_bytes, lenenc_int
-from proxy.wire.constants import FRAME_BYTES_MAX, HEADER_BYTES
-from proxy.wire.execute import Parameter, read_value, write_value
-from proxy.wire.framing import frame
+from streamfrom.proxy.errors import WireError
+from streamfrom.proxy.wire.codec import Cursor, lenenc_bytes, lenenc_int
+from streamfrom.proxy.wire.constants import FRAME_BYTES_MAX, HEADER_BYTES
+from streamfrom.proxy.wire.execute import Parameter, read_value, write_value
+from streamfrom.proxy.wire.framing import frame
 
 
 if TYPE_CHECKING:

@@ -26,10 +26,10 @@ from hashlib import sha1, sha256
 from hmac import compare_digest
 from typing import TYPE_CHECKING, Final, Protocol
 
-from proxy.errors import AccessDenied
-from proxy.wire.constants import CACHING_SHA2, NATIVE_PASSWORD, NONCE_BYTES
-from proxy.wire.handshake import encode_auth_more_data, encode_auth_switch
-from proxy.wire.scramble import (
+from streamfrom.proxy.errors import AccessDenied
+from streamfrom.proxy.wire.constants import CACHING_SHA2, NATIVE_PASSWORD, NONCE_BYTES
+from streamfrom.proxy.wire.handshake import encode_auth_more_data, encode_auth_switch
+from streamfrom.proxy.wire.scramble import (
     certificate_signature,
     is_native_proof,
     is_sha2_proof,
@@ -37,13 +37,13 @@ from proxy.wire.scramble import (
     stored_sha2,
     unmasked_password,
 )
-from proxy.wire.sha256_crypt import in_one_go, sha256_crypt
+from streamfrom.proxy.wire.sha256_crypt import in_one_go, sha256_crypt
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
 
-    from proxy.wire.handshake import LoginRequest
+    from streamfrom.proxy.wire.handshake import LoginRequest
 
 
 # MySQL's own limit. Without one, a stranger could have 64 KiB hashed 5,000 times.

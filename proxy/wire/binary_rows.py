@@ -13,10 +13,10 @@ from __future__ import annotations
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
-from proxy.errors import WireError
-from proxy.wire.codec import lenenc_bytes
-from proxy.wire.constants import FieldFlag, FieldType
-from proxy.wire.resultset import parse_column_definition, parse_text_row
+from streamfrom.proxy.errors import WireError
+from streamfrom.proxy.wire.codec import lenenc_bytes
+from streamfrom.proxy.wire.constants import FieldFlag, FieldType
+from streamfrom.proxy.wire.resultset import parse_column_definition, parse_text_row
 
 
 if TYPE_CHECKING:

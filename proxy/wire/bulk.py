@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from proxy.errors import WireError
-from proxy.wire.codec import Cursor
-from proxy.wire.execute import Parameter, read_value
+from streamfrom.proxy.errors import WireError
+from streamfrom.proxy.wire.codec import Cursor
+from streamfrom.proxy.wire.execute import Parameter, read_value
 
 
 if TYPE_CHECKING:

@@ -14,10 +14,15 @@ from cryptography.hazmat.primitives.asymmetric import padding
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
-from proxy.errors import BackendError, WireError
-from proxy.wire.constants import AUTH_MORE_DATA, CACHING_SHA2, EOF_HEADER, NATIVE_PASSWORD
-from proxy.wire.handshake import decode_auth_switch
-from proxy.wire.scramble import masked_password, native_proof, sha2_proof
+from streamfrom.proxy.errors import BackendError, WireError
+from streamfrom.proxy.wire.constants import (
+    AUTH_MORE_DATA,
+    CACHING_SHA2,
+    EOF_HEADER,
+    NATIVE_PASSWORD,
+)
+from streamfrom.proxy.wire.handshake import decode_auth_switch
+from streamfrom.proxy.wire.scramble import masked_password, native_proof, sha2_proof
 
 
 if TYPE_CHECKING:

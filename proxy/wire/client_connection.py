@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
-from proxy.errors import BackendError, ProxyError, WireError
-from proxy.wire.client_auth import ClientAuth
-from proxy.wire.constants import (
+from streamfrom.proxy.errors import BackendError, ProxyError, WireError
+from streamfrom.proxy.wire.client_auth import ClientAuth
+from streamfrom.proxy.wire.constants import (
     BACKEND_NEEDS,
     BACKEND_WISHES,
     ERR_HEADER,
@@ -26,20 +26,20 @@ from proxy.wire.constants import (
     UTF8MB4_CHARSET,
     Capability,
 )
-from proxy.wire.framing import Framer, frame
-from proxy.wire.handshake import (
+from streamfrom.proxy.wire.framing import Framer, frame
+from streamfrom.proxy.wire.handshake import (
     LoginRequest,
     decode_greeting,
     encode_login,
     encode_tls_request,
 )
-from proxy.wire.resultset import parse_err, parse_ok
+from streamfrom.proxy.wire.resultset import parse_err, parse_ok
 
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from proxy.wire.handshake import Greeting
+    from streamfrom.proxy.wire.handshake import Greeting
 
 
 _SSL: Final = int(Capability.SSL)

@@ -5,7 +5,7 @@ https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_basic_data_types
 
 from __future__ import annotations
 
-from proxy.errors import WireError
+from streamfrom.proxy.errors import WireError
 
 
 def lenenc_int(value: int) -> bytes:

@@ -11,10 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from proxy.errors import WireError
-from proxy.wire.codec import Cursor
-from proxy.wire.constants import FRAME_BYTES_MAX, HEADER_BYTES, Command
-from proxy.wire.framing import frame
+from streamfrom.proxy.errors import WireError
+from streamfrom.proxy.wire.codec import Cursor
+from streamfrom.proxy.wire.constants import FRAME_BYTES_MAX, HEADER_BYTES, Command
+from streamfrom.proxy.wire.framing import frame
 
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ import sys
 import zlib
 from typing import TYPE_CHECKING, Final, Protocol
 
-from proxy.errors import CannotUnpack, OutOfOrder, PacketTooLarge
-from proxy.wire.constants import FRAME_BYTES_MAX, HEADER_BYTES, Capability
+from streamfrom.proxy.errors import CannotUnpack, OutOfOrder, PacketTooLarge
+from streamfrom.proxy.wire.constants import FRAME_BYTES_MAX, HEADER_BYTES, Capability
 
 
 if sys.version_info >= (3, 14):

@@ -15,16 +15,16 @@ from __future__ import annotations
 from struct import Struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from proxy.errors import CutTypes, WireError
-from proxy.wire.codec import Cursor, lenenc_bytes
-from proxy.wire.constants import FieldType
-from sqlparse_ext.statements import OPAQUE, Number
+from streamfrom.proxy.errors import CutTypes, WireError
+from streamfrom.proxy.wire.codec import Cursor, lenenc_bytes
+from streamfrom.proxy.wire.constants import FieldType
+from streamfrom.sqlparse_ext.statements import OPAQUE, Number
 
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from sqlparse_ext.statements import Opaque, Value
+    from streamfrom.sqlparse_ext.statements import Opaque, Value
 
 
 _UNSIGNED: Final = 0x80

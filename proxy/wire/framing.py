@@ -10,8 +10,8 @@ from __future__ import annotations
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
-from proxy.errors import OutOfOrder, PacketTooLarge
-from proxy.wire.constants import FRAME_BYTES_MAX, HEADER_BYTES
+from streamfrom.proxy.errors import OutOfOrder, PacketTooLarge
+from streamfrom.proxy.wire.constants import FRAME_BYTES_MAX, HEADER_BYTES
 
 
 if TYPE_CHECKING:

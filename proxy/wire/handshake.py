@@ -12,9 +12,9 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from proxy.errors import WireError
-from proxy.wire.codec import Cursor, lenenc_bytes
-from proxy.wire.constants import (
+from streamfrom.proxy.errors import WireError
+from streamfrom.proxy.wire.codec import Cursor, lenenc_bytes
+from streamfrom.proxy.wire.constants import (
     AUTH_MORE_DATA,
     CACHING_SHA2,
     EOF_HEADER,

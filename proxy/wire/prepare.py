@@ -12,23 +12,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from proxy.errors import WireError
-from proxy.wire.codec import Cursor
-from proxy.wire.constants import (
+from streamfrom.proxy.errors import WireError
+from streamfrom.proxy.wire.codec import Cursor
+from streamfrom.proxy.wire.constants import (
     ERR_HEADER,
     FRAME_BYTES_MAX,
     HEADER_BYTES,
     OK_HEADER,
     Capability,
 )
-from proxy.wire.framing import frames
-from proxy.wire.resultset import Column, eof_packet, parse_err
+from streamfrom.proxy.wire.framing import frames
+from streamfrom.proxy.wire.resultset import Column, eof_packet, parse_err
 
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from proxy.wire.resultset import Err
+    from streamfrom.proxy.wire.resultset import Err
 
 
 class PrepareReader:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from proxy.errors import WireError
-from proxy.wire.answer import (
+from streamfrom.proxy.errors import WireError
+from streamfrom.proxy.wire.answer import (
     COLUMNS,
     DEPRECATE_EOF,
     DONE,
@@ -18,14 +18,14 @@ from proxy.wire.answer import (
     head,
     whole,
 )
-from proxy.wire.constants import (
+from streamfrom.proxy.wire.constants import (
     EOF_HEADER,
     ERR_HEADER,
     FRAME_BYTES_MAX,
     HEADER_BYTES,
     LOCAL_INFILE,
 )
-from proxy.wire.framing import frame
+from streamfrom.proxy.wire.framing import frame
 
 
 if TYPE_CHECKING:

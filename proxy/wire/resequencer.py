@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from proxy.errors import WireError
-from proxy.wire.answer import (
+from streamfrom.proxy.errors import WireError
+from streamfrom.proxy.wire.answer import (
     COLUMNS,
     DEPRECATE_EOF,
     DONE,
@@ -19,15 +19,15 @@ from proxy.wire.answer import (
     warnings_in,
     whole,
 )
-from proxy.wire.constants import (
+from streamfrom.proxy.wire.constants import (
     EOF_HEADER,
     FRAME_BYTES_MAX,
     HEADER_BYTES,
     LOCAL_INFILE,
     Status,
 )
-from proxy.wire.framing import frame, frames
-from proxy.wire.resultset import EOF_BYTES, eof_packet, parse_ok
+from streamfrom.proxy.wire.framing import frame, frames
+from streamfrom.proxy.wire.resultset import EOF_BYTES, eof_packet, parse_ok
 
 
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ others pass through even when they are cut. So any cut of the stream gives the s
 
 from __future__ import annotations
 
-from proxy.wire.answer import DEPRECATE_EOF, Answer
-from proxy.wire.relay import Relay
-from proxy.wire.resequencer import Resequencer
-from proxy.wire.row_collector import RowCollector
+from streamfrom.proxy.wire.answer import DEPRECATE_EOF, Answer
+from streamfrom.proxy.wire.relay import Relay
+from streamfrom.proxy.wire.resequencer import Resequencer
+from streamfrom.proxy.wire.row_collector import RowCollector
 
 
 __all__ = ["DEPRECATE_EOF", "Answer", "Relay", "Resequencer", "RowCollector"]

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from struct import Struct, error as StructError
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from proxy.errors import BackendError, WireError
-from proxy.wire.codec import Cursor, lenenc_bytes, lenenc_int, read_lenenc_int
-from proxy.wire.constants import (
+from streamfrom.proxy.errors import BackendError, WireError
+from streamfrom.proxy.wire.codec import Cursor, lenenc_bytes, lenenc_int, read_lenenc_int
+from streamfrom.proxy.wire.constants import (
     EOF_HEADER,
     ERR_HEADER,
     OK_HEADER,
@@ -29,13 +29,13 @@ from proxy.wire.constants import (
     Status,
     TrackerKind,
 )
-from proxy.wire.framing import frame, frames
+from streamfrom.proxy.wire.framing import frame, frames
 
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sqlparse_ext.errors import StreamfromError
+    from streamfrom.sqlparse_ext.errors import StreamfromError
 
 
 _PROTOCOL_41: Final = int(Capability.PROTOCOL_41)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from proxy.errors import WireError
-from proxy.wire.answer import (
+from streamfrom.proxy.errors import WireError
+from streamfrom.proxy.wire.answer import (
     COLUMNS,
     DONE,
     FIRST,
@@ -13,7 +13,12 @@ from proxy.wire.answer import (
     head,
     whole,
 )
-from proxy.wire.constants import EOF_HEADER, ERR_HEADER, FRAME_BYTES_MAX, HEADER_BYTES
+from streamfrom.proxy.wire.constants import (
+    EOF_HEADER,
+    ERR_HEADER,
+    FRAME_BYTES_MAX,
+    HEADER_BYTES,
+)
 
 
 class RowCollector(Reader):

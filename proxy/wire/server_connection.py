@@ -20,22 +20,32 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from proxy.errors import CertificateRequired, InsecureTransport, ProxyError, WireError
-from proxy.memory import Memory
-from proxy.wire.auth import Authenticated as Authenticated, Deferred, Send, ServerAuth
-from proxy.wire.compression import Compression, packer_for
-from proxy.wire.constants import HEADER_BYTES, Capability, Command, Status
-from proxy.wire.framing import Framer, frame
-from proxy.wire.handshake import decode_change_user, decode_login, is_tls_request
-from proxy.wire.resultset import error_packet, ok_packet
+from streamfrom.proxy.errors import (
+    CertificateRequired,
+    InsecureTransport,
+    ProxyError,
+    WireError,
+)
+from streamfrom.proxy.memory import Memory
+from streamfrom.proxy.wire.auth import (
+    Authenticated as Authenticated,
+    Deferred,
+    Send,
+    ServerAuth,
+)
+from streamfrom.proxy.wire.compression import Compression, packer_for
+from streamfrom.proxy.wire.constants import HEADER_BYTES, Capability, Command, Status
+from streamfrom.proxy.wire.framing import Framer, frame
+from streamfrom.proxy.wire.handshake import decode_change_user, decode_login, is_tls_request
+from streamfrom.proxy.wire.resultset import error_packet, ok_packet
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
 
-    from proxy.wire.auth import Authenticator, Step
-    from proxy.wire.handshake import Greeting, LoginRequest
-    from sqlparse_ext.errors import StreamfromError
+    from streamfrom.proxy.wire.auth import Authenticator, Step
+    from streamfrom.proxy.wire.handshake import Greeting, LoginRequest
+    from streamfrom.sqlparse_ext.errors import StreamfromError
 
 
 _SSL: Final = int(Capability.SSL)

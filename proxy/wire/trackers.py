@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from proxy.wire.codec import Cursor, lenenc_bytes
-from proxy.wire.constants import TrackerKind
+from streamfrom.proxy.wire.codec import Cursor, lenenc_bytes
+from streamfrom.proxy.wire.constants import TrackerKind
 
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow.dataset as ds
 import pymysql
 
-from spark.endpoint import (
+from streamfrom.spark.endpoint import (
     IN_UTC,
     Column,
     Endpoint,
@@ -22,14 +22,14 @@ from spark.endpoint import (
     quoted,
     shards_of,
 )
-from spark.errors import JobError, RequestError
-from spark.jobs.checksum import Checksum, is_exact, total
-from spark.jobs.clocks import check_closed
-from spark.jobs.files import spark_path
-from spark.jobs.job import add_window, begun, broken_off, window_of
-from spark.jobs.manifest import Manifest, Window
-from spark.jobs.progress import Progress, Report
-from spark.jobs.reading import (
+from streamfrom.spark.errors import JobError, RequestError
+from streamfrom.spark.jobs.checksum import Checksum, is_exact, total
+from streamfrom.spark.jobs.clocks import check_closed
+from streamfrom.spark.jobs.files import spark_path
+from streamfrom.spark.jobs.job import add_window, begun, broken_off, window_of
+from streamfrom.spark.jobs.manifest import Manifest, Window
+from streamfrom.spark.jobs.progress import Progress, Report
+from streamfrom.spark.jobs.reading import (
     SHARD,
     acked_between,
     checksum_of_frame,
@@ -37,7 +37,7 @@ from spark.jobs.reading import (
     read_acked,
     slices,
 )
-from spark.session import SPARK_ERRORS
+from streamfrom.spark.session import SPARK_ERRORS
 
 
 if TYPE_CHECKING:

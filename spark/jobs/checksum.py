@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark.endpoint import Column, ask, quoted
+from streamfrom.spark.endpoint import Column, ask, quoted
 
 
 if TYPE_CHECKING:

@@ -4,14 +4,14 @@ import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from spark.endpoint import clock_of
-from spark.errors import RequestError
+from streamfrom.spark.endpoint import clock_of
+from streamfrom.spark.errors import RequestError
 
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from spark.endpoint import Endpoint
+    from streamfrom.spark.endpoint import Endpoint
 
 # By then a transaction that acknowledges has been committed.
 CLOSED_NS: Final = 60 * 10**9

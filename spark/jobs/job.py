@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from pymysql.err import MySQLError
 
-from spark.errors import JobError, RequestError
-from spark.jobs.progress import Progress
-from spark.session import SPARK_ERRORS, reason_of
+from streamfrom.spark.errors import JobError, RequestError
+from streamfrom.spark.jobs.progress import Progress
+from streamfrom.spark.session import SPARK_ERRORS, reason_of
 
 
 if TYPE_CHECKING:
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from spark.endpoint import Endpoint
-    from spark.jobs.progress import Report
+    from streamfrom.spark.endpoint import Endpoint
+    from streamfrom.spark.jobs.progress import Report
 
 
 class Job(Protocol):
@@ -75,7 +75,7 @@ def broken_off() -> "Iterator[None]":
 
 def load_job(name: str) -> Job:
     """Return the job's module, which needs pyspark."""
-    return cast("Job", importlib.import_module(f"spark.jobs.{name}"))
+    return cast("Job", importlib.import_module(f"streamfrom.spark.jobs.{name}"))
 
 
 def nanoseconds(text: str) -> int:

@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from spark.errors import JobError, RequestError
-from spark.jobs.files import flush, written_whole
+from streamfrom.spark.errors import JobError, RequestError
+from streamfrom.spark.jobs.files import flush, written_whole
 
 
 if TYPE_CHECKING:

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
-from spark.endpoint import IN_UTC, Column, Endpoint, quoted
-from spark.fetching import fetch_columns
-from spark.jobs.checksum import Checksum, of_batch, of_server, total
-from spark.jobs.frames import mapped
-from spark.worker_memory import keep_loaded
+from streamfrom.spark.endpoint import IN_UTC, Column, Endpoint, quoted
+from streamfrom.spark.fetching import fetch_columns
+from streamfrom.spark.jobs.checksum import Checksum, of_batch, of_server, total
+from streamfrom.spark.jobs.frames import mapped
+from streamfrom.spark.worker_memory import keep_loaded
 
 
 if TYPE_CHECKING:

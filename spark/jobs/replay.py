@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import DataFrame, Window as Over, functions as F
 
-from spark.endpoint import Endpoint, describe_alike, shards_of
-from spark.errors import JobError, RequestError
-from spark.jobs.enqueue.fitting import fitted, matched, misfits
-from spark.jobs.enqueue.identity import derived_id, with_due
-from spark.jobs.files import spark_path
-from spark.jobs.job import add_window, begun, nanoseconds, window_of
-from spark.jobs.manifest import Manifest, Window, manifests
-from spark.jobs.progress import Progress, Report
-from spark.jobs.reading import SHARD
-from spark.jobs.writing import Target, feed, targets_of
-from spark.session import SPARK_ERRORS, reason_of
+from streamfrom.spark.endpoint import Endpoint, describe_alike, shards_of
+from streamfrom.spark.errors import JobError, RequestError
+from streamfrom.spark.jobs.enqueue.fitting import fitted, matched, misfits
+from streamfrom.spark.jobs.enqueue.identity import derived_id, with_due
+from streamfrom.spark.jobs.files import spark_path
+from streamfrom.spark.jobs.job import add_window, begun, nanoseconds, window_of
+from streamfrom.spark.jobs.manifest import Manifest, Window, manifests
+from streamfrom.spark.jobs.progress import Progress, Report
+from streamfrom.spark.jobs.reading import SHARD
+from streamfrom.spark.jobs.writing import Target, feed, targets_of
+from streamfrom.spark.session import SPARK_ERRORS, reason_of
 
 
 if TYPE_CHECKING:

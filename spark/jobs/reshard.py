@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from spark.endpoint import (
+from streamfrom.spark.endpoint import (
     Column,
     Endpoint,
     ask,
@@ -21,22 +21,22 @@ from spark.endpoint import (
     quoted,
     shards_of,
 )
-from spark.errors import JobError, RequestError
-from spark.jobs.checksum import Checksum, is_exact, of_batch, total
-from spark.jobs.clocks import check_closed
-from spark.jobs.frames import mapped
-from spark.jobs.job import begun, broken_off, nanoseconds
-from spark.jobs.progress import Progress, Report
-from spark.jobs.reading import (
+from streamfrom.spark.errors import JobError, RequestError
+from streamfrom.spark.jobs.checksum import Checksum, is_exact, of_batch, total
+from streamfrom.spark.jobs.clocks import check_closed
+from streamfrom.spark.jobs.frames import mapped
+from streamfrom.spark.jobs.job import begun, broken_off, nanoseconds
+from streamfrom.spark.jobs.progress import Progress, Report
+from streamfrom.spark.jobs.reading import (
     acked_between,
     checksum_of_frame,
     checksums_of_servers,
     read_rows,
     slices,
 )
-from spark.jobs.writing import feed, targets_of
-from spark.keyspace_ids import KeyspaceIdError, Shards, keyspace_ids
-from spark.passwords import password
+from streamfrom.spark.jobs.writing import feed, targets_of
+from streamfrom.spark.keyspace_ids import KeyspaceIdError, Shards, keyspace_ids
+from streamfrom.spark.passwords import password
 
 
 if TYPE_CHECKING:

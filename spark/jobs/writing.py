@@ -13,9 +13,9 @@ import pymysql
 from pymysql.constants import FIELD_TYPE
 from pyspark.sql import functions as F
 
-from spark.endpoint import IN_UTC, Endpoint, ask, quoted
-from spark.errors import JobError
-from spark.jobs.frames import mapped
+from streamfrom.spark.endpoint import IN_UTC, Endpoint, ask, quoted
+from streamfrom.spark.errors import JobError
+from streamfrom.spark.jobs.frames import mapped
 
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from spark.jobs.progress import Progress
+    from streamfrom.spark.jobs.progress import Progress
 
 # So many rows go in one statement, or fewer of so many bytes: below any server's packet.
 INSERT_ROWS: Final = 1000

@@ -5,7 +5,7 @@ where Spark may push these down; `values` and `writer` write. `queue` streams wh
 what was acknowledged.
 """
 
-from spark.source.format import MessageSource, register
+from streamfrom.spark.source.format import MessageSource, register
 
 
 __all__ = ["MessageSource", "register"]

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Final
 import pymysql
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from spark.endpoint import IN_UTC, ask, quoted
-from spark.errors import JobError, RequestError
-from spark.fetching import fetch_columns
-from spark.source.plainly import told_plainly
-from spark.source.tables import arrow_batch, read_as
-from spark.worker_memory import keep_loaded
+from streamfrom.spark.endpoint import IN_UTC, ask, quoted
+from streamfrom.spark.errors import JobError, RequestError
+from streamfrom.spark.fetching import fetch_columns
+from streamfrom.spark.source.plainly import told_plainly
+from streamfrom.spark.source.tables import arrow_batch, read_as
+from streamfrom.spark.worker_memory import keep_loaded
 
 
 if TYPE_CHECKING:
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from spark.endpoint import Endpoint
-    from spark.source.options import Options
-    from spark.source.tables import Field
+    from streamfrom.spark.endpoint import Endpoint
+    from streamfrom.spark.source.options import Options
+    from streamfrom.spark.source.tables import Field
 
 
 # What the driver takes for a failure of the server: a text that is no JSON, and a CHECK that does not

@@ -14,16 +14,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pymysql
 
-from spark.endpoint import NOW_US, ask, quoted
-from spark.fetching import fetch_columns
-from spark.source.batch import told_apart
+from streamfrom.spark.endpoint import NOW_US, ask, quoted
+from streamfrom.spark.fetching import fetch_columns
+from streamfrom.spark.source.batch import told_apart
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from spark.endpoint import Endpoint
-    from spark.source.offsets import Id
+    from streamfrom.spark.endpoint import Endpoint
+    from streamfrom.spark.source.offsets import Id
 
 # In one statement: fewer round trips, and far below what any server's optimizer gives up on.
 CHUNK_IDS: Final = 10_000

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadMaxRows, SupportsTriggerAvailableNow
 
-from spark.endpoint import ask, clock_of, quoted
-from spark.source.batch import Part, read_part, told_apart
-from spark.source.offsets import FeedOffset, feed_offset
-from spark.source.plainly import told_plainly
+from streamfrom.spark.endpoint import ask, clock_of, quoted
+from streamfrom.spark.source.batch import Part, read_part, told_apart
+from streamfrom.spark.source.offsets import FeedOffset, feed_offset
+from streamfrom.spark.source.plainly import told_plainly
 
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.streaming.datasource import ReadLimit
 
-    from spark.source.options import Options
-    from spark.source.tables import Field
+    from streamfrom.spark.source.options import Options
+    from streamfrom.spark.source.tables import Field
 
 
 class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):

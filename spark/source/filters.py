@@ -22,7 +22,7 @@ from pyspark.sql.datasource import (
     Not,
 )
 
-from spark.endpoint import quoted
+from streamfrom.spark.endpoint import quoted
 
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql.datasource import Filter
 
-    from spark.source.tables import Field
+    from streamfrom.spark.source.tables import Field
 
 _ROUNDED_DIGITS: Final = 28  # the precision of Python's default context
 _COMPARISONS: Final = {

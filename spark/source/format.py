@@ -6,23 +6,23 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
-from spark.errors import JobError, RequestError
-from spark.jobs.reading import SHARD
-from spark.source.batch import BatchReader
-from spark.source.feed import FeedReader
-from spark.source.options import parse_options
-from spark.source.plainly import RefusedStream, told_plainly
-from spark.source.pushing import PushingReader
-from spark.source.queue import QueueReader
-from spark.source.tables import asked_for, ddl_of, fields_of
-from spark.source.writer import BatchWriter, StreamWriter, plan_of
-from spark.worker_memory import keep_loaded
+from streamfrom.spark.errors import JobError, RequestError
+from streamfrom.spark.jobs.reading import SHARD
+from streamfrom.spark.source.batch import BatchReader
+from streamfrom.spark.source.feed import FeedReader
+from streamfrom.spark.source.options import parse_options
+from streamfrom.spark.source.plainly import RefusedStream, told_plainly
+from streamfrom.spark.source.pushing import PushingReader
+from streamfrom.spark.source.queue import QueueReader
+from streamfrom.spark.source.tables import asked_for, ddl_of, fields_of
+from streamfrom.spark.source.writer import BatchWriter, StreamWriter, plan_of
+from streamfrom.spark.worker_memory import keep_loaded
 
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from spark.source.tables import Field
+    from streamfrom.spark.source.tables import Field
 
 
 _PUSHES_DOWN: Final = "spark.sql.python.filterPushdown.enabled"
@@ -36,7 +36,7 @@ class MessageSource(DataSource):
 
     One line makes it known to a session::
 
-        from spark.source import register
+        from streamfrom.spark.source import register
 
         register(spark)
 

@@ -3,14 +3,14 @@
 import threading
 from typing import TYPE_CHECKING, Final
 
-from spark.errors import JobError
+from streamfrom.spark.errors import JobError
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from spark.source.claims import Shard
-    from spark.source.offsets import Claims
+    from streamfrom.spark.source.claims import Shard
+    from streamfrom.spark.source.offsets import Claims
 
 BEATS: Final = 3
 """How often in a lease it is renewed: two beats may fail before others may have the messages."""

@@ -7,7 +7,7 @@ claim gave them, so the batch can be read again as often as it must. A feed's ho
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from spark.errors import RequestError
+from streamfrom.spark.errors import RequestError
 
 
 if TYPE_CHECKING:

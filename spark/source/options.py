@@ -4,8 +4,8 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from spark.endpoint import Endpoint, chosen_shards, parse_endpoint
-from spark.errors import RequestError
+from streamfrom.spark.endpoint import Endpoint, chosen_shards, parse_endpoint
+from streamfrom.spark.errors import RequestError
 
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
-from spark.errors import JobError
+from streamfrom.spark.errors import JobError
 
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ switches `spark.sql.python.filterPushdown.enabled` on says that theirs are.
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from spark.source.batch import BatchReader
-from spark.source.filters import condition_of
+from streamfrom.spark.source.batch import BatchReader
+from streamfrom.spark.source.filters import condition_of
 
 
 if TYPE_CHECKING:
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
     from pyspark.sql.datasource import Filter
 
-    from spark.source.batch import Part
-    from spark.source.filters import Condition
-    from spark.source.options import Options
-    from spark.source.tables import Field
+    from streamfrom.spark.source.batch import Part
+    from streamfrom.spark.source.filters import Condition
+    from streamfrom.spark.source.options import Options
+    from streamfrom.spark.source.tables import Field
 
 
 class PushingReader(BatchReader):

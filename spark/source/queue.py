@@ -16,13 +16,13 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadMaxRows, SupportsTriggerAvailableNow
 
-from spark.errors import JobError
-from spark.jobs.reading import SHARD
-from spark.source.batch import Part, read_part
-from spark.source.claims import Shard
-from spark.source.lease import Keeper
-from spark.source.offsets import QueueOffset, queue_offset
-from spark.source.plainly import told_plainly
+from streamfrom.spark.errors import JobError
+from streamfrom.spark.jobs.reading import SHARD
+from streamfrom.spark.source.batch import Part, read_part
+from streamfrom.spark.source.claims import Shard
+from streamfrom.spark.source.lease import Keeper
+from streamfrom.spark.source.offsets import QueueOffset, queue_offset
+from streamfrom.spark.source.plainly import told_plainly
 
 
 if TYPE_CHECKING:
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql.streaming.datasource import ReadLimit
 
-    from spark.source.offsets import Claims, Id
-    from spark.source.options import Options
-    from spark.source.tables import Field
+    from streamfrom.spark.source.offsets import Claims, Id
+    from streamfrom.spark.source.options import Options
+    from streamfrom.spark.source.tables import Field
 
 PART_ROWS: Final = 5000
 # How long after an empty look at the queue comes the next.

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from spark.endpoint import declared, quoted, spark_type
-from spark.errors import RequestError
+from streamfrom.spark.endpoint import declared, quoted, spark_type
+from streamfrom.spark.errors import RequestError
 
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql.types import StructType
 
-    from spark.endpoint import Endpoint
+    from streamfrom.spark.endpoint import Endpoint
 
 _UNSIGNED: Final = "decimal(20,0)"
 _DATES: Final = {"date": "date", "datetime": "timestamp_ntz", "timestamp": "timestamp"}

@@ -8,7 +8,7 @@ import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from spark.errors import JobError, RequestError
+from streamfrom.spark.errors import JobError, RequestError
 
 
 if TYPE_CHECKING:

@@ -14,14 +14,14 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 
-from spark.endpoint import shards_of
-from spark.errors import RequestError
-from spark.jobs.enqueue.fitting import matched
-from spark.jobs.writing import batches, insert, targets_of
-from spark.source.batch import told_apart
-from spark.source.plainly import told_plainly
-from spark.source.tables import fields_of
-from spark.source.values import converter
+from streamfrom.spark.endpoint import shards_of
+from streamfrom.spark.errors import RequestError
+from streamfrom.spark.jobs.enqueue.fitting import matched
+from streamfrom.spark.jobs.writing import batches, insert, targets_of
+from streamfrom.spark.source.batch import told_apart
+from streamfrom.spark.source.plainly import told_plainly
+from streamfrom.spark.source.tables import fields_of
+from streamfrom.spark.source.values import converter
 
 
 if TYPE_CHECKING:
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
-    from spark.endpoint import Endpoint
-    from spark.source.options import Options
+    from streamfrom.spark.endpoint import Endpoint
+    from streamfrom.spark.source.options import Options
 
 # Nothing is cut to what a column holds, and times mean what they mean to Spark.
 STRICT: Final = "SET sql_mode = concat(@@sql_mode, ',STRICT_ALL_TABLES'), time_zone = '+00:00'"

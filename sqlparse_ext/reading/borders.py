@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sqlparse_ext.reading.commands import BEHIND_BEGIN, COMPOUND
-from sqlparse_ext.reading.definitions import OBJECTS, STORED_PROGRAMS
-from sqlparse_ext.text.tokens import Cursor, Token
+from streamfrom.sqlparse_ext.reading.commands import BEHIND_BEGIN, COMPOUND
+from streamfrom.sqlparse_ext.reading.definitions import OBJECTS, STORED_PROGRAMS
+from streamfrom.sqlparse_ext.text.tokens import Cursor, Token
 
 
 if TYPE_CHECKING:

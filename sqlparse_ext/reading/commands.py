@@ -9,18 +9,18 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from sqlparse_ext.reading.definitions import read_ddl
-from sqlparse_ext.reading.killing import read_kill
-from sqlparse_ext.reading.session_settings import read_set
-from sqlparse_ext.statements import Kind, Uses
+from streamfrom.sqlparse_ext.reading.definitions import read_ddl
+from streamfrom.sqlparse_ext.reading.killing import read_kill
+from streamfrom.sqlparse_ext.reading.session_settings import read_set
+from streamfrom.sqlparse_ext.statements import Kind, Uses
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sqlparse_ext.reading.draft import Draft
-    from sqlparse_ext.statements import TableRef
-    from sqlparse_ext.text.tokens import Cursor
+    from streamfrom.sqlparse_ext.reading.draft import Draft
+    from streamfrom.sqlparse_ext.statements import TableRef
+    from streamfrom.sqlparse_ext.text.tokens import Cursor
 
 _EXPLAINABLE: Final = frozenset(
     {

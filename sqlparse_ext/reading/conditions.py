@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from sqlparse_ext.statements import OPAQUE, Param
-from sqlparse_ext.text.tokens import split_commas, unquote
+from streamfrom.sqlparse_ext.statements import OPAQUE, Param
+from streamfrom.sqlparse_ext.text.tokens import split_commas, unquote
 
 
 if TYPE_CHECKING:
-    from sqlparse_ext.statements import Operand
-    from sqlparse_ext.text.tokens import Token
+    from streamfrom.sqlparse_ext.statements import Operand
+    from streamfrom.sqlparse_ext.text.tokens import Token
 
 # Reserved words that end a WHERE clause on every server.
 WHERE_ENDS: Final = frozenset(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sqlparse_ext.reading.structure import query_tables
-from sqlparse_ext.statements import Kind, Uses
+from streamfrom.sqlparse_ext.reading.structure import query_tables
+from streamfrom.sqlparse_ext.statements import Kind, Uses
 
 
 if TYPE_CHECKING:
-    from sqlparse_ext.reading.draft import Draft
-    from sqlparse_ext.text.tokens import Cursor
+    from streamfrom.sqlparse_ext.reading.draft import Draft
+    from streamfrom.sqlparse_ext.text.tokens import Cursor
 
 OBJECTS: Final = frozenset(
     {

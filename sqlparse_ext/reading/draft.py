@@ -6,13 +6,13 @@ from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from sqlparse_ext.statements import Kind, Shape, Uses
+from streamfrom.sqlparse_ext.statements import Kind, Shape, Uses
 
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from sqlparse_ext.statements import (
+    from streamfrom.sqlparse_ext.statements import (
         InsertShape,
         KillTarget,
         Operand,
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         StreamShape,
         TableRef,
     )
-    from sqlparse_ext.text.tokens import Cursor
+    from streamfrom.sqlparse_ext.text.tokens import Cursor
 
 
 @dataclass(slots=True)

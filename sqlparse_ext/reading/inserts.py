@@ -4,21 +4,28 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from sqlparse_ext.reading.conditions import read_operand
-from sqlparse_ext.reading.queries import (
+from streamfrom.sqlparse_ext.reading.conditions import read_operand
+from streamfrom.sqlparse_ext.reading.queries import (
     QUERY_STARTS,
     add_subqueries,
     guess_tables,
     read_assignments,
 )
-from sqlparse_ext.statements import InsertShape, InsertSource, Kind, Param, TableRef, Uses
-from sqlparse_ext.text.lexer import CALL_ROWS, ROWS
-from sqlparse_ext.text.tokens import Cursor, split_commas, stand_in, unquote
+from streamfrom.sqlparse_ext.statements import (
+    InsertShape,
+    InsertSource,
+    Kind,
+    Param,
+    TableRef,
+    Uses,
+)
+from streamfrom.sqlparse_ext.text.lexer import CALL_ROWS, ROWS
+from streamfrom.sqlparse_ext.text.tokens import Cursor, split_commas, stand_in, unquote
 
 
 if TYPE_CHECKING:
-    from sqlparse_ext.reading.draft import Draft
-    from sqlparse_ext.statements import Operand
+    from streamfrom.sqlparse_ext.reading.draft import Draft
+    from streamfrom.sqlparse_ext.statements import Operand
 
 _OPTIONS: Final = frozenset({"LOW_PRIORITY", "DELAYED", "HIGH_PRIORITY", "IGNORE"})
 _ROW_MARKS: Final = frozenset({ROWS.decode(), CALL_ROWS.decode()})

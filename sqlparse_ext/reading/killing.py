@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sqlparse_ext.statements import OPAQUE, KillBy, KillScope, KillTarget, Kind, Slot
-from sqlparse_ext.text.lexer import locate
-from sqlparse_ext.text.tokens import statement_tokens, unquote
+from streamfrom.sqlparse_ext.statements import OPAQUE, KillBy, KillScope, KillTarget, Kind, Slot
+from streamfrom.sqlparse_ext.text.lexer import locate
+from streamfrom.sqlparse_ext.text.tokens import statement_tokens, unquote
 
 
 if TYPE_CHECKING:
-    from sqlparse_ext.reading.draft import Draft
-    from sqlparse_ext.statements import Opaque, Statement
-    from sqlparse_ext.text.tokens import Cursor
+    from streamfrom.sqlparse_ext.reading.draft import Draft
+    from streamfrom.sqlparse_ext.statements import Opaque, Statement
+    from streamfrom.sqlparse_ext.text.tokens import Cursor
 
 _KILL_WORDS: Final = frozenset({"HARD", "SOFT", "CONNECTION", "QUERY"})
 

@@ -8,16 +8,21 @@ from __future__ import annotations
 
 from typing import Final
 
-from sqlparse_ext.reading.borders import are_several
-from sqlparse_ext.reading.commands import READERS, explained_at
-from sqlparse_ext.reading.draft import Draft
-from sqlparse_ext.reading.inserts import read_insert
-from sqlparse_ext.reading.queries import QUERY_STARTS, read_delete, read_query, read_update
-from sqlparse_ext.reading.stream import read_stream
-from sqlparse_ext.reading.uses import sweep
-from sqlparse_ext.statements import Kind, Shape, Statement, Uses
-from sqlparse_ext.text.lexer import BAD, locate
-from sqlparse_ext.text.tokens import Cursor, Token, statement_tokens, tokenise, trim
+from streamfrom.sqlparse_ext.reading.borders import are_several
+from streamfrom.sqlparse_ext.reading.commands import READERS, explained_at
+from streamfrom.sqlparse_ext.reading.draft import Draft
+from streamfrom.sqlparse_ext.reading.inserts import read_insert
+from streamfrom.sqlparse_ext.reading.queries import (
+    QUERY_STARTS,
+    read_delete,
+    read_query,
+    read_update,
+)
+from streamfrom.sqlparse_ext.reading.stream import read_stream
+from streamfrom.sqlparse_ext.reading.uses import sweep
+from streamfrom.sqlparse_ext.statements import Kind, Shape, Statement, Uses
+from streamfrom.sqlparse_ext.text.lexer import BAD, locate
+from streamfrom.sqlparse_ext.text.tokens import Cursor, Token, statement_tokens, tokenise, trim
 
 
 _WORDS_MAX: Final = 6

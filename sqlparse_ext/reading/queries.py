@@ -8,18 +8,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from sqlparse_ext.reading.conditions import WHERE_ENDS, read_operand, read_where
-from sqlparse_ext.reading.structure import query_tables
-from sqlparse_ext.statements import (
+from streamfrom.sqlparse_ext.reading.conditions import WHERE_ENDS, read_operand, read_where
+from streamfrom.sqlparse_ext.reading.structure import query_tables
+from streamfrom.sqlparse_ext.statements import (
     Kind,
     TableRef,
     Uses,
 )
-from sqlparse_ext.text.tokens import Cursor, Token, split_commas, stand_in, statement_tokens
+from streamfrom.sqlparse_ext.text.tokens import (
+    Cursor,
+    Token,
+    split_commas,
+    stand_in,
+    statement_tokens,
+)
 
 
 if TYPE_CHECKING:
-    from sqlparse_ext.reading.draft import Draft
+    from streamfrom.sqlparse_ext.reading.draft import Draft
 
 QUERY_STARTS: Final = frozenset({"SELECT", "WITH", "TABLE", "VALUES", "("})
 _COMPOUND: Final = Uses.SUBQUERY | Uses.JOIN | Uses.SETOP | Uses.CTE

@@ -11,13 +11,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 from weakref import WeakKeyDictionary
 
-from sqlparse_ext.statements import Kind, Uses
-from sqlparse_ext.text.lexer import BAD
-from sqlparse_ext.text.tokens import END, Token, tokenise, trim, unquote
+from streamfrom.sqlparse_ext.statements import Kind, Uses
+from streamfrom.sqlparse_ext.text.lexer import BAD
+from streamfrom.sqlparse_ext.text.tokens import END, Token, tokenise, trim, unquote
 
 
 if TYPE_CHECKING:
-    from sqlparse_ext.statements import Shape
+    from streamfrom.sqlparse_ext.statements import Shape
 
 
 class Reach(NamedTuple):

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sqlparse_ext.reading.conditions import read_operand
-from sqlparse_ext.statements import OPAQUE, Kind, SetItem, SetKind, SetScope, Slot, Uses
-from sqlparse_ext.text.lexer import Edit, locate, splice
-from sqlparse_ext.text.tokens import Cursor, split_commas, statement_tokens, unquote
+from streamfrom.sqlparse_ext.reading.conditions import read_operand
+from streamfrom.sqlparse_ext.statements import (
+    OPAQUE,
+    Kind,
+    SetItem,
+    SetKind,
+    SetScope,
+    Slot,
+    Uses,
+)
+from streamfrom.sqlparse_ext.text.lexer import Edit, locate, splice
+from streamfrom.sqlparse_ext.text.tokens import Cursor, split_commas, statement_tokens, unquote
 
 
 if TYPE_CHECKING:
-    from sqlparse_ext.reading.draft import Draft
-    from sqlparse_ext.statements import Opaque, Statement
+    from streamfrom.sqlparse_ext.reading.draft import Draft
+    from streamfrom.sqlparse_ext.statements import Opaque, Statement
 
 _SCOPES: Final = {
     "SESSION": SetScope.SESSION,

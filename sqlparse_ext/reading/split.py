@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from sqlparse_ext.reading.borders import end_of_statement
-from sqlparse_ext.statements import DEFAULT_MODE, SqlMode
-from sqlparse_ext.text.lexer import fingerprint, locate
-from sqlparse_ext.text.tokens import Token, tokenise
+from streamfrom.sqlparse_ext.reading.borders import end_of_statement
+from streamfrom.sqlparse_ext.statements import DEFAULT_MODE, SqlMode
+from streamfrom.sqlparse_ext.text.lexer import fingerprint, locate
+from streamfrom.sqlparse_ext.text.tokens import Token, tokenise
 
 
 _BLANKS: Final = b" \t\n\r\f\v"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sqlparse_ext.statements import Kind, StreamShape
+from streamfrom.sqlparse_ext.statements import Kind, StreamShape
 
 
 if TYPE_CHECKING:
-    from sqlparse_ext.reading.draft import Draft
-    from sqlparse_ext.text.tokens import Cursor
+    from streamfrom.sqlparse_ext.reading.draft import Draft
+    from streamfrom.sqlparse_ext.text.tokens import Cursor
 
 
 class StreamSyntaxError(Exception):

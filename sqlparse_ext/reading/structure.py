@@ -14,15 +14,15 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from sqlparse_ext.statements import TableRef
-from sqlparse_ext.text.lexer import CALL_ROWS, ROW_LITERAL, ROWS, STRING
-from sqlparse_ext.text.tokens import unquote
+from streamfrom.sqlparse_ext.statements import TableRef
+from streamfrom.sqlparse_ext.text.lexer import CALL_ROWS, ROW_LITERAL, ROWS, STRING
+from streamfrom.sqlparse_ext.text.tokens import unquote
 
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sqlparse_ext.text.tokens import Token
+    from streamfrom.sqlparse_ext.text.tokens import Token
 
 # A query of 2,000 tokens takes sqlglot some 5 ms, during which nothing else runs.
 _TOKENS_MAX: Final = 2_000

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sqlparse_ext.statements import Uses
-from sqlparse_ext.text.tokens import END
+from streamfrom.sqlparse_ext.statements import Uses
+from streamfrom.sqlparse_ext.text.tokens import END
 
 
 if TYPE_CHECKING:
-    from sqlparse_ext.text.tokens import Token
+    from streamfrom.sqlparse_ext.text.tokens import Token
 
 AGGREGATES: Final = (
     "COUNT", "SUM", "MIN", "MAX", "AVG", "GROUP_CONCAT", "BIT_AND", "BIT_OR", "BIT_XOR",

@@ -9,17 +9,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from sqlparse_ext.reading.uses import VOLATILE
-from sqlparse_ext.selects.parts import excerpt
-from sqlparse_ext.selects.select import FOREIGN, read_select_from
-from sqlparse_ext.text.lexer import BAD, locate
-from sqlparse_ext.text.tokens import Cursor, Token, statement_tokens
+from streamfrom.sqlparse_ext.reading.uses import VOLATILE
+from streamfrom.sqlparse_ext.selects.parts import excerpt
+from streamfrom.sqlparse_ext.selects.select import FOREIGN, read_select_from
+from streamfrom.sqlparse_ext.text.lexer import BAD, locate
+from streamfrom.sqlparse_ext.text.tokens import Cursor, Token, statement_tokens
 
 
 if TYPE_CHECKING:
-    from sqlparse_ext.selects.parts import Excerpt
-    from sqlparse_ext.selects.pieces import Select
-    from sqlparse_ext.statements import Statement
+    from streamfrom.sqlparse_ext.selects.parts import Excerpt
+    from streamfrom.sqlparse_ext.selects.pieces import Select
+    from streamfrom.sqlparse_ext.statements import Statement
 
 
 _STARTS: Final = frozenset({"SELECT", "("})

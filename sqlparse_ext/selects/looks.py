@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from sqlparse_ext.reading.structure import is_cte
+from streamfrom.sqlparse_ext.reading.structure import is_cte
 
 
 if TYPE_CHECKING:

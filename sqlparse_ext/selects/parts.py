@@ -11,18 +11,18 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from sqlparse_ext.reading.parser import parse
-from sqlparse_ext.statements import Param, Statement
-from sqlparse_ext.text.lexer import BAD, fingerprint, locate
-from sqlparse_ext.text.tokens import Cursor, depths_of, statement_tokens
+from streamfrom.sqlparse_ext.reading.parser import parse
+from streamfrom.sqlparse_ext.statements import Param, Statement
+from streamfrom.sqlparse_ext.text.lexer import BAD, fingerprint, locate
+from streamfrom.sqlparse_ext.text.tokens import Cursor, depths_of, statement_tokens
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import TypeAlias
 
-    from sqlparse_ext.statements import Shape
-    from sqlparse_ext.text.tokens import Token
+    from streamfrom.sqlparse_ext.statements import Shape
+    from streamfrom.sqlparse_ext.text.tokens import Token
 
     Range: TypeAlias = tuple[int, int]  # of tokens
 

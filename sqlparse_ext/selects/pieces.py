@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from sqlparse_ext.reading.uses import AGGREGATES
-from sqlparse_ext.statements import Slot
+from streamfrom.sqlparse_ext.reading.uses import AGGREGATES
+from streamfrom.sqlparse_ext.statements import Slot
 
 
 if TYPE_CHECKING:
-    from sqlparse_ext.statements import ListSlot, TableRef
+    from streamfrom.sqlparse_ext.statements import ListSlot, TableRef
 
 
 Span = tuple[int, int]  # positions in a template

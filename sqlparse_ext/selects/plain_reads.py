@@ -11,12 +11,12 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from sqlparse_ext.statements import Kind, Uses
-from sqlparse_ext.text.tokens import statement_tokens
+from streamfrom.sqlparse_ext.statements import Kind, Uses
+from streamfrom.sqlparse_ext.text.tokens import statement_tokens
 
 
 if TYPE_CHECKING:
-    from sqlparse_ext.statements import Shape
+    from streamfrom.sqlparse_ext.statements import Shape
 
 
 _ALLOWED: Final = Uses.ORDER | Uses.LIMIT

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from sqlparse_ext.selects.sources import Reference
+from streamfrom.sqlparse_ext.selects.sources import Reference
 
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from sqlparse_ext.reading.queries import read_factor
-from sqlparse_ext.reading.uses import AGGREGATES
-from sqlparse_ext.selects.pieces import (
+from streamfrom.sqlparse_ext.reading.queries import read_factor
+from streamfrom.sqlparse_ext.reading.uses import AGGREGATES
+from streamfrom.sqlparse_ext.selects.pieces import (
     SUBQUERY,
     WINDOWED,
     AggregateCall,
@@ -24,16 +24,16 @@ from sqlparse_ext.selects.pieces import (
     OrderItem,
     Select,
 )
-from sqlparse_ext.selects.windows import read_windows
-from sqlparse_ext.statements import ListSlot, Param, Slot
-from sqlparse_ext.text.lexer import BAD
-from sqlparse_ext.text.tokens import Cursor, split_commas, statement_tokens, unquote
+from streamfrom.sqlparse_ext.selects.windows import read_windows
+from streamfrom.sqlparse_ext.statements import ListSlot, Param, Slot
+from streamfrom.sqlparse_ext.text.lexer import BAD
+from streamfrom.sqlparse_ext.text.tokens import Cursor, split_commas, statement_tokens, unquote
 
 
 if TYPE_CHECKING:
-    from sqlparse_ext.selects.pieces import Span
-    from sqlparse_ext.statements import TableRef
-    from sqlparse_ext.text.tokens import Token
+    from streamfrom.sqlparse_ext.selects.pieces import Span
+    from streamfrom.sqlparse_ext.statements import TableRef
+    from streamfrom.sqlparse_ext.text.tokens import Token
 
 
 _DISTINCT: Final = frozenset({"DISTINCT", "DISTINCTROW"})

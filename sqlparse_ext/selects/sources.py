@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from sqlparse_ext.statements import Operand, TableRef
+    from streamfrom.sqlparse_ext.statements import Operand, TableRef
 
 
 # Stands for every column.

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
-from sqlparse_ext.reading.inserts import insert_parts
-from sqlparse_ext.reading.queries import QUERY_STARTS, as_select
-from sqlparse_ext.reading.structure import marked_place, parse_query
-from sqlparse_ext.selects.looks import (
+from streamfrom.sqlparse_ext.reading.inserts import insert_parts
+from streamfrom.sqlparse_ext.reading.queries import QUERY_STARTS, as_select
+from streamfrom.sqlparse_ext.reading.structure import marked_place, parse_query
+from streamfrom.sqlparse_ext.selects.looks import (
     hides_order,
     is_limited,
     is_row_by_row,
@@ -28,18 +28,18 @@ from sqlparse_ext.selects.looks import (
     operands_of_and,
     tables_of,
 )
-from sqlparse_ext.selects.scopes import Scope
-from sqlparse_ext.selects.sources import ALL, Block, Reference, Source, Ties
-from sqlparse_ext.statements import InsertSource, ListSlot, Param, Slot, TableRef
-from sqlparse_ext.text.tokens import Cursor, statement_tokens
+from streamfrom.sqlparse_ext.selects.scopes import Scope
+from streamfrom.sqlparse_ext.selects.sources import ALL, Block, Reference, Source, Ties
+from streamfrom.sqlparse_ext.statements import InsertSource, ListSlot, Param, Slot, TableRef
+from streamfrom.sqlparse_ext.text.tokens import Cursor, statement_tokens
 
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sqlparse_ext.selects.sources import Tie
-    from sqlparse_ext.statements import Operand
-    from sqlparse_ext.text.tokens import Token
+    from streamfrom.sqlparse_ext.selects.sources import Tie
+    from streamfrom.sqlparse_ext.statements import Operand
+    from streamfrom.sqlparse_ext.text.tokens import Token
 
 _JOIN_KINDS: Final = frozenset({"", "INNER", "OUTER", "CROSS", "STRAIGHT_JOIN"})
 _JOIN_SIDES: Final = frozenset({"", "LEFT", "RIGHT"})

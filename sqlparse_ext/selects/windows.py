@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sqlparse_ext.reading.uses import AGGREGATES
-from sqlparse_ext.text.tokens import Cursor, split_commas
+from streamfrom.sqlparse_ext.reading.uses import AGGREGATES
+from streamfrom.sqlparse_ext.text.tokens import Cursor, split_commas
 
 
 if TYPE_CHECKING:
-    from sqlparse_ext.text.tokens import Token
+    from streamfrom.sqlparse_ext.text.tokens import Token
 
     Range = tuple[int, int]  # of tokens
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sqlparse_ext.statements import Kind, Param, Uses
-from sqlparse_ext.text.tokens import Token, statement_tokens, unquote
+from streamfrom.sqlparse_ext.statements import Kind, Param, Uses
+from streamfrom.sqlparse_ext.text.tokens import Token, statement_tokens, unquote
 
 
 if TYPE_CHECKING:
-    from sqlparse_ext.statements import ListSlot, Shape, Slot, Statement
+    from streamfrom.sqlparse_ext.statements import ListSlot, Shape, Slot, Statement
 
 
 INFORMATION_SCHEMA: Final = "information_schema"

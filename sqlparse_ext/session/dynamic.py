@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from sqlparse_ext.statements import Kind, Slot
-from sqlparse_ext.text.tokens import Cursor, statement_tokens
+from streamfrom.sqlparse_ext.statements import Kind, Slot
+from streamfrom.sqlparse_ext.text.tokens import Cursor, statement_tokens
 
 
 if TYPE_CHECKING:
-    from sqlparse_ext.statements import Shape
+    from streamfrom.sqlparse_ext.statements import Shape
 
 
 class Step(Enum):

@@ -11,16 +11,16 @@ from bisect import bisect_left
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from sqlparse_ext.text.identifiers import quote_identifier
-from sqlparse_ext.text.lexer import Edit, locate, splice
-from sqlparse_ext.text.tokens import END, split_commas, statement_tokens
+from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
+from streamfrom.sqlparse_ext.text.lexer import Edit, locate, splice
+from streamfrom.sqlparse_ext.text.tokens import END, split_commas, statement_tokens
 
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from sqlparse_ext.statements import Statement
-    from sqlparse_ext.text.tokens import Token
+    from streamfrom.sqlparse_ext.statements import Statement
+    from streamfrom.sqlparse_ext.text.tokens import Token
 
 _LIST_ENDS: Final = frozenset(
     {"FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "UNION", "EXCEPT", "INTERSECT"}

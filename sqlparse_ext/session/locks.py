@@ -8,13 +8,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from sqlparse_ext.statements import Slot, Uses
-from sqlparse_ext.text.tokens import END, statement_tokens
+from streamfrom.sqlparse_ext.statements import Slot, Uses
+from streamfrom.sqlparse_ext.text.tokens import END, statement_tokens
 
 
 if TYPE_CHECKING:
-    from sqlparse_ext.statements import Statement
-    from sqlparse_ext.text.tokens import Token
+    from streamfrom.sqlparse_ext.statements import Statement
+    from streamfrom.sqlparse_ext.text.tokens import Token
 
 
 # A literal that is the same under every sql_mode and in every character set.

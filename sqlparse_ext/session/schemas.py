@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from sqlparse_ext.statements import Kind, ListSlot, Param, Slot
-from sqlparse_ext.text.identifiers import literal
-from sqlparse_ext.text.lexer import Edit, splice
-from sqlparse_ext.text.tokens import statement_tokens, unquote
+from streamfrom.sqlparse_ext.statements import Kind, ListSlot, Param, Slot
+from streamfrom.sqlparse_ext.text.identifiers import literal
+from streamfrom.sqlparse_ext.text.lexer import Edit, splice
+from streamfrom.sqlparse_ext.text.tokens import statement_tokens, unquote
 
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from sqlparse_ext.statements import Shape, Statement, Value
-    from sqlparse_ext.text.tokens import Token
+    from streamfrom.sqlparse_ext.statements import Shape, Statement, Value
+    from streamfrom.sqlparse_ext.text.tokens import Token
 
 
 # Schemas that every server has and that describe only itself.

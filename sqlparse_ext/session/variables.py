@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sqlparse_ext.reading.uses import is_user_variable
-from sqlparse_ext.statements import Kind, SetKind, Uses
-from sqlparse_ext.text.tokens import END, statement_tokens, unquote
+from streamfrom.sqlparse_ext.reading.uses import is_user_variable
+from streamfrom.sqlparse_ext.statements import Kind, SetKind, Uses
+from streamfrom.sqlparse_ext.text.tokens import END, statement_tokens, unquote
 
 
 if TYPE_CHECKING:
-    from sqlparse_ext.statements import Shape
+    from streamfrom.sqlparse_ext.statements import Shape
 
 
 # Kinds that give a variable a value by `:=` or INTO alone.

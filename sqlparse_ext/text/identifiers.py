@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from sqlparse_ext.statements import DEFAULT_MODE, Number, SqlMode
-from sqlparse_ext.text.lexer import Edit, fingerprint, splice
-from sqlparse_ext.text.tokens import tokenise, unquote
+from streamfrom.sqlparse_ext.statements import DEFAULT_MODE, Number, SqlMode
+from streamfrom.sqlparse_ext.text.lexer import Edit, fingerprint, splice
+from streamfrom.sqlparse_ext.text.tokens import tokenise, unquote
 
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from sqlparse_ext.statements import Value
-    from sqlparse_ext.text.tokens import Token
+    from streamfrom.sqlparse_ext.statements import Value
+    from streamfrom.sqlparse_ext.text.tokens import Token
 
 # A backslash reads differently under NO_BACKSLASH_ESCAPES, and control characters spoil logs.
 _UNSAFE = re.compile(rb"[\x00-\x1f\\\x7f]")

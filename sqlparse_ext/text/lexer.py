@@ -19,16 +19,16 @@ from bisect import bisect_left, bisect_right
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from sqlparse_ext.errors import Unsupported
-from sqlparse_ext.statements import DEFAULT_MODE, SqlMode
-from sqlparse_ext.text.chunks import CHUNK_BYTES, LargeText, Literals, pause
-from sqlparse_ext.text.readable import MULTIBYTE, readable
+from streamfrom.sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.statements import DEFAULT_MODE, SqlMode
+from streamfrom.sqlparse_ext.text.chunks import CHUNK_BYTES, LargeText, Literals, pause
+from streamfrom.sqlparse_ext.text.readable import MULTIBYTE, readable
 
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from sqlparse_ext.text.chunks import Piece
+    from streamfrom.sqlparse_ext.text.chunks import Piece
 
 NUMBER: Final = b"\0"  # a number, x'..', b'..'
 STRING: Final = b"\1"

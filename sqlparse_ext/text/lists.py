@@ -10,13 +10,13 @@ import re
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from sqlparse_ext.text.lexer import LIST, NUMBER, STRING, Edit, relocate, replace
+from streamfrom.sqlparse_ext.text.lexer import LIST, NUMBER, STRING, Edit, relocate, replace
 
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from sqlparse_ext.statements import ListSlot, Statement
+    from streamfrom.sqlparse_ext.statements import ListSlot, Statement
 
 
 _SLOT: Final = re.compile(b"[" + NUMBER + STRING + LIST + b"]")

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sqlparse_ext.errors import Unsupported
-from sqlparse_ext.text.lexer import lexis
-from sqlparse_ext.text.readable import MULTIBYTE, readable
+from streamfrom.sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.text.lexer import lexis
+from streamfrom.sqlparse_ext.text.readable import MULTIBYTE, readable
 
 
 if TYPE_CHECKING:
-    from sqlparse_ext.statements import SqlMode, Statement
+    from streamfrom.sqlparse_ext.statements import SqlMode, Statement
 
 
 def parameter_places(sql: bytes, mode: SqlMode) -> list[int]:

@@ -18,8 +18,8 @@ import string
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from sqlparse_ext.statements import SqlMode
-from sqlparse_ext.text.chunks import pause
+from streamfrom.sqlparse_ext.statements import SqlMode
+from streamfrom.sqlparse_ext.text.chunks import pause
 
 
 if TYPE_CHECKING:

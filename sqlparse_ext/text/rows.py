@@ -10,15 +10,15 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import TYPE_CHECKING, Final
 
-from sqlparse_ext.statements import (
+from streamfrom.sqlparse_ext.statements import (
     DEFAULT_MODE,
     OPAQUE,
     InsertSource,
     decode_literal,
     is_converted,
 )
-from sqlparse_ext.text.chunks import uniform_rows
-from sqlparse_ext.text.lexer import (
+from streamfrom.sqlparse_ext.text.chunks import uniform_rows
+from streamfrom.sqlparse_ext.text.lexer import (
     BETWEEN_ROWS,
     CALL_ROWS,
     LARGE_TEXT_BYTES,
@@ -27,15 +27,15 @@ from sqlparse_ext.text.lexer import (
     lexis,
     locate,
 )
-from sqlparse_ext.text.parameters import parameter_places
-from sqlparse_ext.text.readable import readable
-from sqlparse_ext.text.tokens import Cursor, tokenise
+from streamfrom.sqlparse_ext.text.parameters import parameter_places
+from streamfrom.sqlparse_ext.text.readable import readable
+from streamfrom.sqlparse_ext.text.tokens import Cursor, tokenise
 
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from sqlparse_ext.statements import Opaque, SqlMode, Statement, Value
+    from streamfrom.sqlparse_ext.statements import Opaque, SqlMode, Statement, Value
 
 _WORDS: Final[dict[bytes, Value | Opaque]] = {
     b"NULL": None,

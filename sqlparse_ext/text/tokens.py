@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from sqlparse_ext.errors import TooManyTokens
-from sqlparse_ext.statements import ListSlot, Param, Slot, TableRef
+from streamfrom.sqlparse_ext.errors import TooManyTokens
+from streamfrom.sqlparse_ext.statements import ListSlot, Param, Slot, TableRef
 
 
 if TYPE_CHECKING:

@@ -22,11 +22,11 @@ import re
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from sqlparse_ext.errors import TooManyTokens
-from sqlparse_ext.statements import SqlMode
-from sqlparse_ext.text.chunks import pause
-from sqlparse_ext.text.lexer import Edit, replace
-from sqlparse_ext.text.readable import readable
+from streamfrom.sqlparse_ext.errors import TooManyTokens
+from streamfrom.sqlparse_ext.statements import SqlMode
+from streamfrom.sqlparse_ext.text.chunks import pause
+from streamfrom.sqlparse_ext.text.lexer import Edit, replace
+from streamfrom.sqlparse_ext.text.readable import readable
 
 
 class ServerVersion(NamedTuple):

@@ -5,17 +5,17 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from sqlparse_ext.reading.inserts import insert_parts
-from sqlparse_ext.statements import InsertSource, Uses
-from sqlparse_ext.text.identifiers import quote_identifier
-from sqlparse_ext.text.lexer import Edit, splice
-from sqlparse_ext.text.tokens import Cursor, statement_tokens
+from streamfrom.sqlparse_ext.reading.inserts import insert_parts
+from streamfrom.sqlparse_ext.statements import InsertSource, Uses
+from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
+from streamfrom.sqlparse_ext.text.lexer import Edit, splice
+from streamfrom.sqlparse_ext.text.tokens import Cursor, statement_tokens
 
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sqlparse_ext.statements import Shape, Statement
+    from streamfrom.sqlparse_ext.statements import Shape, Statement
 
 
 def leaves_out_columns(shape: Shape) -> bool:

@@ -13,13 +13,21 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from sqlparse_ext.reading.inserts import insert_parts
-from sqlparse_ext.reading.queries import read_assignments, update_parts
-from sqlparse_ext.statements import InsertSource, Kind, Shape, Statement, Uses
-from sqlparse_ext.text.lexer import ROWS, Edit, fingerprint, locate, relocate, replace, splice
-from sqlparse_ext.text.rows import insert_rows
-from sqlparse_ext.text.tokens import Cursor, statement_tokens
-from sqlparse_ext.writes.moments import (
+from streamfrom.sqlparse_ext.reading.inserts import insert_parts
+from streamfrom.sqlparse_ext.reading.queries import read_assignments, update_parts
+from streamfrom.sqlparse_ext.statements import InsertSource, Kind, Shape, Statement, Uses
+from streamfrom.sqlparse_ext.text.lexer import (
+    ROWS,
+    Edit,
+    fingerprint,
+    locate,
+    relocate,
+    replace,
+    splice,
+)
+from streamfrom.sqlparse_ext.text.rows import insert_rows
+from streamfrom.sqlparse_ext.text.tokens import Cursor, statement_tokens
+from streamfrom.sqlparse_ext.writes.moments import (
     NO_MOMENTS,
     Mixture,
     TimeColumns,
@@ -31,15 +39,15 @@ from sqlparse_ext.writes.moments import (
     refusal,
     value_plan,
 )
-from sqlparse_ext.writes.times import read_moment
+from streamfrom.sqlparse_ext.writes.times import read_moment
 
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from sqlparse_ext.reading.queries import UpdateParts
-    from sqlparse_ext.text.rows import InsertRows
-    from sqlparse_ext.text.tokens import Token
+    from streamfrom.sqlparse_ext.reading.queries import UpdateParts
+    from streamfrom.sqlparse_ext.text.rows import InsertRows
+    from streamfrom.sqlparse_ext.text.tokens import Token
 
 _TIME_COLUMNS: Final = frozenset({"time_acked", "time_next"})
 _FIRST_LAYOUT_TIME_COLUMNS: Final = _TIME_COLUMNS | {"time_scheduled", "time_created"}

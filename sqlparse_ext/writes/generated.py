@@ -11,19 +11,26 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from sqlparse_ext.errors import Unsupported
-from sqlparse_ext.statements import InsertSource, Kind
-from sqlparse_ext.text.identifiers import quote_identifier
-from sqlparse_ext.text.lexer import Edit, locate, relocate, replace
-from sqlparse_ext.text.rows import insert_rows
-from sqlparse_ext.text.tokens import Cursor, statement_tokens
-from sqlparse_ext.writes.completion import NO_STRUCTURE, insert_plan
+from streamfrom.sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.statements import InsertSource, Kind
+from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
+from streamfrom.sqlparse_ext.text.lexer import Edit, locate, relocate, replace
+from streamfrom.sqlparse_ext.text.rows import insert_rows
+from streamfrom.sqlparse_ext.text.tokens import Cursor, statement_tokens
+from streamfrom.sqlparse_ext.writes.completion import NO_STRUCTURE, insert_plan
 
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sqlparse_ext.statements import Opaque, Operand, Shape, Statement, TableRef, Value
+    from streamfrom.sqlparse_ext.statements import (
+        Opaque,
+        Operand,
+        Shape,
+        Statement,
+        TableRef,
+        Value,
+    )
 
 
 @dataclass(frozen=True, slots=True)

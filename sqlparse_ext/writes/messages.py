@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from sqlparse_ext.statements import InsertSource, Kind, Opaque, Param, Uses
-from sqlparse_ext.text.rows import insert_rows
-from sqlparse_ext.writes.completion import NO_STRUCTURE, TableFacts, complete, is_ack
+from streamfrom.sqlparse_ext.statements import InsertSource, Kind, Opaque, Param, Uses
+from streamfrom.sqlparse_ext.text.rows import insert_rows
+from streamfrom.sqlparse_ext.writes.completion import NO_STRUCTURE, TableFacts, complete, is_ack
 
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from sqlparse_ext.statements import Operand, Shape, Statement, Value
+    from streamfrom.sqlparse_ext.statements import Operand, Shape, Statement, Value
 
 __all__ = ["Effect", "EffectKind", "Key", "TableFacts", "complete", "effect", "together"]
 

@@ -24,18 +24,25 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from sqlparse_ext.errors import Unsupported
-from sqlparse_ext.reading.inserts import insert_parts
-from sqlparse_ext.statements import InsertSource, Number, Opaque, Slot
-from sqlparse_ext.text.lexer import Edit, locate
-from sqlparse_ext.text.tokens import Cursor, statement_tokens, unquote
-from sqlparse_ext.writes.terms import BORDERS, CLOSE, COMPARISONS, PREFIXES, QUERY_WORDS, Terms
-from sqlparse_ext.writes.times import UNIT_NS, Moment, read_duration, read_moment
+from streamfrom.sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.reading.inserts import insert_parts
+from streamfrom.sqlparse_ext.statements import InsertSource, Number, Opaque, Slot
+from streamfrom.sqlparse_ext.text.lexer import Edit, locate
+from streamfrom.sqlparse_ext.text.tokens import Cursor, statement_tokens, unquote
+from streamfrom.sqlparse_ext.writes.terms import (
+    BORDERS,
+    CLOSE,
+    COMPARISONS,
+    PREFIXES,
+    QUERY_WORDS,
+    Terms,
+)
+from streamfrom.sqlparse_ext.writes.times import UNIT_NS, Moment, read_duration, read_moment
 
 
 if TYPE_CHECKING:
-    from sqlparse_ext.statements import ListSlot, Param, Shape, Statement, Value
-    from sqlparse_ext.text.tokens import Token
+    from streamfrom.sqlparse_ext.statements import ListSlot, Param, Shape, Statement, Value
+    from streamfrom.sqlparse_ext.text.tokens import Token
 
 # Of these the value is one of the arguments (for IF, but the first).
 _CHOICES: Final = frozenset({

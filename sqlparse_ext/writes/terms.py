@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from sqlparse_ext.statements import Slot
+from streamfrom.sqlparse_ext.statements import Slot
 
 
 if TYPE_CHECKING:
-    from sqlparse_ext.text.tokens import Token
+    from streamfrom.sqlparse_ext.text.tokens import Token
 
 # Words between two terms, unless they are the name of a function.
 BORDERS: Final = frozenset({

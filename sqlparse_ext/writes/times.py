@@ -10,12 +10,12 @@ from __future__ import annotations
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from sqlparse_ext.statements import Number, Opaque, Param, Slot
+from streamfrom.sqlparse_ext.statements import Number, Opaque, Param, Slot
 
 
 if TYPE_CHECKING:
-    from sqlparse_ext.statements import Statement, Value
-    from sqlparse_ext.text.tokens import Cursor
+    from streamfrom.sqlparse_ext.statements import Statement, Value
+    from streamfrom.sqlparse_ext.text.tokens import Cursor
 
 _SECOND_NS: Final = 1_000_000_000
 UNIT_NS: Final = {

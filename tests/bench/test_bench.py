@@ -140,7 +140,7 @@ def test_an_unknown_workload_is_named():
 @pytest.mark.db
 @pytest.mark.slow
 def test_a_quick_drain_ends_with_its_ratio(tmp_path):
-    from proxy.embedded.servers import find_server
+    from streamfrom.proxy.embedded.servers import find_server
 
     if find_server() is None:
         pytest.skip("no server on this machine")

@@ -1,11 +1,11 @@
 """A table's state, a hand on its clock, and short words for what happens to it."""
 
-from engine.events import Attached, Claim, Claimed, Deliver, Due, Poll, Polled, Tick
-from engine.message_table import load
-from engine.poll import PollResult
-from engine.table_state import TableState
-from engine.testing import raw_table
-from engine.types import ClaimedRow
+from streamfrom.engine.events import Attached, Claim, Claimed, Deliver, Due, Poll, Polled, Tick
+from streamfrom.engine.message_table import load
+from streamfrom.engine.poll import PollResult
+from streamfrom.engine.table_state import TableState
+from streamfrom.engine.testing import raw_table
+from streamfrom.engine.types import ClaimedRow
 from tests.engine.test_cache import key
 
 

@@ -1,7 +1,7 @@
 from hypothesis import given, strategies as st
 
-from engine.backoff import DICE_BITS, Window, spread, window
-from engine.comment import WAIT_MAX_NS, parse_comment
+from streamfrom.engine.backoff import DICE_BITS, Window, spread, window
+from streamfrom.engine.comment import WAIT_MAX_NS, parse_comment
 
 
 SECOND_NS = 10**9

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from engine.cache import GONE, LOST_PAUSE_NS, POLL_LEAD_NS, Gone, ShardQueue
-from engine.poll import FOREVER_NS, PollResult, TierRead
-from engine.types import MessageKey
+from streamfrom.engine.cache import GONE, LOST_PAUSE_NS, POLL_LEAD_NS, Gone, ShardQueue
+from streamfrom.engine.poll import FOREVER_NS, PollResult, TierRead
+from streamfrom.engine.types import MessageKey
 
 
 NOW_NS = 10**12

@@ -4,11 +4,11 @@ from typing import Any
 
 from hypothesis import given, settings, strategies as st
 
-from engine.cache import ShardQueue
-from engine.conversation import Answer
-from engine.poll import NextPriority, Part, PollResult, poll
-from engine.testing import StoredRow, answer, loaded, raw_table
-from engine.types import MessageKey
+from streamfrom.engine.cache import ShardQueue
+from streamfrom.engine.conversation import Answer
+from streamfrom.engine.poll import NextPriority, Part, PollResult, poll
+from streamfrom.engine.testing import StoredRow, answer, loaded, raw_table
+from streamfrom.engine.types import MessageKey
 
 
 NOW_NS = 10**12

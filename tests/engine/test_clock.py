@@ -1,6 +1,6 @@
 import time
 
-from engine.clock import SystemClock
+from streamfrom.engine.clock import SystemClock
 
 
 def test_the_system_clock_tells_the_time_of_the_machine():

@@ -1,6 +1,6 @@
 import pytest
 
-from engine.comment import (
+from streamfrom.engine.comment import (
     COUNT_MAX,
     WAIT_MAX_NS,
     CommentError,

@@ -1,6 +1,6 @@
 import pytest
 
-from engine.conversation import Answer, Conversation, Query
+from streamfrom.engine.conversation import Answer, Conversation, Query
 
 
 def ask(question: bytes) -> Conversation[int]:

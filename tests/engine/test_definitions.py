@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from engine.definitions import differences
-from engine.message_table import RawColumn, RawIndex
-from engine.testing import DEFAULT_COMMENT, raw_table
+from streamfrom.engine.definitions import differences
+from streamfrom.engine.message_table import RawColumn, RawIndex
+from streamfrom.engine.testing import DEFAULT_COMMENT, raw_table
 
 
 THERE = raw_table("t")

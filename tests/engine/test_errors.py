@@ -1,13 +1,19 @@
 import inspect
 
-import engine.errors
-from engine.errors import EngineError, ReceiverGone, StreamLost, TableDropped, TableNotFound
+from streamfrom.engine import errors
+from streamfrom.engine.errors import (
+    EngineError,
+    ReceiverGone,
+    StreamLost,
+    TableDropped,
+    TableNotFound,
+)
 
 
 def tree():
     return [
         one
-        for _, one in inspect.getmembers(engine.errors, inspect.isclass)
+        for _, one in inspect.getmembers(errors, inspect.isclass)
         if issubclass(one, EngineError)
     ]
 
@@ -15,9 +21,7 @@ def tree():
 def test_the_tree_in_the_docstring_is_complete():
     for error in tree():
         line = next(
-            line
-            for line in (engine.errors.__doc__ or "").splitlines()
-            if error.__name__ in line
+            line for line in (errors.__doc__ or "").splitlines() if error.__name__ in line
         )
         assert f"{error.mysql_code}/{error.sqlstate}" in line
 

@@ -3,7 +3,7 @@ from typing import get_args
 
 import pytest
 
-from engine.events import (
+from streamfrom.engine.events import (
     Acked,
     Action,
     Attached,

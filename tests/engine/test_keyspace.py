@@ -1,8 +1,15 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from engine.errors import KeyspaceError, TargetError
-from engine.keyspace import KeyRange, Keyspace, Shard, Target, check_partition, parse_target
+from streamfrom.engine.errors import KeyspaceError, TargetError
+from streamfrom.engine.keyspace import (
+    KeyRange,
+    Keyspace,
+    Shard,
+    Target,
+    check_partition,
+    parse_target,
+)
 
 
 EIGHT = "-20,20-40,40-60,60-80,80-a0,a0-c0,c0-e0,e0-"

@@ -1,6 +1,6 @@
-from engine.lanes import Lane, Tier, rank
-from engine.poll import NOTHING_NS
-from engine.types import MessageKey
+from streamfrom.engine.lanes import Lane, Tier, rank
+from streamfrom.engine.poll import NOTHING_NS
+from streamfrom.engine.types import MessageKey
 
 
 NOW_NS = 100

@@ -2,9 +2,9 @@ from dataclasses import replace
 
 import pytest
 
-from engine.errors import TableLoadError, UnknownColumn
-from engine.message_table import IdKind, RawColumn, RawIndex, RawTable, load
-from engine.testing import DEFAULT_COMMENT, loaded, raw_table
+from streamfrom.engine.errors import TableLoadError, UnknownColumn
+from streamfrom.engine.message_table import IdKind, RawColumn, RawIndex, RawTable, load
+from streamfrom.engine.testing import DEFAULT_COMMENT, loaded, raw_table
 
 
 FIRST = RawTable(

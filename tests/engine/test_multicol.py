@@ -1,9 +1,9 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from engine.errors import VindexError
-from engine.multicol import beyond, is_several, make_any
-from engine.vindex import make_vindex
+from streamfrom.engine.errors import VindexError
+from streamfrom.engine.multicol import beyond, is_several, make_any
+from streamfrom.engine.vindex import make_vindex
 
 
 THREE = make_any("multicol", {"column_count": "3"})

@@ -2,9 +2,9 @@ from dataclasses import replace
 
 import pytest
 
-from engine.conversation import Answer
-from engine.poll import FOREVER_NS, NextPriority, Part, PollRequest, Select, poll
-from engine.testing import StoredRow, answer, loaded, raw_table
+from streamfrom.engine.conversation import Answer
+from streamfrom.engine.poll import FOREVER_NS, NextPriority, Part, PollRequest, Select, poll
+from streamfrom.engine.testing import StoredRow, answer, loaded, raw_table
 from tests.engine.test_message_table import FIRST
 
 

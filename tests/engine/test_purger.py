@@ -1,9 +1,9 @@
 import asyncio
 
-from engine.errors import StoreError
-from engine.purger import Purger
-from engine.store import PURGE_ROWS_MAX
-from engine.testing import MemoryStore, StoredRow, loaded, raw_table
+from streamfrom.engine.errors import StoreError
+from streamfrom.engine.purger import Purger
+from streamfrom.engine.store import PURGE_ROWS_MAX
+from streamfrom.engine.testing import MemoryStore, StoredRow, loaded, raw_table
 from tests.virtual_loop import START_NS, VirtualClock, run_virtual
 
 

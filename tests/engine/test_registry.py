@@ -4,12 +4,12 @@ import asyncio
 
 import pytest
 
-from engine.errors import StoreError, TableDropped, TableLoadError, TableNotFound
-from engine.keyspace import Keyspace, Shard
-from engine.message_table import MessageTable, RawTable
-from engine.registry import Registry
-from engine.testing import DEFAULT_COMMENT, MemoryStore, StoredRow, raw_table
-from sqlparse_ext.writes.messages import Effect, EffectKind, Key
+from streamfrom.engine.errors import StoreError, TableDropped, TableLoadError, TableNotFound
+from streamfrom.engine.keyspace import Keyspace, Shard
+from streamfrom.engine.message_table import MessageTable, RawTable
+from streamfrom.engine.registry import Registry
+from streamfrom.engine.testing import DEFAULT_COMMENT, MemoryStore, StoredRow, raw_table
+from streamfrom.sqlparse_ext.writes.messages import Effect, EffectKind, Key
 from tests.engine.test_runner import Receiver
 from tests.virtual_loop import START_NS, VirtualClock, run_virtual
 

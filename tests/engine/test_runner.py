@@ -4,12 +4,12 @@ import asyncio
 import logging
 from dataclasses import dataclass, field
 
-from engine.comment import parse_comment
-from engine.errors import ReceiverGone, StoreError
-from engine.events import Acked, Changed, Due
-from engine.runner import SLEEP_MAX_S, Runner
-from engine.testing import MemoryStore, StoredRow, loaded, raw_table
-from engine.types import ClaimedRow
+from streamfrom.engine.comment import parse_comment
+from streamfrom.engine.errors import ReceiverGone, StoreError
+from streamfrom.engine.events import Acked, Changed, Due
+from streamfrom.engine.runner import SLEEP_MAX_S, Runner
+from streamfrom.engine.testing import MemoryStore, StoredRow, loaded, raw_table
+from streamfrom.engine.types import ClaimedRow
 from tests.virtual_loop import START_NS, VirtualClock, run_virtual
 
 

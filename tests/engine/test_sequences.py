@@ -3,10 +3,10 @@ import json
 import pytest
 from hypothesis import given, strategies as st
 
-from engine.errors import SequenceError, VschemaError
-from engine.keyspace import Keyspace, Shard
-from engine.sequences import Block, check_increment, extend, resolve
-from engine.vschema import parse_vschema
+from streamfrom.engine.errors import SequenceError, VschemaError
+from streamfrom.engine.keyspace import Keyspace, Shard
+from streamfrom.engine.sequences import Block, check_increment, extend, resolve
+from streamfrom.engine.vschema import parse_vschema
 
 
 def keyspace(name, tables, sharded=False):

@@ -1,13 +1,13 @@
-from engine.cache import ShardQueue
-from engine.poll import FOREVER_NS, PollResult
-from engine.shard_state import (
+from streamfrom.engine.cache import ShardQueue
+from streamfrom.engine.poll import FOREVER_NS, PollResult
+from streamfrom.engine.shard_state import (
     LAST_CHANCE_NS,
     RETRY_FIRST_NS,
     RETRY_LAST_NS,
     ShardState,
     Trouble,
 )
-from engine.types import MessageKey
+from streamfrom.engine.types import MessageKey
 
 
 SECOND_NS = 10**9

@@ -2,11 +2,11 @@ from dataclasses import replace
 
 import pytest
 
-from engine.comment import parse_comment
-from engine.conversation import Answer
-from engine.store import ClaimRequest, claim, columns_query, discover, purge, release
-from engine.testing import loaded, raw_table
-from engine.types import ClaimedRow
+from streamfrom.engine.comment import parse_comment
+from streamfrom.engine.conversation import Answer
+from streamfrom.engine.store import ClaimRequest, claim, columns_query, discover, purge, release
+from streamfrom.engine.testing import loaded, raw_table
+from streamfrom.engine.types import ClaimedRow
 from tests.engine.test_message_table import FIRST
 
 

@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import pytest
 
-from engine.conversation import Answer
-from engine.poll import PollRequest, poll
-from engine.store import ClaimRequest, claim, columns_query, discover, purge, release
-from engine.testing import StoredRow, answer, loaded
-from engine.types import MessageKey
-from sqlparse_ext.text.identifiers import literal
+from streamfrom.engine.conversation import Answer
+from streamfrom.engine.poll import PollRequest, poll
+from streamfrom.engine.store import ClaimRequest, claim, columns_query, discover, purge, release
+from streamfrom.engine.testing import StoredRow, answer, loaded
+from streamfrom.engine.types import MessageKey
+from streamfrom.sqlparse_ext.text.identifiers import literal
 
 
 pytestmark = pytest.mark.db

@@ -3,8 +3,8 @@
 M1-M16, here and in the modules beside, are the tests of the original's manager, restated.
 """
 
-from engine.events import Acked, Attached, Claim, Deliver, Detached, Polled, Ready
-from engine.table_state import (
+from streamfrom.engine.events import Acked, Attached, Claim, Deliver, Detached, Polled, Ready
+from streamfrom.engine.table_state import (
     CLAIM_BYTES_MAX,
     CLAIM_ROWS_MAX,
     CLAIMS_IN_FLIGHT_MAX,

@@ -1,7 +1,7 @@
 """Rows that were claimed and not delivered: released, left to another, or looked up again."""
 
-from engine.cache import LOST_PAUSE_NS
-from engine.events import (
+from streamfrom.engine.cache import LOST_PAUSE_NS
+from streamfrom.engine.events import (
     Acked,
     Claim,
     Claimed,
@@ -16,7 +16,7 @@ from engine.events import (
     Released,
     ReleaseFailed,
 )
-from engine.poll import PollResult
+from streamfrom.engine.poll import PollResult
 from tests.engine.table_bench import (
     SECOND_NS,
     START_NS,

@@ -2,8 +2,17 @@
 
 import pytest
 
-from engine.events import Attached, Changed, Claim, Detached, Poll, Polled, PollFailed, Ready
-from engine.poll import PollResult
+from streamfrom.engine.events import (
+    Attached,
+    Changed,
+    Claim,
+    Detached,
+    Poll,
+    Polled,
+    PollFailed,
+    Ready,
+)
+from streamfrom.engine.poll import PollResult
 from tests.engine.table_bench import (
     EMPTY,
     SECOND_NS,

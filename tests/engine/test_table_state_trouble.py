@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from engine.comment import parse_comment
-from engine.errors import StoreError, StreamLost, UnknownColumn
-from engine.events import (
+from streamfrom.engine.comment import parse_comment
+from streamfrom.engine.errors import StoreError, StreamLost, UnknownColumn
+from streamfrom.engine.events import (
     Acked,
     Attached,
     Changed,
@@ -22,7 +22,7 @@ from engine.events import (
     ShardUp,
     Tick,
 )
-from engine.poll import PollResult
+from streamfrom.engine.poll import PollResult
 from tests.engine.table_bench import (
     EMPTY,
     SECOND_NS,

@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from engine.errors import StoreError
-from engine.poll import PollRequest
-from engine.store import ClaimRequest, Store
-from engine.testing import MemoryStore, StoredRow, loaded, raw_table
+from streamfrom.engine.errors import StoreError
+from streamfrom.engine.poll import PollRequest
+from streamfrom.engine.store import ClaimRequest, Store
+from streamfrom.engine.testing import MemoryStore, StoredRow, loaded, raw_table
 from tests.virtual_loop import START_NS, VirtualClock, run_virtual
 
 

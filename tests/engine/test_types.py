@@ -1,4 +1,4 @@
-from engine.types import ClaimedRow, MessageKey
+from streamfrom.engine.types import ClaimedRow, MessageKey
 
 
 def test_keys_and_rows_are_plain_tuples():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from engine.unicode_weights import loose_key
+from streamfrom.engine.unicode_weights import loose_key
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,10 @@
 
 import pytest
 
-from engine.errors import VindexError
-from engine.keyspace import KeyRange
-from engine.vindex import make_vindex
-from sqlparse_ext.statements import Number
+from streamfrom.engine.errors import VindexError
+from streamfrom.engine.keyspace import KeyRange
+from streamfrom.engine.vindex import make_vindex
+from streamfrom.sqlparse_ext.statements import Number
 
 
 def mapped(vindex_type, value):

@@ -2,8 +2,8 @@ import json
 
 import pytest
 
-from engine.errors import VschemaError
-from engine.vschema import AutoIncrement, parse_vschema
+from streamfrom.engine.errors import VschemaError
+from streamfrom.engine.vschema import AutoIncrement, parse_vschema
 
 
 def parsed(**fields):

@@ -6,8 +6,8 @@ https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_binary_resultset
 import struct
 from collections.abc import Sequence
 
-from proxy.wire.constants import FieldFlag, FieldType
-from proxy.wire.resultset import Column
+from streamfrom.proxy.wire.constants import FieldFlag, FieldType
+from streamfrom.proxy.wire.resultset import Column
 
 
 INTEGER_BYTES = {

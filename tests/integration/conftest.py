@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from proxy.embedded.servers import Family
+from streamfrom.proxy.embedded.servers import Family
 from tests.fixtures.fix_proxy import RunningProxy, keyspace_toml, proxies_of, write_vschema
 from tests.fixtures.fix_servers import DatabaseServer, Farm, execute, names
 from tests.fixtures.fix_streams import message_table, run

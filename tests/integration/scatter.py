@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import pymysql
 from pymysql.constants import COMMAND
 
-from proxy.wire.constants import FieldFlag, FieldType
-from proxy.wire.resultset import Column, parse_column_definition, parse_text_row
+from streamfrom.proxy.wire.constants import FieldFlag, FieldType
+from streamfrom.proxy.wire.resultset import Column, parse_column_definition, parse_text_row
 from tests.fixtures.fix_proxy import RunningProxy
 from tests.fixtures.fix_servers import DatabaseServer, execute, names, root
 from tests.integration.binary_rows import parse_binary_row

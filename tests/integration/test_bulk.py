@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from proxy.embedded.servers import Family
+from streamfrom.proxy.embedded.servers import Family
 from tests.fixtures.fix_streams import message_table, rows, run
 from tests.integration.conftest import HIGH_IDS, LOW_IDS, House
 from tests.proxy.fake_client import MARIADB, Client, Result

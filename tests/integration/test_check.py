@@ -50,7 +50,15 @@ def checked(
         vschema = write_vschema(tmp_path, MESSAGE_VSCHEMA)
         config.write_text(keyspace_toml("commerce", servers, sharded_database, vschema))
         done = subprocess.run(
-            [sys.executable, "-m", "proxy", "check", "--json", "--config", str(config)],
+            [
+                sys.executable,
+                "-m",
+                "streamfrom.proxy",
+                "check",
+                "--json",
+                "--config",
+                str(config),
+            ],
             capture_output=True,
             text=True,
             timeout=60,

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from proxy.wire.commands import query
-from proxy.wire.constants import PROXY_OFFER, Capability
-from proxy.wire.framing import frame
-from proxy.wire.handshake import LoginRequest, decode_greeting, encode_login
+from streamfrom.proxy.wire.commands import query
+from streamfrom.proxy.wire.constants import PROXY_OFFER, Capability
+from streamfrom.proxy.wire.framing import frame
+from streamfrom.proxy.wire.handshake import LoginRequest, decode_greeting, encode_login
 from tests.fixtures.fix_proxy import RunningProxy, StartProxy, keyspace_toml
 from tests.fixtures.fix_streams import run, value
 from tests.fixtures.fix_terminal import OpenTerminal

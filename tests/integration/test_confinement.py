@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import mysql.connector
 import pytest
 
-from proxy.embedded.servers import Family
+from streamfrom.proxy.embedded.servers import Family
 from tests.fixtures.fix_servers import Farm
 from tests.integration.walled_house import SECRET, Walls, walls
 

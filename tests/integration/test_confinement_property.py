@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from proxy.embedded.servers import Family
+from streamfrom.proxy.embedded.servers import Family
 from tests.fixtures.fix_servers import Farm
 from tests.integration.test_confinement import (
     ACCOUNTS,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from proxy.embedded.servers import Family
+from streamfrom.proxy.embedded.servers import Family
 from tests.fixtures.fix_proxy import RunningProxy, keyspace_toml
 from tests.fixtures.fix_streams import message_table, run
 from tests.integration import toolchains

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from proxy.embedded.servers import Family
+from streamfrom.proxy.embedded.servers import Family
 from tests.fixtures.fix_streams import rows, run
 from tests.integration import toolchains
 from tests.integration.conftest import House

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from proxy.embedded.servers import Family
-from proxy.wire.codec import Cursor
-from proxy.wire.constants import MARIADB_METADATA
+from streamfrom.proxy.embedded.servers import Family
+from streamfrom.proxy.wire.codec import Cursor
+from streamfrom.proxy.wire.constants import MARIADB_METADATA
 from tests.fixtures.fix_streams import message_table, run
 from tests.integration.conftest import HIGH_IDS, LOW_IDS, House
 from tests.proxy.fake_client import MARIADB, OLD, Client

@@ -10,7 +10,7 @@ from typing import Any
 import pymysql
 import pytest
 
-from proxy.wire.sha256_crypt import in_one_go, sha256_crypt
+from streamfrom.proxy.wire.sha256_crypt import in_one_go, sha256_crypt
 from tests.fixtures.fix_proxy import RunningProxy, StartProxy, keyspace_toml
 from tests.fixtures.fix_servers import DatabaseServer
 from tests.fixtures.fix_streams import eventually, value

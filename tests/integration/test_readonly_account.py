@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from proxy.embedded.servers import Family
-from proxy.wire.framing import frame
+from streamfrom.proxy.embedded.servers import Family
+from streamfrom.proxy.wire.framing import frame
 from tests.fixtures.fix_proxy import RunningProxy, StartProxy, write_vschema
 from tests.fixtures.fix_servers import DatabaseServer, execute, names
 from tests.fixtures.fix_streams import eventually, refused, rows, run, value

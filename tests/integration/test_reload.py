@@ -12,7 +12,7 @@ from typing import Any
 import pymysql
 import pytest
 
-from proxy.embedded.program import Family, find_server, no_defaults
+from streamfrom.proxy.embedded.program import Family, find_server, no_defaults
 from tests.fixtures.fix_proxy import RunningProxy, StartProxy, keyspace_toml
 from tests.fixtures.fix_servers import DatabaseServer
 from tests.fixtures.fix_streams import rows, run, value

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from proxy.embedded.servers import EmbeddedServer, Family, find_server
+from streamfrom.proxy.embedded.servers import EmbeddedServer, Family, find_server
 from tests.fixtures.fix_proxy import RunningProxy, StartProxy
 from tests.fixtures.fix_servers import execute
 from tests.fixtures.fix_streams import refused, rows, run, value

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from proxy.embedded.servers import Family
+from streamfrom.proxy.embedded.servers import Family
 from tests.fixtures.fix_servers import DatabaseServer
 from tests.integration.scatter import Town, ask, check, differences, town
 

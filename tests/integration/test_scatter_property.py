@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from proxy.embedded.servers import Family
+from streamfrom.proxy.embedded.servers import Family
 from tests.fixtures.fix_servers import DatabaseServer
 from tests.integration.scatter import Tally, Town, ask, differences, town
 from tests.integration.scatter_author import Author, fields, literal

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from proxy.embedded.servers import Family
+from streamfrom.proxy.embedded.servers import Family
 from tests.fixtures.fix_proxy import RunningProxy, StartProxy, keyspace_toml
 from tests.fixtures.fix_servers import DatabaseServer, execute
 from tests.fixtures.fix_streams import Consume, message_table, refused, rows, run, value

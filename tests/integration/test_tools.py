@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from proxy.embedded.servers import Family
+from streamfrom.proxy.embedded.servers import Family
 from tests.fixtures.fix_proxy import StartProxy, keyspace_toml
 from tests.fixtures.fix_servers import DatabaseServer
 from tests.fixtures.fix_streams import refused, rows, run, value

@@ -262,7 +262,7 @@ def test_check_says_what_commits_in_two_phases_need(stage: Stage) -> None:
 
     def checked() -> tuple[int, str]:
         done = subprocess.run(
-            [sys.executable, "-m", "proxy", "check", "--config", proxy.config],
+            [sys.executable, "-m", "streamfrom.proxy", "check", "--config", proxy.config],
             capture_output=True,
             text=True,
             check=False,

@@ -10,8 +10,8 @@ from typing import Any
 import pymysql
 import pytest
 
-from sqlparse_ext.statements import SqlMode
-from sqlparse_ext.text.version_comments import resolved, server_version
+from streamfrom.sqlparse_ext.statements import SqlMode
+from streamfrom.sqlparse_ext.text.version_comments import resolved, server_version
 from tests.fixtures.fix_servers import root
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from proxy.embedded.servers import Family
+from streamfrom.proxy.embedded.servers import Family
 from tests.fixtures.fix_proxy import HERE, StartProxy
 from tests.fixtures.fix_servers import DatabaseServer, execute, names, root
 from tests.fixtures.fix_streams import refused, rows, value
@@ -63,7 +63,7 @@ class Places:
         path = self.folder / "checked.toml"
         path.write_text(self.config())
         found = subprocess.run(
-            [sys.executable, "-m", "proxy", "check", "--config", path],
+            [sys.executable, "-m", "streamfrom.proxy", "check", "--config", path],
             cwd=HERE,
             capture_output=True,
             text=True,

@@ -6,10 +6,10 @@ account does that the session's statements run under.
 
 from dataclasses import replace
 
-from proxy.cli import main
-from proxy.config.file import Role, User
-from proxy.sessions import parts
-from proxy.sql.guard import Guard
+from streamfrom.proxy.cli import main
+from streamfrom.proxy.config.file import Role, User
+from streamfrom.proxy.sessions import parts
+from streamfrom.proxy.sql.guard import Guard
 
 
 def unguarded(user: User, host: str, *_accounts: object) -> Guard:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pymysql
 
-from proxy.embedded.servers import Family
+from streamfrom.proxy.embedded.servers import Family
 from tests.fixtures.fix_proxy import RunningProxy, with_port
 from tests.fixtures.fix_servers import DatabaseServer, execute, names, root
 from tests.fixtures.fix_streams import message_table

@@ -6,9 +6,9 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from proxy.wire.binary_rows import BinaryRows
-from proxy.wire.constants import CHARSETS, FieldType
-from proxy.wire.resultset import (
+from streamfrom.proxy.wire.binary_rows import BinaryRows
+from streamfrom.proxy.wire.constants import CHARSETS, FieldType
+from streamfrom.proxy.wire.resultset import (
     Column,
     Tracker,
     column_definition,

@@ -8,9 +8,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from proxy.wire.bulk import TYPES_FOLLOW
-from proxy.wire.commands import stmt_bulk_execute, stmt_execute, stmt_fetch, stmt_prepare
-from proxy.wire.constants import (
+from streamfrom.proxy.wire.bulk import TYPES_FOLLOW
+from streamfrom.proxy.wire.commands import (
+    stmt_bulk_execute,
+    stmt_execute,
+    stmt_fetch,
+    stmt_prepare,
+)
+from streamfrom.proxy.wire.constants import (
     CACHING_SHA2,
     MARIADB_OFFER,
     PROXY_OFFER,
@@ -18,29 +23,29 @@ from proxy.wire.constants import (
     FieldType,
     Status,
 )
-from proxy.wire.execute import Parameter, write_parameters
-from proxy.wire.framing import Framer, frame
-from proxy.wire.handshake import (
+from streamfrom.proxy.wire.execute import Parameter, write_parameters
+from streamfrom.proxy.wire.framing import Framer, frame
+from streamfrom.proxy.wire.handshake import (
     LoginRequest,
     decode_auth_switch,
     decode_greeting,
     encode_login,
 )
-from proxy.wire.resultset import (
+from streamfrom.proxy.wire.resultset import (
     Err,
     Ok,
     parse_err,
     parse_ok,
     parse_text_row,
 )
-from proxy.wire.scramble import sha2_proof
+from streamfrom.proxy.wire.scramble import sha2_proof
 from tests.proxy.wire.peers import bulk_body, encode_change_user
 
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from proxy.wire.handshake import Greeting
+    from streamfrom.proxy.wire.handshake import Greeting
 
 
 MODERN = PROXY_OFFER

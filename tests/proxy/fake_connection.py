@@ -11,22 +11,29 @@ import asyncio
 import re
 from typing import TYPE_CHECKING
 
-from proxy.wire.auth import Authenticated, nonce_from
-from proxy.wire.binary_rows import BinaryRows
-from proxy.wire.bulk import bulk_rows, bulk_types
-from proxy.wire.constants import CHARSETS, PROXY_OFFER, Command, FieldType, Status, TrackerKind
-from proxy.wire.execute import read_parameters, value_of
-from proxy.wire.framing import frame, frames
-from proxy.wire.handshake import Greeting, offer_as
-from proxy.wire.prepare import PARAMETER, prepare_answer
-from proxy.wire.resultset import (
+from streamfrom.proxy.wire.auth import Authenticated, nonce_from
+from streamfrom.proxy.wire.binary_rows import BinaryRows
+from streamfrom.proxy.wire.bulk import bulk_rows, bulk_types
+from streamfrom.proxy.wire.constants import (
+    CHARSETS,
+    PROXY_OFFER,
+    Command,
+    FieldType,
+    Status,
+    TrackerKind,
+)
+from streamfrom.proxy.wire.execute import read_parameters, value_of
+from streamfrom.proxy.wire.framing import frame, frames
+from streamfrom.proxy.wire.handshake import Greeting, offer_as
+from streamfrom.proxy.wire.prepare import PARAMETER, prepare_answer
+from streamfrom.proxy.wire.resultset import (
     Column,
     Tracker,
     column_definition,
     end_of_rows,
     err_packet,
 )
-from proxy.wire.server_connection import CommandReceived, ServerConnection
+from streamfrom.proxy.wire.server_connection import CommandReceived, ServerConnection
 from tests.proxy.fake_answers import (
     Bytes,
     Error,

@@ -11,9 +11,9 @@ from collections import deque
 from itertools import count
 from typing import TYPE_CHECKING
 
-from proxy.config.dsn import Dsn, SslMode
-from proxy.config.values import Secret
-from proxy.wire.auth import Account, Authenticator
+from streamfrom.proxy.config.dsn import Dsn, SslMode
+from streamfrom.proxy.config.values import Secret
+from streamfrom.proxy.wire.auth import Account, Authenticator
 from tests.proxy.fake_connection import NONCE, Connection
 
 

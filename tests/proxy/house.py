@@ -8,17 +8,23 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from proxy.app import Application
-from proxy.backends.settings import names
-from proxy.backends.shard import ShardRuntime
-from proxy.config.file import Config, KeyspaceConfig, Server, ShardConfig, TransactionMode
-from proxy.exchange.executor import Executor
-from proxy.exchange.holdings import Holdings
-from proxy.exchange.reply import Reply
-from proxy.exchange.state import SessionState, Transaction
-from proxy.exchange.transaction import Branches, PendingEffects
-from proxy.wire.commands import query
-from proxy.wire.constants import FieldType
+from streamfrom.proxy.app import Application
+from streamfrom.proxy.backends.settings import names
+from streamfrom.proxy.backends.shard import ShardRuntime
+from streamfrom.proxy.config.file import (
+    Config,
+    KeyspaceConfig,
+    Server,
+    ShardConfig,
+    TransactionMode,
+)
+from streamfrom.proxy.exchange.executor import Executor
+from streamfrom.proxy.exchange.holdings import Holdings
+from streamfrom.proxy.exchange.reply import Reply
+from streamfrom.proxy.exchange.state import SessionState, Transaction
+from streamfrom.proxy.exchange.transaction import Branches, PendingEffects
+from streamfrom.proxy.wire.commands import query
+from streamfrom.proxy.wire.constants import FieldType
 from tests.proxy.fake_answers import Rows
 from tests.proxy.fake_client import MODERN, Client, read_result
 from tests.proxy.keyspaces import VSCHEMA
@@ -28,9 +34,9 @@ from tests.sqlparse_ext.facts import statement
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Coroutine
 
-    from proxy.net import Link
-    from proxy.twophase.coordinator import Coordinator
-    from sqlparse_ext.writes.messages import Effect
+    from streamfrom.proxy.net import Link
+    from streamfrom.proxy.twophase.coordinator import Coordinator
+    from streamfrom.sqlparse_ext.writes.messages import Effect
     from tests.proxy.fake_client import Result
     from tests.proxy.fake_server import FakeServer
 

@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 import structlog
 
-from proxy.app import FALLBACK_VERSION, Application, greeting_version, run
-from proxy.backends.opening import open_backend
-from proxy.config.dsn import Dsn, SslMode
-from proxy.config.file import Role, Secret, Tls, User
-from proxy.errors import BackendError, BackendUnavailable
-from proxy.wire.constants import Capability, Status
+from streamfrom.proxy.app import FALLBACK_VERSION, Application, greeting_version, run
+from streamfrom.proxy.backends.opening import open_backend
+from streamfrom.proxy.config.dsn import Dsn, SslMode
+from streamfrom.proxy.config.file import Role, Secret, Tls, User
+from streamfrom.proxy.errors import BackendError, BackendUnavailable
+from streamfrom.proxy.wire.constants import Capability, Status
 from tests.proxy.certificates import write_certificate
 from tests.proxy.fake_answers import Silence, rows_of, until
 from tests.proxy.fake_client import Client

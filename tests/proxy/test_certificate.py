@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
 )
 
-from proxy.certificate import (
+from streamfrom.proxy.certificate import (
     SOON,
     expires_soon,
     fault_of_key,

@@ -4,10 +4,10 @@ from dataclasses import replace
 import pytest
 import structlog
 
-from proxy import check as module
-from proxy.check import check
-from proxy.config.file import KeyspaceConfig, Tls, TransactionMode
-from proxy.config.values import Secret
+from streamfrom.proxy import check as module
+from streamfrom.proxy.check import check
+from streamfrom.proxy.config.file import KeyspaceConfig, Tls, TransactionMode
+from streamfrom.proxy.config.values import Secret
 from tests.proxy.certificates import write_certificate
 from tests.proxy.fake_answers import Error, Rows
 from tests.proxy.fake_server import PASSWORD

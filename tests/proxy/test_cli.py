@@ -6,8 +6,8 @@ from importlib.metadata import version
 
 import pytest
 
-from proxy import cli
-from proxy.cli import EXIT_FAULT, EXIT_USAGE, main
+from streamfrom.proxy import cli
+from streamfrom.proxy.cli import EXIT_FAULT, EXIT_USAGE, main
 
 
 CONFIG = """
@@ -24,7 +24,9 @@ primary = "mysql://root:hunter2@127.0.0.1:{port}/shop"
 def unconfigured(monkeypatch):
     """Leave the logging of the test run alone; keep what `main` asked for."""
     asked = []
-    monkeypatch.setattr("proxy.log.configure", lambda **options: asked.append(options))
+    monkeypatch.setattr(
+        "streamfrom.proxy.log.configure", lambda **options: asked.append(options)
+    )
     return asked
 
 

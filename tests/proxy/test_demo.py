@@ -15,10 +15,10 @@ from pathlib import Path
 import pymysql
 import pytest
 
-from proxy import demo
-from proxy.config.file import load
-from proxy.demo import DemoError, run_demo, shard_names
-from proxy.embedded.servers import find_server
+from streamfrom.proxy import demo
+from streamfrom.proxy.config.file import load
+from streamfrom.proxy.demo import DemoError, run_demo, shard_names
+from streamfrom.proxy.embedded.servers import find_server
 from tests.fixtures.fix_servers import free_port
 
 
@@ -35,7 +35,7 @@ class RunningDemo:
         self.temporary.mkdir()
         with self.output_path.open("wb") as output:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "proxy", "demo", *options],
+                [sys.executable, "-m", "streamfrom.proxy", "demo", *options],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,

@@ -3,9 +3,9 @@ import re
 
 import pytest
 
-from proxy import errors
-from proxy.errors import ProxyError
-from sqlparse_ext.errors import SqlError, StreamfromError, Unsupported
+from streamfrom.proxy import errors
+from streamfrom.proxy.errors import ProxyError
+from streamfrom.sqlparse_ext.errors import SqlError, StreamfromError, Unsupported
 
 
 CLASSES = [
@@ -41,5 +41,5 @@ def test_every_error_of_the_proxy_is_imported_from_here():
         return {error}.union(*map(kinds, error.__subclasses__()))
 
     assert {
-        error for error in kinds(ProxyError) if error.__module__.startswith("proxy.")
+        error for error in kinds(ProxyError) if error.__module__.startswith("streamfrom.proxy.")
     } == set(CLASSES)

@@ -1,6 +1,6 @@
 import asyncio
 
-from proxy.fairness import SLICE_S, Slices
+from streamfrom.proxy.fairness import SLICE_S, Slices
 
 
 class Clock:

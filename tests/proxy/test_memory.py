@@ -1,8 +1,8 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from proxy.errors import ConnectionMemoryExceeded, UserMemoryExceeded
-from proxy.memory import Memory, users_memory
+from streamfrom.proxy.errors import ConnectionMemoryExceeded, UserMemoryExceeded
+from streamfrom.proxy.memory import Memory, users_memory
 
 
 def test_what_is_too_much_is_refused_and_changes_nothing():

@@ -5,8 +5,8 @@ from unittest.mock import Mock
 
 import pytest
 
-from proxy import net
-from proxy.net import Link
+from streamfrom.proxy import net
+from streamfrom.proxy.net import Link
 from tests.proxy.certificates import write_certificate
 from tests.proxy.fake_answers import until
 

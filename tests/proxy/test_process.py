@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import structlog
 
-from proxy import process
+from streamfrom.proxy import process
 from tests.proxy.fake_server import FakeServer
 from tests.proxy.house import config_of
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import structlog
 
-from proxy.config.keyspaces import KeyspaceConfig
-from proxy.reload import VschemaFiles
+from streamfrom.proxy.config.keyspaces import KeyspaceConfig
+from streamfrom.proxy.reload import VschemaFiles
 from tests.proxy.fake_answers import until
 from tests.proxy.fake_server import FakeServer
 from tests.proxy.house import shard_config
@@ -16,7 +16,7 @@ from tests.proxy.house import shard_config
 if TYPE_CHECKING:
     from collections.abc import MutableMapping
 
-    from engine.keyspace import Keyspace
+    from streamfrom.engine.keyspace import Keyspace
 
 
 EMPTY = '{"sharded": true}'

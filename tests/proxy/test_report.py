@@ -2,7 +2,7 @@
 
 import json
 
-from proxy.report import Level, Report
+from streamfrom.proxy.report import Level, Report
 
 
 def test_lines_are_written_as_they_are_found_and_the_summary_at_the_end():

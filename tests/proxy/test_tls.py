@@ -8,9 +8,9 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
 )
 
-from proxy.config.file import Tls
-from proxy.config.values import ConfigError
-from proxy.tls import ServerTls
+from streamfrom.proxy.config.file import Tls
+from streamfrom.proxy.config.values import ConfigError
+from streamfrom.proxy.tls import ServerTls
 from tests.proxy.certificates import issued, write_certificate
 
 

@@ -26,16 +26,16 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from engine.errors import StoreError
-from engine.keyspace import Keyspace, Shard
-from engine.registry import Registry
-from engine.testing import MemoryStore, StoredRow, raw_table
-from sqlparse_ext.writes.messages import Effect, EffectKind, Key
+from streamfrom.engine.errors import StoreError
+from streamfrom.engine.keyspace import Keyspace, Shard
+from streamfrom.engine.registry import Registry
+from streamfrom.engine.testing import MemoryStore, StoredRow, raw_table
+from streamfrom.sqlparse_ext.writes.messages import Effect, EffectKind, Key
 from tests.virtual_loop import VirtualClock
 
 
 if TYPE_CHECKING:
-    from engine.types import ClaimedRow
+    from streamfrom.engine.types import ClaimedRow
 
 
 KEYSPACE, TABLE = "ks", "msg"

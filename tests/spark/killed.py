@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from proxy.embedded.servers import Family
-from spark.endpoint import ask
-from spark.jobs.job import load_job
-from spark.jobs.progress import Progress
+from streamfrom.proxy.embedded.servers import Family
+from streamfrom.spark.endpoint import ask
+from streamfrom.spark.jobs.job import load_job
+from streamfrom.spark.jobs.progress import Progress
 
 
 TRIES = 3
@@ -86,7 +86,7 @@ def run_killed(job, config, point, folder):
 
 
 def main():
-    from spark.session import start_session
+    from streamfrom.spark.session import start_session
 
     job, config, point = pickle.loads(Path(sys.argv[1]).read_bytes())
     if fact := fact_of(point, config):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from proxy.embedded.servers import Family
+from streamfrom.proxy.embedded.servers import Family
 from tests.fixtures.fix_proxy import MESSAGE_VSCHEMA, keyspace_toml, write_vschema
 from tests.fixtures.fix_servers import fresh_database
 from tests.fixtures.fix_streams import message_table, run, value

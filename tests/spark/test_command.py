@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from spark.command import run_command
-from spark.jobs import JOBS
+from streamfrom.spark.command import run_command
+from streamfrom.spark.jobs import JOBS
 
 
 ASKED = ["archive", "--table", "t", "--out", "o", "--from", "2026-01-01", "--to", "2026-01-02"]
@@ -57,7 +57,7 @@ def test_a_variable_that_is_not_set_is_named(capsys, monkeypatch):
 
 
 def test_a_proxy_that_is_not_there_is_named_before_spark_starts(capsys, monkeypatch, tmp_path):
-    monkeypatch.setattr("spark.command.start_session", None)
+    monkeypatch.setattr("streamfrom.spark.command.start_session", None)
     monkeypatch.chdir(tmp_path)
     assert run_command([*ASKED, "--proxy", "mysql://u@127.0.0.1:1/ks"]) == 2
     assert "the proxy at 127.0.0.1:1" in told(capsys)

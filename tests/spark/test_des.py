@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from engine.vindex import make_vindex
-from spark.des import encrypt
+from streamfrom.engine.vindex import make_vindex
+from streamfrom.spark.des import encrypt
 
 
 NUMBERS = st.integers(0, 2**64 - 1)

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from spark.endpoint import NOW_US, Endpoint, parse_endpoint, spark_type, url_of
-from spark.errors import JobError, RequestError
+from streamfrom.spark.endpoint import NOW_US, Endpoint, parse_endpoint, spark_type, url_of
+from streamfrom.spark.errors import JobError, RequestError
 from tests.fixtures.fix_servers import execute
 
 
@@ -71,7 +71,7 @@ def test_a_proxy_that_is_not_there_is_named():
 
 
 def test_shards_are_told_in_order_and_wrong_ones_are_named(monkeypatch):
-    from spark import endpoint
+    from streamfrom.spark import endpoint
 
     monkeypatch.setattr(endpoint, "shards_of", lambda _: ["-80", "80-"])
     at = Endpoint("db", 3306, "app", "commerce")

@@ -3,7 +3,7 @@
 import ast
 from pathlib import Path
 
-from spark.errors import JobError, RequestError
+from streamfrom.spark.errors import JobError, RequestError
 
 
 def test_jobs_raise_nothing_else():

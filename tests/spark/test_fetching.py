@@ -9,8 +9,8 @@ from typing import Any
 import pymysql
 import pytest
 
-from spark.endpoint import DEPRECATE_EOF
-from spark.fetching import fetch_columns
+from streamfrom.spark.endpoint import DEPRECATE_EOF
+from streamfrom.spark.fetching import fetch_columns
 
 
 ROWS = b"\x02\x00\x00\x05\x01a" + b"\x01\x00\x00\x06\xfb"

@@ -1,6 +1,6 @@
 import pytest
 
-from spark.keyspace_ids import KeyspaceIdError
+from streamfrom.spark.keyspace_ids import KeyspaceIdError
 
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -11,7 +11,7 @@ pyspark = pytest.importorskip("pyspark", reason="no pyspark: pip install '.[spar
 def test_ids_and_shards_are_columns(spark):
     from pyspark.sql import functions as F
 
-    from spark.functions import keyspace_id, shard_of
+    from streamfrom.spark.functions import keyspace_id, shard_of
 
     found = (
         spark.range(0, 7)
@@ -28,7 +28,7 @@ def test_ids_and_shards_are_columns(spark):
 
 
 def test_what_has_none_is_null(spark):
-    from spark.functions import keyspace_id, shard_of
+    from streamfrom.spark.functions import keyspace_id, shard_of
 
     frame = spark.createDataFrame([(None,), (5,)], "id bigint")
     asked = frame.select(keyspace_id("id"), shard_of("id", ["-"]))
@@ -39,7 +39,7 @@ def test_what_has_none_is_null(spark):
 
 
 def test_a_wrong_shard_fails_before_a_job_starts(spark):
-    from spark.functions import shard_of
+    from streamfrom.spark.functions import shard_of
 
     with pytest.raises(KeyspaceIdError, match="no shard of -80 reaches"):
         shard_of("id", ["-80"])
@@ -48,7 +48,7 @@ def test_a_wrong_shard_fails_before_a_job_starts(spark):
 def test_a_wrong_type_fails_with_the_cure(spark):
     from pyspark.errors import PythonException
 
-    from spark.functions import keyspace_id
+    from streamfrom.spark.functions import keyspace_id
 
     with pytest.raises(PythonException, match="cast it to an integer first"):
         spark.range(1).selectExpr("'x' AS name").select(keyspace_id("name")).collect()

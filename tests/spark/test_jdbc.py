@@ -17,9 +17,9 @@ pytest.importorskip("pyspark")
 
 from pyspark.sql import functions as F
 
-from spark import jdbc
-from spark.endpoint import Endpoint
-from spark.errors import JobError, RequestError
+from streamfrom.spark import jdbc
+from streamfrom.spark.endpoint import Endpoint
+from streamfrom.spark.errors import JobError, RequestError
 
 
 NOBODY = Endpoint("127.0.0.1", 1, "root", "commerce")

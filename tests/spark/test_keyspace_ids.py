@@ -6,9 +6,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, strategies as st
 
-from engine.keyspace import Keyspace, Shard
-from engine.vindex import make_vindex
-from spark.keyspace_ids import KeyspaceIdError, Shards, keyspace_ids
+from streamfrom.engine.keyspace import Keyspace, Shard
+from streamfrom.engine.vindex import make_vindex
+from streamfrom.spark.keyspace_ids import KeyspaceIdError, Shards, keyspace_ids
 
 
 EIGHT = ("-20", "20-40", "40-60", "60-80", "80-a0", "a0-c0", "c0-e0", "e0-")

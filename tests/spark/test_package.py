@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from spark import package
-from spark.errors import JobError
+from streamfrom.spark import package
+from streamfrom.spark.errors import JobError
 
 
 ROOT = Path(__file__).parents[2]
@@ -18,7 +18,10 @@ ROOT = Path(__file__).parents[2]
 def test_all_modules_are_in_the_package_and_nothing_else(tmp_path):
     with zipfile.ZipFile(package.pack(tmp_path)) as file:
         names = set(file.namelist())
-    assert names == {str(path.relative_to(ROOT)) for path in (ROOT / "spark").rglob("*.py")}
+    modules = {
+        f"streamfrom/{path.relative_to(ROOT)}" for path in (ROOT / "spark").rglob("*.py")
+    }
+    assert names == modules | {"streamfrom/__init__.py"}
 
 
 def test_the_command_names_what_was_written(tmp_path):
@@ -52,7 +55,7 @@ def pip(monkeypatch, code, wrote="", said=""):
             (Path(command[command.index("--target") + 1]) / wrote).write_text("")
         return subprocess.CompletedProcess(command, code, "", said)
 
-    monkeypatch.setattr("spark.package.subprocess.run", run)
+    monkeypatch.setattr("streamfrom.spark.package.subprocess.run", run)
 
 
 def test_the_environment_holds_what_pip_installed_at_its_root(tmp_path, monkeypatch):

@@ -5,8 +5,8 @@ import random
 import numpy as np
 from hypothesis import given, settings, strategies as st
 
-from spark import packets
-from spark.packets import packet_starts
+from streamfrom.spark import packets
+from streamfrom.spark.packets import packet_starts
 
 
 def sent(payloads, first=0):

@@ -2,8 +2,8 @@
 
 import pytest
 
-from spark.errors import RequestError
-from spark.passwords import password
+from streamfrom.spark.errors import RequestError
+from streamfrom.spark.passwords import password
 
 
 def test_a_password_is_what_the_variable_holds(monkeypatch):

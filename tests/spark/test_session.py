@@ -5,8 +5,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from spark.errors import RequestError
-from spark.session import reason_of, start_session
+from streamfrom.spark.errors import RequestError
+from streamfrom.spark.session import reason_of, start_session
 
 
 def test_without_java_it_says_where_to_get_one(monkeypatch, tmp_path):
@@ -37,7 +37,7 @@ def test_spark_logs_nothing_between_the_lines_of_a_job(monkeypatch):
     from pyspark.sql import SparkSession
 
     monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
-    monkeypatch.setattr("spark.session._has_java", lambda: True)
+    monkeypatch.setattr("streamfrom.spark.session._has_java", lambda: True)
     monkeypatch.setattr(SparkSession, "builder", Builder())
     start_session("test")
     uri = asked["spark.driver.defaultJavaOptions"].removeprefix("-Dlog4j2.configurationFile=")
@@ -52,28 +52,28 @@ def test_a_failure_is_told_without_its_traces():
 Traceback (most recent call last):
   File "x.py", line 3, in write
     insert()
-spark.errors.JobError: 3 of 9 messages were left out
+streamfrom.spark.errors.JobError: 3 of 9 messages were left out
 	at org.apache.spark.Worker.run
 Caused by: java.lang.Exception"""
     assert (
         reason_of(Exception(from_a_task))
-        == "spark.errors.JobError: 3 of 9 messages were left out"
+        == "streamfrom.spark.errors.JobError: 3 of 9 messages were left out"
     )
     from_a_source = """[PYTHON_DATA_SOURCE_ERROR] Failed to create a source: Traceback (most recent call last):
   File "x.py", line 3, in schema
     return ddl_of(fields)
-spark.errors.RequestError: ks has no shard '-40'
+streamfrom.spark.errors.RequestError: ks has no shard '-40'
 SQLSTATE: 38000"""
     assert (
         reason_of(Exception(from_a_source))
-        == "spark.errors.RequestError: ks has no shard '-40'"
+        == "streamfrom.spark.errors.RequestError: ks has no shard '-40'"
     )
     from_a_worker = """An exception was thrown from the Python worker:
-spark.errors.JobError: 'ks' refuses a row: (4025, 'a CHECK'); mend the data
+streamfrom.spark.errors.JobError: 'ks' refuses a row: (4025, 'a CHECK'); mend the data
 \tat org.apache.spark.Worker.run"""
     assert (
         reason_of(Exception(from_a_worker))
-        == "spark.errors.JobError: 'ks' refuses a row: (4025, 'a CHECK'); mend the data"
+        == "streamfrom.spark.errors.JobError: 'ks' refuses a row: (4025, 'a CHECK'); mend the data"
     )
     from_the_engine = "Py4J\n\tat x\nCaused by: A\n\tat y\nCaused by: B: no such file\n\tat z"
     assert reason_of(Exception(from_the_engine)) == "B: no such file"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from xxhash import xxh64_intdigest
 
-from spark.text_hashes import md5, texts_of, xxhash64
+from streamfrom.spark.text_hashes import md5, texts_of, xxhash64
 
 
 TEXTS = st.lists(st.binary(max_size=70), min_size=1, max_size=40)

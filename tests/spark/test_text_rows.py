@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from spark.text_rows import MalformedRowsError, TextRows
+from streamfrom.spark.text_rows import MalformedRowsError, TextRows
 
 
 EOF = b"\xfe\x00\x00\x02\x00"

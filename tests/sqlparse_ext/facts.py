@@ -1,7 +1,14 @@
 """Short ways to ask for the facts of a text."""
 
-from sqlparse_ext.cache import StatementCache
-from sqlparse_ext.statements import DEFAULT_MODE, Shape, SqlMode, Statement, Uses, Value
+from streamfrom.sqlparse_ext.cache import StatementCache
+from streamfrom.sqlparse_ext.statements import (
+    DEFAULT_MODE,
+    Shape,
+    SqlMode,
+    Statement,
+    Uses,
+    Value,
+)
 
 
 def statement(sql: str | bytes, mode: SqlMode = DEFAULT_MODE) -> Statement:

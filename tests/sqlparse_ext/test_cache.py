@@ -2,10 +2,10 @@
 
 import pytest
 
-from sqlparse_ext.cache import StatementCache
-from sqlparse_ext.errors import TooManyTokens
-from sqlparse_ext.statements import DEFAULT_MODE, Kind, SqlMode, Uses
-from sqlparse_ext.text.version_comments import ServerVersion
+from streamfrom.sqlparse_ext.cache import StatementCache
+from streamfrom.sqlparse_ext.errors import TooManyTokens
+from streamfrom.sqlparse_ext.statements import DEFAULT_MODE, Kind, SqlMode, Uses
+from streamfrom.sqlparse_ext.text.version_comments import ServerVersion
 
 
 def test_the_same_text_is_the_same_statement():

@@ -6,14 +6,14 @@ from functools import partial
 
 import pytest
 
-from sqlparse_ext.cache import StatementCache
-from sqlparse_ext.errors import StreamfromError
-from sqlparse_ext.reading.split import split_statements
-from sqlparse_ext.session.inline import inline
-from sqlparse_ext.session.schemas import schemas_asked
-from sqlparse_ext.statements import Statement
-from sqlparse_ext.text.identifiers import requalify
-from sqlparse_ext.text.parameters import parameter_places
+from streamfrom.sqlparse_ext.cache import StatementCache
+from streamfrom.sqlparse_ext.errors import StreamfromError
+from streamfrom.sqlparse_ext.reading.split import split_statements
+from streamfrom.sqlparse_ext.session.inline import inline
+from streamfrom.sqlparse_ext.session.schemas import schemas_asked
+from streamfrom.sqlparse_ext.statements import Statement
+from streamfrom.sqlparse_ext.text.identifiers import requalify
+from streamfrom.sqlparse_ext.text.parameters import parameter_places
 from tests.growth import is_linear
 
 
@@ -54,7 +54,7 @@ def text(head: bytes, piece: bytes, size: int) -> bytes:
 @pytest.mark.parametrize(("head", "piece"), SHAPES)
 def test_work_grows_with_the_text_and_no_faster(head, piece):
     def text(size: int) -> bytes:
-        return head + piece * (size // len(piece))
+        return bytes(head + piece * (size // len(piece)))
 
     def read(size: int) -> Statement | None:
         try:
@@ -67,6 +67,5 @@ def test_work_grows_with_the_text_and_no_faster(head, piece):
     if None in statements.values():
         return
     for name, reader in READERS.items():
-        assert is_linear(
-            lambda size, reader=reader: partial(reader, statements[size]), SMALL, LARGE
-        ), name
+        work = {size: partial(reader, statement) for size, statement in statements.items()}
+        assert is_linear(work.__getitem__, SMALL, LARGE), name

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sqlparse_ext.errors import SqlError, StreamfromError, Unsupported
+from streamfrom.sqlparse_ext.errors import SqlError, StreamfromError, Unsupported
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sqlparse_ext.statements import (
+from streamfrom.sqlparse_ext.statements import (
     DEFAULT_MODE,
     OPAQUE,
     Number,

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from proxy.embedded.servers import EmbeddedServerError, Family
+from streamfrom.proxy.embedded.servers import EmbeddedServerError, Family
 from tests.suites.baseline import FOLDER, UNEXPLAINED, Baseline, Comparison, compare, measured
 from tests.suites.client_test import MARIADB_CLIENT_TEST
 from tests.suites.django import DJANGO

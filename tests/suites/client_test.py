@@ -11,7 +11,7 @@ from typing import Final
 
 import pymysql
 
-from proxy.embedded.servers import Family
+from streamfrom.proxy.embedded.servers import Family
 from tests.suites.fetching import call, debian_program
 from tests.suites.suite import HOST, Outcome, Outcomes, Run, Suite
 

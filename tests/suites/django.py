@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 from typing import Final
 
-from proxy.embedded.servers import Family
+from streamfrom.proxy.embedded.servers import Family
 from tests.suites.fetching import python_with, sdist
 from tests.suites.suite import Outcome, Outcomes, Run, Suite, SuiteError
 

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 from typing import Final
 
-from proxy.embedded.servers import Family
+from streamfrom.proxy.embedded.servers import Family
 from tests.suites.fetching import go_module
 from tests.suites.suite import HOST, Outcome, Outcomes, Run, Suite, SuiteError
 

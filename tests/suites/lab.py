@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from proxy.embedded.servers import EmbeddedServer, Family, find_server
+from streamfrom.proxy.embedded.servers import EmbeddedServer, Family, find_server
 from tests.fixtures.fix_proxy import RunningProxy, keyspace_toml
 from tests.fixtures.fix_servers import OPTIONS, execute
 from tests.proxy.certificates import write_certificate

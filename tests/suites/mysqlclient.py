@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 from typing import Final
 
-from proxy.embedded.servers import Family
+from streamfrom.proxy.embedded.servers import Family
 from tests.suites.fetching import python_with, sdist
 from tests.suites.sqlalchemy import outcomes_of
 from tests.suites.suite import HOST, Outcomes, Run, Suite, SuiteError

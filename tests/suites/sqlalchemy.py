@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final
 from xml.etree import ElementTree
 
-from proxy.embedded.servers import Family
+from streamfrom.proxy.embedded.servers import Family
 from tests.suites.fetching import python_with, sdist
 from tests.suites.suite import HOST, Outcome, Outcomes, Run, Suite, SuiteError
 

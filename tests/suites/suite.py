@@ -6,7 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
-from proxy.embedded.servers import Family
+from streamfrom.proxy.embedded.servers import Family
 
 
 HOST: Final = "127.0.0.1"

@@ -8,10 +8,18 @@ and a run replaces what an earlier one left in its folder.
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from spark.endpoint import NOW_US, Endpoint, ask, clock_of, describe_alike, quoted, shards_of
-from spark.jobs.analytics import measures, wording
-from spark.jobs.analytics.basis import basis, warnings
-from spark.jobs.analytics.config import (
+from streamfrom.spark.endpoint import (
+    NOW_US,
+    Endpoint,
+    ask,
+    clock_of,
+    describe_alike,
+    quoted,
+    shards_of,
+)
+from streamfrom.spark.jobs.analytics import measures, wording
+from streamfrom.spark.jobs.analytics.basis import basis, warnings
+from streamfrom.spark.jobs.analytics.config import (
     AnalyticsConfig,
     add_options,
     configured,
@@ -19,12 +27,12 @@ from spark.jobs.analytics.config import (
     resolved,
     span,
 )
-from spark.jobs.analytics.facts import STATES, acked_facts, waiting_facts
-from spark.jobs.analytics.page import Results, page
-from spark.jobs.files import spark_path
-from spark.jobs.job import begun
-from spark.jobs.progress import Progress, Report
-from spark.jobs.reading import read_acked, read_waiting, slices
+from streamfrom.spark.jobs.analytics.facts import STATES, acked_facts, waiting_facts
+from streamfrom.spark.jobs.analytics.page import Results, page
+from streamfrom.spark.jobs.files import spark_path
+from streamfrom.spark.jobs.job import begun
+from streamfrom.spark.jobs.progress import Progress, Report
+from streamfrom.spark.jobs.reading import read_acked, read_waiting, slices
 
 
 if TYPE_CHECKING:

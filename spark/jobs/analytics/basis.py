@@ -2,13 +2,13 @@
 
 from typing import TYPE_CHECKING, Any, Final
 
-from spark.jobs.analytics import wording
+from streamfrom.spark.jobs.analytics import wording
 
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from spark.jobs.analytics.facts import Told
+    from streamfrom.spark.jobs.analytics.facts import Told
 
 _SKEW_NS: Final = 2 * 10**9
 # Nobody waits so long: the column counts something else than was said.

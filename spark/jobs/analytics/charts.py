@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Final
 
-from spark.jobs.analytics import wording
+from streamfrom.spark.jobs.analytics import wording
 
 
 if TYPE_CHECKING:

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from spark.endpoint import Column, Endpoint
-from spark.errors import RequestError
-from spark.jobs.analytics.facts import UNITS_NS, Told
-from spark.jobs.job import add_window, window_of
+from streamfrom.spark.endpoint import Column, Endpoint
+from streamfrom.spark.errors import RequestError
+from streamfrom.spark.jobs.analytics.facts import UNITS_NS, Told
+from streamfrom.spark.jobs.job import add_window, window_of
 
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
-from spark.endpoint import quoted
-from spark.jobs.reading import SHARD
+from streamfrom.spark.endpoint import quoted
+from streamfrom.spark.jobs.reading import SHARD
 
 
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
-from spark.jobs.analytics import charts, parts, wording
-from spark.jobs.analytics.charts import Frame, Series
-from spark.jobs.analytics.facts import DUE, DUE_AGAIN, SCHEDULED, SENT, STATES
-from spark.jobs.analytics.measures import PERCENTS
-from spark.jobs.analytics.style import STYLE
+from streamfrom.spark.jobs.analytics import charts, parts, wording
+from streamfrom.spark.jobs.analytics.charts import Frame, Series
+from streamfrom.spark.jobs.analytics.facts import DUE, DUE_AGAIN, SCHEDULED, SENT, STATES
+from streamfrom.spark.jobs.analytics.measures import PERCENTS
+from streamfrom.spark.jobs.analytics.style import STYLE
 
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from html import escape
 from typing import TYPE_CHECKING, Final
 
-from spark.jobs.analytics import wording
+from streamfrom.spark.jobs.analytics import wording
 
 
 if TYPE_CHECKING:

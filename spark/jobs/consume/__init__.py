@@ -12,24 +12,29 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
-from spark.endpoint import Endpoint, url_of
-from spark.errors import JobError, RequestError
-from spark.jobs.consume.checkpoint import Checkpoint
-from spark.jobs.consume.dead_letters import ERROR, DeadFolder, DeadTable, dead_columns
-from spark.jobs.consume.function import Function, checked, load_function, told
-from spark.jobs.consume.sinks import Console, Folder, Table
-from spark.jobs.consume.worker import Worker
-from spark.jobs.files import spark_path
-from spark.jobs.job import begun
-from spark.jobs.progress import Progress, Report
-from spark.jobs.reading import SHARD
-from spark.jobs.writing import targets_of
-from spark.session import SPARK_ERRORS
-from spark.source import register
-from spark.source.claims import Shard
-from spark.source.options import Options, parse_options
-from spark.source.tables import ddl_of, fields_of
-from spark.source.writer import plan_of
+from streamfrom.spark.endpoint import Endpoint, url_of
+from streamfrom.spark.errors import JobError, RequestError
+from streamfrom.spark.jobs.consume.checkpoint import Checkpoint
+from streamfrom.spark.jobs.consume.dead_letters import (
+    ERROR,
+    DeadFolder,
+    DeadTable,
+    dead_columns,
+)
+from streamfrom.spark.jobs.consume.function import Function, checked, load_function, told
+from streamfrom.spark.jobs.consume.sinks import Console, Folder, Table
+from streamfrom.spark.jobs.consume.worker import Worker
+from streamfrom.spark.jobs.files import spark_path
+from streamfrom.spark.jobs.job import begun
+from streamfrom.spark.jobs.progress import Progress, Report
+from streamfrom.spark.jobs.reading import SHARD
+from streamfrom.spark.jobs.writing import targets_of
+from streamfrom.spark.session import SPARK_ERRORS
+from streamfrom.spark.source import register
+from streamfrom.spark.source.claims import Shard
+from streamfrom.spark.source.options import Options, parse_options
+from streamfrom.spark.source.tables import ddl_of, fields_of
+from streamfrom.spark.source.writer import plan_of
 
 
 if TYPE_CHECKING:
@@ -40,9 +45,9 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.types import StructType
 
-    from spark.jobs.consume.dead_letters import DeadLetters
-    from spark.jobs.consume.sinks import Sink
-    from spark.source.writer import Plan
+    from streamfrom.spark.jobs.consume.dead_letters import DeadLetters
+    from streamfrom.spark.jobs.consume.sinks import Sink
+    from streamfrom.spark.source.writer import Plan
 
 _LOOK_S: Final = 1
 

@@ -12,15 +12,15 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from spark.errors import RequestError
-from spark.jobs.files import written_whole
+from streamfrom.spark.errors import RequestError
+from streamfrom.spark.jobs.files import written_whole
 
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from spark.source.offsets import Claims
+    from streamfrom.spark.source.offsets import Claims
 
 
 @dataclass(frozen=True, slots=True)

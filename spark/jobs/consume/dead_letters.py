@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from pyspark.sql import functions as F
 
-from spark.endpoint import quoted
-from spark.errors import RequestError
-from spark.jobs.consume.checkpoint import Outcome
-from spark.jobs.consume.sinks import Folder, written
+from streamfrom.spark.endpoint import quoted
+from streamfrom.spark.errors import RequestError
+from streamfrom.spark.jobs.consume.checkpoint import Outcome
+from streamfrom.spark.jobs.consume.sinks import Folder, written
 
 
 if TYPE_CHECKING:
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame
 
-    from spark.jobs.writing import Target
-    from spark.source.writer import Plan
+    from streamfrom.spark.jobs.writing import Target
+    from streamfrom.spark.source.writer import Plan
 
 ERROR: Final = "streamfrom_error"
 """The column with the reason, beside the message's own."""

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark import cloudpickle
 from pyspark.sql import DataFrame
 
-from spark.errors import JobError, RequestError
-from spark.session import SPARK_ERRORS, reason_of
+from streamfrom.spark.errors import JobError, RequestError
+from streamfrom.spark.session import SPARK_ERRORS, reason_of
 
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final, Protocol
 import pyarrow.parquet as pq
 from pyspark.sql import functions as F
 
-from spark.errors import JobError
-from spark.jobs.consume.checkpoint import Outcome, outcome_of
-from spark.jobs.files import flush, spark_path, written_whole
-from spark.jobs.frames import mapped
+from streamfrom.spark.errors import JobError
+from streamfrom.spark.jobs.consume.checkpoint import Outcome, outcome_of
+from streamfrom.spark.jobs.files import flush, spark_path, written_whole
+from streamfrom.spark.jobs.frames import mapped
 
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-    from spark.jobs.consume.checkpoint import Checkpoint
-    from spark.source.writer import Plan
+    from streamfrom.spark.jobs.consume.checkpoint import Checkpoint
+    from streamfrom.spark.source.writer import Plan
 
 BATCH: Final = "streamfrom_batch"
 _COUNTS: Final = "rows bigint, inserted bigint"

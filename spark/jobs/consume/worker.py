@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 from pyspark.sql import functions as F
 
-from spark.errors import JobError
-from spark.jobs.consume.checkpoint import Outcome
-from spark.jobs.consume.dead_letters import ERROR
-from spark.jobs.consume.function import applied, run_through, told
-from spark.jobs.consume.isolation import isolated
-from spark.jobs.reading import SHARD
+from streamfrom.spark.errors import JobError
+from streamfrom.spark.jobs.consume.checkpoint import Outcome
+from streamfrom.spark.jobs.consume.dead_letters import ERROR
+from streamfrom.spark.jobs.consume.function import applied, run_through, told
+from streamfrom.spark.jobs.consume.isolation import isolated
+from streamfrom.spark.jobs.reading import SHARD
 
 
 if TYPE_CHECKING:
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from spark.jobs.consume.dead_letters import DeadLetters
-    from spark.jobs.consume.function import Function
-    from spark.jobs.consume.isolation import Verdict
-    from spark.jobs.consume.sinks import Sink
-    from spark.jobs.progress import Progress
-    from spark.source.claims import Shard
-    from spark.source.offsets import Claims
+    from streamfrom.spark.jobs.consume.dead_letters import DeadLetters
+    from streamfrom.spark.jobs.consume.function import Function
+    from streamfrom.spark.jobs.consume.isolation import Verdict
+    from streamfrom.spark.jobs.consume.sinks import Sink
+    from streamfrom.spark.jobs.progress import Progress
+    from streamfrom.spark.source.claims import Shard
+    from streamfrom.spark.source.offsets import Claims
 
 PLACE: Final = "streamfrom_place"
 _WAIT_MAX_S: Final = 3600.0

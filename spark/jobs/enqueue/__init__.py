@@ -11,14 +11,20 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import DataFrame, functions as F
 
-from spark.endpoint import Endpoint, describe_alike, quoted, shards_of
-from spark.errors import RequestError
-from spark.jobs.enqueue.fitting import fitted, matched, misfits
-from spark.jobs.enqueue.identity import clashes, derived_id, one_each, with_content, with_due
-from spark.jobs.job import begun, nanoseconds
-from spark.jobs.progress import Progress, Report
-from spark.jobs.writing import feed, targets_of
-from spark.session import SPARK_ERRORS, reason_of
+from streamfrom.spark.endpoint import Endpoint, describe_alike, quoted, shards_of
+from streamfrom.spark.errors import RequestError
+from streamfrom.spark.jobs.enqueue.fitting import fitted, matched, misfits
+from streamfrom.spark.jobs.enqueue.identity import (
+    clashes,
+    derived_id,
+    one_each,
+    with_content,
+    with_due,
+)
+from streamfrom.spark.jobs.job import begun, nanoseconds
+from streamfrom.spark.jobs.progress import Progress, Report
+from streamfrom.spark.jobs.writing import feed, targets_of
+from streamfrom.spark.session import SPARK_ERRORS, reason_of
 
 
 if TYPE_CHECKING:
@@ -27,7 +33,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from spark.jobs.writing import Target
+    from streamfrom.spark.jobs.writing import Target
 
 FORMATS: Final = {
     "parquet": {},

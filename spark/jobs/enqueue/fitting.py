@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
-from spark.endpoint import quoted
-from spark.errors import RequestError
+from streamfrom.spark.endpoint import quoted
+from streamfrom.spark.errors import RequestError
 
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame
 
-    from spark.jobs.writing import Target
+    from streamfrom.spark.jobs.writing import Target
 
 _INTEGER_BITS: Final = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
 # Of the types without a length, in bytes.

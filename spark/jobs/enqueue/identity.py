@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import Window, functions as F
 
-from spark.endpoint import quoted
+from streamfrom.spark.endpoint import quoted
 
 
 if TYPE_CHECKING:

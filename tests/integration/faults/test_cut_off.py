@@ -6,7 +6,7 @@ import time
 import pymysql
 import pytest
 
-from proxy.embedded.servers import EmbeddedServer
+from streamfrom.proxy.embedded.servers import EmbeddedServer
 from tests.fixtures.fix_streams import Consume, eventually, refused, rows, run, value
 from tests.integration.faults.breaking import (
     HIGH,

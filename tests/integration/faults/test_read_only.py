@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from proxy.embedded.servers import EmbeddedServer, Family
+from streamfrom.proxy.embedded.servers import EmbeddedServer, Family
 from tests.fixtures.fix_proxy import StartProxy, keyspace_toml
 from tests.fixtures.fix_servers import execute
 from tests.fixtures.fix_streams import (

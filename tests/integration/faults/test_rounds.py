@@ -13,7 +13,7 @@ import time
 import pymysql
 import pytest
 
-from proxy.embedded.servers import EmbeddedServer
+from streamfrom.proxy.embedded.servers import EmbeddedServer
 from tests.fixtures.fix_load import Audit
 from tests.fixtures.fix_servers import DatabaseServer, execute
 from tests.integration.faults.breaking import (

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from proxy.embedded.servers import Family
+from streamfrom.proxy.embedded.servers import Family
 from tests.fixtures.fix_proxy import RunningProxy, keyspace_toml, proxies_of, write_vschema
 from tests.fixtures.fix_servers import DatabaseServer, Farm, execute, names
 from tests.integration.conftest import FAULTS, SETTINGS, VSCHEMA

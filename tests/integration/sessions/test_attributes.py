@@ -13,7 +13,7 @@ import mysql.connector
 import pymysql
 import pytest
 
-from proxy.embedded.servers import Family
+from streamfrom.proxy.embedded.servers import Family
 from tests.fixtures.fix_proxy import RunningProxy
 from tests.fixtures.fix_servers import DatabaseServer, Farm, execute
 from tests.integration.sessions.crowd import HIGH, LOW

@@ -12,7 +12,7 @@ import pymysql
 import pytest
 from pymysql.constants import CLIENT
 
-from proxy.embedded.servers import Family
+from streamfrom.proxy.embedded.servers import Family
 from tests.fixtures.fix_proxy import RunningProxy
 from tests.fixtures.fix_servers import DatabaseServer, execute
 from tests.fixtures.fix_streams import refused, rows, run

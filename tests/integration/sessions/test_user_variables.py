@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from proxy.embedded.servers import Family
+from streamfrom.proxy.embedded.servers import Family
 from tests.fixtures.fix_servers import execute
 from tests.fixtures.fix_streams import refused, rows, run, value
 from tests.integration.conftest import HIGH_IDS, LOW_IDS, House

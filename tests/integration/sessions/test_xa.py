@@ -8,7 +8,7 @@ import pymysql
 import pytest
 from pymysql.constants import CLIENT, COMMAND
 
-from proxy.embedded.servers import Family
+from streamfrom.proxy.embedded.servers import Family
 from tests.fixtures.fix_proxy import RunningProxy, StartProxy, keyspace_toml
 from tests.fixtures.fix_servers import DatabaseServer, execute
 from tests.fixtures.fix_streams import eventually, refused, rows, run, value

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from proxy.accounts.asking import ask
-from proxy.config.file import Role, Secret, User
+from streamfrom.proxy.accounts.asking import ask
+from streamfrom.proxy.config.file import Role, Secret, User
 from tests.proxy.fake_answers import Error, Rows
 from tests.proxy.house import config_of
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from proxy.accounts.grants import ALL, Grant, read_grants
+from streamfrom.proxy.accounts.grants import ALL, Grant, read_grants
 
 
 MARIADB = (

@@ -1,8 +1,8 @@
 """What an operator is told, word for word."""
 
-from proxy.accounts.grants import read_grants
-from proxy.accounts.walls import BackendAccount, ShardAccounts, findings
-from proxy.config.file import Role, Secret, User
+from streamfrom.proxy.accounts.grants import read_grants
+from streamfrom.proxy.accounts.walls import BackendAccount, ShardAccounts, findings
+from streamfrom.proxy.config.file import Role, Secret, User
 
 
 def user(name, role=Role.READWRITE, keyspaces=None, tables=None):

@@ -1,6 +1,6 @@
 import pytest
 
-from proxy.answers.databases import (
+from streamfrom.proxy.answers.databases import (
     chooses_databases,
     chosen_databases,
     is_show_databases,

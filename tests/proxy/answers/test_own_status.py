@@ -1,8 +1,8 @@
 import pytest
 
-from proxy.answers.own_status import is_session_status, own_status, with_own_status
-from proxy.wire.constants import Capability
-from proxy.wire.resultset import text_row
+from streamfrom.proxy.answers.own_status import is_session_status, own_status, with_own_status
+from streamfrom.proxy.wire.constants import Capability
+from streamfrom.proxy.wire.resultset import text_row
 from tests.sqlparse_ext.facts import statement
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from proxy.answers.patterns import like, pattern_text
+from streamfrom.proxy.answers.patterns import like, pattern_text
 from tests.sqlparse_ext.facts import statement
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from proxy.answers.processlist import Process, columns, is_processlist, rows
+from streamfrom.proxy.answers.processlist import Process, columns, is_processlist, rows
 from tests.sqlparse_ext.facts import shape
 
 

@@ -2,9 +2,9 @@ from dataclasses import replace
 
 import pytest
 
-from proxy.answers.show_vschema import is_show_vschema, show_vschema
-from proxy.answers.virtual import is_virtual
-from proxy.errors import NoDatabaseSelected, NoSuchVschemaTable, UnknownDatabase
+from streamfrom.proxy.answers.show_vschema import is_show_vschema, show_vschema
+from streamfrom.proxy.answers.virtual import is_virtual
+from streamfrom.proxy.errors import NoDatabaseSelected, NoSuchVschemaTable, UnknownDatabase
 from tests.proxy.keyspaces import PLAIN, SHARDED
 from tests.sqlparse_ext.facts import shape
 

@@ -2,10 +2,15 @@ import json
 
 import pytest
 
-from proxy.answers.vexplain import check_form, explain_plan, explain_stream, is_vexplain
-from proxy.answers.virtual import is_virtual
-from proxy.routing.planner import Planner
-from sqlparse_ext.errors import SqlError, Unsupported
+from streamfrom.proxy.answers.vexplain import (
+    check_form,
+    explain_plan,
+    explain_stream,
+    is_vexplain,
+)
+from streamfrom.proxy.answers.virtual import is_virtual
+from streamfrom.proxy.routing.planner import Planner
+from streamfrom.sqlparse_ext.errors import SqlError, Unsupported
 from tests.proxy.keyspaces import HIGH, HIGH_SHARD, LOW_SHARD, PLAIN, QUARTERS, SHARDED
 from tests.sqlparse_ext.facts import shape, statement
 

@@ -1,7 +1,7 @@
 import pytest
 
-from proxy.answers.virtual import answer, is_virtual
-from proxy.config.file import Role, Secret, User
+from streamfrom.proxy.answers.virtual import answer, is_virtual
+from streamfrom.proxy.config.file import Role, Secret, User
 from tests.proxy.keyspaces import PLAIN, SHARDED
 from tests.sqlparse_ext.facts import shape, statement
 

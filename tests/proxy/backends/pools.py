@@ -4,9 +4,9 @@ import asyncio
 from contextlib import asynccontextmanager
 from typing import Any
 
-from proxy.backends.opening import open_backend
-from proxy.backends.pool import Pool, Turn
-from proxy.backends.settings import Settings
+from streamfrom.proxy.backends.opening import open_backend
+from streamfrom.proxy.backends.pool import Pool, Turn
+from streamfrom.proxy.backends.settings import Settings
 from tests.proxy.fake_answers import until
 
 

@@ -5,17 +5,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from proxy.backends.opening import open_backend
-from proxy.backends.readers import Collected
-from proxy.backends.settings import Settings
-from proxy.backends.statement_ids import StatementKey
-from proxy.errors import BackendError, BackendLost
-from proxy.wire.commands import query
+from streamfrom.proxy.backends.opening import open_backend
+from streamfrom.proxy.backends.readers import Collected
+from streamfrom.proxy.backends.settings import Settings
+from streamfrom.proxy.backends.statement_ids import StatementKey
+from streamfrom.proxy.errors import BackendError, BackendLost
+from streamfrom.proxy.wire.commands import query
 from tests.proxy.fake_answers import Bytes, Error, HangUp, Ok, Rows, Silence, rows_of, until
 
 
 if TYPE_CHECKING:
-    from proxy.backends.backend import Backend
+    from streamfrom.proxy.backends.backend import Backend
 
 
 async def opened(server, database="db", variant=0, **dsn):

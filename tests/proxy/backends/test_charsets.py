@@ -1,8 +1,8 @@
 import pytest
 
-from proxy.backends.charsets import Charsets
-from proxy.backends.settings import names
-from proxy.errors import NoClientCharset
+from streamfrom.proxy.backends.charsets import Charsets
+from streamfrom.proxy.backends.settings import names
+from streamfrom.proxy.errors import NoClientCharset
 from tests.proxy.fake_answers import rows_of
 from tests.proxy.fake_server import MARIADB, FakeServer
 from tests.proxy.house import running_shard

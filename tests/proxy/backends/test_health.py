@@ -1,6 +1,11 @@
 import pytest
 
-from proxy.backends.health import GuestHealth, ReplicaHealth, lag_trouble, primary_health
+from streamfrom.proxy.backends.health import (
+    GuestHealth,
+    ReplicaHealth,
+    lag_trouble,
+    primary_health,
+)
 
 
 class Control:

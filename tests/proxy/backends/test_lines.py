@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from proxy.backends import lines as module
-from proxy.backends.lines import Lines
-from proxy.backends.settings import Settings
-from proxy.backends.statement_ids import StatementKey
-from proxy.wire.commands import query
+from streamfrom.proxy.backends import lines as module
+from streamfrom.proxy.backends.lines import Lines
+from streamfrom.proxy.backends.settings import Settings
+from streamfrom.proxy.backends.statement_ids import StatementKey
+from streamfrom.proxy.wire.commands import query
 from tests.proxy.backends.pools import Tenant, busy, pool_on
 from tests.proxy.fake_answers import Error, HangUp, Ok, Silence, until
 
 
 if TYPE_CHECKING:
-    from proxy.backends.backend import Backend
-    from proxy.backends.lines import Line
+    from streamfrom.proxy.backends.backend import Backend
+    from streamfrom.proxy.backends.lines import Line
 
 
 SETTINGS = Settings({"autocommit": "ON"}.items())

@@ -2,12 +2,12 @@ import asyncio
 
 import pytest
 
-from proxy.backends import opening as module
-from proxy.backends.opening import open_backend
-from proxy.backends.settings import Settings
-from proxy.config.dsn import SslMode
-from proxy.config.values import Secret
-from proxy.errors import BackendError, BackendUnavailable
+from streamfrom.proxy.backends import opening as module
+from streamfrom.proxy.backends.opening import open_backend
+from streamfrom.proxy.backends.settings import Settings
+from streamfrom.proxy.config.dsn import SslMode
+from streamfrom.proxy.config.values import Secret
+from streamfrom.proxy.errors import BackendError, BackendUnavailable
 from tests.proxy.fake_answers import Error, until
 from tests.proxy.fake_server import MARIADB, PASSWORD, FakeServer
 

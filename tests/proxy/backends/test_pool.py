@@ -2,10 +2,10 @@
 
 import pytest
 
-from proxy.backends.settings import names
-from proxy.backends.statement_ids import StatementKey
-from proxy.errors import BackendError
-from proxy.wire.commands import query
+from streamfrom.proxy.backends.settings import names
+from streamfrom.proxy.backends.statement_ids import StatementKey
+from streamfrom.proxy.errors import BackendError
+from streamfrom.proxy.wire.commands import query
 from tests.proxy.backends.pools import Sink, Tenant, pool_on
 from tests.proxy.fake_answers import Error, Ok, Rows, Silence, until
 
@@ -223,7 +223,7 @@ async def test_a_connection_that_cannot_be_recycled_is_thrown_away(server):
 async def test_a_server_that_hangs_while_a_connection_is_recycled_does_not_keep_its_place(
     server, monkeypatch
 ):
-    monkeypatch.setattr("proxy.backends.pool.RESET_TIMEOUT_S", 0.01)
+    monkeypatch.setattr("streamfrom.proxy.backends.pool.RESET_TIMEOUT_S", 0.01)
     async with pool_on(server, size=1) as pool:
         backend = await pool.take(Tenant(), "db")
         server.once("RESET", Silence())

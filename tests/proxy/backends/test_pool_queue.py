@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from proxy.backends.pool import Pool, Turn
-from proxy.backends.settings import Settings
-from proxy.errors import BackendUnavailable, PoolTimeout
+from streamfrom.proxy.backends.pool import Pool, Turn
+from streamfrom.proxy.backends.settings import Settings
+from streamfrom.proxy.errors import BackendUnavailable, PoolTimeout
 from tests.proxy.backends.pools import Sender, Tenant, busy, pool_on
 from tests.proxy.fake_answers import until
 

@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from proxy.backends.readers import Collected, Heard, Login, Prepared, Unwanted
-from proxy.errors import BackendLost
-from proxy.wire.constants import PROXY_OFFER
-from proxy.wire.framing import frame
-from proxy.wire.resultset import err_packet, ok_packet
+from streamfrom.proxy.backends.readers import Collected, Heard, Login, Prepared, Unwanted
+from streamfrom.proxy.errors import BackendLost
+from streamfrom.proxy.wire.constants import PROXY_OFFER
+from streamfrom.proxy.wire.framing import frame
+from streamfrom.proxy.wire.resultset import err_packet, ok_packet
 
 
 OK = frame(ok_packet(affected_rows=3, status=2, capabilities=int(PROXY_OFFER)), 1)

@@ -1,6 +1,6 @@
 import asyncio
 
-from proxy.backends.remains import Left
+from streamfrom.proxy.backends.remains import Left
 
 
 async def test_at_first_it_says_what_a_new_connection_would():

@@ -2,8 +2,8 @@ import asyncio
 
 import pytest
 
-from engine.errors import SequenceError
-from proxy.backends.sequences import Sequences
+from streamfrom.engine.errors import SequenceError
+from streamfrom.proxy.backends.sequences import Sequences
 
 
 class Control:

@@ -4,7 +4,7 @@ import re
 import pytest
 from hypothesis import given, strategies as st
 
-from proxy.backends.settings import TRACKED, Settings, names, tracking
+from streamfrom.proxy.backends.settings import TRACKED, Settings, names, tracking
 
 
 AUTOCOMMIT_OFF = Settings([("autocommit", "OFF")])

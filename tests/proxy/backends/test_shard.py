@@ -4,10 +4,10 @@ from dataclasses import replace
 import pytest
 import structlog
 
-from proxy.backends import shard as module
-from proxy.backends.settings import Settings
-from proxy.backends.shard import ShardRuntime, readonly_of, replicas_of
-from proxy.errors import BackendError, BackendUnavailable
+from streamfrom.proxy.backends import shard as module
+from streamfrom.proxy.backends.settings import Settings
+from streamfrom.proxy.backends.shard import ShardRuntime, readonly_of, replicas_of
+from streamfrom.proxy.errors import BackendError, BackendUnavailable
 from tests.proxy.fake_answers import Error, Silence, until
 from tests.proxy.fake_server import MARIADB, PASSWORD
 from tests.proxy.house import running_shard, shard_config

@@ -1,4 +1,4 @@
-from proxy.backends.statement_ids import StatementIds, StatementKey
+from streamfrom.proxy.backends.statement_ids import StatementIds, StatementKey
 
 
 def key(text: str, database: str | None = "db", mode: str | None = None) -> StatementKey:

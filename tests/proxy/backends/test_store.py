@@ -2,14 +2,14 @@ import asyncio
 
 import pytest
 
-from engine.errors import StoreError
-from engine.message_table import MessageTable, load
-from engine.poll import PollRequest
-from engine.store import ClaimRequest
-from engine.types import ClaimedRow
-from proxy.backends import store as module
-from proxy.backends.store import ShardStore
-from proxy.wire.constants import FieldType
+from streamfrom.engine.errors import StoreError
+from streamfrom.engine.message_table import MessageTable, load
+from streamfrom.engine.poll import PollRequest
+from streamfrom.engine.store import ClaimRequest
+from streamfrom.engine.types import ClaimedRow
+from streamfrom.proxy.backends import store as module
+from streamfrom.proxy.backends.store import ShardStore
+from streamfrom.proxy.wire.constants import FieldType
 from tests.proxy.fake_answers import Error, HangUp, Ok, Rows, Silence, rows_of, until
 from tests.proxy.fake_server import MARIADB, FakeServer
 from tests.proxy.house import Desk, add_message_table, claimed, running_shard

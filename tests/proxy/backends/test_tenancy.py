@@ -1,10 +1,10 @@
 import pytest
 
-from proxy.backends.opening import open_backend
-from proxy.backends.settings import Settings, names
-from proxy.backends.tenancy import adopt, adopt_now, fits, take_leave
-from proxy.errors import BackendError, BackendLost
-from proxy.wire.attributes import Attribute
+from streamfrom.proxy.backends.opening import open_backend
+from streamfrom.proxy.backends.settings import Settings, names
+from streamfrom.proxy.backends.tenancy import adopt, adopt_now, fits, take_leave
+from streamfrom.proxy.errors import BackendError, BackendLost
+from streamfrom.proxy.wire.attributes import Attribute
 from tests.proxy.fake_answers import Error, HangUp, Ok, rows_of
 
 

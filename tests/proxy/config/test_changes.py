@@ -1,9 +1,9 @@
 from dataclasses import fields, replace
 
-from proxy.config.changes import LIVE, changes
-from proxy.config.dsn import Dsn, SslMode
-from proxy.config.file import Config, Role, Secret, Server, Tls, User
-from proxy.config.keyspaces import KeyspaceConfig, ShardConfig
+from streamfrom.proxy.config.changes import LIVE, changes
+from streamfrom.proxy.config.dsn import Dsn, SslMode
+from streamfrom.proxy.config.file import Config, Role, Secret, Server, Tls, User
+from streamfrom.proxy.config.keyspaces import KeyspaceConfig, ShardConfig
 from tests.proxy.house import SERVER
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from proxy.config.dsn import Dsn, SslMode, parse, parse_account
-from proxy.config.values import ConfigError, Secret, Surroundings
+from streamfrom.proxy.config.dsn import Dsn, SslMode, parse, parse_account
+from streamfrom.proxy.config.values import ConfigError, Secret, Surroundings
 
 
 def read(text, environ=None, folder="/etc"):

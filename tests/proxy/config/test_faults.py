@@ -2,7 +2,7 @@
 
 import pytest
 
-from proxy.config.file import ConfigError, load
+from streamfrom.proxy.config.file import ConfigError, load
 
 
 SHARDED = """

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from proxy.config.file import (
+from streamfrom.proxy.config.file import (
     Config,
     ConfigError,
     Role,

@@ -2,8 +2,8 @@
 
 import pytest
 
-from proxy.config.file import Config, ConfigError, load
-from proxy.config.keyspaces import make_keyspace, reread_vschema
+from streamfrom.proxy.config.file import Config, ConfigError, load
+from streamfrom.proxy.config.keyspaces import make_keyspace, reread_vschema
 
 
 UNSHARDED = """

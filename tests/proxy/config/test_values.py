@@ -7,7 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from proxy.config.values import REQUIRED, ConfigError, Secret, Surroundings, Table, shown
+from streamfrom.proxy.config.values import (
+    REQUIRED,
+    ConfigError,
+    Secret,
+    Surroundings,
+    Table,
+    shown,
+)
 
 
 def table(text, environ=None):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from proxy.embedded.program import (
+from streamfrom.proxy.embedded.program import (
     Family,
     family_of,
     find_server,

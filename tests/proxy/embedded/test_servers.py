@@ -11,7 +11,12 @@ from pathlib import Path
 import pymysql
 import pytest
 
-from proxy.embedded.servers import EmbeddedServer, EmbeddedServerError, Family, find_server
+from streamfrom.proxy.embedded.servers import (
+    EmbeddedServer,
+    EmbeddedServerError,
+    Family,
+    find_server,
+)
 
 
 HERE = Path(__file__).parents[3]
@@ -178,7 +183,7 @@ def test_a_taken_port_is_named(any_program, tmp_path):
 
 @pytest.mark.db
 def test_a_folder_in_use_is_refused(server, monkeypatch):
-    monkeypatch.setattr("proxy.embedded.servers.STOP_S", -1)
+    monkeypatch.setattr("streamfrom.proxy.embedded.servers.STOP_S", -1)
     second = EmbeddedServer(server.folder, program=server.program)
     with pytest.raises(EmbeddedServerError, match="is in use by another server"):
         second.start()
@@ -227,7 +232,7 @@ def test_a_cancelled_start_leaves_nothing_behind(any_program, tmp_path):
 PARENT = """
 import sys, threading
 from pathlib import Path
-from proxy.embedded.servers import EmbeddedServer
+from streamfrom.proxy.embedded.servers import EmbeddedServer
 server = EmbeddedServer(Path(sys.argv[1]), program=Path(sys.argv[2]))
 # From a thread that ends, as asyncio.to_thread may do it.
 starter = threading.Thread(target=server.start)
@@ -291,7 +296,7 @@ def test_a_parent_killed_while_it_initialises_leaves_no_process(any_program, tmp
 
 
 def test_without_any_server_the_error_says_what_to_install(tmp_path, monkeypatch):
-    monkeypatch.setattr("proxy.embedded.servers.find_server", lambda: None)
+    monkeypatch.setattr("streamfrom.proxy.embedded.servers.find_server", lambda: None)
     with pytest.raises(EmbeddedServerError, match="install mariadb-server"):
         EmbeddedServer(tmp_path)
 

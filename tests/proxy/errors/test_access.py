@@ -1,6 +1,6 @@
 import pytest
 
-from proxy.errors.access import (
+from streamfrom.proxy.errors.access import (
     AccessDenied,
     CommandDenied,
     DatabaseAccessDenied,

@@ -1,4 +1,4 @@
-from proxy.errors.base import InternalError, ProxyError
+from streamfrom.proxy.errors.base import InternalError, ProxyError
 
 
 def test_an_internal_error_tells_where_to_look_and_nothing_else():

@@ -1,4 +1,4 @@
-from proxy.errors.shards import (
+from streamfrom.proxy.errors.shards import (
     BackendError,
     BackendUnavailable,
     PoolTimeout,

@@ -1,6 +1,6 @@
 import pytest
 
-from proxy.errors.statements import (
+from streamfrom.proxy.errors.statements import (
     DistinctTooLarge,
     EmptyQuery,
     MergeTooLarge,

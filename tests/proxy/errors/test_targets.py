@@ -1,6 +1,6 @@
 import pytest
 
-from proxy.errors.targets import BadVindexValue, ReplicaTarget, UnknownDatabase
+from streamfrom.proxy.errors.targets import BadVindexValue, ReplicaTarget, UnknownDatabase
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,5 @@
-from proxy.errors.shards import BackendError
-from proxy.errors.transactions import CommitRefused, PartialCommit, TransactionBroken
+from streamfrom.proxy.errors.shards import BackendError
+from streamfrom.proxy.errors.transactions import CommitRefused, PartialCommit, TransactionBroken
 
 
 def test_a_partial_commit_names_who_committed_and_who_did_not():

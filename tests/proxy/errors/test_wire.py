@@ -1,6 +1,6 @@
 import pytest
 
-from proxy.errors.wire import (
+from streamfrom.proxy.errors.wire import (
     CannotUnpack,
     LocalDataDisabled,
     OutOfOrder,

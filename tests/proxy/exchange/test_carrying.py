@@ -1,9 +1,9 @@
 import pytest
 
-from proxy.errors import SessionLost
-from proxy.wire.constants import FieldType, TrackerKind
-from proxy.wire.resultset import Tracker
-from sqlparse_ext.errors import Unsupported
+from streamfrom.proxy.errors import SessionLost
+from streamfrom.proxy.wire.constants import FieldType, TrackerKind
+from streamfrom.proxy.wire.resultset import Tracker
+from streamfrom.sqlparse_ext.errors import Unsupported
 from tests.proxy.fake_answers import Error, Ok, Rows
 from tests.proxy.house import Desk, running_shard
 

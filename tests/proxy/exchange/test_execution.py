@@ -2,20 +2,20 @@ from types import SimpleNamespace
 
 import pytest
 
-from proxy.backends.backend import Backend
-from proxy.backends.statement_ids import StatementIds, StatementKey
-from proxy.errors import NoOpenCursor
-from proxy.exchange.execution import CursorExecution, Execution
-from proxy.wire.attributes import COUNT_FOLLOWS, Attribute, into_execute
-from proxy.wire.commands import (
+from streamfrom.proxy.backends.backend import Backend
+from streamfrom.proxy.backends.statement_ids import StatementIds, StatementKey
+from streamfrom.proxy.errors import NoOpenCursor
+from streamfrom.proxy.exchange.execution import CursorExecution, Execution
+from streamfrom.proxy.wire.attributes import COUNT_FOLLOWS, Attribute, into_execute
+from streamfrom.proxy.wire.commands import (
     stmt_close,
     stmt_execute,
     stmt_fetch,
     stmt_send_long_data,
 )
-from proxy.wire.constants import FieldType
-from proxy.wire.execute import Parameter
-from proxy.wire.prepare import PrepareReader
+from streamfrom.proxy.wire.constants import FieldType
+from streamfrom.proxy.wire.execute import Parameter
+from streamfrom.proxy.wire.prepare import PrepareReader
 from tests.proxy.house import RecordingLink
 
 

@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from proxy.backends.statement_ids import StatementKey
-from proxy.errors import BackendError, PoolTimeout
-from proxy.exchange.execution import Execution
-from proxy.exchange.reply import Reply
-from proxy.wire.commands import query
-from proxy.wire.constants import Status, TrackerKind
-from proxy.wire.resultset import Tracker
+from streamfrom.proxy.backends.statement_ids import StatementKey
+from streamfrom.proxy.errors import BackendError, PoolTimeout
+from streamfrom.proxy.exchange.execution import Execution
+from streamfrom.proxy.exchange.reply import Reply
+from streamfrom.proxy.wire.commands import query
+from streamfrom.proxy.wire.constants import Status, TrackerKind
+from streamfrom.proxy.wire.resultset import Tracker
 from tests.proxy.fake_answers import Error, Ok, Rows, Several, Silence, rows_of, until
 from tests.proxy.house import Desk, running_shard, said
 from tests.sqlparse_ext.facts import shape
 
 
 if TYPE_CHECKING:
-    from proxy.exchange.relay import Relay
+    from streamfrom.proxy.exchange.relay import Relay
 
 
 BIG = Rows(("a",), ((b"x" * 1_000_000,),) * 16)

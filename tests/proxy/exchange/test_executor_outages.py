@@ -6,9 +6,15 @@ import asyncio
 
 import pytest
 
-from proxy.errors import BackendError, BackendLost, BackendUnavailable, PoolTimeout, SessionLost
-from proxy.exchange.reply import Reply
-from proxy.wire.commands import query
+from streamfrom.proxy.errors import (
+    BackendError,
+    BackendLost,
+    BackendUnavailable,
+    PoolTimeout,
+    SessionLost,
+)
+from streamfrom.proxy.exchange.reply import Reply
+from streamfrom.proxy.wire.commands import query
 from tests.proxy.fake_answers import Error, HangUp, Rows, rows_of, until
 from tests.proxy.house import Desk, running_shard
 from tests.sqlparse_ext.facts import shape

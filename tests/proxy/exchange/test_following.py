@@ -1,8 +1,8 @@
 import pytest
 
-from proxy.backends.remains import Carried
-from proxy.backends.tenancy import adopt_now
-from proxy.exchange.following import bring_insert_id
+from streamfrom.proxy.backends.remains import Carried
+from streamfrom.proxy.backends.tenancy import adopt_now
+from streamfrom.proxy.exchange.following import bring_insert_id
 from tests.proxy.fake_answers import Error, Ok, Rows, until
 from tests.proxy.house import Desk, running_shard
 from tests.sqlparse_ext.facts import shape

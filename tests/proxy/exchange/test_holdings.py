@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
-from proxy.errors import BackendUnavailable, PoolTimeout
-from proxy.exchange.holdings import named
+from streamfrom.proxy.errors import BackendUnavailable, PoolTimeout
+from streamfrom.proxy.exchange.holdings import named
 from tests.proxy.fake_answers import Ok, until
 from tests.proxy.house import Desk, Patient, running_shard
 from tests.sqlparse_ext.facts import shape

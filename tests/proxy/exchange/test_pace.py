@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from proxy.exchange.pace import FIRST_TRIAL, LAST_TRIAL, QUICK_S, Pace
+from streamfrom.proxy.exchange.pace import FIRST_TRIAL, LAST_TRIAL, QUICK_S, Pace
 
 
 WAY_S = 0.002

@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from proxy.backends.remains import Carried, Left
-from proxy.backends.settings import Settings
-from proxy.exchange.recall import AnswerHere, Recall, left_by_error, warnings_answer
-from proxy.exchange.state import SessionState
-from proxy.wire.commands import query
-from proxy.wire.resultset import text_row
-from sqlparse_ext.cache import StatementCache
-from sqlparse_ext.errors import Unsupported
+from streamfrom.proxy.backends.remains import Carried, Left
+from streamfrom.proxy.backends.settings import Settings
+from streamfrom.proxy.exchange.recall import AnswerHere, Recall, left_by_error, warnings_answer
+from streamfrom.proxy.exchange.state import SessionState
+from streamfrom.proxy.wire.commands import query
+from streamfrom.proxy.wire.resultset import text_row
+from streamfrom.sqlparse_ext.cache import StatementCache
+from streamfrom.sqlparse_ext.errors import Unsupported
 
 
 HERE: Any = SimpleNamespace(found_rows=None)
@@ -60,7 +60,7 @@ async def test_the_connection_of_the_last_statement_is_asked_when_another_is_use
         told = left(found_rows=9)
         assert owner.leaves(backend, told)
 
-    monkeypatch.setattr("proxy.exchange.recall.take_leave", take_leave)
+    monkeypatch.setattr("streamfrom.proxy.exchange.recall.take_leave", take_leave)
     state.answered_at = THERE
     recall = Recall(state, parse("SELECT FOUND_ROWS() f"))
     assert recall.packet_for(HERE) is None

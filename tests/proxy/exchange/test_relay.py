@@ -2,11 +2,11 @@ from typing import Any
 
 import pytest
 
-from proxy.errors import BackendLost
-from proxy.exchange.relay import Relay
-from proxy.wire.framing import frames
-from proxy.wire.response import DEPRECATE_EOF, Relay as RelayScanner, Resequencer
-from proxy.wire.resultset import Column
+from streamfrom.proxy.errors import BackendLost
+from streamfrom.proxy.exchange.relay import Relay
+from streamfrom.proxy.wire.framing import frames
+from streamfrom.proxy.wire.response import DEPRECATE_EOF, Relay as RelayScanner, Resequencer
+from streamfrom.proxy.wire.resultset import Column
 from tests.proxy.fake_client import MODERN, OLD
 from tests.proxy.house import RecordingLink
 from tests.proxy.wire.peers import text_resultset

@@ -1,14 +1,14 @@
 import pytest
 
-from proxy.backends.settings import Settings
-from proxy.errors import UnknownDatabase
-from proxy.exchange.reply import Reply
-from proxy.exchange.state import SessionState, Transaction
-from proxy.wire.constants import Status
-from proxy.wire.framing import Framer, frame, frames
-from proxy.wire.resequencer import Resequencer
-from proxy.wire.response import Relay
-from proxy.wire.resultset import Column, column_definition, parse_err, parse_ok
+from streamfrom.proxy.backends.settings import Settings
+from streamfrom.proxy.errors import UnknownDatabase
+from streamfrom.proxy.exchange.reply import Reply
+from streamfrom.proxy.exchange.state import SessionState, Transaction
+from streamfrom.proxy.wire.constants import Status
+from streamfrom.proxy.wire.framing import Framer, frame, frames
+from streamfrom.proxy.wire.resequencer import Resequencer
+from streamfrom.proxy.wire.response import Relay
+from streamfrom.proxy.wire.resultset import Column, column_definition, parse_err, parse_ok
 from tests.proxy.fake_client import MODERN, OLD
 from tests.proxy.house import RecordingLink
 

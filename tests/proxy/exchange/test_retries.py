@@ -1,7 +1,7 @@
 import pytest
 
-from proxy.exchange.retries import is_repeatable, was_refused_undone
-from proxy.wire.resultset import Err
+from streamfrom.proxy.exchange.retries import is_repeatable, was_refused_undone
+from streamfrom.proxy.wire.resultset import Err
 from tests.sqlparse_ext.facts import shape
 
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from proxy.backends import lines
-from proxy.backends.statement_ids import StatementKey
-from proxy.exchange import sharing as module
-from proxy.exchange.execution import Execution
-from proxy.exchange.pace import Pace
-from proxy.exchange.reply import Reply
-from proxy.exchange.sharing import SharedRead
-from proxy.wire.commands import query
+from streamfrom.proxy.backends import lines
+from streamfrom.proxy.backends.statement_ids import StatementKey
+from streamfrom.proxy.exchange import sharing as module
+from streamfrom.proxy.exchange.execution import Execution
+from streamfrom.proxy.exchange.pace import Pace
+from streamfrom.proxy.exchange.reply import Reply
+from streamfrom.proxy.exchange.sharing import SharedRead
+from streamfrom.proxy.wire.commands import query
 from tests.proxy.fake_answers import Error, HangUp, Rows, Silence, rows_of, until
 from tests.proxy.fake_client import read_result
 from tests.proxy.house import Desk, running_shard

@@ -1,7 +1,7 @@
 import pytest
 
-from proxy.backends.settings import Settings, names
-from proxy.exchange.state import (
+from streamfrom.proxy.backends.settings import Settings, names
+from streamfrom.proxy.exchange.state import (
     SessionState,
     Transaction,
     leaves_residue,
@@ -10,9 +10,9 @@ from proxy.exchange.state import (
     sets_untracked,
     traits,
 )
-from proxy.wire.constants import PROXY_OFFER, Capability, Status, TrackerKind
-from proxy.wire.resultset import Ok, Tracker
-from sqlparse_ext.statements import SqlMode
+from streamfrom.proxy.wire.constants import PROXY_OFFER, Capability, Status, TrackerKind
+from streamfrom.proxy.wire.resultset import Ok, Tracker
+from streamfrom.sqlparse_ext.statements import SqlMode
 from tests.sqlparse_ext.facts import shape
 
 

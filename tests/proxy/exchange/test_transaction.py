@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from proxy.errors import (
+from streamfrom.proxy.errors import (
     BackendError,
     BackendLost,
     PartialCommit,
@@ -10,9 +10,9 @@ from proxy.errors import (
     TransactionBroken,
     TransactionSpansShards,
 )
-from proxy.exchange.state import Transaction
-from proxy.exchange.transaction import PendingEffects
-from sqlparse_ext.writes.messages import Effect, EffectKind
+from streamfrom.proxy.exchange.state import Transaction
+from streamfrom.proxy.exchange.transaction import PendingEffects
+from streamfrom.sqlparse_ext.writes.messages import Effect, EffectKind
 from tests.proxy.fake_answers import Error, HangUp, until
 from tests.proxy.house import Desk
 

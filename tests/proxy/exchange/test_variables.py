@@ -1,6 +1,6 @@
 import pytest
 
-from proxy.exchange.variables import (
+from streamfrom.proxy.exchange.variables import (
     VALUE_BYTES_MAX,
     Value,
     assignment,
@@ -8,9 +8,9 @@ from proxy.exchange.variables import (
     question,
     read,
 )
-from proxy.wire.constants import FieldFlag, FieldType
-from proxy.wire.resultset import Column, column_definition, text_row
-from sqlparse_ext.errors import Unsupported
+from streamfrom.proxy.wire.constants import FieldFlag, FieldType
+from streamfrom.proxy.wire.resultset import Column, column_definition, text_row
+from streamfrom.sqlparse_ext.errors import Unsupported
 from tests.proxy.fake_client import MODERN
 
 

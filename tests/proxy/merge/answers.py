@@ -1,10 +1,10 @@
 """Short ways to plan a SELECT and to play the shards that answer it."""
 
-from proxy.merge.texts import Texts
-from proxy.merge.values import Comparison, Key
-from proxy.wire.constants import BINARY_CHARSET, FieldType
-from proxy.wire.resultset import Column, column_definition, parse_text_row, text_row
-from sqlparse_ext.selects.select import read_select
+from streamfrom.proxy.merge.texts import Texts
+from streamfrom.proxy.merge.values import Comparison, Key
+from streamfrom.proxy.wire.constants import BINARY_CHARSET, FieldType
+from streamfrom.proxy.wire.resultset import Column, column_definition, parse_text_row, text_row
+from streamfrom.sqlparse_ext.selects.select import read_select
 from tests.sqlparse_ext.facts import statement
 
 

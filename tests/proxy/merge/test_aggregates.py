@@ -3,10 +3,18 @@ from decimal import ROUND_HALF_UP, Decimal
 import pytest
 from hypothesis import given, strategies as st
 
-from proxy.merge.aggregates import Average, Bits, Count, CountDistinct, Extreme, First, Sum
-from proxy.merge.values import Comparison, Key
-from proxy.wire.constants import FieldType
-from proxy.wire.resultset import Column
+from streamfrom.proxy.merge.aggregates import (
+    Average,
+    Bits,
+    Count,
+    CountDistinct,
+    Extreme,
+    First,
+    Sum,
+)
+from streamfrom.proxy.merge.values import Comparison, Key
+from streamfrom.proxy.wire.constants import FieldType
+from streamfrom.proxy.wire.resultset import Column
 
 
 DECIMAL = Column("x", type=FieldType.NEWDECIMAL, decimals=2)

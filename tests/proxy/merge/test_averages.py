@@ -1,6 +1,6 @@
 import pytest
 
-from proxy.merge.averages import Use, use_of
+from streamfrom.proxy.merge.averages import Use, use_of
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,10 @@
 import pytest
 
-from proxy.merge.combined import Combination, GivenPart
-from proxy.wire.constants import FieldFlag, FieldType
-from proxy.wire.resultset import Column, text_row
-from sqlparse_ext.errors import Unsupported
-from sqlparse_ext.selects.parts import read_parts
+from streamfrom.proxy.merge.combined import Combination, GivenPart
+from streamfrom.proxy.wire.constants import FieldFlag, FieldType
+from streamfrom.proxy.wire.resultset import Column, text_row
+from streamfrom.sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.selects.parts import read_parts
 from tests.proxy.merge.answers import number
 from tests.sqlparse_ext.facts import statement
 

@@ -1,10 +1,10 @@
 import pytest
 
-from proxy.merge.computed import Computation, Computed
-from proxy.merge.grouping import Grouping
-from proxy.wire.constants import BINARY_CHARSET, FieldType
-from proxy.wire.resultset import Column, text_row
-from sqlparse_ext.errors import Unsupported
+from streamfrom.proxy.merge.computed import Computation, Computed
+from streamfrom.proxy.merge.grouping import Grouping
+from streamfrom.proxy.wire.constants import BINARY_CHARSET, FieldType
+from streamfrom.proxy.wire.resultset import Column, text_row
+from streamfrom.sqlparse_ext.errors import Unsupported
 from tests.proxy.merge.answers import number, texts
 
 

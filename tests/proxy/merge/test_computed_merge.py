@@ -1,12 +1,12 @@
 import pytest
 
-from proxy.errors import MergeTooLarge
-from proxy.merge import computed_merge
-from proxy.merge.computed import Computed
-from proxy.merge.groups import GroupsQuery
-from proxy.wire.constants import FieldType
-from proxy.wire.resultset import Column, parse_text_row, text_row
-from sqlparse_ext.errors import Unsupported
+from streamfrom.proxy.errors import MergeTooLarge
+from streamfrom.proxy.merge import computed_merge
+from streamfrom.proxy.merge.computed import Computed
+from streamfrom.proxy.merge.groups import GroupsQuery
+from streamfrom.proxy.wire.constants import FieldType
+from streamfrom.proxy.wire.resultset import Column, parse_text_row, text_row
+from streamfrom.sqlparse_ext.errors import Unsupported
 from tests.proxy.merge.answers import number, planned, texts
 
 

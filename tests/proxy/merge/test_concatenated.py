@@ -1,8 +1,8 @@
 import pytest
 
-from proxy.merge.concatenated import Concatenation, Listed, separator_of
-from proxy.merge.values import Comparison, Key
-from sqlparse_ext.errors import Unsupported
+from streamfrom.proxy.merge.concatenated import Concatenation, Listed, separator_of
+from streamfrom.proxy.merge.values import Comparison, Key
+from streamfrom.sqlparse_ext.errors import Unsupported
 from tests.proxy.merge.answers import texts
 
 

@@ -1,6 +1,6 @@
-from proxy.merge.counted import CountedQuery
-from proxy.merge.groups import GroupsQuery
-from proxy.merge.rows import RowsQuery
+from streamfrom.proxy.merge.counted import CountedQuery
+from streamfrom.proxy.merge.groups import GroupsQuery
+from streamfrom.proxy.merge.rows import RowsQuery
 from tests.proxy.merge.answers import answer, definitions, number, planned, texts
 
 

@@ -1,8 +1,8 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from proxy.errors import DistinctTooLarge
-from proxy.merge.distinct import NO_LIST, Distinct
+from streamfrom.proxy.errors import DistinctTooLarge
+from streamfrom.proxy.merge.distinct import NO_LIST, Distinct
 
 
 NULL = (0,)

@@ -1,14 +1,19 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from proxy.errors import MergeTooLarge
-from proxy.merge import group_merge
-from proxy.merge.aggregates import Average, Count, First, Sum
-from proxy.merge.group_merge import GroupsMerge, Kept, Test as Condition, sorted_in_bites
-from proxy.merge.ordered import OrderedMerge, Window
-from proxy.merge.values import Comparison, Key
-from proxy.wire.resultset import Column
-from sqlparse_ext.errors import Unsupported
+from streamfrom.proxy.errors import MergeTooLarge
+from streamfrom.proxy.merge import group_merge
+from streamfrom.proxy.merge.aggregates import Average, Count, First, Sum
+from streamfrom.proxy.merge.group_merge import (
+    GroupsMerge,
+    Kept,
+    Test as Condition,
+    sorted_in_bites,
+)
+from streamfrom.proxy.merge.ordered import OrderedMerge, Window
+from streamfrom.proxy.merge.values import Comparison, Key
+from streamfrom.proxy.wire.resultset import Column
+from streamfrom.sqlparse_ext.errors import Unsupported
 from tests.proxy.merge.answers import answer
 
 

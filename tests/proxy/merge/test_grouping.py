@@ -1,7 +1,7 @@
 import pytest
 
-from proxy.merge.grouping import Grouping
-from sqlparse_ext.errors import Unsupported
+from streamfrom.proxy.merge.grouping import Grouping
+from streamfrom.sqlparse_ext.errors import Unsupported
 from tests.proxy.merge.answers import number, texts
 
 

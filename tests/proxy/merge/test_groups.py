@@ -1,11 +1,11 @@
 import pytest
 
-from proxy.errors import DistinctTooLarge
-from proxy.merge.groups import GroupsQuery
-from proxy.merge.values import Comparison, Key
-from proxy.wire.constants import FieldType
-from proxy.wire.resultset import parse_column_definition
-from sqlparse_ext.errors import Unsupported
+from streamfrom.proxy.errors import DistinctTooLarge
+from streamfrom.proxy.merge.groups import GroupsQuery
+from streamfrom.proxy.merge.values import Comparison, Key
+from streamfrom.proxy.wire.constants import FieldType
+from streamfrom.proxy.wire.resultset import parse_column_definition
+from streamfrom.sqlparse_ext.errors import Unsupported
 from tests.proxy.merge.answers import answer, definitions, number, planned, texts
 
 
@@ -212,7 +212,7 @@ def test_names_come_from_the_statement_and_types_from_what_ran():
 def test_an_order_by_the_extreme_of_an_enum_is_refused():
     found = GroupsQuery(texts("SELECT a, MAX(e) m FROM t GROUP BY a ORDER BY m"), 1 << 20)
     found.describe([number("a"), number("m")], frozenset())
-    from proxy.merge.values import Comparison, Key
+    from streamfrom.proxy.merge.values import Comparison, Key
 
     enum = number("e", kind=FieldType.ENUM)
     count = len(found.expressions)

@@ -2,10 +2,10 @@ from dataclasses import replace
 
 import pytest
 
-from proxy.merge.literals import Sort, are_alike, check_times, literal, sort_of
-from proxy.wire.constants import BINARY_CHARSET, FieldFlag, FieldType
-from proxy.wire.resultset import Column
-from sqlparse_ext.errors import Unsupported
+from streamfrom.proxy.merge.literals import Sort, are_alike, check_times, literal, sort_of
+from streamfrom.proxy.wire.constants import BINARY_CHARSET, FieldFlag, FieldType
+from streamfrom.proxy.wire.resultset import Column
+from streamfrom.sqlparse_ext.errors import Unsupported
 
 
 def column(kind, decimals=0, flags=0, charset=BINARY_CHARSET):

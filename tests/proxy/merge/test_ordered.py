@@ -1,10 +1,10 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from proxy.merge.ordered import TAKEN_ROWS_MAX, OrderedMerge, Window, key_reader
-from proxy.merge.values import Comparison, Key
-from proxy.wire.resultset import parse_text_row, text_row
-from sqlparse_ext.errors import Unsupported
+from streamfrom.proxy.merge.ordered import TAKEN_ROWS_MAX, OrderedMerge, Window, key_reader
+from streamfrom.proxy.merge.values import Comparison, Key
+from streamfrom.proxy.wire.resultset import parse_text_row, text_row
+from streamfrom.sqlparse_ext.errors import Unsupported
 
 
 NUMBER = Key(Comparison.NUMBER)

@@ -1,9 +1,9 @@
 import pytest
 
-from proxy.merge.rows import RowsQuery
-from proxy.wire.constants import FieldType
-from proxy.wire.resultset import Column
-from sqlparse_ext.errors import Unsupported
+from streamfrom.proxy.merge.rows import RowsQuery
+from streamfrom.proxy.wire.constants import FieldType
+from streamfrom.proxy.wire.resultset import Column
+from streamfrom.sqlparse_ext.errors import Unsupported
 from tests.proxy.merge.answers import answer, definitions, number, planned, texts
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.errors import Unsupported
 from tests.proxy.merge.answers import texts
 
 

@@ -3,7 +3,7 @@ from decimal import Decimal
 import pytest
 from hypothesis import given, strategies as st
 
-from proxy.merge.values import (
+from streamfrom.proxy.merge.values import (
     NOT_FIXED,
     Comparison,
     Key,
@@ -16,9 +16,9 @@ from proxy.merge.values import (
     scaled,
     unscaled,
 )
-from proxy.wire.constants import BINARY_CHARSET, FieldFlag, FieldType
-from proxy.wire.resultset import Column
-from sqlparse_ext.errors import Unsupported
+from streamfrom.proxy.wire.constants import BINARY_CHARSET, FieldFlag, FieldType
+from streamfrom.proxy.wire.resultset import Column
+from streamfrom.sqlparse_ext.errors import Unsupported
 
 
 SPACE = b"0020"

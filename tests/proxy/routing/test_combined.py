@@ -1,8 +1,8 @@
 import pytest
 
-from proxy.routing.planner import Planner
-from proxy.routing.routes import Combine, Concatenate, Merge, OneShard
-from sqlparse_ext.errors import Unsupported
+from streamfrom.proxy.routing.planner import Planner
+from streamfrom.proxy.routing.routes import Combine, Concatenate, Merge, OneShard
+from streamfrom.sqlparse_ext.errors import Unsupported
 from tests.proxy.keyspaces import HIGH, HIGH_SHARD, LOW_SHARD, SHARDED
 from tests.sqlparse_ext.facts import statement
 

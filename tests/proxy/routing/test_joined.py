@@ -2,13 +2,13 @@
 
 import pytest
 
-from proxy.errors import BadVindexValue
-from proxy.routing.joined import Joined
-from proxy.routing.planner import Planner
-from proxy.routing.routes import Combine, Concatenate, Merge, OneShard, WriteParts
-from proxy.routing.tables import Tables
-from sqlparse_ext.errors import Unsupported
-from sqlparse_ext.statements import Kind
+from streamfrom.proxy.errors import BadVindexValue
+from streamfrom.proxy.routing.joined import Joined
+from streamfrom.proxy.routing.planner import Planner
+from streamfrom.proxy.routing.routes import Combine, Concatenate, Merge, OneShard, WriteParts
+from streamfrom.proxy.routing.tables import Tables
+from streamfrom.sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.statements import Kind
 from tests.proxy.keyspaces import HIGH, HIGH_SHARD, LOW_SHARD, SHARDED
 from tests.sqlparse_ext.facts import statement
 

@@ -1,10 +1,10 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from proxy.errors import BadVindexValue, MissingVindexColumn
-from proxy.routing.planner import Planner, qualifiers
-from proxy.routing.routes import Concatenate, Everywhere, Merge, OneShard, WriteParts
-from sqlparse_ext.errors import SqlError, Unsupported
+from streamfrom.proxy.errors import BadVindexValue, MissingVindexColumn
+from streamfrom.proxy.routing.planner import Planner, qualifiers
+from streamfrom.proxy.routing.routes import Concatenate, Everywhere, Merge, OneShard, WriteParts
+from streamfrom.sqlparse_ext.errors import SqlError, Unsupported
 from tests.proxy.keyspaces import HIGH, HIGH_SHARD, LOW_SHARD, PLAIN, QUARTERS, SHARDED
 from tests.sqlparse_ext.facts import shape, statement
 

@@ -1,4 +1,4 @@
-from proxy.routing.routes import Concatenate, OneShard, Plan
+from streamfrom.proxy.routing.routes import Concatenate, OneShard, Plan
 from tests.proxy.keyspaces import HIGH_SHARD, LOW_SHARD
 from tests.sqlparse_ext.facts import statement
 

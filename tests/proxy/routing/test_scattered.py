@@ -1,10 +1,10 @@
 import pytest
 
-from proxy.routing.routes import Concatenate, Merge
-from proxy.routing.scattered import scattered_select
-from proxy.routing.tables import Tables
-from sqlparse_ext.errors import Unsupported
-from sqlparse_ext.statements import TableRef
+from streamfrom.proxy.routing.routes import Concatenate, Merge
+from streamfrom.proxy.routing.scattered import scattered_select
+from streamfrom.proxy.routing.tables import Tables
+from streamfrom.sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.statements import TableRef
 from tests.proxy.keyspaces import SHARDED
 from tests.sqlparse_ext.facts import shape
 

@@ -3,13 +3,13 @@ import json
 import pytest
 from hypothesis import given, strategies as st
 
-from engine.errors import VschemaError
-from engine.keyspace import Keyspace, Shard
-from engine.vschema import parse_vschema
-from proxy.errors import BadVindexValue, MissingVindexColumn
-from proxy.routing.planner import Planner
-from proxy.routing.routes import Concatenate, OneShard, WriteParts
-from sqlparse_ext.errors import Unsupported
+from streamfrom.engine.errors import VschemaError
+from streamfrom.engine.keyspace import Keyspace, Shard
+from streamfrom.engine.vschema import parse_vschema
+from streamfrom.proxy.errors import BadVindexValue, MissingVindexColumn
+from streamfrom.proxy.routing.planner import Planner
+from streamfrom.proxy.routing.routes import Concatenate, OneShard, WriteParts
+from streamfrom.sqlparse_ext.errors import Unsupported
 from tests.sqlparse_ext.facts import statement
 
 

@@ -1,9 +1,9 @@
 import pytest
 
-from proxy.errors import BadVindexValue
-from proxy.routing.tables import Tables
-from sqlparse_ext.errors import Unsupported
-from sqlparse_ext.statements import OPAQUE, Number
+from streamfrom.proxy.errors import BadVindexValue
+from streamfrom.proxy.routing.tables import Tables
+from streamfrom.sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.statements import OPAQUE, Number
 from tests.proxy.keyspaces import HIGH, HIGH_SHARD, LOW_SHARD, SHARDED
 
 

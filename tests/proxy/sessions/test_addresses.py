@@ -1,6 +1,6 @@
 import pytest
 
-from proxy.sessions.addresses import Addresses, group
+from streamfrom.proxy.sessions.addresses import Addresses, group
 
 
 def test_connections_are_counted_until_they_leave():

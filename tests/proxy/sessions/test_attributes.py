@@ -1,16 +1,16 @@
 import pytest
 
-from proxy.backends.settings import Settings
-from proxy.errors import MalformedPacket
-from proxy.exchange.state import SessionState
-from proxy.sessions.attributes import QueryAttributes
-from proxy.sql.prepared import Prepared, PreparedTable
-from proxy.wire.attributes import COUNT_FOLLOWS, Attribute, into_execute, into_query
-from proxy.wire.commands import query, stmt_execute
-from proxy.wire.constants import FieldType
-from proxy.wire.execute import Parameter
-from sqlparse_ext.cache import StatementCache
-from sqlparse_ext.statements import DEFAULT_MODE
+from streamfrom.proxy.backends.settings import Settings
+from streamfrom.proxy.errors import MalformedPacket
+from streamfrom.proxy.exchange.state import SessionState
+from streamfrom.proxy.sessions.attributes import QueryAttributes
+from streamfrom.proxy.sql.prepared import Prepared, PreparedTable
+from streamfrom.proxy.wire.attributes import COUNT_FOLLOWS, Attribute, into_execute, into_query
+from streamfrom.proxy.wire.commands import query, stmt_execute
+from streamfrom.proxy.wire.constants import FieldType
+from streamfrom.proxy.wire.execute import Parameter
+from streamfrom.sqlparse_ext.cache import StatementCache
+from streamfrom.sqlparse_ext.statements import DEFAULT_MODE
 
 
 RED = (Attribute(b"colour", Parameter(FieldType.STRING, unsigned=False, data=b"red")),)

@@ -1,6 +1,6 @@
 import pytest
 
-from proxy.sessions.connection_ids import MEMBER_BITS, NUMBER_BITS, ConnectionIds
+from streamfrom.proxy.sessions.connection_ids import MEMBER_BITS, NUMBER_BITS, ConnectionIds
 
 
 def test_ids_count_up_from_a_random_place():

@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from proxy.sessions.deadlines import LOOK_S_MAX, LOOK_S_MIN, Deadlines
+from streamfrom.proxy.sessions.deadlines import LOOK_S_MAX, LOOK_S_MIN, Deadlines
 from tests.virtual_loop import run_virtual
 
 

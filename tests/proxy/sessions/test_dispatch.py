@@ -2,9 +2,9 @@ import asyncio
 
 import pytest
 
-from proxy.wire.constants import Status, TrackerKind
-from proxy.wire.framing import frame
-from proxy.wire.resultset import Tracker
+from streamfrom.proxy.wire.constants import Status, TrackerKind
+from streamfrom.proxy.wire.framing import frame
+from streamfrom.proxy.wire.resultset import Tracker
 from tests.proxy.fake_answers import Ok, Silence, until
 from tests.proxy.fake_client import OLD
 

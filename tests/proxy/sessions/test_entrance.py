@@ -4,18 +4,18 @@ from types import SimpleNamespace
 
 import pytest
 
-from proxy.config.file import Role, User
-from proxy.config.values import Secret
-from proxy.errors import (
+from streamfrom.proxy.config.file import Role, User
+from streamfrom.proxy.config.values import Secret
+from streamfrom.proxy.errors import (
     AccessDenied,
     ServerShutdown,
     TooManyConnections,
     UserLimitReached,
 )
-from proxy.sessions.addresses import Addresses
-from proxy.sessions.entrance import Entrance
-from proxy.sessions.login_backoff import LoginBackoff
-from proxy.sessions.login_work import LoginWork
+from streamfrom.proxy.sessions.addresses import Addresses
+from streamfrom.proxy.sessions.entrance import Entrance
+from streamfrom.proxy.sessions.login_backoff import LoginBackoff
+from streamfrom.proxy.sessions.login_work import LoginWork
 from tests.proxy.house import RecordingLink
 from tests.virtual_loop import run_virtual
 

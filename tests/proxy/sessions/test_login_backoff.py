@@ -2,7 +2,7 @@ from itertools import pairwise
 
 from hypothesis import given, strategies as st
 
-from proxy.sessions.login_backoff import REMEMBERED_MAX, LoginBackoff
+from streamfrom.proxy.sessions.login_backoff import REMEMBERED_MAX, LoginBackoff
 
 
 HERE, THERE = "10.0.0.1", "10.0.0.2"

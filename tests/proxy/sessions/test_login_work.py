@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from proxy.sessions.login_work import ADDRESSES_AT_ONCE, LoginWork
+from streamfrom.proxy.sessions.login_work import ADDRESSES_AT_ONCE, LoginWork
 
 
 def pieces(log, name, number, result=None):

@@ -1,4 +1,4 @@
-from proxy.wire.framing import frame
+from streamfrom.proxy.wire.framing import frame
 
 
 async def test_a_refresh_goes_to_the_server_of_one_shard(server, house):

@@ -1,7 +1,7 @@
 """A login makes a session whole; another login makes another one."""
 
-from proxy.config.file import Role, Secret, User
-from proxy.wire.constants import Status
+from streamfrom.proxy.config.file import Role, Secret, User
+from streamfrom.proxy.wire.constants import Status
 from tests.proxy.house import running_proxy
 
 

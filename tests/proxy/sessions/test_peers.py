@@ -1,7 +1,7 @@
 import pytest
 
-from proxy.config.file import Role, Secret, User
-from proxy.wire.framing import frame
+from streamfrom.proxy.config.file import Role, Secret, User
+from streamfrom.proxy.wire.framing import frame
 from tests.proxy.fake_answers import Silence, until
 from tests.proxy.house import running_proxy
 

@@ -2,7 +2,7 @@ import dataclasses
 
 import pytest
 
-from proxy.sessions.services import Services
+from streamfrom.proxy.sessions.services import Services
 
 
 def test_sessions_share_what_is_named_here_and_nothing_else():

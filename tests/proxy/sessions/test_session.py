@@ -4,9 +4,9 @@ import contextlib
 import pytest
 import structlog
 
-from proxy.config.file import Role, Secret, TransactionMode, User
-from proxy.wire.constants import Capability
-from proxy.wire.framing import frame
+from streamfrom.proxy.config.file import Role, Secret, TransactionMode, User
+from streamfrom.proxy.wire.constants import Capability
+from streamfrom.proxy.wire.framing import frame
 from tests.proxy.fake_answers import Rows, Silence, rows_of, until
 from tests.proxy.fake_client import MODERN, OLD, Client, Refused
 from tests.proxy.house import add_message_table, claimed, running_proxy
@@ -74,7 +74,7 @@ async def test_who_may_not_come_in_is_told_why_and_never_read_again(
 
 
 async def test_without_users_only_this_machine_gets_in(server, monkeypatch):
-    from proxy.net import Link
+    from streamfrom.proxy.net import Link
 
     monkeypatch.setattr(Link, "is_loopback", property(lambda _: False))
     async with running_proxy(server) as house:
@@ -105,7 +105,7 @@ async def test_who_does_not_finish_the_login_in_time_is_left(server):
 async def test_commands_may_come_in_the_same_segment_as_the_login(house):
     client = await house.greeted()
     login = client.login("root", "", "plain")
-    from proxy.wire.handshake import encode_login
+    from streamfrom.proxy.wire.handshake import encode_login
 
     client.write(frame(encode_login(login), 1) + frame(b"\x03SELECT 1", 0))
     client._framer.next_sequence = 2

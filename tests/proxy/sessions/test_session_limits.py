@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from proxy.config.file import Role, Secret, User
-from proxy.wire.framing import frame
-from proxy.wire.resultset import Tracker
+from streamfrom.proxy.config.file import Role, Secret, User
+from streamfrom.proxy.wire.framing import frame
+from streamfrom.proxy.wire.resultset import Tracker
 from tests.proxy.fake_answers import Error, Ok, Rows, Silence, rows_of, until
 from tests.proxy.fake_client import MODERN, OLD, Refused
 from tests.proxy.fake_server import FakeServer
@@ -108,7 +108,7 @@ async def _busy(server):
 
 
 async def test_a_server_that_cannot_be_stopped_loses_its_connection(server, house, monkeypatch):
-    from proxy.sessions import turns
+    from streamfrom.proxy.sessions import turns
 
     monkeypatch.setattr(turns, "STOP_S", 0.05)
     server.once("KILL QUERY", *[Ok()] * 9)

@@ -3,9 +3,9 @@ import asyncio
 import pytest
 import structlog
 
-from proxy.sessions.turns import QUEUED_BYTES_MAX
-from proxy.wire.constants import Capability, Status
-from proxy.wire.framing import frame
+from streamfrom.proxy.sessions.turns import QUEUED_BYTES_MAX
+from streamfrom.proxy.wire.constants import Capability, Status
+from streamfrom.proxy.wire.framing import frame
 from tests.proxy.fake_answers import Error, HangUp, Ok, Rows, Several, Silence, rows_of, until
 from tests.proxy.fake_client import MODERN, OLD
 from tests.proxy.house import running_proxy

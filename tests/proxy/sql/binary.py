@@ -1,7 +1,7 @@
 """What tests of prepared statements send and read."""
 
-from proxy.wire.framing import frame
-from proxy.wire.resultset import parse_text_row
+from streamfrom.proxy.wire.framing import frame
+from streamfrom.proxy.wire.resultset import parse_text_row
 
 
 def stmt_reset(statement: int) -> bytes:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from proxy.sql.accounts import check_accounts
-from sqlparse_ext.errors import Unsupported
+from streamfrom.proxy.sql.accounts import check_accounts
+from streamfrom.sqlparse_ext.errors import Unsupported
 from tests.sqlparse_ext.facts import statement
 
 

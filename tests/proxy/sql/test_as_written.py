@@ -1,6 +1,6 @@
 import pytest
 
-from proxy.config.file import Role, Secret, User
+from streamfrom.proxy.config.file import Role, Secret, User
 from tests.proxy.fake_answers import rows_of
 from tests.proxy.house import add_message_table, running_proxy
 

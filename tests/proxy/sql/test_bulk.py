@@ -1,6 +1,6 @@
 import pytest
 
-from proxy.wire.resultset import Ok as Told
+from streamfrom.proxy.wire.resultset import Ok as Told
 from tests.proxy.fake_answers import Error, Ok, until
 from tests.proxy.fake_client import MARIADB
 from tests.proxy.fake_server import MARIADB as VERSION, FakeServer

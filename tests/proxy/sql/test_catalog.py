@@ -4,15 +4,15 @@ from types import SimpleNamespace
 
 import pytest
 
-from engine.errors import KeyspaceError, TargetError
-from engine.message_table import load
-from engine.testing import raw_table
-from engine.vschema import parse_vschema
-from proxy.config.file import Role, Secret, User
-from proxy.errors import NoDatabaseSelected, NoHealthyReplica, UnknownDatabase
-from proxy.routing.routes import OneShard, Plan
-from proxy.sql.catalog import Catalog, Catalogs, Direct
-from sqlparse_ext.errors import Unsupported
+from streamfrom.engine.errors import KeyspaceError, TargetError
+from streamfrom.engine.message_table import load
+from streamfrom.engine.testing import raw_table
+from streamfrom.engine.vschema import parse_vschema
+from streamfrom.proxy.config.file import Role, Secret, User
+from streamfrom.proxy.errors import NoDatabaseSelected, NoHealthyReplica, UnknownDatabase
+from streamfrom.proxy.routing.routes import OneShard, Plan
+from streamfrom.proxy.sql.catalog import Catalog, Catalogs, Direct
+from streamfrom.sqlparse_ext.errors import Unsupported
 from tests.proxy.keyspaces import (
     HIGH,
     HIGH_SHARD,

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from proxy.backends.readers import Answer
-from proxy.errors import BackendError, MergeTooLarge
-from proxy.routing.planner import Planner
-from proxy.sql import combine as module
-from proxy.sql.large_texts import LargeTexts, readers
-from proxy.wire.constants import BINARY_CHARSET, FieldType
-from proxy.wire.response import RowCollector
-from proxy.wire.resultset import Column, parse_text_row
-from sqlparse_ext.errors import Unsupported
+from streamfrom.proxy.backends.readers import Answer
+from streamfrom.proxy.errors import BackendError, MergeTooLarge
+from streamfrom.proxy.routing.planner import Planner
+from streamfrom.proxy.sql import combine as module
+from streamfrom.proxy.sql.large_texts import LargeTexts, readers
+from streamfrom.proxy.wire.constants import BINARY_CHARSET, FieldType
+from streamfrom.proxy.wire.response import RowCollector
+from streamfrom.proxy.wire.resultset import Column, parse_text_row
+from streamfrom.sqlparse_ext.errors import Unsupported
 from tests.proxy.keyspaces import HIGH, SHARDED
 from tests.proxy.sql.test_gather import FakeReply, result
 from tests.sqlparse_ext.facts import statement

@@ -2,10 +2,10 @@
 
 import pytest
 
-from proxy.config.file import Role, Secret, User
-from proxy.errors import DatabaseAccessDenied, StatementRefused
-from proxy.sql.confinement import confine
-from proxy.sql.guard import Guard
+from streamfrom.proxy.config.file import Role, Secret, User
+from streamfrom.proxy.errors import DatabaseAccessDenied, StatementRefused
+from streamfrom.proxy.sql.confinement import confine
+from streamfrom.proxy.sql.guard import Guard
 from tests.sqlparse_ext.facts import statement
 
 

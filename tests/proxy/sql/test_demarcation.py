@@ -1,6 +1,6 @@
 import pytest
 
-from proxy.wire.constants import Status
+from streamfrom.proxy.wire.constants import Status
 from tests.proxy.fake_answers import Error, HangUp
 from tests.proxy.house import said
 from tests.proxy.keyspaces import HIGH

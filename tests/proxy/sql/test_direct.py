@@ -2,23 +2,23 @@ import asyncio
 
 import pytest
 
-from engine.errors import TableLoadError
-from engine.keyspace import Keyspace, Shard
-from engine.message_table import load
-from engine.testing import raw_table
-from proxy.config.file import Role, Secret, User
-from proxy.errors import BackendLost, BackendUnavailable, PoolTimeout
-from proxy.exchange.pace import FIRST_TRIAL
-from proxy.exchange.reply import Reply
-from proxy.sql import direct as module
-from proxy.sql.catalog import Catalog
-from proxy.sql.direct import DirectPath
-from proxy.sql.guard import Guard
-from proxy.sql.large_texts import LargeTexts, readers
-from proxy.sql.preparation import Preparation
-from proxy.sql.prepared import PreparedTable
-from sqlparse_ext.cache import StatementCache
-from sqlparse_ext.writes.messages import EffectKind
+from streamfrom.engine.errors import TableLoadError
+from streamfrom.engine.keyspace import Keyspace, Shard
+from streamfrom.engine.message_table import load
+from streamfrom.engine.testing import raw_table
+from streamfrom.proxy.config.file import Role, Secret, User
+from streamfrom.proxy.errors import BackendLost, BackendUnavailable, PoolTimeout
+from streamfrom.proxy.exchange.pace import FIRST_TRIAL
+from streamfrom.proxy.exchange.reply import Reply
+from streamfrom.proxy.sql import direct as module
+from streamfrom.proxy.sql.catalog import Catalog
+from streamfrom.proxy.sql.direct import DirectPath
+from streamfrom.proxy.sql.guard import Guard
+from streamfrom.proxy.sql.large_texts import LargeTexts, readers
+from streamfrom.proxy.sql.preparation import Preparation
+from streamfrom.proxy.sql.prepared import PreparedTable
+from streamfrom.sqlparse_ext.cache import StatementCache
+from streamfrom.sqlparse_ext.writes.messages import EffectKind
 from tests.proxy.fake_answers import Error, HangUp, Ok, rows_of, until
 from tests.proxy.fake_client import read_result
 from tests.proxy.house import Desk, running_shard

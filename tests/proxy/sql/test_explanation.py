@@ -2,11 +2,11 @@ import json
 
 import pytest
 
-from engine.errors import TableNotFound
-from proxy.config.file import Role
-from proxy.errors import CommandDenied
-from proxy.sql.explanation import explanation
-from sqlparse_ext.errors import SqlError, Unsupported
+from streamfrom.engine.errors import TableNotFound
+from streamfrom.proxy.config.file import Role
+from streamfrom.proxy.errors import CommandDenied
+from streamfrom.proxy.sql.explanation import explanation
+from streamfrom.sqlparse_ext.errors import SqlError, Unsupported
 from tests.proxy.sql.test_naming import Desk
 
 

@@ -6,18 +6,18 @@ from typing import Any
 
 import pytest
 
-from proxy.backends.readers import Answer
-from proxy.errors import BackendError, BackendLost
-from proxy.exchange.holdings import Holdings
-from proxy.routing.routes import Merge
-from proxy.sql import gather as module
-from proxy.sql.large_texts import LargeTexts, readers
-from proxy.wire.constants import BINARY_CHARSET, Capability, FieldType, Status
-from proxy.wire.framing import frame
-from proxy.wire.response import RowCollector
-from proxy.wire.resultset import Column, err_packet
-from sqlparse_ext.errors import Unsupported
-from sqlparse_ext.selects.select import read_select
+from streamfrom.proxy.backends.readers import Answer
+from streamfrom.proxy.errors import BackendError, BackendLost
+from streamfrom.proxy.exchange.holdings import Holdings
+from streamfrom.proxy.routing.routes import Merge
+from streamfrom.proxy.sql import gather as module
+from streamfrom.proxy.sql.large_texts import LargeTexts, readers
+from streamfrom.proxy.wire.constants import BINARY_CHARSET, Capability, FieldType, Status
+from streamfrom.proxy.wire.framing import frame
+from streamfrom.proxy.wire.response import RowCollector
+from streamfrom.proxy.wire.resultset import Column, err_packet
+from streamfrom.sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.selects.select import read_select
 from tests.proxy.wire.peers import text_resultset
 from tests.sqlparse_ext.facts import statement
 

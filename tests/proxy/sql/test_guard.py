@@ -1,9 +1,9 @@
 import pytest
 
-from proxy.config.file import Role, Secret, User
-from proxy.errors import CommandDenied, DatabaseAccessDenied
-from proxy.sql.guard import Guard
-from sqlparse_ext.errors import Unsupported
+from streamfrom.proxy.config.file import Role, Secret, User
+from streamfrom.proxy.errors import CommandDenied, DatabaseAccessDenied
+from streamfrom.proxy.sql.guard import Guard
+from streamfrom.sqlparse_ext.errors import Unsupported
 from tests.sqlparse_ext.facts import statement
 
 

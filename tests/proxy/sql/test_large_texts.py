@@ -5,11 +5,11 @@ import threading
 
 import pytest
 
-from proxy.errors import QueryInterrupted
-from proxy.sql.large_texts import AT_ONCE, LargeTexts, readers
-from sqlparse_ext.errors import SqlError
-from sqlparse_ext.text.chunks import pause
-from sqlparse_ext.text.lexer import LARGE_TEXT_BYTES
+from streamfrom.proxy.errors import QueryInterrupted
+from streamfrom.proxy.sql.large_texts import AT_ONCE, LargeTexts, readers
+from streamfrom.sqlparse_ext.errors import SqlError
+from streamfrom.sqlparse_ext.text.chunks import pause
+from streamfrom.sqlparse_ext.text.lexer import LARGE_TEXT_BYTES
 
 
 LARGE = LARGE_TEXT_BYTES + 1

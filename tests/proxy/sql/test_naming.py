@@ -2,9 +2,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from proxy.config.file import Role
-from proxy.errors import BackendError, BackendUnavailable
-from proxy.sql.naming import Naming
+from streamfrom.proxy.config.file import Role
+from streamfrom.proxy.errors import BackendError, BackendUnavailable
+from streamfrom.proxy.sql.naming import Naming
 from tests.proxy.house import Patient
 from tests.proxy.sql.test_preparation import preparation
 

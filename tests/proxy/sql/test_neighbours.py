@@ -1,7 +1,7 @@
 import pytest
 
-from proxy.config.file import Role, Secret, User
-from proxy.wire.constants import FieldType
+from streamfrom.proxy.config.file import Role, Secret, User
+from streamfrom.proxy.wire.constants import FieldType
 from tests.proxy.fake_answers import Rows
 from tests.proxy.house import running_proxy
 

@@ -2,27 +2,27 @@ from types import SimpleNamespace
 
 import pytest
 
-from engine.errors import TableLoadError, TableNotFound
-from engine.message_table import load
-from engine.testing import raw_table
-from proxy.backends.settings import Settings, names
-from proxy.config.file import Role, Secret, User
-from proxy.errors import (
+from streamfrom.engine.errors import TableLoadError, TableNotFound
+from streamfrom.engine.message_table import load
+from streamfrom.engine.testing import raw_table
+from streamfrom.proxy.backends.settings import Settings, names
+from streamfrom.proxy.config.file import Role, Secret, User
+from streamfrom.proxy.errors import (
     DatabaseAccessDenied,
     NoDatabaseSelected,
     ReplicaTarget,
     StreamOfReplica,
     UnknownDatabase,
 )
-from proxy.exchange.state import SessionState
-from proxy.sql.catalog import Catalog
-from proxy.sql.guard import Guard
-from proxy.sql.large_texts import LargeTexts, readers
-from proxy.sql.preparation import Preparation
-from sqlparse_ext.cache import StatementCache
-from sqlparse_ext.errors import Unsupported
-from sqlparse_ext.statements import TableRef
-from sqlparse_ext.writes.messages import EffectKind
+from streamfrom.proxy.exchange.state import SessionState
+from streamfrom.proxy.sql.catalog import Catalog
+from streamfrom.proxy.sql.guard import Guard
+from streamfrom.proxy.sql.large_texts import LargeTexts, readers
+from streamfrom.proxy.sql.preparation import Preparation
+from streamfrom.sqlparse_ext.cache import StatementCache
+from streamfrom.sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.statements import TableRef
+from streamfrom.sqlparse_ext.writes.messages import EffectKind
 from tests.proxy.fake_client import MODERN
 from tests.proxy.keyspaces import PLAIN, SHARDED
 

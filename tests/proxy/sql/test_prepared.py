@@ -1,19 +1,19 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from proxy.backends.settings import Settings, names
-from proxy.errors import (
+from streamfrom.proxy.backends.settings import Settings, names
+from streamfrom.proxy.errors import (
     ConnectionMemoryExceeded,
     LongDataTooLarge,
     TooManyStatements,
     UnknownStatement,
     WireError,
 )
-from proxy.memory import Memory
-from proxy.sql.prepared import LAST_PREPARED, Prepared, PreparedTable
-from proxy.wire.execute import write_parameters
-from sqlparse_ext.cache import StatementCache
-from sqlparse_ext.statements import OPAQUE
+from streamfrom.proxy.memory import Memory
+from streamfrom.proxy.sql.prepared import LAST_PREPARED, Prepared, PreparedTable
+from streamfrom.proxy.wire.execute import write_parameters
+from streamfrom.sqlparse_ext.cache import StatementCache
+from streamfrom.sqlparse_ext.statements import OPAQUE
 from tests.proxy.fake_client import parameter
 
 

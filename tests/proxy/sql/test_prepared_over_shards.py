@@ -2,7 +2,7 @@
 
 import pytest
 
-from proxy.wire.constants import FieldType
+from streamfrom.proxy.wire.constants import FieldType
 from tests.proxy.fake_answers import Rows, rows_of
 from tests.proxy.fake_client import MODERN, OLD, Refused
 from tests.proxy.house import running_proxy

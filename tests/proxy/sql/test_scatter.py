@@ -2,16 +2,16 @@ import asyncio
 
 import pytest
 
-from proxy.errors import (
+from streamfrom.proxy.errors import (
     BackendError,
     BackendLost,
     BackendUnavailable,
     PartialCommit,
     TransactionBroken,
 )
-from proxy.sql.scatter import Merged, run_everywhere, write_parts
-from proxy.wire.commands import query
-from proxy.wire.resultset import Ok as OkPacket
+from streamfrom.proxy.sql.scatter import Merged, run_everywhere, write_parts
+from streamfrom.proxy.wire.commands import query
+from streamfrom.proxy.wire.resultset import Ok as OkPacket
 from tests.proxy.fake_answers import Error, HangUp, Ok, Rows, until
 from tests.proxy.house import Desk, said
 from tests.sqlparse_ext.facts import shape, statement

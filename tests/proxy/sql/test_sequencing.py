@@ -2,19 +2,19 @@ from types import SimpleNamespace
 
 import pytest
 
-from engine.errors import SequenceError, VschemaError
-from engine.keyspace import Keyspace, Shard
-from engine.vschema import parse_vschema
-from proxy.backends.settings import Settings
-from proxy.config.file import Role, Secret, User
-from proxy.errors import BackendUnavailable, CommandDenied, NoDatabaseSelected
-from proxy.exchange.state import SessionState
-from proxy.sql.catalog import Catalog
-from proxy.sql.guard import Guard
-from proxy.sql.large_texts import LargeTexts, readers
-from proxy.sql.preparation import Preparation
-from proxy.sql.sequencing import Sequencing
-from sqlparse_ext.cache import StatementCache
+from streamfrom.engine.errors import SequenceError, VschemaError
+from streamfrom.engine.keyspace import Keyspace, Shard
+from streamfrom.engine.vschema import parse_vschema
+from streamfrom.proxy.backends.settings import Settings
+from streamfrom.proxy.config.file import Role, Secret, User
+from streamfrom.proxy.errors import BackendUnavailable, CommandDenied, NoDatabaseSelected
+from streamfrom.proxy.exchange.state import SessionState
+from streamfrom.proxy.sql.catalog import Catalog
+from streamfrom.proxy.sql.guard import Guard
+from streamfrom.proxy.sql.large_texts import LargeTexts, readers
+from streamfrom.proxy.sql.preparation import Preparation
+from streamfrom.proxy.sql.sequencing import Sequencing
+from streamfrom.sqlparse_ext.cache import StatementCache
 from tests.proxy.fake_client import MODERN
 from tests.proxy.house import Patient
 

@@ -1,11 +1,11 @@
 import pytest
 
-from engine.errors import ReceiverGone
-from engine.types import ClaimedRow
-from proxy import net
-from proxy.errors import QueryInterrupted, ServerShutdown
-from proxy.sql.streaming import Stream
-from proxy.wire.framing import frames
+from streamfrom.engine.errors import ReceiverGone
+from streamfrom.engine.types import ClaimedRow
+from streamfrom.proxy import net
+from streamfrom.proxy.errors import QueryInterrupted, ServerShutdown
+from streamfrom.proxy.sql.streaming import Stream
+from streamfrom.proxy.wire.framing import frames
 from tests.proxy.house import RecordingLink
 
 

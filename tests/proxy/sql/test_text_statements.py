@@ -2,13 +2,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from proxy.config.file import Role
-from proxy.errors import CommandDenied, TooManyStatements, UnknownStatement
-from proxy.sql import text_statements
-from proxy.sql.text_statements import TextStatements
-from proxy.wire.constants import BINARY_CHARSET, FieldType
-from proxy.wire.resultset import Column, column_definition, text_row
-from sqlparse_ext.errors import Unsupported
+from streamfrom.proxy.config.file import Role
+from streamfrom.proxy.errors import CommandDenied, TooManyStatements, UnknownStatement
+from streamfrom.proxy.sql import text_statements
+from streamfrom.proxy.sql.text_statements import TextStatements
+from streamfrom.proxy.wire.constants import BINARY_CHARSET, FieldType
+from streamfrom.proxy.wire.resultset import Column, column_definition, text_row
+from streamfrom.sqlparse_ext.errors import Unsupported
 from tests.proxy.sql.test_preparation import preparation
 
 

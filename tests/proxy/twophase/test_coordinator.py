@@ -4,20 +4,20 @@ import asyncio
 
 import pytest
 
-from engine.clock import SystemClock
-from proxy.errors import (
+from streamfrom.engine.clock import SystemClock
+from streamfrom.proxy.errors import (
     CommitPending,
     CommitRefused,
     CommitUnknown,
     NoDecisionTable,
     TransactionBroken,
 )
-from proxy.twophase.coordinator import Coordinator
-from proxy.twophase.decisions import Decisions
-from proxy.twophase.xid import FORMAT_ID, GlobalId
-from proxy.wire.constants import FieldType
-from sqlparse_ext.errors import Unsupported
-from sqlparse_ext.writes.messages import Effect, EffectKind
+from streamfrom.proxy.twophase.coordinator import Coordinator
+from streamfrom.proxy.twophase.decisions import Decisions
+from streamfrom.proxy.twophase.xid import FORMAT_ID, GlobalId
+from streamfrom.proxy.wire.constants import FieldType
+from streamfrom.sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.writes.messages import Effect, EffectKind
 from tests.proxy.fake_answers import Error, HangUp, Ok, Rows, Silence, until
 from tests.proxy.house import Desk, add_decisions, running_shard
 

@@ -2,9 +2,9 @@ from itertools import count
 
 import pytest
 
-from proxy.errors import BackendError, NoDecisionTable
-from proxy.twophase.decisions import CREATE, Decisions, Outcome, read_own_id, record
-from proxy.twophase.xid import GlobalId
+from streamfrom.proxy.errors import BackendError, NoDecisionTable
+from streamfrom.proxy.twophase.decisions import CREATE, Decisions, Outcome, read_own_id, record
+from streamfrom.proxy.twophase.xid import GlobalId
 from tests.proxy.fake_answers import Error, Rows
 from tests.proxy.house import add_decisions, running_shard
 

@@ -3,12 +3,12 @@ import asyncio
 import pytest
 import structlog
 
-from engine.clock import SystemClock
-from proxy.twophase.coordinator import Coordinator
-from proxy.twophase.decisions import Decisions
-from proxy.twophase.recovery import Recovery
-from proxy.twophase.xid import FORMAT_ID, GlobalId
-from proxy.wire.constants import FieldType
+from streamfrom.engine.clock import SystemClock
+from streamfrom.proxy.twophase.coordinator import Coordinator
+from streamfrom.proxy.twophase.decisions import Decisions
+from streamfrom.proxy.twophase.recovery import Recovery
+from streamfrom.proxy.twophase.xid import FORMAT_ID, GlobalId
+from streamfrom.proxy.wire.constants import FieldType
 from tests.proxy.fake_answers import Error, Rows, until
 from tests.proxy.house import add_decisions, running_shard
 

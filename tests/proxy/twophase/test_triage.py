@@ -1,7 +1,7 @@
 from hypothesis import given, strategies as st
 
-from proxy.twophase.triage import Seen, Triage
-from proxy.twophase.xid import GlobalId
+from streamfrom.proxy.twophase.triage import Seen, Triage
+from streamfrom.proxy.twophase.xid import GlobalId
 
 
 A, B, C = "a" * 16, "b" * 16, "c" * 16

@@ -1,7 +1,7 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from proxy.twophase.xid import FORMAT_ID, GlobalId, Xid, recovered
+from streamfrom.proxy.twophase.xid import FORMAT_ID, GlobalId, Xid, recovered
 
 
 WHOLE = GlobalId("0123456789abcdef", "f" * 32)

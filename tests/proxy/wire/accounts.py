@@ -6,9 +6,9 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from proxy.wire.auth import Account, Authenticator, Verifier, nonce_from
-from proxy.wire.scramble import stored_native
-from proxy.wire.sha256_crypt import in_one_go, sha256_crypt
+from streamfrom.proxy.wire.auth import Account, Authenticator, Verifier, nonce_from
+from streamfrom.proxy.wire.scramble import stored_native
+from streamfrom.proxy.wire.sha256_crypt import in_one_go, sha256_crypt
 
 
 PASSWORD = "päss"

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from proxy.wire.codec import Cursor, lenenc_bytes
-from proxy.wire.constants import (
+from streamfrom.proxy.wire.codec import Cursor, lenenc_bytes
+from streamfrom.proxy.wire.constants import (
     NATIVE_PASSWORD,
     Capability,
     Command,
     FieldType,
     TrackerKind,
 )
-from proxy.wire.framing import frame, frames
-from proxy.wire.resultset import (
+from streamfrom.proxy.wire.framing import frame, frames
+from streamfrom.proxy.wire.resultset import (
     Column,
     column_definition,
     end_of_rows,
@@ -25,8 +25,8 @@ from proxy.wire.resultset import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from proxy.wire.handshake import LoginRequest
-    from proxy.wire.resultset import Tracker
+    from streamfrom.proxy.wire.handshake import LoginRequest
+    from streamfrom.proxy.wire.resultset import Tracker
 
 
 PING: Final = frame(bytes((Command.PING,)), 0)

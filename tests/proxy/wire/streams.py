@@ -10,11 +10,11 @@ from unittest import mock
 
 from hypothesis import strategies as st
 
-from proxy.wire import answer, framing, relay, resequencer, row_collector
-from proxy.wire.codec import lenenc_bytes, lenenc_int
-from proxy.wire.constants import PROXY_OFFER, Capability, Status
-from proxy.wire.framing import frames
-from proxy.wire.resultset import (
+from streamfrom.proxy.wire import answer, framing, relay, resequencer, row_collector
+from streamfrom.proxy.wire.codec import lenenc_bytes, lenenc_int
+from streamfrom.proxy.wire.constants import PROXY_OFFER, Capability, Status
+from streamfrom.proxy.wire.framing import frames
+from streamfrom.proxy.wire.resultset import (
     Column,
     Err,
     Ok,
@@ -30,7 +30,7 @@ from tests.proxy.wire.peers import encode_trackers
 
 
 if TYPE_CHECKING:
-    from proxy.wire.answer import Reader
+    from streamfrom.proxy.wire.answer import Reader
 
 
 # A driver of today, and one like PyMySQL.

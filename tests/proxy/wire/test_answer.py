@@ -1,9 +1,18 @@
 import pytest
 
-from proxy.errors import WireError
-from proxy.wire.answer import COLUMNS, DONE, FIRST, INFILE, ROWS, Answer, Reader, whole
-from proxy.wire.constants import FRAME_BYTES_MAX, PROXY_OFFER, Status
-from proxy.wire.resultset import Tracker, err_packet, ok_packet
+from streamfrom.proxy.errors import WireError
+from streamfrom.proxy.wire.answer import (
+    COLUMNS,
+    DONE,
+    FIRST,
+    INFILE,
+    ROWS,
+    Answer,
+    Reader,
+    whole,
+)
+from streamfrom.proxy.wire.constants import FRAME_BYTES_MAX, PROXY_OFFER, Status
+from streamfrom.proxy.wire.resultset import Tracker, err_packet, ok_packet
 from tests.proxy.wire.peers import encode_trackers
 
 

@@ -1,8 +1,8 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from proxy.errors import WireError
-from proxy.wire.attributes import (
+from streamfrom.proxy.errors import WireError
+from streamfrom.proxy.wire.attributes import (
     COUNT_FOLLOWS,
     Attribute,
     from_execute,
@@ -10,9 +10,9 @@ from proxy.wire.attributes import (
     into_execute,
     into_query,
 )
-from proxy.wire.commands import init_db, query, stmt_execute
-from proxy.wire.constants import FRAME_BYTES_MAX, FieldType
-from proxy.wire.execute import Parameter, write_parameters
+from streamfrom.proxy.wire.commands import init_db, query, stmt_execute
+from streamfrom.proxy.wire.constants import FRAME_BYTES_MAX, FieldType
+from streamfrom.proxy.wire.execute import Parameter, write_parameters
 from tests.proxy.wire.test_execute import parameters
 
 

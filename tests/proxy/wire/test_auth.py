@@ -4,8 +4,8 @@ import re
 import pytest
 from hypothesis import given, strategies as st
 
-from proxy.errors import AccessDenied
-from proxy.wire.auth import (
+from streamfrom.proxy.errors import AccessDenied
+from streamfrom.proxy.wire.auth import (
     PASSWORD_BYTES_MAX,
     Accepted,
     Account,
@@ -17,17 +17,22 @@ from proxy.wire.auth import (
     Verifier,
     nonce_from,
 )
-from proxy.wire.client_auth import ClientAuth
-from proxy.wire.constants import CACHING_SHA2, NATIVE_PASSWORD, PROXY_OFFER, Capability
-from proxy.wire.handshake import LoginRequest, encode_auth_switch
-from proxy.wire.scramble import (
+from streamfrom.proxy.wire.client_auth import ClientAuth
+from streamfrom.proxy.wire.constants import (
+    CACHING_SHA2,
+    NATIVE_PASSWORD,
+    PROXY_OFFER,
+    Capability,
+)
+from streamfrom.proxy.wire.handshake import LoginRequest, encode_auth_switch
+from streamfrom.proxy.wire.scramble import (
     certificate_signature,
     native_proof,
     sha2_proof,
     stored_native,
     stored_sha2,
 )
-from proxy.wire.sha256_crypt import ROUNDS_AT_ONCE, in_one_go
+from streamfrom.proxy.wire.sha256_crypt import ROUNDS_AT_ONCE, in_one_go
 from tests.proxy.wire.accounts import (
     CRYPT,
     KEY,

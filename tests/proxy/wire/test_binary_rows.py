@@ -3,11 +3,11 @@ import struct
 import pytest
 from hypothesis import given, strategies as st
 
-from proxy.errors import WireError
-from proxy.wire.binary_rows import BinaryRows
-from proxy.wire.constants import FieldFlag, FieldType
-from proxy.wire.execute import Parameter, value_of
-from proxy.wire.resultset import Column, column_definition, text_row
+from streamfrom.proxy.errors import WireError
+from streamfrom.proxy.wire.binary_rows import BinaryRows
+from streamfrom.proxy.wire.constants import FieldFlag, FieldType
+from streamfrom.proxy.wire.execute import Parameter, value_of
+from streamfrom.proxy.wire.resultset import Column, column_definition, text_row
 
 
 def row(*columns: tuple[int, int, bytes | None]) -> bytes:

@@ -1,9 +1,9 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from proxy.errors import WireError
-from proxy.wire.bulk import TYPES_FOLLOW, bulk_rows, bulk_types
-from proxy.wire.execute import value_of
+from streamfrom.proxy.errors import WireError
+from streamfrom.proxy.wire.bulk import TYPES_FOLLOW, bulk_rows, bulk_types
+from streamfrom.proxy.wire.execute import value_of
 from tests.proxy.wire.peers import TEXT, UNSIGNED, bulk_body
 
 

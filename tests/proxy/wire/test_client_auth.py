@@ -3,11 +3,11 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from hypothesis import given, strategies as st
 
-from proxy.errors import BackendError, WireError
-from proxy.wire.client_auth import ClientAuth
-from proxy.wire.constants import CACHING_SHA2, NATIVE_PASSWORD
-from proxy.wire.handshake import encode_auth_switch
-from proxy.wire.scramble import native_proof, sha2_proof, unmasked_password
+from streamfrom.proxy.errors import BackendError, WireError
+from streamfrom.proxy.wire.client_auth import ClientAuth
+from streamfrom.proxy.wire.constants import CACHING_SHA2, NATIVE_PASSWORD
+from streamfrom.proxy.wire.handshake import encode_auth_switch
+from streamfrom.proxy.wire.scramble import native_proof, sha2_proof, unmasked_password
 from tests.proxy.wire.accounts import KEY, NONCE
 
 

@@ -1,9 +1,9 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from proxy.errors import BackendError, WireError
-from proxy.wire.client_connection import ClientConnection, Phase, Ready, StartTls
-from proxy.wire.constants import (
+from streamfrom.proxy.errors import BackendError, WireError
+from streamfrom.proxy.wire.client_connection import ClientConnection, Phase, Ready, StartTls
+from streamfrom.proxy.wire.constants import (
     BACKEND_NEEDS,
     BACKEND_WISHES,
     CACHING_SHA2,
@@ -12,15 +12,15 @@ from proxy.wire.constants import (
     PROXY_OFFER,
     Capability,
 )
-from proxy.wire.framing import frame
-from proxy.wire.handshake import (
+from streamfrom.proxy.wire.framing import frame
+from streamfrom.proxy.wire.handshake import (
     Greeting,
     decode_login,
     encode_auth_switch,
     is_tls_request,
 )
-from proxy.wire.resultset import err_packet, ok_packet
-from proxy.wire.scramble import native_proof, sha2_proof
+from streamfrom.proxy.wire.resultset import err_packet, ok_packet
+from streamfrom.proxy.wire.scramble import native_proof, sha2_proof
 from tests.proxy.wire.accounts import NONCE
 from tests.proxy.wire.streams import cut, places
 

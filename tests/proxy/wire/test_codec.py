@@ -1,8 +1,8 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from proxy.errors import WireError
-from proxy.wire.codec import Cursor, lenenc_bytes, lenenc_int, read_lenenc_int
+from streamfrom.proxy.errors import WireError
+from streamfrom.proxy.wire.codec import Cursor, lenenc_bytes, lenenc_int, read_lenenc_int
 
 
 @given(value=st.integers(0, (1 << 64) - 1))

@@ -3,11 +3,11 @@ import contextlib
 import pytest
 from hypothesis import given, strategies as st
 
-from proxy.errors import WireError
-from proxy.wire import commands
-from proxy.wire.commands import parse_command
-from proxy.wire.constants import FRAME_BYTES_MAX
-from proxy.wire.framing import frame
+from streamfrom.proxy.errors import WireError
+from streamfrom.proxy.wire import commands
+from streamfrom.proxy.wire.commands import parse_command
+from streamfrom.proxy.wire.constants import FRAME_BYTES_MAX
+from streamfrom.proxy.wire.framing import frame
 from tests.proxy.wire.peers import PING, STATISTICS, field_list, set_option
 
 

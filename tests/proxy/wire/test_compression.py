@@ -4,14 +4,14 @@ import zlib
 import pytest
 from hypothesis import given, strategies as st
 
-from proxy.errors import CannotUnpack, OutOfOrder, PacketTooLarge, WireError
-from proxy.wire import commands
-from proxy.wire.auth import Authenticated
-from proxy.wire.compression import Compression, Zlib, Zstd, packer_for
-from proxy.wire.constants import FRAME_BYTES_MAX, PROXY_OFFER, Capability
-from proxy.wire.framing import Framer, frame, frames
-from proxy.wire.handshake import Greeting, LoginRequest, encode_login
-from proxy.wire.server_connection import (
+from streamfrom.proxy.errors import CannotUnpack, OutOfOrder, PacketTooLarge, WireError
+from streamfrom.proxy.wire import commands
+from streamfrom.proxy.wire.auth import Authenticated
+from streamfrom.proxy.wire.compression import Compression, Zlib, Zstd, packer_for
+from streamfrom.proxy.wire.constants import FRAME_BYTES_MAX, PROXY_OFFER, Capability
+from streamfrom.proxy.wire.framing import Framer, frame, frames
+from streamfrom.proxy.wire.handshake import Greeting, LoginRequest, encode_login
+from streamfrom.proxy.wire.server_connection import (
     Closed,
     CommandReceived,
     InfileData,

@@ -1,4 +1,4 @@
-from proxy.wire.constants import (
+from streamfrom.proxy.wire.constants import (
     BACKEND_NEEDS,
     BACKEND_WISHES,
     CHARSETS,

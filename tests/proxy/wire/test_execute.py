@@ -3,9 +3,9 @@ import struct
 import pytest
 from hypothesis import given, strategies as st
 
-from proxy.errors import WireError
-from proxy.wire.constants import FieldType
-from proxy.wire.execute import (
+from streamfrom.proxy.errors import WireError
+from streamfrom.proxy.wire.constants import FieldType
+from streamfrom.proxy.wire.execute import (
     Parameter,
     literal_of,
     read_parameters,
@@ -14,7 +14,7 @@ from proxy.wire.execute import (
     with_types,
     write_parameters,
 )
-from sqlparse_ext.statements import DEFAULT_MODE, Number, SqlMode, decode_literal
+from streamfrom.sqlparse_ext.statements import DEFAULT_MODE, Number, SqlMode, decode_literal
 
 
 INTEGERS = {

@@ -3,9 +3,9 @@ import contextlib
 import pytest
 from hypothesis import given, strategies as st
 
-from proxy.errors import OutOfOrder, PacketTooLarge
-from proxy.wire.constants import FRAME_BYTES_MAX
-from proxy.wire.framing import Framer, frame, frames, frames_used
+from streamfrom.proxy.errors import OutOfOrder, PacketTooLarge
+from streamfrom.proxy.wire.constants import FRAME_BYTES_MAX
+from streamfrom.proxy.wire.framing import Framer, frame, frames, frames_used
 from tests.proxy.wire.streams import cut, places, small_frames
 
 

@@ -3,8 +3,8 @@ import contextlib
 import pytest
 from hypothesis import given, strategies as st
 
-from proxy.errors import WireError
-from proxy.wire.constants import (
+from streamfrom.proxy.errors import WireError
+from streamfrom.proxy.wire.constants import (
     CACHING_SHA2,
     MARIADB_METADATA,
     MARIADB_OFFER,
@@ -12,7 +12,7 @@ from proxy.wire.constants import (
     PROXY_OFFER,
     Capability,
 )
-from proxy.wire.handshake import (
+from streamfrom.proxy.wire.handshake import (
     Greeting,
     LoginRequest,
     decode_auth_switch,

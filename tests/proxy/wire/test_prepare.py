@@ -1,11 +1,11 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from proxy.errors import WireError
-from proxy.wire.constants import Capability
-from proxy.wire.framing import frame
-from proxy.wire.prepare import PARAMETER, PrepareReader, prepare_answer
-from proxy.wire.resultset import Column, column_definition, err_packet
+from streamfrom.proxy.errors import WireError
+from streamfrom.proxy.wire.constants import Capability
+from streamfrom.proxy.wire.framing import frame
+from streamfrom.proxy.wire.prepare import PARAMETER, PrepareReader, prepare_answer
+from streamfrom.proxy.wire.resultset import Column, column_definition, err_packet
 
 
 MODERN = int(Capability.PROTOCOL_41 | Capability.DEPRECATE_EOF)

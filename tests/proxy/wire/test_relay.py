@@ -1,12 +1,12 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from proxy.errors import WireError
-from proxy.wire.constants import Status
-from proxy.wire.framing import frame, frames
-from proxy.wire.relay import Relay
-from proxy.wire.response import Answer
-from proxy.wire.resultset import (
+from streamfrom.proxy.errors import WireError
+from streamfrom.proxy.wire.constants import Status
+from streamfrom.proxy.wire.framing import frame, frames
+from streamfrom.proxy.wire.relay import Relay
+from streamfrom.proxy.wire.response import Answer
+from streamfrom.proxy.wire.resultset import (
     Column,
     Tracker,
     column_count,

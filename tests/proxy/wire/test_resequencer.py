@@ -3,12 +3,12 @@ import contextlib
 import pytest
 from hypothesis import assume, given, strategies as st
 
-from proxy.errors import WireError
-from proxy.wire.constants import Status
-from proxy.wire.framing import frame, frames
-from proxy.wire.resequencer import Resequencer
-from proxy.wire.response import Answer
-from proxy.wire.resultset import (
+from streamfrom.proxy.errors import WireError
+from streamfrom.proxy.wire.constants import Status
+from streamfrom.proxy.wire.framing import frame, frames
+from streamfrom.proxy.wire.resequencer import Resequencer
+from streamfrom.proxy.wire.response import Answer
+from streamfrom.proxy.wire.resultset import (
     Column,
     Tracker,
     column_count,

@@ -1,8 +1,14 @@
 import pytest
 
-from proxy.wire.framing import frames
-from proxy.wire.response import Relay, Resequencer, RowCollector
-from proxy.wire.resultset import Column, column_count, column_definition, ok_packet, text_row
+from streamfrom.proxy.wire.framing import frames
+from streamfrom.proxy.wire.response import Relay, Resequencer, RowCollector
+from streamfrom.proxy.wire.resultset import (
+    Column,
+    column_count,
+    column_definition,
+    ok_packet,
+    text_row,
+)
 from tests.proxy.wire.streams import BACKEND, MODERN, OLD
 
 

@@ -3,11 +3,11 @@ import contextlib
 import pytest
 from hypothesis import given, strategies as st
 
-from proxy.errors import UnknownDatabase, WireError
-from proxy.wire.codec import lenenc_bytes
-from proxy.wire.constants import Capability, FieldType, Status
-from proxy.wire.framing import frame, frames
-from proxy.wire.resultset import (
+from streamfrom.proxy.errors import UnknownDatabase, WireError
+from streamfrom.proxy.wire.codec import lenenc_bytes
+from streamfrom.proxy.wire.constants import Capability, FieldType, Status
+from streamfrom.proxy.wire.framing import frame, frames
+from streamfrom.proxy.wire.resultset import (
     Column,
     Err,
     Ok,

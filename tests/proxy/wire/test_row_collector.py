@@ -3,10 +3,16 @@ import contextlib
 import pytest
 from hypothesis import given, strategies as st
 
-from proxy.errors import WireError
-from proxy.wire.framing import frames
-from proxy.wire.resultset import Column, column_count, column_definition, ok_packet, text_row
-from proxy.wire.row_collector import RowCollector
+from streamfrom.proxy.errors import WireError
+from streamfrom.proxy.wire.framing import frames
+from streamfrom.proxy.wire.resultset import (
+    Column,
+    column_count,
+    column_definition,
+    ok_packet,
+    text_row,
+)
+from streamfrom.proxy.wire.row_collector import RowCollector
 from tests.proxy.wire.streams import (
     BACKEND,
     RESIGNALLED,

@@ -1,7 +1,7 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from proxy.errors import (
+from streamfrom.proxy.errors import (
     AccessDenied,
     ConnectionMemoryExceeded,
     InsecureTransport,
@@ -12,22 +12,22 @@ from proxy.errors import (
     UnknownDatabase,
     WireError,
 )
-from proxy.memory import Memory
-from proxy.wire import commands
-from proxy.wire.auth import Authenticated
-from proxy.wire.client_connection import ClientConnection, Ready, StartTls
-from proxy.wire.constants import NATIVE_PASSWORD, PROXY_OFFER, Capability, Status
-from proxy.wire.framing import Framer, frame
-from proxy.wire.handshake import (
+from streamfrom.proxy.memory import Memory
+from streamfrom.proxy.wire import commands
+from streamfrom.proxy.wire.auth import Authenticated
+from streamfrom.proxy.wire.client_connection import ClientConnection, Ready, StartTls
+from streamfrom.proxy.wire.constants import NATIVE_PASSWORD, PROXY_OFFER, Capability, Status
+from streamfrom.proxy.wire.framing import Framer, frame
+from streamfrom.proxy.wire.handshake import (
     Greeting,
     LoginRequest,
     decode_greeting,
     encode_login,
     encode_tls_request,
 )
-from proxy.wire.resultset import parse_err, parse_ok
-from proxy.wire.scramble import native_proof, sha2_proof
-from proxy.wire.server_connection import (
+from streamfrom.proxy.wire.resultset import parse_err, parse_ok
+from streamfrom.proxy.wire.scramble import native_proof, sha2_proof
+from streamfrom.proxy.wire.server_connection import (
     Closed,
     CommandReceived,
     Event,

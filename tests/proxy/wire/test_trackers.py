@@ -1,10 +1,15 @@
 import pytest
 
-from proxy.errors import WireError
-from proxy.wire.codec import lenenc_bytes
-from proxy.wire.constants import TrackerKind
-from proxy.wire.resultset import Tracker, parse_trackers
-from proxy.wire.trackers import SHOWN_BY_DEFAULT, STATE_CHANGED, schema_state, shown_to
+from streamfrom.proxy.errors import WireError
+from streamfrom.proxy.wire.codec import lenenc_bytes
+from streamfrom.proxy.wire.constants import TrackerKind
+from streamfrom.proxy.wire.resultset import Tracker, parse_trackers
+from streamfrom.proxy.wire.trackers import (
+    SHOWN_BY_DEFAULT,
+    STATE_CHANGED,
+    schema_state,
+    shown_to,
+)
 from tests.proxy.wire.peers import encode_trackers
 
 

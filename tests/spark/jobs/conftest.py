@@ -2,7 +2,7 @@
 
 import pytest
 
-from proxy.embedded.servers import Family
+from streamfrom.proxy.embedded.servers import Family
 
 
 @pytest.fixture

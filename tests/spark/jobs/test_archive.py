@@ -24,8 +24,8 @@ class Killed(BaseException):
 
 @pytest.fixture
 def job(sharded_proxy, spark, tmp_path):
-    from spark.endpoint import Endpoint
-    from spark.jobs.archive import ArchiveConfig
+    from streamfrom.spark.endpoint import Endpoint
+    from streamfrom.spark.jobs.archive import ArchiveConfig
 
     connection = sharded_proxy.connect(database="commerce", autocommit=True)
     execute(
@@ -62,10 +62,10 @@ def in_table(connection):
 
 
 def test_killed_at_each_step_and_run_again_it_ends_with_equal_sets(job, spark):
-    from spark.errors import JobError
-    from spark.jobs import archive
-    from spark.jobs.manifest import Window
-    from spark.jobs.progress import Progress
+    from streamfrom.spark.errors import JobError
+    from streamfrom.spark.jobs import archive
+    from streamfrom.spark.jobs.manifest import Window
+    from streamfrom.spark.jobs.progress import Progress
 
     connection, config = job
     everything = set(range(1, ROWS + 1))

@@ -40,8 +40,8 @@ def filled(configuration, start_proxy):
 
 
 def config_of(proxy, folder):
-    from spark.endpoint import Endpoint
-    from spark.jobs.archive import ArchiveConfig
+    from streamfrom.spark.endpoint import Endpoint
+    from streamfrom.spark.jobs.archive import ArchiveConfig
 
     endpoint = Endpoint("127.0.0.1", proxy.port, "root", "commerce")
     return ArchiveConfig(endpoint, "my_message", folder / "out", LOW, HIGH)
@@ -63,7 +63,7 @@ def in_table(proxy):
 
 
 def killed_and_run_again(filled, spark, tmp_path, steps):
-    from spark.jobs import archive
+    from streamfrom.spark.jobs import archive
 
     config = config_of(filled, tmp_path)
     home = config.out / "commerce" / "my_message"
@@ -104,9 +104,9 @@ def test_killed_at_each_step_it_ends_with_equal_sets(filled, spark, tmp_path):
 def test_a_proxy_that_dies_is_told_with_a_cure_and_the_next_run_ends_it(
     filled, configuration, start_proxy, spark, tmp_path
 ):
-    from spark.errors import JobError
-    from spark.jobs import archive
-    from spark.jobs.progress import Progress
+    from streamfrom.spark.errors import JobError
+    from streamfrom.spark.jobs import archive
+    from streamfrom.spark.jobs.progress import Progress
 
     proxy = filled
     for fatal in ("stage", "verify"):

@@ -6,10 +6,17 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from spark.endpoint import Column, Endpoint, describe_alike, quoted
-from spark.fetching import fetch_columns
-from spark.jobs.checksum import Checksum, is_exact, of_batch, of_server, statement, total
-from spark.jobs.reading import arrow_batch
+from streamfrom.spark.endpoint import Column, Endpoint, describe_alike, quoted
+from streamfrom.spark.fetching import fetch_columns
+from streamfrom.spark.jobs.checksum import (
+    Checksum,
+    is_exact,
+    of_batch,
+    of_server,
+    statement,
+    total,
+)
+from streamfrom.spark.jobs.reading import arrow_batch
 from tests.fixtures.fix_streams import message_table, run
 
 

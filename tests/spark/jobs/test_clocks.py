@@ -2,10 +2,10 @@
 
 import pytest
 
-from spark.endpoint import Endpoint
-from spark.errors import RequestError
-from spark.jobs import clocks
-from spark.jobs.clocks import CLOSED_NS, check_closed
+from streamfrom.spark.endpoint import Endpoint
+from streamfrom.spark.errors import RequestError
+from streamfrom.spark.jobs import clocks
+from streamfrom.spark.jobs.clocks import CLOSED_NS, check_closed
 
 
 NOW_NS = 1_800_000_000 * 10**9

@@ -10,8 +10,8 @@ from tests.spark.jobs.consume.functions import FUNCTIONS
 
 
 def asked(*argv):
-    from spark.endpoint import Endpoint
-    from spark.jobs.consume import add_options, configured
+    from streamfrom.spark.endpoint import Endpoint
+    from streamfrom.spark.jobs.consume import add_options, configured
 
     parser = argparse.ArgumentParser()
     add_options(parser)
@@ -40,7 +40,7 @@ def test_options_become_a_configuration():
     ],
 )
 def test_what_cannot_be_is_refused(argv, said):
-    from spark.errors import RequestError
+    from streamfrom.spark.errors import RequestError
 
     with pytest.raises(RequestError, match=said):
         asked(*argv)
@@ -57,9 +57,9 @@ def test_a_sink_and_a_place_for_dead_letters_are_one_each(capsys):
 
 
 def test_a_password_is_given_by_its_variable():
-    from spark.endpoint import Endpoint
-    from spark.errors import RequestError
-    from spark.jobs.consume import ConsumeConfig, run
+    from streamfrom.spark.endpoint import Endpoint
+    from streamfrom.spark.errors import RequestError
+    from streamfrom.spark.jobs.consume import ConsumeConfig, run
 
     config = ConsumeConfig(Endpoint("h", 1, "u", "ks", "secret"), "t", "m:f", Path("c"))
     nobody: Any = None
@@ -71,12 +71,12 @@ def test_a_password_is_given_by_its_variable():
     ("text", "kind", "said"),
     [
         (
-            "spark.errors.RequestError: the checkpoint speaks of b",
+            "streamfrom.spark.errors.RequestError: the checkpoint speaks of b",
             "RequestError",
             "the checkpoint speaks of b",
         ),
         (
-            "x spark.errors.JobError: the proxy is away; run it",
+            "x streamfrom.spark.errors.JobError: the proxy is away; run it",
             "JobError",
             "the proxy is away; run it",
         ),
@@ -84,7 +84,7 @@ def test_a_password_is_given_by_its_variable():
     ],
 )
 def test_what_the_source_says_is_told_as_it_said_it(text, kind, said):
-    from spark.jobs.consume import _failure
+    from streamfrom.spark.jobs.consume import _failure
 
     failure = _failure(text)
     assert (type(failure).__name__, str(failure)) == (kind, said)

@@ -7,7 +7,7 @@ import threading
 import pyarrow.dataset as ds
 import pytest
 
-from proxy.embedded.servers import Family
+from streamfrom.proxy.embedded.servers import Family
 from tests.fixtures.fix_proxy import MESSAGE_VSCHEMA, keyspace_toml, write_vschema
 from tests.fixtures.fix_servers import fresh_database
 from tests.fixtures.fix_streams import (
@@ -46,8 +46,8 @@ def proxy(configuration, start_proxy):
 
 
 def config_of(proxy, folder, **more):
-    from spark.endpoint import Endpoint
-    from spark.jobs.consume import ConsumeConfig
+    from streamfrom.spark.endpoint import Endpoint
+    from streamfrom.spark.jobs.consume import ConsumeConfig
 
     settings = {
         "function": f"{FUNCTIONS}:kept",
@@ -81,7 +81,7 @@ def waiting(connection):
 def test_beside_a_stream_and_another_query_every_message_ends_in_one_place(
     proxy, spark, tmp_path, audit
 ):
-    from spark.jobs.consume import run
+    from streamfrom.spark.jobs.consume import run
 
     connection = proxy.connect(database="commerce", autocommit=True)
     execute(connection, message_table(columns="word VARCHAR(20)", poller_interval=1))
@@ -138,7 +138,7 @@ def test_beside_a_stream_and_another_query_every_message_ends_in_one_place(
 
 def killed_and_run_again(proxy, spark, folder, steps):
     """Kill the consumer at each of *steps*, with more messages each time, and let the last one end."""
-    from spark.jobs import consume
+    from streamfrom.spark.jobs import consume
 
     connection = proxy.connect(database="commerce", autocommit=True)
     execute(connection, message_table(columns="word VARCHAR(20)"))
@@ -172,7 +172,7 @@ def test_killed_at_each_step_it_ends_with_equal_sets(proxy, spark, tmp_path):
 
 
 def fatal_at(step, act):
-    from spark.jobs.progress import Progress
+    from streamfrom.spark.jobs.progress import Progress
 
     class Fatal(Progress):
         def enter(self, name):
@@ -186,8 +186,8 @@ def fatal_at(step, act):
 def test_a_proxy_that_dies_in_a_batch_is_told_and_the_next_run_goes_on(
     proxy, configuration, start_proxy, spark, tmp_path, capsys
 ):
-    from spark.errors import JobError, RequestError
-    from spark.jobs.consume import run
+    from streamfrom.spark.errors import JobError, RequestError
+    from streamfrom.spark.jobs.consume import run
 
     connection = proxy.connect(database="commerce", autocommit=True)
     # The original's first layout, which has no priority.
@@ -253,7 +253,7 @@ def test_a_proxy_that_dies_in_a_batch_is_told_and_the_next_run_goes_on(
 
 
 def test_a_server_that_restarts_in_a_batch_is_waited_for(farm, start_proxy, spark, tmp_path):
-    from spark.jobs.consume import run
+    from streamfrom.spark.jobs.consume import run
 
     servers = [farm.server(Family.MARIADB, index) for index in (2, 3)]
     vschema = write_vschema(tmp_path, MESSAGE_VSCHEMA)
@@ -278,7 +278,7 @@ def test_a_server_that_restarts_in_a_batch_is_waited_for(farm, start_proxy, spar
 def test_a_stream_written_into_another_table_is_there_once_however_often_it_runs(
     proxy, spark, tmp_path
 ):
-    from spark.source import register
+    from streamfrom.spark.source import register
 
     register(spark)
     connection = proxy.connect(database="commerce", autocommit=True)

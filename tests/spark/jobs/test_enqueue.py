@@ -14,8 +14,8 @@ START = 4_000_000_000 * S
 
 
 def asked(*argv):
-    from spark.endpoint import Endpoint
-    from spark.jobs.enqueue import add_options, configured
+    from streamfrom.spark.endpoint import Endpoint
+    from streamfrom.spark.jobs.enqueue import add_options, configured
 
     parser = argparse.ArgumentParser()
     add_options(parser)
@@ -24,8 +24,8 @@ def asked(*argv):
 
 
 def test_options_become_a_configuration():
-    from spark.errors import RequestError
-    from spark.jobs.enqueue import Files
+    from streamfrom.spark.errors import RequestError
+    from streamfrom.spark.jobs.enqueue import Files
 
     config = asked("--input", "a.csv", "--input", "dir/*.csv", "--key", "a, b", "--rate", "2.5")
     assert config.source == Files(("a.csv", "dir/*.csv"), "csv")
@@ -46,9 +46,9 @@ def test_options_become_a_configuration():
 @pytest.mark.db
 @pytest.mark.slow
 def test_each_message_is_there_once_however_often_it_is_fed(sharded_proxy, spark, tmp_path):
-    from spark.endpoint import Endpoint
-    from spark.errors import RequestError
-    from spark.jobs.enqueue import EnqueueConfig, Files, run
+    from streamfrom.spark.endpoint import Endpoint
+    from streamfrom.spark.errors import RequestError
+    from streamfrom.spark.jobs.enqueue import EnqueueConfig, Files, run
 
     connection = sharded_proxy.connect(database="commerce", autocommit=True)
     execute(

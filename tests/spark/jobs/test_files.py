@@ -2,7 +2,7 @@
 
 import pytest
 
-from spark.jobs.files import spark_path, written_whole
+from streamfrom.spark.jobs.files import spark_path, written_whole
 
 
 def test_a_path_is_what_the_user_wrote(tmp_path):

@@ -9,7 +9,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 def test_columns_with_dots_and_backticks_keep_their_names(spark):
     from pyspark.sql.types import LongType, StructField, StructType
 
-    from spark.jobs.frames import mapped
+    from streamfrom.spark.jobs.frames import mapped
 
     names = ["a.b", "c`d", "Ä e"]
     schema = StructType([StructField(name, LongType()) for name in names])

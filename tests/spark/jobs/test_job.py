@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from spark.errors import RequestError
-from spark.jobs import JOBS
-from spark.jobs.job import Job, add_window, load_job, nanoseconds, window_of
+from streamfrom.spark.errors import RequestError
+from streamfrom.spark.jobs import JOBS
+from streamfrom.spark.jobs.job import Job, add_window, load_job, nanoseconds, window_of
 
 
 @pytest.mark.parametrize("name", JOBS)

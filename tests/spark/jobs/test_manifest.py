@@ -2,8 +2,8 @@
 
 import pytest
 
-from spark.errors import JobError
-from spark.jobs.manifest import Manifest, Window
+from streamfrom.spark.errors import JobError
+from streamfrom.spark.jobs.manifest import Manifest, Window
 
 
 def test_a_window_is_published_once_its_manifest_is_there(tmp_path):

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from spark.jobs.progress import Progress, Report
+from streamfrom.spark.jobs.progress import Progress, Report
 
 
 def test_into_a_pipe_it_says_json_lines_and_not_every_row(capsys):
@@ -24,7 +24,7 @@ def test_into_a_pipe_it_says_json_lines_and_not_every_row(capsys):
 
 def test_a_job_without_an_end_says_what_passed_and_adds_up_its_steps(capsys, monkeypatch):
     clock = [100.0]
-    monkeypatch.setattr("spark.jobs.progress.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("streamfrom.spark.jobs.progress.time.monotonic", lambda: clock[0])
     progress = Progress()
     for turn in range(1, 5):
         progress.enter("work")
@@ -42,7 +42,7 @@ def test_a_job_without_an_end_says_what_passed_and_adds_up_its_steps(capsys, mon
 def test_on_a_terminal_counts_are_written_over_and_the_last_one_stays(capsys, monkeypatch):
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     clock = [100.0]
-    monkeypatch.setattr("spark.jobs.progress.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("streamfrom.spark.jobs.progress.time.monotonic", lambda: clock[0])
     progress = Progress()
     progress.enter("copy")
     for done in (20, 50, 100):
@@ -70,7 +70,7 @@ def test_a_report_is_json():
 
 @pytest.mark.spark
 def test_while_spark_works_its_tasks_tell_how_far_it_is(spark, capsys, monkeypatch):
-    monkeypatch.setattr("spark.jobs.progress._LOOK_S", 0.02)
+    monkeypatch.setattr("streamfrom.spark.jobs.progress._LOOK_S", 0.02)
 
     def slowly(batches):
         import time
@@ -88,7 +88,7 @@ def test_while_spark_works_its_tasks_tell_how_far_it_is(spark, capsys, monkeypat
 
 
 def test_what_is_counted_is_said_when_it_is_neither_nothing_nor_all(capsys, monkeypatch):
-    monkeypatch.setattr("spark.jobs.progress._LOOK_S", 0.001)
+    monkeypatch.setattr("streamfrom.spark.jobs.progress._LOOK_S", 0.001)
     counts = [0, 100, 110, 40]
     looked = threading.Event()
 

@@ -4,8 +4,8 @@ from decimal import Decimal
 
 import pyarrow as pa
 
-from spark.endpoint import Column
-from spark.jobs.reading import arrow_batch, slices
+from streamfrom.spark.endpoint import Column
+from streamfrom.spark.jobs.reading import arrow_batch, slices
 
 
 def test_slices_touch_and_do_not_overlap():

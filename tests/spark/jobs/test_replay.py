@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from spark.endpoint import Endpoint
-from spark.errors import JobError, RequestError
-from spark.jobs.manifest import Manifest, Window
+from streamfrom.spark.endpoint import Endpoint
+from streamfrom.spark.errors import JobError, RequestError
+from streamfrom.spark.jobs.manifest import Manifest, Window
 from tests.fixtures.fix_streams import message_table, rows as rows_of, run as execute
 from tests.spark.killed import servers_on_mysql_with_kills
 
@@ -19,7 +19,7 @@ FUTURE = 4_000_000_000 * S
 
 
 def asked(*argv):
-    from spark.jobs.replay import add_options, configured
+    from streamfrom.spark.jobs.replay import add_options, configured
 
     parser = argparse.ArgumentParser()
     add_options(parser)
@@ -38,7 +38,7 @@ def test_options_become_a_configuration():
 
 
 def test_windows_are_chosen_that_have_part_of_the_asked_time():
-    from spark.jobs.replay import chosen
+    from streamfrom.spark.jobs.replay import chosen
 
     published = [Manifest(low, low + 10, 1, 0) for low in (0, 10, 20)]
 
@@ -53,7 +53,7 @@ def test_windows_are_chosen_that_have_part_of_the_asked_time():
 
 @pytest.mark.spark
 def test_the_last_acknowledged_of_an_id_counts(spark):
-    from spark.jobs.replay import last_of_each
+    from streamfrom.spark.jobs.replay import last_of_each
 
     frame = spark.createDataFrame(
         [(1, 5, "a"), (1, 7, "b"), (2, 1, "c")], "id int, time_acked int, x string"
@@ -66,8 +66,8 @@ def test_the_last_acknowledged_of_an_id_counts(spark):
 @pytest.mark.slow
 @servers_on_mysql_with_kills
 def test_what_was_archived_comes_back_as_new_messages(sharded_proxy, spark, tmp_path):
-    from spark.jobs.archive import ArchiveConfig, run as archive
-    from spark.jobs.replay import ReplayConfig, run
+    from streamfrom.spark.jobs.archive import ArchiveConfig, run as archive
+    from streamfrom.spark.jobs.replay import ReplayConfig, run
 
     connection = sharded_proxy.connect(database="commerce", autocommit=True)
     columns = "tenant_id BIGINT, message JSON, body VARBINARY(9), made DATETIME(6)"

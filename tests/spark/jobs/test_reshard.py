@@ -21,7 +21,7 @@ COLUMNS = "body VARBINARY(40), at TIMESTAMP NULL, size INT AS (LENGTH(body)) VIR
 
 
 def options(*asked):
-    from spark.jobs import reshard
+    from streamfrom.spark.jobs import reshard
 
     parser = argparse.ArgumentParser()
     parser.add_argument("--table")
@@ -30,9 +30,9 @@ def options(*asked):
 
 
 def test_a_target_that_is_the_source_is_refused():
-    from spark.endpoint import parse_endpoint
-    from spark.errors import RequestError
-    from spark.jobs import reshard
+    from streamfrom.spark.endpoint import parse_endpoint
+    from streamfrom.spark.errors import RequestError
+    from streamfrom.spark.jobs import reshard
 
     source = parse_endpoint("mysql://u@db:1/ks")
     for url, cure in (
@@ -90,9 +90,9 @@ def everything(proxy, keyspace):
 @pytest.mark.db
 @pytest.mark.slow
 def test_it_is_copied_live_killed_run_again_and_cut_over(proxy, spark, tmp_path, monkeypatch):
-    from spark.endpoint import Endpoint
-    from spark.errors import JobError, RequestError
-    from spark.jobs import reshard
+    from streamfrom.spark.endpoint import Endpoint
+    from streamfrom.spark.errors import JobError, RequestError
+    from streamfrom.spark.jobs import reshard
 
     source = proxy.connect(database="commerce", autocommit=True)
     target = proxy.connect(database="wide", autocommit=True)

@@ -7,7 +7,7 @@ import pytest
     ("low", "high", "count"), [(1, 10, 3), (-5, 5, 4), (7, 7, 9), (0, 2**64 - 1, 2)]
 )
 def test_ranges_take_each_id_once_also_beyond_the_bounds(low, high, count):
-    from spark.source.batch import id_ranges
+    from streamfrom.spark.source.batch import id_ranges
 
     found = id_ranges(str(low), str(high), count)
     assert 1 <= len(found) <= count
@@ -25,7 +25,7 @@ def test_ranges_take_each_id_once_also_beyond_the_bounds(low, high, count):
 
 
 def test_without_whole_numbers_there_is_one_range():
-    from spark.source.batch import id_ranges
+    from streamfrom.spark.source.batch import id_ranges
 
     assert id_ranges(None, None, 4) == [""]
     assert id_ranges("a", "b", 4) == [""]
@@ -34,9 +34,9 @@ def test_without_whole_numbers_there_is_one_range():
 def test_what_a_driver_raises_says_where_and_what_to_do():
     import pymysql
 
-    from spark.endpoint import Endpoint
-    from spark.errors import JobError
-    from spark.source.batch import told_apart
+    from streamfrom.spark.endpoint import Endpoint
+    from streamfrom.spark.errors import JobError
+    from streamfrom.spark.source.batch import told_apart
 
     with (
         pytest.raises(JobError, match=r"shard -80 of 'ks' broke off.*run it again"),
@@ -53,9 +53,9 @@ def test_what_a_driver_raises_says_where_and_what_to_do():
 def test_a_value_that_a_server_refuses_is_no_outage_to_wait_for(number):
     import pymysql
 
-    from spark.endpoint import Endpoint
-    from spark.errors import JobError
-    from spark.source.batch import told_apart
+    from streamfrom.spark.endpoint import Endpoint
+    from streamfrom.spark.errors import JobError
+    from streamfrom.spark.source.batch import told_apart
 
     packet = b"\xff" + number.to_bytes(2, "little") + b"#HY000no"
     with (
@@ -69,9 +69,9 @@ def test_a_value_that_a_server_refuses_is_no_outage_to_wait_for(number):
 def test_a_right_that_is_lacking_is_no_outage_to_wait_for(number):
     import pymysql
 
-    from spark.endpoint import Endpoint
-    from spark.errors import JobError
-    from spark.source.batch import told_apart
+    from streamfrom.spark.endpoint import Endpoint
+    from streamfrom.spark.errors import JobError
+    from streamfrom.spark.source.batch import told_apart
 
     with (
         pytest.raises(JobError, match=r"'ks' refuses that: .*ask whoever runs the proxy"),
@@ -84,9 +84,9 @@ def test_a_right_that_is_lacking_is_no_outage_to_wait_for(number):
 def test_a_column_or_table_that_is_gone_is_no_outage_to_wait_for(number):
     import pymysql
 
-    from spark.endpoint import Endpoint
-    from spark.errors import JobError
-    from spark.source.batch import told_apart
+    from streamfrom.spark.endpoint import Endpoint
+    from streamfrom.spark.errors import JobError
+    from streamfrom.spark.source.batch import told_apart
 
     with (
         pytest.raises(JobError, match=r"'ks' has changed: .*load the table again"),

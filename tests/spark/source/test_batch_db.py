@@ -17,7 +17,7 @@ COLUMNS = """big BIGINT UNSIGNED, doc JSON, flag BIT(1), bits BIT(12), all_bits 
 
 @pytest.fixture
 def table(sharded_proxy, spark):
-    from spark.source import register
+    from streamfrom.spark.source import register
 
     register(spark)
     connection = sharded_proxy.connect(database="commerce", autocommit=True)
@@ -104,7 +104,7 @@ def test_values_types_filters_and_shards(table, spark):
 
 
 def test_filters_are_pushed_down_where_the_session_asks_for_it(table, spark):
-    from spark.source import register
+    from streamfrom.spark.source import register
 
     connection, options = table
     execute(

@@ -16,16 +16,16 @@ import pytest
     ],
 )
 def test_an_id_is_sent_as_what_it_is(kind, ident, sent):
-    from spark.endpoint import Endpoint
-    from spark.source.claims import Shard
+    from streamfrom.spark.endpoint import Endpoint
+    from streamfrom.spark.source.claims import Shard
 
     shard = Shard(Endpoint("127.0.0.1", 1, "u", "ks"), "-80", "t", {"id": kind})
     assert shard.where_ids([ident, ident]) == ("id IN (%s, %s)", (sent, sent))
 
 
 def test_whole_numbers_are_written_by_us_which_is_faster_than_the_driver():
-    from spark.endpoint import Endpoint
-    from spark.source.claims import Shard
+    from streamfrom.spark.endpoint import Endpoint
+    from streamfrom.spark.source.claims import Shard
 
     shard = Shard(
         Endpoint("127.0.0.1", 1, "u", "ks"), "-80", "t", {"id": "bigint(20) unsigned"}
@@ -36,9 +36,9 @@ def test_whole_numbers_are_written_by_us_which_is_faster_than_the_driver():
 
 
 def test_a_shard_that_cannot_be_reached_is_named():
-    from spark.endpoint import Endpoint
-    from spark.errors import JobError
-    from spark.source.claims import Shard
+    from streamfrom.spark.endpoint import Endpoint
+    from streamfrom.spark.errors import JobError
+    from streamfrom.spark.source.claims import Shard
 
     shard = Shard(Endpoint("127.0.0.1", 1, "u", "ks"), "-80", "t", {"id": "int"})
     with pytest.raises(JobError, match=r"127.0.0.1:1 cannot be reached"):
@@ -59,13 +59,15 @@ def test_no_clock_but_the_servers_says_what_is_due_or_acknowledged():
 
 
 def test_what_is_due_and_how_long_it_is_kept_follow_the_servers_clock(monkeypatch):
-    from spark.endpoint import Endpoint
-    from spark.source.claims import Shard
+    from streamfrom.spark.endpoint import Endpoint
+    from streamfrom.spark.source.claims import Shard
 
     shard = Shard(Endpoint("127.0.0.1", 1, "u", "ks"), "-80", "t", {"id": "int"})
     changed = []
     monkeypatch.setattr(shard, "_with_connection", lambda work: work())
-    monkeypatch.setattr("spark.source.claims.ask", lambda *given: [(b"86400000001",)])
+    monkeypatch.setattr(
+        "streamfrom.spark.source.claims.ask", lambda *given: [(b"86400000001",)]
+    )
     monkeypatch.setattr(shard, "_change", lambda sql, values: changed.append(values))
     shard.ack({1: [5]})
     shard.renew({1: [5]}, 10.0)

@@ -14,8 +14,8 @@ LEASE_S = 600.0
 
 @pytest.fixture
 def table(sharded_proxy):
-    from spark.endpoint import Endpoint
-    from spark.source.claims import Shard
+    from streamfrom.spark.endpoint import Endpoint
+    from streamfrom.spark.source.claims import Shard
 
     connection = sharded_proxy.connect(database="commerce", autocommit=True)
     execute(connection, message_table())

@@ -5,15 +5,15 @@ import pytest
 
 @pytest.fixture
 def reader():
-    from spark.endpoint import Endpoint
-    from spark.source.feed import FeedReader
-    from spark.source.options import Options
+    from streamfrom.spark.endpoint import Endpoint
+    from streamfrom.spark.source.feed import FeedReader
+    from streamfrom.spark.source.options import Options
 
     return FeedReader(Options(Endpoint("h", 1, "u", "ks"), "t"), ("a", "b"), ())
 
 
 def test_a_batch_is_what_lies_between_two_offsets(reader):
-    from spark.source.offsets import FeedOffset
+    from streamfrom.spark.source.offsets import FeedOffset
 
     start = reader.initialOffset()
     end = FeedOffset("ks.t", {"a": 5, "b": 0}).json()
@@ -23,8 +23,8 @@ def test_a_batch_is_what_lies_between_two_offsets(reader):
 
 
 def test_a_checkpoint_of_the_queue_is_refused(reader):
-    from spark.errors import RequestError
-    from spark.source.offsets import QueueOffset
+    from streamfrom.spark.errors import RequestError
+    from streamfrom.spark.source.offsets import QueueOffset
 
     with pytest.raises(RequestError, match=r"this one reads ks.t with feed=acked"):
         reader.partitions(QueueOffset("ks.t").json(), reader.initialOffset())

@@ -13,10 +13,10 @@ pytestmark = [pytest.mark.spark, pytest.mark.db]
 def test_each_acknowledged_message_comes_once_and_not_before_the_lag(sharded_proxy):
     from pyspark.sql.streaming.datasource import ReadMaxRows
 
-    from spark.endpoint import Endpoint
-    from spark.source.feed import FeedReader
-    from spark.source.options import Options
-    from spark.source.tables import fields_of
+    from streamfrom.spark.endpoint import Endpoint
+    from streamfrom.spark.source.feed import FeedReader
+    from streamfrom.spark.source.options import Options
+    from streamfrom.spark.source.tables import fields_of
 
     connection = sharded_proxy.connect(database="commerce", autocommit=True)
     execute(connection, message_table())

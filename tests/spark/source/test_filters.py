@@ -7,8 +7,8 @@ import pytest
 
 @pytest.fixture
 def condition():
-    from spark.source.filters import condition_of
-    from spark.source.tables import Field, exact_type
+    from streamfrom.spark.source.filters import condition_of
+    from streamfrom.spark.source.tables import Field, exact_type
 
     kinds = {
         "id": "bigint", "big": "bigint unsigned", "word": "varchar(9)", "doc": "json", "kind": "enum('a')",
@@ -21,7 +21,7 @@ def condition():
 def test_numbers_are_exact(condition):
     from pyspark.sql.datasource import EqualTo, In, LessThanOrEqual, Not
 
-    from spark.source.filters import Condition
+    from streamfrom.spark.source.filters import Condition
 
     assert condition(EqualTo(("id",), 5)) == Condition("`id` = %s", (5,))
     assert condition(LessThanOrEqual(("big",), Decimal(7))) == Condition(

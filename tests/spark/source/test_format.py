@@ -2,7 +2,7 @@
 
 
 def test_it_is_called_streamfrom_and_its_manual_names_the_options():
-    from spark.source import MessageSource
+    from streamfrom.spark.source import MessageSource
 
     assert MessageSource.name() == "streamfrom"
     for option in (
@@ -25,8 +25,8 @@ def test_a_stream_that_cannot_be_says_why_when_it_is_first_asked():
     import pytest
     from pyspark.sql.types import StructType
 
-    from spark.errors import RequestError
-    from spark.source import MessageSource
+    from streamfrom.spark.errors import RequestError
+    from streamfrom.spark.source import MessageSource
 
     options = {"proxy": "mysql://me@db:1/ks", "table": "t", "where": "id = 1"}
     reader = MessageSource(options).streamReader(StructType())

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from spark.errors import JobError
+from streamfrom.spark.errors import JobError
 
 
 class Recorder:
@@ -19,7 +19,7 @@ class Recorder:
 
 
 def test_only_what_is_held_is_renewed_until_it_stops():
-    from spark.source.lease import Keeper
+    from streamfrom.spark.source.lease import Keeper
 
     renewed: list[Any] = []
     opened: Any = lambda name: Recorder(name, renewed)  # noqa: E731
@@ -42,7 +42,7 @@ def test_only_what_is_held_is_renewed_until_it_stops():
 def test_it_beats_by_itself_several_times_in_a_lease():
     import threading
 
-    from spark.source.lease import Keeper
+    from streamfrom.spark.source.lease import Keeper
 
     beaten = threading.Event()
 

@@ -9,7 +9,12 @@ SHARDS = ("-80", "80-")
 
 
 def test_offsets_come_back_from_json_as_they_were():
-    from spark.source.offsets import FeedOffset, QueueOffset, feed_offset, queue_offset
+    from streamfrom.spark.source.offsets import (
+        FeedOffset,
+        QueueOffset,
+        feed_offset,
+        queue_offset,
+    )
 
     queue = QueueOffset("ks.t", 3, {"-80": {1: [1, 2], 7: [3]}, "80-": {1: ["a'", "ff00"]}})
     assert queue_offset(json.loads(json.dumps(queue.json())), "ks.t", SHARDS) == queue
@@ -31,8 +36,8 @@ def test_offsets_come_back_from_json_as_they_were():
     ],
 )
 def test_a_checkpoint_of_another_query_is_refused(told, what):
-    from spark.errors import RequestError
-    from spark.source.offsets import queue_offset
+    from streamfrom.spark.errors import RequestError
+    from streamfrom.spark.source.offsets import queue_offset
 
     with pytest.raises(RequestError, match=f"{what}.*checkpointLocation of its own"):
         queue_offset(told, "ks.t", SHARDS)

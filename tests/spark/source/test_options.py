@@ -7,8 +7,8 @@ GIVEN = {"proxy": "mysql://me@db:1/ks", "table": "t"}
 
 
 def test_defaults_and_names_in_any_case():
-    from spark.endpoint import Endpoint
-    from spark.source.options import Options, parse_options
+    from streamfrom.spark.endpoint import Endpoint
+    from streamfrom.spark.source.options import Options, parse_options
 
     assert parse_options(GIVEN) == Options(Endpoint("db", 1, "me", "ks"), "t")
     more = {
@@ -24,7 +24,7 @@ def test_defaults_and_names_in_any_case():
 
 
 def test_the_password_comes_from_the_environment_and_is_not_shown(monkeypatch):
-    from spark.source.options import parse_options
+    from streamfrom.spark.source.options import parse_options
 
     monkeypatch.setenv("MY_PASSWORD", "geheim")
     found = parse_options(GIVEN | {"password_env": "MY_PASSWORD"})
@@ -48,8 +48,8 @@ def test_the_password_comes_from_the_environment_and_is_not_shown(monkeypatch):
     ],
 )
 def test_a_mistake_is_named(more, what):
-    from spark.errors import RequestError
-    from spark.source.options import parse_options
+    from streamfrom.spark.errors import RequestError
+    from streamfrom.spark.source.options import parse_options
 
     with pytest.raises(RequestError) as caught:
         parse_options(GIVEN | more)

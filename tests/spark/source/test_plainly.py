@@ -15,7 +15,7 @@ def switch(monkeypatch):
 
 
 def fail(error):
-    from spark.source.plainly import told_plainly
+    from streamfrom.spark.source.plainly import told_plainly
 
     with pytest.raises(type(error)), told_plainly():
         raise error
@@ -26,7 +26,7 @@ def fail(error):
     "name", ["PYTHON_WORKER_FACTORY_SECRET", "PYTHON_WORKER_FACTORY_SOCK_DIR"]
 )
 def test_a_worker_that_ends_with_a_sentence_sends_no_trace(switch, name):
-    from spark.errors import RequestError
+    from streamfrom.spark.errors import RequestError
 
     switch.setenv(name, "x")
     assert fail(RequestError("ks has no shard '-8'")) == "1"
@@ -38,6 +38,6 @@ def test_what_nobody_foresaw_keeps_its_trace(switch):
 
 
 def test_outside_of_a_worker_the_traces_of_others_are_not_touched(switch):
-    from spark.errors import RequestError
+    from streamfrom.spark.errors import RequestError
 
     assert not fail(RequestError("no"))

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 
 def test_a_part_is_narrowed_and_its_own_condition_kept():
-    from spark.source.batch import Part
-    from spark.source.filters import Condition
-    from spark.source.pushing import narrowed
+    from streamfrom.spark.source.batch import Part
+    from streamfrom.spark.source.filters import Condition
+    from streamfrom.spark.source.pushing import narrowed
 
     part = Part("-80", "(word LIKE '5%')")
     conditions = [Condition("`id` > %s", (5,)), Condition("`big` IS NULL")]
@@ -16,8 +16,8 @@ def test_a_part_is_narrowed_and_its_own_condition_kept():
 
 
 def test_a_part_that_nothing_narrows_stays_as_it_is():
-    from spark.source.batch import Part
-    from spark.source.pushing import narrowed
+    from streamfrom.spark.source.batch import Part
+    from streamfrom.spark.source.pushing import narrowed
 
     part = Part("-80", "(word LIKE '5%')")
     assert narrowed(part, []) is part

@@ -5,7 +5,7 @@ import threading
 import pytest
 from hypothesis import given, strategies as st
 
-from spark.errors import JobError
+from streamfrom.spark.errors import JobError
 
 
 class Shards:
@@ -50,9 +50,9 @@ class Shards:
 
 @pytest.fixture
 def reader_of(monkeypatch):
-    from spark.endpoint import Endpoint
-    from spark.source.options import Options
-    from spark.source.queue import QueueReader
+    from streamfrom.spark.endpoint import Endpoint
+    from streamfrom.spark.source.options import Options
+    from streamfrom.spark.source.queue import QueueReader
 
     def reader_of(shards, acknowledge="commit"):
         options = Options(Endpoint("h", 1, "u", "ks"), "t", acknowledge=acknowledge)
@@ -66,7 +66,7 @@ def reader_of(monkeypatch):
 @pytest.fixture
 def pauses(monkeypatch):
     taken: list[float] = []
-    monkeypatch.setattr("spark.source.queue.time.sleep", taken.append)
+    monkeypatch.setattr("streamfrom.spark.source.queue.time.sleep", taken.append)
     return taken
 
 
@@ -189,13 +189,13 @@ def test_with_never_whoever_runs_the_batch_acknowledges(reader_of):
 def test_a_row_may_tell_its_shard(monkeypatch):
     import pyarrow as pa
 
-    from spark.endpoint import Endpoint
-    from spark.source.batch import Part
-    from spark.source.options import Options
-    from spark.source.queue import QueueReader
+    from streamfrom.spark.endpoint import Endpoint
+    from streamfrom.spark.source.batch import Part
+    from streamfrom.spark.source.options import Options
+    from streamfrom.spark.source.queue import QueueReader
 
     batch = pa.RecordBatch.from_pydict({"id": [1, 2], "word": ["a", "b"]})
-    monkeypatch.setattr("spark.source.queue.read_part", lambda *given: iter([batch]))
+    monkeypatch.setattr("streamfrom.spark.source.queue.read_part", lambda *given: iter([batch]))
     options = Options(Endpoint("h", 1, "u", "ks"), "t")
     part = Part("-80", "", ())
     assert list(QueueReader(options, ("-80",), (), {}).read(part)) == [batch]
@@ -220,7 +220,7 @@ def test_a_shard_takes_over_what_others_leave_of_the_room(reader_of):
 
 @given(st.integers(1, 10_000), st.integers(1, 40))
 def test_shares_add_up_and_are_even(room, count):
-    from spark.source.queue import shares_of
+    from streamfrom.spark.source.queue import shares_of
 
     shares = shares_of(room, [str(number) for number in range(count)])
     assert sum(shares.values()) == room

@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.db, pytest.mark.slow]
 
 @pytest.fixture
 def queue(sharded_proxy, spark, tmp_path):
-    from spark.source import register
+    from streamfrom.spark.source import register
 
     register(spark)
     connection = sharded_proxy.connect(database="commerce", autocommit=True)

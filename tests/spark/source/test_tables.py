@@ -26,13 +26,13 @@ import pytest
     ],
 )
 def test_each_type_has_one_that_holds_all_its_values(mysql_type, spark_type):
-    from spark.source.tables import exact_type
+    from streamfrom.spark.source.tables import exact_type
 
     assert exact_type(mysql_type) == spark_type
 
 
 def test_a_date_that_no_calendar_has_is_null_beside_others_that_are_not():
-    from spark.source.tables import Field, arrow_batch
+    from streamfrom.spark.source.tables import Field, arrow_batch
 
     day = Field("day", "day", "date", "date")
     at = Field("at", "at", "datetime(6)", "timestamp_ntz")
@@ -47,7 +47,7 @@ def test_a_date_that_no_calendar_has_is_null_beside_others_that_are_not():
 
 
 def test_bits_are_numbers():
-    from spark.source.tables import Field, arrow_batch
+    from streamfrom.spark.source.tables import Field, arrow_batch
 
     fields = [
         Field("one", "one", "bit(1)", "boolean"),
@@ -64,8 +64,8 @@ def test_bits_are_numbers():
 def test_a_schema_chooses_columns_and_types_that_lose_nothing():
     from pyspark.sql.types import IntegerType, LongType, StringType, StructType
 
-    from spark.errors import RequestError
-    from spark.source.tables import Field, asked_for, ddl_of
+    from streamfrom.spark.errors import RequestError
+    from streamfrom.spark.source.tables import Field, asked_for, ddl_of
 
     fields = [
         Field("id", "id", "bigint unsigned", "decimal(20,0)"),

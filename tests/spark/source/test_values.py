@@ -8,7 +8,7 @@ import pytest
 def test_types_that_fit_are_taken():
     from pyspark.sql import types as t
 
-    from spark.source.values import converter
+    from streamfrom.spark.source.values import converter
 
     assert converter("c", t.LongType(), "bigint(20)")(7) == 7
     assert converter("c", t.BooleanType(), "bit(1)")(True) == 1
@@ -22,8 +22,8 @@ def test_types_that_fit_are_taken():
 def test_bytes_to_which_a_server_would_add_zeros_are_refused():
     from pyspark.sql.types import BinaryType
 
-    from spark.errors import JobError
-    from spark.source.values import converter
+    from streamfrom.spark.errors import JobError
+    from streamfrom.spark.source.values import converter
 
     with pytest.raises(JobError, match="add zeros to b'a': bring all 3 bytes"):
         converter("c", BinaryType(), "binary(3)")(b"a")
@@ -32,8 +32,8 @@ def test_bytes_to_which_a_server_would_add_zeros_are_refused():
 def test_types_that_would_be_rounded_cut_or_guessed_are_refused():
     from pyspark.sql import types as t
 
-    from spark.errors import RequestError
-    from spark.source.values import converter
+    from streamfrom.spark.errors import RequestError
+    from streamfrom.spark.source.values import converter
 
     for kind, mysql_type in [
         (t.DoubleType(), "bigint(20)"),
@@ -56,8 +56,8 @@ def test_types_that_would_be_rounded_cut_or_guessed_are_refused():
 def test_a_moment_is_sent_in_utc_with_the_digits_that_the_column_has():
     from pyspark.sql.types import TimestampType
 
-    from spark.errors import JobError
-    from spark.source.values import converter
+    from streamfrom.spark.errors import JobError
+    from streamfrom.spark.source.values import converter
 
     at = datetime(2024, 1, 1, 1, 0, 0, 120000, timezone(timedelta(hours=2)))
     assert converter("c", TimestampType(), "timestamp(2)")(at) == "2023-12-31 23:00:00.12"

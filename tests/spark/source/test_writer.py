@@ -6,10 +6,10 @@ import pytest
 def test_only_adding_and_only_where_the_vindex_says():
     from pyspark.sql.types import StructType
 
-    from spark.endpoint import Endpoint
-    from spark.errors import RequestError
-    from spark.source.options import Options
-    from spark.source.writer import plan_of
+    from streamfrom.spark.endpoint import Endpoint
+    from streamfrom.spark.errors import RequestError
+    from streamfrom.spark.source.options import Options
+    from streamfrom.spark.source.writer import plan_of
 
     nowhere = Endpoint("127.0.0.1", 1, "u", "ks")
     with pytest.raises(RequestError, match="messages are only added"):

@@ -2,8 +2,8 @@
 
 import pytest
 
-from sqlparse_ext.reading.borders import are_several, end_of_statement
-from sqlparse_ext.text.tokens import tokenise
+from streamfrom.sqlparse_ext.reading.borders import are_several, end_of_statement
+from streamfrom.sqlparse_ext.text.tokens import tokenise
 
 
 @pytest.mark.parametrize(

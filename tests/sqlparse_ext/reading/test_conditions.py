@@ -2,7 +2,7 @@
 
 import pytest
 
-from sqlparse_ext.statements import Number, SqlMode
+from streamfrom.sqlparse_ext.statements import Number, SqlMode
 from tests.sqlparse_ext.facts import conditions, shape
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sqlparse_ext.statements import Kind
+from streamfrom.sqlparse_ext.statements import Kind
 from tests.sqlparse_ext.facts import shape, tables, uses
 
 

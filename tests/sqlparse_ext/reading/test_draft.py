@@ -4,8 +4,8 @@ from dataclasses import fields
 
 import pytest
 
-from sqlparse_ext.reading.draft import Draft
-from sqlparse_ext.statements import Kind, Shape, Slot, Uses
+from streamfrom.sqlparse_ext.reading.draft import Draft
+from streamfrom.sqlparse_ext.statements import Kind, Shape, Slot, Uses
 
 
 def test_a_draft_has_the_fields_of_a_shape():

@@ -2,8 +2,8 @@
 
 import pytest
 
-from sqlparse_ext.reading.killing import killed_expression
-from sqlparse_ext.statements import KillBy, KillScope, Opaque
+from streamfrom.sqlparse_ext.reading.killing import killed_expression
+from streamfrom.sqlparse_ext.statements import KillBy, KillScope, Opaque
 from tests.sqlparse_ext.facts import statement
 
 

@@ -3,12 +3,12 @@
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from sqlparse_ext.cache import StatementCache
-from sqlparse_ext.errors import SqlError
-from sqlparse_ext.reading.parser import explained_text
-from sqlparse_ext.reading.split import split_statements
-from sqlparse_ext.statements import Kind, Slot
-from sqlparse_ext.text.rows import insert_rows
+from streamfrom.sqlparse_ext.cache import StatementCache
+from streamfrom.sqlparse_ext.errors import SqlError
+from streamfrom.sqlparse_ext.reading.parser import explained_text
+from streamfrom.sqlparse_ext.reading.split import split_statements
+from streamfrom.sqlparse_ext.statements import Kind, Slot
+from streamfrom.sqlparse_ext.text.rows import insert_rows
 from tests.sqlparse_ext.facts import shape, statement, tables, uses
 from tests.sqlparse_ext.strategies import MODES, texts
 

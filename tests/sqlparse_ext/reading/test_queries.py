@@ -2,7 +2,7 @@
 
 import pytest
 
-from sqlparse_ext.statements import OPAQUE, Kind
+from streamfrom.sqlparse_ext.statements import OPAQUE, Kind
 from tests.sqlparse_ext.facts import conditions, shape, statement, tables, uses
 
 

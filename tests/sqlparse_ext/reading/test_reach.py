@@ -1,10 +1,11 @@
 """Whatever a statement names is found, wherever it stands."""
 
+from collections.abc import Callable
 from functools import partial
 
 import pytest
 
-from sqlparse_ext.reading.reach import reach
+from streamfrom.sqlparse_ext.reading.reach import reach
 from tests.growth import is_linear
 from tests.sqlparse_ext.facts import shape
 
@@ -121,7 +122,7 @@ def test_it_is_worked_out_once():
 
 @pytest.mark.parametrize("piece", ["(", "a.b,", "b.f(", "1,", ".", "a.", "FROM t,"])
 def test_time_is_linear(piece):
-    def reading(count: int) -> partial:
+    def reading(count: int) -> Callable[[], object]:
         return partial(reach, shape("SET @a = " + piece * count))
 
     assert is_linear(reading, 1000, 8000)

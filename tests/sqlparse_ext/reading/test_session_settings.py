@@ -2,8 +2,11 @@
 
 import pytest
 
-from sqlparse_ext.reading.session_settings import split_set_statement, with_session_scope
-from sqlparse_ext.statements import Opaque
+from streamfrom.sqlparse_ext.reading.session_settings import (
+    split_set_statement,
+    with_session_scope,
+)
+from streamfrom.sqlparse_ext.statements import Opaque
 from tests.sqlparse_ext.facts import statement, uses
 
 

@@ -3,8 +3,8 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from sqlparse_ext.reading.split import several, split_statements
-from sqlparse_ext.statements import DEFAULT_MODE, SqlMode
+from streamfrom.sqlparse_ext.reading.split import several, split_statements
+from streamfrom.sqlparse_ext.statements import DEFAULT_MODE, SqlMode
 from tests.sqlparse_ext.strategies import MODES, texts
 
 

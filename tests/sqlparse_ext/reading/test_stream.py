@@ -2,8 +2,8 @@
 
 import pytest
 
-from sqlparse_ext.errors import SqlError
-from sqlparse_ext.statements import DEFAULT_MODE, Kind, SqlMode, TableRef
+from streamfrom.sqlparse_ext.errors import SqlError
+from streamfrom.sqlparse_ext.statements import DEFAULT_MODE, Kind, SqlMode, TableRef
 from tests.sqlparse_ext.facts import conditions, shape
 
 

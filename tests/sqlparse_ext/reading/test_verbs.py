@@ -1,7 +1,7 @@
 """The words that statements begin with."""
 
-from sqlparse_ext.reading.commands import COMPOUND, READERS
-from sqlparse_ext.reading.verbs import STATEMENT_VERBS
+from streamfrom.sqlparse_ext.reading.commands import COMPOUND, READERS
+from streamfrom.sqlparse_ext.reading.verbs import STATEMENT_VERBS
 
 
 def test_what_is_read_by_its_verb_may_begin_a_statement():

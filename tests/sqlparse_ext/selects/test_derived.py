@@ -2,7 +2,7 @@
 
 import pytest
 
-from sqlparse_ext.selects.derived import read_counted, read_derived
+from streamfrom.sqlparse_ext.selects.derived import read_counted, read_derived
 from tests.sqlparse_ext.facts import statement
 
 

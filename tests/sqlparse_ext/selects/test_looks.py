@@ -3,7 +3,7 @@
 import pytest
 from sqlglot import exp, parse_one
 
-from sqlparse_ext.selects.looks import is_row_by_row, looks_at_other_rows
+from streamfrom.sqlparse_ext.selects.looks import is_row_by_row, looks_at_other_rows
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sqlparse_ext.selects.parts import read_parts, without_rows
+from streamfrom.sqlparse_ext.selects.parts import read_parts, without_rows
 from tests.sqlparse_ext.facts import statement
 
 

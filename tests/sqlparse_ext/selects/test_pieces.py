@@ -1,6 +1,6 @@
 import pytest
 
-from sqlparse_ext.selects.select import read_select
+from streamfrom.sqlparse_ext.selects.select import read_select
 from tests.sqlparse_ext.facts import statement
 
 

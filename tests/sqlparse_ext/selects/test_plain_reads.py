@@ -1,6 +1,6 @@
 import pytest
 
-from sqlparse_ext.selects.plain_reads import is_plain_read
+from streamfrom.sqlparse_ext.selects.plain_reads import is_plain_read
 from tests.sqlparse_ext.facts import shape
 
 

@@ -2,8 +2,8 @@
 
 from sqlglot import exp
 
-from sqlparse_ext.selects.scopes import Scope
-from sqlparse_ext.selects.sources import Reference
+from streamfrom.sqlparse_ext.selects.scopes import Scope
+from streamfrom.sqlparse_ext.selects.sources import Reference
 
 
 def column(name, table=""):

@@ -1,9 +1,9 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from sqlparse_ext.selects.select import read_select
-from sqlparse_ext.statements import DEFAULT_MODE, Slot, TableRef
-from sqlparse_ext.text.lexer import fingerprint
+from streamfrom.sqlparse_ext.selects.select import read_select
+from streamfrom.sqlparse_ext.statements import DEFAULT_MODE, Slot, TableRef
+from streamfrom.sqlparse_ext.text.lexer import fingerprint
 
 
 def read(sql):

@@ -1,5 +1,5 @@
-from sqlparse_ext.selects.sources import ALL, Block, Reference, Source, Ties
-from sqlparse_ext.statements import Slot, TableRef
+from streamfrom.sqlparse_ext.selects.sources import ALL, Block, Reference, Source, Ties
+from streamfrom.sqlparse_ext.statements import Slot, TableRef
 
 
 def test_a_reference_is_known_by_its_source_and_column():

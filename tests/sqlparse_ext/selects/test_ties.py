@@ -1,10 +1,10 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from sqlparse_ext.selects.sources import Reference
-from sqlparse_ext.selects.ties import read_ties
-from sqlparse_ext.statements import DEFAULT_MODE, Slot
-from sqlparse_ext.text.lexer import fingerprint
+from streamfrom.sqlparse_ext.selects.sources import Reference
+from streamfrom.sqlparse_ext.selects.ties import read_ties
+from streamfrom.sqlparse_ext.statements import DEFAULT_MODE, Slot
+from streamfrom.sqlparse_ext.text.lexer import fingerprint
 from tests.sqlparse_ext.facts import statement
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from sqlparse_ext.selects.unions import read_union
-from sqlparse_ext.text.lexer import fingerprint
+from streamfrom.sqlparse_ext.selects.unions import read_union
+from streamfrom.sqlparse_ext.text.lexer import fingerprint
 from tests.sqlparse_ext.facts import statement
 
 

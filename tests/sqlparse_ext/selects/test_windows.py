@@ -1,7 +1,7 @@
 import pytest
 
-from sqlparse_ext.selects.windows import read_windows
-from sqlparse_ext.text.tokens import statement_tokens
+from streamfrom.sqlparse_ext.selects.windows import read_windows
+from streamfrom.sqlparse_ext.text.tokens import statement_tokens
 
 
 def windows(sql):

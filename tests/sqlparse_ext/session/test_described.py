@@ -2,7 +2,7 @@
 
 import pytest
 
-from sqlparse_ext.session.described import SCHEMA_COLUMNS, TABLE_COLUMNS, described
+from streamfrom.sqlparse_ext.session.described import SCHEMA_COLUMNS, TABLE_COLUMNS, described
 from tests.sqlparse_ext.facts import statement
 
 

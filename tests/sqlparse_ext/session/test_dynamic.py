@@ -1,7 +1,7 @@
 import pytest
 
-from sqlparse_ext.session.dynamic import Dynamic, Step, dynamic
-from sqlparse_ext.statements import Slot
+from streamfrom.sqlparse_ext.session.dynamic import Dynamic, Step, dynamic
+from streamfrom.sqlparse_ext.statements import Slot
 from tests.sqlparse_ext.facts import shape
 
 

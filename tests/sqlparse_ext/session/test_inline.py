@@ -1,7 +1,7 @@
 import pytest
 
-from sqlparse_ext.cache import StatementCache
-from sqlparse_ext.session.inline import inline
+from streamfrom.sqlparse_ext.cache import StatementCache
+from streamfrom.sqlparse_ext.session.inline import inline
 
 
 VALUES = {

@@ -1,6 +1,6 @@
 import pytest
 
-from sqlparse_ext.session.locks import LockCalls, lock_calls
+from streamfrom.sqlparse_ext.session.locks import LockCalls, lock_calls
 from tests.sqlparse_ext.facts import statement
 
 

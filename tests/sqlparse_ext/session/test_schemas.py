@@ -2,8 +2,8 @@
 
 import pytest
 
-from sqlparse_ext.cache import StatementCache
-from sqlparse_ext.session.schemas import (
+from streamfrom.sqlparse_ext.cache import StatementCache
+from streamfrom.sqlparse_ext.session.schemas import (
     asks_by_parameter,
     asks_for_schemas,
     rename_schemas,

@@ -1,6 +1,6 @@
 import pytest
 
-from sqlparse_ext.session.variables import may_assign, named_variables
+from streamfrom.sqlparse_ext.session.variables import may_assign, named_variables
 from tests.sqlparse_ext.facts import shape
 
 

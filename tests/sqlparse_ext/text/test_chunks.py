@@ -4,10 +4,10 @@ import random
 
 import pytest
 
-from sqlparse_ext.statements import DEFAULT_MODE, SqlMode
-from sqlparse_ext.text import chunks, lexer
-from sqlparse_ext.text.lexer import fingerprint, locate
-from sqlparse_ext.text.tokens import tokenise
+from streamfrom.sqlparse_ext.statements import DEFAULT_MODE, SqlMode
+from streamfrom.sqlparse_ext.text import chunks, lexer
+from streamfrom.sqlparse_ext.text.lexer import fingerprint, locate
+from streamfrom.sqlparse_ext.text.tokens import tokenise
 
 
 MODES = [

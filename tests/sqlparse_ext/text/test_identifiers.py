@@ -3,8 +3,8 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from sqlparse_ext.statements import DEFAULT_MODE, Number, SqlMode
-from sqlparse_ext.text.identifiers import literal, quote_identifier, requalify
+from streamfrom.sqlparse_ext.statements import DEFAULT_MODE, Number, SqlMode
+from streamfrom.sqlparse_ext.text.identifiers import literal, quote_identifier, requalify
 from tests.sqlparse_ext.facts import statement, tables
 from tests.sqlparse_ext.strategies import MODES, texts
 

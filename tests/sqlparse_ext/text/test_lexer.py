@@ -3,9 +3,9 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from sqlparse_ext.statements import DEFAULT_MODE, ListSlot, Slot, SqlMode
-from sqlparse_ext.text.lexer import Edit, fingerprint, locate, splice
-from sqlparse_ext.text.tokens import tokenise
+from streamfrom.sqlparse_ext.statements import DEFAULT_MODE, ListSlot, Slot, SqlMode
+from streamfrom.sqlparse_ext.text.lexer import Edit, fingerprint, locate, splice
+from streamfrom.sqlparse_ext.text.tokens import tokenise
 from tests.sqlparse_ext.strategies import MODES, texts
 
 

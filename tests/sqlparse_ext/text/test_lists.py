@@ -2,9 +2,9 @@
 
 import pytest
 
-from sqlparse_ext.cache import StatementCache
-from sqlparse_ext.statements import ListSlot
-from sqlparse_ext.text.lists import share_list
+from streamfrom.sqlparse_ext.cache import StatementCache
+from streamfrom.sqlparse_ext.statements import ListSlot
+from streamfrom.sqlparse_ext.text.lists import share_list
 
 
 def shared(sql: bytes, *shares: list[int], column: str = "id") -> list[bytes]:

@@ -1,8 +1,8 @@
 import pytest
 
-from sqlparse_ext.cache import StatementCache
-from sqlparse_ext.statements import DEFAULT_MODE, OPAQUE, Param, SqlMode
-from sqlparse_ext.text.parameters import as_text, parameter_places
+from streamfrom.sqlparse_ext.cache import StatementCache
+from streamfrom.sqlparse_ext.statements import DEFAULT_MODE, OPAQUE, Param, SqlMode
+from streamfrom.sqlparse_ext.text.parameters import as_text, parameter_places
 
 
 def parse(sql: str):

@@ -1,12 +1,18 @@
+from collections.abc import Callable
 from functools import partial
 
 import pytest
 from hypothesis import given, strategies as st
 
-from sqlparse_ext.reading.split import split_statements
-from sqlparse_ext.statements import DEFAULT_MODE, SqlMode
-from sqlparse_ext.text.lexer import fingerprint
-from sqlparse_ext.text.readable import has_dollar_quotes, is_whole, original, readable
+from streamfrom.sqlparse_ext.reading.split import split_statements
+from streamfrom.sqlparse_ext.statements import DEFAULT_MODE, SqlMode
+from streamfrom.sqlparse_ext.text.lexer import fingerprint
+from streamfrom.sqlparse_ext.text.readable import (
+    has_dollar_quotes,
+    is_whole,
+    original,
+    readable,
+)
 from tests.growth import is_linear
 from tests.sqlparse_ext.facts import statement
 
@@ -186,7 +192,7 @@ def test_half_a_character_is_no_dollar_quote():
     "piece", [b"$a", b"$ ", b"$$ ", b" $a$ ", b"a$", b"$a$;", b" $a", b"'$$"]
 )
 def test_time_is_linear_in_dollars(read, piece):
-    def reading(count: int) -> partial:
+    def reading(count: int) -> Callable[[], object]:
         return partial(read, b"SELECT " + piece * count)
 
     assert is_linear(reading, 20_000, 200_000)

@@ -3,9 +3,9 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from sqlparse_ext.statements import DEFAULT_MODE, OPAQUE, Number, SqlMode
-from sqlparse_ext.text.identifiers import literal
-from sqlparse_ext.text.rows import insert_rows
+from streamfrom.sqlparse_ext.statements import DEFAULT_MODE, OPAQUE, Number, SqlMode
+from streamfrom.sqlparse_ext.text.identifiers import literal
+from streamfrom.sqlparse_ext.text.rows import insert_rows
 from tests.sqlparse_ext.facts import statement
 
 

@@ -1,7 +1,14 @@
 """Tokens of a template, and the cursor over them."""
 
-from sqlparse_ext.statements import ListSlot, Slot, TableRef
-from sqlparse_ext.text.tokens import END, Cursor, depths_of, split_commas, tokenise, unquote
+from streamfrom.sqlparse_ext.statements import ListSlot, Slot, TableRef
+from streamfrom.sqlparse_ext.text.tokens import (
+    END,
+    Cursor,
+    depths_of,
+    split_commas,
+    tokenise,
+    unquote,
+)
 
 
 def cursor(template: bytes) -> Cursor:

@@ -1,12 +1,13 @@
 """Version comments by the servers' rule; `tests/integration/test_version_comments.py` asks them."""
 
+from collections.abc import Callable
 from functools import partial
 
 import pytest
 
-from sqlparse_ext.cache import StatementCache
-from sqlparse_ext.statements import DEFAULT_MODE, Kind, SqlMode
-from sqlparse_ext.text.version_comments import (
+from streamfrom.sqlparse_ext.cache import StatementCache
+from streamfrom.sqlparse_ext.statements import DEFAULT_MODE, Kind, SqlMode
+from streamfrom.sqlparse_ext.text.version_comments import (
     ServerVersion,
     resolution,
     resolved,
@@ -104,7 +105,7 @@ def test_texts_of_one_cache_follow_the_server_of_the_moment():
     "piece", [b"/*!", b"/*!99999", b"*/", b"'", b'"', b"/*", b"*/*", b"--", b"/*!99999/*", b"-", b"`"]
 )  # fmt: skip
 def test_time_is_linear(piece):
-    def reading(count: int) -> partial:
+    def reading(count: int) -> Callable[[], object]:
         return partial(resolved, b"/*! " + piece * count, DEFAULT_MODE, MARIADB)
 
     assert is_linear(reading, 20_000, 200_000)

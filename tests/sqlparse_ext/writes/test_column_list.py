@@ -1,6 +1,6 @@
 import pytest
 
-from sqlparse_ext.writes.column_list import leaves_out_columns, with_columns
+from streamfrom.sqlparse_ext.writes.column_list import leaves_out_columns, with_columns
 from tests.sqlparse_ext.facts import statement as parsed
 
 

@@ -3,8 +3,8 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from sqlparse_ext.statements import DEFAULT_MODE, SqlMode
-from sqlparse_ext.writes.completion import TableFacts, complete
+from streamfrom.sqlparse_ext.statements import DEFAULT_MODE, SqlMode
+from streamfrom.sqlparse_ext.writes.completion import TableFacts, complete
 from tests.sqlparse_ext.facts import statement
 
 

@@ -1,7 +1,7 @@
 import pytest
 
-from sqlparse_ext.errors import Unsupported
-from sqlparse_ext.writes.generated import count_of, gaps, next_values
+from streamfrom.sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.writes.generated import count_of, gaps, next_values
 from tests.sqlparse_ext.facts import statement
 
 

@@ -4,7 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from sqlparse_ext.writes.messages import Effect, EffectKind, Key, complete, effect, together
+from streamfrom.sqlparse_ext.writes.messages import (
+    Effect,
+    EffectKind,
+    Key,
+    complete,
+    effect,
+    together,
+)
 from tests.sqlparse_ext.facts import statement
 from tests.sqlparse_ext.writes.test_completion import CURRENT, FIRST
 

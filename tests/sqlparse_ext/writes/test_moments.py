@@ -7,11 +7,11 @@ from contextlib import suppress
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from sqlparse_ext.cache import StatementCache
-from sqlparse_ext.errors import Unsupported
-from sqlparse_ext.statements import Kind
-from sqlparse_ext.writes.completion import TableFacts, check_bound, complete
-from sqlparse_ext.writes.moments import TimeColumns
+from streamfrom.sqlparse_ext.cache import StatementCache
+from streamfrom.sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.statements import Kind
+from streamfrom.sqlparse_ext.writes.completion import TableFacts, check_bound, complete
+from streamfrom.sqlparse_ext.writes.moments import TimeColumns
 
 
 NOW_NS = 1_700_000_000_000_000_000

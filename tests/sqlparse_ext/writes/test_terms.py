@@ -2,10 +2,10 @@
 
 import pytest
 
-from sqlparse_ext.statements import DEFAULT_MODE
-from sqlparse_ext.text.lexer import fingerprint
-from sqlparse_ext.text.tokens import statement_tokens
-from sqlparse_ext.writes.terms import Terms
+from streamfrom.sqlparse_ext.statements import DEFAULT_MODE
+from streamfrom.sqlparse_ext.text.lexer import fingerprint
+from streamfrom.sqlparse_ext.text.tokens import statement_tokens
+from streamfrom.sqlparse_ext.writes.terms import Terms
 
 
 def read(text):

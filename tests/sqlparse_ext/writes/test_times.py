@@ -2,10 +2,10 @@
 
 import pytest
 
-from sqlparse_ext.statements import DEFAULT_MODE, Kind, Shape, Statement, Uses
-from sqlparse_ext.text.lexer import fingerprint
-from sqlparse_ext.text.tokens import Cursor, tokenise
-from sqlparse_ext.writes.times import read_moment
+from streamfrom.sqlparse_ext.statements import DEFAULT_MODE, Kind, Shape, Statement, Uses
+from streamfrom.sqlparse_ext.text.lexer import fingerprint
+from streamfrom.sqlparse_ext.text.tokens import Cursor, tokenise
+from streamfrom.sqlparse_ext.writes.times import read_moment
 
 
 NOW_NS = 1_700_000_000_123_456_789

@@ -14,8 +14,8 @@ FINE = {
 
 
 def said(total=FINE, waits=(), clocks=None, later=0, created="made"):
-    from spark.jobs.analytics.basis import warnings
-    from spark.jobs.analytics.facts import Told
+    from streamfrom.spark.jobs.analytics.basis import warnings
+    from streamfrom.spark.jobs.analytics.facts import Told
 
     return warnings(total, waits, clocks or {"-80": 0}, 0, later, Told(created=created))
 
@@ -48,8 +48,8 @@ def test_each_doubt_is_a_sentence(doubt, told):
 
 
 def test_what_is_not_known_is_said():
-    from spark.jobs.analytics.basis import basis
-    from spark.jobs.analytics.facts import Told
+    from streamfrom.spark.jobs.analytics.basis import basis
+    from streamfrom.spark.jobs.analytics.facts import Told
 
     bare = dict(basis(Told(), 5))
     assert bare["Time to acknowledge"].startswith("Not known")

@@ -2,7 +2,14 @@
 
 from xml.etree import ElementTree
 
-from spark.jobs.analytics.charts import Frame, Series, bars, duration_axis, lines, shares
+from streamfrom.spark.jobs.analytics.charts import (
+    Frame,
+    Series,
+    bars,
+    duration_axis,
+    lines,
+    shares,
+)
 
 
 S = 10**9

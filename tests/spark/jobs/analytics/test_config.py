@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from spark.endpoint import Column, Endpoint
-from spark.errors import RequestError
+from streamfrom.spark.endpoint import Column, Endpoint
+from streamfrom.spark.errors import RequestError
 
 
 S = 10**9
@@ -18,7 +18,7 @@ FIRST_LAYOUT = [
 
 
 def asked(*argv):
-    from spark.jobs.analytics.config import add_options, configured
+    from streamfrom.spark.jobs.analytics.config import add_options, configured
 
     parser = argparse.ArgumentParser()
     add_options(parser)
@@ -40,8 +40,8 @@ def test_options_become_a_configuration():
 
 
 def test_the_first_layouts_columns_are_found_unless_others_are_named():
-    from spark.jobs.analytics.config import needed, resolved
-    from spark.jobs.analytics.facts import Told
+    from streamfrom.spark.jobs.analytics.config import needed, resolved
+    from streamfrom.spark.jobs.analytics.facts import Told
 
     found = resolved(Told(), FIRST_LAYOUT, "t")
     assert (found.created, found.due, found.tenant) == ("time_created", "time_scheduled", None)
@@ -50,15 +50,15 @@ def test_the_first_layouts_columns_are_found_unless_others_are_named():
 
 
 def test_a_column_that_is_not_there_is_named():
-    from spark.jobs.analytics.config import resolved
-    from spark.jobs.analytics.facts import Told
+    from streamfrom.spark.jobs.analytics.config import resolved
+    from streamfrom.spark.jobs.analytics.facts import Told
 
     with pytest.raises(RequestError, match="t has no column 'made'; it has time_scheduled, id"):
         resolved(Told(created="made"), FIRST_LAYOUT, "t")
 
 
 def test_the_window_is_the_last_day_as_far_as_there_are_acks():
-    from spark.jobs.analytics.config import AnalyticsConfig, span
+    from streamfrom.spark.jobs.analytics.config import AnalyticsConfig, span
 
     config, now = AnalyticsConfig(HERE, "t", Path("o")), 1_800_000_000 * S
     assert span(config, now, now - 3600 * S) == (now - 3600 * S, now)

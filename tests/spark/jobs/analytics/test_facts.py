@@ -2,7 +2,7 @@
 
 import pytest
 
-from spark.jobs.reading import SHARD
+from streamfrom.spark.jobs.reading import SHARD
 
 
 pytestmark = pytest.mark.spark
@@ -13,7 +13,7 @@ ROW = f"{SHARD} string, id string, priority bigint, epoch bigint, time_next bigi
 
 
 def acked(spark, rows, told, extra="tenant string, made bigint, due bigint, got bigint"):
-    from spark.jobs.analytics.facts import acked_facts
+    from streamfrom.spark.jobs.analytics.facts import acked_facts
 
     frame = spark.createDataFrame(
         [("-80", "a", 0, epoch, None, ack, *more) for epoch, ack, *more in rows],
@@ -23,7 +23,7 @@ def acked(spark, rows, told, extra="tenant string, made bigint, due bigint, got 
 
 
 def test_delays_are_from_the_columns_that_tell(spark):
-    from spark.jobs.analytics.facts import Told
+    from streamfrom.spark.jobs.analytics.facts import Told
 
     told = Told(tenant="tenant", created="made", due="due", delivered="got")
     rows = [
@@ -40,7 +40,7 @@ def test_delays_are_from_the_columns_that_tell(spark):
 
 
 def test_without_a_column_for_the_delivery_the_lag_is_that_of_acks_after_one_send(spark):
-    from spark.jobs.analytics.facts import Told
+    from streamfrom.spark.jobs.analytics.facts import Told
 
     rows = [(sends, NOW + 5 * S, None, NOW, None, None) for sends in (0, 1, 2)]
     facts = acked(spark, rows, Told(created="made"))
@@ -48,7 +48,7 @@ def test_without_a_column_for_the_delivery_the_lag_is_that_of_acks_after_one_sen
 
 
 def test_datetimes_and_other_units_are_read_and_nonsense_is_unknown(spark):
-    from spark.jobs.analytics.facts import Told
+    from streamfrom.spark.jobs.analytics.facts import Told
 
     rows = [
         (1, NOW, "2027-01-15 07:59:58.5", NOW // S - 4),
@@ -63,7 +63,7 @@ def test_datetimes_and_other_units_are_read_and_nonsense_is_unknown(spark):
 
 
 def test_what_waits_has_a_state_and_an_age_by_its_own_servers_clock(spark):
-    from spark.jobs.analytics.facts import Told, waiting_facts
+    from streamfrom.spark.jobs.analytics.facts import Told, waiting_facts
 
     rows = [
         ("-80", "new", None, 0, 0, None, NOW - 7 * S),
@@ -99,7 +99,7 @@ def test_what_waits_has_a_state_and_an_age_by_its_own_servers_clock(spark):
 
 
 def test_the_first_layout_has_no_priority_and_ids_may_be_binary(spark):
-    from spark.jobs.analytics.facts import Told, waiting_facts
+    from streamfrom.spark.jobs.analytics.facts import Told, waiting_facts
 
     frame = spark.createDataFrame(
         [("-", bytearray(b"\xff\x01"), 1, None)],

@@ -34,7 +34,7 @@ def acked(spark):
 
 
 def test_counts_add_up_and_percentiles_leave_out_what_is_not_known(acked):
-    from spark.jobs.analytics.measures import measure
+    from streamfrom.spark.jobs.analytics.measures import measure
 
     total = measure(acked, "ks.t").collect()[0]
     assert (total.acked, total.sent_once, total.retried, total.never_sent) == (102, 91, 10, 1)
@@ -47,7 +47,7 @@ def test_counts_add_up_and_percentiles_leave_out_what_is_not_known(acked):
 
 
 def test_each_grouping_computes_its_own(acked):
-    from spark.jobs.analytics.measures import GROUPINGS, measure, with_window
+    from streamfrom.spark.jobs.analytics.measures import GROUPINGS, measure, with_window
 
     frame = with_window(acked, "acked_ns", 60 * S)
     shards = {
@@ -61,7 +61,7 @@ def test_each_grouping_computes_its_own(acked):
 
 
 def test_nothing_acknowledged_is_a_row_of_zeros(acked):
-    from spark.jobs.analytics.measures import measure
+    from streamfrom.spark.jobs.analytics.measures import measure
 
     total = measure(acked.limit(0), "t").collect()[0]
     assert (total.acked, total.retries, total.to_ack_known) == (0, 0, 0)
@@ -69,7 +69,7 @@ def test_nothing_acknowledged_is_a_row_of_zeros(acked):
 
 
 def test_attempts_and_arrivals_are_counted(acked):
-    from spark.jobs.analytics.measures import attempts, with_window, written
+    from streamfrom.spark.jobs.analytics.measures import attempts, with_window, written
 
     assert {row.sends: row.acked for row in attempts(acked, "t").collect()} == {
         0: 1,
@@ -84,7 +84,7 @@ def test_attempts_and_arrivals_are_counted(acked):
 
 
 def test_what_waits_is_counted_by_state_and_the_worst_come_first(spark):
-    from spark.jobs.analytics.measures import oldest, poison, waits
+    from streamfrom.spark.jobs.analytics.measures import oldest, poison, waits
 
     def row(ident, sends, state, overdue_s=None, next_s=0, created=None):
         overdue = None if overdue_s is None else overdue_s * S

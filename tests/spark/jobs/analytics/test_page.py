@@ -53,7 +53,7 @@ def message(**more):
 
 @pytest.fixture
 def results():
-    from spark.jobs.analytics.page import Results
+    from streamfrom.spark.jobs.analytics.page import Results
 
     waits = [
         {"state": state, "messages": many, "overdue_max_ms": 61_000.0, "until_max_ms": 5000.0}
@@ -85,7 +85,7 @@ def results():
 
 
 def read(results):
-    from spark.jobs.analytics.page import page
+    from streamfrom.spark.jobs.analytics.page import page
 
     html = page(results)
     reader = Reader()

@@ -1,6 +1,6 @@
 """The parts of a page: what goes in comes out as text."""
 
-from spark.jobs.analytics import parts
+from streamfrom.spark.jobs.analytics import parts
 
 
 HOSTILE = "<script>alert(1)</script>"

@@ -2,7 +2,7 @@
 
 import re
 
-from spark.jobs.analytics.style import STYLE
+from streamfrom.spark.jobs.analytics.style import STYLE
 
 
 def test_it_fetches_nothing():

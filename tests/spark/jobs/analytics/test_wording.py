@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from spark.jobs.analytics import wording
+from streamfrom.spark.jobs.analytics import wording
 
 
 S = 10**9

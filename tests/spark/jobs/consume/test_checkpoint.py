@@ -2,8 +2,8 @@
 
 import pytest
 
-from spark.errors import RequestError
-from spark.jobs.consume.checkpoint import Checkpoint, Outcome, outcome_of
+from streamfrom.spark.errors import RequestError
+from streamfrom.spark.jobs.consume.checkpoint import Checkpoint, Outcome, outcome_of
 
 
 def test_a_checkpoint_keeps_its_name_and_is_refused_for_another_table_or_sink(tmp_path):

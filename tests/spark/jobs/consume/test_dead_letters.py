@@ -2,7 +2,7 @@
 
 import pytest
 
-from spark.errors import RequestError
+from streamfrom.spark.errors import RequestError
 
 
 pytestmark = pytest.mark.spark
@@ -11,7 +11,7 @@ NAMES = ["id", "priority", "epoch", "time_next", "time_acked", "word"]
 
 
 def targets(**columns):
-    from spark.jobs.writing import Target
+    from streamfrom.spark.jobs.writing import Target
 
     return [Target(name, kind) for name, kind in columns.items()]
 
@@ -22,7 +22,7 @@ def frame_of(spark):
 
 
 def test_a_table_gets_the_message_and_what_it_asks_for_besides(spark):
-    from spark.jobs.consume.dead_letters import dead_columns
+    from streamfrom.spark.jobs.consume.dead_letters import dead_columns
 
     kinds = {"id": "bigint", "WORD": "text", "epoch": "bigint", "time_next": "bigint"}
     plain = dead_columns(["id", "epoch", "word"], targets(**kinds))
@@ -33,15 +33,15 @@ def test_a_table_gets_the_message_and_what_it_asks_for_besides(spark):
 
 
 def test_a_table_that_would_lose_a_column_is_refused(spark):
-    from spark.jobs.consume.dead_letters import dead_columns
+    from streamfrom.spark.jobs.consume.dead_letters import dead_columns
 
     with pytest.raises(RequestError, match="lacks priority, word"):
         dead_columns(NAMES, targets(id="bigint", error="text"))
 
 
 def test_a_folder_has_what_the_last_try_of_a_batch_put_there(spark, tmp_path):
-    from spark.jobs.consume.dead_letters import DeadFolder
-    from spark.jobs.consume.sinks import Folder
+    from streamfrom.spark.jobs.consume.dead_letters import DeadFolder
+    from streamfrom.spark.jobs.consume.sinks import Folder
 
     dead = DeadFolder(Folder(tmp_path, "abc"))
     dead.put(0, None)

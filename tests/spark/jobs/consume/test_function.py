@@ -2,12 +2,12 @@
 
 import pytest
 
-from spark.errors import RequestError
+from streamfrom.spark.errors import RequestError
 from tests.spark.jobs.consume.functions import FUNCTIONS, broken, kept, nothing, twice
 
 
 def load(text):
-    from spark.jobs.consume.function import load_function
+    from streamfrom.spark.jobs.consume.function import load_function
 
     return load_function(text)
 
@@ -46,7 +46,7 @@ def test_a_file_that_fails_is_told(tmp_path):
 
 @pytest.mark.spark
 def test_a_function_is_tried_without_messages_before_any_is_taken(spark):
-    from spark.jobs.consume.function import checked
+    from streamfrom.spark.jobs.consume.function import checked
 
     empty = spark.createDataFrame([], "id bigint, word string")
     assert checked(kept, empty).columns == ["id", "word"]

@@ -2,7 +2,7 @@
 
 from hypothesis import given, strategies as st
 
-from spark.jobs.consume.isolation import isolated
+from streamfrom.spark.jobs.consume.isolation import isolated
 
 
 def told_of(bad):

@@ -5,14 +5,14 @@ from typing import Any
 import pyarrow.dataset as ds
 import pytest
 
-from spark.jobs.consume.checkpoint import Checkpoint, Outcome
+from streamfrom.spark.jobs.consume.checkpoint import Checkpoint, Outcome
 
 
 pytestmark = pytest.mark.spark
 
 
 def test_a_folder_appears_whole_with_how_the_batch_ended(spark, tmp_path):
-    from spark.jobs.consume.sinks import Folder
+    from streamfrom.spark.jobs.consume.sinks import Folder
 
     folder = Folder(tmp_path, "abc")
     seven = spark.range(7)
@@ -36,7 +36,7 @@ def test_a_folder_appears_whole_with_how_the_batch_ended(spark, tmp_path):
 
 
 def test_lines_are_printed_once_the_batch_is_done(spark, tmp_path, capsys):
-    from spark.jobs.consume.sinks import Console
+    from streamfrom.spark.jobs.consume.sinks import Console
 
     console = Console(Checkpoint(tmp_path))
     rows = spark.createDataFrame([(1, "é"), (2, None)], "id bigint, word string")
@@ -49,8 +49,8 @@ def test_lines_are_printed_once_the_batch_is_done(spark, tmp_path, capsys):
 
 
 def test_all_rows_that_were_given_to_a_table_are_counted(spark):
-    from spark.jobs.consume.sinks import written
-    from spark.source.writer import Written
+    from streamfrom.spark.jobs.consume.sinks import written
+    from streamfrom.spark.source.writer import Written
 
     class Fake:
         def write(self, arrow):

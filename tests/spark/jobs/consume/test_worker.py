@@ -2,9 +2,9 @@
 
 import pytest
 
-from spark.errors import JobError
-from spark.jobs.consume.checkpoint import Outcome
-from spark.jobs.progress import Progress
+from streamfrom.spark.errors import JobError
+from streamfrom.spark.jobs.consume.checkpoint import Outcome
+from streamfrom.spark.jobs.progress import Progress
 from tests.spark.jobs.consume.functions import kept
 
 
@@ -69,7 +69,7 @@ def queue():
 
 
 def worker_of(queue, function=kept, **more):
-    from spark.jobs.consume.worker import Worker
+    from streamfrom.spark.jobs.consume.worker import Worker
 
     shards = {name: queue.shard(name) for name in ("-80", "80-")}
     settings = {"max_attempts": 2, "retry_s": 30.0} | more

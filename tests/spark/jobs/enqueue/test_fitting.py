@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import pytest
 
-from spark.errors import RequestError
+from streamfrom.spark.errors import RequestError
 
 
 pytestmark = pytest.mark.spark
@@ -14,14 +14,14 @@ ID = {"mysql_type": "bigint(20)", "takes_null": False, "is_required": True}
 
 
 def target(name="c", **more):
-    from spark.jobs.writing import Target
+    from streamfrom.spark.jobs.writing import Target
 
     return Target(name, **({"mysql_type": "int(11)"} | more))
 
 
 def tried(spark, mysql_type, values, kind="string"):
     """Return the value as the server is sent it, or False where it does not fit."""
-    from spark.jobs.enqueue.fitting import fitted
+    from streamfrom.spark.jobs.enqueue.fitting import fitted
 
     frame = spark.createDataFrame([(value,) for value in values], f"c {kind}")
     fit = fitted(frame, "c", target(mysql_type=mysql_type))
@@ -89,7 +89,7 @@ def test_what_no_column_takes_is_refused(spark):
 
 
 def test_columns_are_matched_by_name_and_what_is_wrong_is_named():
-    from spark.jobs.enqueue.fitting import matched
+    from streamfrom.spark.jobs.enqueue.fitting import matched
 
     table = [
         target("id", **ID),
@@ -113,7 +113,7 @@ def test_columns_are_matched_by_name_and_what_is_wrong_is_named():
 
 
 def test_misfits_are_counted_with_an_example(spark):
-    from spark.jobs.enqueue.fitting import fitted, misfits
+    from streamfrom.spark.jobs.enqueue.fitting import fitted, misfits
 
     frame = spark.createDataFrame([("1",), ("x",), (None,), ("y",)], "c string")
     needed = fitted(frame, "c", target(takes_null=False))

@@ -11,7 +11,7 @@ S = 10**9
 def test_an_id_is_made_of_values_however_they_are_typed_or_divided(spark):
     from pyspark.sql import functions as F
 
-    from spark.jobs.enqueue.identity import derived_id
+    from streamfrom.spark.jobs.enqueue.identity import derived_id
 
     typed = spark.createDataFrame([(1, "a"), (2, None), (None, "2")], "n int, t string")
     texts = typed.select(F.col("n").cast("string"), "t").repartition(3)
@@ -32,7 +32,7 @@ def test_an_id_is_made_of_values_however_they_are_typed_or_divided(spark):
 
 
 def test_equal_rows_are_one_message_and_differing_ones_clash(spark):
-    from spark.jobs.enqueue.identity import clashes, one_each, with_content
+    from streamfrom.spark.jobs.enqueue.identity import clashes, one_each, with_content
 
     rows = [(1, "a"), (1, "a"), (2, "b"), (3, None), (3, "x")]
     frame = with_content(spark.createDataFrame(rows, "id int, body string"))
@@ -42,7 +42,7 @@ def test_equal_rows_are_one_message_and_differing_ones_clash(spark):
 
 
 def test_messages_become_due_evenly_and_the_same_however_they_are_divided(spark):
-    from spark.jobs.enqueue.identity import with_due
+    from streamfrom.spark.jobs.enqueue.identity import with_due
 
     def due(parts):
         frame = with_due(spark.range(100).repartition(parts), 7 * S, 4)
