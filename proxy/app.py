@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import structlog
 
-from streamfrom.engine.clock import SystemClock
-from streamfrom.engine.registry import Registry
+from streamfrom.engine.messaging.clock import SystemClock
+from streamfrom.engine.messaging.registry import Registry
 from streamfrom.proxy import net, process
 from streamfrom.proxy.accounts.asking import ask
 from streamfrom.proxy.backends.charsets import Charsets
@@ -52,7 +52,7 @@ from streamfrom.sqlparse_ext.text.version_comments import server_version
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence
 
-    from streamfrom.engine.keyspace import Keyspace
+    from streamfrom.engine.sharding.keyspace import Keyspace
     from streamfrom.proxy.config.changes import Changes
     from streamfrom.proxy.config.file import Config, Server
     from streamfrom.proxy.net import Link

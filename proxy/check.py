@@ -12,12 +12,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from streamfrom.engine.clock import SystemClock
-from streamfrom.engine.comment import MARK, is_nearly_marked, unread_keys
-from streamfrom.engine.definitions import differences
 from streamfrom.engine.errors import EngineError, StoreError
-from streamfrom.engine.message_table import MessageTable, load
-from streamfrom.engine.sequences import resolve
+from streamfrom.engine.messaging.clock import SystemClock
+from streamfrom.engine.messaging.message_table import MessageTable, load
+from streamfrom.engine.messaging.table_comment import MARK, is_nearly_marked, unread_keys
+from streamfrom.engine.messaging.table_differences import differences
+from streamfrom.engine.sharding.sequence_tables import resolve
 from streamfrom.proxy.accounts.asking import ask
 from streamfrom.proxy.backends.shard import ShardRuntime, replicas_of
 from streamfrom.proxy.backends.store import ShardStore
@@ -37,8 +37,8 @@ from streamfrom.sqlparse_ext.text.identifiers import literal, quote_identifier
 
 if TYPE_CHECKING:
     from streamfrom.engine.errors import TableLoadError
-    from streamfrom.engine.keyspace import Keyspace
-    from streamfrom.engine.message_table import RawTable
+    from streamfrom.engine.messaging.message_table import RawTable
+    from streamfrom.engine.sharding.keyspace import Keyspace
     from streamfrom.proxy.config.file import Config, KeyspaceConfig, Server, Tls
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
-    from streamfrom.engine.keyspace import Keyspace
+    from streamfrom.engine.sharding.keyspace import Keyspace
     from streamfrom.proxy.config.keyspaces import KeyspaceConfig
 
 

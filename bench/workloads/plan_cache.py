@@ -14,8 +14,8 @@ from typing import Final
 from bench.audit import AuditError
 from bench.plan import Plan
 from bench.report import Figure, Series
-from streamfrom.engine.keyspace import Keyspace, Shard
-from streamfrom.engine.vschema import parse_vschema
+from streamfrom.engine.sharding.keyspace import Keyspace, Shard
+from streamfrom.engine.sharding.vschema import parse_vschema
 from streamfrom.proxy.routing.planner import Planner
 from streamfrom.sqlparse_ext.cache import StatementCache
 

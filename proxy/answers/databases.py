@@ -15,7 +15,7 @@ from streamfrom.sqlparse_ext.text.tokens import statement_tokens
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from streamfrom.engine.keyspace import Keyspace
+    from streamfrom.engine.sharding.keyspace import Keyspace
     from streamfrom.sqlparse_ext.statements import Shape, Statement
 
 

@@ -11,7 +11,7 @@ from streamfrom.proxy.wire.resultset import Column
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from streamfrom.engine.keyspace import Keyspace
+    from streamfrom.engine.sharding.keyspace import Keyspace
     from streamfrom.sqlparse_ext.statements import Shape, TableRef
 
 

@@ -29,7 +29,7 @@ from streamfrom.sqlparse_ext.statements import Kind, ListSlot, Number
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from streamfrom.engine.keyspace import Keyspace, Shard
+    from streamfrom.engine.sharding.keyspace import Keyspace, Shard
     from streamfrom.proxy.routing.routes import Route
     from streamfrom.sqlparse_ext.statements import Shape, Statement, Value
 

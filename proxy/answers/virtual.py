@@ -23,7 +23,7 @@ from streamfrom.sqlparse_ext.statements import Kind
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from streamfrom.engine.keyspace import Keyspace
+    from streamfrom.engine.sharding.keyspace import Keyspace
     from streamfrom.proxy.config.file import User
     from streamfrom.sqlparse_ext.statements import Shape, Statement
 

@@ -10,7 +10,12 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from streamfrom.engine.sequences import MARK, Block, check_increment, extend
+from streamfrom.engine.sharding.sequence_tables import (
+    MARK,
+    SequenceBlock,
+    check_increment,
+    extend,
+)
 from streamfrom.sqlparse_ext.text.identifiers import literal, quote_identifier
 
 
@@ -20,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class _Reserved:
-    block: Block = field(default_factory=Block)
+    block: SequenceBlock = field(default_factory=SequenceBlock)
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
@@ -65,7 +70,7 @@ class Sequences:
             reserved.block = reserved.block.without(count)
             return first
 
-    async def _extended(self, table: str, block: Block, count: int) -> Block:
+    async def _extended(self, table: str, block: SequenceBlock, count: int) -> SequenceBlock:
         name = quote_identifier(table)
         found = block
 

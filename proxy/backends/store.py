@@ -1,4 +1,4 @@
-"""`engine.store.Store` over real servers: runs the engine's conversations, decides nothing.
+"""`engine.messaging.message_store.Store` over real servers: runs the engine's conversations, decides nothing.
 
 Claims and releases run on a relay connection, whose rows stay the bytes that the server sent:
 a message reaches its consumer without ever being decoded. Everything else runs on the shard's
@@ -10,9 +10,9 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from streamfrom.engine import poll, store as conversations
-from streamfrom.engine.conversation import Answer
 from streamfrom.engine.errors import StoreError
+from streamfrom.engine.messaging import message_store as conversations, poll
+from streamfrom.engine.messaging.conversation import StoreAnswer
 from streamfrom.proxy.backends.settings import names
 from streamfrom.proxy.errors import ProxyError
 from streamfrom.proxy.wire import commands
@@ -22,12 +22,13 @@ from streamfrom.proxy.wire.resultset import parse_text_row, skip_lenenc
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from streamfrom.engine.clock import Clock
-    from streamfrom.engine.conversation import Conversation
-    from streamfrom.engine.message_table import MessageTable, RawTable
-    from streamfrom.engine.poll import PollRequest, PollResult
-    from streamfrom.engine.store import ClaimRequest
-    from streamfrom.engine.types import ClaimedRow, ShardName
+    from streamfrom.engine.messaging.clock import Clock
+    from streamfrom.engine.messaging.conversation import Conversation
+    from streamfrom.engine.messaging.message import ClaimedRow
+    from streamfrom.engine.messaging.message_store import ClaimRequest
+    from streamfrom.engine.messaging.message_table import MessageTable, RawTable
+    from streamfrom.engine.messaging.poll import PollRequest, PollResult
+    from streamfrom.engine.sharding.keyspace import ShardName
     from streamfrom.proxy.backends.backend import Backend
     from streamfrom.proxy.backends.remains import Left
     from streamfrom.proxy.backends.shard import ShardRuntime
@@ -68,7 +69,7 @@ _ON_MYSQL: Final = _Engine("transaction_isolation")
 
 
 class ShardStore:
-    """The message tables of all shards, as `engine.store.Store` wants them."""
+    """The message tables of all shards, as `engine.messaging.message_store.Store` wants them."""
 
     def __init__(
         self, shards: Mapping[tuple[str, ShardName], ShardRuntime], clock: Clock
@@ -125,12 +126,14 @@ class ShardStore:
                     rows, has_skipped = await runtime.control.rows_unlocked(
                         query.sql.decode(), on_mariadb=runtime.is_mariadb
                     )
-                    answer = Answer([(_texts(row), b"") for row in rows], 0, has_skipped)
+                    answer = StoreAnswer([(_texts(row), b"") for row in rows], 0, has_skipped)
                 elif query.values:
                     rows = await runtime.control.rows(query.sql.decode())
-                    answer = Answer(rows=[(_texts(row), b"") for row in rows])
+                    answer = StoreAnswer(rows=[(_texts(row), b"") for row in rows])
                 else:
-                    answer = Answer(affected=await runtime.control.execute(query.sql.decode()))
+                    answer = StoreAnswer(
+                        affected=await runtime.control.execute(query.sql.decode())
+                    )
                 query = conversation.send(answer)
         except StopIteration as end:
             result: T = end.value
@@ -172,10 +175,10 @@ async def _converse(backend: Backend, conversation: Conversation[T]) -> T:
             answer, *_ = await backend.pipeline(packets)
             if answer.columns:
                 rows = [_split(row, query.values) for row in answer.rows]
-                query = conversation.send(Answer(rows=rows))
+                query = conversation.send(StoreAnswer(rows=rows))
             else:
                 affected = 0 if answer.ok is None else answer.ok.affected_rows
-                query = conversation.send(Answer(affected=affected))
+                query = conversation.send(StoreAnswer(affected=affected))
     except StopIteration as end:
         result: T = end.value
         return result

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Final
 
 from streamfrom.engine.errors import KeyspaceError, VindexError, VschemaError
-from streamfrom.engine.keyspace import Keyspace, Shard, check_partition
-from streamfrom.engine.vschema import parse_vschema
+from streamfrom.engine.sharding.keyspace import Keyspace, Shard, check_partition
+from streamfrom.engine.sharding.vschema import parse_vschema
 from streamfrom.proxy.config.dsn import ACCOUNT_FORM, FORM, Dsn, parse, parse_account
 from streamfrom.proxy.config.values import REQUIRED, ConfigError, Table, reason, shown
 from streamfrom.sqlparse_ext.session.schemas import SYSTEM_SCHEMAS
@@ -52,7 +52,7 @@ class ShardConfig:
 class KeyspaceConfig:
     """One keyspace; its shards stand in the order of their key ranges.
 
-    vschema_text: the JSON's text, which `engine.vschema` could read; None is unsharded.
+    vschema_text: the JSON's text, which `engine.sharding.vschema` could read; None is unsharded.
     vschema_path: the file that it came from, absolute.
     """
 

@@ -25,8 +25,8 @@ from streamfrom.sqlparse_ext.statements import Kind, Uses
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from streamfrom.engine.keyspace import Shard
-    from streamfrom.engine.vindex import Vindex
+    from streamfrom.engine.sharding.keyspace import Shard
+    from streamfrom.engine.sharding.vindex import Vindex
     from streamfrom.proxy.routing.routes import Route
     from streamfrom.proxy.routing.tables import Tables
     from streamfrom.sqlparse_ext.selects.sources import Tie, Ties

@@ -42,7 +42,7 @@ from streamfrom.sqlparse_ext.text.rows import insert_rows
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from streamfrom.engine.keyspace import Keyspace, Shard
+    from streamfrom.engine.sharding.keyspace import Keyspace, Shard
     from streamfrom.proxy.routing.several import SeveralColumns
     from streamfrom.sqlparse_ext.selects.derived import Counted
     from streamfrom.sqlparse_ext.statements import (

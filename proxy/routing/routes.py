@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from streamfrom.engine.keyspace import Shard
+    from streamfrom.engine.sharding.keyspace import Shard
     from streamfrom.sqlparse_ext.selects.derived import Counted
     from streamfrom.sqlparse_ext.selects.parts import Parts
     from streamfrom.sqlparse_ext.selects.pieces import Select

@@ -16,7 +16,7 @@ from streamfrom.sqlparse_ext.statements import Uses
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from streamfrom.engine.keyspace import Shard
+    from streamfrom.engine.sharding.keyspace import Shard
     from streamfrom.proxy.routing.routes import Route
     from streamfrom.proxy.routing.tables import Tables
     from streamfrom.sqlparse_ext.selects.pieces import Expression, Select

@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import product
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.engine.keyspace import KeyRange
-from streamfrom.engine.multicol import beyond
+from streamfrom.engine.sharding.keyspace import KeyRange
+from streamfrom.engine.sharding.multicolumn_vindex import end_of_range
 from streamfrom.proxy.errors import BadVindexValue
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.statements import Number, Opaque
@@ -15,8 +15,8 @@ from streamfrom.sqlparse_ext.statements import Number, Opaque
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from streamfrom.engine.keyspace import Keyspace, Shard
-    from streamfrom.engine.multicol import SeveralVindex
+    from streamfrom.engine.sharding.keyspace import Keyspace, Shard
+    from streamfrom.engine.sharding.multicolumn_vindex import MultiColumnVindex
     from streamfrom.sqlparse_ext.statements import Operand, Shape, Statement, Value
 
 
@@ -33,7 +33,7 @@ class SeveralColumns:
         shards: tuple[Shard, ...],
         table: str,
         columns: tuple[str, ...],
-        vindex: SeveralVindex,
+        vindex: MultiColumnVindex,
     ) -> None:
         self._keyspace = keyspace
         self._shards = shards
@@ -98,7 +98,7 @@ class SeveralColumns:
     def _owners(self, prefix: bytes, *, is_whole: bool) -> set[Shard]:
         if is_whole:
             return {self._keyspace.shard_of(prefix)}
-        wanted = KeyRange(prefix, beyond(prefix))
+        wanted = KeyRange(prefix, end_of_range(prefix))
         return {
             shard
             for shard in self._keyspace.shards

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, cast
 
-from streamfrom.engine.multicol import is_several
-from streamfrom.engine.vindex import is_of_strings
+from streamfrom.engine.sharding.multicolumn_vindex import is_multi_column
+from streamfrom.engine.sharding.vindex import is_of_strings
 from streamfrom.proxy.errors import BadVindexValue
 from streamfrom.proxy.routing.several import SeveralColumns
 from streamfrom.sqlparse_ext.errors import Unsupported
@@ -13,9 +13,9 @@ from streamfrom.sqlparse_ext.statements import OPAQUE, Number
 
 
 if TYPE_CHECKING:
-    from streamfrom.engine.keyspace import Keyspace, Shard
-    from streamfrom.engine.vindex import Vindex
-    from streamfrom.engine.vschema import TableRouting
+    from streamfrom.engine.sharding.keyspace import Keyspace, Shard
+    from streamfrom.engine.sharding.vindex import Vindex
+    from streamfrom.engine.sharding.vschema import TableRouting
     from streamfrom.sqlparse_ext.statements import Opaque, Value
 
 # Of these equal values have equal keyspace ids: rows that are equal in the vindex column are on
@@ -73,7 +73,7 @@ class Tables:
         if primary is None or len(primary.columns) > 1:
             raise Unsupported(f"table '{name}', whose primary vindex has several columns")
         vindex = primary.vindex.vindex
-        if is_several(vindex):
+        if is_multi_column(vindex):
             raise Unsupported(f"table '{name}', whose primary vindex has several columns")
         return primary.columns[0], cast("Vindex", vindex)
 
@@ -84,7 +84,7 @@ class Tables:
         if routing.type or primary is None:
             return None
         vindex = primary.vindex.vindex
-        if not is_several(vindex):
+        if not is_multi_column(vindex):
             return None
         return SeveralColumns(self.keyspace, self.shards, name, primary.columns, vindex)
 

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
     from typing import Any
 
-    from streamfrom.engine.clock import Clock
-    from streamfrom.engine.registry import Registry
+    from streamfrom.engine.messaging.clock import Clock
+    from streamfrom.engine.messaging.registry import Registry
     from streamfrom.proxy.answers.processlist import Process
     from streamfrom.proxy.backends.settings import Settings
     from streamfrom.proxy.backends.shard import ShardRuntime

@@ -31,8 +31,8 @@ from streamfrom.sqlparse_ext.writes.messages import together
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from streamfrom.engine.keyspace import Shard
-    from streamfrom.engine.registry import Registry
+    from streamfrom.engine.messaging.registry import Registry
+    from streamfrom.engine.sharding.keyspace import Shard
     from streamfrom.proxy.exchange.executor import Executor
     from streamfrom.proxy.exchange.reply import Reply
     from streamfrom.proxy.exchange.state import SessionState

@@ -9,9 +9,9 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.engine.keyspace import Keyspace, parse_target
-from streamfrom.engine.message_table import MessageTable
-from streamfrom.engine.sequences import resolve
+from streamfrom.engine.messaging.message_table import MessageTable
+from streamfrom.engine.sharding.keyspace import Keyspace, parse_target
+from streamfrom.engine.sharding.sequence_tables import resolve
 from streamfrom.proxy.config.file import Role
 from streamfrom.proxy.errors import NoDatabaseSelected, NoHealthyReplica, UnknownDatabase
 from streamfrom.proxy.routing.planner import Planner
@@ -21,8 +21,8 @@ from streamfrom.sqlparse_ext.errors import Unsupported
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from streamfrom.engine.keyspace import Shard
-    from streamfrom.engine.registry import Registry
+    from streamfrom.engine.messaging.registry import Registry
+    from streamfrom.engine.sharding.keyspace import Shard
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.config.file import User
     from streamfrom.proxy.exchange.pace import Pace

@@ -23,7 +23,7 @@ from streamfrom.sqlparse_ext.statements import Uses
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from streamfrom.engine.keyspace import Shard
+    from streamfrom.engine.sharding.keyspace import Shard
     from streamfrom.proxy.backends.readers import Answer
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.exchange.executor import Executor

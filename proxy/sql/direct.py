@@ -30,7 +30,7 @@ from streamfrom.sqlparse_ext.text.lexer import LARGE_TEXT_BYTES
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from streamfrom.engine.registry import Registry
+    from streamfrom.engine.messaging.registry import Registry
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.exchange.executor import Executor
     from streamfrom.proxy.exchange.relay import Relay

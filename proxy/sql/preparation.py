@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.engine.errors import TableLoadError, TableNotFound
-from streamfrom.engine.message_table import MessageTable
+from streamfrom.engine.messaging.message_table import MessageTable
 from streamfrom.proxy.errors import (
     NoDatabaseSelected,
     ReplicaTarget,
@@ -44,9 +44,9 @@ from streamfrom.sqlparse_ext.writes.moments import TimeColumns
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from streamfrom.engine.clock import Clock
-    from streamfrom.engine.registry import Registry
-    from streamfrom.engine.vschema import AutoIncrement
+    from streamfrom.engine.messaging.clock import Clock
+    from streamfrom.engine.messaging.registry import Registry
+    from streamfrom.engine.sharding.vschema import AutoIncrement
     from streamfrom.proxy.backends.settings import Settings
     from streamfrom.proxy.exchange.state import SessionState
     from streamfrom.proxy.routing.routes import Route

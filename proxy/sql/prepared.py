@@ -30,8 +30,8 @@ from streamfrom.sqlparse_ext.writes.completion import is_ack
 
 
 if TYPE_CHECKING:
-    from streamfrom.engine.keyspace import Keyspace
-    from streamfrom.engine.registry import Registry
+    from streamfrom.engine.messaging.registry import Registry
+    from streamfrom.engine.sharding.keyspace import Keyspace
     from streamfrom.proxy.backends.settings import Settings
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.exchange.execution import CursorExecution

@@ -46,7 +46,7 @@ from streamfrom.sqlparse_ext.text.parameters import as_text
 
 
 if TYPE_CHECKING:
-    from streamfrom.engine.registry import Registry
+    from streamfrom.engine.messaging.registry import Registry
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.exchange.executor import Executor
     from streamfrom.proxy.exchange.reply import Reply

@@ -47,7 +47,7 @@ from streamfrom.sqlparse_ext.writes.generated import next_values
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from streamfrom.engine.registry import Registry
+    from streamfrom.engine.messaging.registry import Registry
     from streamfrom.proxy.answers.processlist import Process
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.exchange.executor import Executor

@@ -22,7 +22,8 @@ from streamfrom.proxy.wire.framing import frames
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from streamfrom.engine.types import ClaimedRow, ShardName
+    from streamfrom.engine.messaging.message import ClaimedRow
+    from streamfrom.engine.sharding.keyspace import ShardName
     from streamfrom.proxy.net import Link
     from streamfrom.sqlparse_ext.errors import StreamfromError
 
@@ -33,7 +34,7 @@ _ids = count(1)
 
 
 class Stream:
-    """`engine.registry.Receiver` over a client's link.
+    """`engine.messaging.registry.Receiver` over a client's link.
 
     Attributes:
         id, shards, columns: what the engine wants to know of a receiver.

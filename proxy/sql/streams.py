@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from streamfrom.engine.store import columns_query
+from streamfrom.engine.messaging.message_store import columns_query
 from streamfrom.proxy.errors import BackendLost, BackendUnavailable
 from streamfrom.proxy.sql.streaming import Stream
 from streamfrom.proxy.wire.binary_rows import BinaryRows
@@ -12,8 +12,8 @@ from streamfrom.proxy.wire.commands import query
 
 
 if TYPE_CHECKING:
-    from streamfrom.engine.message_table import MessageTable
-    from streamfrom.engine.registry import Registry
+    from streamfrom.engine.messaging.message_table import MessageTable
+    from streamfrom.engine.messaging.registry import Registry
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.exchange.executor import Executor
     from streamfrom.proxy.exchange.reply import Reply

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import json
 
-from streamfrom.engine.keyspace import Keyspace, Shard
-from streamfrom.engine.vschema import parse_vschema
+from streamfrom.engine.sharding.keyspace import Keyspace, Shard
+from streamfrom.engine.sharding.vschema import parse_vschema
 
 
 HIGH = 1 << 63  # the first id of the second half

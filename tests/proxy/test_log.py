@@ -59,7 +59,9 @@ def test_a_piped_line_is_json_with_time_level_and_who_is_concerned():
 
 def test_the_engines_lines_look_the_same():
     with configured() as stderr:
-        logging.getLogger("streamfrom.engine.registry").warning("%s: %s", "shop", "gone")
+        logging.getLogger("streamfrom.engine.messaging.registry").warning(
+            "%s: %s", "shop", "gone"
+        )
     (line,) = map(json.loads, stderr.lines)
     assert (line["event"], line["level"]) == ("shop: gone", "warning")
     assert "timestamp" in line
@@ -71,7 +73,9 @@ def test_a_trace_is_one_line_too():
             raise ValueError("boom")
         except ValueError as error:
             structlog.get_logger().exception("internal error", exc_info=error)
-            logging.getLogger("streamfrom.engine.runner").error("failed", exc_info=error)
+            logging.getLogger("streamfrom.engine.messaging.runner").error(
+                "failed", exc_info=error
+            )
     for line in map(json.loads, stderr.lines):
         assert "ValueError: boom" in line["exception"]
     assert len(stderr.lines) == 2

@@ -16,7 +16,7 @@ from tests.proxy.house import shard_config
 if TYPE_CHECKING:
     from collections.abc import MutableMapping
 
-    from streamfrom.engine.keyspace import Keyspace
+    from streamfrom.engine.sharding.keyspace import Keyspace
 
 
 EMPTY = '{"sharded": true}'

@@ -27,15 +27,15 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from streamfrom.engine.errors import StoreError
-from streamfrom.engine.keyspace import Keyspace, Shard
-from streamfrom.engine.registry import Registry
-from streamfrom.engine.testing import MemoryStore, StoredRow, raw_table
+from streamfrom.engine.messaging.memory_store import MemoryStore, StoredRow, raw_table
+from streamfrom.engine.messaging.registry import Registry
+from streamfrom.engine.sharding.keyspace import Keyspace, Shard
 from streamfrom.sqlparse_ext.writes.messages import Effect, EffectKind, Key
 from tests.virtual_loop import VirtualClock
 
 
 if TYPE_CHECKING:
-    from streamfrom.engine.types import ClaimedRow
+    from streamfrom.engine.messaging.message import ClaimedRow
 
 
 KEYSPACE, TABLE = "ks", "msg"

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from streamfrom.engine.vindex import make_vindex
+from streamfrom.engine.sharding.vindex import make_vindex
 from streamfrom.spark.des import encrypt
 
 

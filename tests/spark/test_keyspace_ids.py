@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, strategies as st
 
-from streamfrom.engine.keyspace import Keyspace, Shard
-from streamfrom.engine.vindex import make_vindex
+from streamfrom.engine.sharding.keyspace import Keyspace, Shard
+from streamfrom.engine.sharding.vindex import make_vindex
 from streamfrom.spark.keyspace_ids import KeyspaceIdError, Shards, keyspace_ids
 
 

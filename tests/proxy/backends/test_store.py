@@ -3,10 +3,10 @@ import asyncio
 import pytest
 
 from streamfrom.engine.errors import StoreError
-from streamfrom.engine.message_table import MessageTable, load
-from streamfrom.engine.poll import PollRequest
-from streamfrom.engine.store import ClaimRequest
-from streamfrom.engine.types import ClaimedRow
+from streamfrom.engine.messaging.message import ClaimedRow
+from streamfrom.engine.messaging.message_store import ClaimRequest
+from streamfrom.engine.messaging.message_table import MessageTable, load
+from streamfrom.engine.messaging.poll import PollRequest
 from streamfrom.proxy.backends import store as module
 from streamfrom.proxy.backends.store import ShardStore
 from streamfrom.proxy.wire.constants import FieldType

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from streamfrom.engine.errors import VschemaError
-from streamfrom.engine.keyspace import Keyspace, Shard
-from streamfrom.engine.vschema import parse_vschema
+from streamfrom.engine.sharding.keyspace import Keyspace, Shard
+from streamfrom.engine.sharding.vschema import parse_vschema
 from streamfrom.proxy.errors import BadVindexValue, MissingVindexColumn
 from streamfrom.proxy.routing.planner import Planner
 from streamfrom.proxy.routing.routes import Concatenate, OneShard, WriteParts

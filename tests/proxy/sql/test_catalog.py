@@ -5,9 +5,9 @@ from types import SimpleNamespace
 import pytest
 
 from streamfrom.engine.errors import KeyspaceError, TargetError
-from streamfrom.engine.message_table import load
-from streamfrom.engine.testing import raw_table
-from streamfrom.engine.vschema import parse_vschema
+from streamfrom.engine.messaging.memory_store import raw_table
+from streamfrom.engine.messaging.message_table import load
+from streamfrom.engine.sharding.vschema import parse_vschema
 from streamfrom.proxy.config.file import Role, Secret, User
 from streamfrom.proxy.errors import NoDatabaseSelected, NoHealthyReplica, UnknownDatabase
 from streamfrom.proxy.routing.routes import OneShard, Plan

@@ -3,9 +3,9 @@ import asyncio
 import pytest
 
 from streamfrom.engine.errors import TableLoadError
-from streamfrom.engine.keyspace import Keyspace, Shard
-from streamfrom.engine.message_table import load
-from streamfrom.engine.testing import raw_table
+from streamfrom.engine.messaging.memory_store import raw_table
+from streamfrom.engine.messaging.message_table import load
+from streamfrom.engine.sharding.keyspace import Keyspace, Shard
 from streamfrom.proxy.config.file import Role, Secret, User
 from streamfrom.proxy.errors import BackendLost, BackendUnavailable, PoolTimeout
 from streamfrom.proxy.exchange.pace import FIRST_TRIAL

@@ -3,8 +3,8 @@ from types import SimpleNamespace
 import pytest
 
 from streamfrom.engine.errors import TableLoadError, TableNotFound
-from streamfrom.engine.message_table import load
-from streamfrom.engine.testing import raw_table
+from streamfrom.engine.messaging.memory_store import raw_table
+from streamfrom.engine.messaging.message_table import load
 from streamfrom.proxy.backends.settings import Settings, names
 from streamfrom.proxy.config.file import Role, Secret, User
 from streamfrom.proxy.errors import (

@@ -3,8 +3,8 @@ from types import SimpleNamespace
 import pytest
 
 from streamfrom.engine.errors import SequenceError, VschemaError
-from streamfrom.engine.keyspace import Keyspace, Shard
-from streamfrom.engine.vschema import parse_vschema
+from streamfrom.engine.sharding.keyspace import Keyspace, Shard
+from streamfrom.engine.sharding.vschema import parse_vschema
 from streamfrom.proxy.backends.settings import Settings
 from streamfrom.proxy.config.file import Role, Secret, User
 from streamfrom.proxy.errors import BackendUnavailable, CommandDenied, NoDatabaseSelected

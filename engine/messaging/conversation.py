@@ -1,0 +1,56 @@
+"""How the engine talks to a database without doing any I/O itself.
+
+A *conversation* is a generator that yields a `Query`, is sent its `Answer`, and returns a
+result. Whoever holds a connection carries it out::
+
+    query = next(conversation)
+    while True:
+        query = conversation.send(await execute(query))     # StopIteration.value: the result
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias, TypeVar
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class StoreQuery:
+    """One statement to send.
+
+    values: how many leading columns of each row are wanted decoded; the rest stays raw.
+    about: the question as a value, for a store that answers without reading SQL.
+    commits: a COMMIT follows in the same write. If the statement is refused, the COMMIT ends
+        a transaction that has changed nothing.
+    skips_locked: it reads definitions, and leaves out what somebody's DDL locks rather than wait.
+    """
+
+    sql: bytes
+    values: int = 0
+    about: object = None
+    commits: bool = False
+    skips_locked: bool = False
+
+
+# The decoded leading columns as the text protocol's bytes, and the raw rest of the row's
+# payload: length-encoded strings as they came, b"" when nothing is left.
+Row: TypeAlias = tuple[tuple[bytes | None, ...], bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class StoreAnswer:
+    """What the server said: rows to a query, affected rows to anything else.
+
+    has_skipped: to a query that `skips_locked`: it has left something out.
+    """
+
+    rows: Sequence[Row] = ()
+    affected: int = 0
+    has_skipped: bool = False
+
+
+Conversation: TypeAlias = Generator[StoreQuery, StoreAnswer, T]

@@ -1,0 +1,220 @@
+"""What a table's scheduler is told, and what it asks for. See `engine.messaging.table_state`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+
+if TYPE_CHECKING:
+    from streamfrom.engine.messaging.message import ClaimedRow, MessageKey
+    from streamfrom.engine.messaging.message_table import MessageTable
+    from streamfrom.engine.messaging.poll import PollRequest, PollResult
+    from streamfrom.engine.sharding.keyspace import ShardName
+    from streamfrom.sqlparse_ext.errors import StreamfromError
+
+
+# Events
+
+
+@dataclass(frozen=True, slots=True)
+class Attached:
+    """A stream opens; it is ready for rows. shards None: all."""
+
+    receiver: int
+    shards: frozenset[ShardName] | None
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Detached:
+    """A stream is over. unsent: rows it was given that never reached its socket."""
+
+    receiver: int
+    unsent: tuple[ClaimedRow, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiverReady:
+    """A receiver's socket can take another batch."""
+
+    receiver: int
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """Committed: messages that are new, rescheduled or revived."""
+
+    shard: ShardName
+    keys: tuple[MessageKey, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Acked:
+    """Committed: messages that were acked or deleted."""
+
+    shard: ShardName
+    ids: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """Committed: something that cannot be told from the statement."""
+
+    shard: ShardName
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A claim is through; *rows* were won, in any order."""
+
+    number: int
+    shard: ShardName
+    rows: tuple[ClaimedRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimFailed:
+    """A claim failed; whether it was committed is not known."""
+
+    number: int
+    shard: ShardName
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Polled:
+    """A poll is through."""
+
+    shard: ShardName
+    result: PollResult
+
+
+@dataclass(frozen=True, slots=True)
+class PollFailed:
+    """A poll failed."""
+
+    shard: ShardName
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """A release is through."""
+
+    number: int
+    shard: ShardName
+    rows: tuple[ClaimedRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseFailed:
+    """A release failed: the rows are due when their claim said."""
+
+    number: int
+    shard: ShardName
+    rows: tuple[ClaimedRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reconfigured:
+    """The table was altered."""
+
+    table: MessageTable
+
+
+@dataclass(frozen=True, slots=True)
+class ShardDown:
+    """The shard cannot be reached, as a health check found."""
+
+    shard: ShardName
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShardUp:
+    """The shard can be reached again."""
+
+    shard: ShardName
+
+
+@dataclass(frozen=True, slots=True)
+class TableEnded:
+    """The table is gone, or the proxy shuts down: every stream ends with *error*."""
+
+    error: StreamfromError
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """Time has passed."""
+
+
+Event: TypeAlias = (
+    Attached
+    | Detached
+    | ReceiverReady
+    | Due
+    | Acked
+    | Changed
+    | Claimed
+    | ClaimFailed
+    | Polled
+    | PollFailed
+    | Released
+    | ReleaseFailed
+    | Reconfigured
+    | ShardDown
+    | ShardUp
+    | TableEnded
+    | Tick
+)
+
+
+# Actions
+
+
+@dataclass(frozen=True, slots=True)
+class Poll:
+    """Read the soonest keys; answer Polled or PollFailed."""
+
+    shard: ShardName
+    request: PollRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Claim rows; answer Claimed or ClaimFailed."""
+
+    number: int
+    shard: ShardName
+    ids: tuple[bytes, ...]
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Undo the claim of rows nobody was sent; answer Released or ReleaseFailed."""
+
+    number: int
+    shard: ShardName
+    rows: tuple[ClaimedRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Deliver:
+    """Hand rows to a receiver; answer ReceiverReady when it can take more, Detached if it is gone."""
+
+    receiver: int
+    rows: tuple[ClaimedRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """End a stream; no answer."""
+
+    receiver: int
+    error: StreamfromError
+
+
+Action: TypeAlias = Poll | Claim | Release | Deliver | End

@@ -1,0 +1,264 @@
+"""A store in memory, and tables to put into it: the engine without a database.
+
+`MemoryStore` answers the very conversations that the real store sends, question by question,
+so the division of a poll's room is the product's own. ``pause`` is awaited before and after
+every atomic step of a call: a test lets time pass there, or raises a StoreError for a call
+that fails before or after it took effect.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from streamfrom.engine.messaging.backoff import spread, wait_range
+from streamfrom.engine.messaging.conversation import StoreAnswer
+from streamfrom.engine.messaging.message import ClaimedRow, MessageKey
+from streamfrom.engine.messaging.message_store import PURGE_ROWS_MAX
+from streamfrom.engine.messaging.message_table import (
+    MessageTable,
+    RawColumn,
+    RawIndex,
+    RawTable,
+    load,
+)
+from streamfrom.engine.messaging.poll import NextPriority, PollPart, PollSelect, poll
+from streamfrom.sqlparse_ext.text.identifiers import literal
+
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
+
+    from streamfrom.engine.messaging.clock import Clock
+    from streamfrom.engine.messaging.conversation import Row
+    from streamfrom.engine.messaging.message_store import ClaimRequest
+    from streamfrom.engine.messaging.poll import PollRequest, PollResult
+    from streamfrom.engine.sharding.keyspace import ShardName
+
+
+DEFAULT_COMMENT: Final = (
+    "vitess_message,vt_ack_wait=30,vt_purge_after=86400,vt_batch_size=10,"
+    "vt_cache_size=10000,vt_poller_interval=30"
+)
+
+
+def raw_table(
+    name: str, comment: str = DEFAULT_COMMENT, *, id_type: str = "bigint"
+) -> RawTable:
+    """Return the definition of a message table of the current layout, as recommended."""
+    return RawTable(
+        name=name,
+        comment=comment,
+        columns=(
+            RawColumn("id", id_type, None, nullable=False),
+            RawColumn("priority", "tinyint", "50", nullable=False),
+            RawColumn("epoch", "bigint", "0", nullable=False),
+            RawColumn("time_next", "bigint", "0", nullable=True),
+            RawColumn("time_acked", "bigint", None, nullable=True),
+            RawColumn("message", "varchar", None, nullable=True),
+        ),
+        indexes=(
+            RawIndex("PRIMARY", unique=True, columns=("id",)),
+            RawIndex(
+                "poller_idx", unique=False, columns=("time_acked", "priority", "time_next")
+            ),
+        ),
+    )
+
+
+def loaded(raw: RawTable, keyspace: str = "ks") -> MessageTable:
+    """Return the table that *raw* defines; a definition with a fault is an AssertionError."""
+    table = load(keyspace, raw)
+    assert isinstance(table, MessageTable), table
+    return table
+
+
+@dataclass(slots=True)
+class StoredRow:
+    """One message in memory; the id is a literal. NULL is None."""
+
+    id: bytes
+    priority: int = 50
+    epoch: int = 0
+    time_next_ns: int | None = 0
+    time_acked_ns: int | None = None
+    payload: bytes = b""
+
+
+async def _no_pause(_call: str, _shard: ShardName) -> None:
+    await asyncio.sleep(0)
+
+
+@dataclass(slots=True)
+class MemoryStore:
+    """Databases in memory: one table of rows for each (keyspace, shard, table)."""
+
+    clock: Clock
+    pause: Callable[[str, ShardName], Awaitable[None]] = _no_pause
+    definitions: dict[str, dict[str, RawTable]] = field(default_factory=dict)
+    rows: dict[tuple[str, ShardName, str], dict[bytes, StoredRow]] = field(default_factory=dict)
+    calls: list[tuple[str, ShardName]] = field(default_factory=list)
+
+    # What a test does to the tables, as a client would
+
+    def create(self, keyspace: str, *tables: RawTable) -> None:
+        """Create tables, or replace their definitions and keep the rows."""
+        self.definitions.setdefault(keyspace, {}).update({raw.name: raw for raw in tables})
+
+    def drop(self, keyspace: str, name: str) -> None:
+        """Drop a table."""
+        del self.definitions[keyspace][name]
+
+    def table(self, keyspace: str, shard: ShardName, name: str) -> dict[bytes, StoredRow]:
+        """Return the rows of a table by the literals of their ids."""
+        return self.rows.setdefault((keyspace, shard, name), {})
+
+    def insert(
+        self, keyspace: str, shard: ShardName, name: str, *rows: StoredRow
+    ) -> tuple[MessageKey, ...]:
+        """Commit new rows; return their keys."""
+        self.table(keyspace, shard, name).update((row.id, row) for row in rows)
+        return tuple(MessageKey(row.id, row.priority, row.time_next_ns or 0) for row in rows)
+
+    def ack(
+        self, keyspace: str, shard: ShardName, name: str, ids: Iterable[bytes]
+    ) -> tuple[bytes, ...]:
+        """Commit an ack; return the ids that it newly acked."""
+        table = self.table(keyspace, shard, name)
+        acked = [i for i in ids if i in table and table[i].time_acked_ns is None]
+        for ident in acked:
+            table[ident].time_acked_ns = self.clock.time_ns()
+            table[ident].time_next_ns = None
+        return tuple(acked)
+
+    # The store
+
+    async def discover(self, keyspace: str, shard: ShardName) -> tuple[RawTable, ...]:
+        """Return the definitions, the same for every shard."""
+        async with self._call("discover", shard):
+            return tuple(self.definitions.get(keyspace, {}).values())
+
+    async def poll(
+        self, table: MessageTable, shard: ShardName, request: PollRequest
+    ) -> PollResult:
+        """Answer the poll's own questions, one at a time."""
+        self.calls.append(("poll", shard))
+        rows = self.table(table.keyspace, shard, table.name)
+        conversation = poll(table, request, self.clock.time_ns())
+        query = next(conversation)
+        while True:
+            await self.pause("poll", shard)
+            waiting = [row for row in rows.values() if row.time_acked_ns is None]
+            try:
+                query = conversation.send(StoreAnswer(answer(query.about, waiting)))
+            except StopIteration as stop:
+                result: PollResult = stop.value
+                await self.pause("poll", shard)
+                return result
+
+    async def claim(
+        self, table: MessageTable, shard: ShardName, request: ClaimRequest
+    ) -> tuple[ClaimedRow, ...]:
+        """Claim what is still due."""
+        async with self._call("claim", shard):
+            now_ns = self.clock.time_ns()
+            rows = self.table(table.keyspace, shard, table.name)
+            won = []
+            # As a database would: in the order of the key, whatever order was asked for.
+            for row in sorted((rows[i] for i in set(request.ids) if i in rows), key=_by_id):
+                time_next_ns = row.time_next_ns or 0
+                if row.time_acked_ns is not None or time_next_ns > now_ns:
+                    continue
+                wait_ns = spread(wait_range(table.properties, row.epoch), request.draw())
+                due_ns = now_ns + wait_ns
+                won.append(
+                    ClaimedRow(row.id, shard, row.epoch, time_next_ns, due_ns, row.payload)
+                )
+                row.epoch += 1
+                row.time_next_ns = due_ns
+            return tuple(won)
+
+    async def release(
+        self, table: MessageTable, shard: ShardName, rows: Sequence[ClaimedRow]
+    ) -> None:
+        """Undo the claim of rows to which nothing has happened since."""
+        async with self._call("release", shard):
+            stored = self.table(table.keyspace, shard, table.name)
+            for claimed in rows:
+                row = stored.get(claimed.id)
+                if (
+                    row is not None
+                    and row.time_acked_ns is None
+                    and (row.epoch, row.time_next_ns)
+                    == (claimed.epoch + 1, claimed.due_next_ns)
+                ):
+                    row.epoch, row.time_next_ns = claimed.epoch, claimed.time_next_ns
+
+    async def purge(self, table: MessageTable, shard: ShardName, cutoff_ns: int) -> int:
+        """Delete one batch of old acked rows."""
+        async with self._call("purge", shard):
+            rows = self.table(table.keyspace, shard, table.name)
+            old = [
+                row.id
+                for row in rows.values()
+                if row.time_acked_ns is not None and row.time_acked_ns < cutoff_ns
+            ][:PURGE_ROWS_MAX]
+            for ident in old:
+                del rows[ident]
+            return len(old)
+
+    def _call(self, name: str, shard: ShardName) -> _Call:
+        self.calls.append((name, shard))
+        return _Call(self, name, shard)
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """Pauses before and after an atomic step."""
+
+    store: MemoryStore
+    name: str
+    shard: ShardName
+
+    async def __aenter__(self) -> None:
+        await self.store.pause(self.name, self.shard)
+
+    async def __aexit__(self, *failure: object) -> None:
+        await self.store.pause(self.name, self.shard)
+
+
+def _by_id(row: StoredRow) -> tuple[int, bytes]:
+    return len(row.id), row.id  # the numeric order of the non-negative ids of tests
+
+
+def answer(about: object, rows: list[StoredRow]) -> list[Row]:
+    """Answer one of the poll's questions about unacked *rows* as the database would."""
+    if isinstance(about, NextPriority):
+        above = [
+            row.priority for row in rows if about.after is None or row.priority > about.after
+        ]
+        return [((literal(min(above)) if above else None,), b"")]
+    assert isinstance(about, PollSelect)
+    found = [row for row in rows if row.priority == about.priority and _is_in(row, about)]
+    latest_first = about.part is PollPart.DUE_NEWEST
+    # Ties stand in the order of the id, backwards, as on a descending index read in reverse.
+    found.sort(key=_by_id, reverse=about.part is PollPart.SOONEST)
+    if about.part is not PollPart.ZERO:
+        found.sort(key=lambda row: row.time_next_ns or 0, reverse=latest_first)
+    return [
+        ((row.id, None if row.time_next_ns is None else b"%d" % row.time_next_ns), b"")
+        for row in found[: about.limit]
+    ]
+
+
+def _is_in(row: StoredRow, select: PollSelect) -> bool:
+    match select.part:
+        case PollPart.SOONEST:
+            return True
+        case PollPart.ZERO:
+            return row.time_next_ns == 0
+        case PollPart.NULL:
+            return row.time_next_ns is None
+        case PollPart.DUE | PollPart.DUE_NEWEST:
+            return row.time_next_ns is not None and 0 < row.time_next_ns <= select.now_ns

@@ -1,0 +1,79 @@
+"""What travels of a message: its key, a claimed row, and the receiver that gets the row.
+
+A message is known by its **key**: the id as the text of an SQL literal (``b"42"``,
+``b"'a'"``), its priority and the moment it is due. Bodies appear only in `ClaimedRow`, as the
+raw bytes the database sent, and leave at once through `Receiver.deliver`.
+
+All times are nanoseconds since the Unix epoch.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streamfrom.engine.sharding.keyspace import ShardName
+    from streamfrom.sqlparse_ext.errors import StreamfromError
+
+
+# Both are tuples because they are made by the ten thousand: a frozen dataclass costs three
+# times as much to create.
+class MessageKey(NamedTuple):
+    """What the cache holds of a message. A ``time_next`` of NULL is 0: due since ever."""
+
+    id: bytes
+    priority: int
+    time_next_ns: int
+
+
+class ClaimedRow(NamedTuple):
+    """A row this proxy has claimed, as it goes to a receiver.
+
+    epoch and time_next_ns are the values from before the claim, due_next_ns the one it wrote;
+    payload is the text-protocol row of the receiver's columns, without a packet header.
+    """
+
+    id: bytes
+    shard: ShardName
+    epoch: int
+    time_next_ns: int
+    due_next_ns: int
+    payload: bytes
+
+
+class Receiver(Protocol):
+    """One open STREAM, as the engine sees it.
+
+    id is unique in the process; shards is None for all of them; columns come from
+    ``MessageTable.project``. All three stay as they are while the receiver is attached.
+    """
+
+    @property
+    def id(self) -> int:
+        """Return the receiver's number."""
+        ...
+
+    @property
+    def shards(self) -> frozenset[ShardName] | None:
+        """Return the shards the stream is narrowed to, or None."""
+        ...
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Return the projection, as the table spells the names."""
+        ...
+
+    def deliver(self, rows: Sequence[ClaimedRow]) -> bool:
+        """Write *rows* now. Return True if the socket took them and can take another batch.
+
+        After False nothing more is sent until ``Registry.ready``. May raise ReceiverGone
+        when nothing was written. Never waits.
+        """
+        ...
+
+    def end(self, error: StreamfromError) -> None:
+        """Finish the stream with *error*. Called at most once, and not after detach."""
+        ...

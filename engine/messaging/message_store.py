@@ -1,0 +1,299 @@
+"""What the engine asks of a database, and the interface to whoever carries it out.
+
+The statements stand here as conversations (`engine.messaging.conversation`), those of a poll in
+`engine.messaging.poll`. A `Store` only finds a connection and executes. Table names are unqualified:
+the connection's default database is the shard's. ``now_ns`` is to be read when the connection
+is in hand, so that waiting for one shortens nobody's wait.
+
+A claim and a release are one short READ COMMITTED transaction each, on a connection with
+autocommit off; they send their own COMMIT and rely on the Store to roll back (or to close the
+connection) when a statement fails.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Protocol
+
+from streamfrom.engine.messaging.backoff import spread, wait_range
+from streamfrom.engine.messaging.conversation import StoreQuery
+from streamfrom.engine.messaging.message import ClaimedRow
+from streamfrom.engine.messaging.message_table import RawColumn, RawIndex, RawTable
+from streamfrom.engine.messaging.table_comment import MARK, is_message_table
+from streamfrom.sqlparse_ext.text.identifiers import literal, quote_identifier
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from streamfrom.engine.messaging.conversation import Conversation
+    from streamfrom.engine.messaging.message_table import MessageTable
+    from streamfrom.engine.messaging.poll import PollRequest, PollResult
+    from streamfrom.engine.sharding.keyspace import ShardName
+
+
+PURGE_ROWS_MAX: Final = 500  # one short transaction
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimRequest:
+    """Rows to claim.
+
+    ids: literals of the rows believed due, in the order they shall be sent.
+    columns: what the receivers get of each row.
+    draw: gives `engine.messaging.backoff.DICE_BITS` random bits.
+    """
+
+    ids: tuple[bytes, ...]
+    columns: tuple[str, ...]
+    draw: Callable[[], int]
+
+
+class Store(Protocol):
+    """The way to the databases of all keyspaces.
+
+    Every method raises a StreamfromError for whatever the backend, or the way to it, refused
+    or broke, and limits its own time. A cancelled call leaves no transaction behind.
+    """
+
+    async def discover(self, keyspace: str, shard: ShardName) -> tuple[RawTable, ...]:
+        """Return the tables of *shard* that are marked as message tables."""
+        ...
+
+    async def poll(
+        self, table: MessageTable, shard: ShardName, request: PollRequest
+    ) -> PollResult:
+        """Return the soonest keys."""
+        ...
+
+    async def claim(
+        self, table: MessageTable, shard: ShardName, request: ClaimRequest
+    ) -> tuple[ClaimedRow, ...]:
+        """Claim what is still due and nobody else holds; return what was won."""
+        ...
+
+    async def release(
+        self, table: MessageTable, shard: ShardName, rows: Sequence[ClaimedRow]
+    ) -> None:
+        """Undo the claim of *rows* that nobody was sent."""
+        ...
+
+    async def purge(self, table: MessageTable, shard: ShardName, cutoff_ns: int) -> int:
+        """Delete rows acked before *cutoff_ns*, PURGE_ROWS_MAX at most; return how many."""
+        ...
+
+
+def discover(database: str) -> Conversation[tuple[RawTable, ...]]:
+    """Read the definitions of all tables of *database* that carry the mark.
+
+    MariaDB opens a table to tell of it, and would wait until whoever locks its definition is done,
+    be it the client that waits for this. Such tables come as hidden ones.
+    """
+    schema = literal(database.encode())
+    answer = yield StoreQuery(
+        b"SELECT table_name, table_comment FROM information_schema.tables"
+        b" WHERE table_schema = %b AND table_type = 'BASE TABLE'"
+        b" AND table_comment LIKE '%%%b%%'" % (schema, MARK.encode()),
+        2,
+        skips_locked=True,
+    )
+    has_skipped = answer.has_skipped
+    found = [(_text(name), _text(comment)) for (name, comment), _ in answer.rows]
+    # LIKE compares by the server's collation, in which case does not count.
+    comments = {name: comment for name, comment in found if is_message_table(comment)}
+    if not comments:
+        return (yield from _hidden(schema, ())) if has_skipped else ()
+    names = b", ".join(literal(name.encode()) for name in comments)
+    answer = yield StoreQuery(
+        b"SELECT table_name, column_name, data_type, column_default, is_nullable, extra, column_type"
+        b" FROM information_schema.columns WHERE table_schema = %b AND table_name IN (%b)"
+        b" ORDER BY table_name, ordinal_position" % (schema, names),
+        7,
+        skips_locked=True,
+    )
+    has_skipped = has_skipped or answer.has_skipped
+    columns: dict[str, list[RawColumn]] = {name: [] for name in comments}
+    for (table, name, data_type, default, nullable, extra, column_type), _ in answer.rows:
+        columns[_text(table)].append(
+            RawColumn(
+                name=_text(name),
+                data_type=_text(data_type),
+                default=None if default is None else _text(default),
+                nullable=nullable == b"YES",
+                extra=_text(extra),
+                column_type=_text(column_type),
+            )
+        )
+    answer = yield StoreQuery(
+        b"SELECT table_name, index_name, non_unique, column_name"
+        b" FROM information_schema.statistics WHERE table_schema = %b AND table_name IN (%b)"
+        b" ORDER BY table_name, index_name, seq_in_index" % (schema, names),
+        4,
+        skips_locked=True,
+    )
+    has_skipped = has_skipped or answer.has_skipped
+    has_skipped_indexes = answer.has_skipped
+    indexes: dict[tuple[str, str, bool], list[str]] = {}
+    for (table, name, non_unique, column), _ in answer.rows:
+        # A functional index part has no column; its empty name fits none of ours.
+        key = (_text(table), _text(name), non_unique == b"0")
+        indexes.setdefault(key, []).append(_text(column))
+    tables = tuple(
+        RawTable(
+            name=table,
+            comment=comment,
+            columns=tuple(columns[table]),
+            indexes=tuple(
+                RawIndex(name, unique, tuple(parts))
+                for (owner, name, unique), parts in indexes.items()
+                if owner == table
+            ),
+        )
+        for table, comment in comments.items()
+    )
+    if not has_skipped:
+        return tables
+    # Locked between the questions: half of a definition is none.
+    whole = tuple(
+        raw for raw in tables if raw.columns and (raw.indexes or not has_skipped_indexes)
+    )
+    return (*whole, *(yield from _hidden(schema, whole)))
+
+
+def _hidden(schema: bytes, seen: Sequence[RawTable]) -> Conversation[tuple[RawTable, ...]]:
+    """Return the tables of *schema* that are not among *seen*, of which a lock hides some."""
+    answer = yield StoreQuery(
+        b"SELECT table_name FROM information_schema.tables WHERE table_schema = %b" % schema, 1
+    )
+    known = {raw.name for raw in seen}
+    names = (_text(name) for (name,), _ in answer.rows)
+    return tuple(
+        RawTable(name, "", (), (), is_hidden=True) for name in names if name not in known
+    )
+
+
+def claim(
+    table: MessageTable, shard: ShardName, request: ClaimRequest, now_ns: int
+) -> Conversation[tuple[ClaimedRow, ...]]:
+    """Win rows: lock what is still due and free, push it into the future, commit.
+
+    SKIP LOCKED passes over rows that another proxy claims or a consumer acks at this moment.
+    The index is forced because on a small table 500 ids would make a scan that locks all rows.
+    """
+    answer = yield StoreQuery(
+        b"SELECT IFNULL(epoch, 0), IFNULL(time_next, 0), %b, %b FROM %b WHERE %b IN (%b)"
+        b" AND time_acked IS NULL AND (time_next IS NULL OR time_next <= %d)"
+        b" FOR UPDATE SKIP LOCKED"
+        % (
+            _name(table.id_column),
+            b", ".join(_name(column) for column in request.columns),
+            _by_id(table),
+            _name(table.id_column),
+            b", ".join(request.ids),
+            now_ns,
+        ),
+        3,
+    )
+    won: list[ClaimedRow] = []
+    windows = {}
+    for (epoch_text, time_next, raw), payload in answer.rows:
+        epoch = int(epoch_text or 0)
+        if epoch not in windows:
+            windows[epoch] = wait_range(table.properties, epoch)
+        due_next_ns = now_ns + spread(windows[epoch], request.draw())
+        ident = table.id_literal(raw or b"")
+        won.append(ClaimedRow(ident, shard, epoch, int(time_next or 0), due_next_ns, payload))
+    if not won:
+        yield StoreQuery(b"COMMIT")
+        return ()
+    yield StoreQuery(
+        b"UPDATE %b SET time_next = CASE %b%b ELSE %d END, epoch = IFNULL(epoch, 0) + 1"
+        b" WHERE %b IN (%b)"
+        % (
+            _by_id(table),
+            _name(table.id_column),
+            b"".join(b" WHEN %b THEN %d" % (row.id, row.due_next_ns) for row in won),
+            # For an id whose text does not compare equal to itself, such as a FLOAT.
+            max(row.due_next_ns for row in won),
+            _name(table.id_column),
+            b", ".join(row.id for row in won),
+        ),
+        commits=True,
+    )
+    return tuple(won)
+
+
+def release(table: MessageTable, rows: Sequence[ClaimedRow]) -> Conversation[None]:
+    """Put unsent rows back as they were, each only if nothing has happened to it since."""
+    ident = _name(table.id_column)
+    yield StoreQuery(
+        b"UPDATE %b SET time_next = CASE %b%b ELSE time_next END, epoch = epoch - 1"
+        b" WHERE time_acked IS NULL AND (%b)"
+        % (
+            _by_id(table),
+            ident,
+            b"".join(b" WHEN %b THEN %d" % (row.id, row.time_next_ns) for row in rows),
+            b" OR ".join(
+                b"(%b = %b AND epoch = %d AND time_next = %d)"
+                % (ident, row.id, row.epoch + 1, row.due_next_ns)
+                for row in rows
+            ),
+        ),
+        commits=True,
+    )
+
+
+def purge(table: MessageTable, cutoff_ns: int) -> Conversation[int]:
+    """Delete one batch of rows acked before *cutoff_ns*, commit, and return how many it was.
+
+    A row that somebody holds is left for the next time. A DELETE by the condition alone would
+    wait for it, also for rows that it only passes: on a small table servers read along the
+    primary key, where consumers ack.
+    """
+    where = b"time_acked < %d" % cutoff_ns
+    if table.purge_by_schedule:
+        # The first layout's primary key begins with it, and a message is scheduled before it
+        # is acked: the walk stays within old rows.
+        where += b" AND time_scheduled < %d" % cutoff_ns
+    ident = _name(table.id_column)
+    answer = yield StoreQuery(
+        b"SELECT %b FROM %b WHERE %b LIMIT %d FOR UPDATE SKIP LOCKED"
+        % (ident, _hinted(table, table.purge_index), where, PURGE_ROWS_MAX),
+        1,
+    )
+    if not answer.rows:
+        yield StoreQuery(b"COMMIT")
+        return 0
+    ids = b", ".join(table.id_literal(raw or b"") for (raw,), _ in answer.rows)
+    # In the form for several tables: only so may a DELETE be told its index.
+    deleted = yield StoreQuery(
+        b"DELETE %b FROM %b WHERE %b IN (%b) AND %b"
+        % (_name(table.name), _by_id(table), ident, ids, where),
+        commits=True,
+    )
+    return deleted.affected
+
+
+def columns_query(table: MessageTable, columns: Sequence[str]) -> bytes:
+    """Return a statement whose answer is the column definitions of a stream, and no row."""
+    names = b", ".join(_name(column) for column in columns)
+    return b"SELECT %b FROM %b WHERE 1 = 0" % (names, _name(table.name))
+
+
+def _by_id(table: MessageTable) -> bytes:
+    """Return the table with the hint to find rows by their ids."""
+    return _hinted(table, table.id_index)
+
+
+def _hinted(table: MessageTable, index: str | None) -> bytes:
+    if index is None:
+        return _name(table.name)
+    return b"%b FORCE INDEX (%b)" % (_name(table.name), _name(index))
+
+
+def _name(name: str) -> bytes:
+    return quote_identifier(name).encode()
+
+
+def _text(value: bytes | None) -> str:
+    return (value or b"").decode()

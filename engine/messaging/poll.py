@@ -1,0 +1,298 @@
+"""Reading the soonest keys of a shard, in a few statements that stay cheap at any size.
+
+The keys of one priority fall into two lanes: *fresh* (``time_next`` 0 or NULL: never sent, due
+since ever) and *timed*. A read tells how far each lane is known: everything in
+``[floor, horizon]`` is in the answer, and ``more`` says that rows were left out.
+
+What a poll asks, for each priority that exists:
+
+* normally one statement, the n soonest rows whatever they are: NULL comes first, then 0, then
+  the moments in order, due or not;
+* when that answer is filled by rows that are due already, the lanes are read apart and share
+  the room, so that neither a flood of new rows nor a flood of retries hides the other.
+
+With several priorities each gets an equal share first; what is left over goes to those that
+had to leave rows out, rows that are due before rows that are not, the most urgent first.
+
+Traps, measured at a million rows: a range on ``time_next`` in its order sorts the whole range
+on MySQL with a descending index, so it is bounded by now and asked only under overload;
+``time_next = 0 OR time_next IS NULL`` sorts (60 ms against 1.5); DISTINCT priority walks
+everything (80 ms), while a step of the MIN chain costs 0.06 ms.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Final
+
+from streamfrom.engine.messaging.conversation import StoreQuery
+from streamfrom.engine.messaging.message import MessageKey
+from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
+
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streamfrom.engine.messaging.conversation import Conversation, StoreAnswer
+    from streamfrom.engine.messaging.message_table import MessageTable
+
+
+FOREVER_NS: Final = 2**63
+NOTHING_NS: Final = -1  # a horizon below every time: nothing of the lane may be added
+PRIORITIES_MAX: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class PollRequest:
+    """What a queue asks for.
+
+    limit: keys it has room for. extra: rows it knows to be claimed or locked just now, which
+    may come back and shall not use up the room. newest: the order of ``vt_order=newest``.
+    overloaded: priorities whose lanes were full of due rows the last time.
+    """
+
+    limit: int
+    extra: int = 0
+    newest: bool = False
+    overloaded: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class TierRead:
+    """What a poll found of one priority.
+
+    fresh_more and timed_more: rows of the lane were left out. Of the timed lane all keys in
+    [floor_ns, horizon_ns] are here, up to ties at the edge that leaves rows out.
+    """
+
+    priority: int
+    fresh: Sequence[MessageKey]
+    fresh_more: bool
+    timed: Sequence[MessageKey]
+    timed_more: bool
+    floor_ns: int
+    horizon_ns: int
+
+    def __len__(self) -> int:
+        return len(self.fresh) + len(self.timed)
+
+
+@dataclass(frozen=True, slots=True)
+class PollResult:
+    """All tiers of a shard; a priority that is not among them has no rows."""
+
+    tiers: tuple[TierRead, ...]
+
+
+class PollPart(Enum):
+    """Which rows of a priority a statement asks for."""
+
+    SOONEST = auto()  # in order of time_next, NULL first
+    ZERO = auto()
+    NULL = auto()
+    DUE = auto()  # 0 < time_next <= now, soonest first
+    DUE_NEWEST = auto()  # the same, latest first
+
+
+@dataclass(frozen=True, slots=True)
+class PollSelect:
+    """The rows of one part; priority None stands for NULL."""
+
+    part: PollPart
+    priority: int | None
+    limit: int
+    now_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class NextPriority:
+    """The least priority, above *after* if given, that has unacked rows; NULL without one."""
+
+    after: int | None
+
+
+def poll(table: MessageTable, request: PollRequest, now_ns: int) -> Conversation[PollResult]:
+    """Read the soonest keys of one shard. Wants autocommit and READ COMMITTED."""
+    reader = _PollReader(table, request, now_ns)
+    priorities = yield from reader.priorities()
+    if not priorities:
+        return PollResult(())
+    share = max(1, request.limit // len(priorities))
+    tiers = yield from reader.tiers(priorities, share)
+    room = request.limit - sum(len(tier) for tier in tiers)
+    for index in sorted(
+        range(len(tiers)), key=lambda index: _claim_on_room(tiers[index], now_ns)
+    ):
+        tier = tiers[index]
+        if room <= 0 or not (tier.fresh_more or tier.timed_more):
+            break
+        tiers[index] = yield from reader.tier(priorities[index], len(tier) + room)
+        room -= len(tiers[index]) - len(tier)
+    return PollResult(tuple(tiers))
+
+
+def _claim_on_room(tier: TierRead, now_ns: int) -> tuple[bool, bool, int]:
+    """Order tiers by what they left out: due rows, later rows, nothing."""
+    left_out_due = tier.fresh_more or (tier.timed_more and tier.horizon_ns <= now_ns)
+    return not left_out_due, not tier.timed_more, tier.priority
+
+
+class _PollReader:
+    """The statements of one poll."""
+
+    def __init__(self, table: MessageTable, request: PollRequest, now_ns: int) -> None:
+        self._table = table
+        self._request = request
+        self._now_ns = now_ns
+        self._name = quote_identifier(table.name).encode()
+        self._id = quote_identifier(table.id_column).encode()
+        self._hint = b""
+        if table.poll_index:
+            self._hint = b" FORCE INDEX (" + quote_identifier(table.poll_index).encode() + b")"
+
+    def priorities(self) -> Conversation[list[int | None]]:
+        """Return the priorities that have unacked rows, ascending; None stands for NULL."""
+        if not self._table.has_priority:
+            return [0]
+        found: list[int | None] = [None] if self._table.priority_nullable else []
+        sql = b"SELECT MIN(priority) FROM %b WHERE time_acked IS NULL" % self._name
+        after: int | None = None
+        while len(found) < PRIORITIES_MAX:
+            # The first step has no bound: MariaDB would take one below the column's type for
+            # the least value of the type, and miss the rows that have it.
+            bound = b"" if after is None else b" AND priority > %d" % after
+            answer = yield StoreQuery(sql + bound, 1, NextPriority(after))
+            (least,), _ = answer.rows[0]
+            if least is None:
+                break
+            after = int(least)
+            found.append(after)
+        return found
+
+    def tiers(
+        self, priorities: Sequence[int | None], room: int
+    ) -> Conversation[list[TierRead]]:
+        """Read up to *room* keys of each priority."""
+        found: dict[int | None, TierRead] = {}
+        for priority in priorities:
+            found[priority] = yield from self.tier(priority, room)
+        return list(found.values())
+
+    def tier(self, priority: int | None, room: int) -> Conversation[TierRead]:
+        """Read up to *room* keys of one priority."""
+        limit = room + self._request.extra
+        overloaded = (priority or 0) in self._request.overloaded
+        if not overloaded:
+            whole = yield from self._whole(priority, limit)
+            if whole is not None:
+                return whole
+        lanes = yield from self._lanes(priority, limit)
+        if lanes.fresh_more or lanes.timed_more:
+            return lanes
+        # The flood is over: now the rows that are not due yet are of interest again.
+        whole = yield from self._whole(priority, limit)
+        if whole is not None:
+            return whole
+        # It was back at once. What is not due yet was not read, and the next poll shall.
+        return replace(lanes, timed_more=True)
+
+    def _whole(self, priority: int | None, limit: int) -> Conversation[TierRead | None]:
+        """Read the soonest rows; None when due rows alone fill the answer."""
+        keys = yield from self._keys(PollPart.SOONEST, priority, limit)
+        more = len(keys) >= limit
+        if more and (
+            keys[-1].time_next_ns == 0
+            or (self._request.newest and keys[-1].time_next_ns <= self._now_ns)
+        ):
+            return None
+        if not self._table.has_priority and self._table.null_lane:
+            nulls = yield from self._keys(PollPart.NULL, priority, limit)
+            if len(nulls) >= limit:
+                return None
+            keys = [*nulls, *keys]
+        fresh = [key for key in keys if key.time_next_ns == 0]
+        timed = keys[len(fresh) :]
+        horizon_ns = timed[-1].time_next_ns if more else FOREVER_NS
+        return TierRead(
+            priority or 0, fresh, fresh_more=False, timed=timed, timed_more=more,
+            floor_ns=0, horizon_ns=horizon_ns,
+        )  # fmt: skip
+
+    def _lanes(self, priority: int | None, limit: int) -> Conversation[TierRead]:
+        """Read what is due, each lane by itself, and divide the room between them."""
+        newest = self._request.newest
+        zeros = yield from self._keys(PollPart.ZERO, priority, limit)
+        nulls: list[MessageKey] = []
+        if self._table.null_lane:
+            nulls = yield from self._keys(PollPart.NULL, priority, limit)
+        timed = yield from self._keys(
+            PollPart.DUE_NEWEST if newest else PollPart.DUE, priority, limit
+        )
+        fresh_count = len(zeros) + len(nulls)
+        timed_kept = _share(limit, len(timed), fresh_count)
+        fresh_kept = min(fresh_count, max(1, limit - timed_kept))
+        nulls_kept = _share(fresh_kept, len(nulls), len(zeros))
+        kept = timed[:timed_kept]
+        timed_more = len(timed) > timed_kept or len(timed) >= limit
+        edge_ns = kept[-1].time_next_ns if timed_more else self._now_ns
+        return TierRead(
+            priority or 0,
+            fresh=[*nulls[:nulls_kept], *zeros[: fresh_kept - nulls_kept]],
+            fresh_more=fresh_count > fresh_kept or max(len(zeros), len(nulls)) >= limit,
+            timed=kept,
+            timed_more=timed_more,
+            floor_ns=edge_ns if newest and timed_more else 0,
+            horizon_ns=self._now_ns if newest else edge_ns,
+        )
+
+    def _keys(
+        self, part: PollPart, priority: int | None, limit: int
+    ) -> Conversation[list[MessageKey]]:
+        select = PollSelect(part, priority, limit, self._now_ns)
+        answer: StoreAnswer = yield StoreQuery(self._sql(select), 2, select)
+        read, key_of = priority or 0, self._table.id_literal
+        return [
+            # An id is never NULL: it is unique and found by value.
+            # A moment before 1970 is as good as none, and sorts with those that have none.
+            MessageKey(key_of(raw or b""), read, max(0, int(time_next or 0)))
+            for (raw, time_next), _ in answer.rows
+        ]
+
+    def _sql(self, select: PollSelect) -> bytes:
+        where = b"time_acked IS NULL"
+        if select.priority is not None and self._table.has_priority:
+            where += b" AND priority = %d" % select.priority
+        elif self._table.has_priority:
+            where += b" AND priority IS NULL"
+        hint, order = self._hint, b"time_next"
+        match select.part:
+            case PollPart.SOONEST:
+                if not self._table.has_priority:
+                    # The first layout's index holds acked rows too, all under NULL.
+                    where += b" AND time_next >= 0"
+            case PollPart.ZERO:
+                where += b" AND time_next = 0"
+                # The first layout has no index that ends in the id, and few such rows.
+                order = self._id if self._table.has_priority else b""
+            case PollPart.NULL:
+                where += b" AND time_next IS NULL"
+                hint, order = b"", self._id
+            case PollPart.DUE:
+                where += b" AND time_next > 0 AND time_next <= %d" % select.now_ns
+            case PollPart.DUE_NEWEST:
+                where += b" AND time_next > 0 AND time_next <= %d" % select.now_ns
+                order = b"time_next DESC"
+        return b"SELECT %b, time_next FROM %b%b WHERE %b%b LIMIT %d" % (
+            self._id,
+            self._name,
+            hint,
+            where,
+            b" ORDER BY " + order if order else b"",
+            select.limit,
+        )
+
+
+def _share(room: int, wanted: int, others: int) -> int:
+    """Return how many of *wanted* get a place when *others* want some too: half, and one at least."""
+    return min(wanted, max(1, room // 2, room - others))

@@ -1,0 +1,84 @@
+"""Deletes acked messages once they are older than vt_purge_after.
+
+Runs with and without streams, every poll interval, on each shard by itself: batches of
+`PURGE_ROWS_MAX` rows, each its own short transaction, until a batch is short.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from streamfrom.engine.messaging.message_store import PURGE_ROWS_MAX
+from streamfrom.sqlparse_ext.errors import StreamfromError
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from streamfrom.engine.messaging.clock import Clock
+    from streamfrom.engine.messaging.message_store import Store
+    from streamfrom.engine.messaging.message_table import MessageTable
+    from streamfrom.engine.sharding.keyspace import ShardName
+
+
+log = logging.getLogger(__name__)
+
+
+class Purger:
+    """One task per shard of one table. Built inside a running loop and running at once."""
+
+    def __init__(
+        self, table: MessageTable, shards: Iterable[ShardName], store: Store, clock: Clock
+    ) -> None:
+        self._table = table
+        self._store = store
+        self._clock = clock
+        self._changed = asyncio.Event()
+        self._tasks = [asyncio.create_task(self._run(shard)) for shard in shards]
+
+    def reconfigure(self, table: MessageTable) -> None:
+        """Follow changed settings; a new interval begins now."""
+        self._table = table
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def stop(self) -> None:
+        """Return when nothing runs any more; twice is fine."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _run(self, shard: ShardName) -> None:
+        failing = False
+        while True:
+            await self._interval()
+            try:
+                await self._purge(shard)
+            except StreamfromError as error:
+                if not failing:
+                    log.warning("%s: %s", self._where(shard), error)
+                failing = True
+            except Exception:
+                log.exception("%s", self._where(shard))
+            else:
+                failing = False
+
+    async def _interval(self) -> None:
+        """Wait one interval; a changed one is waited for from the change on."""
+        while True:
+            changed = self._changed
+            try:
+                async with asyncio.timeout(self._table.properties.poller_interval_ns / 10**9):
+                    await changed.wait()
+            except TimeoutError:
+                return
+
+    async def _purge(self, shard: ShardName) -> None:
+        cutoff_ns = self._clock.time_ns() - self._table.properties.purge_after_ns
+        while await self._store.purge(self._table, shard, cutoff_ns) >= PURGE_ROWS_MAX:
+            pass
+
+    def _where(self, shard: ShardName) -> str:
+        return f"purge of {self._table.name} on {self._table.keyspace}/{shard} failed"

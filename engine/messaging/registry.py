@@ -1,0 +1,329 @@
+"""All message tables of all keyspaces: finds them, runs them, and is the engine's front door.
+
+Tables are looked up at start, whenever `reload` is called (after a DDL statement), and every
+*reload_interval_s*. A table whose definition cannot be used is kept as the error that tells
+why, and hurts nothing else. Changed settings reach the running scheduler, so that streams
+survive them; a table that went away ends its streams.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from streamfrom.engine.errors import TableDropped, TableLoadError, TableNotFound
+from streamfrom.engine.messaging.backoff import DICE_BITS
+from streamfrom.engine.messaging.clock import SystemClock
+from streamfrom.engine.messaging.events import (
+    Acked,
+    Changed,
+    Due,
+    ReceiverReady,
+    ShardDown,
+    ShardUp,
+)
+from streamfrom.engine.messaging.message import MessageKey
+from streamfrom.engine.messaging.message_table import load
+from streamfrom.engine.messaging.purger import Purger
+from streamfrom.engine.messaging.runner import Runner
+from streamfrom.sqlparse_ext.errors import StreamfromError
+from streamfrom.sqlparse_ext.text.identifiers import literal
+from streamfrom.sqlparse_ext.writes.messages import Effect, EffectKind
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from streamfrom.engine.messaging.clock import Clock
+    from streamfrom.engine.messaging.events import Event
+    from streamfrom.engine.messaging.message import ClaimedRow, Receiver
+    from streamfrom.engine.messaging.message_store import Store
+    from streamfrom.engine.messaging.message_table import MessageTable, RawTable
+    from streamfrom.engine.sharding.keyspace import Keyspace, ShardName
+
+
+log = logging.getLogger(__name__)
+
+# Until definitions are looked at again that somebody's lock hides.
+HIDDEN_S: Final = 1.0
+
+
+@dataclass(slots=True)
+class _KeyspaceTables:
+    """What is known of one keyspace."""
+
+    keyspace: Keyspace
+    by_name: dict[str, MessageTable | TableLoadError] = field(default_factory=dict)
+    runners: dict[str, tuple[Runner, Purger]] = field(default_factory=dict)
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    is_failing: bool = False
+
+    @property
+    def shards(self) -> tuple[ShardName, ...]:
+        return tuple(shard.name for shard in self.keyspace.shards)
+
+    def name(self, name: str) -> str:
+        """Return *name* as the database spells it, if it is known in another case."""
+        if name in self.by_name:
+            return name
+        lower = name.lower()
+        return next((known for known in self.by_name if known.lower() == lower), name)
+
+
+class Registry:
+    """The message tables of one proxy. Every method belongs to one event loop.
+
+    reload_interval_s: between looks at the table definitions that nothing else caused.
+    stream_grace_s: how long a stream survives a shard that fails without a break.
+    generation: counts the changes of what is known of tables; whoever keeps something worked
+        out from `table` keeps it no longer than this number.
+    """
+
+    def __init__(
+        self,
+        keyspaces: Sequence[Keyspace],
+        store: Store,
+        *,
+        clock: Clock | None = None,
+        dice: random.Random | None = None,
+        reload_interval_s: float = 30.0,
+        stream_grace_s: float = 30.0,
+    ) -> None:
+        self._store = store
+        self._clock = clock or SystemClock()
+        # Jitter only spreads load; nobody gains by guessing it.
+        self._draw = partial((dice or random.Random()).getrandbits, DICE_BITS)  # noqa: S311
+        self._reload_interval_s = reload_interval_s
+        self._grace_ns = round(stream_grace_s * 10**9)
+        self._keyspaces = {keyspace.name: _KeyspaceTables(keyspace) for keyspace in keyspaces}
+        self._attached: dict[int, Runner] = {}
+        self._reloader: asyncio.Task[None] | None = None
+        # Somebody's lock hides definitions, which are looked at again soon.
+        self._hides = asyncio.Event()
+        # Why no stream may begin any more, once that is so.
+        self._ending: StreamfromError | None = None
+        self.generation = 0
+
+    # Running
+
+    async def start(self) -> None:
+        """Find the tables and begin; a keyspace that cannot be reached is looked at later."""
+        if self._reloader is None:
+            await self.reload()
+            self._reloader = asyncio.create_task(self._reload_regularly())
+
+    async def stop(self, error: StreamfromError) -> None:
+        """End every stream with *error*, and those to come, and return when nothing runs.
+
+        Twice is fine.
+        """
+        self._ending = error
+        if self._reloader is not None:
+            self._reloader.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._reloader
+            self._reloader = None
+        running = [
+            pair for tables in self._keyspaces.values() for pair in tables.runners.values()
+        ]
+        for tables in self._keyspaces.values():
+            tables.runners.clear()
+        await asyncio.gather(*(_stop(runner, purger, error) for runner, purger in running))
+
+    @property
+    def leased_until_ns(self) -> int:
+        """When `vt_ack_wait` is over for the message of any table that was sent last; 0 without one."""
+        return max(
+            (
+                runner.leased_until_ns
+                for tables in self._keyspaces.values()
+                for runner, _ in tables.runners.values()
+            ),
+            default=0,
+        )
+
+    async def reload(self, keyspace: str | None = None) -> None:
+        """Look at the definitions, of one keyspace or all, and put them into force."""
+        names = self._keyspaces if keyspace is None else [keyspace]
+        await asyncio.gather(*(self._reload(self._keyspaces[name]) for name in names))
+
+    async def _reload_regularly(self) -> None:
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._reload_interval_s):
+                    await self._hides.wait()
+                    self._hides.clear()
+                    await asyncio.sleep(HIDDEN_S)
+            await self.reload()
+
+    async def _reload(self, tables: _KeyspaceTables) -> None:
+        # One at a time, so that an older answer never follows a newer one.
+        async with tables.lock:
+            raw_tables = await self._discover(tables)
+            if raw_tables is not None and self._ending is None:
+                await self._apply(tables, raw_tables)
+
+    async def _discover(self, tables: _KeyspaceTables) -> tuple[RawTable, ...] | None:
+        """Ask the shards in turn, until one answers."""
+        failure: Exception | None = None
+        for shard in tables.shards:
+            try:
+                found = await self._store.discover(tables.keyspace.name, shard)
+            except Exception as error:  # noqa: BLE001  (a reload must not end the proxy)
+                failure = error
+            else:
+                tables.is_failing = False
+                return found
+        if not tables.is_failing:
+            trace = None if isinstance(failure, StreamfromError) else failure
+            log.warning(
+                "message tables of %s cannot be read: %s",
+                tables.keyspace.name,
+                failure,
+                exc_info=trace,
+            )
+        tables.is_failing = True
+        return None
+
+    async def _apply(self, tables: _KeyspaceTables, raw_tables: Sequence[RawTable]) -> None:
+        before = tables.by_name
+        found = {
+            raw.name: load(tables.keyspace.name, raw) for raw in raw_tables if not raw.is_hidden
+        }
+        hidden = [raw.name for raw in raw_tables if raw.is_hidden]
+        if hidden:
+            self._hides.set()
+            found |= {name: before[name] for name in hidden if name in before}
+        tables.by_name = found
+        if found != before:
+            self.generation += 1
+        dropped = [name for name in tables.runners if name not in found]
+        stopped: list[tuple[Runner, Purger, StreamfromError]] = [
+            (*tables.runners.pop(name), TableDropped(name)) for name in dropped
+        ]
+        for name, table in found.items():
+            known = before.get(name)
+            if isinstance(table, TableLoadError):
+                if str(known) != str(table):
+                    log.warning("%s: %s", tables.keyspace.name, table)
+                if name in tables.runners:
+                    stopped.append((*tables.runners.pop(name), table))
+            elif name not in tables.runners:
+                self._run(tables, table)
+            elif table != known:
+                runner, purger = tables.runners[name]
+                runner.reconfigure(table)
+                purger.reconfigure(table)
+        await asyncio.gather(*(_stop(*pair) for pair in stopped))
+
+    def _run(self, tables: _KeyspaceTables, table: MessageTable) -> None:
+        for advice in table.advice:
+            log.warning("message table %s.%s: %s", table.keyspace, table.name, advice)
+        runner = Runner(
+            table,
+            tables.shards,
+            self._store,
+            clock=self._clock,
+            draw=self._draw,
+            grace_ns=self._grace_ns,
+        )
+        tables.runners[table.name] = (
+            runner,
+            Purger(table, tables.shards, self._store, self._clock),
+        )
+
+    # Tables
+
+    def tables(self, keyspace: str) -> Mapping[str, MessageTable | TableLoadError]:
+        """Return the message tables of *keyspace*, usable or not, by name."""
+        return self._keyspaces[keyspace].by_name
+
+    def table(self, keyspace: str, name: str) -> MessageTable | TableLoadError | None:
+        """Return one message table, the reason it cannot be used, or None if there is none."""
+        tables = self._keyspaces.get(keyspace)
+        return tables.by_name.get(tables.name(name)) if tables else None
+
+    # Streams
+
+    def attach(self, receiver: Receiver, keyspace: str, name: str) -> None:
+        """Let *receiver* have the messages of a table from now on.
+
+        Raises TableNotFound, or the TableLoadError of a table that cannot be used, or the error that
+        `stop` was given.
+        """
+        if self._ending is not None:
+            raise self._ending
+        table = self.table(keyspace, name)
+        if isinstance(table, TableLoadError):
+            raise table
+        running = self._keyspaces[keyspace].runners.get(table.name) if table else None
+        if running is None:
+            raise TableNotFound(keyspace, name)
+        self._attached[receiver.id] = running[0]
+        running[0].attach(receiver)
+
+    def detach(self, receiver: Receiver, unsent: Sequence[ClaimedRow] = ()) -> None:
+        """Forget *receiver*; *unsent* rows, which its socket never took, are released at once.
+
+        Twice is fine, and so is a stream that was ended.
+        """
+        runner = self._attached.pop(receiver.id, None)
+        if runner is not None:
+            runner.detach(receiver, unsent)
+
+    def ready(self, receiver: Receiver) -> None:
+        """Note that *receiver* can take another batch."""
+        runner = self._attached.get(receiver.id)
+        if runner is not None:
+            runner.post(ReceiverReady(receiver.id))
+
+    # What sessions and health checks have seen
+
+    def committed(
+        self, keyspace: str, shard: ShardName, table: str, effects: Iterable[Effect]
+    ) -> None:
+        """Tell what a commit on *shard* did to a table's messages. Call only after COMMIT."""
+        tables = self._keyspaces[keyspace]
+        running = tables.runners.get(tables.name(table))
+        if running is not None:
+            for effect in effects:
+                event = _event(shard, effect)
+                if event is not None:
+                    running[0].post(event)
+
+    def shard_down(self, keyspace: str, shard: ShardName, reason: str) -> None:
+        """Note that a shard cannot be reached: from now on its streams live on their grace."""
+        self._broadcast(keyspace, ShardDown(shard, reason))
+
+    def shard_up(self, keyspace: str, shard: ShardName) -> None:
+        """Note that a shard can be reached again."""
+        self._broadcast(keyspace, ShardUp(shard))
+
+    def _broadcast(self, keyspace: str, event: Event) -> None:
+        for runner, _ in list(self._keyspaces[keyspace].runners.values()):
+            runner.post(event)
+
+
+def _event(shard: ShardName, effect: Effect) -> Event | None:
+    """Return what the scheduler is told of *effect*, or None if that is nothing."""
+    if effect.kind in (EffectKind.ACK, EffectKind.REMOVE):
+        if effect.ids is None:
+            # Which ones is not known; a claim finds them gone.
+            return None
+        return Acked(shard, tuple(literal(ident) for ident in effect.ids))
+    if effect.keys and effect.ids is not None and len(effect.keys) == len(effect.ids):
+        keys = (
+            MessageKey(literal(ident), priority, max(0, ns))
+            for ident, priority, ns in effect.keys
+        )
+        return Due(shard, tuple(keys))
+    return Changed(shard)
+
+
+async def _stop(runner: Runner, purger: Purger, error: StreamfromError) -> None:
+    await asyncio.gather(runner.stop(error), purger.stop())

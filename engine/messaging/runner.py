@@ -1,0 +1,243 @@
+"""The thin shell of one table's scheduler: carries out what `engine.messaging.table_state` decides.
+
+An event is handled in the caller's turn of the loop, so a commit reaches its claim without a
+detour through a queue or a task. Polls, claims and releases run as tasks; one timer per table
+wakes the state when something is due by itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from typing import TYPE_CHECKING, Final, assert_never
+
+from streamfrom.engine.errors import ReceiverGone
+from streamfrom.engine.messaging.events import (
+    Attached,
+    Claim,
+    Claimed,
+    ClaimFailed,
+    Deliver,
+    Detached,
+    End,
+    Poll,
+    Polled,
+    PollFailed,
+    ReceiverReady,
+    Reconfigured,
+    Release,
+    Released,
+    ReleaseFailed,
+    TableEnded,
+    Tick,
+)
+from streamfrom.engine.messaging.message_store import ClaimRequest
+from streamfrom.engine.messaging.table_state import TableState
+from streamfrom.sqlparse_ext.errors import StreamfromError
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Iterable, Sequence
+
+    from streamfrom.engine.messaging.clock import Clock
+    from streamfrom.engine.messaging.events import Action, Event
+    from streamfrom.engine.messaging.message import ClaimedRow, Receiver
+    from streamfrom.engine.messaging.message_store import Store
+    from streamfrom.engine.messaging.message_table import MessageTable
+    from streamfrom.engine.sharding.keyspace import ShardName
+
+
+# The wall clock may be set forward, which the loop's clock does not notice: look again.
+SLEEP_MAX_S: Final = 5.0
+STOP_GRACE_S: Final = 2.0
+
+log = logging.getLogger(__name__)
+
+
+class Runner:
+    """Everything of one message table that needs a loop.
+
+    Built inside a running loop and running at once; `stop` returns when nothing runs any more.
+
+    Attributes:
+        leased_until_ns: `vt_ack_wait` after the last message was sent, on the clock; 0 before that.
+    """
+
+    def __init__(
+        self,
+        table: MessageTable,
+        shards: Iterable[ShardName],
+        store: Store,
+        *,
+        clock: Clock,
+        draw: Callable[[], int],
+        grace_ns: int,
+    ) -> None:
+        self._table = table
+        self._store = store
+        self._clock = clock
+        self._draw = draw
+        self._loop = asyncio.get_running_loop()
+        self._state = TableState(table, shards, grace_ns)
+        self._receivers: dict[int, Receiver] = {}
+        self._events: deque[Event] = deque()
+        self._is_handling = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_ns: int | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._failing: set[ShardName] = set()
+        self.leased_until_ns = 0
+
+    @property
+    def table(self) -> MessageTable:
+        """Return the table as it is scheduled now."""
+        return self._table
+
+    @property
+    def receivers(self) -> int:
+        """Return how many streams are open."""
+        return self._state.receivers
+
+    def attach(self, receiver: Receiver) -> None:
+        """Let *receiver* have messages from now on."""
+        self._receivers[receiver.id] = receiver
+        self.post(Attached(receiver.id, receiver.shards, receiver.columns))
+
+    def detach(self, receiver: Receiver, unsent: Sequence[ClaimedRow] = ()) -> None:
+        """Forget *receiver* and release the rows it could not send; twice is fine."""
+        if self._receivers.pop(receiver.id, None) is not None or unsent:
+            self.post(Detached(receiver.id, tuple(unsent)))
+
+    def reconfigure(self, table: MessageTable) -> None:
+        """Follow a changed definition; streams go on."""
+        self._table = table
+        self.post(Reconfigured(table))
+
+    def post(self, event: Event) -> None:
+        """Handle *event* before returning, unless another one is being handled right now."""
+        self._events.append(event)
+        # A receiver that is handed rows may answer by detaching: that waits its turn here.
+        if self._is_handling:
+            return
+        self._is_handling = True
+        try:
+            while self._events:
+                for action in self._state.handle(self._events.popleft(), self._clock.time_ns()):
+                    self._carry_out(action)
+        finally:
+            self._is_handling = False
+        self._set_timer()
+
+    async def stop(self, error: StreamfromError) -> None:
+        """End every stream with *error*, let running claims finish, then stop. Twice is fine."""
+        self.post(TableEnded(error))
+        deadline = self._loop.time() + STOP_GRACE_S
+        # A claim that ends now is followed by the release of what nobody can be sent.
+        while self._tasks and (left_s := deadline - self._loop.time()) > 0:
+            await asyncio.wait(self._tasks, timeout=left_s)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _carry_out(self, action: Action) -> None:
+        match action:
+            case Claim():
+                self._start(self._claim(action))
+            case Deliver():
+                self._deliver(action)
+            case Poll():
+                self._start(self._poll(action))
+            case Release():
+                self._start(self._release(action))
+            case End():
+                receiver = self._receivers.pop(action.receiver, None)
+                if receiver is not None:
+                    receiver.end(action.error)
+            case _:
+                assert_never(action)
+
+    def _deliver(self, action: Deliver) -> None:
+        # Not there: it detached while earlier actions of this turn were carried out.
+        receiver = self._receivers.get(action.receiver)
+        try:
+            can_take_more = receiver is not None and receiver.deliver(action.rows)
+        except ReceiverGone:
+            self._receivers.pop(action.receiver, None)
+            receiver = None
+        else:
+            properties = self._table.properties
+            self.leased_until_ns = self._clock.time_ns() + properties.ack_wait_ns
+            if can_take_more:
+                self.post(ReceiverReady(action.receiver))
+        if receiver is None:
+            self.post(Detached(action.receiver, action.rows))
+
+    def _start(self, work: Coroutine[None, None, None]) -> None:
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _claim(self, action: Claim) -> None:
+        request = ClaimRequest(action.ids, action.columns, self._draw)
+        try:
+            rows = await self._store.claim(self._table, action.shard, request)
+        except Exception as error:  # noqa: BLE001  (whatever it was, its receivers must not hang)
+            self._note_failure("claim", action.shard, error)
+            self.post(ClaimFailed(action.number, action.shard, str(error)))
+        else:
+            self._note_success(action.shard)
+            self.post(Claimed(action.number, action.shard, rows))
+
+    async def _poll(self, action: Poll) -> None:
+        try:
+            result = await self._store.poll(self._table, action.shard, action.request)
+        except Exception as error:  # noqa: BLE001  (see _claim)
+            self._note_failure("poll", action.shard, error)
+            self.post(PollFailed(action.shard, str(error)))
+        else:
+            self._note_success(action.shard)
+            self.post(Polled(action.shard, result))
+
+    async def _release(self, action: Release) -> None:
+        try:
+            await self._store.release(self._table, action.shard, action.rows)
+        except Exception as error:  # noqa: BLE001  (see _claim)
+            self._note_failure("release", action.shard, error)
+            self.post(ReleaseFailed(action.number, action.shard, action.rows))
+        else:
+            self.post(Released(action.number, action.shard, action.rows))
+
+    def _note_failure(self, what: str, shard: ShardName, error: Exception) -> None:
+        """Log the first failure of a shard, and everything that is a fault of our own."""
+        where = f"{self._table.keyspace}/{shard}"
+        if not isinstance(error, StreamfromError):
+            log.error("%s of %s on %s failed", what, self._table.name, where, exc_info=error)
+        elif shard not in self._failing:
+            log.warning("%s of %s on %s failed: %s", what, self._table.name, where, error)
+        self._failing.add(shard)
+
+    def _note_success(self, shard: ShardName) -> None:
+        if shard in self._failing:
+            self._failing.discard(shard)
+            log.info("%s on %s/%s works again", self._table.name, self._table.keyspace, shard)
+
+    def _set_timer(self) -> None:
+        wake_ns = self._state.wake_ns()
+        if self._timer is not None:
+            if wake_ns == self._timer_ns:
+                return
+            self._timer.cancel()
+            self._timer = None
+        self._timer_ns = wake_ns
+        if wake_ns is not None:
+            now_ns = self._clock.time_ns()
+            delay_s = min(max(wake_ns - now_ns, 1) / 10**9, SLEEP_MAX_S)
+            self._timer = self._loop.call_later(delay_s, self._tick)
+
+    def _tick(self) -> None:
+        self._timer = None
+        self.post(Tick())

@@ -1,0 +1,197 @@
+"""One shard of one message table: its queue, what is under way on it, and how it fares.
+
+A part of `engine.messaging.table_state`, which decides what the receivers get; this module decides when
+the shard is polled, how soon something that failed is tried again, and when to look next.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from streamfrom.engine.messaging.poll import FOREVER_NS
+from streamfrom.engine.messaging.shard_queue import NOT_WON_PAUSE_NS
+
+
+if TYPE_CHECKING:
+    from streamfrom.engine.messaging.message import MessageKey
+    from streamfrom.engine.messaging.poll import PollRequest, PollResult
+    from streamfrom.engine.messaging.shard_queue import ShardQueue
+    from streamfrom.engine.sharding.keyspace import ShardName
+
+
+RETRY_FIRST_NS: Final = 50 * 10**6
+RETRY_LAST_NS: Final = 2 * 10**9
+LAST_CHANCE_NS: Final = 500 * 10**6
+
+
+@dataclass(slots=True)
+class Trouble:
+    """How long something has been failing without a break, and when to try again."""
+
+    since_ns: int | None = None
+    failures: int = 0
+    retry_ns: int = 0
+    cause: str = ""
+
+    def failed(self, cause: str, now_ns: int, grace_ns: int) -> None:
+        """Note a failure; the pause before the next try doubles, up to RETRY_LAST_NS."""
+        if self.since_ns is None:
+            self.since_ns = now_ns
+        doubled_ns = RETRY_FIRST_NS << min(self.failures, RETRY_LAST_NS.bit_length())
+        self.retry_ns = now_ns + min(doubled_ns, RETRY_LAST_NS)
+        # A shard that comes back shortly before the grace ends must not be missed.
+        last_chance_ns = self.since_ns + grace_ns - LAST_CHANCE_NS
+        if now_ns < last_chance_ns < self.retry_ns:
+            self.retry_ns = last_chance_ns
+        self.failures += 1
+        self.cause = cause
+
+    def over(self) -> None:
+        """Note that it works."""
+        self.since_ns, self.failures, self.retry_ns = None, 0, 0
+
+
+@dataclass(slots=True)
+class ClaimRun:
+    """A claim under way: what it asked for, and the receivers reserved for it."""
+
+    keys: dict[bytes, MessageKey]
+    receivers: list[int]
+    columns: tuple[str, ...]
+    rows_each: int
+
+
+@dataclass(slots=True)
+class ShardState:
+    """Everything a table's scheduler keeps of one shard.
+
+    receivers: how many streams cover the shard.
+    releases: keys that are being released, by the number of the release.
+    poll_wanted: something has happened that only a poll can tell.
+    is_in_doubt: a claim failed, and none has worked since: it may have been committed.
+    next_poll_ns: when the interval is over.
+    wake_ns, wake_ready_ns: when to look again, by itself and if a receiver is ready.
+    """
+
+    name: ShardName
+    queue: ShardQueue
+    receivers: int = 0
+    claims: dict[int, ClaimRun] = field(default_factory=dict)
+    releases: dict[int, dict[bytes, MessageKey | None]] = field(default_factory=dict)
+    poll_wanted: bool = False
+    is_in_doubt: bool = False
+    next_poll_ns: int = 0
+    claiming: Trouble = field(default_factory=Trouble)
+    polling: Trouble = field(default_factory=Trouble)
+    health: Trouble = field(default_factory=Trouble)
+    wake_ns: int = FOREVER_NS
+    wake_ready_ns: int = FOREVER_NS
+    _is_polling: bool = False
+    _poll_discarded: bool = False  # the running poll began before the last receiver left
+    _poll_started_ns: int = 0
+    _wakeup_ns: int = 0  # not before: polls for poll_wanted take half the time at most
+
+    # Polls
+
+    def start_poll(self, now_ns: int) -> PollRequest | None:
+        """Return what to poll for, if it is time and no poll is running."""
+        if self._is_polling or self._poll_ns() > now_ns:
+            return None
+        self._is_polling = True
+        self.poll_wanted = False
+        self._poll_started_ns = now_ns
+        return self.queue.poll_started(now_ns)
+
+    def polled(self, result: PollResult, now_ns: int, interval_ns: int) -> None:
+        """Take in what a poll found."""
+        self._is_polling = False
+        self.polling.over()
+        self.health.over()
+        # A producer whose ids nobody can read from its statements must not keep a server
+        # busy with polls alone.
+        self._wakeup_ns = now_ns + (now_ns - self._poll_started_ns)
+        self.next_poll_ns = self._poll_started_ns + interval_ns
+        if self._poll_discarded:
+            self._poll_discarded = False
+            self.next_poll_ns = now_ns
+            self.queue.poll_failed()
+        else:
+            self.queue.poll_finished(result, now_ns)
+
+    def poll_failed(self, reason: str, now_ns: int, grace_ns: int) -> None:
+        """Note that a poll failed; it is wanted again after a pause."""
+        self._is_polling = self._poll_discarded = False
+        self.poll_wanted = True
+        self.polling.failed(reason, now_ns, grace_ns)
+        self.queue.poll_failed()
+
+    def rows_not_won(self, now_ns: int) -> None:
+        """Note that a claim did not get all it asked for.
+
+        What an ack that is rolled back has kept locked is still due, and nobody else says so.
+        """
+        self.next_poll_ns = min(self.next_poll_ns, now_ns + NOT_WON_PAUSE_NS)
+
+    def _poll_ns(self) -> int:
+        """Return when the next poll is to start."""
+        moment = self.next_poll_ns
+        left_out_ns = self.queue.next_poll_ns()
+        if left_out_ns is not None:
+            moment = min(moment, left_out_ns)
+        if self.poll_wanted:
+            moment = min(moment, self._wakeup_ns)
+        return max(moment, self.polling.retry_ns)
+
+    # Receivers
+
+    def join(self, now_ns: int) -> None:
+        """Count a receiver; the first one causes a poll."""
+        self.receivers += 1
+        if self.receivers == 1:
+            self.next_poll_ns = now_ns
+            # A stream that opens while the shard is down has its whole grace before it.
+            if self.health.since_ns is not None:
+                self.health.since_ns = now_ns
+
+    def leave(self) -> None:
+        """Count a receiver off; the last one takes the cache with it."""
+        self.receivers -= 1
+        if self.receivers == 0:
+            self.rest()
+
+    def rest(self) -> None:
+        """Without receivers: forget the keys, and do nothing."""
+        self.queue.clear()
+        self._poll_discarded = self._is_polling
+        self.poll_wanted = self.is_in_doubt = False
+        self.claiming.over()
+        self.polling.over()
+        self.wake_ns = self.wake_ready_ns = FOREVER_NS
+
+    # Health
+
+    def troubles(self) -> tuple[Trouble, Trouble, Trouble]:
+        """Return everything that may be failing."""
+        return self.claiming, self.polling, self.health
+
+    def lost_ns(self, grace_ns: int) -> int:
+        """Return when the streams that cover the shard are lost, if it goes on like this."""
+        since_ns = FOREVER_NS
+        for trouble in self.troubles():
+            if trouble.since_ns is not None:
+                since_ns = min(since_ns, trouble.since_ns)
+        return min(since_ns + grace_ns, FOREVER_NS)
+
+    def settled(self, now_ns: int, lost_ns: int) -> None:
+        """Note when to look again, now that all has been done that can be done."""
+        first_ns = self.queue.first_ns()
+        is_due = first_ns is not None and first_ns <= now_ns
+        if not is_due and not self.claims:
+            # Nothing is left that a claim could fail on.
+            self.claiming.over()
+        self.wake_ns = lost_ns if self._is_polling else min(lost_ns, self._poll_ns())
+        self.wake_ready_ns = FOREVER_NS
+        # What is due but not claimed waits for a slot or a receiver, unless a claim failed.
+        if first_ns is not None and not (is_due and self.claiming.retry_ns <= now_ns):
+            self.wake_ready_ns = max(first_ns, self.claiming.retry_ns)

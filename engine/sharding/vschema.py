@@ -1,0 +1,212 @@
+"""Vitess's VSchema JSON: which tables are sharded, and by which vindex.
+
+proto3 JSON, so ``column_vindexes`` and ``columnVindexes`` are the same field and unknown
+fields do not matter. The error texts are Vitess's.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from streamfrom.engine.errors import VindexError, VschemaError
+from streamfrom.engine.sharding.multicolumn_vindex import is_multi_column, make_any_vindex
+
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from streamfrom.engine.sharding.multicolumn_vindex import MultiColumnVindex
+    from streamfrom.engine.sharding.vindex import Vindex
+
+
+_TABLE_TYPES: Final = ("", "sequence", "reference")
+# vschema.proto's enumeration; what is not specified is unmanaged.
+_FOREIGN_KEY_MODES: Final = ("disallow", "unmanaged", "managed")
+_HUMP = re.compile(r"[A-Z]")
+
+
+@dataclass(frozen=True, slots=True)
+class VindexSpec:
+    """A vindex by its name, with what computes it."""
+
+    name: str
+    type: str
+    params: Mapping[str, str]
+    owner: str
+    vindex: Vindex | MultiColumnVindex
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnVindex:
+    """The columns, in lower case, that a vindex reads in one table."""
+
+    columns: tuple[str, ...]
+    vindex: VindexSpec
+
+
+@dataclass(frozen=True, slots=True)
+class AutoIncrement:
+    """A column, in lower case, that is filled from a sequence (``table`` or ``ks.table``)."""
+
+    column: str
+    sequence: str
+
+
+@dataclass(frozen=True, slots=True)
+class TableRouting:
+    """Where the rows of one table live. type is "", "sequence" or "reference"."""
+
+    name: str
+    type: str
+    column_vindexes: tuple[ColumnVindex, ...]
+    auto_increment: AutoIncrement | None
+    pinned: bytes | None
+
+    @property
+    def primary(self) -> ColumnVindex | None:
+        """Return the vindex that decides the shard, or None for a table that has none."""
+        return self.column_vindexes[0] if self.column_vindexes else None
+
+
+@dataclass(frozen=True, slots=True)
+class VSchema:
+    """The routing of one keyspace. foreign_key_mode is told to who asks, and changes nothing."""
+
+    sharded: bool
+    vindexes: Mapping[str, VindexSpec]
+    tables: Mapping[str, TableRouting]
+    foreign_key_mode: str = "unmanaged"
+
+
+def parse_vschema(text: str, keyspace: str = "") -> VSchema:
+    """Return what *text* says, or raise VschemaError with the first fault."""
+    where = f"vschema of keyspace '{keyspace}'" if keyspace else "vschema"
+    try:
+        root = _fields(json.loads(text), where)
+    except json.JSONDecodeError as error:
+        raise VschemaError(f"{where} is no JSON: {error}") from error
+    sharded = _typed(root, "sharded", bool, where) or False
+    vindexes = {
+        name: _vindex(name, _fields(raw, f"vindex {name}"))
+        for name, raw in (_typed(root, "vindexes", dict, where) or {}).items()
+    }
+    tables = {
+        name: _table(name, _fields(raw, f"table {name}"), vindexes, sharded=sharded)
+        for name, raw in (_typed(root, "tables", dict, where) or {}).items()
+    }
+    return VSchema(sharded, vindexes, tables, _foreign_key_mode(root, where))
+
+
+def _foreign_key_mode(root: dict[str, Any], where: str) -> str:
+    mode = _typed(root, "foreign_key_mode", str, where) or "unspecified"
+    if mode == "unspecified":
+        return "unmanaged"
+    if mode not in _FOREIGN_KEY_MODES:
+        raise VschemaError(
+            f"foreign_key_mode of {where} must be one of {', '.join(_FOREIGN_KEY_MODES)}"
+        )
+    return mode
+
+
+def _vindex(name: str, raw: dict[str, Any]) -> VindexSpec:
+    where = f"vindex {name}"
+    vindex_type = _typed(raw, "type", str, where) or ""
+    params = {
+        key: str(value) for key, value in (_typed(raw, "params", dict, where) or {}).items()
+    }
+    try:
+        vindex = make_any_vindex(vindex_type, params)
+    except VindexError as error:
+        raise VschemaError(str(error)) from error
+    return VindexSpec(name, vindex_type, params, _typed(raw, "owner", str, where) or "", vindex)
+
+
+def _table(
+    name: str, raw: dict[str, Any], vindexes: Mapping[str, VindexSpec], *, sharded: bool
+) -> TableRouting:
+    where = f"table {name}"
+    table_type = _typed(raw, "type", str, where) or ""
+    if table_type not in _TABLE_TYPES:
+        raise VschemaError(f"unidentified table type {table_type}")
+    pinned_text = _typed(raw, "pinned", str, where)
+    if table_type == "sequence" and sharded and not pinned_text:
+        raise VschemaError(
+            f"sequence table has to be in an unsharded keyspace or must be pinned: {name}"
+        )
+    entries = _typed(raw, "column_vindexes", list, where) or []
+    column_vindexes = tuple(
+        _column_vindex(name, index, _fields(entry, where), vindexes)
+        for index, entry in enumerate(entries)
+    )
+    if sharded and table_type == "" and not pinned_text and not column_vindexes:
+        raise VschemaError(f"missing primary col vindex for table: {name}")
+    seen: set[str] = set()
+    for column in _typed(raw, "columns", list, where) or []:
+        column_name = str(_fields(column, where).get("name", ""))
+        if column_name.lower() in seen:
+            raise VschemaError(f"duplicate column name '{column_name}' for table: {name}")
+        seen.add(column_name.lower())
+    auto_increment = None
+    if (auto := _typed(raw, "auto_increment", dict, where)) is not None:
+        auto = _fields(auto, where)
+        auto_increment = AutoIncrement(
+            (_typed(auto, "column", str, where) or "").lower(),
+            _typed(auto, "sequence", str, where) or "",
+        )
+    return TableRouting(
+        name, table_type, column_vindexes, auto_increment, _pinned(name, pinned_text)
+    )
+
+
+def _column_vindex(
+    table: str, index: int, raw: dict[str, Any], vindexes: Mapping[str, VindexSpec]
+) -> ColumnVindex:
+    where = f"table {table}"
+    name = _typed(raw, "name", str, where) or ""
+    spec = vindexes.get(name)
+    if spec is None:
+        raise VschemaError(f"vindex {name} not found for table {table}")
+    if index == 0 and spec.owner == table:
+        raise VschemaError(f"primary vindex {name} cannot be owned for table {table}")
+    column = _typed(raw, "column", str, where)
+    columns = _typed(raw, "columns", list, where)
+    if column and columns:
+        raise VschemaError(
+            f"can't use column and columns at the same time in vindex ({name}) and table ({table})"
+        )
+    names = [column] if column else columns or []
+    if not names:
+        raise VschemaError(
+            f"must specify at least one column for vindex ({name}) and table ({table})"
+        )
+    count = spec.vindex.count if is_multi_column(spec.vindex) else len(names)
+    if count != len(names):
+        raise VschemaError(
+            f"vindex {name} of table {table} takes {count} columns, not {len(names)}"
+        )
+    return ColumnVindex(tuple(str(one).lower() for one in names), spec)
+
+
+def _pinned(table: str, text: str | None) -> bytes | None:
+    try:
+        return bytes.fromhex(text) if text else None
+    except ValueError as error:
+        raise VschemaError(f"invalid pinned keyspace id '{text}' of table: {table}") from error
+
+
+def _fields(raw: object, where: str) -> dict[str, Any]:
+    """Return a JSON object with its field names in snake case."""
+    if not isinstance(raw, dict):
+        raise VschemaError(f"{where} must be a JSON object")
+    return {_HUMP.sub(lambda hump: "_" + hump[0].lower(), key): raw[key] for key in raw}
+
+
+def _typed(raw: dict[str, Any], key: str, kind: type, where: str) -> Any:
+    """Return a field, None when it is absent or null; VschemaError for another type."""
+    value = raw.get(key)
+    if value is not None and not isinstance(value, kind):
+        raise VschemaError(f"{key} of {where} must be a {kind.__name__}")
+    return value

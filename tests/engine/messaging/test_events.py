@@ -1,0 +1,33 @@
+from dataclasses import FrozenInstanceError
+from typing import get_args
+
+import pytest
+
+from streamfrom.engine.messaging.events import (
+    Acked,
+    Action,
+    Attached,
+    Detached,
+    Due,
+    Event,
+    ReceiverReady,
+    Reconfigured,
+    TableEnded,
+    Tick,
+)
+
+
+def test_events_are_values_that_nobody_changes():
+    assert Due("0", ()) == Due("0", ())
+    with pytest.raises(FrozenInstanceError):
+        Acked("0", ()).shard = "1"  # type: ignore[misc]
+
+
+def test_what_is_not_about_one_shard_is_known():
+    """Every other event has a shard, and only that shard is brought to rest after it."""
+    without = {event for event in get_args(Event) if "shard" not in event.__slots__}
+    assert without == {Attached, Detached, ReceiverReady, Reconfigured, TableEnded, Tick}
+
+
+def test_nothing_is_event_and_action_at_once():
+    assert not set(get_args(Event)) & set(get_args(Action))

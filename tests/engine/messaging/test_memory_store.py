@@ -1,0 +1,104 @@
+"""The store in memory keeps the rules that the real one gets from its SQL."""
+
+import asyncio
+
+import pytest
+
+from streamfrom.engine.errors import StoreError
+from streamfrom.engine.messaging.memory_store import MemoryStore, StoredRow, loaded, raw_table
+from streamfrom.engine.messaging.message_store import ClaimRequest, Store
+from streamfrom.engine.messaging.poll import PollRequest
+from tests.virtual_loop import START_NS, VirtualClock, run_virtual
+
+
+TABLE = loaded(raw_table("msg"))
+
+
+def rig(*rows, **options):
+    store = MemoryStore(VirtualClock(), **options)
+    store.create("ks", raw_table("msg"))
+    store.insert("ks", "0", "msg", *rows)
+    return store
+
+
+def request(*ids):
+    return ClaimRequest(ids, ("id",), lambda: 0)
+
+
+def test_it_is_a_store():
+    store: Store = rig()
+    assert isinstance(store, MemoryStore)
+
+
+def test_a_claim_takes_due_rows_only_and_once():
+    async def main():
+        store = rig(StoredRow(b"1"), StoredRow(b"2", time_next_ns=START_NS + 10**9))
+        won = await store.claim(TABLE, "0", request(b"2", b"1", b"7"))
+        assert [(row.id, row.epoch) for row in won] == [(b"1", 0)]
+        assert await store.claim(TABLE, "0", request(b"1")) == ()
+
+    run_virtual(main())
+
+
+def test_a_release_undoes_a_claim_that_nothing_followed():
+    async def main():
+        store = rig(StoredRow(b"1"), StoredRow(b"2"))
+        won = await store.claim(TABLE, "0", request(b"1", b"2"))
+        assert store.ack("ks", "0", "msg", [b"2", b"9"]) == (b"2",)
+        assert store.ack("ks", "0", "msg", [b"2"]) == ()
+        await store.release(TABLE, "0", won)
+        rows = store.table("ks", "0", "msg")
+        assert (rows[b"1"].epoch, rows[b"1"].time_next_ns) == (0, 0)
+        assert rows[b"2"].epoch == 1
+
+    run_virtual(main())
+
+
+def test_a_poll_sees_unacked_rows_in_order():
+    async def main():
+        store = rig(StoredRow(b"2"), StoredRow(b"1"), StoredRow(b"3", time_acked_ns=0))
+        result = await store.poll(TABLE, "0", PollRequest(1))
+        (tier,) = result.tiers
+        assert [key.id for key in tier.fresh] == [b"1"]
+        assert tier.fresh_more
+
+    run_virtual(main())
+
+
+def test_a_purge_takes_old_acked_rows():
+    async def main():
+        store = rig(StoredRow(b"1", time_acked_ns=5), StoredRow(b"2", time_acked_ns=9))
+        assert await store.purge(TABLE, "0", 9) == 1
+        assert list(store.table("ks", "0", "msg")) == [b"2"]
+
+    run_virtual(main())
+
+
+@pytest.mark.parametrize(("fails_at", "epoch"), [(1, 0), (2, 1)])
+def test_a_call_may_fail_before_or_after_it_took_effect(fails_at, epoch):
+    async def main():
+        steps = []
+
+        async def pause(_call, _shard):
+            await asyncio.sleep(0)
+            steps.append(1)
+            if len(steps) == fails_at:
+                raise StoreError("gone")
+
+        store = rig(StoredRow(b"1"), pause=pause)
+        with pytest.raises(StoreError):
+            await store.claim(TABLE, "0", request(b"1"))
+        assert store.table("ks", "0", "msg")[b"1"].epoch == epoch
+
+    run_virtual(main())
+
+
+def test_definitions_come_and_go():
+    async def main():
+        store = rig()
+        assert [raw.name for raw in await store.discover("ks", "0")] == ["msg"]
+        store.drop("ks", "msg")
+        assert await store.discover("ks", "0") == ()
+        assert await store.discover("nowhere", "0") == ()
+
+    run_virtual(main())

@@ -1,0 +1,207 @@
+from dataclasses import replace
+
+import pytest
+
+from streamfrom.engine.messaging.conversation import StoreAnswer
+from streamfrom.engine.messaging.memory_store import loaded, raw_table
+from streamfrom.engine.messaging.message import ClaimedRow
+from streamfrom.engine.messaging.message_store import (
+    ClaimRequest,
+    claim,
+    columns_query,
+    discover,
+    purge,
+    release,
+)
+from streamfrom.engine.messaging.table_comment import parse_comment
+from tests.engine.messaging.test_message_table import FIRST
+
+
+NOW_NS = 1000 * 10**9
+SECOND_NS = 10**9
+TABLE = loaded(raw_table("msg"))
+OLD = loaded(FIRST)
+
+
+def run(conversation, *answers):
+    """Give *answers* in turn, then empty ones; return the result and the statements."""
+    sent = []
+    given = iter(answers)
+    try:
+        query = next(conversation)
+        while True:
+            sent.append(query.sql)
+            if query.commits:
+                sent.append(b"COMMIT")
+            query = conversation.send(next(given, StoreAnswer()))
+    except StopIteration as stop:
+        return stop.value, sent
+
+
+def request(*ids, columns=("id", "message"), draw=lambda: 0):
+    return ClaimRequest(ids, columns, draw)
+
+
+def test_a_claim_locks_writes_and_commits():
+    answer = StoreAnswer(
+        [((b"0", b"0", b"1"), b"\x011\x01x"), ((b"2", b"77", b"2"), b"\x012\x01y")]
+    )
+    won, sent = run(claim(TABLE, "-80", request(b"1", b"2", b"3"), NOW_NS), answer)
+    assert sent == [
+        b"SELECT IFNULL(epoch, 0), IFNULL(time_next, 0), `id`, `id`, `message` FROM `msg`"
+        b" FORCE INDEX (`PRIMARY`) WHERE `id` IN (1, 2, 3) AND time_acked IS NULL"
+        b" AND (time_next IS NULL OR time_next <= 1000000000000) FOR UPDATE SKIP LOCKED",
+        b"UPDATE `msg` FORCE INDEX (`PRIMARY`) SET time_next = CASE `id`"
+        b" WHEN 1 THEN 1030000000000 WHEN 2 THEN 1120000000000 ELSE 1120000000000 END,"
+        b" epoch = IFNULL(epoch, 0) + 1 WHERE `id` IN (1, 2)",
+        b"COMMIT",
+    ]
+    assert won == (
+        ClaimedRow(b"1", "-80", 0, 0, NOW_NS + 30 * SECOND_NS, b"\x011\x01x"),
+        ClaimedRow(b"2", "-80", 2, 77, NOW_NS + 120 * SECOND_NS, b"\x012\x01y"),
+    )
+
+
+def test_every_row_throws_its_own_dice():
+    throws = iter([0, (1 << 20) - 1])
+    answer = StoreAnswer([((b"0", b"0", b"1"), b""), ((b"0", b"0", b"2"), b"")])
+    conversation = claim(TABLE, "0", request(b"1", b"2", draw=lambda: next(throws)), NOW_NS)
+    won, _ = run(conversation, answer)
+    waits_s = [(row.due_next_ns - NOW_NS) / SECOND_NS for row in won]
+    assert waits_s[0] == 30
+    assert 39.9 < waits_s[1] < 40
+
+
+def test_a_claim_that_wins_nothing_writes_nothing():
+    won, sent = run(claim(TABLE, "0", request(b"1"), NOW_NS))
+    assert won == ()
+    assert sent[1:] == [b"COMMIT"]
+
+
+def test_string_ids_become_keys_again():
+    table = loaded(raw_table("msg", id_type="varchar"))
+    won, sent = run(
+        claim(table, "0", request(b"'it''s'"), NOW_NS),
+        StoreAnswer([((b"0", b"0", b"it's"), b"")]),
+    )
+    assert won[0].id == b"'it''s'"
+    assert b"WHEN 'it''s' THEN" in sent[1]
+
+
+def test_without_an_index_on_the_id_there_is_no_hint():
+    bare = loaded(replace(raw_table("msg"), indexes=()))
+    _, sent = run(claim(bare, "0", request(b"1"), NOW_NS))
+    assert b"FORCE" not in sent[0]
+
+
+def test_a_release_is_one_guarded_statement():
+    rows = [ClaimedRow(b"1", "0", 0, 0, 50, b""), ClaimedRow(b"2", "0", 4, 7, 60, b"")]
+    _, sent = run(release(TABLE, rows))
+    assert sent == [
+        b"UPDATE `msg` FORCE INDEX (`PRIMARY`) SET time_next = CASE `id` WHEN 1 THEN 0"
+        b" WHEN 2 THEN 7 ELSE time_next END, epoch = epoch - 1 WHERE time_acked IS NULL"
+        b" AND ((`id` = 1 AND epoch = 1 AND time_next = 50)"
+        b" OR (`id` = 2 AND epoch = 5 AND time_next = 60))",
+        b"COMMIT",
+    ]
+
+
+def test_a_purge_is_one_batch():
+    found = StoreAnswer(rows=[((b"5",), b""), ((b"7",), b"")])
+    deleted, sent = run(purge(TABLE, 99), found, StoreAnswer(affected=2))
+    assert deleted == 2
+    assert sent == [
+        b"SELECT `id` FROM `msg` FORCE INDEX (`poller_idx`) WHERE time_acked < 99 LIMIT 500"
+        b" FOR UPDATE SKIP LOCKED",
+        b"DELETE `msg` FROM `msg` FORCE INDEX (`PRIMARY`) WHERE `id` IN (5, 7)"
+        b" AND time_acked < 99",
+        b"COMMIT",
+    ]
+
+
+def test_a_purge_that_finds_nothing_deletes_nothing():
+    deleted, sent = run(purge(TABLE, 99), StoreAnswer(rows=[]))
+    assert deleted == 0
+    assert sent[1:] == [b"COMMIT"]
+
+
+def test_the_first_layout_is_purged_along_its_primary_key():
+    _, sent = run(purge(OLD, 99), StoreAnswer(rows=[]))
+    assert sent[0] == (
+        b"SELECT `id` FROM `my_message` WHERE time_acked < 99 AND time_scheduled < 99 LIMIT 500"
+        b" FOR UPDATE SKIP LOCKED"
+    )
+
+
+def test_the_columns_of_a_stream_are_asked_for_without_rows():
+    sql = columns_query(TABLE, ("id", "odd`name"))
+    assert sql == b"SELECT `id`, `odd``name` FROM `msg` WHERE 1 = 0"
+
+
+def test_without_marked_tables_discovery_is_one_statement():
+    tables, sent = run(discover("it's"), StoreAnswer([((b"likely", b"vitess-message"), b"")]))
+    assert tables == ()
+    assert len(sent) == 1
+    assert b"table_schema = 'it''s'" in sent[0]
+
+
+def test_discovery_puts_columns_and_indexes_together():
+    comment = b"vitess_message,vt_ack_wait=1"
+    (raw,), _ = run(
+        discover("db"),
+        StoreAnswer([((b"t", comment), b"")]),
+        StoreAnswer([((b"t", b"id", b"bigint", None, b"NO", b"", b"bigint(20)"), b""),
+                ((b"t", b"epoch", b"bigint", b"0", b"YES", b"", b"bigint(20)"), b"")]),
+        StoreAnswer([((b"t", b"PRIMARY", b"0", b"id"), b""), ((b"t", b"two", b"1", b"a"), b""),
+                ((b"t", b"two", b"1", None), b"")]),
+    )  # fmt: skip
+    assert raw.comment == comment.decode()
+    assert [(c.name, c.default, c.nullable, c.column_type) for c in raw.columns] == [
+        ("id", None, False, "bigint(20)"),
+        ("epoch", "0", True, "bigint(20)"),
+    ]
+    assert [(i.name, i.unique, i.columns) for i in raw.indexes] == [
+        ("PRIMARY", True, ("id",)),
+        ("two", False, ("a", "")),
+    ]
+
+
+def test_the_wait_follows_the_tables_settings():
+    quick = replace(
+        TABLE,
+        properties=parse_comment(
+            "vitess_message,vt_ack_wait=1,vt_purge_after=1,vt_batch_size=1,vt_cache_size=1,"
+            "vt_poller_interval=1"
+        ),
+    )
+    won, _ = run(
+        claim(quick, "0", request(b"1"), NOW_NS), StoreAnswer([((b"3", b"0", b"1"), b"")])
+    )
+    assert won[0].due_next_ns == NOW_NS + 8 * SECOND_NS
+
+
+MARKED = ((b"t", b"vitess_message"), b"")
+ID = ((b"t", b"id", b"bigint", None, b"NO", b"", b"bigint(20)"), b"")
+PRIMARY = ((b"t", b"PRIMARY", b"0", b"id"), b"")
+NAMES = StoreAnswer([((b"plain",), b""), ((b"t",), b"")])
+
+
+@pytest.mark.parametrize(
+    ("answers", "seen", "hidden"),
+    [
+        ((StoreAnswer([], has_skipped=True), NAMES), [], ["plain", "t"]),
+        ((StoreAnswer([MARKED], has_skipped=True), StoreAnswer([ID]), StoreAnswer([PRIMARY]), NAMES), ["t"], ["plain"]),
+        # Locked between one question and the next.
+        ((StoreAnswer([MARKED]), StoreAnswer([], has_skipped=True), StoreAnswer([PRIMARY]), NAMES), [], ["plain", "t"]),
+        ((StoreAnswer([MARKED]), StoreAnswer([ID]), StoreAnswer([], has_skipped=True), NAMES), [], ["plain", "t"]),
+        # It has no index, which is known.
+        ((StoreAnswer([MARKED], has_skipped=True), StoreAnswer([ID]), StoreAnswer([]), NAMES), ["t"], ["plain"]),
+    ],
+)  # fmt: skip
+def test_discovery_waits_for_no_lock_and_says_what_one_hides(answers, seen, hidden):
+    found, sent = run(discover("db"), *answers)
+    assert [raw.name for raw in found if not raw.is_hidden] == seen
+    assert [raw.name for raw in found if raw.is_hidden] == hidden
+    assert sent[-1] == (
+        b"SELECT table_name FROM information_schema.tables WHERE table_schema = 'db'"
+    )

@@ -1,0 +1,113 @@
+import asyncio
+
+from streamfrom.engine.errors import StoreError
+from streamfrom.engine.messaging.memory_store import MemoryStore, StoredRow, loaded, raw_table
+from streamfrom.engine.messaging.message_store import PURGE_ROWS_MAX
+from streamfrom.engine.messaging.purger import Purger
+from tests.virtual_loop import START_NS, VirtualClock, run_virtual
+
+
+SECOND_NS = 10**9
+COMMENT = (
+    "vitess_message,vt_ack_wait=30,vt_purge_after=100,vt_batch_size=10,"
+    "vt_cache_size=100,vt_poller_interval=10"
+)
+
+
+def table(comment=COMMENT):
+    return loaded(raw_table("msg", comment))
+
+
+def filled(count, acked_s, **options):
+    store = MemoryStore(VirtualClock(), **options)
+    rows = (
+        StoredRow(b"%d" % one, time_acked_ns=START_NS + acked_s * SECOND_NS)
+        for one in range(count)
+    )
+    store.insert("ks", "0", "msg", *rows)
+    return store
+
+
+def left(store):
+    return len(store.table("ks", "0", "msg"))
+
+
+def test_m15_rows_go_when_they_were_acked_long_enough_ago():
+    async def main():
+        store = filled(3, acked_s=-95)
+        store.insert("ks", "0", "msg", StoredRow(b"99"))
+        purger = Purger(table(), ["0"], store, VirtualClock())
+        await asyncio.sleep(9)
+        assert store.calls == []
+        await asyncio.sleep(10)
+        assert left(store) == 1
+        await purger.stop()
+        await purger.stop()
+
+    run_virtual(main())
+
+
+def test_m16_rows_go_in_batches_until_one_is_short():
+    async def main():
+        store = filled(2 * PURGE_ROWS_MAX + 1, acked_s=-1000)
+        purger = Purger(table(), ["0"], store, VirtualClock())
+        await asyncio.sleep(11)
+        assert left(store) == 0
+        assert len(store.calls) == 3
+        await purger.stop()
+
+    run_virtual(main())
+
+
+def test_a_failure_is_logged_once_and_tried_again_and_other_shards_go_on(caplog):
+    async def main():
+        async def pause(_call, shard):
+            if shard == "80-" and asyncio.get_running_loop().time() < 35:
+                raise StoreError("gone")
+
+        store = filled(3, acked_s=-1000, pause=pause)
+        rows = [StoredRow(b"1", time_acked_ns=1)]
+        store.insert("ks", "80-", "msg", *rows)
+        purger = Purger(table(), ["0", "80-"], store, VirtualClock())
+        await asyncio.sleep(34)
+        assert left(store) == 0
+        assert store.table("ks", "80-", "msg")
+        await asyncio.sleep(10)
+        assert not store.table("ks", "80-", "msg")
+        await purger.stop()
+
+    run_virtual(main())
+    assert [record.message for record in caplog.records] == [
+        "purge of msg on ks/80- failed: gone"
+    ]
+
+
+def test_a_fault_of_our_own_does_not_end_the_purge(caplog):
+    async def main():
+        async def pause(_call, _shard):
+            if asyncio.get_running_loop().time() < 15:
+                raise ZeroDivisionError
+
+        store = filled(3, acked_s=-1000, pause=pause)
+        purger = Purger(table(), ["0"], store, VirtualClock())
+        await asyncio.sleep(25)
+        assert left(store) == 0
+        await purger.stop()
+
+    run_virtual(main())
+    assert caplog.records[0].exc_info
+
+
+def test_a_changed_interval_counts_from_the_change():
+    async def main():
+        store = filled(3, acked_s=-1000)
+        purger = Purger(
+            table(COMMENT.replace("interval=10", "interval=1000")), ["0"], store, VirtualClock()
+        )
+        await asyncio.sleep(500)
+        purger.reconfigure(table())
+        await asyncio.sleep(11)
+        assert left(store) == 0
+        await purger.stop()
+
+    run_virtual(main())

@@ -1,0 +1,401 @@
+"""The engine's front door. E1, E2 and E4 are the original's tests of its engine, restated."""
+
+import asyncio
+
+import pytest
+
+from streamfrom.engine.errors import StoreError, TableDropped, TableLoadError, TableNotFound
+from streamfrom.engine.messaging.memory_store import (
+    DEFAULT_COMMENT,
+    MemoryStore,
+    StoredRow,
+    raw_table,
+)
+from streamfrom.engine.messaging.message_table import MessageTable, RawTable
+from streamfrom.engine.messaging.registry import Registry
+from streamfrom.engine.sharding.keyspace import Keyspace, Shard
+from streamfrom.sqlparse_ext.writes.messages import Effect, EffectKind, Key
+from tests.engine.messaging.test_runner import Receiver
+from tests.virtual_loop import START_NS, VirtualClock, run_virtual
+
+
+SECOND_NS = 10**9
+KS = Keyspace("ks", (Shard.named("-80"), Shard.named("80-")))
+OTHER = Keyspace("other", (Shard.named("0"),))
+STOPPED = StoreError("stopped")
+
+
+class Rig:
+    def __init__(self, *names, keyspaces=(KS,), **store):
+        self.store = MemoryStore(VirtualClock(), **store)
+        self.store.create("ks", *(raw_table(name) for name in names))
+        self.registry = Registry(keyspaces, self.store, clock=VirtualClock())
+
+    async def __aenter__(self):
+        await self.registry.start()
+        return self
+
+    async def __aexit__(self, *failure):
+        await self.registry.stop(STOPPED)
+
+    def commit(self, effect, shard="-80", table="t1"):
+        self.registry.committed("ks", shard, table, [effect])
+
+
+def insert(rig, *ids, shard="-80", table="t1", time_next_ns=0):
+    rows = (StoredRow(b"%d" % one, time_next_ns=time_next_ns) for one in ids)
+    return rig.store.insert("ks", shard, table, *rows)
+
+
+def new(*ids, time_next_ns=0):
+    return Effect(EffectKind.NEW, ids, tuple(Key(one, 50, time_next_ns) for one in ids))
+
+
+def test_e1_tables_come_change_and_go_with_the_schema():
+    async def main():
+        async with Rig("t1") as rig:
+            registry, store = rig.registry, rig.store
+            assert set(registry.tables("ks")) == {"t1"}
+            store.create("ks", raw_table("t3"))
+            await registry.reload("ks")
+            assert set(registry.tables("ks")) == {"t1", "t3"}
+            store.drop("ks", "t3")
+            store.create("ks", raw_table("t4"))
+            await registry.reload()
+            assert set(registry.tables("ks")) == {"t1", "t4"}
+
+    run_virtual(main())
+
+
+def test_e2_every_receiver_gets_rows_of_its_own_table():
+    async def main():
+        async with Rig("t1", "t2") as rig:
+            one, two = Receiver(1), Receiver(2)
+            rig.registry.attach(one, "ks", "t1")
+            rig.registry.attach(two, "ks", "T2")
+            insert(rig, 1, table="t1")
+            insert(rig, 2, table="t2", shard="80-")
+            rig.commit(new(1))
+            rig.commit(new(2), shard="80-", table="t2")
+            await asyncio.sleep(1)
+            assert (one.ids, two.ids) == ([1], [2])
+
+    run_virtual(main())
+
+
+def test_an_unknown_table_is_not_found():
+    async def main():
+        async with Rig("t1") as rig:
+            with pytest.raises(
+                TableNotFound, match="message table 't3' not found in keyspace 'ks'"
+            ):
+                rig.registry.attach(Receiver(), "ks", "t3")
+            assert rig.registry.table("ks", "t3") is None
+            assert rig.registry.table("nowhere", "t1") is None
+
+    run_virtual(main())
+
+
+def test_a_bad_table_hurts_only_itself(caplog):
+    async def main():
+        async with Rig("t1") as rig:
+            rig.store.create("ks", raw_table("bad", "vitess_message"))
+            await rig.registry.reload()
+            await rig.registry.reload()
+            error = rig.registry.table("ks", "bad")
+            assert isinstance(error, TableLoadError)
+            with pytest.raises(TableLoadError) as failure:
+                rig.registry.attach(Receiver(), "ks", "bad")
+            assert str(failure.value) == (
+                "message table 'bad' failed to load:"
+                " attribute vt_ack_wait not specified for message table"
+            )
+            receiver = Receiver()
+            rig.registry.attach(receiver, "ks", "t1")
+            insert(rig, 1)
+            rig.commit(new(1))
+            await asyncio.sleep(1)
+            assert receiver.ids == [1]
+            rig.commit(new(2), table="bad")
+
+    run_virtual(main())
+    assert sum("failed to load" in record.message for record in caplog.records) == 1
+
+
+def test_r6_a_stream_survives_a_changed_comment_and_follows_it():
+    async def main():
+        async with Rig("t1") as rig:
+            receiver = Receiver()
+            rig.registry.attach(receiver, "ks", "t1")
+            comment = DEFAULT_COMMENT.replace("vt_ack_wait=30", "vt_ack_wait=1")
+            rig.store.create("ks", raw_table("t1", comment))
+            await asyncio.sleep(31)
+            insert(rig, 1)
+            rig.commit(new(1))
+            await asyncio.sleep(2)
+            assert [row.epoch for row in receiver.rows] == [0, 1]
+            assert receiver.ended == []
+
+    run_virtual(main())
+
+
+def test_a_dropped_table_ends_its_streams():
+    async def main():
+        async with Rig("t1", "t2") as rig:
+            gone, stays = Receiver(1), Receiver(2)
+            rig.registry.attach(gone, "ks", "t1")
+            rig.registry.attach(stays, "ks", "t2")
+            rig.store.drop("ks", "t1")
+            await rig.registry.reload()
+            assert [str(error) for error in gone.ended] == [str(TableDropped("t1"))]
+            assert stays.ended == []
+            rig.registry.detach(gone)
+            rig.registry.ready(gone)
+
+    run_virtual(main())
+
+
+def test_a_table_that_went_bad_ends_its_streams_with_the_reason():
+    async def main():
+        async with Rig("t1") as rig:
+            receiver = Receiver()
+            rig.registry.attach(receiver, "ks", "t1")
+            rig.store.create("ks", raw_table("t1", "vitess_message,vt_ack_wait=0"))
+            await rig.registry.reload()
+            assert "vt_ack_wait must be a number of seconds" in str(receiver.ended[0])
+            rig.store.create("ks", raw_table("t1"))
+            await rig.registry.reload()
+            assert isinstance(rig.registry.table("ks", "t1"), MessageTable)
+
+    run_virtual(main())
+
+
+def test_a_shard_that_does_not_answer_leaves_the_definitions_to_another(caplog):
+    async def main():
+        async def pause(call, shard):
+            if call == "discover" and shard == "-80":
+                raise StoreError("gone")
+
+        async with Rig("t1", pause=pause) as rig:
+            assert set(rig.registry.tables("ks")) == {"t1"}
+
+    run_virtual(main())
+    assert not caplog.records
+
+
+def test_when_no_shard_answers_what_was_known_stays_in_force(caplog):
+    async def main():
+        async def pause(call, _shard):
+            if call == "discover" and asyncio.get_running_loop().time() > 10:
+                raise StoreError("gone")
+
+        async with Rig("t1", pause=pause) as rig:
+            await asyncio.sleep(100)
+            assert set(rig.registry.tables("ks")) == {"t1"}
+
+    run_virtual(main())
+    assert [record.message for record in caplog.records] == [
+        "message tables of ks cannot be read: gone"
+    ]
+
+
+def hidden(name):
+    return RawTable(name, "", (), (), is_hidden=True)
+
+
+def test_what_a_lock_hides_stays_in_force_and_is_looked_at_again_soon():
+    async def main():
+        async with Rig("t1", "t2") as rig:
+            rig.store.create("ks", hidden("t1"), hidden("new"), raw_table("t2"))
+            await rig.registry.reload()
+            assert set(rig.registry.tables("ks")) == {"t1", "t2"}
+            receiver = Receiver()
+            rig.registry.attach(receiver, "ks", "t1")
+            await asyncio.sleep(5)
+            assert not receiver.ended
+            rig.store.create("ks", raw_table("new"))
+            await asyncio.sleep(1.5)
+            assert set(rig.registry.tables("ks")) == {"t1", "t2", "new"}
+
+    run_virtual(main())
+
+
+def test_what_is_gone_while_a_lock_hides_others_is_dropped():
+    async def main():
+        async with Rig("t1", "t2") as rig:
+            rig.store.drop("ks", "t1")
+            rig.store.create("ks", hidden("t2"))
+            await rig.registry.reload()
+            assert set(rig.registry.tables("ks")) == {"t2"}
+
+    run_virtual(main())
+
+
+def test_a_keyspace_that_is_down_at_the_start_is_found_later():
+    async def main():
+        async def pause(_call, _shard):
+            if asyncio.get_running_loop().time() < 10:
+                raise StoreError("gone")
+
+        async with Rig("t1", pause=pause) as rig:
+            assert rig.registry.tables("ks") == {}
+            await asyncio.sleep(31)
+            assert set(rig.registry.tables("ks")) == {"t1"}
+
+    run_virtual(main())
+
+
+def test_e4_many_reloads_at_once_are_fine():
+    async def main():
+        async with Rig("t1", keyspaces=(KS, OTHER)) as rig:
+            receiver = Receiver()
+            rig.registry.attach(receiver, "ks", "t1")
+            async with asyncio.TaskGroup() as tasks:
+                for _ in range(50):
+                    tasks.create_task(rig.registry.reload())
+            insert(rig, 1)
+            rig.commit(new(1))
+            await asyncio.sleep(1)
+            assert receiver.ids == [1]
+
+    run_virtual(main())
+
+
+def test_stopping_ends_every_stream_and_twice_is_fine():
+    async def main():
+        async with Rig("t1") as rig:
+            receiver = Receiver()
+            rig.registry.attach(receiver, "ks", "t1")
+            await rig.registry.stop(STOPPED)
+            assert receiver.ended == [STOPPED]
+            with pytest.raises(type(STOPPED), match=str(STOPPED)):
+                rig.registry.attach(Receiver(), "ks", "t1")
+            await rig.registry.stop(STOPPED)
+            await rig.registry.reload()
+            assert not rig.registry._keyspaces["ks"].runners
+
+    run_virtual(main())
+
+
+def test_messages_are_leased_for_ack_wait_from_the_one_that_was_sent_last():
+    async def main():
+        async with Rig("t1", "t2") as rig:
+            rig.registry.attach(Receiver(), "ks", "t1")
+            await asyncio.sleep(1)
+            assert rig.registry.leased_until_ns == 0
+            for moment_s in (1, 2):
+                insert(rig, moment_s)
+                rig.commit(new(moment_s))
+                await asyncio.sleep(1)
+                wait_ns = rig.registry.table("ks", "t1").properties.ack_wait_ns
+                sent_ns = START_NS + moment_s * 10**9
+                assert abs(rig.registry.leased_until_ns - sent_ns - wait_ns) < 10**8
+
+    run_virtual(main())
+
+
+def test_acks_reach_the_cache_by_their_ids():
+    async def main():
+        async with Rig("t1") as rig:
+            receiver = Receiver()
+            rig.registry.attach(receiver, "ks", "t1")
+            await asyncio.sleep(1)
+            moment_ns = START_NS + 10 * SECOND_NS
+            insert(rig, 1, 2, 3, time_next_ns=moment_ns)
+            rig.commit(new(1, 2, 3, time_next_ns=moment_ns))
+            rig.commit(Effect(EffectKind.ACK, (1,)))
+            rig.commit(Effect(EffectKind.REMOVE, (2,)))
+            rig.commit(Effect(EffectKind.ACK, None))
+            await asyncio.sleep(10)
+            assert receiver.ids == [3]
+
+    run_virtual(main())
+
+
+@pytest.mark.parametrize(
+    "effect",
+    [
+        Effect(EffectKind.UNKNOWN, None),
+        Effect(EffectKind.RESCHEDULE, (1,)),
+        Effect(EffectKind.NEW, None),
+        Effect(EffectKind.NEW, (1,), ()),
+    ],
+)
+def test_what_cannot_be_read_from_the_statement_is_polled_for(effect):
+    async def main():
+        async with Rig("t1") as rig:
+            receiver = Receiver()
+            rig.registry.attach(receiver, "ks", "t1")
+            await asyncio.sleep(1)
+            insert(rig, 1)
+            rig.commit(effect)
+            await asyncio.sleep(1)
+            assert receiver.ids == [1]
+
+    run_virtual(main())
+
+
+def test_rows_a_receiver_could_not_send_are_released():
+    async def main():
+        async with Rig("t1") as rig:
+            receiver = Receiver(room=1)
+            rig.registry.attach(receiver, "ks", "t1")
+            insert(rig, 1)
+            rig.commit(new(1))
+            await asyncio.sleep(1)
+            rig.registry.detach(receiver, receiver.rows)
+            rig.registry.detach(receiver)
+            await asyncio.sleep(1)
+            row = rig.store.table("ks", "-80", "t1")[b"1"]
+            assert (row.epoch, row.time_next_ns) == (0, 0)
+
+    run_virtual(main())
+
+
+def test_a_receiver_that_is_ready_again_gets_more():
+    async def main():
+        async with Rig("t1") as rig:
+            receiver = Receiver(room=1)
+            rig.registry.attach(receiver, "ks", "t1")
+            await asyncio.sleep(1)
+            for ident in (1, 2):
+                insert(rig, ident)
+                rig.commit(new(ident))
+                await asyncio.sleep(1)
+            assert receiver.ids == [1]
+            receiver.room = 9
+            rig.registry.ready(receiver)
+            await asyncio.sleep(1)
+            assert receiver.ids == [1, 2]
+
+    run_virtual(main())
+
+
+def test_health_signals_reach_every_table_of_the_keyspace():
+    async def main():
+        async with Rig("t1", "t2", keyspaces=(KS, OTHER)) as rig:
+            lost, saved = Receiver(1), Receiver(2)
+            rig.registry.attach(lost, "ks", "t1")
+            await asyncio.sleep(1)
+            rig.registry.shard_down("ks", "80-", "refused")
+            rig.registry.shard_up("ks", "80-")
+            rig.registry.attach(saved, "ks", "t2")
+            rig.registry.shard_down("other", "0", "refused")
+            await asyncio.sleep(100)
+            assert lost.ended == saved.ended == []
+
+    run_virtual(main())
+
+
+def test_index_advice_is_logged_when_the_table_is_found(caplog):
+    from dataclasses import replace
+
+    async def main():
+        async with Rig() as rig:
+            rig.store.create("ks", replace(raw_table("t1"), indexes=()))
+            await rig.registry.reload()
+            await rig.registry.reload()
+
+    run_virtual(main())
+    assert len(caplog.records) == 2
+    assert "ALTER TABLE" in caplog.records[0].message

@@ -1,0 +1,436 @@
+"""The shell around the scheduler: timers, tasks, turns of the loop."""
+
+import asyncio
+import logging
+from dataclasses import dataclass, field
+
+from streamfrom.engine.errors import ReceiverGone, StoreError
+from streamfrom.engine.messaging.events import Acked, Changed, Due
+from streamfrom.engine.messaging.memory_store import MemoryStore, StoredRow, loaded, raw_table
+from streamfrom.engine.messaging.message import ClaimedRow
+from streamfrom.engine.messaging.runner import SLEEP_MAX_S, Runner
+from streamfrom.engine.messaging.table_comment import parse_comment
+from tests.virtual_loop import START_NS, VirtualClock, run_virtual
+
+
+SECOND_NS = 10**9
+COMMENT = (
+    "vitess_message,vt_ack_wait=30,vt_purge_after=86400,vt_batch_size=10,"
+    "vt_cache_size=100,vt_poller_interval=600"
+)
+STOPPED = StoreError("stopped")
+
+
+@dataclass(eq=False)
+class Receiver:
+    """Takes what it is given, while it has room for it."""
+
+    id: int = 1
+    shards: frozenset[str] | None = None
+    columns: tuple[str, ...] = ("id", "message")
+    room: int = 1000  # batches
+    rows: list[ClaimedRow] = field(default_factory=list)
+    times_s: list[float] = field(default_factory=list)
+    ended: list[Exception] = field(default_factory=list)
+    is_gone: bool = False
+
+    def deliver(self, rows):
+        if self.is_gone:
+            raise ReceiverGone
+        self.room -= 1
+        self.rows += rows
+        self.times_s += [asyncio.get_running_loop().time()] * len(rows)
+        return self.room > 0
+
+    def end(self, error):
+        self.ended.append(error)
+
+    @property
+    def ids(self):
+        return [int(row.id) for row in self.rows]
+
+
+class Rig:
+    """A runner on a store in memory, inside a running virtual loop."""
+
+    def __init__(self, comment=COMMENT, **store):
+        self.store = MemoryStore(VirtualClock(), **store)
+        self.table = loaded(raw_table("msg", comment))
+        self.runner = Runner(
+            self.table, ["0"], self.store, clock=VirtualClock(), draw=lambda: 0,
+            grace_ns=30 * SECOND_NS,
+        )  # fmt: skip
+
+    def insert(self, *ids, time_next_ns=0):
+        """Commit rows past the proxy."""
+        rows = (StoredRow(b"%d" % one, time_next_ns=time_next_ns) for one in ids)
+        return self.store.insert("ks", "0", "msg", *rows)
+
+    def commit(self, *ids, time_next_ns=0):
+        """Commit rows through the proxy."""
+        self.runner.post(Due("0", self.insert(*ids, time_next_ns=time_next_ns)))
+
+    def row(self, ident):
+        return self.store.table("ks", "0", "msg")[b"%d" % ident]
+
+    def calls(self, name):
+        return sum(call == name for call, _ in self.store.calls)
+
+
+def now_s():
+    return asyncio.get_running_loop().time()
+
+
+def test_rows_that_waited_before_the_stream_opened_come_at_once():
+    async def main():
+        rig, receiver = Rig(), Receiver()
+        rig.insert(1, 2, 3)
+        rig.runner.attach(receiver)
+        await asyncio.sleep(0.1)
+        assert receiver.ids == [1, 2, 3]
+        await rig.runner.stop(STOPPED)
+
+    run_virtual(main())
+
+
+def test_a_commit_reaches_its_claim_in_the_same_turn_of_the_loop():
+    async def main():
+        rig, receiver = Rig(), Receiver()
+        rig.runner.attach(receiver)
+        await asyncio.sleep(1)
+        rig.commit(1)
+        await asyncio.sleep(0)
+        assert rig.calls("claim") == 1
+        await asyncio.sleep(0.001)
+        assert receiver.ids == [1]
+        await rig.runner.stop(STOPPED)
+
+    run_virtual(main())
+
+
+def test_an_unacked_row_comes_back_once_its_wait_is_over():
+    async def main():
+        rig, receiver = Rig(), Receiver()
+        rig.insert(1)
+        rig.runner.attach(receiver)
+        await asyncio.sleep(200)
+        await rig.runner.stop(STOPPED)
+        assert [row.epoch for row in receiver.rows] == [0, 1, 2]
+        assert [round(at_s) for at_s in receiver.times_s] == [0, 30, 90]
+
+    run_virtual(main())
+
+
+def test_an_acked_row_does_not_come_back():
+    async def main():
+        rig, receiver = Rig(), Receiver()
+        rig.insert(1)
+        rig.runner.attach(receiver)
+        await asyncio.sleep(1)
+        rig.runner.post(Acked("0", rig.store.ack("ks", "0", "msg", [b"1"])))
+        await asyncio.sleep(500)
+        assert receiver.ids == [1]
+        assert rig.calls("claim") == 1
+        await rig.runner.stop(STOPPED)
+
+    run_virtual(main())
+
+
+def test_future_rows_fire_at_their_moment_and_never_early():
+    async def main():
+        rig, receiver = Rig(), Receiver()
+        rig.runner.attach(receiver)
+        await asyncio.sleep(1)
+        for ident in range(1, 6):
+            rig.commit(ident, time_next_ns=START_NS + ident * 7 * SECOND_NS)
+        await asyncio.sleep(50)
+        assert receiver.ids[:5] == [1, 2, 3, 4, 5]
+        for ident, at_s in zip(receiver.ids[:5], receiver.times_s, strict=False):
+            assert 0 <= at_s - ident * 7 < 0.001
+        await rig.runner.stop(STOPPED)
+
+    run_virtual(main())
+
+
+def test_rows_written_past_the_proxy_are_found_within_the_interval():
+    async def main():
+        rig, receiver = Rig(COMMENT.replace("=600", "=5")), Receiver()
+        rig.runner.attach(receiver)
+        await asyncio.sleep(12)
+        rig.insert(1)
+        await asyncio.sleep(5)
+        assert receiver.ids == [1]
+        await rig.runner.stop(STOPPED)
+
+    run_virtual(main())
+
+
+def test_a_busy_table_does_not_starve_the_poll():
+    async def main():
+        rig, receiver = Rig(COMMENT.replace("=600", "=5")), Receiver()
+        rig.runner.attach(receiver)
+        rig.insert(1000, time_next_ns=START_NS + 8 * SECOND_NS)
+        for ident in range(1, 120):
+            rig.commit(ident)
+            await asyncio.sleep(0.1)
+        assert 1000 in receiver.ids
+        await rig.runner.stop(STOPPED)
+
+    run_virtual(main())
+
+
+def test_an_idle_table_costs_one_poll_an_interval_and_without_streams_none():
+    async def main():
+        rig, receiver = Rig(COMMENT.replace("=600", "=30")), Receiver()
+        await asyncio.sleep(600)
+        assert rig.store.calls == []
+        rig.runner.attach(receiver)
+        await asyncio.sleep(301)
+        assert rig.calls("poll") == 11
+        rig.runner.detach(receiver)
+        await asyncio.sleep(600)
+        assert rig.calls("poll") == 11
+        await rig.runner.stop(STOPPED)
+
+    run_virtual(main())
+
+
+def test_a_receiver_that_is_full_gets_nothing_until_it_is_ready():
+    async def main():
+        rig, slow, quick = Rig(), Receiver(1, room=1), Receiver(2)
+        rig.runner.attach(slow)
+        rig.runner.attach(quick)
+        await asyncio.sleep(1)
+        for ident in range(1, 7):
+            rig.commit(ident)
+            await asyncio.sleep(1)
+        assert (slow.ids, quick.ids) == ([1], [2, 3, 4, 5, 6])
+        await rig.runner.stop(STOPPED)
+
+    run_virtual(main())
+
+
+def test_rows_that_a_leaving_receiver_did_not_send_come_to_another_at_once():
+    async def main():
+        rig, slow, quick = Rig(), Receiver(1, room=1), Receiver(2)
+        rig.runner.attach(slow)
+        await asyncio.sleep(1)
+        rig.commit(1, 2)
+        await asyncio.sleep(1)
+        rig.runner.attach(quick)
+        rig.runner.detach(slow, slow.rows[1:])
+        rig.runner.detach(slow)
+        await asyncio.sleep(1)
+        assert quick.ids == [2]
+        assert quick.rows[0].epoch == 0
+        await rig.runner.stop(STOPPED)
+
+    run_virtual(main())
+
+
+def test_a_receiver_that_turns_out_to_be_gone_loses_its_rows_to_another():
+    async def main():
+        rig, gone, other = Rig(), Receiver(1, is_gone=True), Receiver(2)
+        rig.runner.attach(gone)
+        rig.runner.attach(other)
+        await asyncio.sleep(1)
+        rig.commit(1)
+        await asyncio.sleep(1)
+        assert other.ids == [1]
+        assert rig.runner.receivers == 1
+        await rig.runner.stop(STOPPED)
+
+    run_virtual(main())
+
+
+def test_a_receiver_may_leave_while_it_is_handed_rows():
+    async def main():
+        rig = Rig()
+
+        class Leaving(Receiver):
+            def deliver(self, rows):
+                rig.runner.detach(self, rows)
+                return True
+
+        receiver = Leaving()
+        rig.insert(1)
+        rig.runner.attach(receiver)
+        await asyncio.sleep(1)
+        assert rig.runner.receivers == 0
+        assert (rig.row(1).epoch, rig.row(1).time_next_ns) == (0, 0)
+        await rig.runner.stop(STOPPED)
+
+    run_virtual(main())
+
+
+def failing_between(start_s, end_s):
+    async def pause(_call, shard):
+        await asyncio.sleep(0.01)
+        if start_s <= now_s() < end_s:
+            raise StoreError(f"the backend of {shard} is gone")
+
+    return pause
+
+
+def test_a_stream_survives_a_restart_of_the_backend(caplog):
+    async def main():
+        rig, receiver = Rig(pause=failing_between(10, 38)), Receiver()
+        rig.runner.attach(receiver)
+        await asyncio.sleep(11)
+        rig.commit(1)
+        await asyncio.sleep(40)
+        assert receiver.ids == [1]
+        assert receiver.ended == []
+        await rig.runner.stop(STOPPED)
+
+    with caplog.at_level(logging.INFO):
+        run_virtual(main())
+    assert [record.message for record in caplog.records] == [
+        "claim of msg on ks/0 failed: the backend of 0 is gone",
+        "msg on ks/0 works again",
+    ]
+
+
+def test_a_lasting_failure_ends_the_stream():
+    async def main():
+        rig, receiver = Rig(pause=failing_between(10, 1000)), Receiver()
+        rig.runner.attach(receiver)
+        await asyncio.sleep(11)
+        rig.commit(1)
+        await asyncio.sleep(31)
+        assert [str(error) for error in receiver.ended] == [
+            "message stream from ks/0 has repeatedly failed for longer than 30s:"
+            " the backend of 0 is gone"
+        ]
+        await rig.runner.stop(STOPPED)
+
+    run_virtual(main())
+
+
+def test_a_fault_of_our_own_is_logged_with_its_trace_and_holds_nobody_up(caplog):
+    async def main():
+        async def pause(call, _shard):
+            if call == "claim" and now_s() < 5:
+                raise ZeroDivisionError
+
+        rig, receiver = Rig(pause=pause), Receiver()
+        rig.insert(1)
+        rig.runner.attach(receiver)
+        await asyncio.sleep(10)
+        assert receiver.ids == [1]
+        await rig.runner.stop(STOPPED)
+
+    run_virtual(main())
+    assert caplog.records[0].exc_info
+
+
+def test_settings_change_under_an_open_stream():
+    async def main():
+        rig, receiver = Rig(), Receiver()
+        rig.runner.attach(receiver)
+        await asyncio.sleep(1)
+        rig.runner.reconfigure(loaded(raw_table("msg", COMMENT.replace("_wait=30", "_wait=2"))))
+        rig.commit(1)
+        await asyncio.sleep(3)
+        assert [row.epoch for row in receiver.rows] == [0, 1]
+        assert rig.runner.table.properties == parse_comment(
+            COMMENT.replace("_wait=30", "_wait=2")
+        )
+        await rig.runner.stop(STOPPED)
+
+    run_virtual(main())
+
+
+def test_a_wall_clock_that_jumps_is_noticed():
+    async def main():
+        class Jumping(VirtualClock):
+            ahead_ns = 0
+
+            def time_ns(self):
+                return super().time_ns() + self.ahead_ns
+
+        rig, receiver = Rig(), Receiver()
+        clock = Jumping()
+        rig.store.clock = rig.runner._clock = clock
+        rig.runner.attach(receiver)
+        await asyncio.sleep(1)
+        rig.commit(1, time_next_ns=START_NS + 500 * SECOND_NS)
+        clock.ahead_ns = 500 * SECOND_NS
+        await asyncio.sleep(SLEEP_MAX_S + 1)
+        assert receiver.ids == [1]
+        await rig.runner.stop(STOPPED)
+
+    run_virtual(main())
+
+
+def test_stopping_ends_the_streams_and_releases_what_was_being_claimed():
+    async def main():
+        async def pause(_call, _shard):
+            await asyncio.sleep(0.5)
+
+        rig, receiver = Rig(pause=pause), Receiver()
+        rig.runner.attach(receiver)
+        await asyncio.sleep(10)
+        rig.commit(1)
+        await asyncio.sleep(0.7)
+        assert rig.row(1).epoch == 1
+        await rig.runner.stop(STOPPED)
+        assert (rig.row(1).epoch, rig.row(1).time_next_ns) == (0, 0)
+        assert receiver.ended == [STOPPED]
+        await rig.runner.stop(STOPPED)
+        assert receiver.ended == [STOPPED]
+
+    run_virtual(main())
+
+
+def test_stopping_does_not_wait_for_a_backend_that_hangs():
+    async def main():
+        async def pause(_call, _shard):
+            await asyncio.sleep(1000)
+
+        rig, receiver = Rig(pause=pause), Receiver()
+        rig.runner.attach(receiver)
+        await asyncio.sleep(1)
+        before_s = now_s()
+        await rig.runner.stop(STOPPED)
+        assert now_s() - before_s < 3
+
+    run_virtual(main())
+
+
+def test_unreadable_changes_are_polled_for():
+    async def main():
+        rig, receiver = Rig(), Receiver()
+        rig.runner.attach(receiver)
+        await asyncio.sleep(1)
+        rig.insert(*range(1, 6))
+        for _ in range(100):
+            rig.runner.post(Changed("0"))
+        await asyncio.sleep(1)
+        assert receiver.ids == [1, 2, 3, 4, 5]
+        assert rig.calls("poll") <= 4
+        await rig.runner.stop(STOPPED)
+
+    run_virtual(main())
+
+
+def test_neither_new_rows_nor_retries_starve_under_overload():
+    """Twice as many new rows as the one consumer takes, and none of them is ever acked."""
+
+    async def main():
+        async def pause(_call, _shard):
+            await asyncio.sleep(0.05)
+
+        comment = COMMENT.replace("_wait=30", "_wait=2").replace("size=10,", "size=1,")
+        rig = Rig(comment.replace("cache_size=100", "cache_size=20"), pause=pause)
+        receiver = Receiver()
+        rig.runner.attach(receiver)
+        for ident in range(1, 2000):
+            rig.commit(ident)
+            await asyncio.sleep(0.05)
+        retries = [row for row in receiver.rows if row.epoch > 0]
+        share = len(retries) / len(receiver.rows)
+        assert 0.3 < share < 0.7
+        await rig.runner.stop(STOPPED)
+
+    run_virtual(main())

@@ -1,0 +1,122 @@
+from streamfrom.engine.messaging.message import MessageKey
+from streamfrom.engine.messaging.poll import FOREVER_NS, PollResult
+from streamfrom.engine.messaging.shard_queue import ShardQueue
+from streamfrom.engine.messaging.shard_state import (
+    LAST_CHANCE_NS,
+    RETRY_FIRST_NS,
+    RETRY_LAST_NS,
+    ShardState,
+    Trouble,
+)
+
+
+SECOND_NS = 10**9
+GRACE_NS = 30 * SECOND_NS
+NOW_NS = 10**12
+INTERVAL_NS = 5 * SECOND_NS
+
+
+def shard(*keys):
+    made = ShardState("-80", ShardQueue(10))
+    made.join(NOW_NS)
+    for key in keys:
+        made.queue.add(key, NOW_NS)
+    return made
+
+
+def polled(made, now_ns=NOW_NS):
+    assert made.start_poll(now_ns)
+    made.polled(PollResult(()), now_ns, INTERVAL_NS)
+    return made
+
+
+def test_pauses_double_up_to_a_bound():
+    trouble, pauses, now_ns = Trouble(), [], NOW_NS
+    for _ in range(100):
+        trouble.failed("gone", now_ns, 10**15)
+        pauses.append(trouble.retry_ns - now_ns)
+        now_ns = trouble.retry_ns
+    assert pauses[:3] == [RETRY_FIRST_NS, 2 * RETRY_FIRST_NS, 4 * RETRY_FIRST_NS]
+    assert max(pauses) == pauses[-1] == RETRY_LAST_NS
+    assert trouble.since_ns == NOW_NS
+
+
+def test_there_is_a_last_try_shortly_before_the_grace_ends():
+    trouble, now_ns, tries = Trouble(), NOW_NS, []
+    while now_ns < NOW_NS + GRACE_NS:
+        trouble.failed("gone", now_ns, GRACE_NS)
+        now_ns = trouble.retry_ns
+        tries.append(now_ns)
+    assert NOW_NS + GRACE_NS - LAST_CHANCE_NS in tries
+
+
+def test_success_forgets_everything():
+    trouble = Trouble()
+    trouble.failed("gone", NOW_NS, GRACE_NS)
+    trouble.over()
+    assert (trouble.since_ns, trouble.failures, trouble.retry_ns) == (None, 0, 0)
+
+
+def test_the_first_receiver_makes_a_poll_due_and_one_runs_at_a_time():
+    made = shard()
+    assert made.start_poll(NOW_NS) is not None
+    assert made.start_poll(NOW_NS + 10 * INTERVAL_NS) is None
+
+
+def test_the_interval_counts_from_the_start_of_a_poll():
+    made = shard()
+    made.start_poll(NOW_NS)
+    made.polled(PollResult(()), NOW_NS + SECOND_NS, INTERVAL_NS)
+    assert made.start_poll(NOW_NS + INTERVAL_NS - 1) is None
+    assert made.start_poll(NOW_NS + INTERVAL_NS) is not None
+
+
+def test_polls_that_changes_want_rest_as_long_as_the_last_one_took():
+    made = shard()
+    made.start_poll(NOW_NS)
+    made.polled(PollResult(()), NOW_NS + SECOND_NS, INTERVAL_NS)
+    made.poll_wanted = True
+    assert made.start_poll(NOW_NS + 2 * SECOND_NS - 1) is None
+    assert made.start_poll(NOW_NS + 2 * SECOND_NS) is not None
+
+
+def test_a_poll_from_before_the_last_receiver_left_is_repeated():
+    made = shard()
+    made.start_poll(NOW_NS)
+    made.leave()
+    made.join(NOW_NS)
+    made.polled(PollResult(()), NOW_NS, INTERVAL_NS)
+    assert made.start_poll(NOW_NS) is not None
+
+
+def test_streams_are_lost_a_grace_after_the_first_failure_of_any_kind():
+    made = shard()
+    assert made.lost_ns(GRACE_NS) == FOREVER_NS
+    made.health.failed("refused", NOW_NS + 7, GRACE_NS)
+    made.claiming.failed("gone", NOW_NS + 5, GRACE_NS)
+    assert made.lost_ns(GRACE_NS) == NOW_NS + 5 + GRACE_NS
+
+
+def test_a_shard_that_rests_needs_no_clock():
+    made = polled(shard(MessageKey(b"1", 1, NOW_NS + 5)))
+    made.settled(NOW_NS, FOREVER_NS)
+    made.leave()
+    assert (made.wake_ns, made.wake_ready_ns, len(made.queue)) == (FOREVER_NS, FOREVER_NS, 0)
+
+
+def test_a_due_key_that_waits_for_a_receiver_needs_no_clock():
+    made = polled(shard())
+    made.queue.add(MessageKey(b"1", 1, 0), NOW_NS)
+    made.settled(NOW_NS, FOREVER_NS)
+    assert (made.wake_ns, made.wake_ready_ns) == (NOW_NS + INTERVAL_NS, FOREVER_NS)
+
+
+def test_a_key_in_the_future_and_a_claim_to_be_tried_again_need_it():
+    made = polled(shard())
+    made.queue.add(MessageKey(b"1", 1, NOW_NS + 5), NOW_NS)
+    made.settled(NOW_NS, FOREVER_NS)
+    assert made.wake_ready_ns == NOW_NS + 5
+    made.claiming.failed("gone", NOW_NS, GRACE_NS)
+    made.queue.add(MessageKey(b"1", 1, 0), NOW_NS)
+    made.settled(NOW_NS, FOREVER_NS)
+    assert made.wake_ready_ns == NOW_NS + RETRY_FIRST_NS

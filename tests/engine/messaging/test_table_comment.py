@@ -1,0 +1,189 @@
+import pytest
+
+from streamfrom.engine.messaging.table_comment import (
+    COUNT_MAX,
+    WAIT_MAX_NS,
+    CommentError,
+    is_message_table,
+    is_nearly_marked,
+    parse_comment,
+    unread_keys,
+)
+
+
+REQUIRED = {
+    "vt_ack_wait": "30",
+    "vt_purge_after": "120",
+    "vt_batch_size": "1",
+    "vt_cache_size": "10",
+    "vt_poller_interval": "30",
+}
+SECOND_NS = 10**9
+
+
+def comment(*more, **changes):
+    settings = REQUIRED | changes
+    pieces = [f"{key}={value}" for key, value in settings.items() if value is not None]
+    return ",".join(["vitess_message", *pieces, *more])
+
+
+def test_the_required_keys_are_enough():
+    table = parse_comment(comment())
+    assert table.ack_wait_ns == 30 * SECOND_NS
+    assert table.purge_after_ns == 120 * SECOND_NS
+    assert (table.batch_size, table.cache_size) == (1, 10)
+    assert table.poller_interval_ns == 30 * SECOND_NS
+    assert (table.min_backoff_ns, table.max_backoff_ns) == (30 * SECOND_NS, 0)
+    assert (table.message_cols, table.newest, table.warnings) == (None, False, ())
+
+
+def test_the_bounds_of_the_backoff_are_read():
+    table = parse_comment(comment("vt_min_backoff=10", "vt_max_backoff=100"))
+    assert (table.min_backoff_ns, table.max_backoff_ns) == (10 * SECOND_NS, 100 * SECOND_NS)
+
+
+def test_durations_may_be_fractions():
+    assert parse_comment(comment(vt_ack_wait="0.5")).ack_wait_ns == SECOND_NS // 2
+    assert parse_comment(comment(vt_ack_wait=".5")).ack_wait_ns == SECOND_NS // 2
+    assert parse_comment(comment(vt_ack_wait="1e-3")).ack_wait_ns == 10**6
+
+
+def test_blanks_around_keys_and_values_do_not_count():
+    spaced = comment().replace(",", " ,\t").replace("=", " = ")
+    assert parse_comment(spaced) == parse_comment(comment())
+
+
+def test_the_last_of_two_wins():
+    assert parse_comment(comment("vt_batch_size=7")).batch_size == 7
+
+
+def test_a_piece_with_two_signs_is_no_setting():
+    with pytest.raises(CommentError, match="vt_ack_wait not specified"):
+        parse_comment(comment(vt_ack_wait="3=4"))
+
+
+@pytest.mark.parametrize("key", REQUIRED)
+@pytest.mark.parametrize("value", [None, "", "  "])
+def test_a_required_key_must_be_there(key, value):
+    with pytest.raises(CommentError) as failure:
+        parse_comment(comment(**{key: value}))
+    assert str(failure.value) == f"attribute {key} not specified for message table"
+
+
+def test_the_first_missing_key_is_named_in_the_original_order():
+    with pytest.raises(CommentError, match="vt_purge_after not specified"):
+        parse_comment("vitess_message,vt_ack_wait=30")
+
+
+@pytest.mark.parametrize(
+    "value", ["0", "-1", "x", "1s", "nan", "inf", "1_0", "0x10", "1e-30", "1e9999", "٣"]
+)
+@pytest.mark.parametrize(
+    "key", ["vt_ack_wait", "vt_poller_interval", "vt_min_backoff", "vt_max_backoff"]
+)
+def test_a_duration_that_cannot_be_used_is_named(key, value):
+    with pytest.raises(CommentError) as failure:
+        parse_comment(comment(**{key: value}))
+    assert str(failure.value) == (
+        f"{key} must be a number of seconds greater than 0, not '{value}'"
+    )
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "1.5", "x", "1_0", "1e3"])
+@pytest.mark.parametrize("key", ["vt_batch_size", "vt_cache_size"])
+def test_a_count_that_cannot_be_used_is_named(key, value):
+    with pytest.raises(CommentError) as failure:
+        parse_comment(comment(**{key: value}))
+    assert str(failure.value) == f"{key} must be a whole number greater than 0, not '{value}'"
+
+
+def test_values_beyond_reason_are_bounded():
+    table = parse_comment(comment(vt_ack_wait="1e300", vt_cache_size="9" * 40))
+    assert (table.ack_wait_ns, table.cache_size) == (WAIT_MAX_NS, COUNT_MAX)
+
+
+def test_the_columns_are_read_in_their_order():
+    assert parse_comment(comment("vt_message_cols= id | b|a ")).message_cols == ("id", "b", "a")
+
+
+@pytest.mark.parametrize("piece", ["vt_message_cols", "vt_message_cols="])
+def test_columns_without_a_value_are_as_if_absent(piece):
+    assert parse_comment(comment(piece)).message_cols is None
+
+
+def test_the_order_is_oldest_or_newest():
+    assert parse_comment(comment("vt_order=newest")).newest
+    assert not parse_comment(comment("vt_order=oldest")).newest
+    with pytest.raises(CommentError, match="vt_order must be 'oldest' or 'newest', not 'up'"):
+        parse_comment(comment("vt_order=up"))
+
+
+def test_unknown_vt_keys_are_reported_and_others_are_not():
+    table = parse_comment(comment("vt_cache_seze=1", "owner=me", "vt_topic"))
+    assert table.warnings == (
+        "unknown key 'vt_cache_seze' in the comment is ignored; did you mean vt_cache_size?",
+        "'vt_topic' in the comment has no single value and is ignored",
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "is_one"),
+    [
+        ("vitess_message,vt_ack_wait=1", True),
+        ("my vitess_message_table", True),
+        ("VITESS_MESSAGE", False),
+        ("vitess_sequence, not vitess_message", False),
+        ("", False),
+    ],
+)
+def test_the_mark_is_a_plain_substring_and_sequences_go_before(text, is_one):
+    assert is_message_table(text) is is_one
+
+
+@pytest.mark.parametrize(
+    ("marked", "is_nearly"),
+    [
+        ("vitess_mesage,vt_ack_wait=30", True),
+        ("vitess_mesage", True),
+        ("Vitess_Message", True),  # the mark is in lower case
+        ("vitessmessage, the outbox", True),
+        ("vt_ack_wait=30,vt_purge_after=60", True),
+        ("vitess_message,vt_ack_wait=30", False),
+        ("vitess_sequence", False),
+        ("a message table of Vitess", False),
+        ("", False),
+    ],
+)
+def test_a_comment_that_is_nearly_the_mark_is_known(marked, is_nearly):
+    assert is_nearly_marked(marked) is is_nearly
+
+
+def test_all_faults_of_a_comment_are_told_the_originals_first_one_first():
+    with pytest.raises(CommentError) as caught:
+        parse_comment(
+            "vitess_message,vt_ack_wiat=30,vt_purge_after=x,vt_batch_size=1,vt_order=by"
+        )
+    assert str(caught.value) == "attribute vt_ack_wait not specified for message table"
+    assert caught.value.others == (
+        "vt_purge_after must be a number of seconds greater than 0, not 'x'",
+        "attribute vt_cache_size not specified for message table",
+        "attribute vt_poller_interval not specified for message table",
+        "vt_order must be 'oldest' or 'newest', not 'by'",
+    )
+    assert unread_keys("vitess_message,vt_ack_wiat=30") == (
+        "unknown key 'vt_ack_wiat' in the comment is ignored; did you mean vt_ack_wait?",
+    )
+
+
+def test_settings_that_fight_each_other_are_told():
+    table = parse_comment(comment("vt_min_backoff=100", "vt_max_backoff=10"))
+    assert table.warnings == (
+        "vt_min_backoff 100 is more than vt_max_backoff 10: every wait is about the maximum",
+    )
+    (line,) = parse_comment(comment("vt_max_backoff=10")).warnings
+    assert line.startswith("vt_ack_wait 30 is more than vt_max_backoff 10: ")
+    (line,) = parse_comment(comment("vt_batch_size=20000")).warnings
+    assert line == (
+        "vt_cache_size 10 is less than vt_batch_size 20000: no batch is larger than 10"
+    )
+    assert parse_comment(comment("vt_min_backoff=10", "vt_max_backoff=10")).warnings == ()

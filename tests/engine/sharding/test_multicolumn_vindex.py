@@ -1,0 +1,119 @@
+import pytest
+from hypothesis import given, strategies as st
+
+from streamfrom.engine.errors import VindexError
+from streamfrom.engine.sharding.multicolumn_vindex import (
+    end_of_range,
+    is_multi_column,
+    make_any_vindex,
+)
+from streamfrom.engine.sharding.vindex import make_vindex
+
+
+THREE = make_any_vindex("multicol", {"column_count": "3"})
+HASH_1 = "166b40b44aba4bd6"
+
+
+def prefix(vindex, *values):
+    found = vindex.prefix(values)
+    return None if found is None else found.hex()
+
+
+@pytest.mark.parametrize(
+    ("values", "keyspace_id"),
+    [
+        ((1, 1, 1), "166b40166b40166b"),
+        ((255, 1, 1), "254e88166b40166b"),
+        ((256, 1, 1), "dd7c0b166b40166b"),
+        ((1,), "166b40"),
+        ((1, 1), "166b40166b40"),
+        ((1, b"x", 1), None),
+    ],
+)
+def test_three_hashed_columns_are_those_of_vitess(values, keyspace_id):
+    assert prefix(THREE, *values) == keyspace_id
+
+
+@pytest.mark.parametrize(
+    ("start", "end"),
+    [("166b40", "166b41"), ("166b40166b40", "166b40166b41"), ("16ff", "1700"), ("ffff", "")],
+)
+def test_the_ids_that_begin_alike_are_a_range(start, end):
+    assert end_of_range(bytes.fromhex(start)).hex() == end
+
+
+@pytest.mark.parametrize(
+    ("params", "values", "keyspace_id"),
+    [
+        ({"column_count": "1"}, (1,), HASH_1),
+        ({"column_count": "2"}, (1, 1), "166b40b4166b40b4"),
+        ({"column_count": "2", "column_bytes": "1"}, (1, 1), "16166b40b44aba4b"),
+        ({"column_count": "3", "column_bytes": "1,,4"}, (1, 1, 1), "16166b40166b40b4"),
+        (
+            {"column_count": "2", "column_vindex": "binary,hash"},
+            (b"a", 1),
+            "61000000166b40b4",
+        ),
+        ({"column_count": "2", "column_vindex": ",binary"}, (1, b"a"), "166b40b461"),
+    ],
+)
+def test_bytes_and_vindexes_may_be_given_for_each_column(params, values, keyspace_id):
+    assert prefix(make_any_vindex("multicol", params), *values) == keyspace_id
+
+
+@pytest.mark.parametrize(
+    ("size", "region", "begins"),
+    [
+        ("1", 1, "01"),
+        ("1", 255, "ff"),
+        ("1", 256, "00"),
+        ("2", 1, "0001"),
+        ("2", b"256", "0100"),
+    ],
+)
+def test_a_region_stands_before_the_hash_of_the_id(size, region, begins):
+    vindex = make_any_vindex("region_experimental", {"region_bytes": size})
+    assert prefix(vindex, region, 1) == begins + HASH_1
+    assert prefix(vindex, region) == begins
+
+
+@pytest.mark.parametrize("values", [(None,), (-1,), (b"x",), (1, b"x")])
+def test_what_is_no_number_has_no_region(values):
+    assert (
+        prefix(make_any_vindex("region_experimental", {"region_bytes": "1"}), *values) is None
+    )
+
+
+@pytest.mark.parametrize(
+    ("vindex_type", "params", "reason"),
+    [
+        ("multicol", {}, "column_count must be a number from 1 to 8, not ''"),
+        ("multicol", {"column_count": "9"}, "from 1 to 8, not '9'"),
+        ("multicol", {"column_count": "2", "column_bytes": "8"}, "leave each column a byte"),
+        ("multicol", {"column_count": "2", "column_bytes": "5,5"}, "leave each column a byte"),
+        ("multicol", {"column_count": "2", "column_bytes": "x"}, "numbers greater than 0"),
+        ("multicol", {"column_count": "1", "column_bytes": "1,2"}, "names 2 columns"),
+        ("multicol", {"column_count": "1", "column_vindex": "no"}, '"no" not found'),
+        ("region_experimental", {"region_bytes": "3"}, "from 1 to 2, not '3'"),
+        ("nonsense", {}, 'vindexType "nonsense" not found'),
+    ],
+)
+def test_parameters_that_cannot_be_used_are_named(vindex_type, params, reason):
+    with pytest.raises(VindexError, match=reason):
+        make_any_vindex(vindex_type, params)
+
+
+def test_a_vindex_of_one_column_is_none_of_several():
+    assert not is_multi_column(make_any_vindex("hash", {}))
+    assert is_multi_column(THREE)
+    assert make_any_vindex("numeric", {}).map(1) == make_vindex("numeric", {}).map(1)  # type: ignore[union-attr]
+
+
+@given(st.lists(st.integers(0, 2**32), min_size=3, max_size=3), st.integers(1, 2))
+def test_the_first_columns_bound_the_ids_of_all_columns(values, count):
+    whole, begins = THREE.prefix(values), THREE.prefix(values[:count])  # type: ignore[union-attr]
+    assert whole is not None
+    assert begins is not None
+    end = end_of_range(begins)
+    assert begins <= whole
+    assert not end or whole < end

@@ -1,0 +1,45 @@
+"""The keys are those that golang.org/x/text/collate gives, which Vitess uses."""
+
+import pytest
+
+from streamfrom.engine.sharding.unicode_weights import loose_key
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("Test", "1816164c17f31816"),
+        ("B\u00e9st", "1605164c17f31816"),
+        (" Test", "01091816164c17f31816"),
+        ("Test\t", "1816164c17f318160100"),
+        ("T\u00e9stLooong", "1816164c17f318161711177117711771174f1691"),
+        ("", ""),
+        ("\u00e6", "15ef164c"),
+        ("\u20ac", "1407"),
+    ],
+)
+def test_keys(text, key):
+    found = loose_key(text)
+    assert found is not None
+    assert found.hex() == key
+
+
+@pytest.mark.parametrize("other", ["STRASSE", "Stra\u00dfe", "s\u0301trasse", "strasse  "])
+def test_case_accents_and_blanks_at_the_end_do_not_count(other):
+    assert loose_key(other) == loose_key("strasse")
+
+
+def test_a_blank_in_the_middle_counts():
+    assert loose_key("a b") != loose_key("ab")
+
+
+def test_a_cyrillic_letter_with_a_mark_of_its_own_is_another_letter():
+    assert loose_key("\u0439") != loose_key("\u0438")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["\u65e5", "\U0001f600", "l\u00b7l", "\u0387", "\u0438\u0306", "\u0378", "\u04d0", "a\u0345", "\u1f00"],
+)  # fmt: skip
+def test_what_is_not_surely_known_has_no_key(text):
+    assert loose_key(text) is None
