@@ -8,8 +8,8 @@ Read it in this order:
 
 * ``errors``, ``wire`` (the protocol, without I/O), ``net`` (the only sockets);
 * ``backends``: connections to one server, their pool, its health, and the engine's statements;
-* ``routing``, ``merge``, ``answers``: where a statement runs, many answers made one, and the proxy's own;
-* ``exchange``: what a session and the servers exchange;
+* ``routing``, ``merge``, ``local_statements``: where a statement runs, many answers made one, and the proxy's own;
+* ``execution``: what a session and the servers exchange;
 * ``sql``: what becomes of a client's SQL;
 * ``sessions``: a client, from its greeting to its leaving;
 * ``twophase``: transactions that commit on all their shards or on none;

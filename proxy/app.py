@@ -17,14 +17,14 @@ import structlog
 from streamfrom.engine.messaging.clock import SystemClock
 from streamfrom.engine.messaging.registry import Registry
 from streamfrom.proxy import net, process
-from streamfrom.proxy.accounts.asking import ask
+from streamfrom.proxy.accounts.grant_discovery import ask
 from streamfrom.proxy.backends.charsets import Charsets
 from streamfrom.proxy.backends.shard import ShardRuntime, readonly_of, replicas_of
-from streamfrom.proxy.backends.store import ShardStore
+from streamfrom.proxy.backends.shard_store import ShardStore
 from streamfrom.proxy.config.changes import changes
 from streamfrom.proxy.config.file import Role, TransactionMode, User
 from streamfrom.proxy.config.keyspaces import make_keyspace
-from streamfrom.proxy.config.values import ConfigError
+from streamfrom.proxy.config.toml_values import ConfigError
 from streamfrom.proxy.errors import AccountChanged, ServerShutdown, ShutdownUnanswered
 from streamfrom.proxy.memory import users_memory
 from streamfrom.proxy.reload import VschemaFiles

@@ -18,9 +18,9 @@ from streamfrom.engine.messaging.message_table import MessageTable, load
 from streamfrom.engine.messaging.table_comment import MARK, is_nearly_marked, unread_keys
 from streamfrom.engine.messaging.table_differences import differences
 from streamfrom.engine.sharding.sequence_tables import resolve
-from streamfrom.proxy.accounts.asking import ask
+from streamfrom.proxy.accounts.grant_discovery import ask
 from streamfrom.proxy.backends.shard import ShardRuntime, replicas_of
-from streamfrom.proxy.backends.store import ShardStore
+from streamfrom.proxy.backends.shard_store import ShardStore
 from streamfrom.proxy.certificate import (
     expires_soon,
     fault_of_key,
@@ -30,7 +30,7 @@ from streamfrom.proxy.certificate import (
 from streamfrom.proxy.config.file import TransactionMode
 from streamfrom.proxy.config.keyspaces import make_keyspace
 from streamfrom.proxy.errors import BackendError, BackendUnavailable
-from streamfrom.proxy.report import Finding, Level, Report
+from streamfrom.proxy.report import CheckReport, Finding, Level
 from streamfrom.proxy.twophase.decisions import CREATE, TABLE, read_own_id
 from streamfrom.sqlparse_ext.text.identifiers import literal, quote_identifier
 
@@ -76,7 +76,7 @@ class _Listed(NamedTuple):
 
 async def check(config: Config, *, as_json: bool = False) -> int:
     """Check a configuration against its servers and return the exit code, 0 or 1."""
-    report = Report(None if as_json else _write_line)
+    report = CheckReport(None if as_json else _write_line)
     users = _count(len(config.users), "user") or "root from this machine only"
     report.ok("config", f"{_count(len(config.keyspaces), 'keyspace')}, {users}")
     if config.server.tls is not None:
@@ -98,7 +98,7 @@ def _write_line(line: str) -> None:
     sys.stdout.write(line + "\n")
 
 
-def _check_tls(tls: Tls, now: datetime, report: Report) -> None:
+def _check_tls(tls: Tls, now: datetime, report: CheckReport) -> None:
     """Say whether the certificate is one, is valid, and whether the key belongs to it."""
     place = "server.tls.cert"
     certificate = read_certificate(Path(tls.cert).read_bytes())
@@ -121,7 +121,7 @@ def _count(number: int, noun: str) -> str:
     return "" if not number else f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-async def _check_keyspace(config: KeyspaceConfig, server: Server, report: Report) -> None:
+async def _check_keyspace(config: KeyspaceConfig, server: Server, report: CheckReport) -> None:
     try:
         keyspace = make_keyspace(config)
     except EngineError as error:
@@ -161,7 +161,7 @@ async def _check_keyspace(config: KeyspaceConfig, server: Server, report: Report
     _compare(listed, report)
 
 
-def _check_sequences(config: Config, report: Report) -> None:
+def _check_sequences(config: Config, report: CheckReport) -> None:
     """Say which tables take ids from a sequence that nobody can find."""
     keyspaces: dict[str, Keyspace] = {}
     for each in config.keyspaces:
@@ -178,7 +178,7 @@ def _check_sequences(config: Config, report: Report) -> None:
 
 
 async def _check_shard(
-    keyspace: Keyspace, shard: ShardRuntime, report: Report
+    keyspace: Keyspace, shard: ShardRuntime, report: CheckReport
 ) -> _Listed | None:
     """Check one shard and its message tables; return them unless they cannot be listed."""
     subject = str(shard)
@@ -219,7 +219,7 @@ async def _check_shard(
     return _Listed(shard, tables, comments)
 
 
-async def _check_foreign_keys(shard: ShardRuntime, report: Report) -> None:
+async def _check_foreign_keys(shard: ShardRuntime, report: CheckReport) -> None:
     """Say where what a foreign key changes depends on the connection, from MySQL 9.6 on.
 
     There cascades are SQL's own, which the binary log and triggers see, and on a connection that was
@@ -244,7 +244,7 @@ async def _check_foreign_keys(shard: ShardRuntime, report: Report) -> None:
         )
 
 
-def _compare(listed: list[_Listed], report: Report) -> None:
+def _compare(listed: list[_Listed], report: CheckReport) -> None:
     """Say how the message tables of a keyspace differ between its shards.
 
     Each is compared with that of the first shard that has it, whose settings are the ones in use.
@@ -271,7 +271,7 @@ def _compare(listed: list[_Listed], report: Report) -> None:
                     report.warning(subject, text)
 
 
-async def _check_two_phases(shard: ShardRuntime, report: Report) -> None:
+async def _check_two_phases(shard: ShardRuntime, report: CheckReport) -> None:
     """Say what a commit in two phases lacks on a shard, and its recovery."""
     subject = str(shard)
     try:
@@ -301,7 +301,7 @@ async def _check_table(
     shard: ShardRuntime,
     raw: RawTable,
     loaded: MessageTable | TableLoadError,
-    report: Report,
+    report: CheckReport,
 ) -> None:
     name = raw.name
     subject = f"{shard}.{name}"

@@ -24,7 +24,7 @@ from streamfrom.proxy.app import run
 from streamfrom.proxy.check import check
 from streamfrom.proxy.config.file import Config, ConfigError, load
 from streamfrom.proxy.demo import run_demo
-from streamfrom.proxy.report import Report
+from streamfrom.proxy.report import CheckReport
 from streamfrom.sqlparse_ext.errors import StreamfromError
 
 
@@ -54,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         for each in faults:
             _fail(f"{arguments.config}: {each}", EXIT_USAGE)
         if arguments.command == "check" and arguments.json:
-            report = Report()
+            report = CheckReport()
             for each in faults:
                 report.fault(each.key or "config", each.problem)
             sys.stdout.write(report.json() + "\n")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from streamfrom.proxy.config.keyspaces import make_keyspace, reread_vschema
-from streamfrom.proxy.config.values import ConfigError
+from streamfrom.proxy.config.toml_values import ConfigError
 
 
 if TYPE_CHECKING:

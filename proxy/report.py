@@ -43,7 +43,7 @@ class Finding(NamedTuple):
 _NOUNS: Final = {Level.WARNING: "warning", Level.FAULT: "fault"}
 
 
-class Report:
+class CheckReport:
     """All findings, in the order in which they were found.
 
     write: is given each line, without its end, as soon as there is one; None for a report that

@@ -7,7 +7,7 @@ import ssl
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.proxy.config.values import ConfigError, reason
+from streamfrom.proxy.config.toml_values import ConfigError, reason
 
 
 if TYPE_CHECKING:

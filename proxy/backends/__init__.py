@@ -3,9 +3,9 @@
 Read in this order:
 
 * ``settings``, ``charsets``: the session variables that follow a client;
-* ``statement_ids``, ``remains``: what else a connection knows of its session;
-* ``readers``, ``backend``: answers, and the connection that they come on;
-* ``opening``, ``tenancy``: how a connection comes to be, and how it becomes another session's;
+* ``statement_ids``, ``diagnostics_area``: what else a connection knows of its session;
+* ``answer_readers``, ``backend``: answers, and the connection that they come on;
+* ``opening``, ``handover``: how a connection comes to be, and how it becomes another session's;
 * ``pool``, ``shard``: all connections of a shard, and its health;
-* ``control``, ``store``: what the proxy and the engine ask for themselves.
+* ``control``, ``shard_store``: what the proxy and the engine ask for themselves.
 """

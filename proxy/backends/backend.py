@@ -1,12 +1,12 @@
 """One connection to one database server, as the relay uses it.
 
 `proxy.backends.opening` makes a `Backend` of a `Link`. Statements go out as packets; whoever
-sends one leaves a `Reader` that consumes its answer. Readers are served in the order of the
+sends one leaves a `AnswerReader` that consumes its answer. Readers are served in the order of the
 packets, so several may be under way at once (pipelining).
 
 The connection remembers what it is: which session variables it has, which database it is in,
 whose session used it last and whether that session left anything behind. Of that
-`proxy.backends.tenancy` makes a connection of another session.
+`proxy.backends.handover` makes a connection of another session.
 """
 
 from __future__ import annotations
@@ -15,11 +15,16 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING, Final, Protocol
 
-from streamfrom.proxy.backends.readers import Collected, Heard, Prepared, Unwanted
+from streamfrom.proxy.backends.answer_readers import (
+    AnswerCallback,
+    AnswerCollector,
+    DiscardedAnswer,
+    PrepareAnswerReader,
+)
 from streamfrom.proxy.backends.settings import Settings
 from streamfrom.proxy.backends.statement_ids import StatementIds, StatementKey
 from streamfrom.proxy.errors import BackendLost, WireError
-from streamfrom.proxy.wire.attributes import into_query
+from streamfrom.proxy.wire.attribute_encoding import into_query
 from streamfrom.proxy.wire.commands import ping, query, quit_, stmt_close, stmt_prepare
 from streamfrom.proxy.wire.constants import TrackerKind
 
@@ -27,11 +32,11 @@ from streamfrom.proxy.wire.constants import TrackerKind
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from streamfrom.proxy.backends.readers import Answer, Reader
-    from streamfrom.proxy.backends.remains import Left
+    from streamfrom.proxy.backends.answer_readers import AnswerReader, BufferedAnswer
+    from streamfrom.proxy.backends.diagnostics_area import LastDiagnostics
     from streamfrom.proxy.net import Link
-    from streamfrom.proxy.wire.attributes import Attribute
-    from streamfrom.proxy.wire.prepare import PrepareReader
+    from streamfrom.proxy.wire.attribute_encoding import Attribute
+    from streamfrom.proxy.wire.prepare_response import PrepareReader
     from streamfrom.proxy.wire.resultset import Tracker
 
 
@@ -39,7 +44,7 @@ if TYPE_CHECKING:
 TOO_MANY_STATEMENTS: Final = 1461
 
 
-class Tenant(Protocol):
+class ConnectionOwner(Protocol):
     """Who uses a connection for a while: a client's session, or the engine."""
 
     settings: Settings
@@ -49,7 +54,7 @@ class Tenant(Protocol):
     def evicted(self, backend: Backend, last_insert_id: int) -> None:
         """Learn that *backend* goes to somebody else, and what LAST_INSERT_ID() was on it."""
 
-    def leaves(self, backend: Backend, left: Left) -> bool:
+    def leaves(self, backend: Backend, left: LastDiagnostics) -> bool:
         """Take *left*, to be filled, for what the last statement left on *backend*.
 
         False if nobody will ask: another connection has run something since.
@@ -116,17 +121,17 @@ class Backend:
     def __init__(self, keyspace: str, shard: str, variant: int) -> None:
         self._keyspace = keyspace
         self._shard = shard
-        self._readers: deque[Reader] = deque()
+        self._readers: deque[AnswerReader] = deque()
         self._on_lost: Callable[[Backend], None] | None = None
         self.link: Link
         self.thread_id = 0
         self.variant = variant
         self.settings = Settings()
         self.database: str | None = None
-        self.owner: Tenant | None = None
+        self.owner: ConnectionOwner | None = None
         self.has_residue = False
         self.has_insert_id = False
-        self.leaving: Left | None = None
+        self.leaving: LastDiagnostics | None = None
         self.in_transaction = False
         self.is_spent = False
         self.awaits_kill = False
@@ -173,7 +178,7 @@ class Backend:
 
     # --- statements -----------------------------------------------------------------------
 
-    def send(self, packet: bytes, reader: Reader) -> None:
+    def send(self, packet: bytes, reader: AnswerReader) -> None:
         """Send a framed command; *reader* gets its answer."""
         if self.link.closed:
             self._fail(reader)
@@ -181,7 +186,7 @@ class Backend:
         self._readers.append(reader)
         self.link.write(self._attributed(packet) if self.takes_attributes else packet)
 
-    def send_ahead(self, packet: bytes, reader: Reader) -> None:
+    def send_ahead(self, packet: bytes, reader: AnswerReader) -> None:
         """Do as `send`, in one write with the command that follows in this turn of the loop."""
         if self.link.closed:
             self._fail(reader)
@@ -189,12 +194,12 @@ class Backend:
         self._readers.append(reader)
         self.link.write_ahead(self._attributed(packet) if self.takes_attributes else packet)
 
-    def _fail(self, reader: Reader) -> None:
+    def _fail(self, reader: AnswerReader) -> None:
         # Maybe everybody has been told that it is lost: this one would wait for ever.
         failure = BackendLost(self._keyspace, self._shard)
         asyncio.get_running_loop().call_soon(reader.lost, failure)
 
-    def leave_to_first(self) -> Reader | None:
+    def leave_to_first(self) -> AnswerReader | None:
         """Return the reader that is being served; to those behind it the connection is lost.
 
         It can be used for nothing else afterwards: what they asked for still comes.
@@ -203,12 +208,12 @@ class Backend:
             return None
         first, *others = self._readers
         if others:
-            self._readers = deque((first, Unwanted()))
+            self._readers = deque((first, DiscardedAnswer()))
             for reader in others:
                 self._fail(reader)
         return first
 
-    def expect(self, reader: Reader) -> None:
+    def expect(self, reader: AnswerReader) -> None:
         """Have *reader* get what the server says next, unasked: its greeting."""
         self._readers.append(reader)
 
@@ -221,7 +226,7 @@ class Backend:
             return sql + b" AND NO CHAIN NO RELEASE"
         return sql
 
-    async def run(self, sql: bytes) -> Answer:
+    async def run(self, sql: bytes) -> BufferedAnswer:
         """Run one of the proxy's own statements and return its decoded-enough answer.
 
         Raises:
@@ -230,12 +235,12 @@ class Backend:
         """
         return await self.command(query(sql))
 
-    async def command(self, packet: bytes) -> Answer:
+    async def command(self, packet: bytes) -> BufferedAnswer:
         """Send one framed command and return its answer. Raises as `run`."""
         (answer,) = await self.pipeline([packet])
         return answer
 
-    async def pipeline(self, packets: list[bytes]) -> list[Answer]:
+    async def pipeline(self, packets: list[bytes]) -> list[BufferedAnswer]:
         """Send several commands in one write and return all answers. Raises as `run`.
 
         The first refusal is raised after the last answer is in; later commands have run.
@@ -246,14 +251,14 @@ class Backend:
                 raise answer.error.exception()
         return answers
 
-    async def answers(self, packets: list[bytes]) -> list[Answer]:
+    async def answers(self, packets: list[bytes]) -> list[BufferedAnswer]:
         """Send several commands in one write and return all answers, refusals too.
 
         Raises BackendLost.
         """
         self.check_open()
         loop = asyncio.get_running_loop()
-        readers = [Collected(loop.create_future()) for _ in packets]
+        readers = [AnswerCollector(loop.create_future()) for _ in packets]
         self._readers.extend(readers)
         if self.takes_attributes:
             packets = list(map(self._attributed, packets))
@@ -314,7 +319,7 @@ class Backend:
             if not done.done():
                 done.set_result(None)
 
-        self.send(ping(), Heard(end, end))
+        self.send(ping(), AnswerCallback(end, end))
         return done
 
     def release_statements(self) -> bool:
@@ -326,7 +331,7 @@ class Backend:
 
     async def _prepare(self, sql: bytes) -> PrepareReader:
         self.check_open()
-        reader = Prepared(asyncio.get_running_loop().create_future())
+        reader = PrepareAnswerReader(asyncio.get_running_loop().create_future())
         self._readers.append(reader)
         closes = map(stmt_close, self.statements.take_stale())
         self.link.write(b"".join((*closes, stmt_prepare(sql))))

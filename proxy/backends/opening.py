@@ -7,13 +7,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy import net
+from streamfrom.proxy.backends.answer_readers import LoginReader
 from streamfrom.proxy.backends.backend import Backend
 from streamfrom.proxy.backends.control import tls_context
-from streamfrom.proxy.backends.readers import Login
 from streamfrom.proxy.backends.settings import tracking
 from streamfrom.proxy.config.dsn import SslMode
 from streamfrom.proxy.errors import BackendError, BackendLost, BackendUnavailable, WireError
-from streamfrom.proxy.wire.client_connection import ClientConnection, Ready, StartTls
+from streamfrom.proxy.wire.client_connection import ClientConnection, LoginComplete, StartTls
 from streamfrom.proxy.wire.constants import Capability
 
 
@@ -43,7 +43,7 @@ async def open_backend(
         requires_tls=dsn.ssl_mode not in {SslMode.DISABLED, SslMode.PREFERRED},
         is_secure=dsn.unix_socket is not None,
     )
-    login = Login(asyncio.get_running_loop().create_future())
+    login = LoginReader(asyncio.get_running_loop().create_future())
     backend.expect(login)
 
     def owner_of(link: net.Link) -> Backend:
@@ -93,7 +93,7 @@ async def open_backend(
 
 
 def _log_in(
-    wire: ClientConnection, link: net.Link, dsn: Dsn, login: Login, data: bytes
+    wire: ClientConnection, link: net.Link, dsn: Dsn, login: LoginReader, data: bytes
 ) -> None:
     try:
         events = wire.receive(data)
@@ -104,7 +104,7 @@ def _log_in(
             match event:
                 case StartTls():
                     _start_tls(wire, link, dsn)
-                case Ready():
+                case LoginComplete():
                     login.succeed(None)
     except (WireError, BackendError, OSError) as error:
         login.fail(error)

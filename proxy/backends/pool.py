@@ -17,8 +17,8 @@ import asyncio
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from streamfrom.proxy.backends.handover import adopt, fits
 from streamfrom.proxy.backends.settings import Settings
-from streamfrom.proxy.backends.tenancy import adopt, fits
 from streamfrom.proxy.errors import BackendUnavailable, PoolTimeout, ProxyError
 from streamfrom.proxy.wire.commands import reset_connection
 
@@ -26,7 +26,7 @@ from streamfrom.proxy.wire.commands import reset_connection
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from streamfrom.proxy.backends.backend import Backend, Tenant
+    from streamfrom.proxy.backends.backend import Backend, ConnectionOwner
 
 
 # A server that takes longer for COM_RESET_CONNECTION hangs, and would keep the place in the pool.
@@ -38,7 +38,7 @@ class _Choice(Enum):
     WAIT = "wait for one to come back"
 
 
-class Turn:
+class PoolWaiter:
     """A place in the queue of those who want a connection.
 
     One of these is called, once, unless the place is left:
@@ -51,7 +51,7 @@ class Turn:
 
     def __init__(
         self,
-        tenant: Tenant,
+        tenant: ConnectionOwner,
         database: str | None,
         served: Callable[[Backend | None], None],
         failed: Callable[[Exception], None],
@@ -91,7 +91,7 @@ class Pool:
         self._lent: set[Backend] = set()
         self._opening = 0
         # In the order in which they came, and so of their deadlines.
-        self._waiting: dict[Turn, None] = {}
+        self._waiting: dict[PoolWaiter, None] = {}
         self._is_serving = False
         self._timer: asyncio.TimerHandle | None = None
         self._closed = False
@@ -113,7 +113,7 @@ class Pool:
 
     # --- taking and giving ----------------------------------------------------------------
 
-    def take_own(self, backend: Backend, tenant: Tenant, database: str | None) -> bool:
+    def take_own(self, backend: Backend, tenant: ConnectionOwner, database: str | None) -> bool:
         """Take *backend* back if it is idle and still as *tenant* left it: the hot path."""
         if (
             backend not in self._idle
@@ -127,7 +127,7 @@ class Pool:
         self._lent.add(backend)
         return True
 
-    def line_up(self, turn: Turn) -> None:
+    def line_up(self, turn: PoolWaiter) -> None:
         """Serve *turn* as soon as all before it are served, which may be at once."""
         if self._closed:
             turn.failed(self._shutting_down())
@@ -138,12 +138,12 @@ class Pool:
         if self._waiting and self._timer is None:
             self._set_timer()
 
-    def leave(self, turn: Turn) -> None:
+    def leave(self, turn: PoolWaiter) -> None:
         """Wait no longer. What *turn* has been served with already is its owner's to give back."""
         self._waiting.pop(turn, None)
 
     async def make_own(
-        self, served: Backend | None, tenant: Tenant, database: str | None
+        self, served: Backend | None, tenant: ConnectionOwner, database: str | None
     ) -> Backend:
         """Return what a turn was served with as a connection of *tenant*'s; opened for None.
 
@@ -160,7 +160,7 @@ class Pool:
             raise
         return backend
 
-    async def take(self, tenant: Tenant, database: str | None) -> Backend:
+    async def take(self, tenant: ConnectionOwner, database: str | None) -> Backend:
         """Return a connection that is *tenant*'s own now: its variables, its database.
 
         Raises:
@@ -180,7 +180,7 @@ class Pool:
             if not outcome.done():
                 outcome.set_exception(error)
 
-        turn = Turn(tenant, database, served, failed)
+        turn = PoolWaiter(tenant, database, served, failed)
         self.line_up(turn)
         try:
             found = await outcome
@@ -234,7 +234,7 @@ class Pool:
         backend.abort()
         self._serve()
 
-    def forget_owner(self, tenant: Tenant, backend: Backend | None) -> None:
+    def forget_owner(self, tenant: ConnectionOwner, backend: Backend | None) -> None:
         """Mark a departed session's idle connection as nobody's, so that it is taken first."""
         if backend is not None and backend.owner is tenant:
             backend.owner = None
@@ -278,7 +278,7 @@ class Pool:
 
     # --- deciding -------------------------------------------------------------------------
 
-    def _choose(self, tenant: Tenant, database: str | None) -> Backend | _Choice:
+    def _choose(self, tenant: ConnectionOwner, database: str | None) -> Backend | _Choice:
         """Say what *tenant* gets: its own, else nobody's, else a new one, else the oldest."""
         fitting = unowned = oldest = None
         for backend in self._idle:
@@ -341,7 +341,7 @@ class Pool:
             self._opening -= 1
             self._serve()
 
-    async def _open(self, tenant: Tenant, database: str | None) -> Backend:
+    async def _open(self, tenant: ConnectionOwner, database: str | None) -> Backend:
         """Open what a turn was served the place of."""
         try:
             backend = await self._open_backend(database, tenant.variant)

@@ -6,7 +6,7 @@ is not interpreted. `Settings` is that knowledge: an immutable map of variable t
 same object for the same contents, so that "does this connection fit?" is one `is`.
 
 A variable that is not in `TRACKED` is invisible here; a statement that sets one pins the
-session to its connection instead (see `proxy.exchange.state`).
+session to its connection instead (see `proxy.execution.session_state`).
 """
 
 from __future__ import annotations

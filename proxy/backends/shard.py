@@ -17,10 +17,10 @@ import structlog
 
 from streamfrom.proxy.backends.control import Control
 from streamfrom.proxy.backends.health import GuestHealth, ReplicaHealth, primary_health
-from streamfrom.proxy.backends.lines import Lines
+from streamfrom.proxy.backends.multiplexing import SharedConnections
 from streamfrom.proxy.backends.opening import open_backend
 from streamfrom.proxy.backends.pool import Pool
-from streamfrom.proxy.backends.sequences import Sequences
+from streamfrom.proxy.backends.sequence_blocks import Sequences
 from streamfrom.proxy.errors import BackendError, BackendUnavailable, login_refused
 
 
@@ -97,7 +97,9 @@ class ShardRuntime:
             open_backend=self.open_backend,
             on_lost=self.suspect,
         )
-        self.lines = Lines(self.pool, lambda: self.way_s, is_allowed=config.share_reads)
+        self.lines = SharedConnections(
+            self.pool, lambda: self.way_s, is_allowed=config.share_reads
+        )
         self._on_change = on_change
         self._health = health
         self._check_now = asyncio.Event()

@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Final
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
-from streamfrom.proxy.config.values import ConfigError, Secret, Surroundings
+from streamfrom.proxy.config.toml_values import ConfigError, Secret, Surroundings
 
 
 PORT_DEFAULT: Final = 3306

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final, TypeVar
 
-from streamfrom.proxy.config.values import DROPPED, ConfigError
+from streamfrom.proxy.config.toml_values import DROPPED, ConfigError
 
 
 T = TypeVar("T")

@@ -16,13 +16,13 @@ from typing import Final
 from streamfrom.proxy.config.dsn import socket_path
 from streamfrom.proxy.config.faults import read_whole
 from streamfrom.proxy.config.keyspaces import KeyspaceConfig, ShardConfig, keyspaces_from
-from streamfrom.proxy.config.values import (
+from streamfrom.proxy.config.toml_values import (
     REQUIRED,
     VARIABLE,
     ConfigError,
     Secret,
     Surroundings,
-    Table,
+    TomlTable,
     reason,
     shown,
 )
@@ -203,10 +203,10 @@ def load(path: Path, environ: Mapping[str, str]) -> Config:
     around = Surroundings(path.parent, environ)
     named = document.get("keyspaces")
     names = set(named) if isinstance(named, dict) else set()
-    return read_whole(document, lambda whole: _config(Table(whole, "", around), names))
+    return read_whole(document, lambda whole: _config(TomlTable(whole, "", around), names))
 
 
-def _config(root: Table, names: set[str]) -> Config:
+def _config(root: TomlTable, names: set[str]) -> Config:
     """Return what *root* says; *names* are those of all keyspaces, also of faulty ones."""
     server = _server(root.table("server"))
     keyspaces = keyspaces_from(root.table("keyspaces"))
@@ -226,7 +226,7 @@ def _document(path: Path) -> dict[str, object]:
         raise ConfigError("", f"not valid TOML: {error}") from None
 
 
-def _server(table: Table) -> Server:
+def _server(table: TomlTable) -> Server:
     host, port = _listen(table)
     unix_socket = table.string("unix_socket", "", expected="a path")
     packet_bytes = table.integer(
@@ -278,7 +278,7 @@ def _server(table: Table) -> Server:
     return server
 
 
-def _listen(table: Table) -> tuple[str, int]:
+def _listen(table: TomlTable) -> tuple[str, int]:
     expected = 'an address such as "127.0.0.1:15306" or "[::]:15306"'
     text = table.string("listen", LISTEN_DEFAULT, expected=expected)
     host, _, port = text.rpartition(":")
@@ -291,7 +291,7 @@ def _listen(table: Table) -> tuple[str, int]:
     return host, int(port)
 
 
-def _mode(table: Table) -> int:
+def _mode(table: TomlTable) -> int:
     expected = 'permissions in octal such as "0770"'
     text = table.string(
         "unix_socket_mode", f"{UNIX_SOCKET_MODE_DEFAULT:04o}", expected=expected
@@ -301,7 +301,7 @@ def _mode(table: Table) -> int:
     return int(text, 8)
 
 
-def _tls(table: Table) -> Tls:
+def _tls(table: TomlTable) -> Tls:
     cert = table.string("cert", REQUIRED, expected="a path")
     key = table.string("key", REQUIRED, expected="a path")
     ca = table.string("client_ca", "", expected="a path")
@@ -315,7 +315,7 @@ def _tls(table: Table) -> Tls:
     return tls
 
 
-def _users(tables: list[Table], keyspaces: set[str]) -> tuple[User, ...]:
+def _users(tables: list[TomlTable], keyspaces: set[str]) -> tuple[User, ...]:
     users: dict[str, User] = {}
     for table in tables:
         user = _user(table, keyspaces)
@@ -325,7 +325,7 @@ def _users(tables: list[Table], keyspaces: set[str]) -> tuple[User, ...]:
     return tuple(users.values())
 
 
-def _user(table: Table, keyspaces: set[str]) -> User:
+def _user(table: TomlTable, keyspaces: set[str]) -> User:
     name = table.name("name", expected="a user's name")
     password, password_hash = _credentials(table)
     role = Role(table.choice("role", Role.READWRITE, tuple(Role)))
@@ -345,7 +345,7 @@ def _user(table: Table, keyspaces: set[str]) -> User:
 
 
 def _tables(
-    table: Table, keyspaces: set[str] | frozenset[str]
+    table: TomlTable, keyspaces: set[str] | frozenset[str]
 ) -> frozenset[tuple[str | None, str]] | None:
     if "tables" not in table:
         return None
@@ -364,7 +364,7 @@ def _tables(
     return frozenset(found)
 
 
-def _credentials(table: Table) -> tuple[Secret | None, Secret | None]:
+def _credentials(table: TomlTable) -> tuple[Secret | None, Secret | None]:
     ways = ("password", "password_env", "password_hash")
     given = [way for way in ways if way in table]
     if len(given) != 1:

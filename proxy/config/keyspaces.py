@@ -12,7 +12,7 @@ from streamfrom.engine.errors import KeyspaceError, VindexError, VschemaError
 from streamfrom.engine.sharding.keyspace import Keyspace, Shard, check_partition
 from streamfrom.engine.sharding.vschema import parse_vschema
 from streamfrom.proxy.config.dsn import ACCOUNT_FORM, FORM, Dsn, parse, parse_account
-from streamfrom.proxy.config.values import REQUIRED, ConfigError, Table, reason, shown
+from streamfrom.proxy.config.toml_values import REQUIRED, ConfigError, TomlTable, reason, shown
 from streamfrom.sqlparse_ext.session.schemas import SYSTEM_SCHEMAS
 
 
@@ -86,7 +86,7 @@ def reread_vschema(config: KeyspaceConfig) -> KeyspaceConfig:
     return replace(config, vschema_text=text)
 
 
-def keyspaces_from(table: Table) -> tuple[KeyspaceConfig, ...]:
+def keyspaces_from(table: TomlTable) -> tuple[KeyspaceConfig, ...]:
     """Return the keyspaces of the table `[keyspaces]`; raises ConfigError."""
     keyspaces = tuple(_keyspace(name, inner) for name, inner in table.named_tables())
     if not keyspaces:
@@ -94,7 +94,7 @@ def keyspaces_from(table: Table) -> tuple[KeyspaceConfig, ...]:
     return keyspaces
 
 
-def _keyspace(name: str, table: Table) -> KeyspaceConfig:
+def _keyspace(name: str, table: TomlTable) -> KeyspaceConfig:
     if not name or NAME_BYTES_FORBIDDEN & set(name):
         raise ConfigError(
             table.path, "expected a keyspace's name without any of : @ / [ ] ` \\"
@@ -118,7 +118,7 @@ def _keyspace(name: str, table: Table) -> KeyspaceConfig:
     return KeyspaceConfig(name, vschema_text, ordered, vschema_path)
 
 
-def _vschema_path(table: Table) -> Path | None:
+def _vschema_path(table: TomlTable) -> Path | None:
     if "vschema" not in table:
         return None
     return table.around.readable_file(
@@ -142,7 +142,7 @@ def _is_sharded(text: str, keyspace: str, key: str) -> bool:
         raise ConfigError(key, str(error)) from error
 
 
-def _shard(table: Table, keyspace: str) -> ShardConfig:
+def _shard(table: TomlTable, keyspace: str) -> ShardConfig:
     written = table.name("name", expected='a shard\'s name such as "-80" or "0"')
     try:
         name = Shard.named(written).name
@@ -167,7 +167,7 @@ def _shard(table: Table, keyspace: str) -> ShardConfig:
 
 
 def _refuse_shared_database(
-    shard: ShardConfig, others: list[ShardConfig], table: Table
+    shard: ShardConfig, others: list[ShardConfig], table: TomlTable
 ) -> None:
     """Two shards on one database would deliver and count every row twice."""
     for other in others:

@@ -81,7 +81,7 @@ https://dev.mysql.com/doc/mysql-errors/8.4/en/server-error-reference.html
 
 from __future__ import annotations
 
-from streamfrom.proxy.errors.access import (
+from streamfrom.proxy.errors.access_errors import (
     AccessDenied,
     AccountChanged,
     AddressLimitReached,
@@ -104,7 +104,7 @@ from streamfrom.proxy.errors.access import (
     UserMemoryExceeded,
 )
 from streamfrom.proxy.errors.base import InternalError, ProxyError
-from streamfrom.proxy.errors.shards import (
+from streamfrom.proxy.errors.shard_errors import (
     BackendError,
     BackendLost,
     BackendUnavailable,
@@ -112,7 +112,7 @@ from streamfrom.proxy.errors.shards import (
     SessionLost,
     login_refused,
 )
-from streamfrom.proxy.errors.statements import (
+from streamfrom.proxy.errors.statement_errors import (
     BadArguments,
     ConnectionKilled,
     DistinctTooLarge,
@@ -127,7 +127,7 @@ from streamfrom.proxy.errors.statements import (
     UnknownCommand,
     UnknownStatement,
 )
-from streamfrom.proxy.errors.targets import (
+from streamfrom.proxy.errors.target_errors import (
     BadVindexValue,
     MissingVindexColumn,
     NoDatabaseSelected,
@@ -137,7 +137,7 @@ from streamfrom.proxy.errors.targets import (
     StreamOfReplica,
     UnknownDatabase,
 )
-from streamfrom.proxy.errors.transactions import (
+from streamfrom.proxy.errors.transaction_errors import (
     CommitPending,
     CommitRefused,
     CommitUnknown,
@@ -147,7 +147,7 @@ from streamfrom.proxy.errors.transactions import (
     TransactionBroken,
     TransactionSpansShards,
 )
-from streamfrom.proxy.errors.wire import (
+from streamfrom.proxy.errors.wire_errors import (
     CannotUnpack,
     CutTypes,
     LocalDataDisabled,

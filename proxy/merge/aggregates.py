@@ -12,15 +12,15 @@ import operator
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final, Protocol
 
-from streamfrom.proxy.merge.values import double_text, scaled, unscaled
+from streamfrom.proxy.merge.comparison import double_text, scaled, unscaled
 from streamfrom.proxy.wire.constants import FieldType
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from streamfrom.proxy.merge.values import Component
-    from streamfrom.proxy.wire.resultset import Column
+    from streamfrom.proxy.merge.comparison import Component
+    from streamfrom.proxy.wire.resultset import ColumnDefinition
 
 
 Row = list[bytes | None]
@@ -115,7 +115,9 @@ class CountDistinct:
 class Sum:
     """SUM(x) and, of values met for the first time only, SUM(DISTINCT x)."""
 
-    def __init__(self, column: int, definition: Column, *, distinct: bool = False) -> None:
+    def __init__(
+        self, column: int, definition: ColumnDefinition, *, distinct: bool = False
+    ) -> None:
         self._column = column
         self._is_float = definition.type in _FLOATS
         self.decimals = definition.decimals

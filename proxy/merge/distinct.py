@@ -15,7 +15,7 @@ from streamfrom.proxy.errors import DistinctTooLarge
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from streamfrom.proxy.merge.ordered import SortKey
+    from streamfrom.proxy.merge.ordered_merge import SortKey
 
 
 NO_LIST: Final = -1  # of an aggregate without DISTINCT

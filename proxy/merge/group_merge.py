@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from streamfrom.proxy.errors import MergeTooLarge
 from streamfrom.proxy.merge.aggregates import Average, Extreme
+from streamfrom.proxy.merge.comparison import Comparison
 from streamfrom.proxy.merge.distinct import NO_LIST, Distinct
-from streamfrom.proxy.merge.values import Comparison
 from streamfrom.proxy.wire.resultset import parse_text_row, text_row
 from streamfrom.sqlparse_ext.errors import Unsupported
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from streamfrom.proxy.merge.aggregates import Accumulator, Row
-    from streamfrom.proxy.merge.ordered import OrderedMerge, SortKey, Window
-    from streamfrom.proxy.merge.values import Component
+    from streamfrom.proxy.merge.comparison import Component
+    from streamfrom.proxy.merge.ordered_merge import LimitWindow, OrderedMerge, SortKey
 
 
 # What a kept group costs beside its row.
@@ -133,7 +133,7 @@ class GroupsMerge:
     def __init__(
         self,
         parts: OrderedMerge,
-        window: Window,
+        window: LimitWindow,
         accumulators: Sequence[Accumulator],
         *,
         group_width: int,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.proxy.merge.values import NOT_FIXED
+from streamfrom.proxy.merge.comparison import NOT_FIXED
 from streamfrom.proxy.wire.constants import BINARY_CHARSET, CHARSETS, FieldFlag, FieldType
 from streamfrom.sqlparse_ext.errors import Unsupported
 
@@ -13,7 +13,7 @@ from streamfrom.sqlparse_ext.errors import Unsupported
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from streamfrom.proxy.wire.resultset import Column
+    from streamfrom.proxy.wire.resultset import ColumnDefinition
 
 
 class Sort(Enum):
@@ -55,7 +55,7 @@ _NO_VALUES: Final = int(FieldFlag.ENUM | FieldFlag.SET | FieldFlag.ZEROFILL)
 _SCALED: Final = frozenset({Sort.DECIMAL, Sort.DOUBLE, Sort.DATETIME, Sort.TIME})
 
 
-def sort_of(column: Column) -> Sort | None:
+def sort_of(column: ColumnDefinition) -> Sort | None:
     """Return what the values of *column* are; None where no literal is one."""
     found = _BY_TYPE.get(column.type)
     if column.flags & _NO_VALUES:
@@ -67,7 +67,7 @@ def sort_of(column: Column) -> Sort | None:
     return found
 
 
-def are_alike(one: Column, other: Column) -> bool:
+def are_alike(one: ColumnDefinition, other: ColumnDefinition) -> bool:
     """Whether values of both columns are the same things, with the same digits."""
     sort = sort_of(one)
     return (
@@ -78,14 +78,14 @@ def are_alike(one: Column, other: Column) -> bool:
     )
 
 
-def is_same(column: Column, sent: bytes | None, came: bytes | None) -> bool:
+def is_same(column: ColumnDefinition, sent: bytes | None, came: bytes | None) -> bool:
     """Whether a value of *column* that was sent as a `literal` is the one that came back."""
     if sent == came or sent is None or came is None:
         return sent == came
     return sort_of(column) is Sort.DOUBLE and float(sent) == float(came)
 
 
-def check_times(columns: Sequence[Column], values: Sequence[bytes | None]) -> None:
+def check_times(columns: Sequence[ColumnDefinition], values: Sequence[bytes | None]) -> None:
     """Raise Unsupported for a negative TIME, of which a number is to be made.
 
     MariaDB 10.11 forgets the sign when it makes a DOUBLE of the column of a derived table.
@@ -95,7 +95,7 @@ def check_times(columns: Sequence[Column], values: Sequence[bytes | None]) -> No
             raise Unsupported("computing with a negative time over several shards")
 
 
-def literal(column: Column, text: bytes | None) -> bytes:
+def literal(column: ColumnDefinition, text: bytes | None) -> bytes:
     """Return a value of *column* as a literal. Raises Unsupported where there is none."""
     if text is None:
         # Beside a bare NULL, MariaDB forgets that a number has no sign.

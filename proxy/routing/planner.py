@@ -14,8 +14,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.errors import MissingVindexColumn
-from streamfrom.proxy.routing.combined import plan_of_parts
-from streamfrom.proxy.routing.joined import Joined
+from streamfrom.proxy.routing.plan_joins import JoinPlanner
+from streamfrom.proxy.routing.plan_scatter import refuse, scattered_select
+from streamfrom.proxy.routing.plan_two_stage import plan_of_parts
 from streamfrom.proxy.routing.routes import (
     Combine,
     Concatenate,
@@ -26,8 +27,7 @@ from streamfrom.proxy.routing.routes import (
     Route,
     WriteParts,
 )
-from streamfrom.proxy.routing.scattered import refuse, scattered_select
-from streamfrom.proxy.routing.tables import Tables
+from streamfrom.proxy.routing.vschema_tables import VschemaTables
 from streamfrom.sqlparse_ext.errors import SqlError, Unsupported
 from streamfrom.sqlparse_ext.reading.verbs import STATEMENT_VERBS
 from streamfrom.sqlparse_ext.selects.derived import read_counted
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from streamfrom.engine.sharding.keyspace import Keyspace, Shard
-    from streamfrom.proxy.routing.several import SeveralColumns
+    from streamfrom.proxy.routing.multicolumn import MulticolumnVindex
     from streamfrom.sqlparse_ext.selects.derived import Counted
     from streamfrom.sqlparse_ext.statements import (
         Opaque,
@@ -84,7 +84,7 @@ class Planner:
         shards: tuple[Shard, ...],
         columns_of: Callable[[str], tuple[str, ...] | None],
     ) -> None:
-        self._tables = Tables(keyspace, shards)
+        self._tables = VschemaTables(keyspace, shards)
         self._shards = shards
         self._columns_of = columns_of
         self._plans: dict[Shape, Plan] = {}
@@ -155,7 +155,7 @@ class Planner:
             parts = read_parts(shape.template) if shape.kind is Kind.SELECT else None
             if parts is not None:
                 return plan_of_parts(self._tables, shape, parts, self._route_of)
-            return Joined(self._tables, shape).plan()
+            return JoinPlanner(self._tables, shape).plan()
         several = self._tables.several(tables[0].name)
         if several is not None:
             return self._of_several(shape, several, here)
@@ -184,7 +184,7 @@ class Planner:
 
         return Plan(find=find)
 
-    def _of_several(self, shape: Shape, several: SeveralColumns, here: OneShard) -> Plan:
+    def _of_several(self, shape: Shape, several: MulticolumnVindex, here: OneShard) -> Plan:
         """Plan a statement on a table whose rows are placed by several columns."""
         if shape.kind is Kind.UPDATE:
             for column in several.columns:
@@ -303,7 +303,7 @@ class Planner:
                 raise MissingVindexColumn(table, column)
         positions = [columns.index(column) for column in vindex_columns]
         if shape.insert.source is InsertSource.SELECT:
-            return Joined(self._tables, shape, positions[0]).plan()
+            return JoinPlanner(self._tables, shape, positions[0]).plan()
         return Plan(find=lambda statement: self._insert_values(statement, owner, positions))
 
     def _insert_values(

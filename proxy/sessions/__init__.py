@@ -3,8 +3,8 @@
 Read in this order:
 
 * ``services``: what all sessions share;
-* ``session``, ``connection_ids``, ``entrance``, ``addresses``, ``login_backoff``, ``login_work``: how a client comes in, or is refused;
-* ``turns``, ``dispatch``, ``parts``: one command at a time, who carries it out, and how a session is put together;
-* ``attributes``, ``old_commands``: what comes with commands, and the commands that statements have replaced;
+* ``session``, ``connection_ids``, ``login_gate``, ``addresses``, ``login_backoff``, ``login_work``: how a client comes in, or is refused;
+* ``command_loop``, ``dispatch``, ``session_factory``: one command at a time, who carries it out, and how a session is put together;
+* ``query_attributes``, ``deprecated_commands``: what comes with commands, and the commands that statements have replaced;
 * ``peers``, ``deadlines``: whom it sees and may end, and when it must go itself.
 """

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 LOOK_S_MIN: Final = 0.02
-LOOK_S_MAX: Final = 5.0
+SWEEP_S_MAX: Final = 5.0
 
 
 class Deadlines:
@@ -35,7 +35,7 @@ class Deadlines:
     def look_s(self) -> float | None:
         """How long it is from one look to the next; None if there is nothing to look for."""
         limits = [limit for limit in (self._statement_s, self._idle_s) if limit]
-        return min(max(min(limits) / 10, LOOK_S_MIN), LOOK_S_MAX) if limits else None
+        return min(max(min(limits) / 10, LOOK_S_MIN), SWEEP_S_MAX) if limits else None
 
     async def run(self) -> None:
         """Look at all sessions again and again."""

@@ -11,10 +11,10 @@ from streamfrom.proxy.wire.commands import parse_command
 
 
 if TYPE_CHECKING:
-    from streamfrom.proxy.exchange.reply import Reply
+    from streamfrom.proxy.execution.reply import Reply
     from streamfrom.proxy.net import Link
-    from streamfrom.proxy.sessions.parts import Parts
     from streamfrom.proxy.sessions.peers import Peers
+    from streamfrom.proxy.sessions.session_factory import SessionParts
 
 
 class Dispatch:
@@ -22,7 +22,7 @@ class Dispatch:
 
     __slots__ = ("_link", "_parts", "_peers")
 
-    def __init__(self, parts: Parts, link: Link, peers: Peers) -> None:
+    def __init__(self, parts: SessionParts, link: Link, peers: Peers) -> None:
         self._parts = parts
         self._link = link
         self._peers = peers

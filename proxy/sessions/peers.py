@@ -19,8 +19,8 @@ from streamfrom.proxy.errors import (
 
 
 if TYPE_CHECKING:
-    from streamfrom.proxy.answers.processlist import Process
     from streamfrom.proxy.backends.shard import ShardRuntime
+    from streamfrom.proxy.local_statements.show_processlist import Process
     from streamfrom.proxy.sessions.services import Peer, Services
 
 

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
     from streamfrom.engine.messaging.clock import Clock
     from streamfrom.engine.messaging.registry import Registry
-    from streamfrom.proxy.answers.processlist import Process
     from streamfrom.proxy.backends.settings import Settings
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.config.file import Server, User
+    from streamfrom.proxy.local_statements.show_processlist import Process
     from streamfrom.proxy.memory import Memory
     from streamfrom.proxy.sessions.addresses import Addresses
     from streamfrom.proxy.sessions.login_backoff import LoginBackoff

@@ -1,7 +1,7 @@
 """One client: its bytes, its login, and what happens when it vanishes.
 
 A session owns a client's link. Bytes go through `wire.ServerConnection`, which turns them into
-events. Those of a login are carried out here; commands go to `Turns`, which each login makes anew.
+events. Those of a login are carried out here; commands go to `CommandLoop`, which each login makes anew.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from streamfrom.proxy.errors import (
     ServerShutdown,
     UnknownDatabase,
 )
-from streamfrom.proxy.exchange.state import SessionState
+from streamfrom.proxy.execution.session_state import SessionState
 from streamfrom.proxy.fairness import next_turn
 from streamfrom.proxy.memory import Memory
+from streamfrom.proxy.sessions.command_loop import CommandLoop
 from streamfrom.proxy.sessions.dispatch import Dispatch
-from streamfrom.proxy.sessions.entrance import Entrance
-from streamfrom.proxy.sessions.parts import assemble
+from streamfrom.proxy.sessions.login_gate import LoginGate
 from streamfrom.proxy.sessions.peers import Peers
-from streamfrom.proxy.sessions.turns import Turns
-from streamfrom.proxy.sql.neighbours import use
+from streamfrom.proxy.sessions.session_factory import assemble
+from streamfrom.proxy.sql.sibling_databases import use
 from streamfrom.proxy.wire.auth import Authenticated, Deferred
 from streamfrom.proxy.wire.constants import (
     COMPRESSIONS,
@@ -40,10 +40,10 @@ from streamfrom.proxy.wire.handshake import Greeting, offer_as, plugin_to_greet
 from streamfrom.proxy.wire.server_connection import (
     Closed,
     CommandReceived,
+    ConnectionPhase,
     InfileData,
     Limits,
     LoginAttempt,
-    Phase,
     ServerConnection,
     TlsRequested,
     refusal as wire_refusal,
@@ -52,12 +52,12 @@ from streamfrom.sqlparse_ext.errors import StreamfromError
 
 
 if TYPE_CHECKING:
-    from streamfrom.proxy.answers.processlist import Process
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.config.file import User
+    from streamfrom.proxy.local_statements.show_processlist import Process
     from streamfrom.proxy.net import Link
-    from streamfrom.proxy.sessions.parts import Parts
     from streamfrom.proxy.sessions.services import Services
+    from streamfrom.proxy.sessions.session_factory import SessionParts
     from streamfrom.proxy.wire.auth import Account
     from streamfrom.proxy.wire.compression import Compression
     from streamfrom.proxy.wire.server_connection import Event
@@ -87,12 +87,12 @@ class Session:
         self._link = link
         self._loop = asyncio.get_running_loop()
         self._log = log.bind(connection=connection_id)
-        self._entrance = Entrance(services, link)
+        self._login_gate = LoginGate(services, link)
         self._wire: ServerConnection
         link.on_blocked = self._unread
         self._peers = Peers(services, self)
         # What the user who is logged in does here, None before there is one.
-        self._turns: Turns | None = None
+        self._command_loop: CommandLoop | None = None
         self._compression: Compression | None = None
         self._memory = Memory(services.config.connection_memory_bytes, ConnectionMemoryExceeded)
         self._unread_bytes = 0
@@ -105,7 +105,7 @@ class Session:
     def connected(self) -> None:
         """Greet, unless the client may not even try to log in."""
         services = self._services
-        refusal = self._entrance.refusal()
+        refusal = self._login_gate.refusal()
         if refusal is not None:
             self._is_over = True
             self._link.write(wire_refusal(refusal))
@@ -140,7 +140,7 @@ class Session:
             ),
             defers=self._defers,
         )
-        self._entrance.open(self._login_timed_out)
+        self._login_gate.open(self._login_timed_out)
         self._link.write(self._wire.data_to_send())
 
     def received(self, data: bytes) -> None:
@@ -151,11 +151,11 @@ class Session:
             if self._link.closed:
                 return
             if type(event) is CommandReceived:
-                assert self._turns is not None
-                self._turns.command(event)
+                assert self._command_loop is not None
+                self._command_loop.command(event)
             elif type(event) is InfileData:
-                assert self._turns is not None
-                self._turns.parts.executor.file(event.payload)
+                assert self._command_loop is not None
+                self._command_loop.parts.executor.file(event.payload)
             else:
                 self._login_event(event)
         answer = self._wire.data_to_send()
@@ -190,24 +190,24 @@ class Session:
         """Go on after the client caught up."""
         self._memory.change(-self._unread_bytes)
         self._unread_bytes = 0
-        if self._turns is None:
+        if self._command_loop is None:
             return
-        self._turns.client_writable()
-        stream = self._turns.parts.streams.current
+        self._command_loop.client_writable()
+        stream = self._command_loop.parts.streams.current
         if stream is not None and stream.resume():
             self._services.registry.ready(stream)
 
     def lost(self, error: Exception | None) -> None:
         """Clean up after a client that left, in whatever it was doing."""
         self._services.sessions.pop(self.connection_id, None)
-        self._entrance.left()
+        self._login_gate.left()
         self._is_over = True
         self.closed.set()
         if self._link.fault is not None:
             self._log.info("TLS failed", host=self._link.peer, reason=self._link.fault)
-        if self._turns is not None:
+        if self._command_loop is not None:
             self._log.info("session closed")
-            self._turns.over()
+            self._command_loop.over()
         self._memory.belong_to(None)
 
     # --- login ----------------------------------------------------------------------------
@@ -220,7 +220,9 @@ class Session:
                 self._link.start_tls(
                     self._tls.context, server_side=True, hostname=None, early=leftover
                 )
-            case LoginAttempt(_, is_change=True) if self._turns and self._turns.is_busy:
+            case LoginAttempt(_, is_change=True) if (
+                self._command_loop and self._command_loop.is_busy
+            ):
                 # It would be answered in the middle of what is running.
                 self._log.info("connection closed", reason="COM_CHANGE_USER sent ahead")
                 self._link.abort()
@@ -229,23 +231,23 @@ class Session:
             case Deferred(is_costly):
                 login = self._wire.login
                 assert login is not None
-                self._entrance.judge(
+                self._login_gate.judge(
                     login.user, self._wire.judge(), self._judged, is_costly=is_costly
                 )
             case Authenticated(name):
                 answer = self._wire.data_to_send()
-                self._entrance.proven(name, answer, partial(self._logged_in, name))
+                self._login_gate.proven(name, answer, partial(self._logged_in, name))
             case Closed(error):
                 what = "connection refused" if self.user is None else "connection closed"
                 self._log.info(what, host=self._link.peer, reason=str(error))
-                self._entrance.refused(error, self._wire.data_to_send(), self._link.close)
+                self._login_gate.refused(error, self._wire.data_to_send(), self._link.close)
             case _:
                 pass
 
     def _defers(self, is_costly: bool) -> bool:  # noqa: FBT001 - as the protocol asks
         login = self._wire.login
         assert login is not None
-        return self._entrance.defers(login.user, is_costly=is_costly)
+        return self._login_gate.defers(login.user, is_costly=is_costly)
 
     def _judged(self, events: list[Event]) -> None:
         """Go on behind a proof that was deferred."""
@@ -258,7 +260,7 @@ class Session:
 
     def _logged_in(self, name: str) -> None:
         """Make the session of a login, or of COM_CHANGE_USER, which makes a new one."""
-        ending = self._turns.over() if self._turns is not None else []
+        ending = self._command_loop.over() if self._command_loop is not None else []
         if ending:
             self._entering = asyncio.create_task(self._begin_behind(ending, name))
         else:
@@ -298,12 +300,12 @@ class Session:
         except NoClientCharset as error:
             self._refuse(error)
             return
-        if self._turns is not None:
-            parts.state.multi_statements = self._turns.parts.state.multi_statements
+        if self._command_loop is not None:
+            parts.state.multi_statements = self._command_loop.parts.state.multi_statements
         try:
-            self._entrance.check(user, self)
+            self._login_gate.check(user, self)
             if login.database:
-                parts.preparation.use(login.database)
+                parts.compiler.use(login.database)
         except UnknownDatabase:
             # Perhaps a server has it beside a keyspace.
             self._entering = asyncio.create_task(self._enter(user, parts, login.database or ""))
@@ -312,11 +314,11 @@ class Session:
         else:
             self._welcome(user, parts)
 
-    async def _enter(self, user: User, parts: Parts, database: str) -> None:
+    async def _enter(self, user: User, parts: SessionParts, database: str) -> None:
         """End a login that names a database which is no keyspace."""
         try:
-            await use(parts.preparation, database)
-            self._entrance.check(user, self)
+            await use(parts.compiler, database)
+            self._login_gate.check(user, self)
         except StreamfromError as error:
             if not self._is_over:
                 self._refuse(error)
@@ -329,10 +331,10 @@ class Session:
         self._link.write(self._wire.data_to_send())
         self._link.close()
 
-    def _welcome(self, user: User, parts: Parts) -> None:
+    def _welcome(self, user: User, parts: SessionParts) -> None:
         self.user = user
         self._memory.belong_to(self._services.memory_of(user.name))
-        self._turns = Turns(
+        self._command_loop = CommandLoop(
             parts,
             Dispatch(parts, self._link, self._peers),
             self._link,
@@ -343,7 +345,7 @@ class Session:
             self._services.tally,
             self._memory,
         )
-        self._entrance.came_in()
+        self._login_gate.came_in()
         subject = {} if (found := self._link.subject) is None else {"subject": found}
         self._log.info("session opened", user=user.name, host=self._link.peer, **subject)
         self._wire.accept(status=parts.state.status)
@@ -363,30 +365,34 @@ class Session:
     def interrupt(self, error: StreamfromError) -> list[asyncio.Task[None]]:
         """Stop what is running: a stream ends with *error*, a statement with its server's own.
 
-        Returns as `Holdings.interrupt`.
+        Returns as `SessionConnections.interrupt`.
         """
-        return [] if self._turns is None else self._turns.interrupt(error)
+        return [] if self._command_loop is None else self._command_loop.interrupt(error)
 
     def shut_down(self, error: StreamfromError) -> None:
         """End the session with *error* once it has nothing to do and no transaction is open."""
-        if self._turns is not None:
-            self._turns.shut_down(error)
+        if self._command_loop is not None:
+            self._command_loop.shut_down(error)
 
     def stop_work(self, error: StreamfromError) -> None:
         """End the session with *error* once what runs is answered; stop it if that loses nothing."""
-        if self._turns is not None:
-            self._turns.stop_work(error)
+        if self._command_loop is not None:
+            self._command_loop.stop_work(error)
 
     @property
     def is_committing(self) -> bool:
         """True while what runs may commit, so that only its own answer tells what became of it."""
-        return self._turns is not None and self._turns.is_committing
+        return self._command_loop is not None and self._command_loop.is_committing
 
     def cut_off(self, error: StreamfromError) -> None:
         """Disconnect now; the client is told *error* if it waits for an answer."""
-        if self._turns is not None:
-            self._turns.cut_off(error)
-        elif self._wire.phase in (Phase.AUTHENTICATING, Phase.JUDGING, Phase.DECIDING):
+        if self._command_loop is not None:
+            self._command_loop.cut_off(error)
+        elif self._wire.phase in (
+            ConnectionPhase.AUTHENTICATING,
+            ConnectionPhase.JUDGING,
+            ConnectionPhase.DECIDING,
+        ):
             self._refuse(error)
         else:
             self._link.close()
@@ -397,22 +403,22 @@ class Session:
 
     def times(self, now_s: float) -> tuple[float, float]:
         """Return for how long a statement has been running, and the client been silent."""
-        return (0.0, 0.0) if self._turns is None else self._turns.times(now_s)
+        return (0.0, 0.0) if self._command_loop is None else self._command_loop.times(now_s)
 
     def time_out(self, now_s: float) -> None:
         """Stop the statement, which takes too long; once more if it goes on nevertheless."""
-        if self._turns is not None:
-            self._turns.time_out(now_s)
+        if self._command_loop is not None:
+            self._command_loop.time_out(now_s)
 
     def leave_idle(self) -> None:
         """End the session of a client that said nothing for too long."""
-        if self._turns is not None:
-            self._turns.leave_idle()
+        if self._command_loop is not None:
+            self._command_loop.leave_idle()
 
     def thread_on(self, shard: ShardRuntime) -> int | None:
         """Return the id that *shard* knows this session by, if it holds a connection there."""
-        return None if self._turns is None else self._turns.thread_on(shard)
+        return None if self._command_loop is None else self._command_loop.thread_on(shard)
 
     def process(self) -> Process | None:
         """Return this session's line in SHOW PROCESSLIST, None before it has logged in."""
-        return None if self._turns is None else self._turns.process()
+        return None if self._command_loop is None else self._command_loop.process()

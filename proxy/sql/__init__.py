@@ -2,12 +2,12 @@
 
 Read in this order:
 
-* ``guard``, ``catalog``: what a user may do, and what a target means;
-* ``direct``: the hot path, in the turn of the loop in which the command came;
-* ``statements``, ``preparation``, ``routed``: every other way a text can take;
-* ``naming``, ``sequencing``, ``set_statement``: what is put into it, or around it, before it is routed;
-* ``scatter``, ``gather``, ``merge_questions``: work on several shards;
-* ``assignments``, ``demarcation``, ``neighbours``, ``killing``, ``explanation``: SET, transactions, USE, KILL, VEXPLAIN;
-* ``prepared``, ``prepared_commands``, ``bulk``, ``text_statements``: statements that are prepared, by the protocol or by name;
-* ``streams``, ``streaming``: STREAM, and one that is open.
+* ``privileges``, ``catalog``: what a user may do, and what a target means;
+* ``fast_path``: the hot path, in the turn of the loop in which the command came;
+* ``statement_runner``, ``statement_compiler``, ``routed_statements``: every other way a text can take;
+* ``insert_columns``, ``sequence_statements``, ``set_statement_for``: what is put into it, or around it, before it is routed;
+* ``scatter``, ``gather``, ``merge_metadata``: work on several shards;
+* ``set_variables``, ``transaction_control``, ``sibling_databases``, ``kill_targets``, ``vexplain_statement``: SET, transactions, USE, KILL, VEXPLAIN;
+* ``prepared_statements``, ``prepared_commands``, ``bulk_commands``, ``text_statements``: statements that are prepared, by the protocol or by name;
+* ``stream_statements``, ``message_stream``: STREAM, and one that is open.
 """

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.proxy.backends.tenancy import take_leave
-from streamfrom.proxy.exchange.state import AskedLocks
+from streamfrom.proxy.backends.handover import take_leave
+from streamfrom.proxy.execution.session_state import AskedLocks
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.resultset import parse_text_row
 from streamfrom.sqlparse_ext.errors import Unsupported
@@ -20,9 +20,9 @@ from streamfrom.sqlparse_ext.statements import Kind, Uses
 
 
 if TYPE_CHECKING:
-    from streamfrom.proxy.exchange.executor import Executor
-    from streamfrom.proxy.exchange.state import SessionState
-    from streamfrom.proxy.sql.preparation import Preparation
+    from streamfrom.proxy.execution.executor import Executor
+    from streamfrom.proxy.execution.session_state import SessionState
+    from streamfrom.proxy.sql.statement_compiler import StatementCompiler
     from streamfrom.sqlparse_ext.statements import Statement
 
 
@@ -34,11 +34,11 @@ class AdvisoryLocks:
     """The advisory locks of one session."""
 
     def __init__(
-        self, state: SessionState, executor: Executor, preparation: Preparation
+        self, state: SessionState, executor: Executor, compiler: StatementCompiler
     ) -> None:
         self._state = state
         self._executor = executor
-        self._preparation = preparation
+        self._compiler = compiler
 
     async def before(self, statement: Statement) -> None:
         """Learn of a statement that is about to run.
@@ -47,12 +47,12 @@ class AdvisoryLocks:
             Unsupported: it calls such functions where the session has no locks, and it has, or may
                 have, some elsewhere; or several shards would call them.
             BackendLost: the connection with its locks is gone.
-            StreamfromError: as `Preparation.place`.
+            StreamfromError: as `StatementCompiler.place`.
         """
         shape = statement.shape
         if not shape.uses & Uses.ADVISORY_LOCK or shape.kind in _TELL_OF:
             return
-        view = self._preparation.place(statement).view
+        view = self._compiler.place(statement).view
         if view.is_sharded and shape.tables:
             raise Unsupported(
                 "functions of advisory locks beside a table in a sharded keyspace"

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from streamfrom.engine.sharding.keyspace import Shard
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.config.file import User
-    from streamfrom.proxy.exchange.pace import Pace
+    from streamfrom.proxy.execution.latency_class import LatencyClass
     from streamfrom.proxy.routing.routes import Plan
     from streamfrom.sqlparse_ext.statements import Shape
 
@@ -34,7 +34,7 @@ _SERVED: Final = frozenset({"primary", "replica"})
 _NO_REPLICAS: Final[Mapping[tuple[str, str], Sequence[ShardRuntime]]] = MappingProxyType({})
 
 
-class Direct:
+class FastRoute:
     """What the hot path knows of a shape.
 
     Attributes:
@@ -52,7 +52,7 @@ class Direct:
         *,
         touches_messages: bool,
         shard: ShardRuntime | None = None,
-        pace: Pace | None = None,
+        pace: LatencyClass | None = None,
     ) -> None:
         self.plan = plan
         self.touches_messages = touches_messages
@@ -123,7 +123,7 @@ class View:
             return tuple(column.lower() for column in found.columns)
 
         self.columns_of = columns_of
-        self.direct: dict[Shape, Direct | None] = {}
+        self.direct: dict[Shape, FastRoute | None] = {}
         self.replan(keyspace)
 
     def replan(self, keyspace: Keyspace) -> None:

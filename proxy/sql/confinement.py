@@ -24,7 +24,7 @@ from streamfrom.sqlparse_ext.text.tokens import statement_tokens
 
 
 if TYPE_CHECKING:
-    from streamfrom.proxy.sql.guard import Guard
+    from streamfrom.proxy.sql.privileges import Privileges
     from streamfrom.sqlparse_ext.reading.reach import Reach
     from streamfrom.sqlparse_ext.statements import Shape, Statement
 
@@ -112,7 +112,11 @@ _OF_A_MESSAGE: Final = frozenset({"time_acked", "time_next", "priority", "epoch"
 
 
 def confine(
-    guard: Guard, statement: Statement, around: NameResolution, *, is_explained: bool = False
+    guard: Privileges,
+    statement: Statement,
+    around: NameResolution,
+    *,
+    is_explained: bool = False,
 ) -> bool:
     """Raise StatementRefused or DatabaseAccessDenied for what a restricted user may not say.
 
@@ -125,7 +129,12 @@ def confine(
 
 class _Confinement:
     def __init__(
-        self, guard: Guard, statement: Statement, around: NameResolution, *, is_explained: bool
+        self,
+        guard: Privileges,
+        statement: Statement,
+        around: NameResolution,
+        *,
+        is_explained: bool,
     ) -> None:
         self.is_explained = is_explained
         self.guard = guard

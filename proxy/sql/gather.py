@@ -1,7 +1,7 @@
 """One SELECT on several shards, its rows merged into one answer.
 
 Connections are taken in the order of the shards, as everywhere. The first one is asked what must be
-known before (`merge_questions`); then every shard gets the same text, and rows go to the client as
+known before (`merge_metadata`); then every shard gets the same text, and rows go to the client as
 soon as nothing can precede them. What is made of merged values a shard computes at the end. What
 waits is bounded: a shard whose rows pile up is not read from, and none is while the client is
 behind. Before the first byte has left, a shard that went away is waited for and asked again.
@@ -15,15 +15,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from streamfrom.proxy.errors import BackendError, BackendLost
-from streamfrom.proxy.exchange.recall import left_by_several
-from streamfrom.proxy.exchange.retries import is_repeatable
+from streamfrom.proxy.execution.diagnostics_queries import left_by_several
+from streamfrom.proxy.execution.retries import is_repeatable
 from streamfrom.proxy.fairness import Slices
-from streamfrom.proxy.merge.computed_merge import ComputedMerge
-from streamfrom.proxy.merge.counted import CountedQuery
-from streamfrom.proxy.merge.groups import GroupsQuery
-from streamfrom.proxy.merge.rows import RowsQuery
-from streamfrom.proxy.merge.texts import Texts, UnionTexts
-from streamfrom.proxy.sql.merge_questions import MergeQuery, ask_first
+from streamfrom.proxy.merge.expression_merge import ComputedMerge
+from streamfrom.proxy.merge.group_query import GroupsQuery
+from streamfrom.proxy.merge.row_count import CountedQuery
+from streamfrom.proxy.merge.row_merge import RowsQuery
+from streamfrom.proxy.merge.shard_texts import Texts, UnionTexts
+from streamfrom.proxy.sql.merge_metadata import MergeQuery, ask_first
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.constants import Status
 from streamfrom.proxy.wire.response import RowCollector
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 
     from streamfrom.proxy.backends.backend import Backend
     from streamfrom.proxy.backends.shard import ShardRuntime
-    from streamfrom.proxy.exchange.executor import Executor
-    from streamfrom.proxy.exchange.state import SessionState
-    from streamfrom.proxy.merge.counted import CountedMerge
+    from streamfrom.proxy.execution.executor import Executor
+    from streamfrom.proxy.execution.session_state import SessionState
     from streamfrom.proxy.merge.group_merge import GroupsMerge
-    from streamfrom.proxy.merge.rows import RowsMerge
+    from streamfrom.proxy.merge.row_count import CountedMerge
+    from streamfrom.proxy.merge.row_merge import RowsMerge
     from streamfrom.proxy.net import Link
     from streamfrom.proxy.routing.routes import Merge
     from streamfrom.proxy.sql.large_texts import LargeTexts
@@ -59,7 +59,7 @@ _BITE_ROWS: Final = 200
 _DRAIN_ROWS_MAX: Final = 1000
 
 
-class Sink(Protocol):
+class RowSink(Protocol):
     """Who takes an answer: the reply to a client, or somebody who goes on with the rows.
 
     binary: texts are wanted that lose no digits.
@@ -85,7 +85,7 @@ async def gather(
     shards: Sequence[ShardRuntime],
     statement: Statement,
     route: Merge,
-    reply: Sink,
+    reply: RowSink,
     *,
     memory_bytes: int,
     large_texts: LargeTexts,
@@ -206,7 +206,7 @@ class _Gather:
         statement: Statement,
         route: Merge,
         texts: Texts,
-        reply: Sink,
+        reply: RowSink,
         memory_bytes: int,
     ) -> None:
         self._executor = executor

@@ -16,8 +16,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.proxy.answers.own_status import is_session_status
-from streamfrom.proxy.answers.virtual import is_virtual
 from streamfrom.proxy.errors import (
     BackendError,
     BadArguments,
@@ -28,16 +26,18 @@ from streamfrom.proxy.errors import (
     NotPreparable,
     WireError,
 )
-from streamfrom.proxy.exchange.execution import CursorExecution, Execution
-from streamfrom.proxy.exchange.recall import ASKS_BACK
+from streamfrom.proxy.execution.diagnostics_queries import ASKS_BACK
+from streamfrom.proxy.execution.prepared_execution import CursorExecution, Execution
+from streamfrom.proxy.local_statements.local_answers import is_virtual
+from streamfrom.proxy.local_statements.show_status import is_session_status
 from streamfrom.proxy.routing.routes import Combine, Merge, OneShard, WriteParts
-from streamfrom.proxy.sql.assignments import is_ignored
-from streamfrom.proxy.sql.prepared import Prepared, PreparedTable
-from streamfrom.proxy.sql.set_statement import is_plain_query
+from streamfrom.proxy.sql.prepared_statements import PreparedStatement, PreparedStatements
+from streamfrom.proxy.sql.set_statement_for import is_plain_query
+from streamfrom.proxy.sql.set_variables import is_ignored
 from streamfrom.proxy.wire.constants import Status
 from streamfrom.proxy.wire.execute import with_types
-from streamfrom.proxy.wire.prepare import PARAMETER
-from streamfrom.proxy.wire.response import Answer
+from streamfrom.proxy.wire.prepare_response import PARAMETER
+from streamfrom.proxy.wire.response import AnswerKind
 from streamfrom.proxy.wire.resultset import column_definition
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.reading.split import split_statements
@@ -48,19 +48,19 @@ from streamfrom.sqlparse_ext.text.parameters import as_text
 if TYPE_CHECKING:
     from streamfrom.engine.messaging.registry import Registry
     from streamfrom.proxy.backends.shard import ShardRuntime
-    from streamfrom.proxy.exchange.executor import Executor
-    from streamfrom.proxy.exchange.reply import Reply
-    from streamfrom.proxy.exchange.state import SessionState
-    from streamfrom.proxy.sql.naming import Naming
-    from streamfrom.proxy.sql.preparation import Place, Preparation
-    from streamfrom.proxy.sql.routed import Routed
-    from streamfrom.proxy.sql.statements import Statements
+    from streamfrom.proxy.execution.executor import Executor
+    from streamfrom.proxy.execution.reply import Reply
+    from streamfrom.proxy.execution.session_state import SessionState
+    from streamfrom.proxy.sql.insert_columns import InsertColumns
+    from streamfrom.proxy.sql.routed_statements import RoutedStatements
+    from streamfrom.proxy.sql.statement_compiler import StatementCompiler, StatementTarget
+    from streamfrom.proxy.sql.statement_runner import StatementRunner
     from streamfrom.proxy.wire.commands import StmtExecute, StmtFetch, StmtSendLongData
-    from streamfrom.proxy.wire.prepare import PrepareReader
+    from streamfrom.proxy.wire.prepare_response import PrepareReader
     from streamfrom.sqlparse_ext.statements import Statement
 
 
-# What `Statements` does itself, and no shard alone.
+# What `StatementRunner` does itself, and no shard alone.
 _OWN: Final = frozenset(
     {
         Kind.EMPTY,
@@ -94,21 +94,21 @@ class PreparedCommands:
         *,
         state: SessionState,
         executor: Executor,
-        preparation: Preparation,
+        compiler: StatementCompiler,
         registry: Registry,
-        statements: Statements,
-        routed: Routed,
-        naming: Naming,
-        table: PreparedTable,
+        statements: StatementRunner,
+        routed: RoutedStatements,
+        naming: InsertColumns,
+        table: PreparedStatements,
         long_data_bytes_max: int,
     ) -> None:
         self._state = state
         self._executor = executor
-        self._preparation = preparation
+        self._compiler = compiler
         self._registry = registry
         self._statements = statements
         self._routed = routed
-        self._naming = naming
+        self._insert_columns = naming
         self._table = table
         self._long_data_bytes_max = long_data_bytes_max
 
@@ -120,19 +120,19 @@ class PreparedCommands:
         Raises what a server says of it, and what running it would say at once.
         """
         self._table.begin()
-        read, size = self._preparation.large_texts.read, len(sql)
-        statement = await read(size, self._preparation.parse, sql)
+        read, size = self._compiler.large_texts.read, len(sql)
+        statement = await read(size, self._compiler.parse, sql)
         shape = statement.shape
         if shape.kind is Kind.EMPTY and not sql.strip(b"; \t\n\r\f\v"):
             raise EmptyQuery
         if shape.uses & Uses.MULTIPLE:
             texts = await read(size, split_statements, statement.sql, statement.mode)
             if len(texts) > 1:
-                raise await read(size, self._preparation.one_at_a_time, statement)
-            statement = await read(size, self._preparation.parse, texts[0])
-        await read(size, self._preparation.check, statement)
+                raise await read(size, self._compiler.one_at_a_time, statement)
+            statement = await read(size, self._compiler.parse, texts[0])
+        await read(size, self._compiler.check, statement)
         is_own = is_virtual(shape) or (
-            shape.kind in _OWN and not is_plain_query(statement, self._preparation)
+            shape.kind in _OWN and not is_plain_query(statement, self._compiler)
         )
         if is_own or await self._statements.asks_sequence(statement):
             await self._prepare_own(statement, reply)
@@ -145,38 +145,40 @@ class PreparedCommands:
     async def _prepare_own(self, statement: Statement, reply: Reply) -> None:
         warnings = 0
         if statement.shape.kind in _CHECKED and not is_ignored(statement):
-            place = self._preparation.place(statement)
+            place = self._compiler.place(statement)
             try:
-                warnings = (await self._ask(Prepared(place.statement, place))).warnings
+                warnings = (await self._ask(PreparedStatement(place.statement, place))).warnings
             except BackendError as error:
                 # The server runs it as text only, and as text it will come.
                 if error.code != _NOT_PREPARABLE:
                     raise
-        prepared = Prepared(statement, None)
+        prepared = PreparedStatement(statement, None)
         columns = await self._statements.definitions(statement)
         self._table.add(prepared)
         parameter = column_definition(PARAMETER, self._state.capabilities)
         reply.prepared(prepared.id, [parameter] * prepared.count, columns, warnings)
 
     async def _prepare_on_shard(self, statement: Statement, reply: Reply) -> None:
-        read, size = self._preparation.large_texts.read, len(statement.sql)
-        place = await self._naming.named(await read(size, self._preparation.place, statement))
+        read, size = self._compiler.large_texts.read, len(statement.sql)
+        place = await self._insert_columns.named(
+            await read(size, self._compiler.place, statement)
+        )
         prepared = await read(size, self._planned, place)
         answer = await self._ask(prepared)
         prepared.counted(len(answer.parameters))
         self._table.add(prepared)
         reply.prepared(prepared.id, answer.parameters, answer.columns, answer.warnings)
 
-    def _planned(self, place: Place) -> Prepared:
+    def _planned(self, place: StatementTarget) -> PreparedStatement:
         """Return what is prepared. Raises what any execution of it would raise."""
-        prepared = Prepared(place.statement, place)
-        prepared.settle(self._preparation, self._registry)
+        prepared = PreparedStatement(place.statement, place)
+        prepared.settle(self._compiler, self._registry)
         sample = prepared.original.bind((1,) * prepared.count, lambda _: b"1")
-        filled = self._preparation.sample(place.view, self._preparation.parse(as_text(sample)))
+        filled = self._compiler.sample(place.view, self._compiler.parse(as_text(sample)))
         place.view.planner.plan(filled.shape)
         return prepared
 
-    async def _ask(self, prepared: Prepared) -> PrepareReader:
+    async def _ask(self, prepared: PreparedStatement) -> PrepareReader:
         """Have a shard prepare a statement: it knows the columns and the parameters."""
         place = prepared.place
         assert place is not None
@@ -200,7 +202,7 @@ class PreparedCommands:
                 raise prepared.fault
             await self._run(prepared, command, reply)
         except WireError as error:
-            view = self._preparation.view if prepared.place is None else prepared.place.view
+            view = self._compiler.view if prepared.place is None else prepared.place.view
             on_mariadb = view is not None and view.runtimes[0].is_mariadb
             if on_mariadb and not isinstance(error, CutTypes):
                 raise BadArguments(_EXECUTE) from None
@@ -208,16 +210,18 @@ class PreparedCommands:
         finally:
             prepared.drop_long_data()
 
-    async def _run(self, prepared: Prepared, command: StmtExecute, reply: Reply) -> None:
+    async def _run(
+        self, prepared: PreparedStatement, command: StmtExecute, reply: Reply
+    ) -> None:
         prepared.take_types(command.body)
         if not self._executor.branches.held:
-            self._preparation.leave_ailing_replicas()
+            self._compiler.leave_ailing_replicas()
         if prepared.place is None:
             await self._run_as_text(prepared, command, reply)
             return
-        read = self._preparation.large_texts.read
+        read = self._compiler.large_texts.read
         size = max(len(prepared.original.sql), len(command.body))
-        await read(size, prepared.settle, self._preparation, self._registry)
+        await read(size, prepared.settle, self._compiler, self._registry)
         shape = prepared.original.shape
         if (
             prepared.statement is None
@@ -233,7 +237,7 @@ class PreparedCommands:
             await self._run_as_text(prepared, command, reply)
             return
         prepared.place = prepared.place._replace(
-            view=self._preparation.current(prepared.place.view)
+            view=self._compiler.current(prepared.place.view)
         )
         view, database, _ = prepared.place
         try:
@@ -245,7 +249,7 @@ class PreparedCommands:
         if isinstance(route, WriteParts | Merge | Combine):
             await self._run_as_text(prepared, command, reply)
             return
-        step = await read(size, self._preparation.bound_step, view, bound)
+        step = await read(size, self._compiler.bound_step, view, bound)
         body = with_types(command.body, prepared.count, prepared.types)
         is_query = bound.shape.kind is Kind.SELECT
         if command.flags & _CURSOR_READ_ONLY and is_query and isinstance(route, OneShard):
@@ -258,9 +262,9 @@ class PreparedCommands:
         await self._routed.run(view, database, step, route, reply, packet)
 
     async def _run_as_text(
-        self, prepared: Prepared, command: StmtExecute, reply: Reply
+        self, prepared: PreparedStatement, command: StmtExecute, reply: Reply
     ) -> None:
-        read = self._preparation.large_texts.read
+        read = self._compiler.large_texts.read
         size = max(len(prepared.original.sql), len(command.body))
         bound = await read(
             size, prepared.bind, prepared.original, command.body, self._state.settings
@@ -269,14 +273,18 @@ class PreparedCommands:
             raise Unsupported("parameters inside a comment in this prepared statement")
         if bound.shape.uses & Uses.RETURNING:
             raise NotPreparable("RETURNING of a statement that holds the time")
-        text = await read(size, lambda: self._preparation.parse(as_text(bound)))
-        self._preparation.check(text)  # a value may be a keyspace's name
+        text = await read(size, lambda: self._compiler.parse(as_text(bound)))
+        self._compiler.check(text)  # a value may be a keyspace's name
         await self._statements.run_one(text, reply)
 
     # --- cursors --------------------------------------------------------------------------
 
     async def _open_cursor(
-        self, prepared: Prepared, shard: ShardRuntime, execution: CursorExecution, reply: Reply
+        self,
+        prepared: PreparedStatement,
+        shard: ShardRuntime,
+        execution: CursorExecution,
+        reply: Reply,
     ) -> None:
         assert prepared.place is not None
         shape, database = prepared.original.shape, prepared.place.database
@@ -305,7 +313,7 @@ class PreparedCommands:
         shape = prepared.original.shape
         try:
             scanner = await self._executor.relay_on(
-                shard, place.database, packet, shape, reply, answer=Answer.ROWS
+                shard, place.database, packet, shape, reply, answer=AnswerKind.ROWS
             )
         except BaseException:
             self.close_cursor(prepared)
@@ -313,7 +321,7 @@ class PreparedCommands:
         if scanner.error is not None or scanner.status & _LAST_ROW_SENT:
             self.close_cursor(prepared)
 
-    def close_cursor(self, prepared: Prepared) -> None:
+    def close_cursor(self, prepared: PreparedStatement) -> None:
         """Close the cursor of a statement, if it has one."""
         cursor, shard = prepared.cursor, prepared.cursor_shard
         prepared.cursor = prepared.cursor_shard = None

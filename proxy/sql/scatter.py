@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.errors import BackendError, BackendLost, BackendUnavailable, ProxyError
-from streamfrom.proxy.exchange.following import note_insert_id
-from streamfrom.proxy.exchange.recall import left_by_several
-from streamfrom.proxy.exchange.retries import was_refused_undone
-from streamfrom.proxy.exchange.state import leaves_residue
-from streamfrom.proxy.exchange.transaction import ROLLS_BACK
+from streamfrom.proxy.execution.diagnostics_queries import left_by_several
+from streamfrom.proxy.execution.retries import was_refused_undone
+from streamfrom.proxy.execution.session_state import leaves_residue
+from streamfrom.proxy.execution.session_tracking import note_insert_id
+from streamfrom.proxy.execution.transaction import ROLLS_BACK
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.resultset import Err
 
@@ -25,12 +25,12 @@ from streamfrom.proxy.wire.resultset import Err
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from streamfrom.proxy.backends.answer_readers import BufferedAnswer
     from streamfrom.proxy.backends.backend import Backend
-    from streamfrom.proxy.backends.readers import Answer
     from streamfrom.proxy.backends.shard import ShardRuntime
-    from streamfrom.proxy.exchange.execution import Packet
-    from streamfrom.proxy.exchange.executor import Executor
-    from streamfrom.proxy.exchange.state import SessionState
+    from streamfrom.proxy.execution.executor import Executor
+    from streamfrom.proxy.execution.prepared_execution import Packet
+    from streamfrom.proxy.execution.session_state import SessionState
     from streamfrom.proxy.wire.resultset import Ok
     from streamfrom.sqlparse_ext.statements import Shape, Statement
 
@@ -41,7 +41,7 @@ _NUMBER: Final = re.compile(rb"\d+")
 
 
 @dataclass(frozen=True, slots=True)
-class Merged:
+class MergedOk:
     """The answers of several shards, and what one server would have said.
 
     is_insert: they answer INSERT or REPLACE.
@@ -98,7 +98,7 @@ async def write_parts(
     database: str | None,
     parts: Sequence[tuple[ShardRuntime, bytes | Packet]],
     shape: Shape,
-) -> Merged:
+) -> MergedOk:
     """Run a write's parts; all of them take effect, or none, outside a transaction patiently.
 
     A part is what is sent: a framed command, or what makes one for a connection.
@@ -137,7 +137,7 @@ async def _write_parts(
     shape: Shape,
     *,
     own: bool,
-) -> Merged:
+) -> MergedOk:
     branches = executor.branches
     # Inside one too: without autocommit this statement may be the one that opens it.
     branches.entered()
@@ -164,7 +164,7 @@ async def _write_parts(
             note_insert_id(state, backend, ok.last_insert_id)
     if own:
         await branches.commit()
-    return Merged(oks, is_insert=shape.insert is not None)
+    return MergedOk(oks, is_insert=shape.insert is not None)
 
 
 async def _run_parts(
@@ -176,7 +176,7 @@ async def _run_parts(
 ) -> tuple[Ok, ...]:
     # One after another, always in the order of the shards: side by side, two writes of the same
     # rows could each hold one that the other waits for, and no server sees such a deadlock.
-    answers: list[Answer] = []
+    answers: list[BufferedAnswer] = []
     left = left_by_several()
     state.answered_at, state.left = None, left
     try:
@@ -218,7 +218,7 @@ async def run_everywhere(
     database: str | None,
     shards: Sequence[ShardRuntime],
     statement: Statement,
-) -> Merged:
+) -> MergedOk:
     """Run one statement on every shard in turn and stop at the first that refuses.
 
     DDL cannot be undone: what ran before a refusal stays, and the error says where.
@@ -231,7 +231,7 @@ async def run_everywhere(
         sent = query(statement.sql)
         answer = await executor.ask(shards[0], database, sent, statement.shape)
         assert answer.ok is not None
-        return Merged((answer.ok,))
+        return MergedOk((answer.ok,))
     oks = []
     left = left_by_several()
     for shard in shards:
@@ -256,4 +256,4 @@ async def run_everywhere(
             raise
     if left.rows:
         state.answered_at, state.left = None, left
-    return Merged(tuple(oks))
+    return MergedOk(tuple(oks))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from streamfrom.proxy.answers.virtual import is_virtual
 from streamfrom.proxy.errors import (
     BadArguments,
     EmptyQuery,
@@ -17,6 +16,7 @@ from streamfrom.proxy.errors import (
     TooManyStatements,
     UnknownStatement,
 )
+from streamfrom.proxy.local_statements.local_answers import is_virtual
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.constants import BINARY_CHARSET, FieldType
 from streamfrom.proxy.wire.execute import Parameter, literal_of
@@ -33,10 +33,10 @@ from streamfrom.sqlparse_ext.writes.generated import next_values
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from streamfrom.proxy.exchange.executor import Executor
-    from streamfrom.proxy.exchange.reply import Reply
+    from streamfrom.proxy.execution.executor import Executor
+    from streamfrom.proxy.execution.reply import Reply
     from streamfrom.proxy.sql.catalog import View
-    from streamfrom.proxy.sql.preparation import Preparation
+    from streamfrom.proxy.sql.statement_compiler import StatementCompiler
     from streamfrom.sqlparse_ext.statements import Statement
 
 
@@ -63,8 +63,8 @@ class _Kept(NamedTuple):
 class TextStatements:
     """The statements that one session has prepared by name."""
 
-    def __init__(self, preparation: Preparation, executor: Executor) -> None:
-        self._preparation = preparation
+    def __init__(self, compiler: StatementCompiler, executor: Executor) -> None:
+        self._compiler = compiler
         self._executor = executor
         self._kept: dict[str, _Kept] = {}
 
@@ -103,7 +103,7 @@ class TextStatements:
             kept = self._kept.get(asked.name)
             if kept is None:
                 raise UnknownStatement(asked.name, asked.step.value)
-            if kept.view is not self._preparation.here():
+            if kept.view is not self._compiler.here():
                 raise Unsupported("EXECUTE in another keyspace or target than PREPARE")
             return await run_one(await self._bound(kept.statement, asked), reply)
         prepared = await self._prepared(statement, asked)
@@ -111,7 +111,7 @@ class TextStatements:
             return await run_one(await self._bound(prepared, asked), reply)
         if asked.name not in self._kept and len(self._kept) >= STATEMENTS_MAX:
             raise TooManyStatements(STATEMENTS_MAX)
-        self._kept[asked.name] = _Kept(prepared, self._preparation.here())
+        self._kept[asked.name] = _Kept(prepared, self._compiler.here())
         reply.ok(info=b"Statement prepared")
         return True
 
@@ -126,23 +126,23 @@ class TextStatements:
         if not (text or "").strip("; \t\n\r\f\v"):
             raise EmptyQuery
         sql = (text or "").encode("utf-8", "surrogateescape")
-        read = self._preparation.large_texts.read
-        found = await read(len(sql), self._preparation.parse, sql)
+        read = self._compiler.large_texts.read
+        found = await read(len(sql), self._compiler.parse, sql)
         if found.shape.uses & Uses.MULTIPLE:
-            raise self._preparation.one_at_a_time(found)
+            raise self._compiler.one_at_a_time(found)
         if found.shape.kind is Kind.PREPARE:
             raise NotPreparable(found.shape.verb)
-        self._preparation.check(found)
+        self._compiler.check(found)
         if (
             found.shape.kind in _CHECKED
             and not is_virtual(found.shape)
             and next_values(found.shape) is None
         ):
-            place = await read(len(sql), self._preparation.place, found)
+            place = await read(len(sql), self._compiler.place, found)
             shard = place.view.runtimes[0]
             await self._executor.prepare_on(shard, place.database, place.statement.sql)
         elif found.shape.kind is Kind.OTHER:
-            self._preparation.here().planner.plan(found.shape)  # it may be no statement at all
+            self._compiler.here().planner.plan(found.shape)  # it may be no statement at all
         return found
 
     async def read(self, statement: Statement) -> Statement:
@@ -175,12 +175,10 @@ class TextStatements:
                 escapes = SqlMode.NO_BACKSLASH_ESCAPES not in statement.mode
                 spelled = _literal(FieldType.VAR_STRING, value, backslash_escapes=escapes)
                 edit = Edit(tokens[place].start, tokens[place].end, spelled)
-                statement = self._preparation.parse(
-                    splice(statement.sql, statement.mode, [edit])
-                )
+                statement = self._compiler.parse(splice(statement.sql, statement.mode, [edit]))
         if text is not None:
             sql = text.encode("utf-8", "surrogateescape")
-            self._preparation.check(self._preparation.parse(sql))
+            self._compiler.check(self._compiler.parse(sql))
         return statement
 
     async def _bound(self, statement: Statement, asked: Dynamic) -> Statement:
@@ -195,7 +193,7 @@ class TextStatements:
             for kind, value in await self._values(asked.using)
         ]
         bound = statement.bind((OPAQUE,) * count, texts.__getitem__)
-        return self._preparation.parse(as_text(bound))
+        return self._compiler.parse(as_text(bound))
 
     async def _values(self, variables: Sequence[str]) -> list[tuple[int, bytes | None]]:
         """Return type and value of user variables.
@@ -203,11 +201,11 @@ class TextStatements:
         The type of bytes in no character set is BLOB.
         """
         names = ", ".join(variables).encode("utf-8", "surrogateescape")
-        asked = self._preparation.parse(b"SELECT " + names)
-        view, held = self._preparation.here(), self._executor.branches.held
+        asked = self._compiler.parse(b"SELECT " + names)
+        view, held = self._compiler.here(), self._executor.branches.held
         shard = next((shard for shard in view.runtimes if shard in held), view.runtimes[0])
         answer = await self._executor.ask(
-            shard, self._preparation.database, query(asked.sql), asked.shape
+            shard, self._compiler.database, query(asked.sql), asked.shape
         )
         columns = map(parse_column_definition, answer.columns)
         kinds = [

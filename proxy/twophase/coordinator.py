@@ -26,7 +26,7 @@ from streamfrom.proxy.errors import (
     ProxyError,
     TransactionBroken,
 )
-from streamfrom.proxy.twophase.decisions import TABLE, Outcome, record
+from streamfrom.proxy.twophase.decisions import TABLE, TransactionOutcome, record
 from streamfrom.proxy.twophase.xid import GlobalId, recovered
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.constants import Status
@@ -139,16 +139,16 @@ class Coordinator:
         await roll_back((first,))
         deadline_s = self._deadline_s()
         outcome = await self._decisions.outcome(first.shard, whole)
-        while outcome is Outcome.UNKNOWN and _now_s() < deadline_s:
+        while outcome is TransactionOutcome.UNKNOWN and _now_s() < deadline_s:
             await asyncio.sleep(_RETRY_PAUSE_S)
             outcome = await self._decisions.outcome(first.shard, whole)
         match outcome:
-            case Outcome.COMMITTED:
+            case TransactionOutcome.COMMITTED:
                 return
-            case Outcome.ROLLED_BACK:
+            case TransactionOutcome.ROLLED_BACK:
                 await roll_back(others)
                 raise _Failed(first, error).said() from error
-            case Outcome.UNKNOWN:
+            case TransactionOutcome.UNKNOWN:
                 for branch in others:
                     # MariaDB lets nobody else finish a branch while its connection is there.
                     branch.shard.pool.discard(branch.backend)

@@ -50,7 +50,7 @@ _NO_SUCH_TABLE: Final = 1146
 _DELETED_AT_ONCE: Final = 500
 
 
-class Outcome(Enum):
+class TransactionOutcome(Enum):
     """What became of a transaction."""
 
     COMMITTED = "committed"
@@ -99,7 +99,7 @@ class Decisions:
         assert own is not None
         return own
 
-    async def outcome(self, shard: ShardRuntime, whole: GlobalId) -> Outcome:
+    async def outcome(self, shard: ShardRuntime, whole: GlobalId) -> TransactionOutcome:
         """Return what became of *whole*, which began on *shard*; one of its branches is prepared.
 
         Only then an absent row says that it was rolled back. UNKNOWN while it may still go
@@ -107,11 +107,11 @@ class Decisions:
         """
         try:
             if await read_own_id(shard) != whole.table:
-                return Outcome.UNKNOWN
+                return TransactionOutcome.UNKNOWN
             found = await shard.control.rows(_READ_ONE.format(whole=whole))
         except (BackendError, BackendUnavailable):
-            return Outcome.UNKNOWN
-        return Outcome.COMMITTED if found else Outcome.ROLLED_BACK
+            return TransactionOutcome.UNKNOWN
+        return TransactionOutcome.COMMITTED if found else TransactionOutcome.ROLLED_BACK
 
     async def rows(self, shard: ShardRuntime) -> dict[GlobalId, frozenset[str]]:
         """Return the committed transactions, each with the tables of its other branches.

@@ -15,7 +15,7 @@ import structlog
 
 from streamfrom.proxy.errors import BackendError, BackendUnavailable, NoDecisionTable
 from streamfrom.proxy.twophase.coordinator import XA_NO_SUCH_BRANCH
-from streamfrom.proxy.twophase.decisions import Outcome
+from streamfrom.proxy.twophase.decisions import TransactionOutcome
 from streamfrom.proxy.twophase.triage import Seen, Triage
 from streamfrom.proxy.twophase.xid import recovered
 
@@ -119,9 +119,9 @@ class Recovery:
 
     async def _resolve(self, first: ShardRuntime, shard: ShardRuntime, xid: Xid) -> None:
         outcome = await self._decisions.outcome(first, xid.whole)
-        if outcome is Outcome.UNKNOWN:
+        if outcome is TransactionOutcome.UNKNOWN:
             return
-        sql = xid.commit if outcome is Outcome.COMMITTED else xid.rollback
+        sql = xid.commit if outcome is TransactionOutcome.COMMITTED else xid.rollback
         try:
             await shard.control.execute(sql.decode())
         except (BackendError, BackendUnavailable) as error:

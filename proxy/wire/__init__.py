@@ -11,6 +11,6 @@ Read it in this order:
 * ``scramble``, ``sha256_crypt``, ``auth``, ``client_auth``: who may come in, and how we come
   in elsewhere;
 * ``server_connection``, ``client_connection``: one connection with a client, with a backend;
-* ``response`` and its parts ``answer``, ``relay``, ``resequencer``, ``row_collector``: a backend's
+* ``response`` and its parts ``response_reader``, ``pass_through``, ``resequencer``, ``row_collector``: a backend's
   answer on its way to the client.
 """

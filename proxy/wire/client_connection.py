@@ -61,11 +61,11 @@ class StartTls:
 
 
 @dataclass(frozen=True, slots=True)
-class Ready:
+class LoginComplete:
     """The login is accepted: send commands."""
 
 
-class Phase(Enum):
+class LoginPhase(Enum):
     """Where a connection stands."""
 
     GREETING = auto()
@@ -100,7 +100,7 @@ class ClientConnection:
         requires_tls: bool = False,
         is_secure: bool = False,
     ) -> None:
-        self.phase = Phase.GREETING
+        self.phase = LoginPhase.GREETING
         self.capabilities = 0
         self.status = 0
         self.is_tls = False
@@ -130,14 +130,16 @@ class ClientConnection:
         self._out.clear()
         return data
 
-    def receive(self, data: bytes) -> list[StartTls | Ready]:
+    def receive(self, data: bytes) -> list[StartTls | LoginComplete]:
         """Accept bytes in pieces of any size; return what they lead to.
 
         Raises BackendError with the server's own words if it refuses, WireError if its bytes
         make no sense; the connection is of no use then. Not to be called once READY.
         """
-        assert self.phase in (Phase.GREETING, Phase.AUTHENTICATING), "nothing is expected"
-        events: list[StartTls | Ready] = []
+        assert self.phase in (LoginPhase.GREETING, LoginPhase.AUTHENTICATING), (
+            "nothing is expected"
+        )
+        events: list[StartTls | LoginComplete] = []
         try:
             self._framer.feed(data)
             while not events:
@@ -148,34 +150,34 @@ class ClientConnection:
             if events and self._framer.take_rest():
                 raise WireError("the server speaks out of turn")
         except ProxyError:
-            self.phase = Phase.CLOSED
+            self.phase = LoginPhase.CLOSED
             raise
         return events
 
     def tls_started(self) -> None:
         """Go on: what is received from now on came through TLS."""
-        assert self.phase is Phase.TLS
+        assert self.phase is LoginPhase.TLS
         self.is_tls = True
         self._log_in()
 
-    def _packet(self, payload: bytes, events: list[StartTls | Ready]) -> None:
+    def _packet(self, payload: bytes, events: list[StartTls | LoginComplete]) -> None:
         if not payload:
             raise WireError("empty packet during the login at a backend")
         if payload[0] == ERR_HEADER:
             raise parse_err(payload).exception()
-        if self.phase is Phase.GREETING:
+        if self.phase is LoginPhase.GREETING:
             self._greeted(payload, events)
         elif payload[0] == OK_HEADER:
             self.status = parse_ok(payload).status
-            self.phase = Phase.READY
-            events.append(Ready())
+            self.phase = LoginPhase.READY
+            events.append(LoginComplete())
         else:
             assert self._auth is not None
             answer = self._auth.receive(payload)
             if answer is not None:
                 self._send(answer)
 
-    def _greeted(self, payload: bytes, events: list[StartTls | Ready]) -> None:
+    def _greeted(self, payload: bytes, events: list[StartTls | LoginComplete]) -> None:
         greeting = self._greeting = decode_greeting(payload)
         missing = BACKEND_NEEDS & ~greeting.capabilities
         if missing:
@@ -205,11 +207,11 @@ class ClientConnection:
             return
         self.capabilities |= _SSL
         self._send(encode_tls_request(self._login("", b"")))
-        self.phase = Phase.TLS
+        self.phase = LoginPhase.TLS
         events.append(StartTls())
 
     def _log_in(self) -> None:
-        self.phase = Phase.AUTHENTICATING
+        self.phase = LoginPhase.AUTHENTICATING
         self._auth = ClientAuth(self._password, is_secure=self._is_secure or self.is_tls)
         plugin, proof = self._auth.begin(self.greeting.plugin, self.greeting.nonce)
         self._send(encode_login(self._login(plugin, proof)))

@@ -42,7 +42,7 @@ def read_lenenc_int(payload: bytes, pos: int) -> tuple[int, int]:
 _EXTRA_BYTES = {0xFC: 2, 0xFD: 3, 0xFE: 8}
 
 
-class Cursor:
+class PacketReader:
     """Reads one packet from front to back; WireError instead of a step past its end."""
 
     __slots__ = ("_end", "_payload", "pos")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from streamfrom.proxy.errors import WireError
-from streamfrom.proxy.wire.codec import Cursor
+from streamfrom.proxy.wire.codec import PacketReader
 from streamfrom.proxy.wire.constants import FRAME_BYTES_MAX, HEADER_BYTES, Command
 from streamfrom.proxy.wire.framing import frame
 
@@ -196,28 +196,28 @@ def parse_command(payload: bytes) -> ClientCommand:
     parse = _PARSERS.get(payload[0])
     if parse is None:
         return Unknown(payload[0])
-    return parse(Cursor(payload, pos=1))
+    return parse(PacketReader(payload, pos=1))
 
 
-def _field_list(cursor: Cursor) -> FieldList:
+def _field_list(cursor: PacketReader) -> FieldList:
     return FieldList(cursor.until_nul(), cursor.rest())
 
 
-def _set_option(cursor: Cursor) -> SetOption | Unknown:
+def _set_option(cursor: PacketReader) -> SetOption | Unknown:
     option = cursor.uint(2)
     if option > 1:
         return Unknown(Command.SET_OPTION)
     return SetOption(multi_statements=option == 0)
 
 
-def _stmt_execute(cursor: Cursor) -> StmtExecute:
+def _stmt_execute(cursor: PacketReader) -> StmtExecute:
     statement_id = cursor.uint(4)
     flags = cursor.uint(1)
     cursor.take(4)  # the iteration count, always 1
     return StmtExecute(statement_id, flags, cursor.rest())
 
 
-_PARSERS: dict[int, Callable[[Cursor], ClientCommand]] = {
+_PARSERS: dict[int, Callable[[PacketReader], ClientCommand]] = {
     Command.QUERY: lambda cursor: Query(cursor.rest()),
     Command.QUIT: lambda _: Quit(),
     Command.INIT_DB: lambda cursor: InitDb(cursor.rest()),

@@ -7,7 +7,7 @@ https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_com_stmt_execute
 A client that binds the same types again may leave them out; they are then those of the
 execution before. A value that was sent as long data is not here, and its type is. Query
 attributes, which change this layout, have been taken out before and are put in behind
-(`proxy.wire.attributes`).
+(`proxy.wire.attribute_encoding`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.proxy.errors import CutTypes, WireError
-from streamfrom.proxy.wire.codec import Cursor, lenenc_bytes
+from streamfrom.proxy.wire.codec import PacketReader, lenenc_bytes
 from streamfrom.proxy.wire.constants import FieldType
 from streamfrom.sqlparse_ext.statements import OPAQUE, Number
 
@@ -108,7 +108,7 @@ def read_parameters(
 ) -> list[Parameter]:
     """Return the parameters of one execution; *long_data* by place. WireError if it is cut."""
     types, at = types_of(body, count, remembered)
-    cursor = Cursor(body, at)
+    cursor = PacketReader(body, at)
     found = []
     for place in range(count):
         kind, flags = types[2 * place : 2 * place + 2]
@@ -122,7 +122,7 @@ def read_parameters(
     return found
 
 
-def read_value(cursor: Cursor, kind: int, flags: int) -> Parameter:
+def read_value(cursor: PacketReader, kind: int, flags: int) -> Parameter:
     """Read one value of a type that the client told as *kind* and *flags*. WireError if cut."""
     data: bytes | None
     if kind == FieldType.NULL:

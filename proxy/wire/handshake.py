@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from streamfrom.proxy.errors import WireError
-from streamfrom.proxy.wire.codec import Cursor, lenenc_bytes
+from streamfrom.proxy.wire.codec import PacketReader, lenenc_bytes
 from streamfrom.proxy.wire.constants import (
     AUTH_MORE_DATA,
     CACHING_SHA2,
@@ -120,7 +120,7 @@ class Greeting:
 
 def decode_greeting(payload: bytes) -> Greeting:
     """Read a server's first packet. Servers before 4.1 are refused with WireError."""
-    cursor = Cursor(payload)
+    cursor = PacketReader(payload)
     if cursor.uint(1) != _PROTOCOL_VERSION:
         raise WireError("the server does not speak protocol version 10")
     version = name_from(cursor.until_nul())
@@ -174,7 +174,7 @@ def is_tls_request(payload: bytes) -> bool:
 
 def decode_login(payload: bytes) -> LoginRequest:
     """Read a HandshakeResponse41. Clients without PROTOCOL_41 are refused with WireError."""
-    cursor = Cursor(payload)
+    cursor = PacketReader(payload)
     capabilities = cursor.uint(2)
     if not capabilities & _PROTOCOL_41:
         raise WireError("the client is older than MySQL 4.1")
@@ -242,7 +242,7 @@ def encode_tls_request(login: LoginRequest) -> bytes:
 
 def decode_change_user(payload: bytes, capabilities: int) -> LoginRequest:
     """Read a COM_CHANGE_USER packet of a client whose effective flags are *capabilities*."""
-    cursor = Cursor(payload, pos=1)
+    cursor = PacketReader(payload, pos=1)
     user = name_from(cursor.until_nul())
     if capabilities & _SECURE_CONNECTION:
         response = cursor.take(cursor.uint(1))
@@ -278,7 +278,7 @@ def decode_auth_switch(payload: bytes) -> tuple[str, bytes]:
     """Return the plugin and the nonce (without its final NUL) of an AuthSwitchRequest."""
     if len(payload) == 1:
         raise WireError("the server asks for the password hash of MySQL before 4.1")
-    cursor = Cursor(payload, pos=1)
+    cursor = PacketReader(payload, pos=1)
     plugin = name_from(cursor.until_nul())
     return plugin, cursor.rest()[:NONCE_BYTES]
 
@@ -303,7 +303,7 @@ def _extensions(flags: int) -> bytes:
     return bytes(4) if flags & _LONG_PASSWORD else (flags >> 32).to_bytes(4, "little")
 
 
-def _read_extensions(cursor: Cursor, flags: int) -> int:
+def _read_extensions(cursor: PacketReader, flags: int) -> int:
     extensions = cursor.uint(4)
     return 0 if flags & _LONG_PASSWORD else extensions << 32
 
@@ -312,11 +312,11 @@ def _plugin_of(login: LoginRequest) -> str:
     return NATIVE_PASSWORD if login.plugin is None else login.plugin
 
 
-def _attributes(cursor: Cursor) -> dict[str, str]:
+def _attributes(cursor: PacketReader) -> dict[str, str]:
     """Read connection attributes; a packet that ends before them has none."""
     if not cursor.remaining:
         return {}
-    pairs = Cursor(cursor.lenenc_bytes())
+    pairs = PacketReader(cursor.lenenc_bytes())
     attributes = {}
     while pairs.remaining:
         name = name_from(pairs.lenenc_bytes())

@@ -6,19 +6,6 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.errors import WireError
-from streamfrom.proxy.wire.answer import (
-    COLUMNS,
-    DEPRECATE_EOF,
-    DONE,
-    FIRST,
-    INFILE,
-    ROWS,
-    Answer,
-    Forwarder,
-    head,
-    warnings_in,
-    whole,
-)
 from streamfrom.proxy.wire.constants import (
     EOF_HEADER,
     FRAME_BYTES_MAX,
@@ -27,6 +14,19 @@ from streamfrom.proxy.wire.constants import (
     Status,
 )
 from streamfrom.proxy.wire.framing import frame, frames
+from streamfrom.proxy.wire.response_reader import (
+    COLUMNS,
+    DEPRECATE_EOF,
+    DONE,
+    FIRST,
+    INFILE,
+    ROWS,
+    AnswerKind,
+    Forwarder,
+    head,
+    warnings_in,
+    whole,
+)
 from streamfrom.proxy.wire.resultset import EOF_BYTES, eof_packet, parse_ok
 
 
@@ -74,7 +74,7 @@ class Resequencer(Forwarder):
     def __init__(
         self,
         capabilities: int,
-        answer: Answer = Answer.RESULT,
+        answer: AnswerKind = AnswerKind.RESULT,
         shown: Callable[[bytes], bytes] | None = None,
         *,
         sequence: int = 1,

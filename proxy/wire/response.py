@@ -2,7 +2,7 @@
 
 Three readers, one for each data path, all fed with chunks as they come from the backend:
 
-* ``Relay`` forwards chunks as they are and reads headers only, to find the end. One shard
+* ``PassThrough`` forwards chunks as they are and reads headers only, to find the end. One shard
   answers and the client has DEPRECATE_EOF, as the backend leg always has.
 * ``Resequencer`` renumbers packets and writes EOF packets in or out: for older clients, and
   where several answers follow one another as one.
@@ -14,10 +14,10 @@ others pass through even when they are cut. So any cut of the stream gives the s
 
 from __future__ import annotations
 
-from streamfrom.proxy.wire.answer import DEPRECATE_EOF, Answer
-from streamfrom.proxy.wire.relay import Relay
+from streamfrom.proxy.wire.pass_through import PassThrough
 from streamfrom.proxy.wire.resequencer import Resequencer
+from streamfrom.proxy.wire.response_reader import DEPRECATE_EOF, AnswerKind
 from streamfrom.proxy.wire.row_collector import RowCollector
 
 
-__all__ = ["DEPRECATE_EOF", "Answer", "Relay", "Resequencer", "RowCollector"]
+__all__ = ["DEPRECATE_EOF", "AnswerKind", "PassThrough", "Resequencer", "RowCollector"]

@@ -18,7 +18,7 @@ from struct import Struct, error as StructError
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.proxy.errors import BackendError, WireError
-from streamfrom.proxy.wire.codec import Cursor, lenenc_bytes, lenenc_int, read_lenenc_int
+from streamfrom.proxy.wire.codec import PacketReader, lenenc_bytes, lenenc_int, read_lenenc_int
 from streamfrom.proxy.wire.constants import (
     EOF_HEADER,
     ERR_HEADER,
@@ -96,7 +96,7 @@ class Err:
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class ColumnDefinition:
     """A column definition. *length* is the display width in bytes."""
 
     name: str
@@ -149,7 +149,7 @@ def with_insert_id(framed: bytes, insert_id: int) -> bytes:
     payload = framed[4:]
     if payload[:1] != bytes((OK_HEADER,)):
         return framed
-    cursor = Cursor(payload[1:])
+    cursor = PacketReader(payload[1:])
     affected_rows = cursor.lenenc_int()
     cursor.lenenc_int()
     told = b"".join(
@@ -204,7 +204,7 @@ def column_count(count: int) -> bytes:
     return lenenc_int(count)
 
 
-def column_definition(column: Column, capabilities: int = 0) -> bytes:
+def column_definition(column: ColumnDefinition, capabilities: int = 0) -> bytes:
     """Return a column definition (ColumnDefinition41).
 
     A client with EXTENDED_METADATA reads of each column what MariaDB's types lack, here nothing:
@@ -272,7 +272,7 @@ def parse_ok(payload: bytes) -> Ok:
         raise WireError("an OK packet is cut short") from None
     info = session_state = b""
     if len(payload) > pos + 4:
-        cursor = Cursor(payload, pos + 4)
+        cursor = PacketReader(payload, pos + 4)
         info = cursor.lenenc_bytes()
         if status & _STATE_CHANGED and cursor.remaining:
             session_state = cursor.lenenc_bytes()
@@ -281,7 +281,7 @@ def parse_ok(payload: bytes) -> Ok:
 
 def parse_err(payload: bytes) -> Err:
     """Read an ERR packet; a server that does not know our flags yet leaves SQLSTATE out."""
-    cursor = Cursor(payload, pos=1)
+    cursor = PacketReader(payload, pos=1)
     code = cursor.uint(2)
     if payload[3:4] == b"#" and cursor.remaining >= 6:
         state = cursor.take(6)[1:].decode("ascii", "replace")
@@ -292,10 +292,10 @@ def parse_err(payload: bytes) -> Err:
 def parse_trackers(session_state: bytes) -> tuple[Tracker, ...]:
     """Read the session state of an OK packet."""
     trackers = []
-    outer = Cursor(session_state)
+    outer = PacketReader(session_state)
     while outer.remaining:
         kind = outer.uint(1)
-        inner = Cursor(outer.lenenc_bytes())
+        inner = PacketReader(outer.lenenc_bytes())
         if kind == TrackerKind.SYSVAR:
             # MariaDB puts several variables into one entry, MySQL one.
             while inner.remaining:
@@ -324,9 +324,9 @@ _TEXT_TRACKERS = frozenset(
 )
 
 
-def parse_column_definition(payload: bytes) -> Column:
+def parse_column_definition(payload: bytes) -> ColumnDefinition:
     """Read a column definition (ColumnDefinition41), also one with extended metadata."""
-    cursor = Cursor(payload)
+    cursor = PacketReader(payload)
     cursor.lenenc_bytes()  # the catalog, always "def"
     schema = _text(cursor.lenenc_bytes())
     table = _text(cursor.lenenc_bytes())
@@ -341,7 +341,7 @@ def parse_column_definition(payload: bytes) -> Column:
     kind = cursor.uint(1)
     flags = cursor.uint(2)
     decimals = cursor.uint(1)
-    return Column(
+    return ColumnDefinition(
         name, table, schema, org_table, org_name, charset, length, kind, flags, decimals
     )
 
@@ -392,7 +392,7 @@ def skip_lenenc(payload: bytes, pos: int, count: int) -> int:
 
 
 def _long_size(payload: bytes, pos: int) -> tuple[int, int]:
-    cursor = Cursor(payload, pos)
+    cursor = PacketReader(payload, pos)
     return cursor.lenenc_int(), cursor.pos
 
 

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from streamfrom.proxy.errors import WireError
-from streamfrom.proxy.wire.answer import (
-    COLUMNS,
-    DONE,
-    FIRST,
-    ROWS,
-    Answer,
-    Reader,
-    head,
-    whole,
-)
 from streamfrom.proxy.wire.constants import (
     EOF_HEADER,
     ERR_HEADER,
     FRAME_BYTES_MAX,
     HEADER_BYTES,
 )
+from streamfrom.proxy.wire.response_reader import (
+    COLUMNS,
+    DONE,
+    FIRST,
+    ROWS,
+    AnswerKind,
+    ResponseReader,
+    head,
+    whole,
+)
 
 
-class RowCollector(Reader):
+class RowCollector(ResponseReader):
     """Path (c): gives the rows of one result set as payloads.
 
     ``columns``: the column definitions, as payloads.
@@ -34,7 +34,7 @@ class RowCollector(Reader):
     __slots__ = ("_big", "_buffer", "_needed_bytes", "columns")
 
     def __init__(self) -> None:
-        super().__init__(Answer.RESULT)
+        super().__init__(AnswerKind.RESULT)
         self.columns: list[bytes] = []
         self._buffer = bytearray()
         self._needed_bytes = 0  # the buffer holds nothing whole until it has as many

@@ -115,7 +115,7 @@ Event = (
 )
 
 
-class Phase(Enum):
+class ConnectionPhase(Enum):
     """Where a connection stands."""
 
     GREETED = auto()
@@ -143,17 +143,17 @@ class _Move(Enum):
     INFILE_END = auto()
 
 
-_NEXT: Final[dict[tuple[Phase, _Move], Phase]] = {
-    (Phase.GREETED, _Move.ASKED_FOR_TLS): Phase.TLS,
-    (Phase.TLS, _Move.TLS_STARTED): Phase.GREETED,
-    (Phase.GREETED, _Move.LOGIN): Phase.AUTHENTICATING,
-    (Phase.AUTHENTICATING, _Move.DEFERRED): Phase.JUDGING,
-    (Phase.JUDGING, _Move.JUDGED): Phase.AUTHENTICATING,
-    (Phase.AUTHENTICATING, _Move.PROVEN): Phase.DECIDING,
-    (Phase.DECIDING, _Move.ACCEPTED): Phase.COMMAND,
-    (Phase.COMMAND, _Move.CHANGE_USER): Phase.AUTHENTICATING,
-    (Phase.COMMAND, _Move.INFILE): Phase.INFILE,
-    (Phase.INFILE, _Move.INFILE_END): Phase.COMMAND,
+_NEXT: Final[dict[tuple[ConnectionPhase, _Move], ConnectionPhase]] = {
+    (ConnectionPhase.GREETED, _Move.ASKED_FOR_TLS): ConnectionPhase.TLS,
+    (ConnectionPhase.TLS, _Move.TLS_STARTED): ConnectionPhase.GREETED,
+    (ConnectionPhase.GREETED, _Move.LOGIN): ConnectionPhase.AUTHENTICATING,
+    (ConnectionPhase.AUTHENTICATING, _Move.DEFERRED): ConnectionPhase.JUDGING,
+    (ConnectionPhase.JUDGING, _Move.JUDGED): ConnectionPhase.AUTHENTICATING,
+    (ConnectionPhase.AUTHENTICATING, _Move.PROVEN): ConnectionPhase.DECIDING,
+    (ConnectionPhase.DECIDING, _Move.ACCEPTED): ConnectionPhase.COMMAND,
+    (ConnectionPhase.COMMAND, _Move.CHANGE_USER): ConnectionPhase.AUTHENTICATING,
+    (ConnectionPhase.COMMAND, _Move.INFILE): ConnectionPhase.INFILE,
+    (ConnectionPhase.INFILE, _Move.INFILE_END): ConnectionPhase.COMMAND,
 }
 
 
@@ -189,7 +189,7 @@ class ServerConnection:
         lacks_certificate: Callable[[], bool] = lambda: False,
         defers: Callable[[bool], bool] = lambda _: False,
     ) -> None:
-        self.phase = Phase.GREETED
+        self.phase = ConnectionPhase.GREETED
         self.capabilities = 0
         self.login: LoginRequest | None = None
         self.user: str | None = None
@@ -237,13 +237,13 @@ class ServerConnection:
         Never raises for what the client sent: the last event is then ``Closed``. Call it with
         ``b""`` after ``accept`` to get commands that came together with the login.
         """
-        if self.phase is Phase.CLOSED:
+        if self.phase is ConnectionPhase.CLOSED:
             return []
         events: list[Event] = []
         try:
             if self.compression is not None:
                 self._unpack(self.compression, data, events)
-            elif self.phase is Phase.COMMAND:
+            elif self.phase is ConnectionPhase.COMMAND:
                 payload = self._framer.feed_next(data)
                 if payload is not None:
                     self._command(payload, events)
@@ -265,7 +265,7 @@ class ServerConnection:
         events: list[Event] = []
         try:
             actions = yield from self._auth.judge()
-            if self.phase is Phase.JUDGING:
+            if self.phase is ConnectionPhase.JUDGING:
                 self._move(_Move.JUDGED)
                 self._act(actions, events)
         except ProxyError as error:
@@ -285,7 +285,7 @@ class ServerConnection:
             payload = None if self.phase in _PAUSED else framer.next_packet()
             if payload is None:
                 break
-            if self.phase is Phase.COMMAND:
+            if self.phase is ConnectionPhase.COMMAND:
                 self._command(payload, events)
             else:
                 _HANDLERS[self.phase](self, payload, events)
@@ -318,7 +318,7 @@ class ServerConnection:
             and unpacked_bytes < _UNPACKED_BYTES_MAX
             and not self.holds_back
         ):
-            in_conversation = self.phase is not Phase.COMMAND
+            in_conversation = self.phase is not ConnectionPhase.COMMAND
             if in_conversation and not compression.is_mid_piece:
                 # A login or a file: both sides go on counting from what the other has sent.
                 compression.next_sequence = compression.sequence
@@ -331,7 +331,7 @@ class ServerConnection:
             self._framer.feed(piece)
             self._packets(events)
             if (
-                self.phase is Phase.COMMAND
+                self.phase is ConnectionPhase.COMMAND
                 and self._framer.is_empty
                 and not compression.is_mid_piece
             ):
@@ -369,10 +369,10 @@ class ServerConnection:
 
     def refuse(self, error: StreamfromError) -> None:
         """Tell the client why, and close: nothing it sends is read any more."""
-        if self.phase is Phase.CLOSED:
+        if self.phase is ConnectionPhase.CLOSED:
             return
         self._send(error_packet(error, self.capabilities))
-        self.phase = Phase.CLOSED
+        self.phase = ConnectionPhase.CLOSED
         self.holds_back = False
         self._framer.take_rest()
         if self.compression is not None:
@@ -475,13 +475,20 @@ _PACKETS_MAX: Final = 500
 
 # The client is not to be read: bytes wait until the shell has moved on. No set: the hash of an
 # enumeration's member is a call of Python's, here for every packet.
-_PAUSED: Final = (Phase.TLS, Phase.JUDGING, Phase.DECIDING, Phase.CLOSED)
+_PAUSED: Final = (
+    ConnectionPhase.TLS,
+    ConnectionPhase.JUDGING,
+    ConnectionPhase.DECIDING,
+    ConnectionPhase.CLOSED,
+)
 
-_HANDLERS: Final[dict[Phase, Callable[[ServerConnection, bytes, list[Event]], None]]] = {
-    Phase.GREETED: ServerConnection._greeted,
-    Phase.AUTHENTICATING: ServerConnection._authenticating,
-    Phase.COMMAND: ServerConnection._command,
-    Phase.INFILE: ServerConnection._infile,
+_HANDLERS: Final[
+    dict[ConnectionPhase, Callable[[ServerConnection, bytes, list[Event]], None]]
+] = {
+    ConnectionPhase.GREETED: ServerConnection._greeted,
+    ConnectionPhase.AUTHENTICATING: ServerConnection._authenticating,
+    ConnectionPhase.COMMAND: ServerConnection._command,
+    ConnectionPhase.INFILE: ServerConnection._infile,
 }
 
 

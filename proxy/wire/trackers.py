@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.proxy.wire.codec import Cursor, lenenc_bytes
+from streamfrom.proxy.wire.codec import PacketReader, lenenc_bytes
 from streamfrom.proxy.wire.constants import TrackerKind
 
 
@@ -47,7 +47,7 @@ def shown_to(
         WireError: it is malformed.
     """
     pieces = []
-    cursor = Cursor(session_state)
+    cursor = PacketReader(session_state)
     while cursor.remaining:
         kind = cursor.uint(1)
         entry = cursor.lenenc_bytes()
@@ -65,7 +65,7 @@ def schema_state(name: str) -> bytes:
 
 def _shown_variables(entry: bytes, variables: AbstractSet[str] | None) -> list[bytes]:
     # MariaDB puts several variables into one entry, MySQL one.
-    cursor = Cursor(entry)
+    cursor = PacketReader(entry)
     shown = []
     while cursor.remaining:
         name, value = cursor.lenenc_bytes(), cursor.lenenc_bytes()

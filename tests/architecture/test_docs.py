@@ -114,7 +114,7 @@ TRACE = re.compile(r"^ ?\d+ ([a-z_]+(?:\.[A-Za-z_]+)+) ", re.MULTILINE)
 
 
 def named_modules(tail: str) -> list[str]:
-    """Return the modules whose last names are *tail*, `turns` for `proxy.sessions.turns`."""
+    """Return the modules whose last names are *tail*, `command_loop` for `proxy.sessions.command_loop`."""
     paths = (path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
     names = (".".join(path.relative_to(ROOT).with_suffix("").parts) for path in paths)
     return [name for name in names if f".{name}".endswith(f".{tail}")]

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Sequence
 
 from streamfrom.proxy.wire.constants import FieldFlag, FieldType
-from streamfrom.proxy.wire.resultset import Column
+from streamfrom.proxy.wire.resultset import ColumnDefinition
 
 
 INTEGER_BYTES = {
@@ -22,7 +22,9 @@ REALS = {FieldType.FLOAT: "<f", FieldType.DOUBLE: "<d"}
 TIMES = {FieldType.DATE, FieldType.DATETIME, FieldType.TIMESTAMP, FieldType.TIME}
 
 
-def parse_binary_row(columns: Sequence[Column], row: bytes) -> tuple[bytes | None, ...]:
+def parse_binary_row(
+    columns: Sequence[ColumnDefinition], row: bytes
+) -> tuple[bytes | None, ...]:
     """Return each value: numbers as text, all of their digits; times as they are coded."""
     start = 1 + (len(columns) + 9) // 8
     bitmap = int.from_bytes(row[1:start], "little") >> 2
@@ -52,7 +54,7 @@ def _size(kind: int, row: bytes, pos: int) -> tuple[int, int]:
     return 1 + wide, int.from_bytes(row[pos + 1 : pos + 1 + wide], "little")
 
 
-def _value(column: Column, data: bytes) -> bytes:
+def _value(column: ColumnDefinition, data: bytes) -> bytes:
     if column.type in INTEGER_BYTES:
         signed = not column.flags & FieldFlag.UNSIGNED
         return str(int.from_bytes(data, "little", signed=signed)).encode()

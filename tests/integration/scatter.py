@@ -17,7 +17,11 @@ import pymysql
 from pymysql.constants import COMMAND
 
 from streamfrom.proxy.wire.constants import FieldFlag, FieldType
-from streamfrom.proxy.wire.resultset import Column, parse_column_definition, parse_text_row
+from streamfrom.proxy.wire.resultset import (
+    ColumnDefinition,
+    parse_column_definition,
+    parse_text_row,
+)
 from tests.fixtures.fix_proxy import RunningProxy
 from tests.fixtures.fix_servers import DatabaseServer, execute, names, root
 from tests.integration.binary_rows import parse_binary_row
@@ -58,7 +62,9 @@ Row = tuple[bytes | None, ...]
 class Answer:
     """What a server said to one statement."""
 
-    def __init__(self, columns: list[Column], rows: list[Row], error: tuple[int, str] | None):
+    def __init__(
+        self, columns: list[ColumnDefinition], rows: list[Row], error: tuple[int, str] | None
+    ):
         self.columns = columns
         self.rows = rows
         self.error = error
@@ -71,7 +77,7 @@ def ask(connection: "Connection[Any]", sql: str, *, prepared: bool = False) -> A
         packet: bytes = connection._read_packet()._data
         return packet
 
-    def columns_of(count: int) -> list[Column]:
+    def columns_of(count: int) -> list[ColumnDefinition]:
         found = [parse_column_definition(next_packet()) for _ in range(count)]
         if found:
             next_packet()  # PyMySQL is a client of the older kind: EOF
@@ -263,7 +269,7 @@ def differences(
     return ""
 
 
-def _facts(column: Column) -> tuple[Any, ...]:
+def _facts(column: ColumnDefinition) -> tuple[Any, ...]:
     # What has gone through a temporary table is a column of it: MySQL then repeats the name, and
     # MIN of an ENUM is no ENUM any more.
     is_column = bool(column.org_table)

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from streamfrom.proxy.embedded.servers import Family
-from streamfrom.proxy.wire.codec import Cursor
+from streamfrom.proxy.wire.codec import PacketReader
 from streamfrom.proxy.wire.constants import MARIADB_METADATA
 from tests.fixtures.fix_streams import message_table, run
 from tests.integration.conftest import HIGH_IDS, LOW_IDS, House
@@ -28,7 +28,7 @@ def extended(client: Client) -> list[bytes]:
     """What the columns told last say beside their types."""
     found = []
     for definition in client.definitions:
-        cursor = Cursor(definition)
+        cursor = PacketReader(definition)
         for _ in range(6):
             cursor.lenenc_bytes()
         found.append(cursor.lenenc_bytes())

@@ -8,15 +8,15 @@ from dataclasses import replace
 
 from streamfrom.proxy.cli import main
 from streamfrom.proxy.config.file import Role, User
-from streamfrom.proxy.sessions import parts
-from streamfrom.proxy.sql.guard import Guard
+from streamfrom.proxy.sessions import session_factory
+from streamfrom.proxy.sql.privileges import Privileges
 
 
-def unguarded(user: User, host: str, *_accounts: object) -> Guard:
+def unguarded(user: User, host: str, *_accounts: object) -> Privileges:
     """Return the guard of a user who may do everything, to the servers' accounts too."""
-    return Guard(replace(user, role=Role.READWRITE, keyspaces=None, tables=None), host)
+    return Privileges(replace(user, role=Role.READWRITE, keyspaces=None, tables=None), host)
 
 
 if __name__ == "__main__":
-    vars(parts)["Guard"] = unguarded
+    vars(session_factory)["Privileges"] = unguarded
     raise SystemExit(main())

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from streamfrom.proxy.wire.binary_rows import BinaryRows
 from streamfrom.proxy.wire.constants import CHARSETS, FieldType
 from streamfrom.proxy.wire.resultset import (
-    Column,
+    ColumnDefinition,
     Tracker,
     column_definition,
     end_of_rows,
@@ -154,7 +154,7 @@ def payloads_of(
         case Rows():
             types = answer.types or [FieldType.VAR_STRING] * len(answer.columns)
             definitions = [
-                column_definition(Column(name, type=kind))
+                column_definition(ColumnDefinition(name, type=kind))
                 for name, kind in zip(answer.columns, types, strict=True)
             ]
             head, _ = resultset_head(definitions, capabilities=flags, status=status)

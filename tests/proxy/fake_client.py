@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from streamfrom.proxy.wire.bulk import TYPES_FOLLOW
+from streamfrom.proxy.wire.bulk_rows import TYPES_FOLLOW
 from streamfrom.proxy.wire.commands import (
     stmt_bulk_execute,
     stmt_execute,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from streamfrom.proxy.wire.auth import Authenticated, nonce_from
 from streamfrom.proxy.wire.binary_rows import BinaryRows
-from streamfrom.proxy.wire.bulk import bulk_rows, bulk_types
+from streamfrom.proxy.wire.bulk_rows import bulk_rows, bulk_types
 from streamfrom.proxy.wire.constants import (
     CHARSETS,
     PROXY_OFFER,
@@ -25,9 +25,9 @@ from streamfrom.proxy.wire.constants import (
 from streamfrom.proxy.wire.execute import read_parameters, value_of
 from streamfrom.proxy.wire.framing import frame, frames
 from streamfrom.proxy.wire.handshake import Greeting, offer_as
-from streamfrom.proxy.wire.prepare import PARAMETER, prepare_answer
+from streamfrom.proxy.wire.prepare_response import PARAMETER, prepare_answer
 from streamfrom.proxy.wire.resultset import (
-    Column,
+    ColumnDefinition,
     Tracker,
     column_definition,
     end_of_rows,
@@ -229,7 +229,7 @@ class Connection(asyncio.Protocol):
             case Command.FIELD_LIST:
                 self._note("FIELD_LIST " + rest.rstrip("\0"))
                 end = end_of_rows(self._wire.capabilities, status=self._status)
-                body = [column_definition(Column("id")), end]
+                body = [column_definition(ColumnDefinition("id")), end]
                 self._transport.write(frames(body, sequence)[0])
             case Command.QUIT:
                 self._note("QUIT")
@@ -261,7 +261,7 @@ class Connection(asyncio.Protocol):
         self.prepared[self.last_id] = sql, {}
         rows = self._server.answer_to(sql) or self._own_prepared(sql)
         names = rows.columns if isinstance(rows, Rows) else ()
-        columns = [column_definition(Column(name)) for name in names]
+        columns = [column_definition(ColumnDefinition(name)) for name in names]
         framed, _ = prepare_answer(
             self.last_id,
             [column_definition(PARAMETER)] * sql.count("?"),
@@ -287,9 +287,9 @@ class Connection(asyncio.Protocol):
         answer = self._server.answer_to(sql) or self._own(sql)
         if payload[5] and isinstance(answer, Rows):
             self.cursors[int.from_bytes(payload[1:5], "little")] = [
-                BinaryRows([column_definition(Column(name)) for name in answer.columns]).encode(
-                    row
-                )
+                BinaryRows(
+                    [column_definition(ColumnDefinition(name)) for name in answer.columns]
+                ).encode(row)
                 for row in answer.rows
             ]
             head = payloads_of(

@@ -12,7 +12,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from streamfrom.proxy.config.dsn import Dsn, SslMode
-from streamfrom.proxy.config.values import Secret
+from streamfrom.proxy.config.toml_values import Secret
 from streamfrom.proxy.wire.auth import Account, Authenticator
 from tests.proxy.fake_connection import NONCE, Connection
 

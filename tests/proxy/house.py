@@ -18,11 +18,11 @@ from streamfrom.proxy.config.file import (
     ShardConfig,
     TransactionMode,
 )
-from streamfrom.proxy.exchange.executor import Executor
-from streamfrom.proxy.exchange.holdings import Holdings
-from streamfrom.proxy.exchange.reply import Reply
-from streamfrom.proxy.exchange.state import SessionState, Transaction
-from streamfrom.proxy.exchange.transaction import Branches, PendingEffects
+from streamfrom.proxy.execution.executor import Executor
+from streamfrom.proxy.execution.reply import Reply
+from streamfrom.proxy.execution.session_connections import SessionConnections
+from streamfrom.proxy.execution.session_state import SessionState, Transaction
+from streamfrom.proxy.execution.transaction import Branches, PendingEffects
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.constants import FieldType
 from tests.proxy.fake_answers import Rows
@@ -88,7 +88,7 @@ class Patient:
     branches.open: what is in it is in a transaction.
     """
 
-    patiently: Any = Holdings.patiently
+    patiently: Any = SessionConnections.patiently
 
     def __init__(self):
         self.branches = SimpleNamespace(open=[])

@@ -9,7 +9,7 @@ import structlog
 
 from streamfrom.proxy.app import Application
 from streamfrom.proxy.config.file import Role, Secret, Tls, User
-from streamfrom.proxy.config.values import ConfigError
+from streamfrom.proxy.config.toml_values import ConfigError
 from tests.proxy.certificates import issued, write_certificate
 from tests.proxy.fake_answers import Silence, until
 from tests.proxy.fake_client import Client

@@ -7,7 +7,7 @@ import structlog
 from streamfrom.proxy import check as module
 from streamfrom.proxy.check import check
 from streamfrom.proxy.config.file import KeyspaceConfig, Tls, TransactionMode
-from streamfrom.proxy.config.values import Secret
+from streamfrom.proxy.config.toml_values import Secret
 from tests.proxy.certificates import write_certificate
 from tests.proxy.fake_answers import Error, Rows
 from tests.proxy.fake_server import PASSWORD

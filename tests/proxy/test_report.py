@@ -2,12 +2,12 @@
 
 import json
 
-from streamfrom.proxy.report import Level, Report
+from streamfrom.proxy.report import CheckReport, Level
 
 
 def test_lines_are_written_as_they_are_found_and_the_summary_at_the_end():
     lines: list[str] = []
-    report = Report(lines.append)
+    report = CheckReport(lines.append)
     report.ok("a", "well")
     assert lines == ["ok       a: well"]
     report.warning("b.t", "slow", "ADD INDEX i")
@@ -23,7 +23,7 @@ def test_lines_are_written_as_they_are_found_and_the_summary_at_the_end():
 
 
 def test_nothing_wrong_is_said_in_words():
-    report = Report()
+    report = CheckReport()
     report.ok("a", "well")
     assert report.summary == "summary  1 ok, nothing to mend"
     assert not report.has_fault
@@ -31,7 +31,7 @@ def test_nothing_wrong_is_said_in_words():
 
 
 def test_the_document_has_every_finding_and_counts():
-    report = Report()
+    report = CheckReport()
     report.end()  # nobody to write to
     report.fault("kö", 'a "quote"', "run: x")
     assert report.has_fault

@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from streamfrom.proxy.config.file import Tls
-from streamfrom.proxy.config.values import ConfigError
+from streamfrom.proxy.config.toml_values import ConfigError
 from streamfrom.proxy.tls import ServerTls
 from tests.proxy.certificates import issued, write_certificate
 

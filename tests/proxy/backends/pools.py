@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from streamfrom.proxy.backends.opening import open_backend
-from streamfrom.proxy.backends.pool import Pool, Turn
+from streamfrom.proxy.backends.pool import Pool, PoolWaiter
 from streamfrom.proxy.backends.settings import Settings
 from tests.proxy.fake_answers import until
 
@@ -71,5 +71,5 @@ class Sender:
 
     def __init__(self, pool, tenant=None):
         self.served: list[Any] = []
-        self.turn = Turn(tenant or Tenant(), "db", self.served.append, self.served.append)
+        self.turn = PoolWaiter(tenant or Tenant(), "db", self.served.append, self.served.append)
         pool.line_up(self.turn)

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from streamfrom.proxy.backends.answer_readers import AnswerCollector
 from streamfrom.proxy.backends.opening import open_backend
-from streamfrom.proxy.backends.readers import Collected
 from streamfrom.proxy.backends.settings import Settings
 from streamfrom.proxy.backends.statement_ids import StatementKey
 from streamfrom.proxy.errors import BackendError, BackendLost
@@ -226,7 +226,7 @@ async def test_a_connection_that_is_left_to_the_first_is_lost_to_the_others(serv
 async def test_a_connection_with_one_reader_is_its_own_already(server):
     backend = await opened(server)
     server.once("SELECT 1", Ok())
-    reader = Collected(asyncio.get_running_loop().create_future())
+    reader = AnswerCollector(asyncio.get_running_loop().create_future())
     backend.send(query(b"SELECT 1"), reader)
     assert backend.leave_to_first() is reader
     await reader.finished

@@ -6,7 +6,7 @@ import pytest
 from streamfrom.proxy.backends import control as module
 from streamfrom.proxy.backends.control import CONNECTIONS_MAX, Control, tls_context
 from streamfrom.proxy.config.dsn import SslMode
-from streamfrom.proxy.config.values import Secret
+from streamfrom.proxy.config.toml_values import Secret
 from streamfrom.proxy.errors import BackendError, BackendUnavailable
 from tests.proxy.fake_answers import Error, HangUp, Ok, Silence, rows_of, until
 from tests.proxy.fake_server import PASSWORD

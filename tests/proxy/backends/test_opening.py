@@ -6,7 +6,7 @@ from streamfrom.proxy.backends import opening as module
 from streamfrom.proxy.backends.opening import open_backend
 from streamfrom.proxy.backends.settings import Settings
 from streamfrom.proxy.config.dsn import SslMode
-from streamfrom.proxy.config.values import Secret
+from streamfrom.proxy.config.toml_values import Secret
 from streamfrom.proxy.errors import BackendError, BackendUnavailable
 from tests.proxy.fake_answers import Error, until
 from tests.proxy.fake_server import MARIADB, PASSWORD, FakeServer

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from streamfrom.proxy.backends.pool import Pool, Turn
+from streamfrom.proxy.backends.pool import Pool, PoolWaiter
 from streamfrom.proxy.backends.settings import Settings
 from streamfrom.proxy.errors import BackendUnavailable, PoolTimeout
 from tests.proxy.backends.pools import Sender, Tenant, busy, pool_on
@@ -194,7 +194,7 @@ async def test_any_number_may_give_back_at_once_what_they_are_served_with(server
             pool.give(served_with)
 
         for _ in range(2000):
-            pool.line_up(Turn(Tenant(), "db", pass_on, served.append))
+            pool.line_up(PoolWaiter(Tenant(), "db", pass_on, served.append))
         pool.give(backend)
         assert served == [backend] * 2000
         assert pool.lent == 0

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from streamfrom.proxy.config.dsn import Dsn, SslMode, parse, parse_account
-from streamfrom.proxy.config.values import ConfigError, Secret, Surroundings
+from streamfrom.proxy.config.toml_values import ConfigError, Secret, Surroundings
 
 
 def read(text, environ=None, folder="/etc"):

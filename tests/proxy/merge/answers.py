@@ -1,9 +1,14 @@
 """Short ways to plan a SELECT and to play the shards that answer it."""
 
-from streamfrom.proxy.merge.texts import Texts
-from streamfrom.proxy.merge.values import Comparison, Key
+from streamfrom.proxy.merge.comparison import ColumnKey, Comparison
+from streamfrom.proxy.merge.shard_texts import Texts
 from streamfrom.proxy.wire.constants import BINARY_CHARSET, FieldType
-from streamfrom.proxy.wire.resultset import Column, column_definition, parse_text_row, text_row
+from streamfrom.proxy.wire.resultset import (
+    ColumnDefinition,
+    column_definition,
+    parse_text_row,
+    text_row,
+)
 from streamfrom.sqlparse_ext.selects.select import read_select
 from tests.sqlparse_ext.facts import statement
 
@@ -16,14 +21,18 @@ def texts(sql):
 
 
 def number(name, decimals=0, kind=FieldType.NEWDECIMAL):
-    return Column(name, org_name=name, type=kind, decimals=decimals, charset=BINARY_CHARSET)
+    return ColumnDefinition(
+        name, org_name=name, type=kind, decimals=decimals, charset=BINARY_CHARSET
+    )
 
 
 def planned(plan, columns=(), table=(), strings=()):
     """Describe and resolve *plan*: every expression is a number, unless *strings* names it."""
     plan.describe(columns, frozenset(table))
     keys = [
-        Key(Comparison.STRING, b"0020") if text.decode() in strings else Key(Comparison.NUMBER)
+        ColumnKey(Comparison.STRING, b"0020")
+        if text.decode() in strings
+        else ColumnKey(Comparison.NUMBER)
         for text, _ in plan.expressions
     ]
     plan.resolve(keys, [number(text.decode()) for text, _ in plan.expressions])

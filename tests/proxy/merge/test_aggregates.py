@@ -12,13 +12,13 @@ from streamfrom.proxy.merge.aggregates import (
     First,
     Sum,
 )
-from streamfrom.proxy.merge.values import Comparison, Key
+from streamfrom.proxy.merge.comparison import ColumnKey, Comparison
 from streamfrom.proxy.wire.constants import FieldType
-from streamfrom.proxy.wire.resultset import Column
+from streamfrom.proxy.wire.resultset import ColumnDefinition
 
 
-DECIMAL = Column("x", type=FieldType.NEWDECIMAL, decimals=2)
-DOUBLE = Column("x", type=FieldType.DOUBLE, decimals=31)
+DECIMAL = ColumnDefinition("x", type=FieldType.NEWDECIMAL, decimals=2)
+DOUBLE = ColumnDefinition("x", type=FieldType.DOUBLE, decimals=31)
 
 
 def run(accumulator, *rows, is_new=True):
@@ -91,7 +91,7 @@ def test_an_average_is_rounded_half_away_from_zero_at_the_announced_scale(values
     ],
 )
 def test_an_average_has_digits_to_the_end_of_a_word(decimals, total, count, digits):
-    average = Average(Sum(0, Column("s", decimals=decimals)), Count(1), decimals + 4)
+    average = Average(Sum(0, ColumnDefinition("s", decimals=decimals)), Count(1), decimals + 4)
     run(average, [total, count])
     assert average.cut() == digits
 
@@ -107,7 +107,7 @@ def test_an_average_of_nothing_is_null():
 
 
 def test_extremes_compare_by_their_key_and_skip_null():
-    decode = Key(Comparison.STRING, b"0020").decoder()
+    decode = ColumnKey(Comparison.STRING, b"0020").decoder()
     rows = [[b"a", b"0041"], [None, None], [b"B", b"0042"]]
     smallest, largest = (
         Extreme(0, 1, decode, largest=False),

@@ -4,26 +4,26 @@ from hypothesis import given, strategies as st
 from streamfrom.proxy.errors import MergeTooLarge
 from streamfrom.proxy.merge import group_merge
 from streamfrom.proxy.merge.aggregates import Average, Count, First, Sum
+from streamfrom.proxy.merge.comparison import ColumnKey, Comparison
 from streamfrom.proxy.merge.group_merge import (
     GroupsMerge,
     Kept,
     Test as Condition,
     sorted_in_bites,
 )
-from streamfrom.proxy.merge.ordered import OrderedMerge, Window
-from streamfrom.proxy.merge.values import Comparison, Key
-from streamfrom.proxy.wire.resultset import Column
+from streamfrom.proxy.merge.ordered_merge import LimitWindow, OrderedMerge
+from streamfrom.proxy.wire.resultset import ColumnDefinition
 from streamfrom.sqlparse_ext.errors import Unsupported
 from tests.proxy.merge.answers import answer
 
 
-NUMBER = Key(Comparison.NUMBER)
+NUMBER = ColumnKey(Comparison.NUMBER)
 
 
 def merge(count, window=None, tests=(), memory_bytes=1 << 20):
     return GroupsMerge(
         OrderedMerge(count, [NUMBER.decoder()]),
-        window or Window(),
+        window or LimitWindow(),
         [First(0), Count(1)],
         group_width=1,
         width=2,
@@ -60,7 +60,7 @@ def test_a_condition_compares_values_and_null_passes_none(comparison, symbol, li
     ],
 )
 def test_an_average_is_compared_before_and_after_it_is_rounded(total, count, literal, passes):
-    average = Average(Sum(0, Column("s", decimals=0)), Count(1), 4)
+    average = Average(Sum(0, ColumnDefinition("s", decimals=0)), Count(1), 4)
     average.add([None if total is None else b"%d" % total, b"%d" % count], is_new=True)
     condition = Condition(0, Comparison.NUMBER, ">", literal)
     assert condition.passes([average.finish()], [average]) is passes
@@ -77,7 +77,7 @@ def test_an_average_is_compared_before_and_after_it_is_rounded(total, count, lit
     ],
 )
 def test_where_rounding_an_average_decides_nothing_is_said(total, count, symbol, literal):
-    average = Average(Sum(0, Column("s", decimals=0)), Count(1), 4)
+    average = Average(Sum(0, ColumnDefinition("s", decimals=0)), Count(1), 4)
     average.add([b"%d" % total, b"%d" % count], is_new=True)
     condition = Condition(0, Comparison.NUMBER, symbol, literal)
     with pytest.raises(Unsupported, match="HAVING an AVG that is so near"):
@@ -95,7 +95,7 @@ def test_a_group_leaves_when_the_next_one_begins():
 
 def test_with_a_limit_only_the_first_groups_of_an_order_are_kept(monkeypatch):
     monkeypatch.setattr(group_merge, "_SLACK_GROUPS", 0)
-    found = merge(1, Window(0, 2))
+    found = merge(1, LimitWindow(0, 2))
     found.sort_by_value(1, NUMBER.decoder(), descending=True)
     rows = answer(found, [(n, n, n % 50) for n in range(100)])
     assert rows == [("49", "49"), ("99", "49")]
@@ -133,7 +133,7 @@ def test_a_far_limit_keeps_no_more_groups_than_it_reaches_while_it_sorts_in_bite
     monkeypatch.setattr(group_merge, "_SLACK_GROUPS", 10)
     monkeypatch.setattr(group_merge, "_SORTED_AT_ONCE", 20)
     monkeypatch.setattr(group_merge, "_BITE_GROUPS", 7)
-    found = merge(1, Window(5, 50))
+    found = merge(1, LimitWindow(5, 50))
     found.sort_by_value(1, NUMBER.decoder(), descending=True)
     rows = answer(found, [(n, n, n * 37 % 1000) for n in range(1000)])
     best = sorted(range(1000), key=[-(n * 37 % 1000) for n in range(1000)].__getitem__)[5:55]

@@ -4,12 +4,12 @@ import pytest
 
 from streamfrom.proxy.merge.literals import Sort, are_alike, check_times, literal, sort_of
 from streamfrom.proxy.wire.constants import BINARY_CHARSET, FieldFlag, FieldType
-from streamfrom.proxy.wire.resultset import Column
+from streamfrom.proxy.wire.resultset import ColumnDefinition
 from streamfrom.sqlparse_ext.errors import Unsupported
 
 
 def column(kind, decimals=0, flags=0, charset=BINARY_CHARSET):
-    return Column("c", type=kind, decimals=decimals, flags=flags, charset=charset)
+    return ColumnDefinition("c", type=kind, decimals=decimals, flags=flags, charset=charset)
 
 
 TEXT = column(FieldType.VAR_STRING, charset=255)
@@ -76,8 +76,8 @@ def test_columns_are_alike_whose_values_mean_the_same_things():
 
 
 def test_a_negative_time_is_no_number_to_compute_with():
-    column = Column("h", type=FieldType.TIME)
+    column = ColumnDefinition("h", type=FieldType.TIME)
     check_times([column, column], [b"10:00:00", None])
-    check_times([Column("n", type=FieldType.LONGLONG)], [b"-5"])
+    check_times([ColumnDefinition("n", type=FieldType.LONGLONG)], [b"-5"])
     with pytest.raises(Unsupported, match="a negative time"):
         check_times([column], [b"-10:00:00"])

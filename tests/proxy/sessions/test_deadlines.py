@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from streamfrom.proxy.sessions.deadlines import LOOK_S_MAX, LOOK_S_MIN, Deadlines
+from streamfrom.proxy.sessions.deadlines import LOOK_S_MIN, SWEEP_S_MAX, Deadlines
 from tests.virtual_loop import run_virtual
 
 
@@ -41,7 +41,7 @@ def made(*sessions, statement_s=0.0, idle_s=0.0):
         (0, 3, 0.3),
         (2, 100, 0.2),
         (0.01, 0, LOOK_S_MIN),
-        (0, 28_800, LOOK_S_MAX),
+        (0, 28_800, SWEEP_S_MAX),
     ],
 )
 def test_looks_are_as_frequent_as_the_shortest_limit_wants(statement_s, idle_s, look_s):

@@ -287,13 +287,15 @@ async def test_another_user_cannot_be_asked_for_in_the_middle_of_a_stream(stream
 
 async def sent(session, number):
     """Wait until a stream has written so many rows behind its four packets of columns."""
-    await until(lambda: session._turns.parts.streams.current.sequence == (number + 4) % 256)
+    await until(
+        lambda: session._command_loop.parts.streams.current.sequence == (number + 4) % 256
+    )
 
 
 async def test_a_stream_that_has_caught_up_gets_the_next_batch(server, streaming):
     client = await stream(streaming)
     client.stop_reading()
-    (session,) = [s for s in streaming.app._sessions.values() if s._turns.is_streaming]
+    (session,) = [s for s in streaming.app._sessions.values() if s._command_loop.is_streaming]
     number = 0
     while not session._link.blocked:
         number += 1

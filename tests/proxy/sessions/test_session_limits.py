@@ -108,9 +108,9 @@ async def _busy(server):
 
 
 async def test_a_server_that_cannot_be_stopped_loses_its_connection(server, house, monkeypatch):
-    from streamfrom.proxy.sessions import turns
+    from streamfrom.proxy.sessions import command_loop
 
-    monkeypatch.setattr(turns, "STOP_S", 0.05)
+    monkeypatch.setattr(command_loop, "STOP_S", 0.05)
     server.once("KILL QUERY", *[Ok()] * 9)
     server.once("UPDATE", Silence())
     client = await house.client()
@@ -336,12 +336,12 @@ async def test_a_large_command_does_not_stay_with_a_client_that_is_idle(server):
         client.send(large)
         await until(lambda: held_bytes(house) > 300_000)
         session: Any = next(iter(house.app._sessions.values()))
-        assert len(session._turns._current.payload) > 300_000
+        assert len(session._command_loop._current.payload) > 300_000
         gate.set()
         assert (await client.answer())[0].values == [b"1"]
         assert held_bytes(house) == 0
-        assert len(session._turns._current.payload) == 0
+        assert len(session._command_loop._current.payload) == 0
         statement, *_ = await client.prepare("SELECT ?")
         client.write(long_data(statement, b"x" * 300_000))
         assert (await client.query("SELECT 1")).values == [b"1"]
-        assert len(session._turns._current.payload) < 100
+        assert len(session._command_loop._current.payload) < 100

@@ -11,7 +11,7 @@ from streamfrom.engine.sharding.vschema import parse_vschema
 from streamfrom.proxy.config.file import Role, Secret, User
 from streamfrom.proxy.errors import NoDatabaseSelected, NoHealthyReplica, UnknownDatabase
 from streamfrom.proxy.routing.routes import OneShard, Plan
-from streamfrom.proxy.sql.catalog import Catalog, Catalogs, Direct
+from streamfrom.proxy.sql.catalog import Catalog, Catalogs, FastRoute
 from streamfrom.sqlparse_ext.errors import Unsupported
 from tests.proxy.keyspaces import (
     HIGH,
@@ -127,7 +127,7 @@ def test_the_columns_of_message_tables_are_known_to_the_planner():
 
 def test_the_hot_path_knows_whether_messages_are_concerned():
     plan = Plan(OneShard(LOW_SHARD))
-    direct = Direct(plan, touches_messages=True)
+    direct = FastRoute(plan, touches_messages=True)
     assert (direct.plan, direct.touches_messages) == (plan, True)
 
 

@@ -5,7 +5,7 @@ import pytest
 from streamfrom.proxy.config.file import Role, Secret, User
 from streamfrom.proxy.errors import DatabaseAccessDenied, StatementRefused
 from streamfrom.proxy.sql.confinement import confine
-from streamfrom.proxy.sql.guard import Guard
+from streamfrom.proxy.sql.privileges import Privileges
 from tests.sqlparse_ext.facts import statement
 
 
@@ -28,7 +28,7 @@ class Here:
 
 def say(sql, role=Role.READWRITE, keyspaces=None, tables=None, schema=None):
     user = User("eve", Secret(""), None, role, keyspaces, None, tables)
-    return confine(Guard(user, "host"), statement(sql), Here(keyspaces, schema))
+    return confine(Privileges(user, "host"), statement(sql), Here(keyspaces, schema))
 
 
 ALPHA = frozenset({"alpha"})

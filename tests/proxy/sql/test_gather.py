@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from streamfrom.proxy.backends.readers import Answer
+from streamfrom.proxy.backends.answer_readers import BufferedAnswer
 from streamfrom.proxy.errors import BackendError, BackendLost
-from streamfrom.proxy.exchange.holdings import Holdings
+from streamfrom.proxy.execution.session_connections import SessionConnections
 from streamfrom.proxy.routing.routes import Merge
 from streamfrom.proxy.sql import gather as module
 from streamfrom.proxy.sql.large_texts import LargeTexts, readers
 from streamfrom.proxy.wire.constants import BINARY_CHARSET, Capability, FieldType, Status
 from streamfrom.proxy.wire.framing import frame
 from streamfrom.proxy.wire.response import RowCollector
-from streamfrom.proxy.wire.resultset import Column, err_packet
+from streamfrom.proxy.wire.resultset import ColumnDefinition, err_packet
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.selects.select import read_select
 from tests.proxy.wire.peers import text_resultset
@@ -26,7 +26,7 @@ from tests.sqlparse_ext.facts import statement
 gather: Any = module.gather
 
 CAPABILITIES = int(Capability.PROTOCOL_41 | Capability.DEPRECATE_EOF)
-INT = Column("a", org_name="a", type=FieldType.LONGLONG, charset=BINARY_CHARSET)
+INT = ColumnDefinition("a", org_name="a", type=FieldType.LONGLONG, charset=BINARY_CHARSET)
 
 
 def result(columns, rows, status=Status.AUTOCOMMIT, warnings=0):
@@ -69,7 +69,7 @@ class FakeBackend:
             self.sent.append(packet[5:])
             collector = RowCollector()
             rows = collector.feed(self._questions(packet[5:]))
-            found.append(Answer(collector, rows))
+            found.append(BufferedAnswer(collector, rows))
         return found
 
     def send(self, packet, reader):
@@ -82,7 +82,7 @@ class FakeBackend:
 
 
 class FakeExecutor:
-    take_warnings: Any = Holdings.take_warnings
+    take_warnings: Any = SessionConnections.take_warnings
 
     def __init__(self, backends):
         self.branches = SimpleNamespace(in_transaction=False, holds=lambda shard: False)
@@ -203,7 +203,7 @@ async def test_the_warnings_of_all_shards_are_left_in_the_order_of_the_shards():
     def ask(text):
         if text == b"SHOW WARNINGS":
             # The second shard is the first that ends.
-            return result([Column("Level")], [[b"from 0" if heard else b"from 1"]])
+            return result([ColumnDefinition("Level")], [[b"from 0" if heard else b"from 1"]])
         return questions(text)
 
     heard: list[int] = []

@@ -9,7 +9,7 @@ from streamfrom.proxy.errors import (
     PartialCommit,
     TransactionBroken,
 )
-from streamfrom.proxy.sql.scatter import Merged, run_everywhere, write_parts
+from streamfrom.proxy.sql.scatter import MergedOk, run_everywhere, write_parts
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.resultset import Ok as OkPacket
 from tests.proxy.fake_answers import Error, HangUp, Ok, Rows, until
@@ -43,24 +43,24 @@ def ok(affected=0, insert_id=0, warnings=0, info=b""):
 
 
 def test_counts_are_summed_and_the_first_generated_id_counts():
-    merged = Merged((ok(2, 0, 1), ok(3, 7, 2), ok(1, 9)))
+    merged = MergedOk((ok(2, 0, 1), ok(3, 7, 2), ok(1, 9)))
     assert (merged.affected_rows, merged.last_insert_id, merged.warnings) == (6, 7, 3)
 
 
 def test_warnings_stop_at_what_two_bytes_can_say():
-    assert Merged((ok(warnings=40_000), ok(warnings=40_000))).warnings == 0xFFFF
+    assert MergedOk((ok(warnings=40_000), ok(warnings=40_000))).warnings == 0xFFFF
 
 
 def test_the_numbers_of_the_info_are_summed():
     first = ok(info=b"Records: 2  Duplicates: 0  Warnings: 1")
     second = ok(info=b"Records: 10  Duplicates: 1  Warnings: 0")
-    assert Merged((first, second)).info == b"Records: 12  Duplicates: 1  Warnings: 1"
-    assert Merged((first, ok())).info == b""
+    assert MergedOk((first, second)).info == b"Records: 12  Duplicates: 1  Warnings: 1"
+    assert MergedOk((first, ok())).info == b""
     # One row alone has no info of its own.
-    assert Merged((ok(1), ok(2, warnings=1)), is_insert=True).info == (
+    assert MergedOk((ok(1), ok(2, warnings=1)), is_insert=True).info == (
         b"Records: 2  Duplicates: 1  Warnings: 1"
     )
-    assert Merged(()).info == b""
+    assert MergedOk(()).info == b""
 
 
 # --- parts, outside of a transaction ---------------------------------------------------

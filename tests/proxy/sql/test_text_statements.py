@@ -7,18 +7,21 @@ from streamfrom.proxy.errors import CommandDenied, TooManyStatements, UnknownSta
 from streamfrom.proxy.sql import text_statements
 from streamfrom.proxy.sql.text_statements import TextStatements
 from streamfrom.proxy.wire.constants import BINARY_CHARSET, FieldType
-from streamfrom.proxy.wire.resultset import Column, column_definition, text_row
+from streamfrom.proxy.wire.resultset import ColumnDefinition, column_definition, text_row
 from streamfrom.sqlparse_ext.errors import Unsupported
-from tests.proxy.sql.test_preparation import preparation
+from tests.proxy.sql.test_statement_compiler import compiler
 
 
 # Variables as a server describes them.
 VARIABLES = {
-    "@id": (Column("@id", type=FieldType.LONGLONG, charset=BINARY_CHARSET), b"5"),
-    "@text": (Column("@text"), b"it's"),
-    "@bytes": (Column("@bytes", type=FieldType.LONG_BLOB, charset=BINARY_CHARSET), b"\0\xff"),
-    "@none": (Column("@none"), None),
-    "@sql": (Column("@sql"), b"SELECT ?"),
+    "@id": (ColumnDefinition("@id", type=FieldType.LONGLONG, charset=BINARY_CHARSET), b"5"),
+    "@text": (ColumnDefinition("@text"), b"it's"),
+    "@bytes": (
+        ColumnDefinition("@bytes", type=FieldType.LONG_BLOB, charset=BINARY_CHARSET),
+        b"\0\xff",
+    ),
+    "@none": (ColumnDefinition("@none"), None),
+    "@sql": (ColumnDefinition("@sql"), b"SELECT ?"),
 }
 
 
@@ -28,11 +31,11 @@ class Session:
     def __init__(self, role=Role.READWRITE):
         self.prepared: list[str] = []
         self.ran: list[str] = []
-        self.preparation = preparation("commerce", role=role)
+        self.compiler = compiler("commerce", role=role)
         executor = SimpleNamespace(
             prepare_on=self.prepare_on, ask=self.ask, branches=SimpleNamespace(held=[])
         )
-        self.statements = TextStatements(self.preparation, executor)  # type: ignore[arg-type]
+        self.statements = TextStatements(self.compiler, executor)  # type: ignore[arg-type]
 
     async def prepare_on(self, shard, database, sql):
         self.prepared.append(sql.decode())
@@ -51,7 +54,7 @@ class Session:
 
     async def run(self, sql):
         reply = SimpleNamespace(ok=lambda **_: None)
-        statement = self.preparation.parse(sql.encode())
+        statement = self.compiler.parse(sql.encode())
         return await self.statements.run(statement, reply, self.run_one)  # type: ignore[arg-type]
 
 
@@ -96,7 +99,7 @@ async def test_a_user_prepares_what_it_may_run():
 async def test_another_target_has_other_statements():
     session = Session()
     await session.run("PREPARE p FROM 'SELECT 1'")
-    session.preparation.use("plain")
+    session.compiler.use("plain")
     with pytest.raises(Unsupported, match="in another keyspace or target"):
         await session.run("EXECUTE p")
 

@@ -3,7 +3,13 @@ from itertools import count
 import pytest
 
 from streamfrom.proxy.errors import BackendError, NoDecisionTable
-from streamfrom.proxy.twophase.decisions import CREATE, Decisions, Outcome, read_own_id, record
+from streamfrom.proxy.twophase.decisions import (
+    CREATE,
+    Decisions,
+    TransactionOutcome,
+    read_own_id,
+    record,
+)
 from streamfrom.proxy.twophase.xid import GlobalId
 from tests.proxy.fake_answers import Error, Rows
 from tests.proxy.house import add_decisions, running_shard
@@ -89,11 +95,11 @@ async def test_reading_the_id_makes_nothing(server, shard):
 @pytest.mark.parametrize(
     ("answer", "outcome"),
     [
-        (row(str(WHOLE)), Outcome.COMMITTED),
-        (Rows(("id",)), Outcome.ROLLED_BACK),
-        (Error(3572, "NOWAIT is set"), Outcome.UNKNOWN),
-        (Error(1205, "Lock wait timeout exceeded"), Outcome.UNKNOWN),
-        (NONE, Outcome.UNKNOWN),
+        (row(str(WHOLE)), TransactionOutcome.COMMITTED),
+        (Rows(("id",)), TransactionOutcome.ROLLED_BACK),
+        (Error(3572, "NOWAIT is set"), TransactionOutcome.UNKNOWN),
+        (Error(1205, "Lock wait timeout exceeded"), TransactionOutcome.UNKNOWN),
+        (NONE, TransactionOutcome.UNKNOWN),
     ],
 )
 async def test_the_row_says_what_became_of_a_transaction(
@@ -107,12 +113,12 @@ async def test_the_row_says_what_became_of_a_transaction(
 async def test_another_table_says_nothing(server, shard, decisions):
     add_decisions(server, "f" * 16)
     server.on("FOR UPDATE NOWAIT", Rows(("id",)))
-    assert await decisions.outcome(shard, WHOLE) is Outcome.UNKNOWN
+    assert await decisions.outcome(shard, WHOLE) is TransactionOutcome.UNKNOWN
 
 
 async def test_a_server_that_is_down_says_nothing(server, shard, decisions):
     server.stop()
-    assert await decisions.outcome(shard, WHOLE) is Outcome.UNKNOWN
+    assert await decisions.outcome(shard, WHOLE) is TransactionOutcome.UNKNOWN
 
 
 async def test_rows_that_are_not_ours_are_left_out(server, shard, decisions):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.proxy.wire.codec import Cursor, lenenc_bytes
+from streamfrom.proxy.wire.codec import PacketReader, lenenc_bytes
 from streamfrom.proxy.wire.constants import (
     NATIVE_PASSWORD,
     Capability,
@@ -14,7 +14,7 @@ from streamfrom.proxy.wire.constants import (
 )
 from streamfrom.proxy.wire.framing import frame, frames
 from streamfrom.proxy.wire.resultset import (
-    Column,
+    ColumnDefinition,
     column_definition,
     end_of_rows,
     resultset_head,
@@ -100,22 +100,22 @@ def encode_trackers(trackers: Iterable[Tracker]) -> bytes:
     return b"".join(pieces)
 
 
-def parse_column_definition(payload: bytes) -> Column:
+def parse_column_definition(payload: bytes) -> ColumnDefinition:
     """Read a column definition (ColumnDefinition41)."""
-    cursor = Cursor(payload)
+    cursor = PacketReader(payload)
     cursor.lenenc_bytes()  # the catalog, always "def"
     schema, table, org_table, name, org_name = (
         cursor.lenenc_bytes().decode() for _ in range(5)
     )
     cursor.lenenc_int()  # the size of the fixed fields
     charset, length, kind, flags, decimals = (cursor.uint(size) for size in (2, 4, 1, 2, 1))
-    return Column(
+    return ColumnDefinition(
         name, table, schema, org_table, org_name, charset, length, kind, flags, decimals
     )
 
 
 def text_resultset(
-    columns: Sequence[Column],
+    columns: Sequence[ColumnDefinition],
     rows: Iterable[Sequence[bytes | None]],
     *,
     capabilities: int,

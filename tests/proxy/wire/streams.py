@@ -10,12 +10,18 @@ from unittest import mock
 
 from hypothesis import strategies as st
 
-from streamfrom.proxy.wire import answer, framing, relay, resequencer, row_collector
+from streamfrom.proxy.wire import (
+    framing,
+    pass_through,
+    resequencer,
+    response_reader,
+    row_collector,
+)
 from streamfrom.proxy.wire.codec import lenenc_bytes, lenenc_int
 from streamfrom.proxy.wire.constants import PROXY_OFFER, Capability, Status
 from streamfrom.proxy.wire.framing import frames
 from streamfrom.proxy.wire.resultset import (
-    Column,
+    ColumnDefinition,
     Err,
     Ok,
     Tracker,
@@ -30,7 +36,7 @@ from tests.proxy.wire.peers import encode_trackers
 
 
 if TYPE_CHECKING:
-    from streamfrom.proxy.wire.answer import Reader
+    from streamfrom.proxy.wire.response_reader import ResponseReader
 
 
 # A driver of today, and one like PyMySQL.
@@ -152,13 +158,13 @@ def client_payloads(
     return payloads
 
 
-def ok_of(reader: Reader) -> Ok:
+def ok_of(reader: ResponseReader) -> Ok:
     """The OK that ended the answer."""
     assert reader.ok is not None
     return reader.ok
 
 
-def error_of(reader: Reader) -> Err:
+def error_of(reader: ResponseReader) -> Err:
     """The ERR that ended the answer."""
     assert reader.error is not None
     return reader.error
@@ -170,7 +176,7 @@ def cut(data: bytes, places: list[int]) -> list[bytes]:
     return [data[a:b] for a, b in itertools.pairwise(edges)]
 
 
-PATCHED = (answer, framing, relay, resequencer, row_collector)
+PATCHED = (response_reader, framing, pass_through, resequencer, row_collector)
 
 
 @contextlib.contextmanager
@@ -216,8 +222,8 @@ failures = st.builds(Failed, st.integers(1, 65535), st.text(max_size=20))
 
 _definitions = st.sampled_from(
     [
-        column_definition(Column("id", "t", "s", "t", "id")),
-        column_definition(Column("a_longer_name_than_usual", "t", charset=63)),
+        column_definition(ColumnDefinition("id", "t", "s", "t", "id")),
+        column_definition(ColumnDefinition("a_longer_name_than_usual", "t", charset=63)),
     ]
 )
 _values = st.one_of(st.none(), st.binary(max_size=8), st.just(b"x" * 251))
@@ -251,7 +257,7 @@ def big_value(size: int, first: int) -> bytes:
 RESIGNALLED = frames(
     [
         column_count(1),
-        column_definition(Column("f1()")),
+        column_definition(ColumnDefinition("f1()")),
         b"\xfe\0\0\x0a\0",
         b"\xff\x7a\x04#42S02Table 'd.none' doesn't exist",
     ],

@@ -7,13 +7,14 @@ from streamfrom.proxy.errors import WireError
 from streamfrom.proxy.wire.binary_rows import BinaryRows
 from streamfrom.proxy.wire.constants import FieldFlag, FieldType
 from streamfrom.proxy.wire.execute import Parameter, value_of
-from streamfrom.proxy.wire.resultset import Column, column_definition, text_row
+from streamfrom.proxy.wire.resultset import ColumnDefinition, column_definition, text_row
 
 
 def row(*columns: tuple[int, int, bytes | None]) -> bytes:
     """Return the binary row of (type, flags, text) columns, from a text row."""
     definitions = [
-        column_definition(Column("c", type=kind, flags=flags)) for kind, flags, _ in columns
+        column_definition(ColumnDefinition("c", type=kind, flags=flags))
+        for kind, flags, _ in columns
     ]
     return BinaryRows(definitions).from_text(text_row([text for _, _, text in columns]))
 

@@ -2,7 +2,12 @@ import pytest
 from hypothesis import given, strategies as st
 
 from streamfrom.proxy.errors import BackendError, WireError
-from streamfrom.proxy.wire.client_connection import ClientConnection, Phase, Ready, StartTls
+from streamfrom.proxy.wire.client_connection import (
+    ClientConnection,
+    LoginComplete,
+    LoginPhase,
+    StartTls,
+)
 from streamfrom.proxy.wire.constants import (
     BACKEND_NEEDS,
     BACKEND_WISHES,
@@ -54,8 +59,8 @@ def test_a_login_asks_for_what_answers_rely_on_and_no_more():
 
 def test_the_login_ends_with_an_ok():
     client, _ = greeted()
-    assert client.receive(frame(OK, 2)) == [Ready()]
-    assert client.phase is Phase.READY
+    assert client.receive(frame(OK, 2)) == [LoginComplete()]
+    assert client.phase is LoginPhase.READY
     assert client.status == 2
 
 
@@ -71,7 +76,7 @@ def test_any_cut_of_the_stream_leads_to_the_same_login(places):
         assert client.receive(piece) == []
     assert client.data_to_send() == frame(native_proof(b"pw", NONCE[::-1]), 3)
     events = [event for piece in cut(frame(OK, 4), places) for event in client.receive(piece)]
-    assert events == [Ready()]
+    assert events == [LoginComplete()]
 
 
 def test_tls_is_used_where_wanted_and_offered():
@@ -117,7 +122,7 @@ def test_a_refusal_keeps_the_servers_words():
     with pytest.raises(BackendError, match="Access denied") as caught:
         client.receive(frame(err_packet(1045, "28000", "Access denied", PROXY_OFFER), 2))
     assert caught.value.wire_code() == (1045, "28000")
-    assert client.phase is Phase.CLOSED
+    assert client.phase is LoginPhase.CLOSED
 
 
 def test_a_refusal_may_come_instead_of_a_greeting():
@@ -162,4 +167,4 @@ def test_noise_raises_nothing_but_errors_of_ours(data, framed, is_greeted):
     try:
         client.receive(frame(data, 2 if is_greeted else 0) if framed else data)
     except (WireError, BackendError):
-        assert client.phase is Phase.CLOSED
+        assert client.phase is LoginPhase.CLOSED

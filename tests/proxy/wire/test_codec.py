@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from streamfrom.proxy.errors import WireError
-from streamfrom.proxy.wire.codec import Cursor, lenenc_bytes, lenenc_int, read_lenenc_int
+from streamfrom.proxy.wire.codec import PacketReader, lenenc_bytes, lenenc_int, read_lenenc_int
 
 
 @given(value=st.integers(0, (1 << 64) - 1))
@@ -29,7 +29,7 @@ def test_integers_take_the_form_of_the_manual(value, encoded):
 
 @given(value=st.binary(max_size=300))
 def test_strings_come_back(value):
-    cursor = Cursor(lenenc_bytes(value) + b"!")
+    cursor = PacketReader(lenenc_bytes(value) + b"!")
     assert cursor.lenenc_bytes() == value
     assert cursor.rest() == b"!"
 
@@ -41,7 +41,7 @@ def test_an_integer_that_is_cut_or_null_is_refused(payload):
 
 
 def test_a_cursor_reads_in_order():
-    cursor = Cursor(b"x\x02\x01name\0\x03abcrest", pos=1)
+    cursor = PacketReader(b"x\x02\x01name\0\x03abcrest", pos=1)
     assert cursor.uint(2) == 0x0102
     assert cursor.until_nul() == b"name"
     assert cursor.lenenc_bytes() == b"abc"
@@ -62,7 +62,7 @@ _STEPS = [
 
 @given(payload=st.binary(max_size=40), steps=st.lists(st.sampled_from(_STEPS), max_size=10))
 def test_a_cursor_never_leaves_its_packet(payload, steps):
-    cursor = Cursor(payload)
+    cursor = PacketReader(payload)
     try:
         for step in steps:
             step(cursor)
@@ -73,4 +73,4 @@ def test_a_cursor_never_leaves_its_packet(payload, steps):
 
 def test_a_string_without_its_nul_is_refused():
     with pytest.raises(WireError):
-        Cursor(b"root").until_nul()
+        PacketReader(b"root").until_nul()

@@ -7,9 +7,9 @@ from streamfrom.proxy.errors import WireError
 from streamfrom.proxy.wire.constants import Status
 from streamfrom.proxy.wire.framing import frame, frames
 from streamfrom.proxy.wire.resequencer import Resequencer
-from streamfrom.proxy.wire.response import Answer
+from streamfrom.proxy.wire.response import AnswerKind
 from streamfrom.proxy.wire.resultset import (
-    Column,
+    ColumnDefinition,
     Tracker,
     column_count,
     column_definition,
@@ -41,7 +41,7 @@ from tests.proxy.wire.streams import (
 
 
 CLIENTS = [MODERN, MODERN_WITHOUT_TRACK, OLD, OLD_WITH_TRACK]
-DEFINITION = column_definition(Column("id"))
+DEFINITION = column_definition(ColumnDefinition("id"))
 ONE = Rows((DEFINITION,), (text_row([b"1"]),), Done())
 
 
@@ -164,7 +164,7 @@ def test_a_result_without_rows_has_both_ends_while_a_procedure_has_a_cursor_open
 def test_a_list_of_fields_ends_as_the_client_expects():
     end = ok_packet(status=2, capabilities=BACKEND, header=0xFE)
     stream = frames([DEFINITION, DEFINITION, end], 1)[0]
-    out = Resequencer(OLD, answer=Answer.ROWS).feed(stream)
+    out = Resequencer(OLD, answer=AnswerKind.ROWS).feed(stream)
     assert out == frames([DEFINITION, DEFINITION, eof_packet(2)], 1)[0]
 
 

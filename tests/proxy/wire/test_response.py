@@ -1,9 +1,9 @@
 import pytest
 
 from streamfrom.proxy.wire.framing import frames
-from streamfrom.proxy.wire.response import Relay, Resequencer, RowCollector
+from streamfrom.proxy.wire.response import PassThrough, Resequencer, RowCollector
 from streamfrom.proxy.wire.resultset import (
-    Column,
+    ColumnDefinition,
     column_count,
     column_definition,
     ok_packet,
@@ -16,11 +16,11 @@ ROWS = [text_row([b"1"]), text_row([b"2"])]
 
 
 @pytest.mark.parametrize(
-    "make", [lambda: Relay(MODERN), lambda: Resequencer(OLD), RowCollector]
+    "make", [lambda: PassThrough(MODERN), lambda: Resequencer(OLD), RowCollector]
 )
 def test_all_readers_find_the_same_end(make):
     end = ok_packet(status=2, capabilities=BACKEND, header=0xFE)
-    head = [column_count(1), column_definition(Column("a"))]
+    head = [column_count(1), column_definition(ColumnDefinition("a"))]
     answer, _ = frames([*head, *ROWS, end], 1)
     reader = make()
     reader.feed(answer[:-1])

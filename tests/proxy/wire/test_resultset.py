@@ -8,7 +8,7 @@ from streamfrom.proxy.wire.codec import lenenc_bytes
 from streamfrom.proxy.wire.constants import Capability, FieldType, Status
 from streamfrom.proxy.wire.framing import frame, frames
 from streamfrom.proxy.wire.resultset import (
-    Column,
+    ColumnDefinition,
     Err,
     Ok,
     Tracker,
@@ -171,7 +171,7 @@ def test_an_error_before_the_login_has_no_sqlstate():
 
 
 columns = st.builds(
-    Column,
+    ColumnDefinition,
     *[st.text(max_size=12)] * 5,
     st.integers(0, 0xFFFF),
     st.integers(0, 0xFFFFFFFF),
@@ -199,7 +199,7 @@ def test_extended_metadata_stands_before_the_type_and_is_part_of_it(column, othe
 
 
 def test_a_column_is_written_as_servers_write_it():
-    column = Column("id", "t", "p", "t", "id", 63, 11, FieldType.LONG, 0x8001)
+    column = ColumnDefinition("id", "t", "p", "t", "id", 63, 11, FieldType.LONG, 0x8001)
     assert column_definition(column) == (
         b"\x03def\x01p\x01t\x01t\x02id\x02id\x0c\x3f\x00\x0b\x00\x00\x00\x03\x01\x80\x00\x00\x00"
     )

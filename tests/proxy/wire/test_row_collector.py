@@ -6,7 +6,7 @@ from hypothesis import given, strategies as st
 from streamfrom.proxy.errors import WireError
 from streamfrom.proxy.wire.framing import frames
 from streamfrom.proxy.wire.resultset import (
-    Column,
+    ColumnDefinition,
     column_count,
     column_definition,
     ok_packet,
@@ -29,7 +29,7 @@ from tests.proxy.wire.streams import (
 )
 
 
-DEFINITION = column_definition(Column("id"))
+DEFINITION = column_definition(ColumnDefinition("id"))
 ONE = Rows((DEFINITION,), (text_row([b"1"]),), Done())
 
 

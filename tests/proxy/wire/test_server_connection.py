@@ -15,7 +15,7 @@ from streamfrom.proxy.errors import (
 from streamfrom.proxy.memory import Memory
 from streamfrom.proxy.wire import commands
 from streamfrom.proxy.wire.auth import Authenticated
-from streamfrom.proxy.wire.client_connection import ClientConnection, Ready, StartTls
+from streamfrom.proxy.wire.client_connection import ClientConnection, LoginComplete, StartTls
 from streamfrom.proxy.wire.constants import NATIVE_PASSWORD, PROXY_OFFER, Capability, Status
 from streamfrom.proxy.wire.framing import Framer, frame
 from streamfrom.proxy.wire.handshake import (
@@ -30,11 +30,11 @@ from streamfrom.proxy.wire.scramble import native_proof, sha2_proof
 from streamfrom.proxy.wire.server_connection import (
     Closed,
     CommandReceived,
+    ConnectionPhase,
     Event,
     InfileData,
     Limits,
     LoginAttempt,
-    Phase,
     ServerConnection,
     TlsRequested,
     refusal,
@@ -64,7 +64,7 @@ def logged_in(**options):
     *_, proof = server.receive(frame(encode_login(login()), 1))
     assert proof == Authenticated("empty")
     server.accept()
-    assert server.phase is Phase.COMMAND
+    assert server.phase is ConnectionPhase.COMMAND
     server.data_to_send()
     return server
 
@@ -85,12 +85,12 @@ def test_a_login_is_reported_proven_and_answered():
     events = server.receive(frame(encode_login(request), 1))
     assert events == [LoginAttempt(request, is_change=False), Authenticated("empty")]
     phase = server.phase
-    assert phase is Phase.DECIDING
+    assert phase is ConnectionPhase.DECIDING
     assert (server.user, server.login) == ("empty", request)
     server.accept(status=Status.IN_TRANS)
     (ok,) = payloads(server.data_to_send(), 2)
     assert parse_ok(ok).status == Status.IN_TRANS
-    assert server.phase is Phase.COMMAND
+    assert server.phase is ConnectionPhase.COMMAND
 
 
 def test_a_login_may_be_proven_and_still_refused():
@@ -171,7 +171,7 @@ def play(server, client, *, tls=False):
     for _ in range(20):
         if data:
             for event in client.receive(data):
-                if isinstance(event, Ready):
+                if isinstance(event, LoginComplete):
                     return events
                 assert isinstance(event, StartTls)
                 asked = server.receive(client.data_to_send())
@@ -209,7 +209,7 @@ def test_what_follows_a_request_for_tls_goes_to_the_tls_layer():
     server = connection(tls=True)
     stream = frame(encode_tls_request(login()), 1) + b"\x16\x03\x01"
     assert server.receive(stream) == [TlsRequested(b"\x16\x03\x01")]
-    assert server.phase is Phase.TLS
+    assert server.phase is ConnectionPhase.TLS
     assert server.receive(frame(encode_login(login()), 2)) == [], "plain text is not read now"
 
 
@@ -262,7 +262,7 @@ def test_a_refused_change_of_user_closes():
     server.receive(frame(encode_change_user(change), 0))
     (closed,) = server.receive(frame(b"x" * 20, 2) + commands.query(b"select 1"))
     assert isinstance(closed.error, AccessDenied)
-    assert server.phase is Phase.CLOSED
+    assert server.phase is ConnectionPhase.CLOSED
 
 
 def test_a_client_without_plugins_changes_user_natively():
@@ -324,7 +324,7 @@ def test_noise_closes_and_never_raises(data, framed):
     stream = b"".join(frame(piece, 1) if framed else piece for piece in data)
     for event in server.receive(stream):
         if isinstance(event, Closed):
-            assert server.phase is Phase.CLOSED
+            assert server.phase is ConnectionPhase.CLOSED
 
 
 @given(data=st.data(), kind=st.sampled_from(["clear", "native", "crypt", "nobody"]))
@@ -337,7 +337,7 @@ def test_noise_during_a_login_never_logs_in(data, kind):
         for event in server.receive(frame(answer, sequence)):
             assert isinstance(event, Closed)
     assert server.user is None
-    assert server.phase in (Phase.AUTHENTICATING, Phase.CLOSED)
+    assert server.phase in (ConnectionPhase.AUTHENTICATING, ConnectionPhase.CLOSED)
 
 
 @given(data=st.binary(max_size=80))

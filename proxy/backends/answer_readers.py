@@ -1,0 +1,204 @@
+"""Who consumes the answers of a backend connection, each its own command's.
+
+`Backend.send` leaves a `AnswerReader` for the answer that will come. Those here make an object of
+it: a whole answer (`AnswerCollector`, `AnswerCallback`), a prepared statement (`PrepareAnswerReader`), a login (`LoginReader`), or
+nothing (`DiscardedAnswer`).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
+from streamfrom.proxy.wire.prepare_response import PrepareReader
+from streamfrom.proxy.wire.response import RowCollector
+
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable
+
+    from streamfrom.proxy.errors import BackendLost
+
+
+T = TypeVar("T")
+
+
+class AnswerReader(Protocol):
+    """Consumes one answer."""
+
+    def feed(self, data: bytes) -> bytes | None:
+        """Take bytes; return None while the answer goes on, else what came behind it."""
+
+    def ended(self) -> None:
+        """Learn that the answer is complete and the connection free for the next command."""
+
+    def lost(self, error: BackendLost) -> None:
+        """Learn that the rest of the answer will not come."""
+
+
+class DiscardedAnswer:
+    """Takes all that comes, for nobody."""
+
+    def feed(self, data: bytes) -> bytes | None:
+        """Drop it."""
+
+    def ended(self) -> None:
+        """Never learn of it."""
+
+    def lost(self, error: BackendLost) -> None:
+        """Do nothing: nobody waits."""
+
+
+class BufferedAnswer:
+    """A whole answer to one of the proxy's own statements.
+
+    Attributes:
+        columns: column definitions, as payloads.
+        rows: text-protocol rows, as payloads.
+        ok: the final OK, None after an error.
+        error: the server's refusal, None after success.
+    """
+
+    __slots__ = ("columns", "error", "ok", "rows")
+
+    def __init__(self, collector: RowCollector, rows: list[bytes]) -> None:
+        self.columns = collector.columns
+        self.rows = rows
+        self.ok = collector.ok
+        self.error = collector.error
+
+
+class AwaitedReader(ABC, Generic[T]):
+    """A reader whose sender waits.
+
+    Attributes:
+        finished: what came of it; raises BackendLost if the rest will not come.
+    """
+
+    __slots__ = ("finished",)
+
+    def __init__(self, finished: asyncio.Future[T]) -> None:
+        self.finished = finished
+
+    @abstractmethod
+    def feed(self, data: bytes) -> bytes | None:
+        """Take bytes, as `AnswerReader.feed`."""
+
+    @abstractmethod
+    def ended(self) -> None:
+        """Learn that the answer is complete, as `AnswerReader.ended`."""
+
+    def succeed(self, result: T) -> None:
+        """Wake the sender with *result*, unless it has stopped waiting."""
+        if not self.finished.done():
+            self.finished.set_result(result)
+
+    def fail(self, error: Exception) -> None:
+        """Wake the sender with *error*, unless it has stopped waiting."""
+        if not self.finished.done():
+            self.finished.set_exception(error)
+
+    def lost(self, error: BackendLost) -> None:
+        """Learn that the rest will not come, as `AnswerReader.lost`."""
+        self.fail(error)
+
+
+class AnswerCollector(AwaitedReader[BufferedAnswer]):
+    """Collects a whole answer."""
+
+    __slots__ = ("_collector", "_rows")
+
+    def __init__(self, finished: asyncio.Future[BufferedAnswer]) -> None:
+        super().__init__(finished)
+        self._collector = RowCollector()
+        self._rows: list[bytes] = []
+
+    def feed(self, data: bytes) -> bytes | None:
+        """Take bytes, as `AnswerReader.feed`."""
+        self._rows += self._collector.feed(data)
+        return self._collector.rest if self._collector.done else None
+
+    def ended(self) -> None:
+        """Give the answer, be it a refusal."""
+        self.succeed(BufferedAnswer(self._collector, self._rows))
+
+
+class AnswerCallback:
+    """Collects a whole answer for a function: nothing waits for it.
+
+    Whatever prevents a good answer, *missed* is called instead.
+    """
+
+    __slots__ = ("_collector", "_heard", "_missed", "_rows")
+
+    def __init__(
+        self, heard: Callable[[BufferedAnswer], None], missed: Callable[[], None]
+    ) -> None:
+        self._heard = heard
+        self._missed = missed
+        self._collector = RowCollector()
+        self._rows: list[bytes] = []
+
+    def feed(self, data: bytes) -> bytes | None:
+        """Take bytes, as `AnswerReader.feed`."""
+        self._rows += self._collector.feed(data)
+        return self._collector.rest if self._collector.done else None
+
+    def ended(self) -> None:
+        """Tell the answer."""
+        if self._collector.error is None:
+            self._heard(BufferedAnswer(self._collector, self._rows))
+        else:
+            self._missed()
+
+    def lost(self, error: BackendLost) -> None:
+        """Tell that there is none."""
+        self._missed()
+
+
+class PrepareAnswerReader(AwaitedReader[PrepareReader]):
+    """Reads the answer to COM_STMT_PREPARE."""
+
+    __slots__ = ("_answer",)
+
+    def __init__(self, finished: asyncio.Future[PrepareReader]) -> None:
+        super().__init__(finished)
+        self._answer = PrepareReader()
+
+    def feed(self, data: bytes) -> bytes | None:
+        """Take bytes, as `AnswerReader.feed`."""
+        self._answer.feed(data)
+        return self._answer.rest if self._answer.done else None
+
+    def ended(self) -> None:
+        """Give the answer, be it a refusal."""
+        self.succeed(self._answer)
+
+
+class LoginReader(AwaitedReader[None]):
+    """Reads a login, whose packets are no answers to commands.
+
+    Attributes:
+        conversation: takes what the server says; it calls `succeed` or `fail`.
+        early: the greeting, where it came before there was a conversation.
+    """
+
+    __slots__ = ("conversation", "early")
+
+    def __init__(self, finished: asyncio.Future[None]) -> None:
+        super().__init__(finished)
+        self.early = b""
+        self.conversation: Callable[[bytes], None] | None = None
+
+    def feed(self, data: bytes) -> bytes | None:
+        """Take bytes, as `AnswerReader.feed`."""
+        if self.conversation is None:
+            # The greeting may arrive before `connect` has returned.
+            self.early += data
+            return None
+        self.conversation(data)
+        return b"" if self.finished.done() else None
+
+    def ended(self) -> None:
+        """Do nothing more: `succeed` has told who waits."""

@@ -1,0 +1,197 @@
+"""`engine.messaging.message_store.Store` over real servers: runs the engine's conversations, decides nothing.
+
+Claims and releases run on a relay connection, whose rows stay the bytes that the server sent:
+a message reaches its consumer without ever being decoded. Everything else runs on the shard's
+control connections.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from streamfrom.engine.errors import StoreError
+from streamfrom.engine.messaging import message_store as conversations, poll
+from streamfrom.engine.messaging.conversation import StoreAnswer
+from streamfrom.proxy.backends.settings import names
+from streamfrom.proxy.errors import ProxyError
+from streamfrom.proxy.wire import commands
+from streamfrom.proxy.wire.resultset import parse_text_row, skip_lenenc
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from streamfrom.engine.messaging.clock import Clock
+    from streamfrom.engine.messaging.conversation import Conversation
+    from streamfrom.engine.messaging.message import ClaimedRow
+    from streamfrom.engine.messaging.message_store import ClaimRequest
+    from streamfrom.engine.messaging.message_table import MessageTable, RawTable
+    from streamfrom.engine.messaging.poll import PollRequest, PollResult
+    from streamfrom.engine.sharding.keyspace import ShardName
+    from streamfrom.proxy.backends.backend import Backend
+    from streamfrom.proxy.backends.diagnostics_area import LastDiagnostics
+    from streamfrom.proxy.backends.shard import ShardRuntime
+    from streamfrom.proxy.wire.attribute_encoding import Attribute
+
+
+T = TypeVar("T")
+
+STATEMENT_TIMEOUT_S: Final = 10.0
+
+_COMMIT: Final = commands.query(b"COMMIT")
+
+
+class _Engine:
+    """The tenant under which the engine borrows relay connections of one kind of server."""
+
+    variant = 0
+    attributes: tuple[Attribute, ...] = ()
+
+    def __init__(self, isolation_variable: str) -> None:
+        # With autocommit off a claim is one transaction without a BEGIN. READ COMMITTED locks
+        # the rows that are claimed and no gap beside them.
+        self.settings = names("utf8mb4", "utf8mb4_general_ci").with_changes(
+            [("autocommit", "OFF"), (isolation_variable, "READ-COMMITTED")]
+        )
+
+    def evicted(self, backend: Backend, last_insert_id: int) -> None:
+        """Lose nothing: a claim keeps its connection until it is over."""
+
+    def leaves(self, backend: Backend, left: LastDiagnostics) -> bool:
+        """Want nothing: whatever a claim must know it asks at once."""
+        return False
+
+
+# MariaDB knew only the old name before 11.1 and keeps it; MySQL dropped it in 8.0.
+_ON_MARIADB: Final = _Engine("tx_isolation")
+_ON_MYSQL: Final = _Engine("transaction_isolation")
+
+
+class ShardStore:
+    """The message tables of all shards, as `engine.messaging.message_store.Store` wants them."""
+
+    def __init__(
+        self, shards: Mapping[tuple[str, ShardName], ShardRuntime], clock: Clock
+    ) -> None:
+        self._shards = shards
+        self._clock = clock
+
+    async def discover(self, keyspace: str, shard: ShardName) -> tuple[RawTable, ...]:
+        """Return every table of the shard's database. Raises StoreError."""
+        runtime = self._shards[keyspace, shard]
+        return await self._by_control(runtime, conversations.discover(runtime.database))
+
+    async def poll(
+        self, table: MessageTable, shard: ShardName, request: PollRequest
+    ) -> PollResult:
+        """Return the soonest keys. Raises StoreError."""
+        runtime = self._shards[table.keyspace, shard]
+        conversation = poll.poll(table, request, self._clock.time_ns())
+        return await self._by_control(runtime, conversation)
+
+    async def purge(self, table: MessageTable, shard: ShardName, cutoff_ns: int) -> int:
+        """Delete one batch of old acked rows and return how many. Raises StoreError."""
+
+        def conversation() -> Conversation[int]:
+            return conversations.purge(table, cutoff_ns)
+
+        return await self._by_backend(self._shards[table.keyspace, shard], conversation)
+
+    async def claim(
+        self, table: MessageTable, shard: ShardName, request: ClaimRequest
+    ) -> tuple[ClaimedRow, ...]:
+        """Take due rows for delivery. Raises StoreError."""
+
+        def conversation() -> Conversation[tuple[ClaimedRow, ...]]:
+            return conversations.claim(table, shard, request, self._clock.time_ns())
+
+        return await self._by_backend(self._shards[table.keyspace, shard], conversation)
+
+    async def release(
+        self, table: MessageTable, shard: ShardName, rows: Sequence[ClaimedRow]
+    ) -> None:
+        """Give claimed rows back. Raises StoreError."""
+
+        def conversation() -> Conversation[None]:
+            return conversations.release(table, rows)
+
+        await self._by_backend(self._shards[table.keyspace, shard], conversation)
+
+    async def _by_control(self, runtime: ShardRuntime, conversation: Conversation[T]) -> T:
+        try:
+            query = next(conversation)
+            while True:
+                if query.skips_locked:
+                    rows, has_skipped = await runtime.control.rows_unlocked(
+                        query.sql.decode(), on_mariadb=runtime.is_mariadb
+                    )
+                    answer = StoreAnswer([(_texts(row), b"") for row in rows], 0, has_skipped)
+                elif query.values:
+                    rows = await runtime.control.rows(query.sql.decode())
+                    answer = StoreAnswer(rows=[(_texts(row), b"") for row in rows])
+                else:
+                    answer = StoreAnswer(
+                        affected=await runtime.control.execute(query.sql.decode())
+                    )
+                query = conversation.send(answer)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        except ProxyError as error:
+            raise StoreError(str(error)) from error
+
+    async def _by_backend(
+        self, runtime: ShardRuntime, make: Callable[[], Conversation[T]]
+    ) -> T:
+        tenant = _ON_MARIADB if "MariaDB" in runtime.version else _ON_MYSQL
+        try:
+            backend = await runtime.pool.take(tenant, runtime.database)
+        except ProxyError as error:
+            raise StoreError(str(error)) from error
+        try:
+            async with asyncio.timeout(STATEMENT_TIMEOUT_S):
+                result = await _converse(backend, make())
+        except (ProxyError, TimeoutError) as error:
+            runtime.suspect()
+            # What the transaction had done is undone with its connection.
+            runtime.pool.discard(backend)
+            raise StoreError(str(error) or f"no answer in {STATEMENT_TIMEOUT_S:g} s") from error
+        except BaseException:
+            runtime.pool.discard(backend)
+            raise
+        runtime.pool.give(backend)
+        return result
+
+
+async def _converse(backend: Backend, conversation: Conversation[T]) -> T:
+    """Run a conversation on one connection: every statement in turn."""
+    try:
+        query = next(conversation)
+        while True:
+            packets = [commands.query(query.sql)]
+            if query.commits:
+                packets.append(_COMMIT)
+            answer, *_ = await backend.pipeline(packets)
+            if answer.columns:
+                rows = [_split(row, query.values) for row in answer.rows]
+                query = conversation.send(StoreAnswer(rows=rows))
+            else:
+                affected = 0 if answer.ok is None else answer.ok.affected_rows
+                query = conversation.send(StoreAnswer(affected=affected))
+    except StopIteration as end:
+        result: T = end.value
+        return result
+
+
+def _split(row: bytes, values: int) -> tuple[tuple[bytes | None, ...], bytes]:
+    """Decode the first *values* columns of a text row; the rest stays as it came."""
+    end = skip_lenenc(row, 0, values)
+    return tuple(parse_text_row(row[:end], values)), row[end:]
+
+
+def _texts(row: tuple[Any, ...]) -> tuple[bytes | None, ...]:
+    return tuple(
+        value if value is None or isinstance(value, bytes) else str(value).encode()
+        for value in row
+    )

@@ -1,0 +1,172 @@
+"""What a client's last statement left on a connection that others have had since.
+
+`SHOW WARNINGS`, `FOUND_ROWS()` and `ROW_COUNT()` ask a server of the statement before. When its
+connection goes to another session, what it would have said is taken along (`remains.Left`), and a
+statement that asks is answered from there (`DiagnosticsQueries`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import TYPE_CHECKING, Final
+
+from streamfrom.proxy.backends.diagnostics_area import CarriedFoundRows, LastDiagnostics
+from streamfrom.proxy.backends.handover import take_leave
+from streamfrom.proxy.wire.commands import query
+from streamfrom.proxy.wire.constants import BINARY_CHARSET, FieldType
+from streamfrom.proxy.wire.resultset import (
+    ColumnDefinition,
+    column_definition,
+    message_bytes,
+    parse_text_row,
+    text_row,
+)
+from streamfrom.sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.session.inline import inline
+from streamfrom.sqlparse_ext.statements import Kind, Uses
+
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streamfrom.proxy.backends.backend import Backend
+    from streamfrom.proxy.execution.session_state import SessionState
+    from streamfrom.sqlparse_ext.errors import StreamfromError
+    from streamfrom.sqlparse_ext.statements import Statement
+
+
+ASKS_BACK: Final = Uses.FOUND_ROWS | Uses.ROW_COUNT | Uses.DIAGNOSTICS
+
+_GAP: Final = r"(?:\s|/\*.*?\*/)"
+_ASKS_WARNINGS: Final = re.compile(
+    rf"{_GAP}*SHOW{_GAP}+(?P<count>COUNT\s*\(\s*\*\s*\){_GAP}+)?(?P<kind>WARNINGS|ERRORS)"
+    rf"(?:{_GAP}+LIMIT\s+(?:(?P<start>\d+)\s*,\s*)?(?P<rows>\d+)(?:\s+OFFSET\s+(?P<offset>\d+))?)?"
+    rf"(?:{_GAP}|;)*".encode(),
+    re.IGNORECASE | re.DOTALL,
+)
+_WARNINGS: Final = (
+    ColumnDefinition("Level", length=28),
+    ColumnDefinition("Code", type=FieldType.LONG, length=4),
+    ColumnDefinition("Message", length=2048),
+)
+
+
+def left_by_several() -> LastDiagnostics:
+    """Return what is to be filled by `SessionConnections.take_warnings`, for a statement of several shards."""
+    left = LastDiagnostics(asyncio.get_running_loop().create_future())
+    left.known.set_result(None)
+    return left
+
+
+def left_by_error(error: StreamfromError) -> LastDiagnostics:
+    """Return what a statement leaves that the proxy itself refused."""
+    left = left_by_several()
+    code, _ = error.wire_code()
+    left.rows = [text_row([b"Error", b"%d" % code, message_bytes(str(error))])]
+    return left
+
+
+class AnswerHere(Exception):
+    """SHOW WARNINGS is answered by the proxy, from *left*; None for an empty answer."""
+
+    def __init__(self, left: LastDiagnostics | None) -> None:
+        super().__init__()
+        self.left = left
+
+
+class DiagnosticsQueries:
+    """A statement that asks what the one before it left; a packet of `proxy.execution.prepared_execution`."""
+
+    __slots__ = ("_state", "_statement")
+
+    def __init__(self, state: SessionState, statement: Statement) -> None:
+        self._state = state
+        self._statement = statement
+
+    def packet_for(self, backend: Backend) -> bytes | None:
+        """Return the text where the server knows, else with the numbers in it."""
+        source = self._state.answered_at
+        if source is backend:
+            found = backend.found_rows
+            if (
+                isinstance(found, CarriedFoundRows)
+                and self._statement.shape.kind is Kind.SELECT
+            ):
+                count = found.told
+                if count is None:
+                    return None
+                return query(inline(self._statement, {"FOUND_ROWS": b"%d" % count}))
+            return query(self._statement.sql)
+        left = self._state.left
+        if source is not None or (left is not None and not left.known.done()):
+            return None
+        if self._statement.shape.kind is not Kind.SELECT:
+            return None
+        return query(inline(self._statement, _numbers(left)))
+
+    async def prepare(self, backend: Backend) -> None:
+        """Wait until it is known. Raises AnswerHere for what a server cannot be told."""
+        state = self._state
+        if state.answered_at is backend:
+            # What FOUND_ROWS() said before the last statement, on another connection.
+            if (
+                isinstance(backend.found_rows, CarriedFoundRows)
+                and backend.found_rows.of is not None
+            ):
+                await asyncio.wait([backend.found_rows.of.known])
+            return
+        if state.answered_at is not None:
+            take_leave(state.answered_at, state)
+        left = state.left
+        if left is not None:
+            await asyncio.wait([left.known])
+        if self._statement.shape.kind is not Kind.SELECT:
+            raise AnswerHere(left)
+
+    def stale(self, backend: Backend) -> None:
+        """Change nothing: no id of a server's is in the text."""
+
+
+def warnings_answer(
+    statement: Statement, left: LastDiagnostics | None, capabilities: int
+) -> tuple[Sequence[bytes], Sequence[bytes]]:
+    """Return columns and rows of SHOW WARNINGS or SHOW ERRORS, as payloads for such a client.
+
+    Raises:
+        Unsupported: it asks in another way.
+    """
+    asked = _ASKS_WARNINGS.fullmatch(statement.sql)
+    if asked is None:
+        raise Unsupported(
+            f"{statement.shape.verb} of the statement before, which another client's connection or"
+            " several shards have run; SHOW WARNINGS tells"
+        )
+    if left and left.columns:
+        columns = left.columns
+    else:
+        columns = [column_definition(column, capabilities) for column in _WARNINGS]
+    rows = left.rows if left else ()
+    kind = asked["kind"].lower()
+    if kind == b"errors":
+        rows = [row for row in rows if parse_text_row(row)[0] == b"Error"]
+    if asked["count"]:
+        name = f"@@session.{kind[:-1].decode()}_count"
+        column = ColumnDefinition(
+            name, charset=BINARY_CHARSET, type=FieldType.LONGLONG, length=21
+        )
+        return [column_definition(column, capabilities)], [text_row([b"%d" % len(rows)])]
+    start = int(asked["start"] or asked["offset"] or 0)
+    return columns, rows[start : start + int(asked["rows"])] if asked["rows"] else rows
+
+
+def _numbers(left: LastDiagnostics | None) -> dict[str, bytes]:
+    """Return the values by what asks for them; of a session that has run nothing yet, nothing."""
+    rows = left.rows if left else ()
+    errors = sum(parse_text_row(row)[0] == b"Error" for row in rows)
+    return {
+        "FOUND_ROWS": b"%d" % (left.found_rows if left else 0),
+        "ROW_COUNT": b"%d" % (left.row_count if left else 0),
+        "@@WARNING_COUNT": b"%d" % len(rows),
+        "@@ERROR_COUNT": b"%d" % errors,
+    }

@@ -1,0 +1,221 @@
+"""One execution of a prepared statement, for whichever backend connection it lands on.
+
+The client's COM_STMT_EXECUTE names a statement of its session; each connection has its own id
+for it, or none yet. So an execution is not bytes but something that makes bytes for a
+connection, after having prepared the statement there if need be. The rest of the packet is the
+client's own, with the types always in it: no connection has to remember those of another time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Protocol
+
+from streamfrom.proxy.errors import NoOpenCursor
+from streamfrom.proxy.wire.attribute_encoding import COUNT_FOLLOWS, into_execute
+from streamfrom.proxy.wire.commands import (
+    stmt_bulk_execute,
+    stmt_close,
+    stmt_execute,
+    stmt_fetch,
+    stmt_send_long_data,
+)
+from streamfrom.sqlparse_ext.errors import Unsupported
+
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from streamfrom.proxy.backends.backend import Backend
+    from streamfrom.proxy.backends.statement_ids import StatementKey
+
+
+# The server knows no such statement, or wants it prepared anew: it has done nothing.
+STALE: Final = frozenset({1243, 1615})
+# Below every server's max_allowed_packet.
+_LONG_DATA_BYTES: Final = 512 << 10
+_CURSOR_READ_ONLY: Final = 1
+
+
+class Packet(Protocol):
+    """What is sent to a connection that is not known yet."""
+
+    def packet_for(self, backend: Backend) -> bytes | None:
+        """Return the bytes for *backend*, None when it must `prepare` first."""
+
+    async def prepare(self, backend: Backend) -> None:
+        """Get *backend* ready. Raises BackendError and BackendLost."""
+
+    def stale(self, backend: Backend) -> None:
+        """Learn that *backend* does not know what it was sent any more."""
+
+
+class Execution:
+    """COM_STMT_EXECUTE without a cursor.
+
+    key: the statement.
+    body: the parameters with their types, *count* of them, as they go on the wire.
+    long_data: what comes before them, by parameter.
+    """
+
+    __slots__ = ("_body", "_count", "_long_data", "key")
+
+    def __init__(
+        self,
+        key: StatementKey,
+        body: bytes,
+        count: int,
+        long_data: Mapping[int, bytearray] | None = None,
+    ) -> None:
+        self.key = key
+        self._body = body
+        self._count = count
+        self._long_data = long_data
+
+    def packet_for(self, backend: Backend) -> bytes | None:
+        """Return the bytes for *backend*, None when the statement is not prepared there."""
+        statement_id = backend.statements.get(self.key)
+        if statement_id is None:
+            return None
+        packet = _execute(backend, statement_id, 0, self._body, self._count)
+        return _long(statement_id, self._long_data) + packet if self._long_data else packet
+
+    async def prepare(self, backend: Backend) -> None:
+        """Prepare the statement on *backend*."""
+        await backend.prepare(self.key)
+
+    def stale(self, backend: Backend) -> None:
+        """Have the statement prepared anew."""
+        backend.statements.drop(self.key)
+
+
+class BulkExecution:
+    """COM_STMT_BULK_EXECUTE, which only MariaDB knows.
+
+    body: types and rows, as they go on the wire; *flags* are the client's.
+    is_kept: the statement stays prepared for other executions.
+    """
+
+    __slots__ = ("_body", "_flags", "_is_kept", "_key")
+
+    def __init__(
+        self, key: StatementKey, flags: int, body: bytes, *, is_kept: bool = True
+    ) -> None:
+        self._key = key
+        self._flags = flags
+        self._body = body
+        self._is_kept = is_kept
+
+    def packet_for(self, backend: Backend) -> bytes | None:
+        """Return the bytes for *backend*, None when the statement is not prepared there.
+
+        Raises Unsupported where the server is not MariaDB.
+        """
+        if not backend.takes_bulk:
+            raise Unsupported("bulk execution (COM_STMT_BULK_EXECUTE) by this server")
+        statement_id = backend.statements.get(self._key)
+        if statement_id is None:
+            return None
+        if not self._is_kept:
+            backend.statements.drop(self._key)
+        return stmt_bulk_execute(statement_id, self._flags, self._body)
+
+    async def prepare(self, backend: Backend) -> None:
+        """Prepare the statement on *backend*."""
+        await backend.prepare(self._key)
+
+    def stale(self, backend: Backend) -> None:
+        """Have the statement prepared anew."""
+        backend.statements.drop(self._key)
+
+
+class CursorExecution:
+    """COM_STMT_EXECUTE that opens a cursor, on a statement that nobody shares.
+
+    Attributes:
+        backend: where it was executed last; only there are the rows.
+    """
+
+    __slots__ = ("_body", "_count", "_long_data", "_sql", "_statement_id", "backend")
+
+    def __init__(
+        self,
+        sql: bytes,
+        body: bytes,
+        count: int,
+        long_data: Mapping[int, bytearray] | None = None,
+    ) -> None:
+        self.backend: Backend | None = None
+        self._sql = sql
+        self._body = body
+        self._count = count
+        self._long_data = long_data
+        self._statement_id = 0
+
+    def packet_for(self, backend: Backend) -> bytes | None:
+        """Return the bytes for the connection that was prepared, None for any other."""
+        if self.backend is not backend:
+            return None
+        packet = _execute(
+            backend, self._statement_id, _CURSOR_READ_ONLY, self._body, self._count
+        )
+        return _long(self._statement_id, self._long_data or {}) + packet
+
+    async def prepare(self, backend: Backend) -> None:
+        """Prepare the statement on *backend*."""
+        self._statement_id = (await backend.prepare_apart(self._sql)).statement_id
+        self.backend = backend
+
+    def stale(self, backend: Backend) -> None:
+        """Have the statement prepared anew."""
+        self.backend = None
+
+    def close(self) -> None:
+        """Close statement and cursor on the server."""
+        backend, self.backend = self.backend, None
+        if backend is not None and not backend.is_closed:
+            backend.link.write(stmt_close(self._statement_id))
+
+    def fetch(self, client_id: int, rows: int) -> Fetch:
+        """Return what asks for *rows* more rows. Raises NoOpenCursor where it is closed."""
+        if self.backend is None or self.backend.is_closed:
+            raise NoOpenCursor(client_id)
+        return Fetch(self.backend, self._statement_id, client_id, rows)
+
+
+class Fetch:
+    """COM_STMT_FETCH, which one connection alone can answer."""
+
+    __slots__ = ("_backend", "_client_id", "_packet")
+
+    def __init__(self, backend: Backend, statement_id: int, client_id: int, rows: int) -> None:
+        self._backend = backend
+        self._client_id = client_id
+        self._packet = stmt_fetch(statement_id, rows)
+
+    def packet_for(self, backend: Backend) -> bytes | None:
+        """Return the bytes, None for a connection that does not have the cursor."""
+        return self._packet if backend is self._backend else None
+
+    async def prepare(self, backend: Backend) -> None:
+        """Refuse: no other connection has the rows."""
+        raise NoOpenCursor(self._client_id)
+
+    def stale(self, backend: Backend) -> None:
+        """Learn that the server has closed the cursor."""
+
+
+def _execute(backend: Backend, statement_id: int, flags: int, body: bytes, count: int) -> bytes:
+    if backend.takes_attributes:
+        attributes = () if backend.owner is None else backend.owner.attributes
+        flags, body = flags | COUNT_FOLLOWS, into_execute(body, count, attributes)
+    return stmt_execute(statement_id, flags, body)
+
+
+def _long(statement_id: int, long_data: Mapping[int, bytearray]) -> bytes:
+    packets = []
+    for parameter, data in long_data.items():
+        # Nothing at all is long data too: an empty value.
+        for start in range(0, max(len(data), 1), _LONG_DATA_BYTES):
+            piece = bytes(data[start : start + _LONG_DATA_BYTES])
+            packets.append(stmt_send_long_data(statement_id, parameter, piece))
+    return b"".join(packets)

@@ -1,0 +1,247 @@
+"""Answers that the proxy itself gives, numbered after what the client has already received.
+
+One `Reply` is the answer to one command. A command with several statements has several
+answers in it: every one but the last says that more follow, and the sequence numbers run on.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Protocol
+
+from streamfrom.proxy.wire.binary_rows import BinaryRows
+from streamfrom.proxy.wire.constants import HEADER_BYTES, Status
+from streamfrom.proxy.wire.framing import frame, frames
+from streamfrom.proxy.wire.prepare_response import prepare_answer
+from streamfrom.proxy.wire.response import DEPRECATE_EOF, AnswerKind, PassThrough, Resequencer
+from streamfrom.proxy.wire.resultset import (
+    column_definition,
+    end_of_rows,
+    error_packet,
+    ok_packet,
+    resultset_head,
+    text_row,
+)
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from streamfrom.proxy.execution.session_state import SessionState
+    from streamfrom.proxy.net import Link
+    from streamfrom.proxy.wire.resultset import ColumnDefinition
+    from streamfrom.sqlparse_ext.errors import StreamfromError
+
+
+_MORE_RESULTS: Final = int(Status.MORE_RESULTS_EXISTS)
+INTERRUPTED: Final = 1317  # what a server answers to a statement that KILL QUERY ended
+
+
+class Relayed(Protocol):
+    """An answer whose last piece is still to be written."""
+
+    held: bytes
+    has_written: bool
+    scanner: PassThrough | Resequencer
+
+
+class Reply:
+    """The answer to one command.
+
+    Attributes:
+        sequence: the number of the next packet.
+        more: True while another statement's answer follows this one.
+        binary: the answer is one to COM_STMT_EXECUTE, whose rows are binary.
+        stopped: why the proxy has stopped the statement, if it has.
+    """
+
+    __slots__ = ("_binary_rows", "_link", "_state", "binary", "more", "sequence", "stopped")
+
+    def __init__(self, link: Link, state: SessionState, sequence: int) -> None:
+        self._link = link
+        self._state = state
+        self.sequence = sequence
+        self.more = False
+        self.binary = False
+        self.stopped: StreamfromError | None = None
+        self._binary_rows: BinaryRows | None = None
+
+    @property
+    def _status(self) -> int:
+        return self._state.status | (_MORE_RESULTS if self.more else 0)
+
+    def ok(
+        self,
+        *,
+        affected_rows: int = 0,
+        last_insert_id: int = 0,
+        warnings: int = 0,
+        info: bytes = b"",
+        session_state: bytes = b"",
+        status: int = 0,
+    ) -> None:
+        """Answer OK.
+
+        status: flags beside those that the session's own state has.
+        """
+        self._send(
+            ok_packet(
+                affected_rows,
+                last_insert_id,
+                status=self._status | status,
+                warnings=warnings,
+                info=info,
+                capabilities=self._state.capabilities,
+                session_state=session_state,
+            )
+        )
+
+    def error(self, error: StreamfromError) -> None:
+        """Answer with an error, which ends the command."""
+        self._send(error_packet(error, self._state.capabilities))
+
+    def end_of_rows(self, *, status: int = 0, warnings: int = 0) -> None:
+        """Answer with the packet that ends rows, which some commands want instead of OK.
+
+        status: flags beside those that the session's own state has.
+        """
+        self._send(
+            end_of_rows(
+                self._state.capabilities, status=self._status | status, warnings=warnings
+            )
+        )
+
+    def text(self, payload: bytes) -> None:
+        """Answer with a bare text."""
+        self._send(payload)
+
+    def rows(
+        self, columns: Sequence[ColumnDefinition], rows: Iterable[Sequence[bytes | None]]
+    ) -> None:
+        """Answer with a result set the proxy made."""
+        capabilities = self._state.capabilities
+        definitions = [column_definition(column, capabilities) for column in columns]
+        encode = BinaryRows(definitions).encode if self.binary else text_row
+        head, sequence = self._head(definitions)
+        end = end_of_rows(capabilities, status=self._status)
+        body, self.sequence = frames([*map(encode, rows), end], sequence)
+        self._link.write(head + body)
+
+    def prepared(
+        self,
+        statement_id: int,
+        parameters: Sequence[bytes],
+        columns: Sequence[bytes],
+        warnings: int = 0,
+    ) -> None:
+        """Answer COM_STMT_PREPARE; definitions as payloads."""
+        framed, self.sequence = prepare_answer(
+            statement_id,
+            parameters,
+            columns,
+            capabilities=self._state.capabilities,
+            status=self._status,
+            warnings=warnings,
+            sequence=self.sequence,
+        )
+        self._link.write(framed)
+
+    def more_rows(self, rows: Sequence[bytes]) -> None:
+        """Go on with rows of the text protocol, as payloads, behind a `head`."""
+        if self._binary_rows is not None:
+            rows = list(map(self._binary_rows.from_text, rows))
+        framed, self.sequence = frames(rows, self.sequence)
+        self._link.write(framed)
+
+    def head(self, columns: Sequence[bytes]) -> None:
+        """Begin a result set: column definitions, as the server gave them."""
+        framed, self.sequence = self._head(columns)
+        self._binary_rows = BinaryRows(columns) if self.binary else None
+        self._link.write(framed)
+
+    def _head(self, columns: Sequence[bytes]) -> tuple[bytes, int]:
+        return resultset_head(
+            columns,
+            capabilities=self._state.capabilities,
+            status=self._status,
+            sequence=self.sequence,
+        )
+
+    def scanner(
+        self,
+        *,
+        columns: bool = True,
+        final: bool = True,
+        answer: AnswerKind = AnswerKind.RESULT,
+        call: bool = False,
+        file: bool = False,
+        warnings: int = 0,
+    ) -> PassThrough | Resequencer:
+        """Return what reads a backend's answer so that it continues this one.
+
+        call: the statement is a CALL. file: it is a LOAD DATA LOCAL, and may ask for its file.
+        warnings: those of earlier answers that this one continues.
+        """
+        state = self._state
+        capabilities = state.capabilities
+        if (
+            capabilities & DEPRECATE_EOF
+            and columns
+            and final
+            and self.sequence == 1
+            and not (self.more or call)
+        ):
+            return PassThrough(capabilities, answer, state.shown, allows_local_infile=file)
+        return Resequencer(
+            capabilities,
+            answer,
+            state.shown,
+            sequence=self.sequence,
+            columns=columns,
+            final=final,
+            more_results=self.more,
+            status=self._status,
+            call=call,
+            cursor=self.binary and not call,
+            warnings=warnings,
+            allows_local_infile=file,
+        )
+
+    def broke_off(self, scanner: PassThrough | Resequencer) -> None:
+        """Go on behind an answer that will not end; an error may follow.
+
+        If it breaks off inside a packet, whatever followed would be read as the rest of it:
+        then the connection closes, as a server's would.
+        """
+        self.sequence = scanner.next_sequence
+        if scanner.is_mid_packet:
+            self._link.close()
+
+    def end(self, relay: Relayed, *, is_read: bool) -> None:
+        """Write the last piece of an answer; one that the proxy has stopped says why.
+
+        is_read: the statement changes nothing. Then it has not succeeded either if its server
+        made an answer of the interruption, as MySQL's SLEEP does.
+        """
+        held, scanner = relay.held, relay.scanner
+        if self.stopped is None:
+            self._link.write(held)
+            self.sequence = scanner.next_sequence
+        elif scanner.error is not None and scanner.error.code == INTERRUPTED:
+            # The error is the last packet: 0xFF, the code, # and the SQLSTATE, the words.
+            at = len(held) - HEADER_BYTES - 9 - len(scanner.error.message)
+            self._link.write(held[:at])
+            self.sequence = held[at + 3]
+            self.error(self.stopped)
+        elif scanner.error is None and is_read and not relay.has_written:
+            self.error(self.stopped)
+        else:
+            self._link.write(held)
+            self.sequence = scanner.next_sequence
+
+    def hang_up(self) -> None:
+        """Disconnect the client behind what it was answered."""
+        self._link.close()
+
+    def _send(self, payload: bytes) -> None:
+        self._link.write(frame(payload, self.sequence))
+        self.sequence += 1

@@ -1,0 +1,334 @@
+"""The backend connections of one session: which it has, and how it comes by another.
+
+The pool keeps what a session has given back as its own until somebody else needs it. What must
+stay with the session is `branches`'; what runs a statement now is `_active`, for KILL, and for
+the moment when the client is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from streamfrom.proxy.backends.handover import SHOW_WARNINGS, adopt, adopt_now
+from streamfrom.proxy.backends.pool import PoolWaiter
+from streamfrom.proxy.errors import BackendLost, BackendUnavailable
+from streamfrom.proxy.execution.session_state import traits
+from streamfrom.proxy.execution.session_tracking import bring_insert_id
+from streamfrom.proxy.execution.user_variable_sync import carry_variables
+from streamfrom.sqlparse_ext.session.schemas import SYSTEM_SCHEMAS
+from streamfrom.sqlparse_ext.statements import Kind
+
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine
+    from typing import Any
+
+    from streamfrom.proxy.backends.answer_readers import BufferedAnswer
+    from streamfrom.proxy.backends.backend import Backend
+    from streamfrom.proxy.backends.diagnostics_area import LastDiagnostics
+    from streamfrom.proxy.backends.settings import Settings
+    from streamfrom.proxy.backends.shard import ShardRuntime
+    from streamfrom.proxy.execution.prepared_execution import Packet
+    from streamfrom.proxy.execution.session_state import SessionState
+    from streamfrom.proxy.execution.transaction import Branches
+    from streamfrom.sqlparse_ext.statements import Shape
+
+
+T = TypeVar("T")
+
+# Without a database they touch no row: a LOCK is then UNLOCK TABLES.
+_TOUCH_NO_ROW: Final = frozenset({Kind.SELECT, Kind.SHOW, Kind.SET, Kind.LOCK})
+
+
+class SessionConnections:
+    """The connections of one session.
+
+    In all of it, *database* is None if unqualified names mean nothing; otherwise that of a view,
+    whose name may differ from shard to shard.
+
+    Attributes:
+        branches: the connections that must stay with the session.
+    """
+
+    def __init__(
+        self,
+        state: SessionState,
+        branches: Branches,
+        *,
+        failover_buffer_s: float,
+        spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
+    ) -> None:
+        self.branches = branches
+        self._state = state
+        self._failover_buffer_s = failover_buffer_s
+        self._spawn = spawn
+        # The connection of each shard this session used last: idle in the pool, and still its
+        # own until somebody else needs it.
+        self._homes: dict[ShardRuntime, Backend] = {}
+        self._active: dict[Backend, ShardRuntime] = {}
+        # The place in a pool's queue of the statement that waits there.
+        self._turn: tuple[ShardRuntime, PoolWaiter] | None = None
+
+    @property
+    def settings(self) -> Settings:
+        """The variables that a connection of this session has."""
+        return self._state.settings
+
+    def deadline(self) -> float:
+        """Return until when (loop time) a statement that begins now may wait for a shard."""
+        return asyncio.get_running_loop().time() + self._failover_buffer_s
+
+    # --- taking ---------------------------------------------------------------------------
+
+    def take_soon(
+        self,
+        shard: ShardRuntime,
+        database: str | None,
+        use: Callable[[Backend], None],
+        failed: Callable[[Exception], None],
+    ) -> None:
+        """Have *use* called with what `take_apart` returns, or *failed* with what it raises.
+
+        That is at once where a connection is at hand; nothing is called after `forget`.
+        """
+        database = named(shard, database)
+
+        def served(backend: Backend | None) -> None:
+            state = self._state
+            if backend is not None and adopt_now(backend, state, state.settings, database):
+                self._turn = None
+                self._homes[shard] = backend
+                use(backend)
+            elif self._turn is not None:
+                self._spawn(self._make_own(shard, backend, self._turn[1], use))
+
+        turn = PoolWaiter(self._state, database, served, failed)
+        self._turn = shard, turn
+        shard.pool.line_up(turn)
+
+    async def _make_own(
+        self,
+        shard: ShardRuntime,
+        served: Backend | None,
+        turn: PoolWaiter,
+        use: Callable[[Backend], None],
+    ) -> None:
+        """Go on with `take_soon` where a server must be asked."""
+        try:
+            backend = await shard.pool.make_own(served, turn.tenant, turn.database)
+        except Exception as error:  # noqa: BLE001 - whoever waits must hear of it
+            if self._is_next(turn):
+                turn.failed(error)
+            return
+        if self._is_next(turn):
+            self._homes[shard] = backend
+            use(backend)
+        else:
+            shard.pool.give(backend)
+            shard.pool.forget_owner(self._state, backend)
+
+    def _is_next(self, turn: PoolWaiter) -> bool:
+        """True, once, unless the session has forgotten *turn* meanwhile."""
+        if self._turn is None or self._turn[1] is not turn:
+            return False
+        self._turn = None
+        return True
+
+    async def take_patiently(
+        self, shard: ShardRuntime, database: str | None, shape: Shape
+    ) -> Backend:
+        """Return what `take` does, outside a transaction waiting for a shard that is away.
+
+        Raises as `take`, once `failover_buffer` is over.
+        """
+        return await self.patiently(shard, lambda: self.take(shard, database, shape))
+
+    async def patiently(self, shard: ShardRuntime, ask: Callable[[], Awaitable[T]]) -> T:
+        """Return what *ask* returns, asking again while *shard* is away and no branch is open.
+
+        Raises what *ask* does, and BackendUnavailable or BackendLost once `failover_buffer` is over.
+        """
+        deadline = self.deadline()
+        while True:
+            may_wait = not self.branches.open
+            try:
+                return await ask()
+            except (BackendUnavailable, BackendLost):
+                if not may_wait or not await shard.wait_available(deadline):
+                    raise
+
+    async def run(
+        self, shard: ShardRuntime, backend: Backend, packets: list[bytes]
+    ) -> list[BufferedAnswer]:
+        """Run commands whose answers are not relayed; KILL and a vanishing client stop them too.
+
+        Raises:
+            BackendError, BackendLost: as `Backend.pipeline`.
+        """
+        self._active[backend] = shard
+        try:
+            return await backend.pipeline(packets)
+        finally:
+            self._active.pop(backend, None)
+
+    async def answers(
+        self, shard: ShardRuntime, backend: Backend, packets: list[bytes]
+    ) -> list[BufferedAnswer]:
+        """Run commands as `run`, and return refusals too. Raises BackendLost."""
+        self._active[backend] = shard
+        try:
+            return await backend.answers(packets)
+        finally:
+            self._active.pop(backend, None)
+
+    async def take_warnings(
+        self, shard: ShardRuntime, backend: Backend, left: LastDiagnostics
+    ) -> None:
+        """Add to *left* the warnings of the last statement on *backend*.
+
+        At once: what comes next on this connection clears them. Raises as `run`.
+        """
+        (answer,) = await self.run(shard, backend, [SHOW_WARNINGS])
+        left.columns = answer.columns
+        left.rows = [*left.rows, *answer.rows]
+
+    async def take(self, shard: ShardRuntime, database: str | None, shape: Shape) -> Backend:
+        """Return a connection to *shard* that is ready for a statement of this session.
+
+        It has the session's variables and database, and takes part in its transaction.
+        """
+        backend = await self.take_apart(shard, database)
+        try:
+            if database is None and shape.kind in _TOUCH_NO_ROW:
+                # It has no table of a keyspace, so this shard is not one of the transaction's.
+                self.branches.check()
+            else:
+                await self.branches.join(shard, backend, shape)
+            if traits(shape).needs_insert_id:
+                await bring_insert_id(self._state, backend, shape)
+        except BaseException:
+            if shard not in self.branches.held:
+                shard.pool.give(backend)
+            raise
+        return backend
+
+    async def take_apart(self, shard: ShardRuntime, database: str | None) -> Backend:
+        """Return a connection as `take`, but one that need not take part in a transaction."""
+        database = named(shard, database)
+        backend = self.branches.held.get(shard)
+        if backend is not None and backend.is_closed:
+            self.lost(shard, backend)
+            # Only now is it known, but nothing was sent: say what became of the transaction.
+            self.branches.check()
+            raise BackendLost(shard.keyspace, shard.name)
+        if backend is None:
+            backend = await shard.pool.take(self._state, database)
+            self._homes[shard] = backend
+        else:
+            await adopt(backend, self._state, self._state.settings, database)
+        if backend.variables is not self._state.variables:
+            await self._bring_variables(shard, backend)
+        return backend
+
+    async def _bring_variables(self, shard: ShardRuntime, backend: Backend) -> None:
+        try:
+            await carry_variables(self._state, self.branches, shard, backend)
+        except BaseException:
+            newest = self._state.variables
+            self.give_back(shard, backend)
+            if newest is not None and newest.backend.is_closed:
+                self.lost(newest.shard, newest.backend)
+            raise
+
+    async def bytes_for(
+        self, shard: ShardRuntime, backend: Backend, packet: bytes | Packet
+    ) -> bytes:
+        """Return the bytes of *packet* for a connection that was taken."""
+        if isinstance(packet, bytes):
+            return packet
+        try:
+            data = packet.packet_for(backend)
+            if data is None:
+                await packet.prepare(backend)
+                data = packet.packet_for(backend)
+        except BackendLost:
+            self.lost(shard, backend)
+            raise
+        except BaseException:
+            self.give_back(shard, backend)
+            raise
+        assert data is not None
+        return data
+
+    def lost(self, shard: ShardRuntime, backend: Backend) -> None:
+        """Learn that a connection is gone. Raises SessionLost as `Branches.lost`."""
+        shard.suspect()
+        shard.pool.discard(backend)
+        self._homes.pop(shard, None)
+        self.branches.lost(shard, backend)
+
+    def started(self, shard: ShardRuntime, backend: Backend) -> None:
+        """Note that a statement runs on *backend*, for `interrupt` and `forget`."""
+        self._active[backend] = shard
+
+    def abandon(self, shard: ShardRuntime, backend: Backend) -> None:
+        """Give up a connection in the middle of an answer that nobody wants any more."""
+        self._active.pop(backend, None)
+        self._spawn(shard.control.kill(backend.thread_id))
+        shard.pool.discard(backend)
+        if self._homes.get(shard) is backend:
+            del self._homes[shard]
+
+    def give_back(self, shard: ShardRuntime, backend: Backend) -> None:
+        """Return a connection from `take` that answered a statement of the proxy's own."""
+        if shard not in self.branches.held:
+            shard.pool.give(backend)
+
+    # --- the end --------------------------------------------------------------------------
+
+    def interrupt(self) -> list[asyncio.Task[None]]:
+        """Stop what is running; the server's own error ends the answer.
+
+        Returns what tells the servers, empty if nothing is running.
+        """
+        told = []
+        for backend, shard in self._active.items():
+            backend.awaits_kill = True
+            told.append(self._spawn(shard.control.kill_query(backend.thread_id)))
+        return told
+
+    def break_off(self) -> None:
+        """Stop what is running where the server does not: its connections break."""
+        for backend in list(self._active):
+            backend.abort()
+
+    def forget(self) -> list[asyncio.Task[None]]:
+        """Give up every connection: the session is reset or gone.
+
+        Return what has servers end what the session had there, its locks among it.
+        """
+        if self._turn is not None:
+            shard, turn = self._turn
+            self._turn = None
+            shard.pool.leave(turn)
+        for backend, shard in self._active.items():
+            # The server would run the statement to its end for nobody.
+            self._spawn(shard.control.kill(backend.thread_id))
+            shard.pool.discard(backend)
+        ending = [self._spawn(recycling) for recycling in self.branches.forget()]
+        for shard, backend in self._homes.items():
+            shard.pool.forget_owner(self._state, backend)
+        self._active.clear()
+        self._homes.clear()
+        return ending
+
+
+def named(shard: ShardRuntime, database: str | None) -> str | None:
+    """Return what the database of a view is called on *shard*.
+
+    Shards may have databases of different names, and then a view has that of the first.
+    """
+    if database is None or shard.is_alone or database in SYSTEM_SCHEMAS:
+        return database
+    return shard.database

@@ -1,0 +1,404 @@
+"""What a session is, beyond its sockets: variables, target, transaction. Pure.
+
+The question this module answers is *what must stay on the same backend connection*. The
+server's status flags and trackers say most of it; the text of a statement is asked only for
+what no tracker shows: user variables assigned in a SELECT, advisory locks, `LOCK TABLES`,
+one-shot `SET TRANSACTION`, HANDLER, SQL_CALC_FOUND_ROWS.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from streamfrom.proxy.backends.settings import TRACKED, Settings
+from streamfrom.proxy.wire.constants import Capability, Status, TrackerKind
+from streamfrom.proxy.wire.trackers import SHOWN_BY_DEFAULT, shown_to
+from streamfrom.sqlparse_ext.session.variables import may_assign, named_variables
+from streamfrom.sqlparse_ext.statements import (
+    InsertSource,
+    Kind,
+    SetKind,
+    SetScope,
+    SqlMode,
+    Uses,
+)
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from streamfrom.proxy.backends.backend import Backend
+    from streamfrom.proxy.backends.diagnostics_area import LastDiagnostics
+    from streamfrom.proxy.backends.shard import ShardRuntime
+    from streamfrom.proxy.execution.user_variables import UserVariables
+    from streamfrom.proxy.twophase.xid import GlobalId, Xid
+    from streamfrom.proxy.wire.attribute_encoding import Attribute
+    from streamfrom.proxy.wire.resultset import Ok, Tracker
+    from streamfrom.sqlparse_ext.statements import Shape, Statement
+
+
+# State that lives in the connection, that no tracker shows and that a SET cannot rebuild.
+_STICKY: Final = (
+    Uses.USER_VARIABLE
+    | Uses.SETS_LAST_INSERT_ID
+    | Uses.ADVISORY_LOCK
+    | Uses.TEMPORARY_TABLE
+    | Uses.HANDLER
+    | Uses.TRACKER_SETTING
+    | Uses.CALC_FOUND_ROWS
+)
+_IN_TRANS: Final = int(Status.IN_TRANS)
+_STICKY_KINDS: Final = frozenset({Kind.LOCK, Kind.PREPARE, Kind.XA})
+
+# Statements that leave nothing for another session to notice, if their answer says so too.
+_TRACELESS_KINDS: Final = frozenset(
+    {
+        Kind.SELECT,
+        Kind.INSERT,
+        Kind.REPLACE,
+        Kind.UPDATE,
+        Kind.DELETE,
+        Kind.BEGIN,
+        Kind.COMMIT,
+        Kind.ROLLBACK,
+        Kind.SAVEPOINT,
+        Kind.SHOW,
+        Kind.EXPLAIN,
+        Kind.DDL,
+        Kind.SET,
+    }
+)
+
+
+# LIMIT 1, 2 finds three rows, and MariaDB counts a UNION without its LIMIT.
+_COUNTS_OTHERWISE: Final = (
+    Uses.UNPARSED | Uses.LIMIT | Uses.SETOP | Uses.INTO | Uses.CALC_FOUND_ROWS | Uses.SUBQUERY
+)
+_READS_TOO: Final = (
+    Uses.UNPARSED | Uses.SUBQUERY | Uses.JOIN | Uses.CTE | Uses.SETOP | Uses.RETURNING
+)
+# Of several statements only the last one's OK tells an id, and a result with rows tells none.
+_SETS_INSERT_ID: Final = Uses.SETS_LAST_INSERT_ID | Uses.MULTIPLE | Uses.RETURNING
+_WRITES: Final = frozenset({Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE})
+# Unless there is a SELECT in them.
+_SELECTS_NOTHING: Final = frozenset({Kind.SET, Kind.DDL, Kind.LOCK})
+# MariaDB's BEGIN NOT ATOMIC, IF, LOOP and their kin, and SET STATEMENT … FOR.
+_MAY_HOLD_OTHERS: Final = frozenset({Kind.OTHER, Kind.SET})
+_CONTROL_KINDS: Final = frozenset({Kind.BEGIN, Kind.COMMIT, Kind.ROLLBACK, Kind.SAVEPOINT})
+
+
+class Traits:
+    """What the text of a statement says about the connection that runs it.
+
+    Attributes:
+        is_sticky: it leaves state that only this connection has.
+        is_traceless: it leaves nothing that another session could notice, unless its answer
+            says otherwise.
+        finds_its_rows: FOUND_ROWS() says afterwards how many rows it answered.
+        keeps_found_rows: FOUND_ROWS() says afterwards what it said before.
+        counts_rows: ROW_COUNT() says afterwards what its OK says.
+        needs_insert_id: it asks for LAST_INSERT_ID(), or sets it, perhaps only for rows that it finds.
+        outlives_reset: what it leaves is there behind a reset, too.
+        sets_insert_id: LAST_INSERT_ID() may be another one afterwards, whatever its OK says.
+        variables, assigns: the user variables that it names; it may set them.
+        runs_unseen: it runs statements that are not in it.
+        may_begin: it runs statements that are not read here, and may leave a transaction open.
+    """
+
+    __slots__ = (
+        "assigns",
+        "counts_rows",
+        "finds_its_rows",
+        "is_sticky",
+        "is_traceless",
+        "keeps_found_rows",
+        "may_begin",
+        "needs_insert_id",
+        "outlives_reset",
+        "runs_unseen",
+        "sets_insert_id",
+        "variables",
+    )
+
+    def __init__(self, shape: Shape) -> None:
+        self.is_sticky = (
+            bool(shape.uses & _STICKY)
+            or shape.kind in _STICKY_KINDS
+            # One of its statements describes the format that the others are in.
+            or shape.verb == "BINLOG"
+            or sets_untracked(shape)
+        )
+        self.is_traceless = shape.kind in _TRACELESS_KINDS and not shape.uses & Uses.UNPARSED
+        self.finds_its_rows = shape.kind is Kind.SELECT and not shape.uses & _COUNTS_OTHERWISE
+        is_write = shape.kind in _WRITES and not shape.uses & _READS_TOO
+        is_select = shape.insert is not None and shape.insert.source is InsertSource.SELECT
+        self.keeps_found_rows = (
+            shape.kind in _CONTROL_KINDS
+            or (is_write and not is_select)
+            or (shape.kind in _SELECTS_NOTHING and b"SELECT" not in shape.template.upper())
+        )
+        self.counts_rows = is_write or shape.kind in {Kind.DDL, Kind.LOAD}
+        self.variables = named_variables(shape)
+        self.assigns = may_assign(shape)
+        self.runs_unseen = shape.kind is Kind.CALL or shape.verb == "EXECUTE"
+        self.may_begin = self.runs_unseen or (
+            shape.kind in _MAY_HOLD_OTHERS and bool(shape.uses & Uses.UNPARSED)
+        )
+        # MariaDB shows the texts of what is profiled, and goes on as an applier of its binary log.
+        self.outlives_reset = shape.verb == "BINLOG" or any(
+            item.name == "profiling" for item in shape.set
+        )
+        names_insert_id = any(item.name in {"last_insert_id", "identity"} for item in shape.set)
+        self.needs_insert_id = names_insert_id or bool(
+            shape.uses & (Uses.LAST_INSERT_ID | Uses.SETS_LAST_INSERT_ID)
+        )
+        self.sets_insert_id = (
+            names_insert_id
+            or bool(shape.uses & _SETS_INSERT_ID)
+            or self.runs_unseen
+            or shape.kind is Kind.LOAD
+        )
+
+
+# Flags of an enumeration cost 1 µs to test; a shape's are tested once.
+traits = lru_cache(maxsize=8192)(Traits)
+
+
+def must_stay(shape: Shape, trackers: Sequence[Tracker]) -> bool:
+    """True when a statement left its session's state in the connection that ran it."""
+    return traits(shape).is_sticky or (bool(trackers) and _changed_untracked(shape, trackers))
+
+
+def sets_untracked(shape: Shape) -> bool:
+    """True for a SET of something that no tracker reports and so cannot follow the session."""
+    return shape.kind is Kind.SET and any(
+        not _is_followed(item.kind, item.scope, item.name) for item in shape.set
+    )
+
+
+def sets_collation(shape: Shape) -> bool:
+    """True for a SET that changes a character set or a collation without a tracker saying so.
+
+    SET NAMES does not report the collation that it chooses, and setting the connection's
+    character set or its collation changes the other of the two in silence.
+    """
+    return shape.kind is Kind.SET and any(
+        item.kind in {SetKind.NAMES, SetKind.CHARACTER_SET}
+        or item.name in {"character_set_connection", "collation_connection"}
+        for item in shape.set
+    )
+
+
+def leaves_residue(shape: Shape, ok: Ok) -> bool:
+    """True when another session could notice that this statement ran on the connection.
+
+    Apart from LAST_INSERT_ID(): see `Backend.has_insert_id`.
+    """
+    return not traits(shape).is_traceless or ok.warnings > 0
+
+
+def _changed_untracked(shape: Shape, trackers: Sequence[Tracker]) -> bool:
+    kinds = {tracker.kind for tracker in trackers}
+    if TrackerKind.STATE not in kinds or shape.kind is Kind.SET:
+        return False
+    # A change that no variable and no database explains: a temporary table, a prepared
+    # statement, a user variable set by a routine. A routine may do both.
+    return traits(shape).runs_unseen or not kinds & {TrackerKind.SYSVAR, TrackerKind.SCHEMA}
+
+
+def _is_followed(kind: SetKind, scope: SetScope, name: str) -> bool:
+    if scope in {SetScope.GLOBAL, SetScope.PERSIST, SetScope.PERSIST_ONLY}:
+        return True
+    match kind:
+        case SetKind.SYSTEM:
+            return scope is SetScope.SESSION and name in TRACKED
+        case SetKind.NAMES | SetKind.CHARACTER_SET:
+            return True
+        case SetKind.USER:
+            return True  # in another way: proxy.execution.user_variable_sync
+        case SetKind.TRANSACTION:
+            return scope is SetScope.SESSION
+        case SetKind.OTHER:
+            return False
+
+
+@dataclass(slots=True)
+class Transaction:
+    """A transaction the client opened, which may span several shards.
+
+    Attributes:
+        begin: the statement that opened it, sent to each shard when it is first touched.
+        savepoints: the savepoint statements so far, to be repeated on a shard that joins late.
+        broken: why nothing but ROLLBACK is possible any more, empty while all is well.
+        reads_only: the client began it as READ ONLY.
+        is_snapshot: it sees one moment, WITH CONSISTENT SNAPSHOT.
+        is_xa: the client's own words began it, with XA.
+        whole: its name, once it is over several shards and commits in two phases.
+        xids: its branches of XA: all but the first one, where it commits in two phases.
+    """
+
+    begin: bytes
+    savepoints: list[bytes] = field(default_factory=list)
+    broken: str = ""
+    reads_only: bool = False
+    is_snapshot: bool = False
+    is_xa: bool = False
+    whole: GlobalId | None = None
+    xids: dict[Backend, Xid] = field(default_factory=dict)
+
+    @classmethod
+    def begun_by(cls, statement: Statement) -> Transaction:
+        """Return what a BEGIN or START TRANSACTION opens."""
+        options = statement.shape.options
+        return cls(
+            statement.sql,
+            reads_only="READ ONLY" in options,
+            is_snapshot="CONSISTENT SNAPSHOT" in options,
+        )
+
+    @classmethod
+    def chained_to(cls, before: Transaction | None) -> Transaction:
+        """Return what AND CHAIN opens behind *before*: one that reads only if that did."""
+        if before is not None and before.reads_only:
+            return cls(b"START TRANSACTION READ ONLY", reads_only=True)
+        return cls(b"START TRANSACTION")
+
+
+class AskedLocks(NamedTuple):
+    """The advisory locks that a session has asked for on the connection it keeps to *shard*.
+
+    names: those given as literals, as SQL text; *has_others*: it asked for others, too.
+    """
+
+    shard: ShardRuntime
+    names: frozenset[bytes]
+    has_others: bool
+
+
+_VARIANTS: Final = int(
+    Capability.FOUND_ROWS
+    | Capability.IGNORE_SPACE
+    | Capability.QUERY_ATTRIBUTES
+    | Capability.EXTENDED_METADATA
+)
+
+
+class SessionState:
+    """One client's session, apart from its sockets and backend connections."""
+
+    __slots__ = (
+        "_status",
+        "answered_at",
+        "attributes",
+        "capabilities",
+        "has_own_clock",
+        "id_before",
+        "id_before_at",
+        "initial_settings",
+        "insert_id_at",
+        "last_insert_id",
+        "left",
+        "locks",
+        "mode",
+        "multi_statements",
+        "settings",
+        "tracked",
+        "tracks_changes",
+        "transaction",
+        "unread",
+        "variables",
+        "variant",
+    )
+
+    def __init__(self, capabilities: int, initial_settings: Settings) -> None:
+        self.capabilities = capabilities
+        # Capability bits that change what a statement means on the backend connection.
+        self.variant = capabilities & _VARIANTS
+        # What came beside the command that runs, for whatever a server is sent because of it.
+        self.attributes: tuple[Attribute, ...] = ()
+        if initial_settings.sql_mode and capabilities & Capability.IGNORE_SPACE:
+            # A server adds it to its own mode; here that is set anew behind the login.
+            mode = f"{initial_settings.sql_mode},IGNORE_SPACE"
+            initial_settings = initial_settings.with_changes([("sql_mode", mode)])
+        self.initial_settings = initial_settings
+        # COM_SET_OPTION changes it for as long as the connection lasts, whatever is reset.
+        self.multi_statements = bool(capabilities & Capability.MULTI_STATEMENTS)
+        self.reset()
+
+    def reset(self) -> None:
+        """Return to what a fresh login has, as COM_RESET_CONNECTION does."""
+        self.use(self.initial_settings)
+        # Of the system variables, which changes the client is told; None for all.
+        self.tracked: frozenset[str] | None = SHOWN_BY_DEFAULT
+        # It has said itself whether it is told that something has changed, and servers know.
+        self.tracks_changes = False
+        # LAST_INSERT_ID() belongs to the session, but the connection of the last INSERT knows
+        # it; the value moves here when that connection goes to somebody else.
+        self.insert_id_at: Backend | None = None
+        self.last_insert_id = 0
+        # What it still is where that connection says 0, because no INSERT on it made an id; an
+        # OK tells the ids that rows name themselves, too. Another connection may know of one.
+        self.id_before = 0
+        self.id_before_at: Backend | None = None
+        # Where the last statement ran, which knows its warnings and counts; once that
+        # connection has gone to somebody else, what was taken along.
+        self.answered_at: Backend | None = None
+        self.left: LastDiagnostics | None = None
+        # Since they changed last; None as long as no statement has set one.
+        self.variables: UserVariables | None = None
+        # None where none can be held, as long as no stored program asks for one.
+        self.locks: AskedLocks | None = None
+        self.transaction: Transaction | None = None
+        # A SET timestamp: what NOW() says on the server is not the time any more.
+        self.has_own_clock = False
+
+    def use(self, settings: Settings) -> None:
+        """Have *settings* be the variables that every backend connection of this session has."""
+        self.settings = settings
+        self.mode = SqlMode.parse(settings.sql_mode)
+        if settings.charset_mode:
+            self.mode |= settings.charset_mode
+        self.unread = settings.unread
+        # Told with every answer to an older client: worked out here once.
+        self._status = int(Status.AUTOCOMMIT) if settings.autocommit else 0
+        if SqlMode.NO_BACKSLASH_ESCAPES in self.mode:
+            # Drivers go by it when they put values into a text.
+            self._status |= int(Status.NO_BACKSLASH_ESCAPES)
+
+    @property
+    def status(self) -> int:
+        """The status flags of an OK that the proxy itself answers."""
+        return self._status if self.transaction is None else self._status | _IN_TRANS
+
+    def shown(self, session_state: bytes) -> bytes:
+        """Return what the client is told of a server's session state."""
+        return shown_to(session_state, self.tracked, changes=self.tracks_changes)
+
+    def evicted(self, backend: Backend, last_insert_id: int) -> None:
+        """Learn that *backend* goes to somebody else, and what LAST_INSERT_ID() was on it."""
+        if self.insert_id_at is backend:
+            self.insert_id_at = None
+            self.last_insert_id = last_insert_id or self.id_before
+            if last_insert_id:
+                self.id_before_at = None
+        elif self.id_before_at is backend:
+            self.id_before_at = None
+            self.id_before = last_insert_id or self.id_before
+            if self.insert_id_at is None:
+                self.last_insert_id = self.id_before
+
+    def leaves(self, backend: Backend, left: LastDiagnostics) -> bool:
+        """Take *left* for what the last statement left on *backend*, if it ran there."""
+        if self.answered_at is not backend:
+            return False
+        self.answered_at = None
+        self.left = left
+        return True
+
+    def note(self, trackers: Iterable[Tracker]) -> None:
+        """Follow what an answer says about the session's variables."""
+        changes = [(t.name, t.value) for t in trackers if t.kind == TrackerKind.SYSVAR]
+        if changes:
+            self.use(self.settings.with_changes(changes))

@@ -1,0 +1,221 @@
+"""What an answer means for the session that asked, and for the connection that answered.
+
+A server says it by flags and session trackers; the statement's text is asked for what they do not
+show. What is known of a connection afterwards decides who may have it next, and whether it must be
+reset before (`proxy.backends.pool`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import TYPE_CHECKING, Final
+
+from streamfrom.proxy.backends.diagnostics_area import CarriedFoundRows
+from streamfrom.proxy.backends.handover import take_leave
+from streamfrom.proxy.execution.diagnostics_queries import ASKS_BACK
+from streamfrom.proxy.execution.session_state import leaves_residue, must_stay, traits
+from streamfrom.proxy.execution.transaction import ROLLS_BACK
+from streamfrom.proxy.execution.user_variable_sync import note_changes
+from streamfrom.proxy.wire.constants import Status
+from streamfrom.sqlparse_ext.statements import Kind
+
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streamfrom.proxy.backends.backend import Backend
+    from streamfrom.proxy.backends.shard import ShardRuntime
+    from streamfrom.proxy.execution.session_state import SessionState
+    from streamfrom.proxy.execution.transaction import Branches
+    from streamfrom.proxy.wire.resultset import Ok, Tracker
+    from streamfrom.sqlparse_ext.statements import Shape
+
+
+_IN_TRANS: Final = int(Status.IN_TRANS)
+_CURSOR_EXISTS: Final = int(Status.CURSOR_EXISTS)
+_MATCHED: Final = re.compile(rb"Rows matched: (\d+)")
+
+
+def follow(
+    state: SessionState,
+    branches: Branches,
+    shard: ShardRuntime,
+    backend: Backend,
+    shape: Shape,
+    ok: Ok,
+    trackers: Sequence[Tracker],
+) -> None:
+    """Follow a successful answer; its connection stays with the session or goes to the pool."""
+    said = traits(shape)
+    if not said.keeps_found_rows:
+        backend.found_rows = None
+    elif shape.kind is Kind.UPDATE and not shard.is_mariadb:
+        # MySQL counts the rows that an UPDATE finds, and MariaDB does not.
+        matched = _MATCHED.match(ok.info)
+        backend.found_rows = None if matched is None else int(matched[1])
+    elif state.answered_at is not backend:
+        _carry_found_rows(state, backend)
+    state.answered_at = backend
+    backend.row_count = ok.affected_rows if said.counts_rows else None
+    backend.has_warnings = ok.warnings > 0
+    was_in_transaction = backend.in_transaction
+    # Without autocommit a savepoint begins a transaction that no flag shows yet.
+    backend.in_transaction = bool(ok.status & _IN_TRANS) or (
+        shape.kind is Kind.SAVEPOINT and not state.settings.autocommit
+    )
+    if trackers:
+        backend.note(trackers)
+        state.note(trackers)
+    if ok.last_insert_id or said.sets_insert_id:
+        note_insert_id(state, backend, ok.last_insert_id)
+    backend.has_residue = backend.has_residue or leaves_residue(shape, ok)
+    backend.is_spent = backend.is_spent or said.outlives_reset
+    if must_stay(shape, trackers):
+        branches.stick(shard, backend)
+        if backend.in_transaction and shape.kind is Kind.XA:
+            branches.entered(is_xa=True)
+    elif backend.in_transaction:
+        branches.held[shard] = backend
+        branches.entered()
+        if ok.status & _CURSOR_EXISTS:
+            branches.opened_cursor(shard, backend)
+    elif ok.status & _CURSOR_EXISTS:
+        branches.opened_cursor(shard, backend)
+    elif not branches.is_sticky(shard):
+        branches.held.pop(shard, None)
+        shard.pool.give(backend)
+    if (trackers or said.assigns or said.runs_unseen) and branches.is_sticky(shard):
+        note_changes(state, shard, backend, shape, trackers)
+    if was_in_transaction and not backend.in_transaction:
+        branches.left(shard, rolled_back="ROLLBACK" in (shape.verb, *shape.words[:1]))
+
+
+def _carry_found_rows(state: SessionState, backend: Backend) -> None:
+    """Have FOUND_ROWS() on *backend*, where a session has come to, say what it said before."""
+    source = state.answered_at
+    if source is not None:
+        found = source.found_rows
+        if found is not None:
+            backend.found_rows = (
+                found if isinstance(found, CarriedFoundRows) else CarriedFoundRows(found)
+            )
+            return
+        # Its server alone knows, and will say it.
+        take_leave(source, state)
+    backend.found_rows = CarriedFoundRows(0)
+    backend.found_rows.of = state.left
+
+
+def follow_error(
+    state: SessionState,
+    branches: Branches,
+    shard: ShardRuntime,
+    backend: Backend,
+    shape: Shape,
+    code: int,
+) -> None:
+    """Follow an error that the server answered, as `follow` does success."""
+    if traits(shape).outlives_reset:
+        backend.is_spent = True
+        branches.stick(shard, backend)
+    if traits(shape).assigns or branches.is_sticky(shard):
+        # A variable that it set before it failed stays set.
+        branches.stick(shard, backend)
+        note_changes(state, shard, backend, shape, has_failed=True)
+    backend.has_residue = True
+    state.answered_at = backend
+    backend.found_rows = None
+    backend.row_count = -1
+    backend.has_warnings = True
+    if code in ROLLS_BACK:
+        branches.undone(shard, backend)
+    elif not state.settings.autocommit:
+        # An error packet says nothing of the transaction. Without autocommit a statement that
+        # failed may still have opened one.
+        backend.in_transaction = True
+        branches.held[shard] = backend
+        branches.entered()
+    elif traits(shape).may_begin:
+        # Nor of one that it began before it failed. The next answer will say.
+        backend.in_transaction = True
+        branches.held[shard] = backend
+    if shard not in branches.held:
+        shard.pool.give(backend)
+
+
+def follow_prepare(state: SessionState, backend: Backend) -> None:
+    """Follow a COM_STMT_PREPARE that left an error or warnings on its connection."""
+    if state.answered_at is not backend:
+        _carry_found_rows(state, backend)
+    state.answered_at = backend
+    backend.row_count = None
+    backend.has_residue = backend.has_warnings = True
+
+
+def note_insert_id(state: SessionState, backend: Backend, told: int) -> None:
+    """Follow a statement that may have made an insert id on *backend*.
+
+    Of a session's connections no more than one has a LAST_INSERT_ID() that is not 0, so 0 on this
+    one means that the one before is still right: an INSERT whose rows name their ids makes none,
+    and the OK does not say so.
+
+    told: the id that the answer tells; 0 for none.
+    """
+    source = state.insert_id_at
+    if source is not backend:
+        if source is None or source.is_closed:
+            state.id_before = state.last_insert_id
+        else:
+            state.id_before_at = source
+            _take_insert_id(state, source)
+        state.insert_id_at = backend
+    # All that is left of it if the connection breaks before anybody asks.
+    state.last_insert_id = told or state.last_insert_id
+    backend.has_insert_id = True
+
+
+def generated(state: SessionState, insert_id: int) -> None:
+    """Follow an INSERT whose first id, *insert_id*, is of a sequence."""
+    source = state.insert_id_at
+    state.insert_id_at = state.id_before_at = None
+    state.last_insert_id = insert_id
+    if source is not None and not source.is_closed:
+        _take_insert_id(state, source)
+
+
+def _take_insert_id(state: SessionState, source: Backend) -> None:
+    if source.leaving is None:
+        take_leave(source, state)
+
+
+async def bring_insert_id(state: SessionState, backend: Backend, shape: Shape) -> None:
+    """Have LAST_INSERT_ID() on *backend* be that of the session's last INSERT.
+
+    shape: the statement that asks, perhaps for what the one before it left, too.
+
+    Raises:
+        BackendError, BackendLost: a server did not answer.
+    """
+    source = state.insert_id_at
+    if source is not None and source is not backend and not source.is_closed:
+        # Or its next user does at this moment; it comes to the state.
+        _take_insert_id(state, source)
+    for asked in (source, state.id_before_at):
+        if asked is not None and asked.leaving is not None:
+            await asyncio.wait([asked.leaving.known])
+    if state.insert_id_at is backend and not state.id_before:
+        return
+    if state.answered_at is backend and shape.uses & ASKS_BACK:
+        # Behind the SET it would be told of the SET.
+        await asyncio.wait([take_leave(backend, state).known])
+    value = b"%d" % state.last_insert_id
+    if state.insert_id_at is backend:
+        # MySQL takes integers alone, and the choice of one that is signed is none.
+        value = (
+            b"CAST(IF(LAST_INSERT_ID(), LAST_INSERT_ID(), %d) AS UNSIGNED)" % state.id_before
+        )
+    await backend.run(b"SET last_insert_id = " + value)
+    state.insert_id_at, state.id_before_at = backend, None
+    state.id_before = 0
+    backend.has_insert_id = True

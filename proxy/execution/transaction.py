@@ -1,0 +1,461 @@
+"""A session's transaction over one or several shards.
+
+A *branch* is the part of it that one shard runs, on one backend connection. In a sharded
+keyspace BEGIN reaches a shard only when a statement does. COMMIT goes to the branches in the
+order in which they joined; what commits on some shards and fails on others is reported as
+exactly that. With `transaction_mode = "twopc"` every branch but the first is one of XA, and a
+commit over several shards is `proxy.twophase.coordinator`'s.
+
+A branch that is lost takes the transaction with it: the others are rolled back, and every
+statement is refused until the client says ROLLBACK. Otherwise the client's next INSERT would
+quietly run outside the transaction that it believes to be in.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from streamfrom.proxy.errors import (
+    BackendError,
+    BackendLost,
+    CommitPending,
+    PartialCommit,
+    ProxyError,
+    SessionLost,
+    TransactionBroken,
+    TransactionSpansShards,
+)
+from streamfrom.proxy.execution.session_state import Transaction
+from streamfrom.proxy.twophase.coordinator import Branch, roll_back
+from streamfrom.proxy.wire.commands import query
+from streamfrom.sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.statements import Kind, Uses
+from streamfrom.sqlparse_ext.writes.messages import Effect, EffectKind
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+    from typing import Any
+
+    from streamfrom.proxy.backends.backend import Backend
+    from streamfrom.proxy.backends.shard import ShardRuntime
+    from streamfrom.proxy.execution.session_state import SessionState
+    from streamfrom.proxy.twophase.coordinator import Coordinator
+    from streamfrom.sqlparse_ext.statements import Shape
+
+
+# InnoDB undoes the whole transaction then, not just the statement: a full lock table, a deadlock.
+ROLLS_BACK: Final = frozenset({1206, 1213})
+
+# XAER_RMFAIL: what would commit is refused within a transaction of XA, and ends nothing.
+XA_REFUSES: Final = 1399
+
+SNAPSHOT_OF_SHARDS: Final = "START TRANSACTION WITH CONSISTENT SNAPSHOT over several shards"
+# They may commit by themselves, and only the shard that they run on.
+_MAY_COMMIT: Final = frozenset({Kind.CALL, Kind.PREPARE, Kind.LOCK, Kind.XA})
+
+
+class PendingEffects:
+    """What a transaction did to message tables, told to the engine when it commits."""
+
+    __slots__ = ("_pending", "_publish")
+
+    def __init__(self, publish: Callable[[ShardRuntime, str, list[Effect]], None]) -> None:
+        self._publish = publish
+        self._pending: list[tuple[ShardRuntime, str, Effect]] = []
+
+    def add(self, shard: ShardRuntime, table: str, effect: Effect) -> None:
+        """Remember that *table* on *shard* will have changed once the transaction commits."""
+        self._pending.append((shard, table, effect))
+
+    def committed(self) -> None:
+        """Tell the engine, table by table."""
+        pending, self._pending = self._pending, []
+        grouped: dict[tuple[ShardRuntime, str], list[Effect]] = {}
+        for shard, table, effect in pending:
+            grouped.setdefault((shard, table), []).append(effect)
+        for (shard, table), effects in grouped.items():
+            self._publish(shard, table, effects)
+
+    def rolled_back(self) -> None:
+        """Forget: a rollback reaches nobody."""
+        self._pending.clear()
+
+    def taken(self) -> PendingEffects:
+        """Return what is pending as something of its own, which the session cannot forget."""
+        taken = PendingEffects(self._publish)
+        taken._pending, self._pending = self._pending, []
+        return taken
+
+    def partly_rolled_back(self) -> None:
+        """Keep only that these tables may have changed: which effects are left is not known."""
+        tables = dict.fromkeys((shard, table) for shard, table, _ in self._pending)
+        self._pending = [(s, t, Effect(EffectKind.UNKNOWN, None)) for s, t in tables]
+
+
+class Branches:
+    """The connections that must stay with a session, and the transaction on them.
+
+    Attributes:
+        held: by shard, in the order in which they were first kept.
+    """
+
+    def __init__(
+        self,
+        state: SessionState,
+        effects: PendingEffects,
+        *,
+        may_span_shards: bool,
+        coordinator: Coordinator | None = None,
+    ) -> None:
+        self.held: dict[ShardRuntime, Backend] = {}
+        self._state = state
+        self._effects = effects
+        self._may_span_shards = may_span_shards
+        # Commits in two phases, where the configuration says so.
+        self._coordinator = coordinator
+        # Shards whose connection holds session state that cannot be rebuilt elsewhere.
+        self._sticky: set[ShardRuntime] = set()
+        # Shards on whose connection cursors of this session are open.
+        self._cursors: set[ShardRuntime] = set()
+
+    @property
+    def in_transaction(self) -> bool:
+        """True while a transaction is open, on any shard or on none yet."""
+        return self._state.transaction is not None or any(
+            backend.in_transaction for backend in self.held.values()
+        )
+
+    @property
+    def open(self) -> list[tuple[ShardRuntime, Backend]]:
+        """The branches of the transaction, in the order in which they joined."""
+        return [(s, b) for s, b in self.held.items() if b.in_transaction]
+
+    def holds(self, shard: ShardRuntime) -> bool:
+        """True when the session keeps its connection to *shard*."""
+        return shard in self.held
+
+    def is_sticky(self, shard: ShardRuntime) -> bool:
+        """True when *shard*'s connection stays with the session whatever happens."""
+        return shard in self._sticky or shard in self._cursors
+
+    def stick(self, shard: ShardRuntime, backend: Backend) -> None:
+        """Keep *backend* until the session ends or is reset."""
+        self._sticky.add(shard)
+        self.held[shard] = backend
+
+    def opened_cursor(self, shard: ShardRuntime, backend: Backend) -> None:
+        """Keep *backend* until `closed_cursors`: only there are the rows."""
+        self._cursors.add(shard)
+        self.held[shard] = backend
+
+    def closed_cursors(self, shard: ShardRuntime) -> None:
+        """Learn that the last cursor on a shard is closed; its connection may go."""
+        self._cursors.discard(shard)
+        backend = self.held.get(shard)
+        if backend is None or shard in self._sticky or backend.in_transaction:
+            return
+        del self.held[shard]
+        shard.pool.give(backend)
+
+    def entered(self, *, is_xa: bool = False) -> None:
+        """Learn that a branch is in a transaction, which no BEGIN may have announced.
+
+        Without autocommit any statement opens one. The next shard must join it like any other:
+        with its savepoints, within `transaction_mode`, and with all the rest if it breaks.
+        """
+        if self._state.transaction is None:
+            self._state.transaction = Transaction(b"START TRANSACTION")
+        self._state.transaction.is_xa = self._state.transaction.is_xa or is_xa
+
+    def check(self) -> None:
+        """Raise TransactionBroken if the transaction has lost a branch: only ROLLBACK leads out."""
+        transaction = self._state.transaction
+        if transaction is not None and transaction.broken:
+            raise TransactionBroken(transaction.broken)
+
+    async def join(self, shard: ShardRuntime, backend: Backend, shape: Shape) -> None:
+        """Open the session's transaction on *backend*, if there is one and it lacks it.
+
+        *shape* is of the statement that comes next.
+
+        Raises:
+            TransactionBroken: a branch was lost; only ROLLBACK leads out.
+            TransactionSpansShards: the configuration allows one shard only.
+            NoDecisionTable: this shard, or the first one, cannot commit in two phases.
+            Unsupported: the statement may commit, and would do so on one shard of several; or
+                shards of one keyspace would show it as it was at different moments.
+        """
+        self.check()
+        transaction = self._state.transaction
+        if transaction is None:
+            return
+        if self._coordinator is not None:
+            self._check_commits_nothing(shard, shape)
+        if backend.in_transaction:
+            return
+        others = self.open
+        if others and transaction.is_xa:
+            # XA PREPARE and XA COMMIT reach the shard alone that has been told of it.
+            raise Unsupported(
+                f"a transaction of XA over several shards; it is on {others[0][0]}"
+            )
+        if others and not self._may_span_shards:
+            raise TransactionSpansShards(str(others[0][0]), str(shard))
+        if transaction.is_snapshot and any(o.keyspace == shard.keyspace for o, _ in others):
+            raise Unsupported(SNAPSHOT_OF_SHARDS)
+        opening: tuple[bytes, ...] = (transaction.begin,)
+        if others and self._coordinator is not None and not transaction.reads_only:
+            if transaction.whole is None:
+                transaction.whole = await self._coordinator.name(others[0][0])
+            xid = await self._coordinator.branch(transaction.whole, shard)
+            transaction.xids[backend] = xid
+            # Without autocommit MySQL has begun something with a mere SHOW, which is in the way.
+            opening = (
+                (xid.start,)
+                if self._state.settings.autocommit
+                else (backend.ending(b"COMMIT"), xid.start)
+            )
+        # From here on, even if it fails half way: nobody else may get the connection like this.
+        backend.in_transaction = True
+        await backend.pipeline([query(sql) for sql in (*opening, *transaction.savepoints)])
+        # Behind those that joined before it, also where it was held already.
+        self.held.pop(shard, None)
+        self.held[shard] = backend
+
+    def _check_commits_nothing(self, shard: ShardRuntime, shape: Shape) -> None:
+        if (shape.kind in _MAY_COMMIT or shape.uses & Uses.IMPLICIT_COMMIT) and any(
+            other is not shard for other, _ in self.open
+        ):
+            raise Unsupported(
+                f"{shape.verb} in a transaction over several shards with transaction_mode ="
+                ' "twopc", as it may commit by itself'
+            )
+
+    def happened(
+        self, shard: ShardRuntime, table: str, effect: Effect, insert_id: int = 0
+    ) -> None:
+        """Note what a statement did; outside a transaction it is committed already.
+
+        *insert_id* is the id that the server generated for it, if it did.
+        """
+        self._effects.add(shard, table, effect.with_insert_id(insert_id))
+        if not self.in_transaction:
+            self._effects.committed()
+
+    def partly_rolled_back(self) -> None:
+        """Learn that the client goes back to a savepoint: which effects are left is not known."""
+        self._effects.partly_rolled_back()
+
+    def left(self, shard: ShardRuntime, *, rolled_back: bool) -> None:
+        """Learn that *shard* is no longer in a transaction: by COMMIT, ROLLBACK or implicitly."""
+        if self.open:
+            if self._coordinator is not None:
+                self._break(f"shard '{shard}' ended its part by itself")
+            return
+        self._state.transaction = None
+        if rolled_back:
+            self._effects.rolled_back()
+        else:
+            self._effects.committed()
+
+    def undone(self, shard: ShardRuntime, backend: Backend) -> None:
+        """Learn that the server has rolled back a branch by itself, as after a deadlock.
+
+        The others go with it: one server would have rolled back everything.
+        """
+        transaction = self._state.transaction
+        if transaction is not None and backend in transaction.xids:
+            # Undone or not, it is a branch until XA ROLLBACK; `_break` closes it.
+            self.held[shard] = backend
+        else:
+            backend.in_transaction = False
+            if not self.is_sticky(shard):
+                self.held.pop(shard, None)
+        self._break(f"shard '{shard}' rolled it back")
+        if not self.open:
+            self._state.transaction = None
+
+    def lost(self, shard: ShardRuntime, backend: Backend) -> None:
+        """Learn that the connection of a branch is gone.
+
+        Raises:
+            SessionLost: it held state of the session itself, which nothing can rebuild.
+        """
+        if self.held.get(shard) is not backend:
+            return
+        del self.held[shard]
+        was_in_transaction = backend.in_transaction
+        self._cursors.discard(shard)
+        if shard in self._sticky:
+            self._sticky.discard(shard)
+            raise SessionLost(shard.keyspace, shard.name)
+        if was_in_transaction:
+            self._break(f"shard '{shard}' lost its connection")
+
+    def _break(self, reason: str) -> None:
+        transaction = self._state.transaction
+        if transaction is not None:
+            transaction.broken = reason
+        self._effects.rolled_back()
+        for shard, backend in self.open:
+            # Closing is the surest rollback, and nothing waits for it. Only a connection that
+            # holds state of the session itself must live on; ROLLBACK reaches it.
+            if not self.is_sticky(shard):
+                del self.held[shard]
+                shard.pool.discard(backend)
+
+    # --- COMMIT, ROLLBACK, SAVEPOINT over several shards -----------------------------------
+
+    async def commit(self) -> None:
+        """Commit every branch: in turn, or in two phases where the configuration says so.
+
+        Raises:
+            PartialCommit: some branches committed before one failed; the rest is rolled back.
+            BackendError, BackendLost: the first one failed; everything is rolled back.
+            TransactionBroken: a branch had been lost before; everything is rolled back.
+            CommitUnknown, CommitPending: as the coordinator says.
+        """
+        transaction, self._state.transaction = self._state.transaction, None
+        broken = "" if transaction is None else transaction.broken
+        branches = self._branches(transaction)
+        for branch in branches:
+            if branch.backend.is_closed:
+                broken = f"shard '{branch.shard}' lost its connection"
+        if broken:
+            self._effects.rolled_back()
+            await self._end(branches)
+            raise TransactionBroken(broken, ended=True)
+        if (
+            self._coordinator is not None
+            and len(branches) > 1
+            and not (transaction is not None and transaction.reads_only)
+        ):
+            await self._commit_in_two_phases(self._coordinator, branches)
+        else:
+            await self._commit_in_turn(branches, transaction)
+
+    async def _commit_in_turn(
+        self, branches: list[Branch], transaction: Transaction | None
+    ) -> None:
+        committed: list[str] = []
+        for index, branch in enumerate(branches):
+            try:
+                await branch.backend.run(branch.backend.ending(b"COMMIT"))
+            except (BackendError, BackendLost) as error:
+                if isinstance(error, BackendError) and error.code == XA_REFUSES and not index:
+                    # It goes on, as on one server, and so does all that the client has there.
+                    self._state.transaction = transaction
+                    raise
+                await self._end(branches[index:])
+                if not committed:
+                    self._effects.rolled_back()
+                    raise
+                self._effects.committed()
+                failed = [str(other.shard) for other in branches[index:]]
+                raise PartialCommit(committed, failed, str(error)) from error
+            self._ended(branch)
+            committed.append(str(branch.shard))
+        self._effects.committed()
+
+    async def _commit_in_two_phases(
+        self, coordinator: Coordinator, branches: list[Branch]
+    ) -> None:
+        # A client that leaves has its connections reset, and one that has been reset says OK to
+        # a COMMIT. So they are out of its reach until this is over, and it goes on without it.
+        sticky = {branch.shard for branch in branches if self.is_sticky(branch.shard)}
+        for branch in branches:
+            del self.held[branch.shard]
+        task = asyncio.ensure_future(
+            self._decide(coordinator, branches, sticky, self._effects.taken())
+        )
+        error = await asyncio.shield(task)
+        if error is not None:
+            raise error
+
+    async def _decide(
+        self,
+        coordinator: Coordinator,
+        branches: list[Branch],
+        sticky: set[ShardRuntime],
+        effects: PendingEffects,
+    ) -> ProxyError | None:
+        """Commit, and give the connections back; return what the client is to be told."""
+        failure: ProxyError | None = None
+        try:
+            await coordinator.commit(branches[0], branches[1:])
+        except ProxyError as error:
+            failure = error
+        except BaseException:
+            # In the middle of anything: only closing is safe.
+            for branch in branches:
+                branch.shard.pool.discard(branch.backend)
+            raise
+        if failure is None or isinstance(failure, CommitPending):
+            effects.committed()
+        for branch in branches:
+            if branch.shard not in sticky or self.is_sticky(branch.shard):
+                if branch.shard in sticky:
+                    self.held[branch.shard] = branch.backend
+                self._ended(branch)
+            else:
+                # The client has left, and nobody has cleaned up behind it yet.
+                await branch.shard.pool.recycle(branch.backend)
+        return failure
+
+    async def rollback(self) -> None:
+        """Roll back every branch; a branch that cannot be told is closed, which does the same."""
+        transaction, self._state.transaction = self._state.transaction, None
+        self._effects.rolled_back()
+        await self._end(self._branches(transaction))
+
+    def _branches(self, transaction: Transaction | None) -> list[Branch]:
+        xids = {} if transaction is None else transaction.xids
+        return [Branch(shard, backend, xids.get(backend)) for shard, backend in self.open]
+
+    async def _end(self, branches: list[Branch]) -> None:
+        await roll_back(branches)
+        for branch in branches:
+            self._ended(branch)
+
+    def _ended(self, branch: Branch) -> None:
+        shard, backend = branch.shard, branch.backend
+        backend.in_transaction = False
+        # One that held state of the session stays, even closed: its next statement must learn
+        # that this state is gone.
+        if not self.is_sticky(shard):
+            self.held.pop(shard, None)
+            shard.pool.give(backend)
+
+    async def savepoint(self, sql: bytes) -> None:
+        """Run SAVEPOINT, ROLLBACK TO or RELEASE on every branch; late branches repeat it.
+
+        Raises:
+            TransactionBroken: a branch was lost; only ROLLBACK leads out.
+            BackendError, BackendLost: a branch could not do it.
+        """
+        if not self._state.settings.autocommit:
+            self.entered()
+        self.check()
+        for _, backend in self.open:
+            await backend.run(sql)
+        transaction = self._state.transaction
+        if transaction is not None:
+            transaction.savepoints.append(sql)
+
+    # --- the end --------------------------------------------------------------------------
+
+    def forget(self) -> list[Coroutine[Any, Any, None]]:
+        """Let go of every connection; return what resets them and gives them back."""
+        self._state.transaction = None
+        self._effects.rolled_back()
+        recycling = [
+            shard.pool.recycle(backend)
+            for shard, backend in self.held.items()
+            if not backend.is_busy
+        ]
+        self.held.clear()
+        self._sticky.clear()
+        self._cursors.clear()
+        return recycling

@@ -1,0 +1,138 @@
+"""User variables that follow a session to its connections on other servers.
+
+One server would have them wherever the session's statements run. Here they are in the connection that
+changed them last, and a connection of another keyspace or shard is given them before it runs
+anything: a trigger may read what no text names. What cannot be carried exactly is refused.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from streamfrom.proxy.backends.handover import take_leave
+from streamfrom.proxy.execution.session_state import traits
+from streamfrom.proxy.execution.user_variables import (
+    NAMES_ON_MARIADB,
+    NAMES_ON_MYSQL,
+    UserVariables,
+    assignment,
+    differing,
+    question,
+    read,
+)
+from streamfrom.proxy.wire.commands import query
+from streamfrom.proxy.wire.constants import TrackerKind
+from streamfrom.proxy.wire.resultset import parse_text_row
+from streamfrom.sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.statements import Kind
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from streamfrom.proxy.backends.backend import Backend
+    from streamfrom.proxy.backends.shard import ShardRuntime
+    from streamfrom.proxy.execution.session_state import SessionState
+    from streamfrom.proxy.execution.transaction import Branches
+    from streamfrom.proxy.execution.user_variables import VariableValue
+    from streamfrom.proxy.wire.resultset import Tracker
+    from streamfrom.sqlparse_ext.statements import Shape
+
+
+# A tracker tells of a change, and what changed is in the text or no variable.
+_EXPLAINED: Final = frozenset({Kind.SET, Kind.DDL, Kind.PREPARE, Kind.LOCK, Kind.XA})
+
+
+def note_changes(
+    state: SessionState,
+    shard: ShardRuntime,
+    backend: Backend,
+    shape: Shape,
+    trackers: Sequence[Tracker] = (),
+    *,
+    has_failed: bool = False,
+) -> None:
+    """Learn that a statement, which may have set user variables, ran on a connection that stays.
+
+    has_failed: no tracker tells what a trigger did before that.
+    """
+    said, known = traits(shape), state.variables
+    names, has_unnamed = said.variables, said.runs_unseen
+    if any(t.kind == TrackerKind.STATE for t in trackers) and shape.kind not in _EXPLAINED:
+        has_unnamed = True
+    may_have_set = said.assigns or has_unnamed or (has_failed and known is not None)
+    if not may_have_set:
+        return
+    if known is not None:
+        names, has_unnamed = names | known.names, has_unnamed or known.has_unnamed
+    state.variables = backend.variables = UserVariables(shard, backend, names, has_unnamed)
+
+
+async def carry_variables(
+    state: SessionState, branches: Branches, shard: ShardRuntime, backend: Backend
+) -> None:
+    """Have the user variables on *backend* be those of the session.
+
+    Raises:
+        Unsupported: one of them cannot be carried exactly.
+        BackendLost: this connection is gone, or the one that has them.
+    """
+    newest = state.variables
+    if newest is not None and newest is not backend.variables:
+        if not newest.values:
+            _leave(state, newest.backend)
+            newest.values.update(await _values(newest.backend, await _names(newest)))
+        _leave(state, backend)
+        wanted = newest.values
+        found = await _values(backend, wanted)
+        if missing := differing(wanted, found):
+            # Nobody else may have the connection from here on, even if this fails half way.
+            branches.stick(shard, backend)
+            sets = [query(assignment(name, wanted[name])) for name in missing]
+            await backend.answers(sets)
+            found.update(await _values(backend, missing))
+            if missing := differing(wanted, found):
+                raise Unsupported(
+                    f"user variable @{missing[0]} in another keyspace or shard: it would not be the"
+                    " same there"
+                )
+    backend.variables = newest
+
+
+def _leave(state: SessionState, backend: Backend) -> None:
+    """Have what the last statement left behind told before more runs on its connection."""
+    if state.answered_at is backend:
+        take_leave(backend, state)
+
+
+async def _names(newest: UserVariables) -> frozenset[str]:
+    """Return the names of all variables that the session may have set."""
+    on_mariadb = newest.shard.is_mariadb
+    asked = query(NAMES_ON_MARIADB if on_mariadb else NAMES_ON_MYSQL)
+    (answer,) = await newest.backend.answers([asked])
+    if answer.ok is not None and (answer.rows or not newest.has_unnamed):
+        names = (parse_text_row(row, 1)[0] or b"" for row in answer.rows)
+        told = frozenset(name.decode("utf-8", "surrogateescape") for name in names)
+        return newest.names | frozenset(
+            name.lower() if name.isascii() else name for name in told
+        )
+    if not newest.has_unnamed:
+        return newest.names
+    raise Unsupported(
+        "user variables that a stored program or an EXECUTE may have set, in another keyspace or"
+        " shard: this account may not read performance_schema.user_variables_by_thread"
+    )
+
+
+async def _values(backend: Backend, names: Iterable[str]) -> dict[str, VariableValue]:
+    ordered = sorted(names)
+    answers = await backend.answers([query(question(name)) for name in ordered])
+    for answer in answers:
+        if answer.error is not None:
+            raise Unsupported(
+                f"user variables in another keyspace or shard: {answer.error.exception()}"
+            )
+    return {
+        name: read(name, answer.columns, answer.rows)
+        for name, answer in zip(ordered, answers, strict=True)
+    }

@@ -1,0 +1,210 @@
+"""The values of user variables, read from one server and said to another. Pure.
+
+A session's user variables are in the connection that changed them last. Where the session goes on
+another one, they are read there, by `question`, and set here, by `assignment`: with their type, and
+of strings with their character set and collation. The question is then asked here too: what does not
+come out the same was not carried.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from streamfrom.proxy.wire.constants import FieldFlag, FieldType
+from streamfrom.proxy.wire.resultset import parse_column_definition, parse_text_row
+from streamfrom.sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
+
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streamfrom.proxy.backends.backend import Backend
+    from streamfrom.proxy.backends.shard import ShardRuntime
+
+
+# A text of twice as many bytes is below every server's max_allowed_packet.
+VALUE_BYTES_MAX: Final = 1 << 20
+
+# What connections have of user variables: names alone, the values are asked for one by one.
+NAMES_ON_MARIADB: Final = b"SELECT VARIABLE_NAME FROM information_schema.USER_VARIABLES"
+# PS_CURRENT_THREAD_ID() came with 8.0.16.
+NAMES_ON_MYSQL: Final = (
+    b"SELECT VARIABLE_NAME FROM performance_schema.user_variables_by_thread WHERE THREAD_ID ="
+    b" (SELECT THREAD_ID FROM performance_schema.threads WHERE PROCESSLIST_ID = CONNECTION_ID())"
+)
+
+_TEXTS: Final = frozenset(
+    {
+        FieldType.VARCHAR,
+        FieldType.TINY_BLOB,
+        FieldType.MEDIUM_BLOB,
+        FieldType.LONG_BLOB,
+        FieldType.BLOB,
+        FieldType.VAR_STRING,
+        FieldType.STRING,
+        FieldType.GEOMETRY,  # MariaDB's; MySQL makes bytes of them
+    }
+)
+_INTEGERS: Final = frozenset({FieldType.LONGLONG, FieldType.LONG})
+_NUMBER: Final = re.compile(rb"-?(\d+)(?:\.(\d+))?(e[-+]?\d+)?", re.IGNORECASE)
+_WORD: Final = re.compile(rb"\w+", re.ASCII)
+_HEX: Final = re.compile(rb"(?:[0-9A-F]{2})*")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class UserVariables:
+    """A session's user variables as they are since they were changed last; compared by identity.
+
+    backend: the connection that has all of them, of *shard*; it stays with the session.
+    names: those that the client's texts have named.
+    has_unnamed: there may be others, which a stored program or an EXECUTE has set.
+    values: what *backend* has said of them, once it was asked.
+    """
+
+    shard: ShardRuntime
+    backend: Backend
+    names: frozenset[str]
+    has_unnamed: bool
+    values: dict[str, VariableValue] = field(default_factory=dict)
+
+
+class VariableValue(NamedTuple):
+    """What a server says of a user variable.
+
+    kind: its type, VAR_STRING for all strings; those of a geometry begin with its SRID.
+    number: its text, None for a string and for NULL.
+    hex: the bytes of a string, in *charset*.
+    is_null: it is NULL; so are variables that were never set, which are binary strings.
+    """
+
+    kind: int
+    is_unsigned: bool
+    number: bytes | None
+    charset: bytes
+    collation: bytes
+    hex: bytes
+    is_null: bool
+
+
+_UNSET: Final = VariableValue(
+    FieldType.VAR_STRING,
+    is_unsigned=False,
+    number=None,
+    charset=b"binary",
+    collation=b"binary",
+    hex=b"",
+    is_null=True,
+)
+
+
+def question(name: str) -> bytes:
+    """Return the SELECT that `read` understands the answer of.
+
+    Raises:
+        Unsupported: the name has characters that mean others in another character set.
+    """
+    if not name.isascii():
+        raise Unsupported(
+            f"user variable @{name} in another keyspace or shard: its name is not ASCII"
+        )
+    quoted = quote_identifier(name).encode()
+    return b"SELECT @%b, CHARSET(@%b), COLLATION(@%b), HEX(@%b)" % ((quoted,) * 4)
+
+
+def read(name: str, columns: Sequence[bytes], rows: Sequence[bytes]) -> VariableValue:
+    """Return what an answer to `question` says.
+
+    Raises:
+        Unsupported: it cannot be carried.
+    """
+    column = parse_column_definition(columns[0])
+    if len(rows) != 1:  # SET sql_select_limit = 0
+        raise _cannot(name, "its value is not to be had")
+    value, charset, collation, digits = parse_text_row(rows[0], 4)
+    if not _is(_WORD, charset) or not _is(_WORD, collation):
+        raise _cannot(name, "its character set is not to be had")
+    assert charset is not None
+    assert collation is not None
+    if column.type in _TEXTS:
+        if value is not None and not _is(_HEX, digits):
+            raise _cannot(name, "it is too long")
+        hexed = b"" if value is None or digits is None else digits
+        if len(hexed) > 2 * VALUE_BYTES_MAX:
+            raise _cannot(name, f"it has more than {VALUE_BYTES_MAX} bytes")
+        is_geometry = column.type == FieldType.GEOMETRY
+        return VariableValue(
+            FieldType.GEOMETRY if is_geometry else FieldType.VAR_STRING,
+            is_unsigned=False,
+            number=None,
+            charset=charset,
+            collation=collation,
+            hex=hexed,
+            is_null=value is None,
+        )
+    is_known = column.type in _INTEGERS or column.type in {
+        FieldType.NEWDECIMAL,
+        FieldType.DOUBLE,
+    }
+    if not is_known or not (value is None or _is(_NUMBER, value)):
+        raise _cannot(name, "its type has no literal")
+    return VariableValue(
+        FieldType.LONGLONG if column.type in _INTEGERS else column.type,
+        bool(column.flags & FieldFlag.UNSIGNED),
+        number=value,
+        charset=charset,
+        collation=collation,
+        hex=b"",
+        is_null=value is None,
+    )
+
+
+def assignment(name: str, value: VariableValue) -> bytes:
+    """Return the SET that gives a user variable this value."""
+    quoted = quote_identifier(name).encode()
+    if value.kind == FieldType.GEOMETRY:
+        if value.is_null:
+            return b"SET @%b = ST_GeomFromWKB(NULL)" % quoted
+        srid = int.from_bytes(bytes.fromhex(value.hex[:8].decode()), "little")
+        return b"SET @%b = ST_GeomFromWKB(x'%b', %d)" % (quoted, value.hex[8:], srid)
+    if value.kind == FieldType.VAR_STRING:
+        literal = b"_%b x'%b'" % (value.charset, value.hex)
+        if value.charset != b"binary":
+            literal += b" COLLATE " + value.collation
+        # NULL leaves a string its collation.
+        null = b", @%b = NULL" % quoted if value.is_null else b""
+        return b"SET @%b = %b%b" % (quoted, literal, null)
+    return b"SET @%b = %b" % (quoted, _number(value))
+
+
+def differing(wanted: dict[str, VariableValue], found: dict[str, VariableValue]) -> list[str]:
+    """Return the variables whose values are not the wanted ones, in order of their names."""
+    return sorted(name for name, value in wanted.items() if found.get(name, _UNSET) != value)
+
+
+def _number(value: VariableValue) -> bytes:
+    text = value.number
+    if value.kind == FieldType.DOUBLE:
+        if text is None:
+            return b"NULL + 0e0"
+        return text if b"e" in text.lower() else text + b"e0"
+    if value.kind == FieldType.LONGLONG:
+        kind = b"UNSIGNED" if value.is_unsigned else b"SIGNED"
+    elif text is None:
+        kind = b"DECIMAL"
+    else:
+        found = _NUMBER.fullmatch(text)
+        assert found is not None
+        scale = len(found[2] or b"")
+        kind = b"DECIMAL(%d,%d)" % (max(len(found[1].lstrip(b"0")) + scale, 1), scale)
+    return b"CAST(%b AS %b)" % (b"NULL" if text is None else b"'%b'" % text, kind)
+
+
+def _is(pattern: re.Pattern[bytes], text: bytes | None) -> bool:
+    return text is not None and pattern.fullmatch(text) is not None
+
+
+def _cannot(name: str, reason: str) -> Unsupported:
+    return Unsupported(f"user variable @{name} in another keyspace or shard: {reason}")

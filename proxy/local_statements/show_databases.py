@@ -1,0 +1,65 @@
+"""`SHOW DATABASES`: a client's databases are the keyspaces that it may use. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from streamfrom.proxy.local_statements.like_patterns import like, pattern_text
+from streamfrom.proxy.wire.resultset import ColumnDefinition
+from streamfrom.sqlparse_ext.statements import Kind
+from streamfrom.sqlparse_ext.text.identifiers import literal
+from streamfrom.sqlparse_ext.text.lexer import locate
+from streamfrom.sqlparse_ext.text.tokens import statement_tokens
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from streamfrom.engine.sharding.keyspace import Keyspace
+    from streamfrom.sqlparse_ext.statements import Shape, Statement
+
+
+_VERBS: Final = frozenset({("DATABASES",), ("SCHEMAS",)})
+_CHOOSES: Final = frozenset({(), ("LIKE",), ("WHERE",)})
+# Whatever the client's own collation is, servers compare names of schemas without case here.
+_NAME: Final = b"SELECT CONVERT(%s USING utf8mb4) COLLATE utf8mb4_general_ci"
+
+
+def is_show_databases(shape: Shape) -> bool:
+    """True for SHOW DATABASES or SCHEMAS, alone, with LIKE or with WHERE."""
+    words = shape.words
+    return shape.kind is Kind.SHOW and words[:1] in _VERBS and words[1:2] in _CHOOSES
+
+
+def show_databases(
+    statement: Statement, keyspaces: Iterable[Keyspace]
+) -> tuple[ColumnDefinition, list[str]]:
+    """Return the one column and its values, all of them where a WHERE is to choose."""
+    names = _names(keyspaces)
+    if statement.shape.words[1:2] != ("LIKE",):
+        return ColumnDefinition("Database", table="SCHEMATA"), names
+    pattern = like(statement)
+    column = ColumnDefinition(f"Database ({pattern_text(statement)})", table="SCHEMATA")
+    return column, [name for name in names if pattern.fullmatch(name)]
+
+
+def chooses_databases(shape: Shape) -> bool:
+    """True for SHOW DATABASES WHERE."""
+    return is_show_databases(shape) and shape.words[1:2] == ("WHERE",)
+
+
+def chosen_databases(statement: Statement, keyspaces: Iterable[Keyspace]) -> bytes:
+    """Return a query by which a server answers a statement that `chooses_databases`.
+
+    What stands behind WHERE may be any expression, and a server knows how to read it.
+    """
+    tokens = statement_tokens(statement.shape.template)
+    where = next(token for token in tokens if token.key == "WHERE")
+    (start,) = locate(statement.sql, statement.mode, (where.start,))
+    first, *others = (_NAME % literal(name.encode()) for name in _names(keyspaces))
+    rows = b" UNION ALL ".join((first + b" AS `Database`", *others))
+    return b"SELECT `Database` FROM (%s) AS `SCHEMATA` %s" % (rows, statement.sql[start:])
+
+
+def _names(keyspaces: Iterable[Keyspace]) -> list[str]:
+    return sorted({*(keyspace.name for keyspace in keyspaces), "information_schema"})

@@ -1,0 +1,94 @@
+"""SHOW PROCESSLIST: the clients of the proxy under the ids that KILL takes. Pure.
+
+A user sees its own connections, as a user without the privilege PROCESS does on a server, and one of
+role admin sees all; those are the ones it may end with KILL.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from streamfrom.proxy.wire.constants import BINARY_CHARSET, FieldType
+from streamfrom.proxy.wire.resultset import ColumnDefinition
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from streamfrom.sqlparse_ext.statements import Shape
+
+# https://dev.mysql.com/doc/refman/8.4/en/show-processlist.html
+_COLUMNS: Final = (
+    ColumnDefinition("Id", type=FieldType.LONGLONG, length=21),
+    ColumnDefinition("User", length=128),
+    ColumnDefinition("Host", length=1020),
+    ColumnDefinition("db", length=256),
+    ColumnDefinition("Command", length=64),
+    ColumnDefinition("Time", type=FieldType.LONG, length=7),
+    ColumnDefinition("State", length=120),
+    ColumnDefinition("Info", length=400),
+)
+# https://mariadb.com/kb/en/progress-reporting/
+_PROGRESS: Final = ColumnDefinition(
+    "Progress", charset=BINARY_CHARSET, type=FieldType.DOUBLE, length=7, decimals=3
+)
+_INFO_CHARACTERS: Final = 100
+_FORMS: Final = frozenset({("PROCESSLIST",), ("FULL", "PROCESSLIST")})
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """One connected client.
+
+    target: what it has said USE to.
+    command: as servers name them: Query, Execute, Sleep, …
+    time_s: for how long, in seconds.
+    info: the text it runs, None when it runs none.
+    """
+
+    connection_id: int
+    user: str
+    host: str
+    target: str | None
+    command: str
+    time_s: int
+    state: str
+    info: bytes | None
+
+
+def is_processlist(shape: Shape) -> bool:
+    """True for SHOW [FULL] PROCESSLIST."""
+    return shape.words in _FORMS and shape.verb == "SHOW"
+
+
+def columns(*, on_mariadb: bool) -> tuple[ColumnDefinition, ...]:
+    """Return the columns as such a server has them."""
+    return (*_COLUMNS, _PROGRESS) if on_mariadb else _COLUMNS
+
+
+def rows(
+    shape: Shape, processes: Iterable[Process], *, on_mariadb: bool
+) -> list[tuple[bytes | None, ...]]:
+    """Return the rows below `columns`, in order of the ids; without FULL the text is cut."""
+    progress = (b"0.000",) if on_mariadb else ()
+    limit = None if "FULL" in shape.words else _INFO_CHARACTERS
+    return [
+        (
+            b"%d" % process.connection_id,
+            process.user.encode(),
+            process.host.encode(),
+            None if process.target is None else process.target.encode(),
+            process.command.encode(),
+            b"%d" % process.time_s,
+            process.state.encode(),
+            None if process.info is None else _cut(process.info, limit),
+            *progress,
+        )
+        for process in sorted(processes, key=lambda process: process.connection_id)
+    ]
+
+
+def _cut(text: bytes, limit: int | None) -> bytes:
+    """Return the first *limit* characters, and nothing that is not text."""
+    return text.decode("utf-8", "replace")[:limit].encode()

@@ -1,0 +1,115 @@
+"""SHOW VSCHEMA TABLES, VINDEXES and KEYSPACES, with Vitess's columns and order. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from streamfrom.proxy.errors import NoDatabaseSelected, NoSuchVschemaTable, UnknownDatabase
+from streamfrom.proxy.wire.resultset import ColumnDefinition
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from streamfrom.engine.sharding.keyspace import Keyspace
+    from streamfrom.sqlparse_ext.statements import Shape, TableRef
+
+
+_TABLES: Final = ("VSCHEMA", "TABLES")
+_VINDEXES: Final = ("VSCHEMA", "VINDEXES")
+_KEYSPACES: Final = ("VSCHEMA", "KEYSPACES")
+_VINDEXES_ON: Final = ("VSCHEMA", "VINDEXES", "ON")
+# What a keyspace has that says nothing of it.
+_FOREIGN_KEY_MODE: Final = "unmanaged"
+
+
+def is_show_vschema(shape: Shape) -> bool:
+    """True for the forms that `show_vschema` answers."""
+    if shape.verb != "SHOW":
+        return False
+    is_on_table = shape.words[:3] == _VINDEXES_ON and bool(shape.tables)
+    return is_on_table or shape.words in {_TABLES, _VINDEXES, _KEYSPACES}
+
+
+def show_vschema(
+    shape: Shape, keyspaces: Iterable[Keyspace], selected: Keyspace | None
+) -> tuple[Sequence[ColumnDefinition], list[tuple[bytes | None, ...]]]:
+    """Return columns and rows for a shape that `is_show_vschema`.
+
+    *keyspaces* are those in the user's sight, *selected* is the session's own.
+
+    Raises:
+        NoDatabaseSelected: of TABLES and VINDEXES ON, where no keyspace is meant.
+        UnknownDatabase, NoSuchVschemaTable: of VINDEXES ON.
+    """
+    ordered = sorted(keyspaces, key=lambda keyspace: keyspace.name)
+    if shape.words == _TABLES:
+        if selected is None:
+            raise NoDatabaseSelected
+        tables = selected.vschema.tables if selected.vschema is not None else ()
+        return _answer(("Tables",), [(name,) for name in sorted(tables)])
+    if shape.words == _KEYSPACES:
+        return _answer(
+            ("Keyspace", "Sharded", "Foreign Key", "Comment"),
+            [
+                (k.name, str(k.sharded).lower(), _foreign_key_mode(k), k.vschema_fault)
+                for k in ordered
+            ],
+        )
+    if shape.tables:
+        return _vindexes_on(shape.tables[0], ordered, selected)
+    return _answer(
+        ("Keyspace", "Name", "Type", "Params", "Owner"),
+        [
+            (k.name, name, spec.type, _params(spec.params.items()), spec.owner)
+            for k in ordered
+            if k.vschema is not None
+            for name, spec in sorted(k.vschema.vindexes.items())
+        ],
+    )
+
+
+def _foreign_key_mode(keyspace: Keyspace) -> str:
+    vschema = keyspace.vschema
+    return _FOREIGN_KEY_MODE if vschema is None else vschema.foreign_key_mode
+
+
+def _vindexes_on(
+    table: TableRef, keyspaces: Iterable[Keyspace], selected: Keyspace | None
+) -> tuple[Sequence[ColumnDefinition], list[tuple[bytes | None, ...]]]:
+    keyspace = selected
+    if table.schema is not None:
+        keyspace = next((k for k in keyspaces if k.name == table.schema), None)
+        if keyspace is None:
+            raise UnknownDatabase(table.schema)
+    if keyspace is None:
+        raise NoDatabaseSelected
+    rows = []
+    if keyspace.sharded and keyspace.vschema is not None:
+        routing = keyspace.vschema.tables.get(table.name)
+        if routing is None:
+            raise NoSuchVschemaTable(table.name, keyspace.name)
+        rows = [
+            (
+                ", ".join(cv.columns),
+                spec.name,
+                spec.type,
+                _params(spec.params.items()),
+                spec.owner,
+            )
+            for cv in routing.column_vindexes
+            for spec in (cv.vindex,)
+        ]
+    return _answer(("Columns", "Name", "Type", "Params", "Owner"), rows)
+
+
+def _params(params: Iterable[tuple[str, str]]) -> str:
+    return "; ".join(f"{key}={value}" for key, value in sorted(params))
+
+
+def _answer(
+    names: Sequence[str], rows: Iterable[Sequence[str]]
+) -> tuple[Sequence[ColumnDefinition], list[tuple[bytes | None, ...]]]:
+    return [ColumnDefinition(name) for name in names], [
+        tuple(value.encode() for value in row) for row in rows
+    ]

@@ -1,0 +1,374 @@
+"""Expressions of aggregates, which a shard computes from the values that the merge has found.
+
+What `SUM(a) / COUNT(*)` or `CONCAT(MAX(s), '!')` is worth, its digits and its collation, is the
+server's affair. So the groups are merged first, with all that the expressions are made of; then a
+shard is given these values as rows of a derived table, and computes the client's own text:
+
+    SELECT …, (c1 / c2) FROM (SELECT SUM(a) AS c1, COUNT(*) AS c2 FROM t WHERE 1=0 HAVING 1=0
+                              UNION ALL SELECT 123., CAST('4' AS SIGNED) UNION ALL …) AS d
+
+The first SELECT has no rows, and gives the columns the aggregates' own types. Nothing is taken on
+trust: what is computed must have the type that it has in the client's statement, and each value
+must come back as it was sent; else the answer is refused.
+
+An AVG is the one value that is more than what can be seen of it (`averages`).
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import ROUND_HALF_UP, Context, Decimal
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from streamfrom.proxy.merge.averages import AVERAGE, OTHER, Use, use_of
+from streamfrom.proxy.merge.comparison import exactly, loses_digits
+from streamfrom.proxy.merge.literals import (
+    Sort,
+    are_alike,
+    check_times,
+    is_same,
+    literal,
+    sort_of,
+)
+from streamfrom.proxy.wire.constants import FieldType
+from streamfrom.proxy.wire.resultset import parse_text_row
+from streamfrom.sqlparse_ext.errors import Unsupported
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from streamfrom.proxy.merge.group_by import Grouping
+    from streamfrom.proxy.merge.shard_texts import Texts
+    from streamfrom.proxy.wire.resultset import ColumnDefinition
+
+
+Values = list[bytes | None]
+# A text with the numbers of outputs where their values are wanted.
+Pieces = list[bytes | int]
+
+_SUMS: Final = frozenset({"SUM", "AVG"})
+_NUMBER: Final = b"`streamfrom:n`"
+_DIGITS: Final = Context(prec=130)  # more than any DECIMAL has
+_HALF: Final = Decimal("0.5")
+_DIVIDES: Final = re.compile(rb"[/%]|\bMOD\b", re.IGNORECASE)
+_DOUBLE_MAX: Final = 1 << 53  # beyond it a DOUBLE has no odd numbers
+
+
+class Computed(NamedTuple):
+    """What a shard computed. *is_cut*: it has digits behind those of *text*."""
+
+    text: bytes | None
+    is_cut: bool = False
+
+
+class Computation:
+    """The expressions of one statement, and what they are computed from.
+
+    definitions: the columns of the answer.
+    exact: texts are wanted that lose no digits.
+
+    Attributes:
+        averages: the outputs whose values follow a group's once more, with all their digits.
+    """
+
+    def __init__(
+        self,
+        texts: Texts,
+        grouping: Grouping,
+        definitions: Sequence[ColumnDefinition],
+        *,
+        exact: bool,
+    ) -> None:
+        self._texts = texts
+        self._grouping = grouping
+        self._outputs = outputs = grouping.outputs
+        self._wanted = definitions
+        self._pieces = {
+            place: self._taken_apart(place)
+            for place, output in enumerate(outputs)
+            if output.operands
+        }
+        self._operands = list(
+            dict.fromkeys(
+                piece
+                for pieces in self._pieces.values()
+                for piece in pieces
+                if isinstance(piece, int)
+            )
+        )
+        self.averages = [place for place in self._operands if self._calls(place) == "AVG"]
+        averages = set(self.averages)
+        # Computed a second time, with all digits of the averages.
+        self._twice = [place for place in self._pieces if averages & self._within(place)]
+        self._uses = {place: use_of(self._form(place)) for place in self._twice}
+        self._is_tested = bool(grouping.tests) or any(output.is_condition for output in outputs)
+        self._exact = {
+            place
+            for place in self._pieces
+            if exact and place < grouping.width and loses_digits(definitions[place])
+        }
+        self._columns: Sequence[ColumnDefinition] = ()
+        self._collations: Values = []
+
+    # --- before the groups are known ----------------------------------------------------------
+
+    def trial(self) -> bytes:
+        """Return the query whose definitions are those of the values and of what is computed."""
+        return self._query(())
+
+    def ask_collations(self) -> bytes:
+        """Return the query whose one row is the collations of the values."""
+        names = b", ".join(b"COLLATION(MAX(%b))" % _name(place) for place in self._operands)
+        return b"SELECT %b FROM %b" % (names, self._derived(()))
+
+    def tried(self, columns: Sequence[ColumnDefinition], collations: Values) -> None:
+        """Learn the definitions of the `trial` and the values' collations.
+
+        Raises:
+            Unsupported: something would be computed in another way than in the statement.
+        """
+        self._columns = columns
+        self._collations = collations
+        operands = dict(zip(self._operands, columns[1:], strict=False))
+        for place, column in operands.items():
+            is_sum = self._calls(place) in _SUMS
+            if sort_of(column) is None or (is_sum and loses_digits(column)):
+                told = self._outputs[place].text.decode("utf-8", "replace")
+                raise Unsupported(f"computing with {told} over several shards")
+        for place in self._pieces:
+            self._check(place, operands)
+
+    def _check(self, place: int, operands: dict[int, ColumnDefinition]) -> None:
+        output, column, form = self._outputs[place], self.type_of(place), self._form(place)
+        within = self._within(place)
+        is_shown = place < self._grouping.width
+        if is_shown and not (are_alike(column, self._wanted[place]) or place in self._exact):
+            raise Unsupported("this expression of aggregates over several shards")
+        if b"NULLIF" in form.upper() and self._is_tested:
+            # MariaDB finds no group HAVING NULLIF(COUNT(*), 1) > 1; MySQL does.
+            raise Unsupported("HAVING with NULLIF of an aggregate over several shards")
+        if b"UNIX_TIMESTAMP" in form.upper() and any(
+            operands[each].type == FieldType.TIMESTAMP for each in within
+        ):
+            # The same text is two instants where clocks are set back.
+            raise Unsupported("UNIX_TIMESTAMP of an aggregate over several shards")
+        if sort_of(column) is not Sort.DOUBLE and any(
+            sort_of(operands[each]) is Sort.DOUBLE and self._calls(each) in _SUMS
+            for each in within
+        ):
+            # A sum of floats depends on their order, in its last digits.
+            raise Unsupported("text or a decision made of a sum of floats over several shards")
+        if _DIVIDES.search(form) and self._uses.get(place) is Use.UNKNOWN:
+            # How far MariaDB divides is up to how many digits it has kept of the average, and so is
+            # the sign of a remainder that is 0.
+            raise Unsupported("a division with an AVG over several shards")
+        if place in self._twice or b"/" in form:
+            # How a server rounds before it compares is up to where the condition stands.
+            if output.is_condition:
+                raise Unsupported("this HAVING over several shards")
+            if any(operand in self._pieces for _, operand in output.operands):
+                raise Unsupported(
+                    "an expression of the alias of such a one over several shards"
+                )
+
+    def type_of(self, place: int) -> ColumnDefinition:
+        """Return the definition of what is computed, as the shard sees it."""
+        skipped = 1 + 2 * len(self._operands) + len(self.averages)
+        return self._columns[skipped + list(self._pieces).index(place)]
+
+    # --- groups ---------------------------------------------------------------------------------
+
+    def question(self, groups: Sequence[Values]) -> bytes:
+        """Return the query that computes *groups*: values of all outputs, then of `averages`."""
+        rows = []
+        for number, values in enumerate(groups):
+            check_times(self._columns[1:], self._sent(values))
+            literals = map(literal, self._columns[1:], self._sent(values))
+            rows.append(b"SELECT %d, %b" % (number, b", ".join(literals)))
+        return self._query(rows)
+
+    def _sent(self, group: Values) -> Values:
+        return [group[place] for place in self._operands] + group[len(self._outputs) :]
+
+    def answer(
+        self,
+        groups: Sequence[Values],
+        columns: Sequence[ColumnDefinition],
+        rows: Sequence[bytes],
+    ) -> list[dict[int, Computed]]:
+        """Return, for each of *groups*, what was computed, by output.
+
+        Raises:
+            Unsupported: it is not sure that a server would have computed the same.
+        """
+        # What is made of an average with all its digits has more of them.
+        seen = 1 + len(self._operands)
+        start, stop = seen + len(self.averages), len(columns) - len(self._twice)
+        is_known = (
+            len(rows) == len(groups)
+            and all(map(are_alike, columns[:seen], self._columns))
+            and all(map(are_alike, columns[start:stop], self._columns[start:]))
+            and list(map(sort_of, columns)) == list(map(sort_of, self._columns))
+        )
+        if not is_known:
+            raise Unsupported("computing with such values over several shards")
+        found: list[dict[int, Computed]] = [{} for _ in groups]
+        for row in rows:
+            number, *values = parse_text_row(row)
+            place = int(number or 0)
+            found[place] = self._computed(groups[place], values)
+        return found
+
+    def _computed(self, group: Values, values: Values) -> dict[int, Computed]:
+        sent = self._sent(group)
+        count, start = len(self._operands), len(sent)
+        if not all(map(is_same, self._columns[1:], sent, values)):
+            raise Unsupported("computing with such values over several shards")
+        if values[start : start + count] != self._collations:
+            raise Unsupported("computing with such strings over several shards")
+        inexact = {
+            place
+            for place, text in zip(self.averages, sent[count:], strict=True)
+            if not _is_equal(group[place], text)
+        }
+        fragile = {
+            place
+            for place, text in zip(self.averages, sent[count:], strict=True)
+            if _is_fragile(text)
+        }
+        found = iter(values[start + count :])
+        computed = {place: Computed(next(found)) for place in self._pieces}
+        for place, precise in zip(self._twice, found, strict=True):
+            within = self._within(place)
+            if fragile & within and self._uses[place] is Use.UNKNOWN:
+                raise Unsupported("an expression of such an AVG over several shards")
+            if inexact & within:
+                computed[place] = self._judged(place, computed[place].text, precise)
+        return computed
+
+    def _judged(self, place: int, shown: bytes | None, precise: bytes | None) -> Computed:
+        """Return the value of an expression with an AVG that has more digits than are shown.
+
+        shown: computed from the digits that are shown. precise: from all of them.
+        """
+        use = self._uses[place]
+        text, is_cut = precise, False
+        column = self.type_of(place)
+        if precise is not None and sort_of(column) is Sort.DECIMAL:
+            value = Decimal(precise.decode())
+            rounded = value.quantize(
+                Decimal(1).scaleb(-column.decimals), ROUND_HALF_UP, _DIGITS
+            )
+            text, is_cut = f"{rounded:f}".encode(), rounded != value
+        if use is Use.SHOWN:
+            return Computed(shown)
+        is_known = use is Use.ALL or (use is Use.ROUNDED and not is_cut)
+        if not (is_known and self._is_direct()) and (
+            use is Use.UNKNOWN or (is_cut and use is Use.ROUNDED) or text != shown
+        ):
+            raise Unsupported(
+                "an expression of an AVG whose last digits decide over several shards"
+            )
+        return Computed(text, is_cut)
+
+    def _is_direct(self) -> bool:
+        """Whether no server puts an AVG into a temporary table before it computes with it."""
+        grouping = self._grouping
+        if not grouping.groups:
+            return True
+        places = [place for place, _ in grouping.order]
+        return (
+            not grouping.final_order
+            and not self._texts.options()
+            and places == sorted(places)
+            and len({down for _, down in grouping.order}) == 1
+        )
+
+    # --- texts ------------------------------------------------------------------------------------
+
+    def _query(self, rows: Iterable[bytes]) -> bytes:
+        columns = [_NUMBER, *map(_name, self._operands), *map(_precise, self.averages)]
+        columns += [b"COLLATION(%b)" % _name(place) for place in self._operands]
+        columns += [self._expression(place) for place in self._pieces]
+        columns += [self._expression(place, self.averages) for place in self._twice]
+        return b"SELECT %b FROM %b" % (b", ".join(columns), self._derived(rows))
+
+    def _derived(self, rows: Iterable[bytes]) -> bytes:
+        texts = self._texts
+        columns = [b"0 AS %b" % _NUMBER]
+        columns += [
+            b"%b AS %b" % (self._outputs[place].text, name(place))
+            for name, places in ((_name, self._operands), (_precise, self.averages))
+            for place in places
+        ]
+        empty = [b"SELECT", b", ".join(columns), texts.at(texts.select.source), b"WHERE 1=0"]
+        groups = [group.text for group in self._grouping.groups]
+        if groups:
+            empty += [b"GROUP BY", b", ".join(groups)]
+        empty.append(b"HAVING 1=0")
+        return b"(%b) AS `streamfrom`" % b" UNION ALL ".join([b" ".join(empty), *rows])
+
+    def _expression(self, place: int, averages: Sequence[int] = ()) -> bytes:
+        text = b"(%b)" % b"".join(
+            piece
+            if isinstance(piece, bytes)
+            else (_precise if piece in averages else _name)(piece)
+            for piece in self._pieces[place]
+        )
+        return exactly(text) if place in self._exact else text
+
+    def _taken_apart(self, place: int) -> Pieces:
+        """Return an expression's text, in which the values that the merge knows are numbers."""
+        output = self._outputs[place]
+        start, end = output.span
+        found: Pieces = []
+        for span, operand in output.operands:
+            found.append(self._texts.at((start, span[0])))
+            if self._outputs[operand].operands:
+                found += [b"(", *self._taken_apart(operand), b")"]
+            else:
+                found.append(operand)
+            start = span[1]
+        return [*found, self._texts.at((start, end)) + output.tail]
+
+    def _within(self, place: int) -> set[int]:
+        return {piece for piece in self._pieces[place] if isinstance(piece, int)}
+
+    def _form(self, place: int) -> bytes:
+        """Return an expression as `averages` reads it."""
+        return b"".join(
+            piece
+            if isinstance(piece, bytes)
+            else (AVERAGE if self._calls(piece) == "AVG" else OTHER)
+            for piece in self._pieces[place]
+        )
+
+    def _calls(self, place: int) -> str:
+        call = self._outputs[place].call
+        return "" if call is None else call.function
+
+
+def _name(place: int) -> bytes:
+    return b"`streamfrom:%d`" % place
+
+
+def _precise(place: int) -> bytes:
+    return b"`streamfrom:%d+`" % place
+
+
+def _is_equal(shown: bytes | None, cut: bytes | None) -> bool:
+    if shown is None or cut is None:
+        return shown is cut
+    return Decimal(shown.decode()) == Decimal(cut.decode())
+
+
+def _is_fragile(average: bytes | None) -> bool:
+    """Whether it has another integer than a number of its value, as for `CAST(AVG(a) AS SIGNED)`.
+
+    Servers take the integer of an AVG by way of a DOUBLE, and round the half to even.
+    """
+    if average is None:
+        return False
+    value = abs(Decimal(average.decode()))
+    return value >= _DOUBLE_MAX or value % 1 == _HALF

@@ -1,0 +1,311 @@
+"""How values of the text protocol compare and are written, exactly as the server does it.
+
+A server compares values, not texts, so what is compared here is often not the column itself but
+an expression made from it (`ColumnKey.sql`): the weight string of its collation, the exact value of a
+FLOAT (whose text has six digits only), the number of an ENUM. Which one follows from the column
+definition that the server gives for the expression.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Final
+
+from streamfrom.proxy.wire.constants import BINARY_CHARSET, FieldFlag, FieldType
+from streamfrom.sqlparse_ext.errors import Unsupported
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from streamfrom.proxy.wire.resultset import ColumnDefinition
+
+
+# What takes part in a comparison: (0,) is NULL, which comes first; descending, (2,) and last.
+Component = tuple[object, ...]
+
+NOT_FIXED: Final = 31  # decimals of a float that has as many digits as it takes
+
+
+class Comparison(Enum):
+    """What decides between two values of a column."""
+
+    NUMBER = auto()  # integers and decimals, exactly
+    DOUBLE = auto()
+    FLOAT = auto()
+    TEXT = auto()  # dates: their text is in order
+    TIME = auto()
+    INSTANT = auto()  # TIMESTAMP: its text repeats itself when clocks are set back
+    ORDINAL = auto()  # ENUM and SET: the number of the value
+    STRING = auto()
+    BYTES = auto()
+
+
+_BY_TYPE: Final[dict[int, Comparison]] = {
+    FieldType.TINY: Comparison.NUMBER,
+    FieldType.SHORT: Comparison.NUMBER,
+    FieldType.LONG: Comparison.NUMBER,
+    FieldType.INT24: Comparison.NUMBER,
+    FieldType.LONGLONG: Comparison.NUMBER,
+    FieldType.YEAR: Comparison.NUMBER,
+    FieldType.DECIMAL: Comparison.NUMBER,
+    FieldType.NEWDECIMAL: Comparison.NUMBER,
+    FieldType.NULL: Comparison.NUMBER,
+    FieldType.DOUBLE: Comparison.DOUBLE,
+    FieldType.FLOAT: Comparison.FLOAT,
+    FieldType.DATE: Comparison.TEXT,
+    FieldType.DATETIME: Comparison.TEXT,
+    FieldType.TIMESTAMP: Comparison.INSTANT,
+    FieldType.TIME: Comparison.TIME,
+    FieldType.BIT: Comparison.BYTES,
+    FieldType.VARCHAR: Comparison.STRING,
+    FieldType.VAR_STRING: Comparison.STRING,
+    FieldType.STRING: Comparison.STRING,
+    FieldType.ENUM: Comparison.ORDINAL,
+    FieldType.SET: Comparison.ORDINAL,
+    FieldType.TINY_BLOB: Comparison.STRING,
+    FieldType.MEDIUM_BLOB: Comparison.STRING,
+    FieldType.LONG_BLOB: Comparison.STRING,
+    FieldType.BLOB: Comparison.STRING,
+}
+_ORDINAL_FLAGS: Final = int(FieldFlag.ENUM | FieldFlag.SET)
+
+
+def comparison_of(column: ColumnDefinition) -> Comparison:
+    """Return how values of *column* compare. Raises Unsupported for JSON and the like."""
+    found = _BY_TYPE.get(column.type)
+    if found is Comparison.STRING:
+        if column.flags & _ORDINAL_FLAGS:
+            return Comparison.ORDINAL
+        if column.charset == BINARY_CHARSET:
+            return Comparison.BYTES
+    if found is None:
+        raise Unsupported(
+            f"comparing values of '{column.name}', of type {column.type}, over several shards"
+        )
+    return found
+
+
+# --- collations --------------------------------------------------------------------------------
+
+# Character sets whose weights are all as wide as that of a space.
+_EVEN_CHARSETS: Final = frozenset(
+    {"utf8", "utf8mb3", "utf8mb4", "ascii", "ucs2", "cp1250", "cp1251", "cp1252", "cp850"}
+    | {"latin1", "latin2", "latin5", "latin7", "greek", "hebrew", "koi8r", "koi8u"}
+)
+# Weights on several levels, each of which is padded.
+_SEVERAL_LEVELS: Final = ("_czech_cs", "_w2", "_as_ci", "_as_cs", "_ai_cs")
+
+
+def padding(collation: str, space: bytes, *, is_char: bool = False) -> bytes:
+    """Return the weight that shorter strings are padded with; empty for NO PAD collations.
+
+    *space* is the weight of a space, in hex. *is_char*: the value is of a CHAR column.
+
+    Raises:
+        Unsupported: the padding cannot be done on weight strings.
+    """
+    if "_0900_" in collation or collation == "binary":
+        return b""
+    if "nopad" in collation:
+        if is_char:
+            # MariaDB sorts the blanks that fill it up, and groups without them.
+            raise Unsupported(
+                f"comparing values of a CHAR column of collation {collation} over several shards"
+            )
+        return b""
+    charset, _, rest = collation.partition("_")
+    if charset not in _EVEN_CHARSETS or f"_{rest}".endswith(_SEVERAL_LEVELS) or not space:
+        raise Unsupported(f"comparing values of collation {collation} over several shards")
+    return space
+
+
+def padded(weight: bytes, space: bytes) -> bytes:
+    """Return *weight* in a form that compares as if both sides were padded with *space*.
+
+    Each space says whether what follows the run of spaces is below (0) or above (2) a space, or
+    the end (1): all that padding could matter for. Trailing spaces fall away.
+    """
+    step = len(space)
+    while weight.endswith(space) and not len(weight) % step:
+        weight = weight[:-step]
+    if space not in weight:
+        return weight + space + b"1"
+    units = [weight[i : i + step] for i in range(0, len(weight), step)]
+    parts = [space + b"1"]
+    mark = b"1"
+    for unit in reversed(units):
+        if unit == space:
+            parts.append(space + mark)
+        else:
+            parts.append(unit)
+            mark = b"0" if unit < space else b"2"
+    parts.reverse()
+    return b"".join(parts)
+
+
+# --- keys --------------------------------------------------------------------------------------
+
+# For ASCII texts: the order reversed. What ends first must come last, hence the terminator.
+_MIRROR: Final = bytes(max(0x7F - code, 0) for code in range(256))
+_MIRROR_END: Final = b"\xff"
+_NULL: Final = (0,)
+_NULL_LAST: Final = (2,)
+
+
+class ColumnKey:
+    """How the values of one expression compare.
+
+    Attributes:
+        comparison: what decides.
+        space: the weight to pad strings with, in hex; empty for none.
+    """
+
+    __slots__ = ("comparison", "space")
+
+    def __init__(self, comparison: Comparison, space: bytes = b"") -> None:
+        self.comparison = comparison
+        self.space = space
+
+    def sql(self, expression: bytes) -> bytes:
+        """Return the expression whose values `decoder` reads, for the server to compute."""
+        match self.comparison:
+            case Comparison.STRING:
+                return b"HEX(WEIGHT_STRING(%b))" % expression
+            case Comparison.FLOAT:
+                return exactly(expression)
+            case Comparison.INSTANT:
+                return b"UNIX_TIMESTAMP(%b)" % expression
+            case Comparison.ORDINAL:
+                return b"(%b)+0" % expression
+            case _:
+                return expression
+
+    @property
+    def is_plain(self) -> bool:
+        """The values themselves are compared."""
+        return self.sql(b"x") == b"x"
+
+    def decoder(self, *, descending: bool = False) -> Callable[[bytes | None], Component]:
+        """Return what turns a value of `sql` into something that sorts as on the server."""
+        value: Callable[[bytes], object]
+        match self.comparison:
+            case Comparison.NUMBER | Comparison.INSTANT | Comparison.ORDINAL:
+                return _number_down if descending else _number_up
+            case Comparison.DOUBLE | Comparison.FLOAT:
+                value = _double_down if descending else float
+            case Comparison.TIME:
+                value = _time_down if descending else microseconds
+            case Comparison.TEXT:
+                value = _mirrored if descending else bytes
+            case Comparison.BYTES:
+                value = _bytes_down if descending else bytes
+            case Comparison.STRING:
+                value = self._string(descending=descending)
+        null = _NULL_LAST if descending else _NULL
+
+        def decode(text: bytes | None) -> Component:
+            return null if text is None else (1, value(text))
+
+        return decode
+
+    def _string(self, *, descending: bool) -> Callable[[bytes], bytes]:
+        space = self.space
+        if descending:
+            if space:
+                return lambda weight: _mirrored(padded(weight, space))
+            return _mirrored
+        return (lambda weight: padded(weight, space)) if space else bytes
+
+
+def _number(text: bytes) -> int | Decimal:
+    return Decimal(text.decode("ascii")) if b"." in text or b"e" in text else int(text)
+
+
+def _number_up(text: bytes | None) -> Component:
+    return _NULL if text is None else (1, _number(text))
+
+
+def _number_down(text: bytes | None) -> Component:
+    return _NULL_LAST if text is None else (1, -_number(text))
+
+
+def _double_down(text: bytes) -> float:
+    return -float(text)
+
+
+def _time_down(text: bytes) -> int:
+    return -microseconds(text)
+
+
+def _mirrored(text: bytes) -> bytes:
+    return text.translate(_MIRROR) + _MIRROR_END
+
+
+def _bytes_down(value: bytes) -> bytes:
+    return _mirrored(value.hex().encode())
+
+
+def microseconds(text: bytes) -> int:
+    """Return the length of a TIME such as b"-838:59:59.000000"."""
+    hours, minutes, rest = text.lstrip(b"-").split(b":")
+    seconds, _, fraction = rest.partition(b".")
+    total = (int(hours) * 60 + int(minutes)) * 60 + int(seconds)
+    total = total * 1_000_000 + int(fraction.ljust(6, b"0"))
+    return -total if text[:1] == b"-" else total
+
+
+# --- writing numbers ---------------------------------------------------------------------------
+
+
+def scaled(text: bytes) -> int:
+    """Return a decimal of known scale as an integer: b"-1.50" is -150."""
+    return int(text.replace(b".", b""))
+
+
+def unscaled(value: int, scale: int) -> bytes:
+    """Return the text of a decimal: (-150, 2) is b"-1.50"."""
+    if not scale:
+        return b"%d" % value
+    digits = str(abs(value)).rjust(scale + 1, "0")
+    sign = "-" if value < 0 else ""
+    return f"{sign}{digits[:-scale]}.{digits[-scale:]}".encode()
+
+
+# Doubles of this many digits before the point, or zeros behind it, are written without exponent.
+_FIXED_DIGITS_MAX: Final = 15
+
+
+def loses_digits(column: ColumnDefinition) -> bool:
+    """Whether the text of such values has fewer digits than they have."""
+    return column.type == FieldType.FLOAT or (
+        column.type == FieldType.DOUBLE and column.decimals < NOT_FIXED
+    )
+
+
+def exactly(text: bytes) -> bytes:
+    """Return the expression whose text has all digits of such a value."""
+    return b"(%b)+0e0" % text
+
+
+def double_text(value: float, decimals: int = NOT_FIXED) -> bytes:
+    """Return the text that a server gives for a DOUBLE with so many decimals."""
+    if decimals < NOT_FIXED:
+        return b"%.*f" % (decimals, value)
+    sign, digits, exponent = Decimal(repr(value)).as_tuple()
+    assert isinstance(exponent, int)
+    text = "".join(map(str, digits)).lstrip("0")
+    point = len(text) + exponent  # value = 0.digits · 10 ** point
+    text = text.rstrip("0") or "0"
+    minus = "-" if sign else ""
+    if text == "0":
+        return (minus + text).encode()
+    if not -_FIXED_DIGITS_MAX < point <= _FIXED_DIGITS_MAX:
+        mantissa = text[0] + ("." + text[1:] if len(text) > 1 else "")
+        return f"{minus}{mantissa}e{point - 1}".encode()
+    if point <= 0:
+        return f"{minus}0.{'0' * -point}{text}".encode()
+    if len(text) <= point:
+        return (minus + text.ljust(point, "0")).encode()
+    return f"{minus}{text[:point]}.{text[point:]}".encode()

@@ -1,0 +1,174 @@
+"""Groups whose values a shard has still to compute, kept until it is asked for them.
+
+The shards' connections are busy until all groups are merged, so nothing leaves before; what is
+kept is bounded by `merge_memory`. With a LIMIT, only the groups that it lets through are kept and
+computed, unless what is computed decides which these are.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from streamfrom.proxy.errors import MergeTooLarge
+from streamfrom.proxy.merge.comparison import scaled, unscaled
+from streamfrom.proxy.merge.group_merge import KEPT_BYTES, Kept, sorted_in_bites
+from streamfrom.proxy.merge.literals import Sort, sort_of
+from streamfrom.proxy.wire.resultset import parse_text_row, text_row
+from streamfrom.sqlparse_ext.errors import Unsupported
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from streamfrom.proxy.merge.aggregate_expressions import Computation, Computed
+    from streamfrom.proxy.merge.comparison import Component
+    from streamfrom.proxy.merge.group_merge import GroupsMerge, Test
+    from streamfrom.proxy.merge.ordered_merge import LimitWindow
+    from streamfrom.proxy.wire.resultset import ColumnDefinition
+
+
+# What a shard is asked to compute at once.
+_BATCH_GROUPS: Final = 500
+_BATCH_BYTES: Final = 256 << 10
+
+
+class Later(NamedTuple):
+    """A component of the final order; *place* is that of a computed output, else None."""
+
+    place: int | None
+    decode: Callable[[bytes | None], Component] | None
+    descending: bool
+
+
+class ComputedMerge:
+    """The groups of the shards, with values that are computed behind the merge.
+
+    width: of the answer.
+    tests: HAVING's conditions on what is computed.
+    order: the final order where something computed is in it; else empty.
+
+    Attributes:
+        waiting_bytes: what waits of each shard's rows.
+    """
+
+    def __init__(
+        self,
+        groups: GroupsMerge,
+        computation: Computation,
+        window: LimitWindow,
+        *,
+        width: int,
+        tests: Sequence[Test],
+        order: Sequence[Later],
+        memory_bytes: int,
+    ) -> None:
+        self._groups = groups
+        self._computation = computation
+        self._window = window
+        self._width = width
+        self._tests = tests
+        self._order = order
+        self._memory_bytes = memory_bytes
+        self._held: list[Kept] = []
+        self._held_bytes = 0
+        self._sorted: list[Kept] = []
+        self.waiting_bytes = groups.waiting_bytes
+        self.feed = groups.feed
+        self.end = groups.end
+
+    @property
+    def is_complete(self) -> bool:
+        """Nothing of what may still come from the shards is needed."""
+        return self._groups.is_complete
+
+    @property
+    def has_more(self) -> bool:
+        """Another `take` goes on without further news."""
+        return self._groups.has_more
+
+    def take(self) -> list[bytes]:
+        """Keep what is sure; no row can leave.
+
+        Raises:
+            MergeTooLarge: more groups must be kept than there may be.
+        """
+        rows = self._groups.take()
+        self._held += [Kept(row, ()) for row in rows]
+        self._held_bytes += sum(map(len, rows)) + KEPT_BYTES * len(rows)
+        if self._held_bytes > self._memory_bytes:
+            raise MergeTooLarge(self._memory_bytes)
+        return []
+
+    def batches(self) -> Iterator[list[Kept]]:
+        """Give the groups in pieces of which each is one question, while any can be wanted."""
+        waiting = self._groups.take_kept() if self.is_late else self._held
+        start = 0
+        while start < len(waiting) and not (self._window.is_shut and self.is_late):
+            stop = start
+            size = 0
+            while stop < min(len(waiting), start + _BATCH_GROUPS) and size < _BATCH_BYTES:
+                size += len(waiting[stop].row)
+                stop += 1
+            yield waiting[start:stop]
+            start = stop
+
+    @property
+    def is_late(self) -> bool:
+        """All groups are computed, whatever the answer has of them."""
+        return bool(self._tests or self._order)
+
+    def question(self, batch: Sequence[Kept]) -> bytes:
+        """Return what a shard is asked to compute for these groups."""
+        return self._computation.question([parse_text_row(kept.row) for kept in batch])
+
+    def answer(
+        self, batch: Sequence[Kept], columns: Sequence[ColumnDefinition], rows: Sequence[bytes]
+    ) -> list[bytes]:
+        """Take what a shard computed for *batch*; return the rows that can leave now.
+
+        Raises:
+            Unsupported: it is not sure that a server would have computed the same.
+        """
+        groups = [parse_text_row(kept.row) for kept in batch]
+        found: list[bytes] = []
+        for kept, values, computed in zip(
+            batch, groups, self._computation.answer(groups, columns, rows), strict=True
+        ):
+            for place, each in computed.items():
+                values[place] = each.text
+            if not all(
+                self._passes(test, values, computed[test.place]) for test in self._tests
+            ):
+                continue
+            row = text_row(values[: self._width])
+            if not self._order:
+                found.append(row)
+                continue
+            order = [
+                component
+                if later.place is None or later.decode is None
+                else later.decode(values[later.place])
+                for later, component in zip(self._order, kept.order, strict=True)
+            ]
+            self._sorted.append(Kept(row, tuple(order)))
+        return self._window.cut(found) if self._tests and not self._order else found
+
+    def rest(self) -> Iterator[list[bytes]]:
+        """Give what can leave when all is computed, in bites; an empty one while it is sorted."""
+        for bite in sorted_in_bites(self._sorted, [later.descending for later in self._order]):
+            yield self._window.cut([kept.row for kept in bite])
+
+    def _passes(self, test: Test, values: Sequence[bytes | None], computed: Computed) -> bool:
+        answer = test.passes(values)
+        column = self._computation.type_of(test.place)
+        if not computed.is_cut or computed.text is None or sort_of(column) is not Sort.DECIMAL:
+            return answer
+        shown = scaled(computed.text)
+        for near in (shown - 1, shown + 1):
+            nearby = list(values)
+            nearby[test.place] = unscaled(near, column.decimals)
+            if test.passes(nearby) is not answer:
+                raise Unsupported(
+                    "HAVING an AVG that is so near to the number over several shards"
+                )
+        return answer

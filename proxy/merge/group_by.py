@@ -1,0 +1,441 @@
+"""What a SELECT of groups asks for, read from its text: groups, output values, HAVING, order.
+
+Everything is one list of `Output`s: first those of the select list, then those that only HAVING
+or ORDER BY look at. What cannot be put together from the shards' parts is Unsupported.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from streamfrom.proxy.merge.group_concat import Listed
+from streamfrom.sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.selects.pieces import SUBQUERY
+from streamfrom.sqlparse_ext.statements import Slot
+from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
+
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streamfrom.proxy.merge.shard_texts import Texts
+    from streamfrom.proxy.wire.resultset import ColumnDefinition
+    from streamfrom.sqlparse_ext.selects.pieces import (
+        AggregateCall,
+        Condition,
+        Expression,
+        Item,
+        Span,
+    )
+
+
+BITS: Final = frozenset({"BIT_AND", "BIT_OR", "BIT_XOR"})
+MERGED: Final = frozenset({"COUNT", "SUM", "MIN", "MAX", "AVG"}) | BITS | {"GROUP_CONCAT"}
+EXTREMES: Final = frozenset({"MIN", "MAX"})
+
+Words = tuple[object, ...]
+
+
+class Group(NamedTuple):
+    """One thing that rows are grouped by. *column*: it is nothing but this column."""
+
+    text: bytes
+    words: Words
+    column: str | None
+
+
+class Output(NamedTuple):
+    """One value of a group: an aggregate, a group's own value, or something made of these.
+
+    operands: of an expression of aggregates, where outputs stand in it, and which.
+    tail: what stands behind an expression that is the left side of a condition.
+    """
+
+    text: bytes
+    words: Words
+    call: AggregateCall | None = None
+    group: int | None = None
+    is_constant: bool = False
+    operands: tuple[tuple[Span, int], ...] = ()
+    span: Span = (0, 0)
+    tail: bytes = b""
+    is_condition: bool = False
+
+
+class Grouping:
+    """The groups and outputs of one statement.
+
+    Attributes:
+        groups: what rows are grouped by.
+        outputs: see above; the first *width* are the select list.
+        distinct: all arguments that aggregates want DISTINCT, each once.
+        lists: which of these each such aggregate has, as places among them; no list twice.
+        list_of: the list of an output.
+        concatenated: what GROUP_CONCAT lists, the same for all of them, or None.
+        tests: HAVING's conditions on aggregates: an output, an operator, and a number or None.
+        pushed: HAVING's conditions on groups alone, as text.
+        order: the groups in the order the shards give them, and whether descending.
+        final_order: outputs and whether descending, where the answer has another order.
+    """
+
+    def __init__(
+        self,
+        texts: Texts,
+        definitions: Sequence[ColumnDefinition],
+        table_columns: frozenset[str],
+    ) -> None:
+        self._texts = texts
+        self._select = texts.select
+        self._definitions = definitions
+        self._table_columns = table_columns
+        self._is_distinct = self._select.distinct is not None and not self._select.has_aggregate
+        self.groups: list[Group] = []
+        self.outputs: list[Output] = []
+        self.distinct: list[Expression] = []
+        self.lists: list[tuple[int, ...]] = []
+        self.list_of: dict[int, int] = {}
+        self.concatenated: Listed | None = None
+        self.tests: list[tuple[int, str, int | str | None]] = []
+        self.pushed: list[bytes] = []
+        self.order: list[tuple[int, bool]] = []
+        self.final_order: list[tuple[int, bool]] = []
+        self._read_groups()
+        self._group_columns = {group.column for group in self.groups}
+        self._read_items()
+        self.width = len(self.outputs)
+        for place, item in enumerate(self._select.items):
+            if item.expression is not None and self._is_made(item.expression, in_list=True):
+                self.outputs[place] = self._made(item.expression, in_list=True)
+        for condition in self._select.having:
+            self._read_condition(condition)
+        self._read_order()
+        self._read_distinct()
+
+    # --- groups -----------------------------------------------------------------------------
+
+    def _read_groups(self) -> None:
+        select = self._select
+        if select.distinct is not None and select.group:
+            raise Unsupported("DISTINCT with GROUP BY over several shards")
+        if self._is_distinct:
+            if select.having:
+                raise Unsupported("DISTINCT with HAVING over several shards")
+            for item in select.items:
+                if item.expression is None:
+                    self._add_all_columns()
+                elif not item.expression.is_constant:
+                    self._texts.check_steady(item.expression)
+                    self._add_group(item.expression)
+            return
+        for expression in select.group:
+            resolved = self._meant(expression)
+            # In an expression the servers look for a column first, and items have no aliases in them.
+            known = self._table_columns if resolved is expression else resolved.names
+            self._texts.check_repeatable(resolved, known)
+            if resolved.is_constant or resolved.has_aggregate:
+                raise Unsupported("GROUP BY a constant over several shards")
+            self._add_group(resolved)
+
+    def _add_all_columns(self) -> None:
+        if self._select.joined:
+            raise Unsupported("DISTINCT * of a join over several shards")
+        if len(self._select.items) > 1:
+            raise Unsupported("DISTINCT with * beside other items over several shards")
+        for column in self._definitions:
+            name = self._texts.name_of(column)
+            text = quote_identifier(name).encode()
+            self.groups.append(Group(text, (name.lower(),), name.lower()))
+
+    def _add_group(self, expression: Expression) -> None:
+        if not expression.names and expression.words == SUBQUERY:
+            # Servers do not see that it follows from what else is grouped.
+            raise Unsupported("grouping by a subquery over several shards")
+        words = self._texts.words(expression)
+        if all(group.words != words for group in self.groups):
+            self.groups.append(Group(self._texts.of(expression), words, expression.column))
+
+    def _meant(self, expression: Expression) -> Expression:
+        """Return what an item of GROUP BY means: a position, an alias or itself."""
+        word = expression.words[0]
+        if len(expression.words) == 1 and isinstance(word, Slot):
+            place = self._texts.integer(word)
+            items = self._select.items
+            if place is None or not 0 < place <= len(items):
+                raise Unsupported("GROUP BY this literal over several shards")
+            found = items[place - 1].expression
+            if found is None or any(item.expression is None for item in items):
+                raise Unsupported("GROUP BY a position beside * over several shards")
+            return found
+        if expression.column is None or expression.is_qualified:
+            return expression
+        item = self._texts.with_alias(expression.column)
+        if item is None or item.expression is None:
+            return expression
+        if expression.column not in self._table_columns:
+            return item.expression
+        return expression  # the column, of which an alias of the same name may be made
+
+    # --- outputs ----------------------------------------------------------------------------
+
+    def _read_items(self) -> None:
+        items = self._select.items
+        if self._is_distinct and items[0].expression is None:
+            self.outputs = [
+                Output(group.text, group.words, group=place)
+                for place, group in enumerate(self.groups)
+            ]
+            return
+        for item in items:
+            if item.expression is None:
+                raise Unsupported("* beside groups or aggregates over several shards")
+            self.outputs.append(self._output(item.expression, in_list=True))
+
+    def _output(self, expression: Expression, *, in_list: bool = False) -> Output:
+        texts = self._texts
+        text, words = texts.of(expression), texts.words(expression)
+        for place, group in enumerate(self.groups):
+            if group.words == words:
+                return Output(text, words, group=place)
+        if expression.call is not None:
+            self._check(expression.call, in_list=in_list)
+            return Output(text, words, call=expression.call)
+        if expression.has_aggregate:
+            return Output(text, words)  # until all items are known: see `_made`
+        if expression.is_constant:
+            return Output(text, words, is_constant=True)
+        texts.check_repeatable(expression, expression.names if in_list else frozenset())
+        if _is_fixed(expression):
+            return Output(text, words, is_constant=True)
+        if not expression.names or not expression.names <= self._group_columns:
+            raise Unsupported("a column that is not grouped over several shards")
+        return Output(text, words)
+
+    def _check(self, call: AggregateCall, *, in_list: bool) -> None:
+        if call.function not in MERGED:
+            raise Unsupported(f"{call.function} over several shards")
+        if call.distinct and not call.arguments:
+            raise Unsupported("DISTINCT *")
+        is_list = call.function == "GROUP_CONCAT" or (
+            call.function == "COUNT" and call.distinct
+        )
+        if len(call.arguments) > 1 and not is_list:
+            raise Unsupported(f"{call.function} of several arguments")
+        for expression in (*call.arguments, *(each.expression for each in call.order)):
+            # A name is a column here; an alias may be meant outside of the list, where no column has its name.
+            known = expression.names if in_list else self._table_columns
+            self._texts.check_repeatable(expression, known)
+        if call.function == "GROUP_CONCAT":
+            listed = Listed(call, self._texts)
+            if self.concatenated is not None and not self.concatenated.is_same(listed):
+                raise Unsupported("GROUP_CONCAT of several lists over several shards")
+            self.concatenated = listed
+
+    def _find(self, expression: Expression) -> int:
+        """Return the output that an expression of HAVING or ORDER BY means; add it if needed."""
+        is_name = expression.column is not None and not expression.is_qualified
+        if is_name and self._texts.with_alias(str(expression.column)):
+            aliases = [item.alias for item in self._select.items]
+            return aliases.index(expression.column)
+        words = self._texts.words(expression)
+        for place, output in enumerate(self.outputs):
+            if output.words == words:
+                return place
+        if self._is_made(expression):
+            return self._add(self._made(expression))
+        return self._add(self._output(expression))
+
+    def _add(self, output: Output) -> int:
+        self.outputs.append(output)
+        return len(self.outputs) - 1
+
+    # --- expressions of aggregates ----------------------------------------------------------
+
+    def _is_made(self, expression: Expression, *, in_list: bool = False) -> bool:
+        """Say whether a value is made of aggregates; an alias outside of the list may be one."""
+        if expression.call is not None:
+            return False
+        if expression.has_aggregate:
+            return True
+        if in_list:
+            return False
+        items = map(self._alias, _leaves(expression))
+        return any(item and item.expression and item.expression.has_aggregate for item in items)
+
+    def _made(
+        self, expression: Expression, *, in_list: bool = False, tail: bytes | None = None
+    ) -> Output:
+        """Return an expression of aggregates. What is no operand of it is a keyword, or wrong."""
+        texts = self._texts
+        texts.check_steady(expression)
+        operands = [
+            (leaf.span, place)
+            for leaf in _leaves(expression)
+            if (place := self._operand(leaf, in_list=in_list)) is not None
+        ]
+        return Output(
+            texts.of(expression),
+            texts.words(expression) if tail is None else (),
+            operands=tuple(operands),
+            span=expression.span,
+            tail=tail or b"",
+            is_condition=tail is not None,
+        )
+
+    def _operand(self, leaf: Expression, *, in_list: bool) -> int | None:
+        words = self._texts.words(leaf)
+        item = None if in_list else self._alias(leaf)
+        group = next((g for g, each in enumerate(self.groups) if each.words == words), None)
+        if item is not None and (
+            item.expression is None or item.expression.column != leaf.column
+        ):
+            place = self._select.items.index(item)
+            output = self.outputs[place]
+            is_sure = self.groups and leaf.column not in self._table_columns
+            if not (is_sure and (output.call or output.group is not None or output.operands)):
+                raise Unsupported(
+                    f"an expression of the alias '{leaf.column}' over several shards"
+                )
+            return place
+        for place, output in enumerate(self.outputs):
+            if output.words == words and (output.call or output.group is not None):
+                return place
+        if leaf.call is not None:
+            self._check(leaf.call, in_list=in_list)
+            if leaf.call.function == "GROUP_CONCAT":
+                raise Unsupported("an expression of GROUP_CONCAT over several shards")
+            return self._add(Output(self._texts.of(leaf), words, call=leaf.call))
+        if leaf.has_aggregate:
+            raise Unsupported("this aggregate over several shards")
+        if group is None:
+            return None
+        return self._add(Output(self._texts.of(leaf), words, group=group))
+
+    def _alias(self, leaf: Expression) -> Item | None:
+        """Return the item that a name may mean outside of the select list."""
+        if leaf.column is None or leaf.is_qualified:
+            return None
+        return self._texts.with_alias(leaf.column)
+
+    # --- HAVING -----------------------------------------------------------------------------
+
+    def _read_condition(self, condition: Condition) -> None:
+        left = condition.left
+        aliases = {item.alias for item in self._select.items}
+        # Inside of an aggregate a name is a column; alone it is the alias, if it is no group.
+        names = {leaf.column for leaf in _leaves(left) if leaf.call is None}
+        if left.column is not None and left.column not in self._group_columns:
+            names.clear()
+        is_ambiguous = not names.isdisjoint(aliases & self._table_columns)
+        if condition.operator and not is_ambiguous:
+            literal = condition.literal
+            number = None if literal is None else self._texts.number(literal)
+            if literal is None or number is not None:
+                place = self._find(left)
+                if self.outputs[place].call or self.outputs[place].operands:
+                    self.tests.append((place, condition.operator, number))
+                    return
+        if left.call is not None or self._is_made(left):
+            output = self._made(left, tail=self._texts.tail(condition))
+            self.tests.append((self._add(output), "<>", 0))
+            return
+        if (
+            left.has_aggregate
+            or not self.groups
+            or not left.names <= self._group_columns
+            or not left.names.isdisjoint(aliases)
+        ):
+            raise Unsupported("this HAVING over several shards")
+        # It is about the groups alone: every shard can tell for itself.
+        self._texts.check_repeatable(left)
+        self.pushed.append(self._texts.condition(condition))
+
+    # --- ORDER BY ---------------------------------------------------------------------------
+
+    def _read_order(self) -> None:
+        wanted: list[tuple[int, bool]] = []
+        for item in self._select.order:
+            if item.position is not None:
+                place = self._texts.integer(item.position)
+                if place is not None and not 0 < place <= self.width:
+                    raise Unsupported("ORDER BY this position over several shards")
+                if place is not None:
+                    wanted.append((place - 1, item.descending))
+            elif not item.expression.is_constant:
+                wanted.append((self._find(item.expression), item.descending))
+        if self._is_distinct and len(self.outputs) > self.width:
+            raise Unsupported("DISTINCT with ORDER BY of what is not selected")
+        if not self.groups:
+            return
+        leading: dict[int, bool] = {}
+        for place, down in wanted:
+            output = self.outputs[place]
+            if output.is_constant:
+                continue
+            if output.group is None:
+                # Not the groups' own order.
+                self.final_order = wanted
+                leading = {}
+                break
+            leading.setdefault(output.group, down)
+        rest = [(place, False) for place in range(len(self.groups)) if place not in leading]
+        self.order = [*leading.items(), *rest]
+        for place, _ in self.final_order:
+            output = self.outputs[place]
+            is_known = output.group is not None or output.call or output.operands
+            if not (is_known or output.is_constant):
+                raise Unsupported("ORDER BY this expression of groups over several shards")
+        self.final_order = [
+            (place, down)
+            for place, down in self.final_order
+            if not self.outputs[place].is_constant
+        ]
+
+    # --- DISTINCT in aggregates ---------------------------------------------------------------
+
+    def _read_distinct(self) -> None:
+        known: list[Words] = []
+        for number, output in enumerate(self.outputs):
+            call = output.call
+            if call is None or not call.distinct or call.function in _NOT_LISTED:
+                continue
+            places = []
+            for argument in call.arguments:
+                words = self._texts.words(argument)
+                if words not in known:
+                    known.append(words)
+                    self.distinct.append(argument)
+                places.append(known.index(words))
+            if tuple(places) not in self.lists:
+                self.lists.append(tuple(places))
+            self.list_of[number] = self.lists.index(tuple(places))
+        is_alone = not self.groups and bool(self.distinct or self.concatenated)
+        if is_alone and any(output.is_constant for output in self.outputs):
+            # Where there are no rows no shard would give the constant.
+            raise Unsupported(
+                "a constant beside an aggregate with DISTINCT over several shards"
+            )
+
+
+# DISTINCT changes nothing, or they see to it themselves.
+_NOT_LISTED: Final = EXTREMES | {"GROUP_CONCAT"}
+# Calls that a connection answers for itself, and words that may be columns all the same.
+_OWN: Final = frozenset({"LAST_INSERT_ID", "DATABASE", "SCHEMA", "IS_USED_LOCK", "DEFAULT"})
+_MAY_BE_COLUMNS: Final = frozenset(
+    {"unknown", "member", "array", "escape", "signed", "sounds", "of", "row", "end"}
+)
+
+
+def _is_fixed(expression: Expression) -> bool:
+    """Whether an expression is made of literals alone: 5 + 5, CONCAT('a', 'b'), NOW()."""
+    return (
+        not (expression.names or expression.is_qualified)
+        and expression.words != SUBQUERY
+        and _OWN.isdisjoint(expression.calls)
+        and _MAY_BE_COLUMNS.isdisjoint(
+            word for word in expression.words if isinstance(word, str)
+        )
+    )
+
+
+def _leaves(expression: Expression) -> tuple[Expression, ...]:
+    return expression.leaves or (expression,)

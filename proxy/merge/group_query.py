@@ -1,0 +1,413 @@
+"""A SELECT of groups over several shards: GROUP BY, DISTINCT and aggregates.
+
+The shards are asked for their parts of each group, in the order of the groups:
+
+    [what groups compare by] [what DISTINCT arguments compare by] [parts of the output values]
+
+so the parts of one group meet, are put together and leave before the next group is looked at.
+`COUNT(DISTINCT x)` makes x one more thing to group by: each shard gives each x once, and equal
+ones of several shards stand side by side. With DISTINCT y beside it, it gives each pair of x and y once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from streamfrom.proxy.merge.aggregate_expressions import Computation
+from streamfrom.proxy.merge.aggregates import (
+    Average,
+    Bits,
+    Count,
+    CountDistinct,
+    Extreme,
+    First,
+    Nothing,
+    Sum,
+)
+from streamfrom.proxy.merge.comparison import (
+    NOT_FIXED,
+    ColumnKey,
+    Comparison,
+    comparison_of,
+    exactly,
+    loses_digits,
+)
+from streamfrom.proxy.merge.distinct import NO_LIST, Distinct
+from streamfrom.proxy.merge.expression_merge import ComputedMerge, Later
+from streamfrom.proxy.merge.group_by import BITS, EXTREMES, Grouping
+from streamfrom.proxy.merge.group_concat import GroupConcat, separator_of
+from streamfrom.proxy.merge.group_merge import GroupsMerge, Test
+from streamfrom.proxy.merge.ordered_merge import LimitWindow, OrderedMerge
+from streamfrom.proxy.wire.constants import FieldType
+from streamfrom.proxy.wire.resultset import with_type_of
+from streamfrom.sqlparse_ext.errors import Unsupported
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from streamfrom.proxy.merge.aggregates import Accumulator
+    from streamfrom.proxy.merge.comparison import Component
+    from streamfrom.proxy.merge.group_by import Output
+    from streamfrom.proxy.merge.shard_texts import Texts
+    from streamfrom.proxy.wire.resultset import ColumnDefinition
+
+
+# Expressions of aggregates can be sorted by their values.
+_SORTED: Final = frozenset(
+    {Comparison.NUMBER, Comparison.DOUBLE, Comparison.TEXT, Comparison.TIME}
+)
+# Equal as numbers, which SUM(DISTINCT x) looks at, some of them are not equal by themselves.
+_NOT_NUMBERS: Final = frozenset({Comparison.STRING, Comparison.BYTES, Comparison.INSTANT})
+
+
+class GroupsQuery:
+    """How one SELECT of groups is asked and answered.
+
+    exact: texts are wanted that lose no digits.
+    is_counted: only how many groups there are is wanted.
+
+    Attributes:
+        computation: the expressions of aggregates that are wanted, if any; known with `describe`.
+        expressions: what is compared, and whether an aggregate is in it; known once `describe`
+            was called.
+        asks_concat_length: how long GROUP_CONCAT may become must be known: `concat_bytes_max`.
+        asks_columns: the table's own columns must be known, because an alias in GROUP BY means
+            a column where there is one of that name.
+    """
+
+    def __init__(
+        self,
+        texts: Texts,
+        memory_bytes: int,
+        *,
+        exact: bool = False,
+        is_counted: bool = False,
+    ) -> None:
+        self._texts = texts
+        self._exact = exact
+        self._memory_bytes = memory_bytes
+        self._is_counted = is_counted
+        self.computation: Computation | None = None
+        self.asks_concat_length = False
+        self.concat_bytes_max = 0
+        aliases = {item.alias for item in texts.select.items if item.alias is not None}
+        self.asks_columns = bool(aliases) and bool(texts.select.group)
+        self.expressions: list[tuple[bytes, bool]] = []
+        self._definitions: Sequence[ColumnDefinition] = ()
+        self._grouping: Grouping
+        self._keys: dict[bytes, ColumnKey] = {}
+        self._types: dict[bytes, ColumnDefinition] = {}
+
+    def describe(
+        self, definitions: Sequence[ColumnDefinition], table_columns: frozenset[str]
+    ) -> None:
+        """Learn the answer's definitions. Raises Unsupported for what cannot be merged."""
+        self._definitions = definitions
+        grouping = self._grouping = Grouping(self._texts, definitions, table_columns)
+        wanted = [(group.text, False) for group in grouping.groups]
+        wanted += [(self._texts.of(argument), False) for argument in grouping.distinct]
+        if grouping.concatenated is not None:
+            wanted += [(text, False) for text in grouping.concatenated.order]
+        self.asks_concat_length = grouping.concatenated is not None
+        for place, output in enumerate(grouping.outputs):
+            if output.call is not None:
+                if output.call.function in EXTREMES:
+                    wanted.append((self._extreme(output), True))
+                    wanted.append((self._texts.of(output.call.arguments[0]), False))
+                elif place >= grouping.width:
+                    wanted.append((output.text, True))
+        self.expressions = list(dict.fromkeys(wanted))
+        made = {place for place, output in enumerate(grouping.outputs) if output.operands}
+        if self._is_counted and any(place in made for place, _, _ in grouping.tests):
+            raise Unsupported(
+                "counting what HAVING an expression lets through over several shards"
+            )
+        if made and not self._is_counted:
+            self.computation = Computation(
+                self._texts, grouping, definitions, exact=self._exact
+            )
+
+    def resolve(self, keys: Sequence[ColumnKey], types: Sequence[ColumnDefinition]) -> None:
+        """Learn how the `expressions` compare."""
+        texts = [text for text, _ in self.expressions]
+        self._keys = dict(zip(texts, keys, strict=True))
+        self._types = dict(zip(texts, types, strict=True))
+        for place in self._grouping.list_of:
+            self._check_distinct(self._grouping.outputs[place])
+            if self._is_exact(place):
+                # MariaDB cuts it to its decimals when it sorts by it, and elsewhere does not.
+                raise Unsupported(
+                    "DISTINCT sums and averages of a DOUBLE with fixed decimals, prepared, over"
+                    " several shards"
+                )
+
+    def _check_distinct(self, output: Output) -> None:
+        """Raise Unsupported where values that compare as different are equal numbers: '1', '01'."""
+        assert output.call is not None
+        if output.call.function == "COUNT":
+            return
+        for argument in map(self._texts.of, output.call.arguments):
+            is_bits = self._types[argument].type == FieldType.BIT
+            if self._keys[argument].comparison in _NOT_NUMBERS and not is_bits:
+                raise Unsupported(
+                    f"{output.call.function}(DISTINCT …) of what is no number over several shards"
+                )
+
+    def _extreme(self, output: Output) -> bytes:
+        """Return MIN(x) also for MIN(DISTINCT x), which is the same."""
+        assert output.call is not None
+        (argument,) = output.call.arguments
+        return b"%b(%b)" % (output.call.function.encode(), self._texts.of(argument))
+
+    # --- asking -----------------------------------------------------------------------------
+
+    def sql(self) -> bytes:
+        """Return what each shard is asked."""
+        texts, grouping = self._texts, self._grouping
+        columns = [self._compared(grouping.groups[place].text) for place, _ in grouping.order]
+        listed = grouping.concatenated
+        if listed is not None:
+            columns += [*map(self._compared, listed.order), listed.bytes]
+        more = [texts.of(argument) for argument in grouping.distinct]
+        columns += map(self._compared, more)
+        for place, output in enumerate(grouping.outputs):
+            columns += self._parts(place, output)
+        grouped = [grouping.groups[place].text for place, _ in grouping.order]
+        order = [
+            text + (b" DESC" if down else b"")
+            for text, (_, down) in zip(grouped, grouping.order, strict=True)
+        ]
+        select = texts.select
+        pieces = [b"SELECT", texts.options(), b", ".join(columns) or b"1"]
+        pieces += [texts.at(select.source), texts.at(select.where)]
+        if listed is not None:
+            grouped += [*listed.order, listed.bytes]
+            order += [*listed.ordered, listed.bytes]
+        if grouped or more:
+            pieces += [b"GROUP BY", b", ".join(grouped + more)]
+        if grouping.pushed:
+            pieces += [b"HAVING", b" AND ".join(grouping.pushed)]
+        if order or more:
+            pieces += [b"ORDER BY", b", ".join(order + more)]
+        is_final = not (grouping.final_order or grouping.tests or more or listed)
+        if grouped and is_final and texts.reach is not None:
+            pieces.append(b"LIMIT %d" % texts.reach)
+        return b" ".join(filter(None, pieces))
+
+    def _compared(self, text: bytes) -> bytes:
+        key = self._keys[text]
+        # Any row of the group will do; MIN is what every sql_mode lets stand here.
+        return text if key.is_plain else b"MIN(%b)" % key.sql(text)
+
+    def _parts(self, place: int, output: Output) -> list[bytes]:
+        """Return what the shards give of one output value."""
+        call = output.call
+        if output.operands:
+            return []
+        is_exact = self._is_exact(place)
+        if call is None:
+            return [exactly(output.text) if is_exact else output.text]
+        if call.function in EXTREMES:
+            text = self._extreme(output)
+            key = self._keys[text]
+            value = exactly(text) if is_exact else text
+            return [value] if key.is_plain else [value, key.sql(text)]
+        if call.function == "AVG":
+            (argument,) = map(self._texts.of, call.arguments)
+            total = b"SUM(DISTINCT %b)" if call.distinct else b"SUM(%b)"
+            text = total % argument
+            parts = [exactly(text) if is_exact else text]
+            return parts if call.distinct else [*parts, b"COUNT(%b)" % argument]
+        if call.function == "COUNT" and call.distinct:
+            return []
+        if call.function == "GROUP_CONCAT":
+            listed = self._grouping.concatenated
+            assert listed is not None
+            return [*listed.parts, *map(self._compared, listed.order)]
+        return [exactly(output.text) if is_exact else output.text]
+
+    def _is_exact(self, place: int) -> bool:
+        """Whether all digits are wanted of a value whose text has fewer."""
+        is_shown = place < self._grouping.width
+        return self._exact and is_shown and loses_digits(self._definitions[place])
+
+    # --- answering --------------------------------------------------------------------------
+
+    def definitions(self, described: Sequence[bytes], shard: Sequence[bytes]) -> list[bytes]:
+        """Return the answer's column definitions, as payloads.
+
+        Names are those of the statement *described* without rows. Some flags and types depend
+        on how a server runs it (MariaDB makes TEXT of an expression that goes through a
+        temporary table): where a *shard* has run much the same, they are taken from there.
+        """
+        grouping = self._grouping
+        if self._texts.select.is_derived:
+            return list(described)
+        # One server sorts the groups of COUNT(DISTINCT) without a temporary table, unless they
+        # are wanted in yet another order.
+        listed = grouping.concatenated
+        is_direct = bool(grouping.distinct or listed) and not grouping.final_order
+        runs_alike = bool(grouping.groups) and not is_direct and self._texts.count != 0
+        column = len(grouping.order) + len(grouping.distinct)
+        column += 0 if listed is None else len(listed.order) + 1
+        found = []
+        for place, (output, definition) in enumerate(
+            zip(grouping.outputs, described, strict=False)
+        ):
+            parts = self._parts(place, output)
+            if runs_alike and parts and parts[0] == output.text:
+                found.append(with_type_of(definition, shard[column]))
+            else:
+                found.append(definition)
+            column += len(parts)
+        return found
+
+    def merger(
+        self, count: int, definitions: Sequence[ColumnDefinition]
+    ) -> GroupsMerge | ComputedMerge:
+        """Return what merges the answers of *count* shards, which have these *definitions*."""
+        grouping = self._grouping
+        decoders = [
+            self._keys[grouping.groups[place].text].decoder(descending=down)
+            for place, down in grouping.order
+        ]
+        listed = self._listed_decoders()
+        if listed:
+            decoders += [*listed, ColumnKey(Comparison.BYTES).decoder()]
+        skipped = len(decoders) - len(grouping.order)
+        lists = [tuple(place + skipped for place in places) for places in grouping.lists]
+        decoders += [
+            self._keys[self._texts.of(argument)].decoder() for argument in grouping.distinct
+        ]
+        parts = definitions[len(decoders) :]
+        accumulators: list[Accumulator] = []
+        column = 0
+        for place, output in enumerate(grouping.outputs):
+            accumulators.append(self._accumulator(place, output, column, parts))
+            column += len(self._parts(place, output))
+        tests: dict[bool, list[Test]] = {False: [], True: []}
+        for place, operator, number in grouping.tests:
+            test = Test(place, self._comparison(place), operator, number)
+            tests[bool(grouping.outputs[place].operands)].append(test)
+        window = LimitWindow(self._texts.offset, self._texts.count)
+        computation = self.computation
+        later = [
+            Later(place, self._decoder(place), down)
+            if grouping.outputs[place].operands
+            else Later(None, None, down)
+            for place, down in reversed(grouping.final_order)
+        ]
+        is_late = bool(tests[True]) or any(each.place is not None for each in later)
+        merge = GroupsMerge(
+            OrderedMerge(count, decoders),
+            window if not is_late else LimitWindow(),
+            accumulators,
+            group_width=len(grouping.groups),
+            width=grouping.width,
+            tests=tests[False],
+            memory_bytes=self._memory_bytes,
+            cut=None if computation is None else computation.averages,
+            is_late=is_late,
+            distinct=Distinct(len(grouping.groups), lists, self._memory_bytes),
+            lists=[
+                grouping.list_of.get(place, NO_LIST) for place in range(len(grouping.outputs))
+            ],
+        )
+        self._sort(merge)
+        if computation is None:
+            return merge
+        if any(each.place and self._comparison(each.place) not in _SORTED for each in later):
+            raise Unsupported("ORDER BY this expression of aggregates over several shards")
+        return ComputedMerge(
+            merge,
+            computation,
+            window,
+            width=grouping.width,
+            tests=tests[True],
+            order=later if is_late else (),
+            memory_bytes=self._memory_bytes,
+        )
+
+    def _listed_decoders(self) -> list[Callable[[bytes | None], Component]]:
+        """Return what reads the order of GROUP_CONCAT."""
+        listed = self._grouping.concatenated
+        if listed is None:
+            return []
+        return [
+            self._keys[text].decoder(descending=down)
+            for text, down in zip(listed.order, listed.directions, strict=True)
+        ]
+
+    def _sort(self, merge: GroupsMerge) -> None:
+        """Tell *merge* the final order, its last component first."""
+        grouping = self._grouping
+        for place, down in reversed(grouping.final_order):
+            found = grouping.outputs[place]
+            if found.operands:
+                merge.sort_later(descending=down)
+            elif found.group is not None:
+                order = [group for group, _ in grouping.order]
+                merge.sort_by_group(order.index(found.group), descending=down)
+            elif found.call is not None and found.call.function == "GROUP_CONCAT":
+                raise Unsupported("ORDER BY GROUP_CONCAT over several shards")
+            elif found.call is not None and found.call.function in EXTREMES:
+                argument = self._texts.of(found.call.arguments[0])
+                if comparison_of(self._types[argument]) is Comparison.ORDINAL:
+                    raise Unsupported(
+                        "ORDER BY MIN or MAX of an ENUM or SET over several shards"
+                    )
+                merge.sort_by_extreme(place, descending=down)
+            else:
+                merge.sort_by_value(place, self._decoder(place), descending=down)
+
+    def _decoder(self, place: int) -> Callable[[bytes | None], Component]:
+        return ColumnKey(self._comparison(place)).decoder()
+
+    def _comparison(self, place: int) -> Comparison:
+        """Return how the values of an aggregate compare."""
+        return comparison_of(self._type(place))
+
+    def _type(self, place: int) -> ColumnDefinition:
+        if place < self._grouping.width:
+            return self._definitions[place]
+        output = self._grouping.outputs[place]
+        if output.operands and self.computation is not None:
+            return self.computation.type_of(place)
+        is_extreme = output.call is not None and output.call.function in EXTREMES
+        return self._types[self._extreme(output) if is_extreme else output.text]
+
+    def _accumulator(
+        self, place: int, output: Output, column: int, parts: Sequence[ColumnDefinition]
+    ) -> Accumulator:
+        call = output.call
+        if output.operands:
+            return Nothing()
+        if call is None:
+            return First(column)
+        if call.function == "COUNT":
+            return CountDistinct() if call.distinct else Count(column)
+        if call.function == "GROUP_CONCAT":
+            return GroupConcat(
+                column,
+                self._listed_decoders(),
+                separator_of(call, self._texts),
+                distinct=call.distinct,
+                bytes_max=min(self.concat_bytes_max, self._memory_bytes),
+            )
+        if call.function in BITS:
+            if parts[column].type != FieldType.LONGLONG:
+                raise Unsupported(f"{call.function} of byte strings over several shards")
+            return Bits(column, call.function)
+        if call.function == "SUM":
+            return Sum(column, parts[column], distinct=call.distinct)
+        if call.function == "AVG":
+            total = Sum(column, parts[column], distinct=call.distinct)
+            count = CountDistinct() if call.distinct else Count(column + 1)
+            decimals = NOT_FIXED if self._is_exact(place) else self._type(place).decimals
+            return Average(total, count, decimals)
+        key = self._keys[self._extreme(output)]
+        if key.comparison is Comparison.ORDINAL:
+            raise Unsupported(f"{call.function} of an ENUM or SET over several shards")
+        key_column = column if key.is_plain else column + 1
+        return Extreme(column, key_column, key.decoder(), largest=call.function == "MAX")

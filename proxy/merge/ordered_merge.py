@@ -1,0 +1,185 @@
+"""Rows of several ordered sources, put in order as they come.
+
+A source may run ahead of the others only as far as its reader lets it: what waits here is
+counted (`waiting_bytes`), and the reader stops a server whose rows pile up.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import TYPE_CHECKING, Final
+
+from streamfrom.proxy.wire.codec import read_lenenc_int
+from streamfrom.sqlparse_ext.errors import Unsupported
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from streamfrom.proxy.merge.comparison import Component
+
+
+SortKey = tuple["Component", ...]
+
+# What `take` gives at once, of all sources together: others wait meanwhile. Groups cost most,
+# 4 to 6 µs a row.
+TAKEN_ROWS_MAX: Final = 200
+
+_NULL_BYTE: Final = 0xFB
+
+
+def key_reader(
+    decoders: Sequence[Callable[[bytes | None], Component]],
+) -> Callable[[bytes], tuple[SortKey, int]]:
+    """Return what reads the first values of a text row: the key, and where the rest begins."""
+    decoders = tuple(decoders)
+
+    def read(row: bytes) -> tuple[SortKey, int]:
+        key = []
+        pos = 0
+        for decode in decoders:
+            size = row[pos]
+            pos += 1
+            if size == _NULL_BYTE:
+                key.append(decode(None))
+                continue
+            if size > _NULL_BYTE:
+                size, pos = read_lenenc_int(row, pos - 1)
+            stop = pos + size
+            key.append(decode(row[pos:stop]))
+            pos = stop
+        return tuple(key), pos
+
+    return read
+
+
+class OrderedMerge:
+    """Merges the rows of *count* sources by their keys, each source's rows being in order.
+
+    Measured on CPython 3.11 with 8 shards, the whole proxy: 1.9 µs a row with an integer key,
+    5.8 µs with a string of 40 characters.
+
+    Attributes:
+        waiting_bytes: what waits of each source's rows.
+        has_more: the last `take` left rows that another one gives without further news.
+    """
+
+    def __init__(
+        self, count: int, decoders: Sequence[Callable[[bytes | None], Component]]
+    ) -> None:
+        self._read = key_reader(decoders)
+        self._is_ordered = bool(decoders)
+        self._keys: list[list[SortKey]] = [[] for _ in range(count)]
+        self._rows: list[list[bytes]] = [[] for _ in range(count)]
+        self._last: list[SortKey | None] = [None] * count
+        self._open = set(range(count))
+        self._share = max(TAKEN_ROWS_MAX // count, 1)
+        self.waiting_bytes = [0] * count
+        self.has_more = False
+
+    @property
+    def is_complete(self) -> bool:
+        """Every source has ended and nothing waits."""
+        return not self._open and not any(self._rows)
+
+    def feed(self, source: int, rows: Sequence[bytes]) -> None:
+        """Accept rows; their keys are cut off.
+
+        Raises:
+            Unsupported: they are not in order, so the server compares in another way.
+        """
+        keys = self._keys[source]
+        kept = self._rows[source]
+        before = self._last[source]
+        size = 0
+        for row in rows:
+            key, pos = self._read(row)
+            if before is not None and key < before:
+                raise Unsupported("this order over several shards: a shard sorts differently")
+            before = key
+            keys.append(key)
+            kept.append(row[pos:])
+            size += len(row)
+        self._last[source] = before
+        self.waiting_bytes[source] += size
+
+    def end(self, source: int) -> None:
+        """Note that a source has no more rows."""
+        self._open.discard(source)
+
+    def take(self) -> tuple[list[SortKey], list[bytes]]:
+        """Return rows that nothing still to come can precede, with their keys, some at a time.
+
+        No source gives more than its share of `TAKEN_ROWS_MAX`. What is left of one is not
+        before the key at which its share ends, so nothing beyond that key leaves.
+        """
+        keys, rows = self._keys, self._rows
+        share = self._share
+        self.has_more = False
+        cut: SortKey | None = None
+        if self._is_ordered:
+            for source in self._open:
+                if not keys[source]:
+                    return [], []
+                last = keys[source][-1]
+                if cut is None or last < cut:
+                    cut = last
+            for waiting in keys:
+                if len(waiting) > share and (cut is None or waiting[share - 1] < cut):
+                    cut = waiting[share - 1]
+        found_keys: list[SortKey] = []
+        found: list[bytes] = []
+        for source, waiting in enumerate(keys):
+            if not waiting:
+                continue
+            sure = len(waiting) if cut is None else bisect_right(waiting, cut)
+            count = min(sure, share)
+            self.has_more = self.has_more or len(waiting) > share
+            if count == len(waiting):
+                found_keys += waiting
+                found += rows[source]
+                waiting.clear()
+                rows[source].clear()
+                self.waiting_bytes[source] = 0
+            elif count:
+                found_keys += waiting[:count]
+                taken = rows[source][:count]
+                found += taken
+                del waiting[:count], rows[source][:count]
+                self.waiting_bytes[source] -= min(
+                    sum(map(len, taken)), self.waiting_bytes[source]
+                )
+        if not self._is_ordered:
+            return found_keys, found
+        # The runs are in order already: this is one merge, in C.
+        order = sorted(range(len(found)), key=found_keys.__getitem__)
+        return [found_keys[i] for i in order], [found[i] for i in order]
+
+
+class LimitWindow:
+    """LIMIT and OFFSET.
+
+    Attributes:
+        reach: how many rows can matter at most; None is all.
+    """
+
+    def __init__(self, offset: int = 0, count: int | None = None) -> None:
+        self._skip = offset
+        self._left = count
+        self.reach = None if count is None else offset + count
+
+    @property
+    def is_shut(self) -> bool:
+        """No further row will pass."""
+        return self._left == 0
+
+    def cut(self, rows: list[bytes]) -> list[bytes]:
+        """Return those of the next *rows* that are in the window."""
+        if self._skip:
+            skipped = min(self._skip, len(rows))
+            self._skip -= skipped
+            rows = rows[skipped:]
+        if self._left is not None:
+            rows = rows[: self._left]
+            self._left -= len(rows)
+        return rows

@@ -1,0 +1,277 @@
+"""The pieces of one concrete SELECT, and the questions about its table that go before it.
+
+Every text here is made of the client's own bytes: a piece is cut out where the template says it
+is, and put where it is needed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from streamfrom.sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.reading.uses import VOLATILE
+from streamfrom.sqlparse_ext.selects.parts import without_rows
+from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
+from streamfrom.sqlparse_ext.text.lexer import Edit, locate, replace
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from streamfrom.proxy.wire.resultset import ColumnDefinition
+    from streamfrom.sqlparse_ext.selects.pieces import Condition, Expression, Item, Select, Span
+    from streamfrom.sqlparse_ext.selects.unions import Union
+    from streamfrom.sqlparse_ext.statements import Slot, Statement
+
+
+LIMIT_MAX: Final = (1 << 64) - 1
+
+
+class Texts:
+    """The texts of one statement's pieces.
+
+    Attributes:
+        select: the pieces.
+        offset: of LIMIT, 0 without one.
+        count: of LIMIT, None without one.
+    """
+
+    def __init__(self, statement: Statement, select: Select) -> None:
+        self.select = select
+        self._statement = statement
+        self._places: dict[int, int] = {}
+        places = sorted(set(_places(select)))
+        found = locate(statement.sql, statement.mode, places)
+        self._places = dict(zip(places, found, strict=True))
+        self.offset = 0
+        self.count: int | None = None
+        if select.limit is not None:
+            self.count = self._operand(select.limit.count)
+            if select.limit.offset is not None:
+                self.offset = self._operand(select.limit.offset)
+
+    def _operand(self, slot: Slot) -> int:
+        value = self._statement.value(slot)
+        if not isinstance(value, int):
+            raise Unsupported("this form of LIMIT over several shards")
+        return value
+
+    @property
+    def reach(self) -> int | None:
+        """How many rows of each shard can be in the answer at most; None is all."""
+        return None if self.count is None else min(self.offset + self.count, LIMIT_MAX)
+
+    def at(self, span: Span) -> bytes:
+        """Return the text of a span of the template."""
+        start, end = span
+        return self._statement.sql[self._places[start] : self._places[end]]
+
+    def of(self, expression: Expression) -> bytes:
+        """Return an expression as the client wrote it."""
+        return self.at(expression.span)
+
+    def integer(self, slot: Slot) -> int | None:
+        """Return the value of a literal, None if it is no integer."""
+        value = self._statement.value(slot)
+        return value if isinstance(value, int) else None
+
+    def number(self, slot: Slot) -> int | str | None:
+        """Return a literal's value if it is a number; one with a point or exponent as text."""
+        value = self._statement.value(slot)
+        if isinstance(value, bytes) or value is None:
+            return None
+        return value if isinstance(value, int) else value.text
+
+    def string(self, slot: Slot) -> bytes | None:
+        """Return the value of a literal, None if it is no string."""
+        value = self._statement.value(slot)
+        return value if isinstance(value, bytes) else None
+
+    def condition(self, condition: Condition) -> bytes:
+        """Return a condition of HAVING."""
+        return b"(%b%b)" % (self.of(condition.left), self.tail(condition))
+
+    def tail(self, condition: Condition) -> bytes:
+        """Return what stands behind the left side of a condition of HAVING."""
+        if not condition.operator:
+            return b""
+        operator = condition.operator.encode()
+        if condition.literal is None:
+            return b" %b" % operator
+        (literal,) = self._statement.raw(condition.literal)
+        return b" %b %b" % (operator, literal)
+
+    def options(self) -> bytes:
+        """Return what stands between SELECT and the first item, without DISTINCT."""
+        start, end = self.select.select_end, self.select.items[0].span[0]
+        if self.select.distinct is None:
+            return self.at((start, end)).strip()
+        before = self.at((start, self.select.distinct[0]))
+        return (before + self.at((self.select.distinct[1], end))).strip()
+
+    def words(self, expression: Expression) -> tuple[object, ...]:
+        """Return what two expressions have in common if they are the same one."""
+        return tuple(
+            word if isinstance(word, str) else self._statement.raw(word)
+            for word in expression.words
+        )
+
+    def edited(self, edits: Iterable[tuple[Span, bytes]]) -> bytes:
+        """Return the statement with spans replaced."""
+        return replace(
+            self._statement.sql,
+            [Edit(self._places[span[0]], self._places[span[1]], text) for span, text in edits],
+        )
+
+    # --- questions --------------------------------------------------------------------------
+
+    def described(self) -> bytes:
+        """Return the statement as it is but without rows: its definitions are the answer's."""
+        return self.edited([self.limit_edit(b"LIMIT 0")])
+
+    def check_described(self, definitions: Sequence[ColumnDefinition]) -> None:
+        """Raise Unsupported where columns of these *definitions* cannot be asked for by name."""
+
+    def name_of(self, column: ColumnDefinition) -> str:
+        """Return what a column of the answer is called where it comes from."""
+        return column.name
+
+    def limit_edit(self, text: bytes) -> tuple[Span, bytes]:
+        """Return the edit that puts *text* for the LIMIT clause, there or not."""
+        limit = self.select.limit
+        if limit is not None:
+            return limit.span, text
+        return (self.select.rows_end, self.select.rows_end), b" %b " % text
+
+    def ask_columns(self) -> bytes:
+        """Return the query whose definitions are the table's columns."""
+        return b"SELECT * %b WHERE 1=0" % self.at(self.select.source)
+
+    def ask_type(self, expression: bytes) -> bytes:
+        """Return the query whose one definition is the expression's."""
+        return b"SELECT %b %b LIMIT 0" % (expression, self.at(self.select.source))
+
+    def ask_collation(self, expression: bytes, *, aggregate: bool) -> bytes:
+        """Return the query for an expression's collation and, in hex, the weight of a space.
+
+        MAX makes a row where there is none, and keeps the collation. COALESCE(MAX(a), 'x') has
+        a value all the same, of which LEFT leaves nothing.
+        """
+        value = expression if aggregate else b"MAX(%b)" % expression
+        return (
+            b"SELECT COLLATION(%b), HEX(WEIGHT_STRING(CONCAT(LEFT(COALESCE(%b, ''), 0), ' ')))"
+            b" %b WHERE 1=0"
+            % (
+                value,
+                value,
+                self.at(self.select.source),
+            )
+        )
+
+    # --- names ------------------------------------------------------------------------------
+
+    def star(self) -> bytes:
+        """Return `*` as it may stand behind other items."""
+        if self.select.joined:
+            return self._star_of_join()
+        alias = self.select.table.alias
+        if alias is not None:
+            return quote_identifier(alias).encode("utf-8", "surrogateescape") + b".*"
+        return self.at(self.select.table_span) + b".*"
+
+    def _star_of_join(self) -> bytes:
+        source = self.at(self.select.source).upper()
+        if any(word in source for word in (b"USING", b"NATURAL", b"RIGHT")):
+            # Their columns come in an order of their own, and some but once.
+            raise Unsupported("ORDER BY beside * of such a join over several shards")
+        names = [
+            quote_identifier(table.alias)
+            if table.alias
+            else ".".join(quote_identifier(part) for part in (table.schema, table.name) if part)
+            for table in self.select.joined
+        ]
+        return ", ".join(f"{name}.*" for name in names).encode("utf-8", "surrogateescape")
+
+    def with_alias(self, name: str) -> Item | None:
+        """Return the item of this (lower-case) alias. Raises Unsupported where several have it."""
+        found = [item for item in self.select.items if item.alias == name]
+        if len(found) > 1:
+            raise Unsupported(f"'{name}' for two items over several shards")
+        return found[0] if found else None
+
+    def ends_item(self, name: str) -> bool:
+        """Whether an item is a column of this name, its table in front."""
+        return any(
+            item.expression is not None and item.expression.words[-2:] == (".", name)
+            for item in self.select.items
+        )
+
+    @staticmethod
+    def check_steady(expression: Expression) -> None:
+        """Raise Unsupported where two evaluations of an expression may be two values."""
+        if expression.calls & VOLATILE or any(
+            isinstance(word, str) and word.startswith("@") for word in expression.words
+        ):
+            raise Unsupported("sorting or grouping by a volatile function over several shards")
+
+    def check_repeatable(
+        self, expression: Expression, columns: frozenset[str] = frozenset()
+    ) -> None:
+        """Raise Unsupported where an expression cannot be evaluated twice, or may mean an alias.
+
+        columns: names that mean columns here, whatever aliases there are.
+        """
+        self.check_steady(expression)
+        for name in expression.names - columns:
+            item = self.with_alias(name)
+            if item is not None and (item.expression is None or item.expression.column != name):
+                raise Unsupported(f"an expression of the alias '{name}' over several shards")
+
+
+class UnionTexts(Texts):
+    """The texts of a UNION, which shards are asked for as a derived table."""
+
+    def __init__(self, statement: Statement, union: Union) -> None:
+        super().__init__(union.wrapped(statement), union.select)
+        self._described = without_rows(statement)
+
+    def described(self) -> bytes:
+        """Return the UNION itself without rows, but with its order, which may change its types."""
+        return self._described
+
+    def check_described(self, definitions: Sequence[ColumnDefinition]) -> None:
+        """Raise Unsupported for names that a derived table must not have."""
+        names = [column.name.lower() for column in definitions]
+        if len(set(names)) < len(names):
+            raise Unsupported("two columns of one name in a UNION over several shards")
+        if not all(name and name == name.rstrip() for name in names):
+            raise Unsupported("a column with such a name in a UNION over several shards")
+
+
+def _places(select: Select) -> Iterable[int]:
+    spans = [select.table_span, select.source, select.where]
+    spans += [
+        span for span in (select.group_span, select.having_span, select.order_span) if span
+    ]
+    if select.distinct is not None:
+        spans.append(select.distinct)
+    if select.limit is not None:
+        spans.append(select.limit.span)
+    expressions = [*select.group, *(each.expression for each in select.order)]
+    expressions += [each.left for each in select.having]
+    for item in select.items:
+        spans.append(item.span)
+        if item.expression is not None:
+            expressions.append(item.expression)
+    for expression in expressions:
+        spans.append(expression.span)
+        for leaf in (expression, *expression.leaves):
+            spans.append(leaf.span)
+            if leaf.call is not None:
+                spans += [argument.span for argument in leaf.call.arguments]
+                spans += [order.expression.span for order in leaf.call.order]
+    yield select.select_end
+    yield select.rows_end
+    for start, end in spans:
+        yield start
+        yield end

@@ -1,0 +1,353 @@
+"""Statements over several tables: joins, subqueries, UNION, INSERT … SELECT.
+
+They go to one shard where the values of all vindex columns say the same one. A SELECT goes to
+several where each row of its answer comes from one shard alone: all sharded tables are tied to
+one of them by their vindex columns, and that one has a part in every row. Reference tables are
+on every shard and tie nobody. Of a UNION this must hold for each SELECT, and rows that are equal
+must meet: on one shard, because a vindex column is among them, or in the merge. Anything else is
+refused, and left to `plan_two_stage`.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from streamfrom.proxy.routing.plan_scatter import refuse, scattered_select, scattered_union
+from streamfrom.proxy.routing.routes import OneShard, Plan, WriteParts
+from streamfrom.sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.reading.queries import assigned_columns
+from streamfrom.sqlparse_ext.selects.sources import ALL, Reference, Source
+from streamfrom.sqlparse_ext.selects.ties import read_ties
+from streamfrom.sqlparse_ext.statements import Kind, Uses
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from streamfrom.engine.sharding.keyspace import Shard
+    from streamfrom.engine.sharding.vindex import Vindex
+    from streamfrom.proxy.routing.routes import Route
+    from streamfrom.proxy.routing.vschema_tables import VschemaTables
+    from streamfrom.sqlparse_ext.selects.sources import Tie, Ties
+    from streamfrom.sqlparse_ext.statements import Operand, Shape, Statement
+
+_SEVERAL_TABLES: Final = (
+    (Uses.SETOP, "UNION, INTERSECT or EXCEPT over several shards"),
+    (Uses.JOIN, "a join of tables that no vindex column ties to one shard"),
+    (Uses.CTE, "WITH over several shards"),
+    (Uses.SUBQUERY, "a subquery of tables that no vindex column ties to one shard"),
+)
+_UNIONS: Final = frozenset({"UNION", "UNION ALL"})
+# What a row of the source becomes must not hang on rows of other shards.
+_NOT_ROW_BY_ROW: Final = (
+    (Uses.AGGREGATE | Uses.GROUP, "INSERT … SELECT with groups over several shards"),
+    (Uses.DISTINCT, "INSERT … SELECT DISTINCT over several shards"),
+    (Uses.LIMIT, "INSERT … SELECT with LIMIT over several shards"),
+    (Uses.WINDOW, "INSERT … SELECT with a window function over several shards"),
+    (Uses.SETOP, "INSERT … SELECT with UNION over several shards"),
+    (Uses.RETURNING, "INSERT … RETURNING over several shards"),
+)
+
+
+class _Sharded(NamedTuple):
+    """A source whose rows a vindex deals out, and the literals that its vindex column equals."""
+
+    number: int
+    vindex: Vindex
+    literals: tuple[tuple[Operand, ...], ...]
+
+
+class JoinPlanner:
+    """The plan of one shape over several tables.
+
+    Args:
+        tables: of the keyspace.
+        shape: a SELECT, UPDATE, DELETE, INSERT or REPLACE.
+        column_place: of an INSERT … SELECT, where its vindex column stands among the columns.
+
+    Raises:
+        Unsupported: it goes to no shard whatever its values are.
+    """
+
+    def __init__(
+        self, tables: VschemaTables, shape: Shape, column_place: int | None = None
+    ) -> None:
+        self._tables = tables
+        self._shape = shape
+        ties = _read_ties(shape.template)
+        if ties is None:
+            raise Unsupported(
+                f"this form of {shape.verb}, whose tables could not be told apart"
+            )
+        self._ties = ties
+        self._sources = self._with_target(ties, column_place)
+        self._check_tables()
+        self._pinned = {
+            shard
+            for source in self._sources
+            if (shard := tables.pinned_to(source.table.name)) is not None
+        }
+        self._sharded = [
+            _Sharded(
+                number,
+                tables.routing(source.table.name)[1],
+                tuple(tie for tie in self._reached(number) if not isinstance(tie, Reference)),
+            )
+            for number, source in enumerate(self._sources)
+            if self._is_sharded(number)
+        ]
+        if shape.kind is not Kind.SELECT:
+            self._check_written()
+        self._anchors = self._find_anchors()
+
+    def plan(self) -> Plan:
+        """Return the plan. Raises Unsupported."""
+        if not self._sharded:
+            if len(self._pinned) > 1:
+                raise Unsupported("tables that are pinned to several shards")
+            return Plan(OneShard(next(iter(self._pinned), self._tables.shards[0])))
+        if not self._anchors and not all(each.literals for each in self._sharded):
+            self._refuse()
+        return Plan(find=self._find)
+
+    # --- what the tables are ----------------------------------------------------------------
+
+    def _with_target(self, ties: Ties, column_place: int | None) -> tuple[Source, ...]:
+        """Return the sources, behind them the target of an INSERT as one more of them."""
+        if column_place is None:
+            return ties.sources
+        items = ties.blocks[0].items if len(ties.blocks) == 1 else ()
+        if column_place >= len(items):
+            raise Unsupported(
+                f"{self._shape.verb} … SELECT whose vindex column is not among the items"
+            )
+        target = self._shape.tables[0]
+        column, _ = self._tables.routing(target.name)
+        tie = items[column_place]
+        found = {} if tie is None or self._may_be_null(ties, tie) else {column: (tie,)}
+        return (*ties.sources, Source(target, found, 0, is_main=False, is_certain=False))
+
+    def _may_be_null(self, ties: Ties, tie: Tie) -> bool:
+        """Whether an item is NULL in some row; the server may make a value of another shard of it."""
+        if not isinstance(tie, Reference):
+            return False
+        # Without GROUP BY there is a row of aggregates also where no row was found.
+        is_made_of_none = self._shape.uses & Uses.AGGREGATE and not ties.blocks[0].is_grouped
+        return bool(is_made_of_none) or not ties.sources[tie.source].is_certain
+
+    def _check_tables(self) -> None:
+        """Raise Unsupported unless the ties are about the tables that the statement has."""
+        known = {(source.table.schema, source.table.name) for source in self._sources}
+        if known != {(table.schema, table.name) for table in self._shape.tables}:
+            raise Unsupported(f"this form of {self._shape.verb} in a sharded keyspace")
+
+    def _is_sharded(self, number: int) -> bool:
+        name = self._sources[number].table.name
+        return not self._tables.is_reference(name) and self._tables.get(name).pinned is None
+
+    def _check_written(self) -> None:
+        shape = self._shape
+        if shape.insert is None and shape.uses & Uses.JOIN:
+            for source in self._sources:
+                if self._tables.is_reference(source.table.name):
+                    raise Unsupported(
+                        f"writing reference table '{source.table.name}'; USE each shard for it"
+                    )
+        if shape.kind is Kind.UPDATE:
+            assigned = assigned_columns(shape.template)
+            for each in self._sharded:
+                column, _ = self._tables.routing(self._sources[each.number].table.name)
+                if assigned is None or column in assigned:
+                    raise Unsupported(f"changing the vindex column '{column}'")
+
+    # --- how they hang together -------------------------------------------------------------
+
+    def _reached(self, number: int) -> Iterator[Tie]:
+        """Yield what the vindex column of a source equals, step by step, itself first.
+
+        Steps lead over vindex columns whose equal values are on one shard, and over no others:
+        of '1' = 1 and 1 = '1x' it does not follow that '1' = '1x'.
+        """
+        tables = self._tables
+        name = self._sources[number].table.name
+        equality = tables.equality(name)
+        start = Reference(number, tables.routing(name)[0])
+        seen, pending = {start}, [start]
+        while pending:
+            here = pending.pop()
+            yield here
+            for tie in self._sources[here.source].ties.get(here.column, ()):
+                if not isinstance(tie, Reference):
+                    yield tie
+                elif tie not in seen and equality is not None and self._leads(tie, equality):
+                    seen.add(tie)
+                    pending.append(tie)
+
+    def _leads(self, tie: Reference, equality: str) -> bool:
+        name = self._sources[tie.source].table.name
+        return (
+            self._is_sharded(tie.source)
+            and self._tables.equality(name) == equality
+            and self._tables.routing(name)[0] == tie.column
+        )
+
+    def _find_anchors(self) -> tuple[_Sharded | None, ...]:
+        """Return for each outermost SELECT a table that every row of it has a row of.
+
+        All other sharded tables in it are tied to that one; None where there is none at all.
+        Empty where shards cannot answer together.
+        """
+        shape, ties = self._shape, self._ties
+        is_read = shape.kind is Kind.SELECT or shape.insert is not None
+        if not is_read or ties.limits_inside or self._pinned:
+            return ()
+        # What a LIMIT cuts is on one shard if a table there is tied to the row outside. Copies of
+        # a reference table may be cut in another way on each.
+        if not all(any(map(self._is_sharded, numbers)) for numbers in ties.limited):
+            return ()
+        found = []
+        rest = set(self._sharded)
+        for block in range(len(ties.blocks)):
+            members = [
+                each for each in self._sharded if self._sources[each.number].block == block
+            ]
+            anchor = self._anchor_of(members)
+            if members and anchor is None:
+                return ()
+            found.append(anchor)
+            rest.difference_update(members)
+        if rest or not all(self._are_together(group, found) for group in ties.groupings):
+            return ()
+        if not all(self._are_whole(numbers, columns) for numbers, columns in ties.apart):
+            return ()
+        return tuple(found)
+
+    def _are_together(
+        self, columns: frozenset[Reference], anchors: list[_Sharded | None]
+    ) -> bool:
+        """Whether rows that are equal in these columns are on one shard."""
+        return any(
+            self._tables.equality(self._sources[anchor.number].table.name) is not None
+            and any(
+                tie in columns or Reference(tie.source, ALL) in columns
+                for tie in self._reached(anchor.number)
+                if isinstance(tie, Reference)
+            )
+            for anchor in filter(None, anchors)
+        )
+
+    def _are_whole(self, numbers: frozenset[int], columns: frozenset[Reference]) -> bool:
+        """Whether rows of these sources that are equal in these columns are on one shard."""
+        sharded = [each.number for each in self._sharded if each.number in numbers]
+        return not sharded or any(
+            self._tables.equality(self._sources[number].table.name) is not None
+            and Reference(number, self._tables.routing(self._sources[number].table.name)[0])
+            in columns
+            for number in sharded
+        )
+
+    def _anchor_of(self, members: list[_Sharded]) -> _Sharded | None:
+        reached = [
+            {tie.source for tie in self._reached(each.number) if isinstance(tie, Reference)}
+            for each in members
+        ]
+        for each in members:
+            is_certain = self._sources[each.number].is_certain
+            if is_certain and all(each.number in found for found in reached):
+                return each
+        return None
+
+    # --- routes -----------------------------------------------------------------------------
+
+    def _find(self, statement: Statement) -> Route:
+        shares = [self._shares(each, statement) for each in self._sharded]
+        owners = set(self._pinned)
+        is_one = True
+        for found in shares:
+            # No shard at all is a table without a row that matters: it is anywhere.
+            is_one = is_one and found is not None and len(found) <= 1
+            owners.update(found or ())
+        if is_one and len(owners) <= 1:
+            return OneShard(next(iter(owners), self._tables.shards[0]))
+        if not self._anchors:
+            self._refuse()
+        chosen: set[Shard] = set()
+        for anchor in filter(None, self._anchors):
+            found = shares[self._sharded.index(anchor)]
+            chosen.update(self._tables.shards if found is None else found)
+        if not chosen:
+            return OneShard(self._tables.shards[0])
+        return self._scattered(tuple(shard for shard in self._tables.shards if shard in chosen))
+
+    def _shares(self, each: _Sharded, statement: Statement) -> tuple[Shard, ...] | None:
+        """Return the shards of a source's rows that matter; None when that may be all."""
+        is_target = self._shape.insert is not None and each.number == len(self._sources) - 1
+        best: tuple[Shard, ...] | None = None
+        for operands in each.literals:
+            values = statement.values(operands)
+            if is_target and values is not None and len(values) == 1:
+                return (self._tables.owner(self._sources[each.number].table.name, values[0]),)
+            found = self._tables.shares(each.vindex, values)
+            if found is not None and (best is None or len(found) < len(best)):
+                best = tuple(found)
+        return best
+
+    def _scattered(self, shards: tuple[Shard, ...]) -> Route:
+        shape = self._shape
+        if shape.insert is not None:
+            refuse(shape, _NOT_ROW_BY_ROW)
+            return WriteParts(tuple((shard, None) for shard in shards))
+        if self._ties.operators:
+            return scattered_union(shape, shards, in_groups=self._has_equals_apart())
+        sources = self._ties.sources
+        main = self._ties.factors
+        # What a derived table calls its columns is its own affair.
+        certain = [source.table for source in sources if source.is_certain and source.is_main]
+        return scattered_select(self._tables, shape, shards, main, certain)
+
+    def _has_equals_apart(self) -> bool:
+        """Whether equal rows of a UNION may come from several shards, for the merge to find.
+
+        Raises:
+            Unsupported: they may, and the merge cannot say what becomes of them.
+        """
+        blocks, operators = self._ties.blocks, self._ties.operators
+        owned = [self._owned_items(number) for number in range(len(blocks))]
+        common = set.intersection(*owned)
+        is_whole = None not in self._anchors and all(
+            bool(common) or (operator == "UNION ALL") for operator in operators
+        )
+        if is_whole and all(
+            places or not block.is_distinct for places, block in zip(owned, blocks, strict=True)
+        ):
+            return False
+        # The last one to put rows together drops all equals, so that they came twice is no matter.
+        if operators[0] != "UNION" or not _UNIONS.issuperset(operators):
+            self._refuse()
+        return True
+
+    def _owned_items(self, block: int) -> set[tuple[int, str]]:
+        """Return the items of a SELECT whose equal values are on one shard, and by which vindex."""
+        anchor = self._anchors[block]
+        if anchor is None:
+            return set()
+        equality = self._tables.equality(self._sources[anchor.number].table.name)
+        reached = set(self._reached(anchor.number))
+        return {
+            (place, equality)
+            for place, item in enumerate(self._ties.blocks[block].items)
+            if equality is not None and isinstance(item, Reference) and item in reached
+        }
+
+    def _refuse(self) -> None:
+        shape = self._shape
+        if shape.insert is not None:
+            raise Unsupported(
+                f"{shape.verb} … SELECT whose rows may belong on another shard than their source"
+            )
+        refuse(shape, _SEVERAL_TABLES)
+        raise Unsupported("several tables over several shards")
+
+
+_read_ties = lru_cache(maxsize=2048)(read_ties)

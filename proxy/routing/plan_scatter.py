@@ -1,0 +1,149 @@
+"""What several shards must answer together: how it is put together, or why it cannot be."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+from streamfrom.proxy.routing.routes import Concatenate, Merge
+from streamfrom.sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.selects.derived import read_derived
+from streamfrom.sqlparse_ext.selects.select import read_select
+from streamfrom.sqlparse_ext.selects.unions import read_union
+from streamfrom.sqlparse_ext.statements import Uses
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from streamfrom.engine.sharding.keyspace import Shard
+    from streamfrom.proxy.routing.routes import Route
+    from streamfrom.proxy.routing.vschema_tables import VschemaTables
+    from streamfrom.sqlparse_ext.selects.pieces import Expression, Select
+    from streamfrom.sqlparse_ext.statements import Shape, TableRef
+
+# What `proxy.merge` can put together, if `sqlparse_ext.selects.select` can read it.
+_MERGED: Final = Uses.AGGREGATE | Uses.GROUP | Uses.DISTINCT | Uses.ORDER | Uses.LIMIT
+_NEEDS_MERGE: Final = (
+    (Uses.AGGREGATE, "an aggregate over several shards"),
+    (Uses.GROUP, "GROUP BY over several shards"),
+    (Uses.DISTINCT, "DISTINCT over several shards"),
+    (Uses.ORDER, "ORDER BY over several shards"),
+    (Uses.LIMIT, "LIMIT over several shards"),
+)
+_WINDOW: Final = ((Uses.WINDOW, "a window function over several shards"),)
+_NEVER_MERGED: Final = (
+    (Uses.INTO, "SELECT … INTO over several shards"),
+    (Uses.CALC_FOUND_ROWS, "SQL_CALC_FOUND_ROWS over several shards"),
+)
+
+_NOT_IN_UNION: Final = (
+    (Uses.GROUP, "GROUP BY in a UNION over several shards"),
+    (Uses.AGGREGATE, "an aggregate in a UNION over several shards"),
+)
+
+
+def refuse(shape: Shape, reasons: Iterable[tuple[Uses, str]]) -> None:
+    """Raise Unsupported for the first construct of *reasons* that the statement has."""
+    for use, construct in reasons:
+        if shape.uses & use:
+            raise Unsupported(construct)
+
+
+def scattered_select(
+    tables: VschemaTables,
+    shape: Shape,
+    shards: tuple[Shard, ...],
+    main: Sequence[TableRef],
+    certain: Sequence[TableRef],
+) -> Route:
+    """Return how *shards* answer a SELECT whose rows each come whole from one of them.
+
+    main: the tables of its FROM, in order; none where that is a derived table.
+    certain: those of them that every row of the answer has a row of.
+    """
+    refuse(shape, _NEVER_MERGED)
+    if not shape.uses & (_MERGED | Uses.WINDOW):
+        return Concatenate(shards)
+    template = shape.template
+    select = _read_select(template, tuple(main)) if main else _read_derived(template)
+    if select is None or shape.uses & Uses.USER_VARIABLE:
+        refuse(shape, (*_WINDOW, *_NEEDS_MERGE))
+    assert select is not None
+    has_groups = bool(select.group) or select.has_aggregate
+    if shape.uses & Uses.WINDOW:
+        is_plain = not (has_groups or select.having or select.distinct is not None)
+        if not (is_plain and _windows_stay_together(tables, select, certain)):
+            refuse(shape, _WINDOW)
+    if not (has_groups or select.order or select.limit or select.distinct):
+        return Concatenate(shards)  # they are those of a subquery
+    if shape.uses & Uses.LOCKING_READ and (
+        has_groups or select.limit is not None or select.distinct is not None
+    ):
+        raise Unsupported("a locking read with LIMIT or groups over several shards")
+    is_whole = select.distinct is None and _groups_stay_together(tables, select, certain)
+    in_groups = not is_whole and (has_groups or select.distinct is not None)
+    return Merge(shards, select, in_groups)
+
+
+def scattered_union(shape: Shape, shards: tuple[Shard, ...], *, in_groups: bool) -> Route:
+    """Return how *shards* answer SELECTs that UNION or the like puts together.
+
+    in_groups: equal rows of several shards are one; else each shard's answer is a part of the whole.
+    """
+    refuse(shape, (*_WINDOW, *_NEVER_MERGED))
+    refuse(shape, _NOT_IN_UNION)
+    if not (in_groups or shape.uses & (Uses.ORDER | Uses.LIMIT)):
+        return Concatenate(shards)
+    union = _read_union(shape.template, is_distinct=in_groups)
+    if union is None or shape.uses & (Uses.USER_VARIABLE | Uses.LOCKING_READ):
+        refuse(shape, _NEEDS_MERGE)
+        raise Unsupported("this form of UNION over several shards")
+    select = union.select
+    if not (in_groups or select.order or select.limit):
+        return Concatenate(shards)  # they are those of a part
+    return Merge(shards, select, in_groups, union)
+
+
+def _groups_stay_together(
+    tables: VschemaTables, select: Select, certain: Sequence[TableRef]
+) -> bool:
+    """True when all rows of a group are on one shard: the groups are of a vindex column."""
+    return _equals_stay_together(tables, select, certain, select.group)
+
+
+def _windows_stay_together(
+    tables: VschemaTables, select: Select, certain: Sequence[TableRef]
+) -> bool:
+    """True when all rows of each window's partitions are on one shard."""
+    return bool(select.windows) and all(
+        _equals_stay_together(tables, select, certain, partition)
+        for partition in select.windows
+    )
+
+
+def _equals_stay_together(
+    tables: VschemaTables,
+    select: Select,
+    certain: Sequence[TableRef],
+    expressions: Sequence[Expression],
+) -> bool:
+    """True when rows that are equal in *expressions* are on one shard: one is a vindex column.
+
+    Not so where an outer join puts NULL in it: those rows are equal, and of all shards.
+    """
+    for table in certain:
+        if tables.is_reference(table.name) or tables.equality(table.name) is None:
+            continue
+        column, _ = tables.routing(table.name)
+        name = (table.alias or table.name).lower()
+        named = (name, ".", column) if select.joined else (column,)
+        if any(expression.words == named for expression in expressions):
+            return True
+    return False
+
+
+# The pieces of a shape's template; a plan is made for each set of shards that values name.
+_read_select = lru_cache(maxsize=2048)(read_select)
+_read_derived = lru_cache(maxsize=2048)(read_derived)
+_read_union = lru_cache(maxsize=2048)(read_union)

@@ -1,0 +1,122 @@
+"""SELECTs whose parts need several shards: UNIONs of groups and limits, derived tables, WITH.
+
+Where such a statement cannot be answered in one go, its parts are: each is a SELECT of its own, with a
+route of its own, and what they are parts of reads nothing else that a vindex deals out. Their rows
+then take their places, and the first shard answers the rest.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from streamfrom.proxy.routing.plan_joins import JoinPlanner
+from streamfrom.proxy.routing.routes import Combine, Concatenate, Merge, OneShard, Plan
+from streamfrom.sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.session.schemas import SYSTEM_SCHEMAS
+from streamfrom.sqlparse_ext.statements import Uses
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from streamfrom.proxy.routing.routes import Route
+    from streamfrom.proxy.routing.vschema_tables import VschemaTables
+    from streamfrom.sqlparse_ext.selects.parts import Parts
+    from streamfrom.sqlparse_ext.statements import Shape, Statement, TableRef
+
+_REFUSED: Final = (
+    Uses.USER_VARIABLE | Uses.LOCKING_READ | Uses.INTO | Uses.CALC_FOUND_ROWS | Uses.UNPARSED
+)
+# A derived table of these is written down by servers before it is read, so that its values have the
+# digits that they show; of another one they may compute with more.
+_WRITTEN_DOWN: Final = (
+    Uses.AGGREGATE | Uses.GROUP | Uses.DISTINCT | Uses.LIMIT | Uses.SETOP | Uses.WINDOW
+)
+
+
+def plan_of_parts(
+    tables: VschemaTables, shape: Shape, parts: Parts, route_of: Callable[[Statement], Route]
+) -> Plan:
+    """Return the plan of a SELECT that has *parts*.
+
+    route_of: gives the route of a part.
+
+    Raises:
+        Unsupported: it goes to no shard whatever its values are.
+    """
+    refusal: Unsupported | None = None
+    whole: Plan | None = None
+    try:
+        whole = JoinPlanner(tables, shape).plan()
+    except Unsupported as error:
+        if not _can_combine(tables, shape, parts):
+            raise
+        refusal = error
+    if whole is not None and (
+        whole.always is not None or not _can_combine(tables, shape, parts)
+    ):
+        return whole
+
+    def find(statement: Statement) -> Route:
+        refused = refusal
+        if whole is not None:
+            try:
+                return whole.route(statement)
+            except Unsupported as error:
+                refused = error
+        route = _combined(tables, parts, statement, route_of)
+        if route is None and refused is not None:
+            raise refused
+        assert route is not None
+        return route
+
+    return Plan(find=find)
+
+
+def _can_combine(tables: VschemaTables, shape: Shape, parts: Parts) -> bool:
+    outside = parts.outside
+    return not (shape.uses | outside.uses) & _REFUSED and all(
+        _is_copied(tables, table) for table in outside.tables
+    )
+
+
+def _is_copied(tables: VschemaTables, table: TableRef) -> bool:
+    if table.schema is not None and table.schema.lower() in SYSTEM_SCHEMAS:
+        return False
+    return tables.is_reference(table.name)
+
+
+def _combined(
+    tables: VschemaTables,
+    parts: Parts,
+    statement: Statement,
+    route_of: Callable[[Statement], Route],
+) -> Route | None:
+    """Return the route by the parts; None where there is none."""
+    answered = []
+    shards = {tables.shards[0]}
+    for number, excerpt in enumerate(parts.excerpts):
+        part = excerpt.statement(statement)
+        if any(t.schema is None and t.name.lower() in parts.names for t in part.shape.tables):
+            return None  # a body of WITH that reads another one
+        try:
+            route = route_of(part)
+        except Unsupported:
+            return None
+        match route:
+            case OneShard(shard) if shard == tables.shards[0]:
+                continue
+            case OneShard(shard):
+                shards.add(shard)
+            case Concatenate(found) | Merge(found) | Combine(found):
+                shards.update(found)
+            case _:
+                return None
+        if not (parts.operators or part.shape.uses & _WRITTEN_DOWN):
+            return None
+        answered.append((number, part, route))
+    if not answered:
+        return OneShard(tables.shards[0])
+    return Combine(
+        tuple(shard for shard in tables.shards if shard in shards), parts, tuple(answered)
+    )

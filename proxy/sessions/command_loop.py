@@ -1,0 +1,467 @@
+"""The commands of one logged-in client: one at a time, in order, however many it sent ahead.
+
+A login makes a `CommandLoop`, and COM_CHANGE_USER the next one. Plain statements take the hot path in the
+turn of the loop they came in (`proxy.sql.fast_path`), everything else is a task. Every failure
+becomes an ERR packet in one place (`_answer_error`): a `StreamfromError` with its own code,
+anything else as `internal error` with the connection id, logged once with its trace.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+from streamfrom.proxy.errors import (
+    BackendError,
+    ConnectionKilled,
+    IdleTooLong,
+    InternalError,
+    ServerShutdown,
+    SessionLost,
+    StatementTimedOut,
+    WireError,
+)
+from streamfrom.proxy.execution.answer_relay import AnswerRelay
+from streamfrom.proxy.execution.diagnostics_queries import left_by_error
+from streamfrom.proxy.execution.reply import INTERRUPTED, Reply
+from streamfrom.proxy.local_statements.show_processlist import Process
+from streamfrom.proxy.wire.constants import Capability, Command
+from streamfrom.proxy.wire.server_connection import CommandReceived, ConnectionPhase, refusal
+from streamfrom.sqlparse_ext.errors import StreamfromError
+from streamfrom.sqlparse_ext.statements import Kind, Uses
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+    from typing import Any
+
+    from structlog.typing import FilteringBoundLogger
+
+    from streamfrom.proxy.backends.shard import ShardRuntime
+    from streamfrom.proxy.config.file import User
+    from streamfrom.proxy.memory import Memory
+    from streamfrom.proxy.net import Link
+    from streamfrom.proxy.sessions.dispatch import Dispatch
+    from streamfrom.proxy.sessions.services import Tally
+    from streamfrom.proxy.sessions.session_factory import SessionParts
+    from streamfrom.proxy.wire.server_connection import ServerConnection
+
+
+# A client may send commands ahead. Beyond this it is not read from until they are done.
+QUEUED_BYTES_MAX: Final = 1 << 20
+
+# What a command that waits costs beside its bytes.
+_QUEUED_COMMAND_BYTES: Final = 200
+# From here on a command is counted while it runs; others are many, and take nothing.
+_LARGE_BYTES: Final = 64 << 10
+
+# How long a server may take to stop what it was told to stop.
+STOP_S: Final = 5.0
+
+_QUERY: Final = int(Command.QUERY)
+_EXECUTE: Final = int(Command.STMT_EXECUTE)
+_NOTHING: Final = CommandReceived(b"", 0)
+_COMMAND_NAMES: Final = {
+    int(Command.STMT_PREPARE): "Prepare",
+    int(Command.STMT_EXECUTE): "Execute",
+    int(Command.STMT_BULK_EXECUTE): "Execute",
+    int(Command.STMT_FETCH): "Fetch",
+}
+_NO_QUESTIONS: Final = frozenset(
+    {Command.PING, Command.STATISTICS, Command.STMT_PREPARE, Command.STMT_RESET}
+)
+# What KILL QUERY undoes whole, so that the client may hear that it did not happen. Any other
+# statement may commit something by itself, and only its own answer tells.
+_INTERRUPTIBLE: Final = frozenset(
+    {
+        Kind.SELECT,
+        Kind.INSERT,
+        Kind.REPLACE,
+        Kind.UPDATE,
+        Kind.DELETE,
+        Kind.LOAD,
+        Kind.SHOW,
+        Kind.EXPLAIN,
+        Kind.STREAM,
+    }
+)
+_UNANSWERED: Final = frozenset({Command.STMT_CLOSE, Command.STMT_SEND_LONG_DATA})
+
+
+class CommandLoop:
+    """The commands of one user on one connection.
+
+    Attributes:
+        parts: what carries them out.
+        is_busy: one is being carried out.
+    """
+
+    def __init__(
+        self,
+        parts: SessionParts,
+        dispatch: Dispatch,
+        link: Link,
+        wire: ServerConnection,
+        user: User,
+        connection_id: int,
+        logger: FilteringBoundLogger,
+        tally: Tally,
+        memory: Memory,
+    ) -> None:
+        self.parts = parts
+        self.is_busy = False
+        self._dispatch = dispatch
+        self._link = link
+        self._wire = wire
+        self._user = user
+        self._connection_id = connection_id
+        self._log = logger
+        self._tally = tally
+        self._memory = memory
+        self._large_bytes = 0  # of the command that runs
+        self._loop = asyncio.get_running_loop()
+        self._state = parts.state
+        self._direct = parts.direct
+        # The client writes query attributes before its statements.
+        self._reads_attributes = bool(wire.capabilities & Capability.QUERY_ATTRIBUTES)
+        self._current: CommandReceived
+        self._reply: Reply
+        # When what it does now began, in the loop's time.
+        self._since_s = self._loop.time()
+        # When the server was told to stop a statement.
+        self._stopped_s = 0.0
+        self._is_over = False
+        # Once the proxy ends: what the client is told as soon as the session is at rest.
+        self._farewell: StreamfromError | None = None
+        self._may_finish = True
+        self._commands: deque[CommandReceived] = deque()
+        self._queued_bytes = 0
+        self._task: asyncio.Task[None] | None = None
+        # After SET wait_timeout: when the silence has lasted too long.
+        self._silence: asyncio.TimerHandle | None = None
+
+    def over(self) -> list[asyncio.Task[None]]:
+        """End: the client is gone, or has become another user.
+
+        Return what has servers end what the session had there.
+        """
+        self._is_over = True
+        if self._silence is not None:
+            self._silence.cancel()
+        # Backends first: their readers must not find a task to wake that is being cancelled.
+        ending = self.parts.executor.forget()
+        if self._task is not None:
+            self._task.cancel()
+        while self._commands:
+            self._take_queued()
+        self._release_large()
+        self.parts.table.clear()
+        return ending
+
+    # --- one after the other --------------------------------------------------------------
+
+    def command(self, command: CommandReceived) -> None:
+        """Carry a command out, or queue it behind what is running."""
+        if not (self.is_busy or self._commands or self._link.blocked):
+            self._begin(command)
+            return
+        if self.parts.streams.current is not None and command.payload[:1] == b"\x01":
+            # COM_QUIT in the middle of a stream: the client is done with both.
+            self._link.close()
+            return
+        try:
+            self._memory.change(len(command.payload) + _QUEUED_COMMAND_BYTES)
+        except StreamfromError as error:
+            # Its place is behind answers that are still to come.
+            self._log.info("connection closed", reason=str(error))
+            self._link.write(refusal(error, self._wire.capabilities))
+            self._link.close()
+            return
+        self._commands.append(command)
+        self._queued_bytes += len(command.payload)
+        if self._queued_bytes > QUEUED_BYTES_MAX:
+            self._link.pause_reading()
+
+    def _begin(self, command: CommandReceived) -> None:
+        payload, sequence, piece = command
+        if (compression := self._wire.compression) is not None:
+            compression.sequence = piece
+        code = payload[0] if payload else 0
+        if code in _UNANSWERED:
+            self._unanswered(payload)
+            return
+        self._current = command
+        if code not in _NO_QUESTIONS:
+            self._tally.questions += 1
+        self.is_busy = True
+        self._since_s = self._loop.time()
+        reply = self._reply = Reply(self._link, self._state, sequence)
+        if len(payload) > _LARGE_BYTES:
+            try:
+                self._memory.change(len(payload))
+            except StreamfromError as error:
+                self._start(_refuse, error)
+                return
+            self._large_bytes = len(payload)
+        if self._reads_attributes:
+            try:
+                payload = self.parts.attributes.taken_from(payload)
+            except StreamfromError as error:
+                self._start(_refuse, error)
+                return
+            self._current = CommandReceived(payload, sequence, piece)
+        if sequence == 1:
+            if code == _QUERY:
+                if self._direct.send(payload[1:], reply, self._direct_done):
+                    return
+            elif code == _EXECUTE and self._direct.execute(payload, reply, self._direct_done):
+                return
+        self._start(self._dispatch.run, payload, reply)
+
+    def _unanswered(self, payload: bytes) -> None:
+        try:
+            self._dispatch.run_unanswered(payload)
+        except WireError as error:
+            self._log.info("connection closed", reason=str(error))
+            self._link.close()
+
+    def _start(self, work: Callable[..., Coroutine[Any, Any, None]], *arguments: Any) -> None:
+        # The coroutine is made by the task: one that is cancelled before its first step, because
+        # the client broke the protocol in the same turn of the loop, would never be awaited.
+        self._task = asyncio.create_task(self._run(work, *arguments))
+
+    def _direct_done(self, outcome: AnswerRelay | Exception) -> None:
+        """End of a statement on the hot path; called from the backend's link."""
+        if self._is_over:
+            return
+        try:
+            again = not self._direct.finish(outcome)
+        except Exception as error:  # noqa: BLE001 - the one place that turns errors into packets
+            self._answer_error(error)
+            again = False
+        if again:
+            self._start(self._dispatch.run, self._current.payload, self._reply)
+        else:
+            self._next()
+
+    async def _run(
+        self, work: Callable[..., Coroutine[Any, Any, None]], *arguments: Any
+    ) -> None:
+        try:
+            await work(*arguments)
+        except asyncio.CancelledError:
+            if self._is_over:
+                return
+            raise
+        except Exception as error:  # noqa: BLE001 - the one place that turns errors into packets
+            self._answer_error(error)
+        self._task = None
+        if self._wire.phase is ConnectionPhase.INFILE:
+            # The answer came before the file was sent: what follows cannot be told apart.
+            self._link.close()
+        self._next()
+
+    def _release_large(self) -> None:
+        self._memory.change(-self._large_bytes)
+        self._large_bytes = 0
+        # What ran is not looked at any more, and up to 64 MB would stay with an idle client.
+        self._current = _NOTHING
+
+    def _next(self) -> None:
+        self.is_busy = False
+        if self._large_bytes:
+            self._release_large()
+        self._since_s = self._loop.time()
+        if self._may_finish:
+            self._go_on()
+        if self._farewell is not None:
+            self._leave_at_rest()
+        limit_s = self._state.settings.wait_timeout_s
+        if limit_s is not None and not (self._is_over or self.is_busy):
+            if self._silence is not None:
+                self._silence.cancel()
+            self._silence = self._loop.call_later(limit_s, self._was_silent, self._since_s)
+
+    def client_writable(self) -> None:
+        """Go on after the client caught up."""
+        self.parts.executor.client_writable()
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Carry out what is queued; nothing while the client does not read the answers."""
+        while self._commands and not (self._is_over or self.is_busy or self._link.blocked):
+            before = self._queued_bytes
+            command = self._take_queued()
+            if before > QUEUED_BYTES_MAX >= self._queued_bytes:
+                self._link.resume_reading()
+            self._begin(command)
+
+    def _take_queued(self) -> CommandReceived:
+        command = self._commands.popleft()
+        self._queued_bytes -= len(command.payload)
+        self._memory.change(-(len(command.payload) + _QUEUED_COMMAND_BYTES))
+        return command
+
+    def _was_silent(self, since_s: float) -> None:
+        if since_s == self._since_s and not (self._is_over or self.is_busy):
+            if self._wire.is_mariadb:
+                self._link.close()  # without a word, as MariaDB does
+            else:
+                self.leave_idle("wait_timeout and interactive_timeout")
+
+    def _answer_error(self, error: Exception) -> None:
+        stopped = None if self._wire.phase is ConnectionPhase.CLOSED else self._reply.stopped
+        if isinstance(error, BackendError) and error.code == INTERRUPTED and stopped:
+            shown = stopped
+        elif isinstance(error, StreamfromError):
+            shown = error
+        else:
+            self._log.exception("internal error", exc_info=error)
+            shown = InternalError(self._connection_id)
+        if not isinstance(shown, BackendError):
+            self._state.answered_at, self._state.left = None, left_by_error(shown)
+        if not self._is_over and self._wire.phase is not ConnectionPhase.INFILE:
+            self._reply.error(shown)
+            if isinstance(error, ConnectionKilled | SessionLost | WireError) or (
+                isinstance(error, ServerShutdown) and not self._in_transaction
+            ):
+                self._link.close()
+
+    # --- what others ask of it ------------------------------------------------------------
+
+    def interrupt(self, error: StreamfromError) -> list[asyncio.Task[None]]:
+        """Stop what is running: a stream ends with *error*, a statement with its server's own.
+
+        Returns as `SessionConnections.interrupt`.
+        """
+        stream = self.parts.streams.current
+        if stream is None:
+            self.parts.compiler.large_texts.interrupt(error)
+            return self.parts.executor.interrupt()
+        stream.end(error)
+        return []
+
+    def shut_down(self, error: StreamfromError) -> None:
+        """End with *error* as soon as nothing is to be done and no transaction is open."""
+        if self.is_streaming:
+            self.interrupt(error)
+        self._farewell = error
+        self._leave_at_rest()
+
+    def stop_work(self, error: StreamfromError) -> None:
+        """End with *error* once the statement under way is answered; stop it if that loses nothing."""
+        self._may_finish = False
+        if self.is_busy and not self.is_committing and self.interrupt(error):
+            self._reply.stopped = error
+        self.shut_down(error)
+
+    def cut_off(self, error: StreamfromError) -> None:
+        """Disconnect; a statement that has had no word of its answer is answered with *error*."""
+        relay = self.parts.executor.relay
+        is_begun = self.is_busy and (
+            self._reply.sequence != self._current.sequence
+            or (isinstance(relay, AnswerRelay) and relay.has_written)
+        )
+        if not (self._link.closed or is_begun):
+            if self.is_busy:
+                self._reply.error(error)
+            elif self._farewell is not None:
+                self._tell(self._farewell)
+        self._link.close()
+
+    @property
+    def is_committing(self) -> bool:
+        """True while what runs may commit, so that only its own answer tells what became of it."""
+        if not self.is_busy:
+            return False
+        payload = self._current.payload
+        if payload[:1] == b"\x03":
+            shape = self.parts.compiler.parse(payload[1:]).shape
+        elif payload[:1] == b"\x17":
+            prepared = self.parts.table.get(int.from_bytes(payload[1:5], "little"))
+            if prepared is None:
+                return False
+            shape = prepared.original.shape
+        else:
+            return False
+        return shape.kind not in _INTERRUPTIBLE or bool(shape.uses & Uses.MULTIPLE)
+
+    def _leave_at_rest(self) -> None:
+        is_at_rest = not (self.is_busy or self._link.closed)
+        if self._may_finish:
+            is_at_rest = is_at_rest and not (self._commands or self._in_transaction)
+        if is_at_rest:
+            assert self._farewell is not None
+            self._tell(self._farewell)
+            self._link.close()
+
+    def _tell(self, error: StreamfromError) -> None:
+        """Send an error that answers no command, as MySQL does before it disconnects."""
+        self._link.write(refusal(error, self._wire.capabilities))
+
+    @property
+    def _in_transaction(self) -> bool:
+        return self.parts.executor.branches.in_transaction
+
+    def times(self, now_s: float) -> tuple[float, float]:
+        """Return for how long a statement has been running, and the client been silent."""
+        if self.is_streaming:
+            return 0.0, 0.0
+        since_s = now_s - self._since_s
+        return (since_s, 0.0) if self.is_busy else (0.0, since_s)
+
+    def time_out(self, now_s: float) -> None:
+        """Stop the statement, which takes too long; once more if it goes on nevertheless."""
+        if self._reply.stopped is None:
+            # What waits for a connection or a shard has limits of its own.
+            error = StatementTimedOut()
+            if (
+                self.parts.compiler.large_texts.interrupt(error)
+                or self.parts.executor.interrupt()
+            ):
+                self._reply.stopped = error
+                self._stopped_s = now_s
+                self._log.info("statement timed out")
+        elif now_s - self._stopped_s >= STOP_S:
+            self.parts.executor.break_off()
+
+    def leave_idle(self, setting: str = "idle_timeout") -> None:
+        """Disconnect a client that said nothing for longer than *setting* allows."""
+        self._log.info("client idle for too long")
+        self._tell(IdleTooLong(setting))
+        self._link.close()
+
+    @property
+    def is_streaming(self) -> bool:
+        """True while a STREAM is open."""
+        return self.parts.streams.current is not None
+
+    def thread_on(self, shard: ShardRuntime) -> int | None:
+        """Return the id that *shard* knows it by, if it holds a connection there."""
+        backend = self.parts.executor.branches.held.get(shard)
+        return None if backend is None else backend.thread_id
+
+    def process(self) -> Process:
+        """Return the line in SHOW PROCESSLIST."""
+        view = self.parts.compiler.view
+        command, state, info = "Sleep", "", None
+        if self.is_busy:
+            payload = self._current.payload
+            command = _COMMAND_NAMES.get(payload[0], "Query")
+            state = "streaming" if self.is_streaming else "executing"
+            info = payload[1:] if payload[0] == _QUERY else None
+        return Process(
+            self._connection_id,
+            self._user.name,
+            self._link.peer,
+            None if view is None else view.name,
+            command,
+            int(self._loop.time() - self._since_s),
+            state,
+            info,
+        )
+
+
+async def _refuse(error: StreamfromError) -> None:
+    raise error

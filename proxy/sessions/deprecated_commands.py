@@ -1,0 +1,73 @@
+"""Commands that are older than the statements which do the same: COM_FIELD_LIST, COM_REFRESH.
+
+A server answers them in a way of its own, so it is sent the command itself.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from streamfrom.proxy.errors import NoDatabaseSelected
+from streamfrom.proxy.sql.statement_compiler import check_target
+from streamfrom.proxy.wire.framing import frame
+from streamfrom.proxy.wire.response import AnswerKind
+
+
+if TYPE_CHECKING:
+    from streamfrom.proxy.execution.executor import Executor
+    from streamfrom.proxy.execution.reply import Reply
+    from streamfrom.proxy.sql.privileges import Privileges
+    from streamfrom.proxy.sql.statement_compiler import StatementCompiler
+
+
+class DeprecatedCommands:
+    """The old commands of one session."""
+
+    __slots__ = ("_compiler", "_executor", "_privileges")
+
+    def __init__(
+        self, guard: Privileges, executor: Executor, compiler: StatementCompiler
+    ) -> None:
+        self._privileges = guard
+        self._executor = executor
+        self._compiler = compiler
+
+    async def refresh(self, payload: bytes, reply: Reply) -> None:
+        """Answer COM_REFRESH, whose flags say what to FLUSH. Raises whatever stops a FLUSH."""
+        statement = self._compiler.parse(b"FLUSH TABLES")
+        self._compiler.check(statement)
+        shape = statement.shape
+        view = self._compiler.here()
+        check_target(view, shape)
+        view.planner.plan(shape)
+        await self._executor.relay_on(
+            view.runtimes[0], self._compiler.database, frame(payload, 0), shape, reply
+        )
+
+    async def check_process_info(self) -> None:
+        """Raise what the server says of COM_PROCESS_INFO, which newer MySQL does not know."""
+        shard = self._compiler.here().runtimes[0]
+        if not shard.is_mariadb:
+            shape = self._compiler.parse(b"SHOW PROCESSLIST").shape
+            await self._executor.ask(shard, None, frame(b"\x0a", 0), shape)
+
+    async def field_list(self, payload: bytes, reply: Reply) -> None:
+        """Answer COM_FIELD_LIST: the columns of a table, from the first shard.
+
+        Raises:
+            NoDatabaseSelected: there is none for the table to be in.
+        """
+        view = self._compiler.view
+        if view is None:
+            raise NoDatabaseSelected
+        if view.schema is None:
+            table = payload[1:].partition(b"\0")[0].decode("utf-8", "replace")
+            self._privileges.check_table(view.keyspace.name, table)
+        await self._executor.relay_on(
+            view.runtimes[0],
+            view.database,
+            frame(payload, 0),
+            self._compiler.parse(b"SHOW COLUMNS").shape,
+            reply,
+            answer=AnswerKind.ROWS,
+        )

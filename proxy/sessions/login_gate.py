@@ -1,0 +1,223 @@
+"""One client's way in: who may try, how long it may take, when its proof is looked at."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from streamfrom.proxy.config.file import Role
+from streamfrom.proxy.errors import (
+    AccessDenied,
+    AddressLimitReached,
+    HostNotAllowed,
+    TooManyConnections,
+    UserLimitReached,
+)
+from streamfrom.proxy.sessions.addresses import group
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+    from streamfrom.proxy.config.file import User
+    from streamfrom.proxy.net import Link
+    from streamfrom.proxy.sessions.services import Peer, Services
+    from streamfrom.proxy.wire.server_connection import Event
+    from streamfrom.sqlparse_ext.errors import StreamfromError
+
+
+class LoginGate:
+    """The entrance of one connection."""
+
+    def __init__(self, services: Services, link: Link) -> None:
+        self._services = services
+        self._link = link
+        self._loop = asyncio.get_running_loop()
+        self._address = ""
+        self._is_counted = False
+        self._is_in = False
+        # Either the end of the time to log in, or the moment of an answer that waits.
+        self._timer: asyncio.TimerHandle | None = None
+        self._on_timeout: Callable[[], None] | None = None
+        # Who the login under way wants to be; None when it has been decided.
+        self._user: str | None = None
+        # How long this login has waited for its turn; None before it was asked.
+        self._waited_s: float | None = None
+        self._judging: asyncio.Task[None] | None = None
+
+    def refusal(self) -> StreamfromError | None:
+        """Return why a client may not even try to log in, None if it may."""
+        services = self._services
+        config = services.config
+        number = len(services.sessions)
+        if number >= config.max_connections and not (
+            # One more may come in, and must be an admin: see `check`.
+            number == config.max_connections and services.has_admin
+        ):
+            return TooManyConnections()
+        if services.loopback_only and not self._link.is_loopback:
+            return HostNotAllowed(self._link.peer)
+        self._address = group(self._link.peer)
+        limit = config.max_connections_per_address
+        if limit and services.addresses.connections(self._address) >= limit:
+            return AddressLimitReached(self._link.peer, "max_connections_per_address", limit)
+        limit = config.max_logins_per_address
+        if services.addresses.strangers(self._address) >= limit:
+            return AddressLimitReached(self._link.peer, "max_logins_per_address", limit)
+        return None
+
+    def open(self, on_timeout: Callable[[], None]) -> None:
+        """Let the client log in; *on_timeout* is called if it has not `left` by then."""
+        self._services.addresses.entered(self._address)
+        self._is_counted = True
+        self._on_timeout = on_timeout
+        self._set_timer()
+
+    def _set_timer(self) -> None:
+        if not self._is_in and self._on_timeout is not None:
+            self._timer = self._loop.call_later(
+                self._services.config.connect_timeout_s, self._on_timeout
+            )
+
+    def leave(self) -> None:
+        """Stop every wait: the client is in, or gone."""
+        self._stop_timer()
+        if self._judging is not None:
+            self._judging.cancel()
+            self._judging = None
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def came_in(self) -> None:
+        """Learn that the client has logged in."""
+        self.leave()
+        if self._is_counted and not self._is_in:
+            self._services.addresses.logged_in(self._address)
+        self._is_in = True
+
+    def left(self) -> None:
+        """Learn that the client is gone; a proof that it has not waited for was a guess."""
+        self.leave()
+        if self._user is not None and self._waited_s == 0.0:
+            self._services.backoff.failed(self._address, self._user, self._loop.time())
+        if self._is_counted:
+            self._is_counted = False
+            self._services.addresses.left(self._address, was_in=self._is_in)
+
+    def check(self, user: User, session: Peer) -> None:
+        """Raise UserLimitReached or TooManyConnections if there is no place for *user*."""
+        services = self._services
+        if (
+            len(services.sessions) > services.config.max_connections
+            and user.role is not Role.ADMIN
+        ):
+            raise TooManyConnections
+        limit = user.max_connections
+        if limit is None:
+            return
+        peers = services.sessions.values()
+        held = sum(
+            peer is not session and peer.user is not None and peer.user.name == user.name
+            for peer in peers
+        )
+        if held >= limit:
+            raise UserLimitReached(user.name, limit)
+
+    # --- proofs ---------------------------------------------------------------------------
+
+    def defers(self, user: str, *, is_costly: bool) -> bool:
+        """True if a proof of *user* is to be judged by `judge`: it must wait, or is much work."""
+        if self._user is None:
+            self._user, self._waited_s = user, None
+        if self._waited_s is None:
+            # Costly ones ask when it is their turn, and know then what became of those before.
+            self._waited_s = 0.0 if is_costly else self._turn_s(user)
+        return is_costly or self._waited_s > 0
+
+    def _turn_s(self, user: str) -> float:
+        return self._services.backoff.turn(self._address, user, self._loop.time())
+
+    def judge(
+        self,
+        user: str,
+        pieces: Generator[None, None, list[Event]],
+        then: Callable[[list[Event]], None],
+        *,
+        is_costly: bool,
+    ) -> None:
+        """Have a proof that was deferred judged when it may be, and call *then* with what follows."""
+        # Nothing is read meanwhile: who sends on only fills the socket.
+        self._link.pause_reading()
+        self._judging = asyncio.create_task(
+            self._judge(user, pieces, then, is_costly=is_costly)
+        )
+
+    async def _judge(
+        self,
+        user: str,
+        pieces: Generator[None, None, list[Event]],
+        then: Callable[[list[Event]], None],
+        *,
+        is_costly: bool,
+    ) -> None:
+        work = self._services.work
+        events: list[Event] | None = None
+        if not is_costly:
+            await self._wait(self._waited_s or 0.0)
+            events = await work.done(pieces)
+        else:
+            async with work.turn(self._address):
+                wait_s = 0.0 if self._waited_s else self._turn_s(user)
+                if not wait_s:
+                    events = await work.done(pieces)
+            if events is None:
+                self._waited_s = wait_s
+                await self._wait(wait_s)
+                async with work.turn(self._address):
+                    events = await work.done(pieces)
+        self._judging = None
+        self._link.resume_reading()
+        then(events)
+
+    async def _wait(self, wait_s: float) -> None:
+        """Wait for one's turn, which is no time that the client takes unless the queue is long."""
+        services = self._services
+        if wait_s > services.backoff.longest_s + services.config.connect_timeout_s:
+            await asyncio.sleep(wait_s)
+            return
+        self._stop_timer()
+        await asyncio.sleep(wait_s)
+        self._set_timer()
+
+    def proven(self, user: str, answer: bytes, then: Callable[[], None]) -> None:
+        """Send *answer* to a client that has proven to be *user*, and go on."""
+        self._user = None
+        self._services.backoff.succeeded(self._address, user)
+        self._link.write(answer)
+        then()
+
+    def refused(self, error: StreamfromError, answer: bytes, then: Callable[[], None]) -> None:
+        """Send *answer* to a client that was refused with *error*, and go on."""
+        wait_s = 0.0
+        if isinstance(error, AccessDenied):
+            self._user = None
+            wait_s = self._services.backoff.failed(
+                self._address, error.user, self._loop.time(), self._waited_s or 0.0
+            )
+        if not wait_s:
+            self._link.write(answer)
+            then()
+            return
+        self.leave()
+        self._link.pause_reading()
+
+        def go_on() -> None:
+            self._timer = None
+            self._link.resume_reading()
+            self._link.write(answer)
+            then()
+
+        self._timer = self._loop.call_later(wait_s, go_on)

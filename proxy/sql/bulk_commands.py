@@ -1,0 +1,260 @@
+"""COM_STMT_BULK_EXECUTE: one prepared write for many rows of parameters, as MariaDB's drivers batch.
+
+Where one shard takes all rows, the client's packet goes to it whole. Otherwise the rows are dealt
+out, each to the shards that its values name, and every shard gets a packet with its own, in one
+transaction: the batch takes effect as a whole or not at all. Only rows that need values of a
+sequence are written as one INSERT of text.
+
+On a message table each row is looked at for what it does to messages, like a statement alone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from streamfrom.proxy.errors import BadArguments, NotPreparable, WireError
+from streamfrom.proxy.execution.diagnostics_queries import ASKS_BACK
+from streamfrom.proxy.execution.prepared_execution import BulkExecution
+from streamfrom.proxy.fairness import Slices
+from streamfrom.proxy.routing.routes import OneShard, WriteParts
+from streamfrom.proxy.sql.scatter import write_parts
+from streamfrom.proxy.sql.statement_compiler import CompiledStatement
+from streamfrom.proxy.wire.bulk_rows import TYPES_FOLLOW, bulk_rows, bulk_types
+from streamfrom.proxy.wire.execute import known_value, literal_of
+from streamfrom.sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.statements import OPAQUE, Kind, SqlMode, Uses
+from streamfrom.sqlparse_ext.text.parameters import as_text, parameter_places
+from streamfrom.sqlparse_ext.text.rows import insert_rows
+from streamfrom.sqlparse_ext.writes.messages import together
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from streamfrom.engine.messaging.registry import Registry
+    from streamfrom.engine.sharding.keyspace import Shard
+    from streamfrom.proxy.execution.executor import Executor
+    from streamfrom.proxy.execution.reply import Reply
+    from streamfrom.proxy.execution.session_state import SessionState
+    from streamfrom.proxy.routing.routes import Plan
+    from streamfrom.proxy.sql.prepared_commands import PreparedCommands
+    from streamfrom.proxy.sql.prepared_statements import PreparedStatement, PreparedStatements
+    from streamfrom.proxy.sql.routed_statements import RoutedStatements
+    from streamfrom.proxy.sql.statement_compiler import StatementCompiler
+    from streamfrom.proxy.sql.statement_runner import StatementRunner
+    from streamfrom.proxy.wire.bulk_rows import Row
+    from streamfrom.proxy.wire.commands import StmtBulkExecute
+    from streamfrom.sqlparse_ext.statements import Statement
+    from streamfrom.sqlparse_ext.writes.messages import Effect
+
+
+_WRITES: Final = frozenset({Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE})
+# As MariaDB names the commands in errors.
+_EXECUTE: Final = "mysqld_stmt_execute"
+_BULK_EXECUTE: Final = "mysqld_stmt_bulk_execute"
+# Of a longer batch the engine is told that it happened, and reads the table.
+_EFFECTS_MAX: Final = 10_000
+
+
+class ShardBatch:
+    """What one shard gets of a batch.
+
+    Attributes:
+        rows: as they were sent.
+        table, effects: what they do to a message table; "" and nothing for no such table.
+    """
+
+    __slots__ = ("effects", "rows", "table")
+
+    def __init__(self) -> None:
+        self.rows = bytearray()
+        self.table = ""
+        self.effects: list[Effect] = []
+
+    def add(self, row: bytes, step: CompiledStatement) -> None:
+        """Take a row that does what *step* says."""
+        self.rows += row
+        if step.effect is not None and len(self.effects) <= _EFFECTS_MAX:
+            self.table = step.table
+            self.effects.append(step.effect)
+
+    @property
+    def effect(self) -> Effect | None:
+        """What all rows do together."""
+        return together(self.effects)
+
+
+class BulkCommands:
+    """The batches of one session."""
+
+    def __init__(
+        self,
+        *,
+        state: SessionState,
+        executor: Executor,
+        compiler: StatementCompiler,
+        registry: Registry,
+        statements: StatementRunner,
+        routed: RoutedStatements,
+        table: PreparedStatements,
+        prepared: PreparedCommands,
+    ) -> None:
+        self._state = state
+        self._executor = executor
+        self._compiler = compiler
+        self._registry = registry
+        self._statements = statements
+        self._routed = routed
+        self._table = table
+        self._prepared = prepared
+
+    async def execute(self, command: StmtBulkExecute, reply: Reply) -> None:
+        """Execute a batch. Raises whatever stops it."""
+        prepared = self._table.find(command.statement_id, _EXECUTE)
+        self._prepared.close_cursor(prepared)
+        prepared.drop_long_data()
+        shape = prepared.original.shape
+        if prepared.place is None or shape.kind not in _WRITES or not prepared.count:
+            raise NotPreparable(f"{shape.verb} in a batch")
+        if shape.uses & ASKS_BACK:
+            raise Unsupported("FOUND_ROWS() or ROW_COUNT() in a batch")
+        reply.binary = True
+        try:
+            await self._run(prepared, command, reply)
+        except WireError:
+            raise BadArguments(_BULK_EXECUTE) from None
+
+    async def _run(
+        self, prepared: PreparedStatement, command: StmtBulkExecute, reply: Reply
+    ) -> None:
+        assert prepared.place is not None
+        types, at = bulk_types(command.flags, command.body, prepared.count, prepared.types)
+        prepared.types = types
+        prepared.settle(self._compiler, self._registry)
+        view, database, _ = prepared.place
+        if self._compiler.sequence_of(view, prepared.original.shape) is not None:
+            text = await self._as_text(prepared, bulk_rows(command.body, at, types))
+            await self._statements.run_one(self._compiler.parse(text), reply)
+            return
+        statement = self._completed(prepared)
+        plan = view.planner.plan(statement.shape)
+        shares: dict[Shard, ShardBatch] = {}
+        if isinstance(plan.always, OneShard) and not prepared.touches_messages:
+            share = shares[plan.always.shard] = ShardBatch()
+            share.rows += command.body[at:]
+        else:
+            if not prepared.is_countable:
+                raise Unsupported("parameters inside a comment in a batch")
+            shares = await self._deal(prepared, statement, plan, command.body, at)
+        key = prepared.key_of(statement, self._state.settings)
+        packets = {
+            shard: BulkExecution(
+                key,
+                command.flags | TYPES_FOLLOW,
+                types + share.rows,
+                is_kept=statement is prepared.statement,
+            )
+            for shard, share in shares.items()
+        }
+        if len(shares) == 1:
+            ((shard, share),) = shares.items()
+            step = CompiledStatement(statement, share.table, share.effect)
+            await self._routed.run(view, database, step, OneShard(shard), reply, packets[shard])
+            return
+        if statement.shape.uses & Uses.RETURNING:
+            raise Unsupported(f"{statement.shape.verb} … RETURNING over several shards")
+        parts = [
+            (view.runtime(shard), packets[shard]) for shard in view.shards if shard in shares
+        ]
+        result = await write_parts(
+            self._executor, self._state, database, parts, statement.shape
+        )
+        for shard, share in shares.items():
+            if (effect := share.effect) is not None:
+                runtime = view.runtime(shard)
+                self._executor.branches.happened(runtime, share.table, effect)
+        reply.ok(
+            affected_rows=result.affected_rows,
+            last_insert_id=result.last_insert_id,
+            warnings=result.warnings,
+            info=result.info,
+        )
+
+    def _completed(self, prepared: PreparedStatement) -> Statement:
+        """Return what is executed: on a message table completed, if need be with this moment."""
+        assert prepared.place is not None
+        if prepared.statement is not None:
+            return prepared.statement
+        statement = self._compiler.step(prepared.place.view, prepared.original).statement
+        if len(parameter_places(statement.sql, statement.mode)) != prepared.count:
+            raise Unsupported("this statement in a batch; execute it row by row")
+        return statement
+
+    async def _deal(
+        self,
+        prepared: PreparedStatement,
+        statement: Statement,
+        plan: Plan,
+        body: bytes,
+        at: int,
+    ) -> dict[Shard, ShardBatch]:
+        """Return what each shard gets."""
+        assert prepared.place is not None
+        view = prepared.place.view
+        shares: dict[Shard, ShardBatch] = {}
+        is_utf8 = self._state.settings.is_utf8
+        slices = Slices()
+        for row in bulk_rows(body, at, prepared.types):
+            # A row takes 10 to 120 µs.
+            await slices.breathe()
+            bound = statement.bind(
+                tuple(
+                    OPAQUE if each is None else known_value(each, is_utf8=is_utf8)
+                    for each in row.parameters
+                )
+            )
+            if prepared.takes_back(bound):
+                raise Unsupported("NULL for time_acked in a batch that acknowledges")
+            step = self._compiler.bound_step(view, bound)
+            for shard in _shards_of(plan, bound):
+                shares.setdefault(shard, ShardBatch()).add(row.data, step)
+        return shares
+
+    async def _as_text(self, prepared: PreparedStatement, rows: Iterator[Row]) -> bytes:
+        """Return the INSERT of all rows. Raises Unsupported where there is no such."""
+        statement = prepared.original
+        escapes = SqlMode.NO_BACKSLASH_ESCAPES not in statement.mode
+        heads, tails, values = set(), set(), []
+        slices = Slices()
+        for row in rows:
+            await slices.breathe()
+            texts = [
+                b"DEFAULT" if each is None else literal_of(each, backslash_escapes=escapes)
+                for each in row.parameters
+            ]
+            text = as_text(statement.bind((None,) * len(texts), texts.__getitem__))
+            found = insert_rows(self._compiler.parse(text))
+            if found is None:
+                raise Unsupported(f"this form of {statement.shape.verb} in a batch")
+            first, last = found.spans[0][0], found.spans[-1][1]
+            heads.add(text[:first])
+            tails.add(text[last:])
+            values.append(text[first:last])
+        if len(heads) > 1 or len(tails) > 1:
+            # ON DUPLICATE KEY UPDATE v = ?: each row has its own.
+            raise Unsupported("parameters behind the rows of an INSERT in a batch")
+        if statement.shape.uses & Uses.RETURNING:
+            raise Unsupported("RETURNING in a batch that takes values of a sequence")
+        return b"".join((heads.pop(), b",".join(values), tails.pop()))
+
+
+def _shards_of(plan: Plan, bound: Statement) -> tuple[Shard, ...]:
+    """Return where one row goes. Raises Unsupported where it would have to be taken apart."""
+    route = plan.route(bound)
+    if isinstance(route, OneShard):
+        return (route.shard,)
+    if isinstance(route, WriteParts) and all(text is None for _, text in route.parts):
+        return tuple(shard for shard, _ in route.parts)
+    raise Unsupported(
+        f"{bound.shape.verb} of several rows over several shards in a batch; give one row"
+    )

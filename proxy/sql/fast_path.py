@@ -1,0 +1,286 @@
+"""The hot path: a statement that one shard answers is sent in the turn of the loop it came in.
+
+No task, no future, no copy of the answer. What is not plain is left to
+`statements.Statements.run`; so is a second attempt after a failover.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from streamfrom.proxy.errors import BackendLost, BackendUnavailable
+from streamfrom.proxy.execution.diagnostics_queries import ASKS_BACK
+from streamfrom.proxy.execution.latency_class import LatencyClass
+from streamfrom.proxy.execution.prepared_execution import STALE, Execution
+from streamfrom.proxy.execution.retries import is_repeatable, was_refused_undone
+from streamfrom.proxy.execution.shared_reads import SharedRead
+from streamfrom.proxy.routing.routes import OneShard
+from streamfrom.proxy.sql.account_protection import may_reach_accounts
+from streamfrom.proxy.sql.catalog import FastRoute
+from streamfrom.proxy.sql.raw_passthrough import is_sent_as_written
+from streamfrom.proxy.wire.commands import query
+from streamfrom.proxy.wire.execute import with_types
+from streamfrom.sqlparse_ext.errors import StreamfromError
+from streamfrom.sqlparse_ext.selects.plain_reads import is_plain_read
+from streamfrom.sqlparse_ext.statements import Kind, Uses
+from streamfrom.sqlparse_ext.text.lexer import LARGE_TEXT_BYTES
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from streamfrom.engine.messaging.registry import Registry
+    from streamfrom.proxy.backends.shard import ShardRuntime
+    from streamfrom.proxy.execution.answer_relay import AnswerRelay
+    from streamfrom.proxy.execution.executor import Executor
+    from streamfrom.proxy.execution.reply import Reply
+    from streamfrom.proxy.net import Link
+    from streamfrom.proxy.sql.catalog import View
+    from streamfrom.proxy.sql.prepared_statements import PreparedStatements
+    from streamfrom.proxy.sql.statement_compiler import CompiledStatement, StatementCompiler
+    from streamfrom.sqlparse_ext.statements import Shape, Statement
+
+
+_KINDS: Final = frozenset(
+    {Kind.SELECT, Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE, Kind.SHOW}
+)
+_INDIRECT_USES: Final = (
+    Uses.MULTIPLE
+    | Uses.LAST_INSERT_ID
+    | Uses.SETS_LAST_INSERT_ID
+    | Uses.IDENTITY
+    | Uses.ADVISORY_LOCK
+    | ASKS_BACK
+)
+_SHAPES_MAX: Final = 8192
+# Of a COM_STMT_EXECUTE before its parameters: code, id, flags, iteration count.
+_EXECUTE_BYTES: Final = 10
+# A longer text for several shards has hundreds of rows, and is likely to be split. To find that
+# out here, and once more on the long way, would cost more than the hot path saves.
+_SHARDED_BYTES_MAX: Final = 16 << 10
+# What an answer may take that others wait behind, on a connection that they share.
+_SMALL_BYTES_MAX: Final = 16 << 10
+
+
+class FastPath:
+    """The hot path of one session."""
+
+    def __init__(
+        self,
+        compiler: StatementCompiler,
+        executor: Executor,
+        registry: Registry,
+        link: Link,
+        table: PreparedStatements,
+    ) -> None:
+        self._compiler = compiler
+        self._executor = executor
+        self._registry = registry
+        self._link = link
+        self._table = table
+        # Of the one statement that a session runs at a time.
+        self._under_way: (
+            tuple[ShardRuntime, Statement, CompiledStatement | None, Reply, LatencyClass | None]
+            | None
+        ) = None
+        self._began_s = 0.0
+        self._loop = asyncio.get_running_loop()
+
+    def send(
+        self, sql: bytes, reply: Reply, on_over: Callable[[AnswerRelay | Exception], None]
+    ) -> bool:
+        """Send the statement if it is plain; *on_over* gets what `finish` is to be called with.
+
+        Return False otherwise; the long way then says what is wrong with it, if anything is.
+        """
+        compiler = self._compiler
+        view = compiler.view
+        if (
+            view is None
+            or view.is_replica
+            or len(sql) > (_SHARDED_BYTES_MAX if view.is_sharded else LARGE_TEXT_BYTES)
+        ):
+            return False
+        try:
+            statement = compiler.parse(sql)
+            direct = self._known(view, statement.shape)
+            if direct is None or not compiler.admits(statement):
+                return False
+            shard = direct.shard
+            step = None
+            if shard is None:
+                plan = direct.plan
+                if direct.touches_messages:
+                    step = compiler.step(view, statement)
+                    statement = step.statement
+                    plan = view.planner.plan(statement.shape)
+                route = plan.route(statement)
+                if type(route) is not OneShard:
+                    return False
+                shard = view.runtime(route.shard)
+        except StreamfromError:
+            return False
+        pace = self._paced(direct)
+        self._under_way = shard, statement, step, reply, pace
+        return self._executor.send_now(
+            shard, view.database, query(statement.sql), reply, on_over, pace
+        )
+
+    def execute(
+        self, payload: bytes, reply: Reply, on_over: Callable[[AnswerRelay | Exception], None]
+    ) -> bool:
+        """Send a COM_STMT_EXECUTE on the same conditions, with the same result, as `send`.
+
+        Where neither a vindex nor a message table wants the values, they are not looked at.
+        """
+        prepared = self._table.get(int.from_bytes(payload[1:5], "little"))
+        if (
+            prepared is None
+            or prepared.place is None
+            or prepared.long_data
+            or prepared.fault is not None
+            or prepared.cursor is not None
+            or len(payload) < _EXECUTE_BYTES
+            or payload[5]  # a cursor
+        ):
+            return False
+        view, database, _ = prepared.place
+        if view.is_replica:
+            return False
+        body = payload[_EXECUTE_BYTES:]
+        try:
+            prepared.settle(self._compiler, self._registry)
+            statement = prepared.statement
+            if statement is None:
+                return False
+            direct = self._known(view, statement.shape)
+            if direct is None:
+                return False
+            prepared.take_types(body)
+            shard = direct.shard
+            step = None
+            if shard is None:
+                if len(payload) > LARGE_TEXT_BYTES or len(statement.sql) > LARGE_TEXT_BYTES:
+                    return False
+                statement = prepared.bind(statement, body, self._executor.settings)
+                if prepared.takes_back(statement):
+                    return False
+                route = direct.plan.route(statement)
+                if type(route) is not OneShard:
+                    return False
+                shard = view.runtime(route.shard)
+                if direct.touches_messages:
+                    step = self._compiler.bound_step(view, statement)
+                    statement = step.statement
+        except StreamfromError:
+            return False
+        pace = self._paced(direct)
+        self._under_way = shard, statement, step, reply, pace
+        key = prepared.key(self._executor.settings)
+        body = with_types(body, prepared.count, prepared.types)
+        packet = Execution(key, body, prepared.count)
+        return self._executor.send_now(shard, database, packet, reply, on_over, pace)
+
+    def finish(self, outcome: AnswerRelay | Exception) -> bool:
+        """End what `send` or `execute` began; False when it should be tried again the long way.
+
+        Raises:
+            BackendLost, SessionLost: the answer broke off.
+            PoolTimeout, BackendError: nothing was sent.
+        """
+        assert self._under_way is not None
+        shard, statement, step, reply, pace = self._under_way
+        self._under_way = None
+        if isinstance(outcome, Exception):
+            if isinstance(outcome, BackendUnavailable | BackendLost):
+                return False
+            raise outcome
+        relay = outcome
+        scanner = relay.scanner
+        shape = statement.shape
+        executor = self._executor
+        if pace is not None:
+            if isinstance(relay, SharedRead) and relay.line is not None:
+                if executor.settle_shared(shard, relay):
+                    self._link.write(relay.held)
+                    return True
+                if relay.failure is None:
+                    pace.was_slow()
+                return False
+            self._judge(pace, shard, relay)
+        if relay.failure is None and scanner.error is None:
+            executor.settle(shard, shape, relay)
+            if step is not None and step.effect is not None:
+                ok = scanner.ok
+                insert_id = 0 if ok is None else ok.last_insert_id
+                executor.branches.happened(shard, step.table, step.effect, insert_id)
+            if reply.stopped is None:
+                self._link.write(relay.held)
+            else:
+                reply.end(relay, is_read=is_repeatable(shape))
+            return True
+        may_repeat = (
+            not executor.branches.in_transaction
+            and not relay.has_written
+            and reply.stopped is None
+        )
+        if relay.failure is not None:
+            reply.broke_off(scanner)
+        executor.settle(shard, shape, relay)
+        if relay.failure is not None:
+            if may_repeat and is_repeatable(shape):
+                return False
+            raise relay.failure
+        if may_repeat and was_refused_undone(scanner.error):
+            return False
+        if scanner.error is not None and scanner.error.code in STALE and not relay.has_written:
+            return False
+        reply.end(relay, is_read=is_repeatable(shape))
+        return True
+
+    def _paced(self, direct: FastRoute) -> LatencyClass | None:
+        """Return the pace of the shape, and begin to take it if that has to be done."""
+        pace = direct.pace
+        if pace is not None and not pace.is_quick:
+            self._began_s = self._loop.time()
+        return pace
+
+    def _judge(self, pace: LatencyClass, shard: ShardRuntime, relay: AnswerRelay) -> None:
+        """Note what an answer on a connection of the session's own says of its shape."""
+        if (
+            isinstance(relay, SharedRead)
+            or relay.has_written
+            or len(relay.held) > _SMALL_BYTES_MAX
+        ):
+            pace.was_slow()
+        elif not pace.is_quick:
+            pace.answered(self._loop.time() - self._began_s, shard.way_s)
+
+    def _known(self, view: View, shape: Shape) -> FastRoute | None:
+        if view.generation != self._registry.generation:
+            # Tables came or went: what is a message table may have changed.
+            view.direct.clear()
+            view.generation = self._registry.generation
+        try:
+            return view.direct[shape]
+        except KeyError:
+            if len(view.direct) >= _SHAPES_MAX:
+                view.direct.clear()
+            direct = view.direct[shape] = self._work_out(view, shape)
+            return direct
+
+    def _work_out(self, view: View, shape: Shape) -> FastRoute | None:
+        if (
+            shape.kind not in _KINDS
+            or shape.uses & _INDIRECT_USES
+            or not is_sent_as_written(self._compiler, view, shape)
+            or may_reach_accounts(shape, view.schema)
+        ):
+            return None
+        touches = self._compiler.touches_messages(view, shape)
+        plan = view.planner.plan(shape)
+        always = None if touches else plan.always
+        shard = view.runtime(always.shard) if isinstance(always, OneShard) else None
+        pace = LatencyClass() if is_plain_read(shape) and not touches else None
+        return FastRoute(plan, touches_messages=touches, shard=shard, pace=pace)

@@ -1,0 +1,64 @@
+"""The columns of INSERTs that leave them out, `INSERT INTO t VALUES (1, 'a')`.
+
+Where rows belong to several shards a vindex finds its value by the column's name, and so does a
+sequence; a server is asked for the names, and what is sent has them. It is asked each time: names that were
+remembered could be those of before an ALTER TABLE, and a row would be on a wrong shard. Dumps,
+which leave the names out, have thousands of rows in a statement.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
+from streamfrom.sqlparse_ext.writes.column_list import leaves_out_columns, with_columns
+
+
+if TYPE_CHECKING:
+    from streamfrom.proxy.backends.shard import ShardRuntime
+    from streamfrom.proxy.execution.executor import Executor
+    from streamfrom.proxy.sql.statement_compiler import StatementCompiler, StatementTarget
+
+
+_INVISIBLE = "INVISIBLE"
+
+
+class InsertColumns:
+    """Names columns for one session."""
+
+    def __init__(self, executor: Executor, compiler: StatementCompiler) -> None:
+        self._executor = executor
+        self._compiler = compiler
+
+    async def named(self, place: StatementTarget) -> StatementTarget:
+        """Return *place* with all columns named where its statement has to name them.
+
+        Raises:
+            BackendUnavailable: no server could be asked.
+            BackendError: there is no such table.
+        """
+        view, shape = place.view, place.statement.shape
+        if not leaves_out_columns(shape):
+            return place
+        table = shape.tables[0].name
+        vschema = view.keyspace.vschema
+        routing = None if vschema is None else vschema.tables.get(table)
+        is_dealt_out = view.is_sharded and routing is not None and routing.column_vindexes
+        takes_values = self._compiler.sequence_of(view, shape) is not None
+        if not (is_dealt_out or takes_values) or view.columns_of(table):
+            return place
+        # Which shard makes no difference; one that is away would be waited for.
+        shard = min(view.runtimes, key=lambda shard: shard.trouble is not None)
+        names = await self._executor.patiently(shard, lambda: _columns(shard, table))
+        compiler = self._compiler
+        named = await compiler.large_texts.read(
+            len(place.statement.sql),
+            lambda: compiler.parse(with_columns(place.statement, names)),
+        )
+        return place._replace(statement=named)
+
+
+async def _columns(shard: ShardRuntime, table: str) -> list[str]:
+    """Return what an INSERT without names gives values for: all columns but invisible ones."""
+    found = await shard.control.records(f"SHOW COLUMNS FROM {quote_identifier(table)}")
+    return [row["Field"] for row in found if _INVISIBLE not in str(row["Extra"]).upper()]

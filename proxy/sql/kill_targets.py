@@ -1,0 +1,80 @@
+"""KILL: whom it means, where that is no number but `CONNECTION_ID()` or any other expression."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from streamfrom.proxy.errors import NoSuchThread
+from streamfrom.proxy.wire.commands import query
+from streamfrom.proxy.wire.resultset import parse_text_row
+from streamfrom.sqlparse_ext.errors import SqlError, Unsupported
+from streamfrom.sqlparse_ext.reading.killing import killed_expression
+from streamfrom.sqlparse_ext.statements import KillBy, Kind, Slot, Uses
+from streamfrom.sqlparse_ext.text.tokens import statement_tokens
+
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from streamfrom.proxy.execution.executor import Executor
+    from streamfrom.proxy.sql.statement_compiler import StatementCompiler
+    from streamfrom.sqlparse_ext.statements import Statement
+
+
+def killed_user(statement: Statement) -> str:
+    """Return the user that MariaDB's KILL USER means.
+
+    Raises:
+        Unsupported: it is CURRENT_USER, or has a host, which the proxy's users have not.
+    """
+    target = statement.shape.kill
+    assert target is not None
+    operand = target.operand
+    found = statement.value(operand) if isinstance(operand, Slot) else operand
+    tokens = statement_tokens(statement.shape.template)
+    if isinstance(found, bytes):
+        found = found.decode("utf-8", "surrogateescape")
+    if not isinstance(found, str) or any(
+        token.is_variable or token.key == "CURRENT_USER" for token in tokens
+    ):
+        raise Unsupported("this form of KILL USER; give the name of a user of the proxy")
+    return found
+
+
+async def killed_id(
+    statement: Statement,
+    compiler: StatementCompiler,
+    executor: Executor,
+    told_who: Callable[[Statement], Awaitable[Statement]],
+) -> int:
+    """Return the id of the connection that a KILL means; a server computes an expression.
+
+    told_who: puts who the client is into a statement.
+
+    Raises:
+        SqlError, Unsupported: it names none, or in a way that only a server's own KILL has.
+        NoSuchThread: what it names is no id.
+        BackendError, BackendUnavailable, PoolTimeout, BackendLost: as `Executor.ask`.
+    """
+    target = statement.shape.kill
+    if target is None or target.by is not KillBy.ID:
+        raise Unsupported("this form of KILL; give a connection id")
+    if not isinstance(target.operand, Slot):
+        expression = killed_expression(statement)
+        if not expression:
+            raise SqlError("You have an error in your SQL syntax; KILL takes a connection id")
+        asked = await told_who(compiler.parse(b"SELECT (" + expression + b")"))
+        shape = asked.shape
+        if shape.kind is not Kind.SELECT or shape.tables or shape.uses & Uses.SUBQUERY:
+            raise Unsupported("this form of KILL; give a connection id")
+        shard = compiler.here().runtimes[0]
+        database = compiler.database
+        answer = await executor.ask(shard, database, query(asked.sql), shape)
+        value = parse_text_row(answer.rows[0])[0] or b""
+        number = int(value) if value.isdigit() else None
+    else:
+        found = statement.value(target.operand)
+        number = found if isinstance(found, int) else None
+    if number is None:
+        raise NoSuchThread(0)
+    return number

@@ -1,0 +1,127 @@
+"""What one shard is asked before a merged SELECT goes to all: its columns, and what its order compares.
+
+`proxy.merge` writes the questions and reads the answers; they are carried here, in two trips.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+from streamfrom.proxy.merge.comparison import ColumnKey, Comparison, comparison_of, padding
+from streamfrom.proxy.merge.group_query import GroupsQuery
+from streamfrom.proxy.wire.commands import query
+from streamfrom.proxy.wire.constants import FieldType
+from streamfrom.proxy.wire.resultset import parse_column_definition, parse_text_row
+from streamfrom.sqlparse_ext.errors import Unsupported
+
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streamfrom.proxy.backends.answer_readers import BufferedAnswer
+    from streamfrom.proxy.backends.backend import Backend
+    from streamfrom.proxy.merge.row_count import CountedQuery
+    from streamfrom.proxy.merge.row_merge import RowsQuery
+    from streamfrom.proxy.merge.shard_texts import Texts
+    from streamfrom.proxy.wire.resultset import ColumnDefinition
+    from streamfrom.sqlparse_ext.selects.derived import Counted
+    from streamfrom.sqlparse_ext.statements import Statement
+
+
+MergeQuery: TypeAlias = "RowsQuery | GroupsQuery | CountedQuery"
+
+
+async def ask_first(
+    backend: Backend,
+    texts: Texts,
+    plan: MergeQuery,
+    statement: Statement,
+    counted: Counted | None,
+) -> tuple[bytes, list[bytes]]:
+    """Return the text that every shard gets, and the column definitions of the answer so far.
+
+    Raises:
+        Unsupported: it cannot be merged exactly.
+        BackendError: the SELECT is wrong, in the words of the server.
+        BackendLost: the connection broke.
+    """
+    described = await _ask_columns(backend, texts, plan, statement, counted)
+    await _ask_comparisons(backend, texts, plan)
+    return plan.sql(), described
+
+
+async def _ask_columns(
+    backend: Backend,
+    texts: Texts,
+    plan: MergeQuery,
+    statement: Statement,
+    counted: Counted | None,
+) -> list[bytes]:
+    questions = [texts.described()]
+    if counted is not None:
+        questions.append(counted.described(statement))
+    if plan.asks_columns:
+        questions.append(texts.ask_columns())
+    answers = await _ask(backend, questions)
+    for answer in answers:
+        if answer.error is not None:
+            raise answer.error.exception()
+    names: frozenset[str] = frozenset()
+    if plan.asks_columns:
+        names = frozenset(
+            parse_column_definition(each).name.lower() for each in answers[-1].columns
+        )
+    definitions = [parse_column_definition(each) for each in answers[0].columns]
+    texts.check_described(definitions)
+    plan.describe(definitions, names)
+    return answers[0 if counted is None else 1].columns
+
+
+async def _ask_comparisons(backend: Backend, texts: Texts, plan: MergeQuery) -> None:
+    questions = []
+    for text, aggregate in plan.expressions:
+        questions.append(texts.ask_type(text))
+        questions.append(texts.ask_collation(text, aggregate=aggregate))
+    computation = plan.computation if isinstance(plan, GroupsQuery) else None
+    if computation is not None:
+        questions += [computation.trial(), computation.ask_collations()]
+    asks_length = isinstance(plan, GroupsQuery) and plan.asks_concat_length
+    if asks_length:
+        questions.append(b"SELECT @@group_concat_max_len")
+    answers = await _ask(backend, questions) if questions else []
+    if isinstance(plan, GroupsQuery) and asks_length:
+        *answers, length = answers
+        (told,) = parse_text_row(length.rows[0])
+        plan.concat_bytes_max = int(told or 0)
+    if computation is not None:
+        *answers, tried, collations = answers
+        if tried.error is not None or collations.error is not None:
+            raise Unsupported("this expression of aggregates over several shards")
+        computation.tried(
+            [parse_column_definition(each) for each in tried.columns],
+            parse_text_row(collations.rows[0]),
+        )
+    keys = []
+    types = []
+    for typed, collated in zip(answers[::2], answers[1::2], strict=True):
+        if typed.error is not None:
+            raise Unsupported("sorting or grouping by such an expression over several shards")
+        column = parse_column_definition(typed.columns[0])
+        types.append(column)
+        keys.append(_key(column, collated))
+    plan.resolve(keys, types)
+
+
+async def _ask(backend: Backend, questions: Sequence[bytes]) -> list[BufferedAnswer]:
+    return await backend.answers([query(question) for question in questions])
+
+
+def _key(column: ColumnDefinition, collated: BufferedAnswer) -> ColumnKey:
+    comparison = comparison_of(column)
+    if comparison is not Comparison.STRING:
+        return ColumnKey(comparison)
+    if collated.error is not None or not collated.rows:
+        raise Unsupported("comparing such strings over several shards")
+    name, space = parse_text_row(collated.rows[0])
+    is_char = column.type == FieldType.STRING
+    return ColumnKey(comparison, padding((name or b"").decode(), space or b"", is_char=is_char))

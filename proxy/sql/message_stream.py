@@ -1,0 +1,106 @@
+"""One open STREAM: the engine's receiver on one side, a client's socket on the other.
+
+A batch leaves in one write, or in several if it is large. The link's high-water mark is zero
+while a stream is open, so `blocked` means "the socket has not taken everything": such a client
+gets nothing more until it has, and if it leaves first, the rows that were not handed to its
+socket go back to the queue at once. What a socket had taken in part cannot be told once it is
+lost, so that is at most one write.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import count
+from typing import TYPE_CHECKING, Final
+
+from streamfrom.engine.errors import ReceiverGone
+from streamfrom.proxy import net
+from streamfrom.proxy.errors import WireError
+from streamfrom.proxy.wire.framing import frames
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from streamfrom.engine.messaging.message import ClaimedRow
+    from streamfrom.engine.sharding.keyspace import ShardName
+    from streamfrom.proxy.net import Link
+    from streamfrom.sqlparse_ext.errors import StreamfromError
+
+
+# A write of small rows is a whole batch; a large row is a write by itself.
+_WRITE_BYTES: Final = 64 << 10
+_ids = count(1)
+
+
+class MessageStream:
+    """`engine.messaging.registry.Receiver` over a client's link.
+
+    Attributes:
+        id, shards, columns: what the engine wants to know of a receiver.
+        sequence: the number of the next packet.
+        ended: done with the error that ends the stream.
+
+    *encode* turns the text rows that the engine delivers into what this client reads.
+    """
+
+    def __init__(
+        self,
+        link: Link,
+        *,
+        shards: frozenset[ShardName] | None,
+        columns: tuple[str, ...],
+        sequence: int,
+        encode: Callable[[bytes], bytes] | None = None,
+    ) -> None:
+        self.id = next(_ids)
+        self.shards = shards
+        self.columns = columns
+        self.sequence = sequence
+        self.ended: asyncio.Future[StreamfromError] = asyncio.get_running_loop().create_future()
+        self._link = link
+        self._encode = encode
+        self._waiting: Sequence[ClaimedRow] = ()
+        link.set_high_water(0)
+
+    def deliver(self, rows: Sequence[ClaimedRow]) -> bool:
+        """Write a batch; False when the socket did not take all of it at once.
+
+        Raises:
+            ReceiverGone: the client has left, and nothing was written.
+        """
+        if self._link.is_gone:
+            raise ReceiverGone
+        self._waiting = [*self._waiting, *rows]
+        return self.resume()
+
+    def resume(self) -> bool:
+        """Write what waits, as far as the socket takes it; True when it could take more."""
+        while self._waiting and not self._link.blocked and not self._link.is_gone:
+            count = size = 0
+            while count < len(self._waiting) and size < _WRITE_BYTES:
+                size += len(self._waiting[count].payload)
+                count += 1
+            now, self._waiting = self._waiting[:count], self._waiting[count:]
+            payloads = [row.payload for row in now]
+            if self._encode is not None:
+                try:
+                    payloads = list(map(self._encode, payloads))
+                except WireError as error:
+                    # Not the engine's fault, nor that of anybody else's stream.
+                    self._waiting = [*now, *self._waiting]
+                    self.end(error)
+                    return False
+            framed, self.sequence = frames(payloads, self.sequence)
+            self._link.write(framed)
+        return not self._waiting and not self._link.blocked
+
+    def end(self, error: StreamfromError) -> None:
+        """Have the stream end with *error*."""
+        if not self.ended.done():
+            self.ended.set_result(error)
+
+    def close(self) -> Sequence[ClaimedRow]:
+        """Give the link back and return the rows that were not handed to it."""
+        self._link.set_high_water(net.WRITE_HIGH_WATER_BYTES)
+        return self._waiting

@@ -1,0 +1,102 @@
+"""What a user may do. Pure: keyspaces, roles, and the statements that nobody may send.
+
+Who may not do everything is confined by `proxy.sql.confinement`; the account on the servers is kept
+from everybody by `proxy.sql.account_protection`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from streamfrom.proxy.config.file import Role
+from streamfrom.proxy.errors import CommandDenied, DatabaseAccessDenied
+from streamfrom.proxy.sql.account_protection import check_accounts
+from streamfrom.sqlparse_ext.statements import Kind, SetKind, Uses
+
+
+if TYPE_CHECKING:
+    from streamfrom.proxy.config.file import User
+    from streamfrom.sqlparse_ext.statements import Shape, Statement
+
+
+# What a user of role "readonly" may run; everything else is denied.
+_READS: Final = frozenset(
+    {
+        Kind.SELECT,
+        Kind.SHOW,
+        Kind.EXPLAIN,
+        Kind.SET,
+        Kind.USE,
+        Kind.BEGIN,
+        Kind.COMMIT,
+        Kind.ROLLBACK,
+        Kind.SAVEPOINT,
+        Kind.KILL,
+        Kind.EMPTY,
+    }
+)
+_READS_THAT_WRITE: Final = Uses.INTO | Uses.LOCKING_READ | Uses.GLOBAL_SCOPE
+
+
+class Privileges:
+    """One logged-in user.
+
+    Attributes:
+        user, host: who, and from where: what a refusal names.
+        accounts: those of the proxy on its servers, in lower case.
+        reads_only: the user's role allows no write but those of its role.
+    """
+
+    __slots__ = ("accounts", "host", "reads_only", "user")
+
+    def __init__(self, user: User, host: str, accounts: frozenset[str] = frozenset()) -> None:
+        self.user = user
+        self.host = host
+        self.accounts = accounts
+        self.reads_only = user.role not in (Role.ADMIN, Role.READWRITE)
+
+    def check_keyspace(self, keyspace: str, target: str) -> None:
+        """Raise DatabaseAccessDenied, naming *target*, unless the user may use *keyspace*."""
+        allowed = self.user.keyspaces
+        if allowed is not None and keyspace not in allowed:
+            raise DatabaseAccessDenied(self.user.name, self.host, target)
+
+    def check_system_schema(self, schema: str) -> None:
+        """Raise DatabaseAccessDenied unless the user may use *schema*, which every server has."""
+        user = self.user
+        is_narrow = user.keyspaces is not None or user.tables is not None
+        if (is_narrow and schema != "information_schema") or (
+            user.is_restricted and schema == "mysql"
+        ):
+            raise DatabaseAccessDenied(user.name, self.host, schema)
+
+    def check_table(self, keyspace: str, table: str) -> None:
+        """Raise CommandDenied unless the user may see *table* of *keyspace*."""
+        allowed = self.user.tables
+        if allowed is not None and not {(None, table), (keyspace, table)} & allowed:
+            raise CommandDenied("SELECT", self.user.name, self.host, table)
+
+    def check_statement(
+        self, statement: Statement, schema: str | None = None, *, is_explained: bool = False
+    ) -> None:
+        """Raise CommandDenied or Unsupported for what this user may not send.
+
+        schema: what unqualified names mean, None for nothing.
+        is_explained: it stands in an EXPLAIN, which does not run it.
+        """
+        shape = statement.shape
+        check_accounts(statement, self.accounts, schema)
+        if is_explained or self.user.role is not Role.READONLY:
+            return
+        if not _is_read(shape):
+            table = shape.tables[0].name if shape.tables else ""
+            raise CommandDenied(shape.verb, self.user.name, self.host, table)
+
+
+def _is_read(shape: Shape) -> bool:
+    if shape.verb == "UNLOCK":  # dumps end so, whether they have locked or not
+        return True
+    if shape.kind not in _READS or shape.uses & _READS_THAT_WRITE:
+        return False
+    # MariaDB's ANALYZE runs the statement it explains; SET STATEMENT runs the one behind FOR.
+    return shape.verb != "ANALYZE" and not any(i.kind is SetKind.OTHER for i in shape.set)

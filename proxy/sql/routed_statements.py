@@ -1,0 +1,217 @@
+"""One statement on the shards that its route names.
+
+`RoutedStatements.run` is the long way of every statement that a shard answers, text or prepared: one shard
+relays, several follow one another, are merged, or take a write in parts. What it does to messages
+is told to the transaction.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from streamfrom.proxy.execution.diagnostics_queries import left_by_several
+from streamfrom.proxy.execution.prepared_execution import Execution
+from streamfrom.proxy.execution.session_tracking import generated
+from streamfrom.proxy.routing.routes import (
+    Combine,
+    Concatenate,
+    Everywhere,
+    Merge,
+    OneShard,
+    WriteParts,
+)
+from streamfrom.proxy.sql.gather import gather
+from streamfrom.proxy.sql.scatter import write_parts
+from streamfrom.proxy.sql.two_stage import TwoStageSelect
+from streamfrom.proxy.wire.commands import query
+from streamfrom.sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.statements import Kind, Uses
+
+
+if TYPE_CHECKING:
+    from streamfrom.proxy.backends.shard import ShardRuntime
+    from streamfrom.proxy.execution.executor import Executor
+    from streamfrom.proxy.execution.prepared_execution import Packet
+    from streamfrom.proxy.execution.reply import Reply
+    from streamfrom.proxy.execution.session_state import SessionState
+    from streamfrom.proxy.net import Link
+    from streamfrom.proxy.routing.routes import Route
+    from streamfrom.proxy.sql.catalog import View
+    from streamfrom.proxy.sql.statement_compiler import CompiledStatement, StatementCompiler
+    from streamfrom.sqlparse_ext.writes.messages import Effect
+
+
+_HAS_ROWS: Final = frozenset({Kind.SELECT, Kind.SHOW})
+
+
+class RoutedStatements:
+    """The statements of one session that its shards answer."""
+
+    def __init__(
+        self,
+        *,
+        link: Link,
+        state: SessionState,
+        executor: Executor,
+        compiler: StatementCompiler,
+        merge_memory_bytes: int,
+    ) -> None:
+        self._link = link
+        self._state = state
+        self._executor = executor
+        self._branches = executor.branches
+        self._compiler = compiler
+        self._merge_memory_bytes = merge_memory_bytes
+
+    async def run(
+        self,
+        view: View,
+        database: str | None,
+        step: CompiledStatement,
+        route: Route,
+        reply: Reply,
+        packet: Packet | None = None,
+    ) -> bool:
+        """Run a statement where *route* says; False when its answer is an error.
+
+        packet: what a shard that answers the client is sent, in place of the text.
+        """
+        match route:
+            case OneShard(shard):
+                return await self.on_shard(view.runtime(shard), database, step, reply, packet)
+            case Concatenate(shards):
+                if (
+                    step.statement.shape.uses & Uses.IMPLICIT_COMMIT
+                    and self._branches.in_transaction
+                ):
+                    # On every shard of the transaction, and not one by one as they come to it.
+                    await self._branches.commit()
+                runtimes = [view.runtime(shard) for shard in shards]
+                return await self._concatenate(runtimes, database, step, reply, packet)
+            case Merge(shards):
+                if not self._state.settings.autocommit:
+                    # It opens a transaction on all of them, which is one.
+                    self._branches.entered()
+                return await gather(
+                    self._executor,
+                    self._state,
+                    self._link,
+                    database,
+                    [view.runtime(shard) for shard in shards],
+                    step.statement,
+                    route,
+                    reply,
+                    memory_bytes=self._merge_memory_bytes,
+                    large_texts=self._compiler.large_texts,
+                )
+            case Combine():
+                if not self._state.settings.autocommit:
+                    self._branches.entered()
+                combining = TwoStageSelect(
+                    self._executor,
+                    self._state,
+                    self._link,
+                    database,
+                    view.runtime,
+                    memory_bytes=self._merge_memory_bytes,
+                    large_texts=self._compiler.large_texts,
+                )
+                return await combining.run(step.statement, route, reply)
+            case WriteParts(parts):
+                own = step.statement.sql
+                pieces = [(view.runtime(shard), sql or own) for shard, sql in parts]
+                result = await write_parts(
+                    self._executor,
+                    self._state,
+                    database,
+                    [(runtime, query(sql)) for runtime, sql in pieces],
+                    step.statement.shape,
+                )
+                if step.insert_id:
+                    generated(self._state, step.insert_id)
+                if step.effect is not None:
+                    for runtime, sql in pieces:
+                        effect = await self._compiler.large_texts.read(
+                            len(sql), self._effect_of_part, view, step.effect, sql
+                        )
+                        self._branches.happened(runtime, step.table, effect)
+                reply.ok(
+                    affected_rows=result.affected_rows,
+                    last_insert_id=step.insert_id or result.last_insert_id,
+                    warnings=result.warnings,
+                    info=result.info,
+                )
+                return True
+            case Everywhere():
+                raise Unsupported(f"{step.statement.shape.verb} in a sharded keyspace")
+
+    def _effect_of_part(self, view: View, effect: Effect, sql: bytes) -> Effect:
+        """Return what the part *sql* of a write with *effect* does on its shard.
+
+        A shard must hear of its own rows only, and looks for no others.
+        """
+        if effect.ids is None:
+            return effect
+        part = self._compiler.step(view, self._compiler.parse(sql))
+        return part.effect or effect
+
+    async def on_shard(
+        self,
+        shard: ShardRuntime,
+        database: str | None,
+        step: CompiledStatement,
+        reply: Reply,
+        packet: Packet | None = None,
+    ) -> bool:
+        """Run a statement on one shard; False when its answer is an error."""
+        sent = packet or query(step.statement.sql)
+        shape = step.statement.shape
+        if reply.binary and shape.kind in _HAS_ROWS and not isinstance(packet, Execution):
+            # What it is sent is text, and so are the rows that come back.
+            answer = await self._executor.ask(shard, database, sent, shape)
+            assert answer.ok is not None
+            reply.head(answer.columns)
+            reply.more_rows(answer.rows)
+            reply.end_of_rows(warnings=answer.ok.warnings)
+            return True
+        scanner = await self._executor.relay_on(
+            shard, database, sent, shape, reply, insert_id=step.insert_id
+        )
+        if scanner.error is not None:
+            return False
+        if step.insert_id:
+            generated(self._state, step.insert_id)
+        if step.effect is not None:
+            insert_id = scanner.ok.last_insert_id if scanner.ok else 0
+            self._branches.happened(shard, step.table, step.effect, insert_id)
+        return True
+
+    async def _concatenate(
+        self,
+        shards: list[ShardRuntime],
+        database: str | None,
+        step: CompiledStatement,
+        reply: Reply,
+        packet: Packet | None,
+    ) -> bool:
+        sent = packet or query(step.statement.sql)
+        left, warnings = left_by_several(), 0
+        for index, shard in enumerate(shards):
+            scanner = await self._executor.relay_on(
+                shard,
+                database,
+                sent,
+                step.statement.shape,
+                reply,
+                columns=index == 0,
+                final=index == len(shards) - 1,
+                left=left,
+                warnings=warnings,
+            )
+            if scanner.error is not None:
+                return False
+            assert scanner.ok is not None
+            warnings += scanner.ok.warnings
+        if left.rows:
+            self._state.answered_at, self._state.left = None, left
+        return True

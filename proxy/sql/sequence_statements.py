@@ -1,0 +1,136 @@
+"""Values of sequences, for SELECT NEXT … VALUES and for the INSERTs that take theirs from one.
+
+One request reserves all values of a statement, outside of the session's transaction: a rollback
+leaves a gap, as in Vitess. The first value is what LAST_INSERT_ID() says afterwards.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from streamfrom.engine.errors import SequenceError
+from streamfrom.proxy.errors import CommandDenied, NoDatabaseSelected, ReplicaTarget
+from streamfrom.proxy.wire.constants import FieldType
+from streamfrom.proxy.wire.resultset import ColumnDefinition
+from streamfrom.sqlparse_ext.writes.generated import count_of, next_values
+
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streamfrom.proxy.backends.shard import ShardRuntime
+    from streamfrom.proxy.execution.executor import Executor
+    from streamfrom.proxy.sql.catalog import Catalog, View
+    from streamfrom.proxy.sql.privileges import Privileges
+    from streamfrom.proxy.sql.statement_compiler import StatementCompiler
+    from streamfrom.sqlparse_ext.statements import Statement
+
+COLUMNS: Final = (ColumnDefinition("nextval", type=FieldType.LONGLONG, length=21),)
+
+
+class SequenceStatements:
+    """The sequences as one session uses them."""
+
+    def __init__(
+        self,
+        guard: Privileges,
+        executor: Executor,
+        compiler: StatementCompiler,
+        catalog: Catalog,
+    ) -> None:
+        self._privileges = guard
+        self._executor = executor
+        self._compiler = compiler
+        self._catalog = catalog
+
+    async def filled(self, view: View, statement: Statement) -> tuple[Statement, int]:
+        """Return an INSERT with values of its table's sequence, and the first of them.
+
+        Every other statement comes back as it is, with 0.
+
+        Raises:
+            Unsupported, VschemaError, SequenceError: it cannot be filled.
+            BackendUnavailable, BackendError: the sequence gives no value.
+        """
+        auto = self._compiler.sequence_of(view, statement.shape)
+        if auto is None:
+            return statement, 0
+        read, size = self._compiler.large_texts.read, len(statement.sql)
+        gaps = await read(size, self._compiler.gaps, view, statement, auto.column)
+        if not len(gaps):
+            return statement, 0
+        shard, table = self._catalog.sequence(auto.sequence, view.keyspace)
+        first = await self._take(shard, table, len(gaps))
+        filled = await read(
+            size, lambda: self._compiler.parse(gaps.filled(statement.sql, first))
+        )
+        return filled, first
+
+    async def asked(self, statement: Statement) -> tuple[ShardRuntime, str] | None:
+        """Return which sequence a SELECT NEXT … VALUES asks; None for every other statement.
+
+        Raises:
+            NoDatabaseSelected, UnknownDatabase, DatabaseAccessDenied: as for any table.
+            SequenceError: what is asked is no sequence.
+            BackendUnavailable, BackendError.
+        """
+        asked = next_values(statement.shape)
+        if asked is None:
+            return None
+        schema, name = asked.table.schema, asked.table.name
+        view = self._compiler.view if schema is None else self._compiler.lookup(schema)
+        if view is None:
+            raise NoDatabaseSelected
+        if view.is_replica and asked.is_certain:
+            raise ReplicaTarget("SELECT NEXT")
+        shard = self._place(view, name)
+        if shard is not None and await self._is_sequence(shard, name):
+            return shard, name
+        if asked.is_certain:
+            raise SequenceError(f"{name} is not a sequence")
+        # `SELECT next value FROM t` reads a column, too.
+        return None
+
+    async def next(
+        self, statement: Statement
+    ) -> tuple[Sequence[ColumnDefinition], list[tuple[bytes | None, ...]]]:
+        """Answer a statement that `asked` a sequence: the first of its values.
+
+        Raises:
+            CommandDenied: the user may not write.
+            SequenceError: it gives no such values.
+            BackendUnavailable, BackendError.
+        """
+        found, asked = await self.asked(statement), next_values(statement.shape)
+        assert found is not None
+        assert asked is not None
+        shard, name = found
+        if self._privileges.reads_only:
+            raise CommandDenied(
+                "SELECT NEXT", self._privileges.user.name, self._privileges.host, name
+            )
+        count = count_of(asked, statement)
+        if count is None:
+            raise SequenceError(f"invalid increment for sequence {name}: not an integer")
+        return COLUMNS, [(b"%d" % await self._take(shard, name, count),)]
+
+    @staticmethod
+    def _place(view: View, table: str) -> ShardRuntime | None:
+        if view.is_replica:
+            return None
+        if not view.is_sharded:
+            return view.runtimes[0]
+        vschema = view.keyspace.vschema
+        routing = None if vschema is None else vschema.tables.get(table)
+        if routing is None or routing.pinned is None:
+            return None
+        return view.runtime(view.keyspace.shard_of(routing.pinned))
+
+    async def _is_sequence(self, shard: ShardRuntime, table: str) -> bool:
+        return await self._executor.patiently(shard, lambda: shard.sequences.is_sequence(table))
+
+    async def _take(self, shard: ShardRuntime, table: str, count: int) -> int:
+        if not await self._is_sequence(shard, table):
+            raise SequenceError(f"{table} is not a sequence")
+        # Values that were reserved and not heard of are a gap, and none of them comes twice.
+        return await self._executor.patiently(shard, lambda: shard.sequences.take(table, count))

@@ -1,0 +1,100 @@
+"""MariaDB's `SET STATEMENT … FOR statement`: variables for one statement.
+
+What stands behind FOR is what counts: it is routed, completed on a message table and told to the
+engine as if it stood alone, and sent with the variables in front of it. A prepared query of one
+server goes there as it is: so Connector/J asks with a time-out, or for so many rows.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from streamfrom.proxy.errors import NotPreparable
+from streamfrom.proxy.local_statements.local_answers import is_virtual
+from streamfrom.proxy.routing.routes import OneShard
+from streamfrom.proxy.sql.statement_compiler import CompiledStatement, StatementTarget
+from streamfrom.sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.reading.session_settings import split_set_statement
+from streamfrom.sqlparse_ext.statements import Kind
+
+
+if TYPE_CHECKING:
+    from streamfrom.proxy.execution.reply import Reply
+    from streamfrom.proxy.sql.routed_statements import RoutedStatements
+    from streamfrom.proxy.sql.statement_compiler import StatementCompiler
+    from streamfrom.proxy.sql.stream_statements import StreamStatements
+    from streamfrom.sqlparse_ext.statements import Statement
+
+
+# What changes something that no server knows of.
+_OF_THE_PROXY: Final = frozenset({Kind.USE, Kind.KILL})
+# Answered by OK alone, which reads the same in both protocols.
+_WITHOUT_ROWS: Final = frozenset(
+    {Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE, Kind.DDL}
+)
+
+
+async def run_set_statement(
+    statement: Statement,
+    reply: Reply,
+    compiler: StatementCompiler,
+    routed: RoutedStatements,
+    streams: StreamStatements,
+) -> bool:
+    """Run a SET STATEMENT; False when its answer is an error.
+
+    Raises:
+        Unsupported: several shards would have to answer, or the proxy itself.
+        NotPreparable: it was prepared, has rows, and is not one that `is_plain_query`.
+        CommandDenied, TableLoadError: as the statement alone.
+    """
+    read, size = compiler.large_texts.read, len(statement.sql)
+    parts = await read(size, split_set_statement, statement)
+    view = compiler.here()
+    if parts is None:
+        # Not well written, as the server will say.
+        return await routed.on_shard(
+            view.runtimes[0], compiler.database, CompiledStatement(statement), reply
+        )
+    variables, text = parts
+    inner = await read(size, compiler.parse, text)
+    compiler.check(inner)
+    if inner.shape.kind in _OF_THE_PROXY or is_virtual(inner.shape):
+        raise Unsupported(f"SET STATEMENT for {inner.shape.verb}")
+    if reply.binary and inner.shape.kind not in _WITHOUT_ROWS:
+        raise NotPreparable(f"SET STATEMENT for {inner.shape.verb}")
+    if inner.shape.kind is Kind.STREAM:
+        return await streams.run(inner, reply)
+    if compiler.sequence_of(view, inner.shape) is not None:
+        raise Unsupported("SET STATEMENT for an INSERT that takes values of a sequence")
+    place = await read(size, compiler.place, inner)
+    step, route = await read(
+        size,
+        compiler.routed,
+        place.view,
+        place.statement,
+        has_own_clock=b"timestamp" in variables.lower(),
+    )
+    if not isinstance(route, OneShard):
+        raise Unsupported("SET STATEMENT over several shards")
+    whole = await read(size, compiler.parse, variables + b" " + step.statement.sql.lstrip())
+    shard = place.view.runtime(route.shard)
+    return await routed.on_shard(
+        shard, place.database, CompiledStatement(whole, step.table, step.effect), reply
+    )
+
+
+def is_plain_query(statement: Statement, compiler: StatementCompiler) -> bool:
+    """Return whether a SET STATEMENT is a SELECT for the session's one shard, as it is written.
+
+    Raises what the SELECT alone raises.
+    """
+    parts = split_set_statement(statement)
+    here = compiler.view
+    if parts is None or here is None or here.is_sharded:
+        return False
+    inner = compiler.parse(parts[1])
+    compiler.check(inner)
+    if inner.shape.kind is not Kind.SELECT or is_virtual(inner.shape):
+        return False
+    return compiler.place(inner) == StatementTarget(here, compiler.database, inner)

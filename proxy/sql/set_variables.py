@@ -1,0 +1,200 @@
+"""SET: what it changes follows the session, whichever connection it was said on.
+
+A server carries it out and says by its trackers what has changed; what no tracker shows pins the
+session to that connection (`proxy.execution.session_state`), and over several shards is said on each.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from streamfrom.proxy.backends.handover import SHOW_WARNINGS, take_leave
+from streamfrom.proxy.backends.statement_ids import StatementKey
+from streamfrom.proxy.errors import BackendLost, BackendUnavailable, ProxyError
+from streamfrom.proxy.execution.prepared_execution import Execution
+from streamfrom.proxy.execution.session_state import sets_collation, sets_untracked
+from streamfrom.proxy.sql.scatter import run_everywhere
+from streamfrom.proxy.sql.set_statement_for import run_set_statement
+from streamfrom.proxy.sql.statement_compiler import CompiledStatement, check_target
+from streamfrom.proxy.wire.commands import query
+from streamfrom.sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.reading.session_settings import with_session_scope
+from streamfrom.sqlparse_ext.session.variables import may_assign
+from streamfrom.sqlparse_ext.statements import SetKind, Uses
+
+
+if TYPE_CHECKING:
+    from streamfrom.proxy.backends.backend import Backend
+    from streamfrom.proxy.backends.shard import ShardRuntime
+    from streamfrom.proxy.execution.executor import Executor
+    from streamfrom.proxy.execution.reply import Reply
+    from streamfrom.proxy.execution.session_state import SessionState
+    from streamfrom.proxy.sql.routed_statements import RoutedStatements
+    from streamfrom.proxy.sql.statement_compiler import StatementCompiler
+    from streamfrom.proxy.sql.stream_statements import StreamStatements
+    from streamfrom.sqlparse_ext.statements import Shape, Statement
+
+
+# Vitess's session variables: its users set them before a STREAM, and they mean nothing here.
+_VITESS_VARIABLES: Final = frozenset({"workload", "transaction_mode", "query_timeout"})
+
+# Changes nothing, and so has the tracker say what there is.
+_REPORT_COLLATION: Final = query(
+    b"SET @@session.character_set_connection = @@session.character_set_connection,"
+    b" @@session.collation_connection = @@session.collation_connection"
+)
+
+
+class SetVariables:
+    """The SETs of one session."""
+
+    def __init__(
+        self,
+        *,
+        state: SessionState,
+        executor: Executor,
+        compiler: StatementCompiler,
+        routed: RoutedStatements,
+        streams: StreamStatements,
+    ) -> None:
+        self._state = state
+        self._executor = executor
+        self._branches = executor.branches
+        self._compiler = compiler
+        self._routed = routed
+        self._streams = streams
+
+    async def run(self, statement: Statement, reply: Reply) -> bool:
+        """Carry a SET out; False when its answer is an error. Raises whatever stops it."""
+        done = await self._run(statement, reply)
+        if done:
+            for item in statement.shape.set:
+                if item.name == "timestamp" and item.kind is SetKind.SYSTEM:
+                    value = str(statement.text(item.value) or "").upper()
+                    self._state.has_own_clock = value not in ("DEFAULT", "0")
+        if done and statement.shape.uses & Uses.GLOBAL_SCOPE:
+            for shard in self._compiler.here().runtimes:
+                for account in shard.same_server:
+                    account.pool.outdate()
+        return done
+
+    async def _run(self, statement: Statement, reply: Reply) -> bool:
+        shape = statement.shape
+        if is_ignored(statement):
+            reply.ok()
+            return True
+        if [item.name for item in shape.set] == ["statement"]:
+            parts = self._compiler, self._routed, self._streams
+            return await run_set_statement(statement, reply, *parts)
+        view = self._compiler.here()
+        check_target(view, shape)
+        if any(item.name == "session_track_system_variables" for item in shape.set):
+            # From here on the server reports what the client wants to hear, and nothing else.
+            self._state.tracked = None
+        if any(item.name == "session_track_state_change" for item in shape.set):
+            self._state.tracks_changes = True
+        read, size = self._compiler.large_texts.read, len(statement.sql)
+        scoped = await read(size, with_session_scope, statement)
+        if scoped is not statement.sql:
+            statement = await read(size, self._compiler.parse, scoped)
+        shards = list(view.runtimes)
+        if view.is_sharded and shape.uses & Uses.SUBQUERY and b"FROM" in shape.template.upper():
+            raise Unsupported("a subquery in SET in a sharded keyspace; SELECT … INTO @x")
+        if view.is_sharded and (shape.uses & Uses.GLOBAL_SCOPE or sets_untracked(shape)):
+            if may_assign(shape):
+                # Its value may be another one on each shard.
+                raise Unsupported(
+                    "SET of a user variable together with what every shard must be told; one SET"
+                    " for each"
+                )
+            database = self._compiler.database
+            await run_everywhere(self._executor, self._state, database, shards, statement)
+            reply.ok()
+            return True
+        if len(self._branches.open) > 1 and self._switches_autocommit_on(statement):
+            # It commits, on every shard of the transaction and not just where it is said.
+            await self._branches.commit()
+        # Any shard will do: what it answers follows the session. One that is down would not.
+        shards.sort(key=lambda s: (s not in self._branches.held, s.trouble is not None))
+        if shape.uses & Uses.ADVISORY_LOCK:
+            # All who use the keyspace ask the same one.
+            shards = [view.runtimes[0]]
+        if sets_collation(shape):
+            return await self._set_collation(shards, statement, reply)
+        return await self._routed.on_shard(
+            shards[0], self._compiler.database, CompiledStatement(statement), reply
+        )
+
+    async def _set_collation(
+        self, shards: list[ShardRuntime], statement: Statement, reply: Reply
+    ) -> bool:
+        shape, state = statement.shape, self._state
+        shard, backend = await self._take_any(shards, shape)
+        packet: bytes | Execution = query(statement.sql)
+        if reply.binary:
+            # What MySQL warns of when it reads a statement, it has said when it was prepared.
+            key = StatementKey(statement.sql, backend.database, state.settings.reading)
+            packet = Execution(key, b"", 0)
+        data = await self._executor.bytes_for(shard, backend, packet)
+        packets = [data, SHOW_WARNINGS, _REPORT_COLLATION]
+        try:
+            told, shown, reported = await self._executor.answers(shard, backend, packets)
+        except ProxyError:
+            self._executor.give_back(shard, backend)
+            raise
+        if shown.error is not None or reported.error is not None:
+            # Killed between the three: what variables this connection has, nobody knows.
+            backend.close()
+            self._executor.lost(shard, backend)
+            raise BackendLost(shard.keyspace, shard.name)
+        report = reported.ok
+        assert report is not None
+        before = () if told.ok is None else told.ok.trackers
+        # MySQL has forgotten what it warned of when it answers the report, and may warn of that.
+        is_known = told.ok is not None and not (told.ok.warnings or report.warnings)
+        if not is_known:
+            backend.has_residue = True
+        trackers = (*before, *report.trackers)
+        self._executor.follow(shard, backend, shape, report._replace(warnings=0), trackers)
+        if not is_known:
+            backend.row_count = -1 if told.ok is None else 0
+            if state.answered_at is backend:
+                take_leave(backend, state)
+            assert state.left is not None
+            state.left.columns, state.left.rows = shown.columns, shown.rows
+        if told.ok is None:
+            assert told.error is not None
+            raise told.error.exception()
+        reply.ok(warnings=told.ok.warnings, session_state=state.shown(told.ok.session_state))
+        return True
+
+    async def _take_any(
+        self, shards: list[ShardRuntime], shape: Shape
+    ) -> tuple[ShardRuntime, Backend]:
+        """Return the first of *shards* that gives a connection, and it; where none does, wait for the first.
+
+        Drivers say SET NAMES before all else: a shard that has just gone down, which nobody noticed yet, must not hold up a login.
+        """
+        database = self._compiler.database
+        if shards[0] not in self._branches.held:
+            for shard in shards:
+                with suppress(BackendUnavailable, BackendLost):
+                    return shard, await self._executor.take(shard, database, shape)
+        return shards[0], await self._executor.take_patiently(shards[0], database, shape)
+
+    def _switches_autocommit_on(self, statement: Statement) -> bool:
+        return not self._state.settings.autocommit and any(
+            item.kind is SetKind.SYSTEM
+            and item.name == "autocommit"
+            and (statement.text(item.value) or "").upper() in {"1", "ON", "TRUE", "DEFAULT"}
+            for item in statement.shape.set
+        )
+
+
+def is_ignored(statement: Statement) -> bool:
+    """True for a SET of nothing but variables that only Vitess has."""
+    items = statement.shape.set
+    return bool(items) and all(
+        item.kind is SetKind.SYSTEM and item.name in _VITESS_VARIABLES for item in items
+    )

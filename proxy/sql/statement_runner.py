@@ -1,0 +1,463 @@
+"""What each kind of statement does: the text of a client's command to answers on its link.
+
+`StatementRunner.run` may wait; the statements that need not take the hot path (`proxy.sql.fast_path`)
+instead. `_HANDLERS` is the table of who does what.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Final, Protocol
+
+from streamfrom.proxy.errors import (
+    EmptyQuery,
+    LocalDataDisabled,
+)
+from streamfrom.proxy.execution.diagnostics_queries import (
+    ASKS_BACK,
+    AnswerHere,
+    DiagnosticsQueries,
+    warnings_answer,
+)
+from streamfrom.proxy.execution.reply import Reply
+from streamfrom.proxy.local_statements.local_answers import answer, is_virtual
+from streamfrom.proxy.local_statements.show_databases import chooses_databases, chosen_databases
+from streamfrom.proxy.local_statements.show_processlist import columns, is_processlist, rows
+from streamfrom.proxy.local_statements.show_status import (
+    is_session_status,
+    own_status,
+    with_own_status,
+)
+from streamfrom.proxy.local_statements.show_vschema import is_show_vschema, show_vschema
+from streamfrom.proxy.local_statements.vexplain import COLUMNS as VEXPLAIN_COLUMNS, is_vexplain
+from streamfrom.proxy.sql.advisory_locks import AdvisoryLocks
+from streamfrom.proxy.sql.kill_targets import killed_id, killed_user
+from streamfrom.proxy.sql.scatter import run_everywhere
+from streamfrom.proxy.sql.sequence_statements import COLUMNS as NEXT_COLUMNS
+from streamfrom.proxy.sql.set_variables import SetVariables
+from streamfrom.proxy.sql.sibling_databases import has_database, use
+from streamfrom.proxy.sql.transaction_control import TransactionControl
+from streamfrom.proxy.sql.vexplain_statement import explanation
+from streamfrom.proxy.wire.commands import query
+from streamfrom.proxy.wire.constants import Capability, Status
+from streamfrom.proxy.wire.resultset import column_definition
+from streamfrom.proxy.wire.trackers import STATE_CHANGED, schema_state
+from streamfrom.sqlparse_ext.errors import SqlError, Unsupported
+from streamfrom.sqlparse_ext.reading.split import split_statements
+from streamfrom.sqlparse_ext.session.inline import inline
+from streamfrom.sqlparse_ext.statements import KillBy, KillScope, Kind, Statement, Uses
+from streamfrom.sqlparse_ext.text.chunks import pause
+from streamfrom.sqlparse_ext.text.identifiers import literal
+from streamfrom.sqlparse_ext.text.lexer import LARGE_TEXT_BYTES
+from streamfrom.sqlparse_ext.writes.generated import next_values
+
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from streamfrom.engine.messaging.registry import Registry
+    from streamfrom.proxy.backends.shard import ShardRuntime
+    from streamfrom.proxy.execution.executor import Executor
+    from streamfrom.proxy.execution.session_state import SessionState
+    from streamfrom.proxy.local_statements.show_processlist import Process
+    from streamfrom.proxy.sql.catalog import Catalog
+    from streamfrom.proxy.sql.insert_columns import InsertColumns
+    from streamfrom.proxy.sql.privileges import Privileges
+    from streamfrom.proxy.sql.routed_statements import RoutedStatements
+    from streamfrom.proxy.sql.sequence_statements import SequenceStatements
+    from streamfrom.proxy.sql.statement_compiler import StatementCompiler
+    from streamfrom.proxy.sql.stream_statements import StreamStatements
+    from streamfrom.proxy.sql.text_statements import TextStatements
+    from streamfrom.proxy.wire.resultset import ColumnDefinition
+
+
+# Nothing but comments that have an end. Possessive: to look for another way to read `/**//**//*`
+# would take time that doubles with each comment.
+_COMMENTS: Final = re.compile(
+    rb"(?:[\s;]++|/\*[^*]*+(?:\*(?!/)[^*]*+)*+\*/|(?:#|--(?=\s|\Z))[^\n]*+){1,4096}+"
+)
+
+# Kinds that may ask who the client is and are no definitions, which mean whoever runs them.
+_TELL_WHO: Final = frozenset(
+    {Kind.SELECT, Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE, Kind.SET}
+)
+
+
+def _is_comment(sql: bytes) -> bool:
+    at = 0
+    while found := _COMMENTS.match(sql, at):
+        pause()
+        at = found.end()
+    return at == len(sql)
+
+
+class Kill(Protocol):
+    """Ends another connection, or only what it is running."""
+
+    async def __call__(self, connection_id: int, *, query_only: bool) -> None:
+        """Raise NoSuchThread or NotOwner where that is not possible."""
+
+
+class KillUser(Protocol):
+    """Ends the connections of a user, or only what they are running."""
+
+    async def __call__(self, name: str, *, query_only: bool) -> int:
+        """Return how many there were. Raise KillDenied where that is not allowed."""
+
+
+class StatementRunner:
+    """The statements of one session."""
+
+    def __init__(
+        self,
+        *,
+        connection_id: int,
+        socket: str | None,
+        guard: Privileges,
+        state: SessionState,
+        executor: Executor,
+        compiler: StatementCompiler,
+        routed: RoutedStatements,
+        sequencing: SequenceStatements,
+        naming: InsertColumns,
+        text_statements: TextStatements,
+        streams: StreamStatements,
+        catalog: Catalog,
+        registry: Registry,
+        kill: Kill,
+        kill_user: KillUser,
+        processes: Callable[[], list[Process]],
+        tls: Callable[[], tuple[str, str]],
+        holders: Callable[[ShardRuntime], Mapping[int, int]],
+    ) -> None:
+        self._connection_id = connection_id
+        self._privileges = guard
+        self._state = state
+        self._executor = executor
+        self._branches = executor.branches
+        self._compiler = compiler
+        self._large_texts = compiler.large_texts
+        self._routed = routed
+        self._sequences = sequencing
+        self._insert_columns = naming
+        self._text_statements = text_statements
+        self._streams = streams
+        self._catalog = catalog
+        self._registry = registry
+        self._kill = kill
+        self._kill_user = kill_user
+        self._processes = processes
+        self._tls = tls
+        self._holders = holders
+        self._locks = AdvisoryLocks(state, executor, compiler)
+        self._set_variables = SetVariables(
+            state=state,
+            executor=executor,
+            compiler=compiler,
+            routed=routed,
+            streams=streams,
+        )
+        self._transaction_control = TransactionControl(
+            state=state,
+            branches=executor.branches,
+            compiler=compiler,
+            routed=routed,
+            on_rows=self._on_rows,
+        )
+        account = literal(f"{guard.user.name}@%".encode())
+        login = literal(f"{guard.user.name}@{guard.host}".encode())
+        self._identity = {
+            "CONNECTION_ID": b"%d" % connection_id,
+            "CURRENT_USER": account,
+            **dict.fromkeys(("USER", "SESSION_USER", "SYSTEM_USER"), login),
+            # Drivers (mysql_async) that find themselves on this machine connect there again: it
+            # must not be the server's own, past the proxy.
+            "@@SOCKET": literal((socket or "").encode()),
+        }
+
+    async def run(self, sql: bytes, reply: Reply) -> None:
+        """Run the text of one command: one statement, or several if the client may send them.
+
+        Raises whatever stops it; the answers before that are out.
+        """
+        read, parse = self._large_texts.read, self._compiler.parse
+        size = len(sql)
+        whole = await read(size, parse, sql)
+        texts = [whole.sql]
+        if whole.shape.uses & Uses.MULTIPLE:
+            texts = await read(size, split_statements, whole.sql, whole.mode)
+            if not self._state.multi_statements:
+                raise await read(size, self._compiler.one_at_a_time, whole)
+        for index, text in enumerate(texts):
+            reply.more = index < len(texts) - 1
+            # A large one is in no cache.
+            is_read = text is whole.sql and size > LARGE_TEXT_BYTES
+            statement = whole if is_read else await read(len(text), parse, text)
+            await read(len(text), self._compiler.check, statement)
+            if not await self.run_one(statement, reply):
+                return
+
+    async def run_one(self, statement: Statement, reply: Reply) -> bool:
+        """Run one statement that the user may run; False when its answer is an error."""
+        # USE leads away from a target whose replicas all ail.
+        if not self._branches.held and statement.shape.kind is not Kind.USE:
+            self._compiler.leave_ailing_replicas()
+        handler = _HANDLERS.get(statement.shape.kind, StatementRunner._on_rows)
+        if not statement.shape.uses & Uses.ADVISORY_LOCK:
+            return await handler(self, await self.told_who(statement), reply)
+        await self._locks.before(statement)
+        has_succeeded = await handler(self, await self.told_who(statement), reply)
+        if has_succeeded:
+            self._locks.after(statement)
+        return has_succeeded
+
+    async def told_who(self, statement: Statement, *, locks: bool = True) -> Statement:
+        """Return *statement* with who the client is in it, where it asks.
+
+        locks: and who holds a lock, which may be another one the next time.
+        """
+        shape = statement.shape
+        if shape.kind not in _TELL_WHO or is_virtual(shape):
+            return statement
+        asks_locks = locks and shape.uses & Uses.ADVISORY_LOCK
+        if not shape.uses & Uses.IDENTITY and not asks_locks:
+            return statement
+        values = self._identity if shape.uses & Uses.IDENTITY else {}
+        # A SELECT of no table runs on the first shard.
+        holders = self._holders(self._compiler.here().runtimes[0]) if asks_locks else {}
+        return await self._large_texts.read(
+            len(statement.sql),
+            lambda: self._compiler.parse(inline(statement, values, holders)),
+        )
+
+    # --- rows: SELECT, INSERT, UPDATE, DELETE and whatever else a shard may answer ----------
+
+    async def _on_rows(self, statement: Statement, reply: Reply) -> bool:
+        read, size = self._large_texts.read, len(statement.sql)
+        place = await self._insert_columns.named(
+            await read(size, self._compiler.place, statement)
+        )
+        view = place.view
+        filled, insert_id = await self._sequences.filled(view, place.statement)
+        step, route = await read(size, self._compiler.routed, view, filled)
+        step.insert_id = insert_id
+        if step.statement.shape.uses & Uses.LOCAL_INFILE and not (
+            self._state.capabilities & Capability.LOCAL_FILES
+        ):
+            raise LocalDataDisabled(on_mariadb=view.runtimes[0].is_mariadb)
+        if not step.statement.shape.uses & ASKS_BACK:
+            return await self._routed.run(view, place.database, step, route, reply)
+        packet = DiagnosticsQueries(self._state, step.statement)
+        try:
+            return await self._routed.run(view, place.database, step, route, reply, packet)
+        except AnswerHere as asked:
+            capabilities = self._state.capabilities
+            definitions, payloads = warnings_answer(step.statement, asked.left, capabilities)
+            if asked.left is not None:
+                asked.left.row_count = -1
+        reply.head(definitions)
+        reply.more_rows(payloads)
+        reply.end_of_rows()
+        return True
+
+    async def _ddl(self, statement: Statement, reply: Reply) -> bool:
+        place = await self._large_texts.read(
+            len(statement.sql), self._compiler.place, statement
+        )
+        view = place.view
+        if statement.shape.uses & Uses.TEMPORARY_TABLE and view.is_sharded:
+            raise Unsupported("temporary tables in a sharded keyspace; USE one shard for them")
+        if statement.shape.uses & Uses.IMPLICIT_COMMIT and self._branches.in_transaction:
+            # On every shard of the transaction, and not just those that run the statement.
+            await self._branches.commit()
+        database, leaves = place.database, self._compiler.drops_own_database(place)
+        if leaves and await has_database(view.runtimes[0], view.database):
+            # A connection that stays the session's own has none afterwards only if it is in it.
+            database = view.database
+        result = await run_everywhere(
+            self._executor, self._state, database, view.runtimes, place.statement
+        )
+        if leaves:
+            self._compiler.leave()
+        if view.schema is None:
+            await self._registry.reload(view.keyspace.name)
+        reply.ok(
+            affected_rows=result.affected_rows,
+            warnings=result.warnings,
+            info=result.info,
+            status=Status.DB_DROPPED if leaves else 0,
+            session_state=(schema_state("") if leaves else b"")
+            + self._state.shown(result.session_state),
+        )
+        return True
+
+    async def _stream(self, statement: Statement, reply: Reply) -> bool:
+        return await self._streams.run(statement, reply)
+
+    # --- the session's own statements -----------------------------------------------------
+
+    async def _empty(self, statement: Statement, reply: Reply) -> bool:
+        if not statement.sql.strip(b"; \t\n\r\f\v"):
+            raise EmptyQuery
+        if not await self._large_texts.read(len(statement.sql), _is_comment, statement.sql):
+            raise SqlError(
+                "You have an error in your SQL syntax; a comment has no end, near '/*'"
+            )
+        # A comment alone is answered OK by every server; drivers ping so.
+        reply.ok()
+        return True
+
+    async def _use(self, statement: Statement, reply: Reply) -> bool:
+        if not statement.shape.target:
+            raise SqlError("You have an error in your SQL syntax; USE takes a keyspace")
+        await self.use(statement.shape.target, reply)
+        return True
+
+    async def use(self, target: str, reply: Reply) -> None:
+        """Make *target* the session's current one. Raises as `StatementCompiler.lookup`."""
+        await use(self._compiler, target)
+        changed = STATE_CHANGED if self._state.tracks_changes else b""
+        reply.ok(session_state=schema_state(target) + changed)
+
+    async def _set(self, statement: Statement, reply: Reply) -> bool:
+        return await self._set_variables.run(statement, reply)
+
+    async def _begin(self, statement: Statement, reply: Reply) -> bool:
+        return await self._transaction_control.begin(statement, reply)
+
+    async def _commit(self, statement: Statement, reply: Reply) -> bool:
+        return await self._transaction_control.commit(statement, reply)
+
+    async def _rollback(self, statement: Statement, reply: Reply) -> bool:
+        return await self._transaction_control.rollback(statement, reply)
+
+    async def _savepoint(self, statement: Statement, reply: Reply) -> bool:
+        return await self._transaction_control.savepoint(statement, reply)
+
+    async def _lock(self, statement: Statement, reply: Reply) -> bool:
+        if statement.shape.verb != "UNLOCK" or not self._compiler.here().is_sharded:
+            return await self._on_rows(statement, reply)
+        # No lock is taken over several shards, so those there are are of single ones.
+        for shard in list(self._branches.held):
+            await self._executor.ask(shard, None, query(statement.sql), statement.shape)
+        reply.ok()
+        return True
+
+    async def _prepared(self, statement: Statement, reply: Reply) -> bool:
+        if self._compiler.here().is_sharded:
+            return await self._text_statements.run(statement, reply, self.run_one)
+        return await self._on_rows(await self._text_statements.read(statement), reply)
+
+    async def _kill_statement(self, statement: Statement, reply: Reply) -> bool:
+        target = statement.shape.kill
+        query_only = target is not None and target.scope is KillScope.QUERY
+        if target is not None and target.by is KillBy.USER:
+            killed = await self._kill_user(killed_user(statement), query_only=query_only)
+            reply.ok(affected_rows=killed)
+            return True
+        number = await killed_id(statement, self._compiler, self._executor, self.told_who)
+        await self._kill(number, query_only=query_only)
+        reply.ok()
+        return True
+
+    async def _show(self, statement: Statement, reply: Reply) -> bool:
+        if is_session_status(statement.shape):
+            return await self._status(statement, reply)
+        if not is_virtual(statement.shape):
+            return await self._on_rows(statement, reply)
+        if chooses_databases(statement.shape):
+            keyspaces = self._catalog.visible(self._privileges.user.keyspaces)
+            chosen = self._compiler.parse(chosen_databases(statement, keyspaces))
+            return await self._on_rows(chosen, reply)
+        return await self._virtual(statement, reply)
+
+    async def _status(self, statement: Statement, reply: Reply) -> bool:
+        view, database, own = self._compiler.place(statement)
+        asked = query(own.sql)
+        answer = await self._executor.ask(view.runtimes[0], database, asked, own.shape)
+        assert answer.ok is not None
+        reply.head(answer.columns)
+        told = own_status(self._tls(), self._state.capabilities)
+        reply.more_rows(with_own_status(answer.rows, told))
+        reply.end_of_rows(warnings=answer.ok.warnings)
+        return True
+
+    async def _select(self, statement: Statement, reply: Reply) -> bool:
+        if await self.asks_sequence(statement):
+            reply.rows(*await self._sequences.next(statement))
+            return True
+        if not is_virtual(statement.shape):
+            return await self._on_rows(statement, reply)
+        return await self._virtual(statement, reply)
+
+    async def _explain(self, statement: Statement, reply: Reply) -> bool:
+        if not is_vexplain(statement.shape):
+            return await self._on_rows(statement, reply)
+        reply.rows(*await explanation(self._compiler, self._insert_columns, statement))
+        return True
+
+    async def _virtual(self, statement: Statement, reply: Reply) -> bool:
+        reply.rows(*self._virtual_answer(statement))
+        return True
+
+    def _virtual_answer(
+        self, statement: Statement
+    ) -> tuple[Sequence[ColumnDefinition], list[tuple[bytes | None, ...]]]:
+        shape = statement.shape
+        if is_processlist(shape):
+            on_mariadb = self._compiler.here().runtimes[0].is_mariadb
+            return (
+                columns(on_mariadb=on_mariadb),
+                rows(shape, self._processes(), on_mariadb=on_mariadb),
+            )
+        user = self._privileges.user
+        keyspaces = self._catalog.visible(user.keyspaces)
+        if is_show_vschema(shape):
+            view = self._compiler.view
+            return show_vschema(shape, keyspaces, None if view is None else view.keyspace)
+        column, values = answer(statement, keyspaces, user, self._connection_id)
+        return (column,), [(value.encode(),) for value in values]
+
+    async def asks_sequence(self, statement: Statement) -> bool:
+        """Return whether a statement is a SELECT NEXT … VALUES. Raises where it should be one."""
+        return await self._sequences.asked(statement) is not None
+
+    async def definitions(self, statement: Statement) -> list[bytes]:
+        """Return the columns of a statement's answer, as far as the proxy makes that itself.
+
+        Raises what a STREAM of something that cannot be streamed raises.
+        """
+        shape = statement.shape
+        if is_vexplain(shape):
+            columns: Sequence[ColumnDefinition] = VEXPLAIN_COLUMNS
+        elif next_values(shape) is not None:
+            columns = NEXT_COLUMNS
+        elif is_virtual(shape):
+            columns, _ = self._virtual_answer(statement)
+        elif shape.stream is not None:
+            return await self._streams.definitions(statement)
+        else:
+            columns = ()
+        return [column_definition(column, self._state.capabilities) for column in columns]
+
+
+_Handler = Callable[[StatementRunner, Statement, Reply], Awaitable[bool]]
+
+_HANDLERS: Final[dict[Kind, _Handler]] = {
+    Kind.SELECT: StatementRunner._select,
+    Kind.STREAM: StatementRunner._stream,
+    Kind.USE: StatementRunner._use,
+    Kind.SET: StatementRunner._set,
+    Kind.SHOW: StatementRunner._show,
+    Kind.EXPLAIN: StatementRunner._explain,
+    Kind.BEGIN: StatementRunner._begin,
+    Kind.COMMIT: StatementRunner._commit,
+    Kind.ROLLBACK: StatementRunner._rollback,
+    Kind.SAVEPOINT: StatementRunner._savepoint,
+    Kind.DDL: StatementRunner._ddl,
+    Kind.LOCK: StatementRunner._lock,
+    Kind.PREPARE: StatementRunner._prepared,
+    Kind.KILL: StatementRunner._kill_statement,
+    Kind.EMPTY: StatementRunner._empty,
+}

@@ -1,0 +1,113 @@
+"""STREAM: from the statement to an open stream, and what its columns are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from streamfrom.engine.messaging.message_store import columns_query
+from streamfrom.proxy.errors import BackendLost, BackendUnavailable
+from streamfrom.proxy.sql.message_stream import MessageStream
+from streamfrom.proxy.wire.binary_rows import BinaryRows
+from streamfrom.proxy.wire.commands import query
+
+
+if TYPE_CHECKING:
+    from streamfrom.engine.messaging.message_table import MessageTable
+    from streamfrom.engine.messaging.registry import Registry
+    from streamfrom.proxy.backends.shard import ShardRuntime
+    from streamfrom.proxy.execution.executor import Executor
+    from streamfrom.proxy.execution.reply import Reply
+    from streamfrom.proxy.net import Link
+    from streamfrom.proxy.sql.catalog import View
+    from streamfrom.proxy.sql.statement_compiler import StatementCompiler
+    from streamfrom.sqlparse_ext.statements import Shape, Statement
+
+
+class StreamStatements:
+    """The streams of one session, one at a time.
+
+    Attributes:
+        current: the one that is open, if any.
+    """
+
+    def __init__(
+        self, *, link: Link, executor: Executor, compiler: StatementCompiler, registry: Registry
+    ) -> None:
+        self.current: MessageStream | None = None
+        self._link = link
+        self._executor = executor
+        self._compiler = compiler
+        self._registry = registry
+
+    async def run(self, statement: Statement, reply: Reply) -> bool:
+        """Stream until the client leaves or something ends it, which is raised."""
+        shape = statement.shape.stream
+        assert shape is not None
+        view, table = self._compiler.stream_source(shape.table)
+        columns = table.project(shape.columns)
+        definitions = await self._definitions(view, table, columns, statement.shape)
+        reply.head(definitions)
+        stream = MessageStream(
+            self._link,
+            shards=frozenset(shard.name for shard in view.shards) if view.is_narrowed else None,
+            columns=columns,
+            sequence=reply.sequence,
+            encode=BinaryRows(definitions).from_text if reply.binary else None,
+        )
+        self.current = stream
+        try:
+            self._registry.attach(stream, view.keyspace.name, table.name)
+            error = await stream.ended
+        finally:
+            self.current = None
+            self._registry.detach(stream, stream.close())
+            reply.sequence = stream.sequence
+        raise error
+
+    async def definitions(self, statement: Statement) -> list[bytes]:
+        """Return the columns of a STREAM. Raises what stands in its way."""
+        shape = statement.shape
+        assert shape.stream is not None
+        view, table = self._compiler.stream_source(shape.stream.table)
+        return await self._definitions(view, table, table.project(shape.stream.columns), shape)
+
+    async def _definitions(
+        self, view: View, table: MessageTable, columns: tuple[str, ...], shape: Shape
+    ) -> list[bytes]:
+        """Return the column definitions of a stream, from any shard that answers.
+
+        Where none does it waits, as any statement outside a transaction.
+        """
+        deadline = self._executor.deadline()
+        failure: BackendUnavailable | BackendLost | None = None
+        while True:
+            for shard in view.runtimes:
+                try:
+                    return await self._definitions_at(shard, view, table, columns, shape)
+                except (BackendUnavailable, BackendLost) as error:
+                    failure = error
+            if self._executor.branches.open or not await view.runtimes[0].wait_available(
+                deadline
+            ):
+                assert failure is not None
+                raise failure
+
+    async def _definitions_at(
+        self,
+        shard: ShardRuntime,
+        view: View,
+        table: MessageTable,
+        columns: tuple[str, ...],
+        shape: Shape,
+    ) -> list[bytes]:
+        backend = await self._executor.take(shard, view.database, shape)
+        packets = [query(columns_query(table, columns))]
+        if not backend.in_transaction:
+            # Without autocommit even this opens a transaction, and an endless one
+            # would stand in the way of every ALTER and of the server's own purge.
+            packets.append(query(b"ROLLBACK"))
+        try:
+            answer, *_ = await self._executor.run(shard, backend, packets)
+        finally:
+            self._executor.give_back(shard, backend)
+        return answer.columns

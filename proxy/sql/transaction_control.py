@@ -1,0 +1,164 @@
+"""BEGIN, COMMIT, ROLLBACK and savepoints: on the one shard that is concerned, or on all of them.
+
+Where one server has the whole transaction it gets the client's own words and gives its own answer;
+over several shards `proxy.execution.transaction` keeps the branches.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from streamfrom.proxy.errors import NoSuchSavepoint
+from streamfrom.proxy.execution.session_state import Transaction
+from streamfrom.proxy.execution.transaction import SNAPSHOT_OF_SHARDS
+from streamfrom.proxy.sql.statement_compiler import CompiledStatement
+from streamfrom.sqlparse_ext.errors import Unsupported
+
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from streamfrom.proxy.execution.reply import Reply
+    from streamfrom.proxy.execution.session_state import SessionState
+    from streamfrom.proxy.execution.transaction import Branches
+    from streamfrom.proxy.sql.routed_statements import RoutedStatements
+    from streamfrom.proxy.sql.statement_compiler import StatementCompiler
+    from streamfrom.sqlparse_ext.statements import Shape, Statement
+
+
+class TransactionControl:
+    """Where the transactions of one session begin and end.
+
+    on_rows: runs a savepoint that stands in no transaction, as a statement like any other.
+
+    All methods return False when nothing may follow in the same text: the answer is an error of the
+    server's, or the client is disconnected.
+    """
+
+    def __init__(
+        self,
+        *,
+        state: SessionState,
+        branches: Branches,
+        compiler: StatementCompiler,
+        routed: RoutedStatements,
+        on_rows: Callable[[Statement, Reply], Awaitable[bool]],
+    ) -> None:
+        self._state = state
+        self._branches = branches
+        self._compiler = compiler
+        self._routed = routed
+        self._on_rows = on_rows
+
+    async def begin(self, statement: Statement, reply: Reply) -> bool:
+        """Begin a transaction. Raises Unsupported where there can be none."""
+        view = self._compiler.here()
+        if view.is_replica and view.is_sharded:
+            raise Unsupported("a transaction over replicas of several shards; USE one of them")
+        transaction = self._state.transaction
+        is_broken = transaction is not None and transaction.broken
+        is_elsewhere = any(shard is not view.runtimes[0] for shard, _ in self._branches.open)
+        if view.is_sharded or is_elsewhere or is_broken:
+            # On the one server that the client sees, BEGIN commits what came before.
+            await self._branches.commit()
+        before, self._state.transaction = self._state.transaction, None
+        begun = Transaction.begun_by(statement)
+        if not view.is_sharded:
+            shard, database = view.runtimes[0], self._compiler.database
+            ok = await self._routed.on_shard(
+                shard, database, CompiledStatement(statement), reply
+            )
+            # A server that refuses it, as within a transaction of XA, has ended nothing.
+            self._state.transaction = begun if ok else before
+            return ok
+        if begun.is_snapshot and self._compiler.view is not None:
+            raise Unsupported(SNAPSHOT_OF_SHARDS)
+        self._state.transaction = begun
+        reply.ok()
+        return True
+
+    async def commit(self, statement: Statement, reply: Reply) -> bool:
+        """Commit. Raises as `Branches.commit`."""
+        return await self._end_transaction(statement, reply, self._branches.commit)
+
+    async def rollback(self, statement: Statement, reply: Reply) -> bool:
+        """Roll back."""
+        return await self._end_transaction(statement, reply, self._branches.rollback)
+
+    async def _end_transaction(
+        self, statement: Statement, reply: Reply, end: Callable[[], Awaitable[None]]
+    ) -> bool:
+        branches = self._branches.open
+        transaction = self._state.transaction
+        is_broken = transaction is not None and transaction.broken
+        chains, releases = self._what_follows(statement.shape)
+        view = self._compiler.here()
+        if not releases and not is_broken:
+            shard, database = None, self._compiler.database
+            if len(branches) == 1 and not branches[0][1].is_closed:
+                # One server, its own transaction: AND CHAIN and all.
+                shard = branches[0][0]
+                database = branches[0][1].database
+            elif not (branches or view.is_sharded) and (
+                chains or not self._state.settings.autocommit
+            ):
+                # One server and no transaction: it begins one, or warns of rows that no
+                # transaction holds (1196), which no flag of MariaDB's has told of.
+                self._state.transaction = None
+                shard = view.runtimes[0]
+            if shard is not None:
+                return await self._routed.on_shard(
+                    shard, database, CompiledStatement(statement), reply
+                )
+        await end()
+        if chains and not releases:
+            self._state.transaction = Transaction.chained_to(transaction)
+        reply.ok()
+        if releases:
+            reply.hang_up()
+        return not releases
+
+    def _what_follows(self, shape: Shape) -> tuple[bool, bool]:
+        """Return whether the next transaction begins, and whether the client is disconnected."""
+        options = shape.options
+        completion = self._state.settings.values.get("completion_type")
+        return (
+            "CHAIN" in options or (completion == "CHAIN" and "NO CHAIN" not in options),
+            "RELEASE" in options or (completion == "RELEASE" and "NO RELEASE" not in options),
+        )
+
+    async def savepoint(self, statement: Statement, reply: Reply) -> bool:
+        """Set, release or go back to a savepoint.
+
+        Raises:
+            NoSuchSavepoint: there is none of that name. Where a shard has the transaction, it says so.
+            TransactionBroken: a branch was lost; only ROLLBACK leads out.
+            BackendError, BackendLost: a branch could not do it.
+        """
+        shape = statement.shape
+        if shape.verb == "ROLLBACK":
+            self._branches.partly_rolled_back()
+        is_alone = self._state.transaction is None and not self._compiler.here().is_sharded
+        if is_alone and self._state.settings.autocommit:
+            return await self._on_rows(statement, reply)
+        self._branches.check()
+        if shape.verb != "SAVEPOINT" and not self._branches.open:
+            self._check_is_set(shape.target or "")
+        await self._branches.savepoint(statement.sql)
+        reply.ok()
+        return True
+
+    def _check_is_set(self, name: str) -> None:
+        """Raise NoSuchSavepoint unless *name* is set in a transaction that no shard has begun."""
+        transaction = self._state.transaction
+        names: list[str] = []
+        for sql in transaction.savepoints if transaction else ():
+            shape = self._compiler.parse(sql).shape
+            said = (shape.target or "").lower()
+            if shape.verb == "SAVEPOINT":
+                names = [*(name for name in names if name != said), said]
+            elif said in names:
+                # To go back to it undoes those behind it, to release it itself too.
+                del names[names.index(said) + (shape.verb == "ROLLBACK") :]
+        if name.lower() not in names:
+            raise NoSuchSavepoint(name)

@@ -1,0 +1,215 @@
+"""One SELECT whose parts are answered first, and the rest by a shard from their rows.
+
+The parts go their own ways, one after another, like statements of the client. What they give is
+kept, which is bounded, written into the text, and the first shard answers that.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from streamfrom.proxy.errors import BackendError, MergeTooLarge
+from streamfrom.proxy.execution.diagnostics_queries import left_by_several
+from streamfrom.proxy.merge.stage_rows import AnsweredPart, Combination
+from streamfrom.proxy.routing.routes import Combine, Concatenate, Merge, OneShard
+from streamfrom.proxy.sql.gather import gather
+from streamfrom.proxy.wire.commands import query
+from streamfrom.proxy.wire.constants import Status
+from streamfrom.proxy.wire.resultset import parse_column_definition
+from streamfrom.sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.statements import Uses
+
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from streamfrom.engine.sharding.keyspace import Shard
+    from streamfrom.proxy.backends.answer_readers import BufferedAnswer
+    from streamfrom.proxy.backends.shard import ShardRuntime
+    from streamfrom.proxy.execution.executor import Executor
+    from streamfrom.proxy.execution.session_state import SessionState
+    from streamfrom.proxy.net import Link
+    from streamfrom.proxy.routing.routes import Route
+    from streamfrom.proxy.sql.gather import RowSink
+    from streamfrom.proxy.sql.large_texts import LargeTexts
+    from streamfrom.proxy.wire.resultset import ColumnDefinition
+    from streamfrom.sqlparse_ext.statements import Statement
+
+# What the parts of one statement may give: a server reads each row as a SELECT of its own.
+_ROWS_MAX: Final = 5000
+_BYTES_MAX: Final = 2 << 20
+_TWO_OF_ONE_NAME: Final = 1060  # ER_DUP_FIELDNAME
+
+
+class TwoStageSelect:
+    """What answers such statements for one session."""
+
+    def __init__(
+        self,
+        executor: Executor,
+        state: SessionState,
+        link: Link,
+        database: str | None,
+        runtime: Callable[[Shard], ShardRuntime],
+        *,
+        memory_bytes: int,
+        large_texts: LargeTexts,
+    ) -> None:
+        self._executor = executor
+        self._state = state
+        self._link = link
+        self._database = database
+        self._runtime = runtime
+        self._memory_bytes = memory_bytes
+        self._large_texts = large_texts
+
+    async def run(self, statement: Statement, route: Combine, reply: RowSink) -> bool:
+        """Answer *statement*, and return True.
+
+        Raises:
+            Unsupported, MergeTooLarge: it cannot be put together.
+            BackendUnavailable, BackendLost, BackendError, PoolTimeout: as for any statement.
+        """
+        left = left_by_several()
+        shard = self._runtime(route.shards[0])
+
+        async def ask(sql: bytes) -> BufferedAnswer:
+            return await self._executor.ask(
+                shard, self._database, query(sql), statement.shape, left=left
+            )
+
+        given: dict[int, AnsweredPart] = {}
+        whole = Combination(statement, route.parts, given)
+        described = await ask(whole.described())
+        whole.learn(_columns(described))
+        for number, part, way in route.answered:
+            given[number] = AnsweredPart(
+                part, is_merged=isinstance(way, Merge) and way.in_groups
+            )
+            try:
+                answer = await ask(given[number].ask_columns())
+            except BackendError as error:
+                if error.code != _TWO_OF_ONE_NAME:
+                    raise
+                raise Unsupported(
+                    "two columns of one name in a part of this over several shards"
+                ) from error
+            given[number].described(
+                _columns(answer),
+                is_compared=whole.is_compared,
+                is_windowed=bool(part.shape.uses & Uses.WINDOW) and not route.parts.operators,
+            )
+        whole.check_parts()
+        taken = _Taken(min(self._memory_bytes, _BYTES_MAX))
+        for number, part, way in route.answered:
+            before = self._state.left
+            await self._take(part, way, taken)
+            if self._state.left is not before and self._state.left is not None:
+                left.columns = self._state.left.columns or left.columns
+                left.rows = [*left.rows, *self._state.left.rows]
+            given[number].give(taken.rows)
+            taken.begin()
+        for each in given.values():
+            found = await ask(each.text)
+            each.check(_columns(found), found.rows)
+            (collations, *_) = await self._compare(each.ask_collations(), ask)
+            each.check_collations(collations[0])
+        await self._compare(whole.ask_collations(), ask)
+        answer = await ask(whole.sql())
+        whole.check(_columns(answer))
+        if left.rows:
+            self._state.answered_at, self._state.left = None, left
+        assert answer.ok is not None
+        reply.head(described.columns)
+        reply.more_rows(answer.rows)
+        reply.end_of_rows(
+            status=answer.ok.status & Status.IN_TRANS,
+            warnings=taken.warnings + answer.ok.warnings,
+        )
+        return True
+
+    async def _compare(
+        self, questions: Sequence[bytes], ask: Callable[[bytes], Awaitable[BufferedAnswer]]
+    ) -> list[Sequence[bytes]]:
+        answers: list[Sequence[bytes]] = [(await ask(question)).rows for question in questions]
+        if any(answer != answers[0] for answer in answers):
+            raise Unsupported("going on with such strings over several shards")
+        return answers
+
+    async def _take(self, part: Statement, route: Route, taken: _Taken) -> None:
+        """Have one part answered."""
+        match route:
+            case Merge(shards):
+                await gather(
+                    self._executor,
+                    self._state,
+                    self._link,
+                    self._database,
+                    [self._runtime(shard) for shard in shards],
+                    part,
+                    route,
+                    taken,
+                    memory_bytes=self._memory_bytes,
+                    large_texts=self._large_texts,
+                )
+            case Combine():
+                await self.run(part, route, taken)
+            case Concatenate(shards):
+                for shard in shards:
+                    await self._take_whole(part, shard, taken)
+            case OneShard(shard):
+                await self._take_whole(part, shard, taken)
+            case _:
+                raise AssertionError("a part of a SELECT is a SELECT")
+
+    async def _take_whole(self, part: Statement, shard: Shard, taken: _Taken) -> None:
+        # Never more than there may be, and one: that one is too many.
+        sql = b"SELECT * FROM (%b) AS `streamfrom` LIMIT %d" % (part.sql, _ROWS_MAX + 1)
+        answer = await self._executor.ask(
+            self._runtime(shard), self._database, query(sql), part.shape
+        )
+        assert answer.ok is not None
+        taken.more_rows(answer.rows)
+        taken.end_of_rows(warnings=answer.ok.warnings)
+
+
+class _Taken:
+    """The rows of a part, in the place of a client."""
+
+    binary = False
+
+    def __init__(self, bytes_max: int) -> None:
+        self._bytes_max = bytes_max
+        self._bytes = 0
+        self._count = 0
+        self.rows: list[bytes] = []
+        self.warnings = 0
+
+    def begin(self) -> None:
+        """Begin the next part."""
+        self.rows = []
+
+    def head(self, columns: Sequence[bytes]) -> None:
+        """Take nothing: the columns are known."""
+
+    def more_rows(self, rows: Sequence[bytes]) -> None:
+        """Take rows.
+
+        Raises:
+            Unsupported, MergeTooLarge: they are too many.
+        """
+        self.rows += rows
+        self._count += len(rows)
+        self._bytes += sum(map(len, rows))
+        if self._count > _ROWS_MAX:
+            raise Unsupported(f"parts of more than {_ROWS_MAX} rows over several shards")
+        if self._bytes > self._bytes_max:
+            raise MergeTooLarge(self._bytes_max)
+
+    def end_of_rows(self, *, status: int = 0, warnings: int = 0) -> None:
+        """Take the number of warnings."""
+        self.warnings += warnings
+
+
+def _columns(answer: BufferedAnswer) -> list[ColumnDefinition]:
+    return [parse_column_definition(each) for each in answer.columns]

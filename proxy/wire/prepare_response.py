@@ -1,0 +1,135 @@
+"""The answer to COM_STMT_PREPARE: read from backends, written for clients.
+
+https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_com_stmt_prepare.html
+
+    0x00  statement id (4)  columns (2)  parameters (2)  0x00  warnings (2)
+    a definition for each parameter, then one for each column
+
+Only clients without DEPRECATE_EOF get an EOF behind each of the two lists, if it is not empty.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from streamfrom.proxy.errors import WireError
+from streamfrom.proxy.wire.codec import PacketReader
+from streamfrom.proxy.wire.constants import (
+    ERR_HEADER,
+    FRAME_BYTES_MAX,
+    HEADER_BYTES,
+    OK_HEADER,
+    Capability,
+)
+from streamfrom.proxy.wire.framing import frames
+from streamfrom.proxy.wire.resultset import ColumnDefinition, eof_packet, parse_err
+
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streamfrom.proxy.wire.resultset import Err
+
+
+class PrepareReader:
+    """Reads one answer of a backend, which has DEPRECATE_EOF.
+
+    ``done``: the answer is complete; ``rest`` holds what came behind it.
+    ``statement_id``, ``parameters``, ``columns`` (definitions as payloads), ``warnings``: what
+    it says; ``error``: the refusal instead.
+    """
+
+    def __init__(self) -> None:
+        self.done = False
+        self.rest = b""
+        self.statement_id = 0
+        self.warnings = 0
+        self.parameters: list[bytes] = []
+        self.columns: list[bytes] = []
+        self.error: Err | None = None
+        self._buffer = b""
+        self._started = False
+        self._parameters_left = 0
+        self._columns_left = 0
+
+    def feed(self, chunk: bytes) -> None:
+        """Accept bytes in pieces of any size. WireError if they are no such answer."""
+        if self.done:
+            raise WireError("the server speaks out of turn")
+        data = self._buffer + chunk
+        at = 0
+        done = False
+        while not done:
+            start = at + HEADER_BYTES
+            size = int.from_bytes(data[at : at + 3], "little")
+            if len(data) < start or len(data) < start + size:
+                self._buffer = data[at:]
+                return
+            if not size or size == FRAME_BYTES_MAX:
+                raise WireError("a packet of this size has no place here")
+            at = start + size
+            done = self._packet(data[start:at])
+        self.done = True
+        self.rest = data[at:]
+
+    def _packet(self, payload: bytes) -> bool:
+        """Take one packet; True when it was the last."""
+        if not self._started:
+            self._head(payload)
+        elif self._parameters_left:
+            self._parameters_left -= 1
+            self.parameters.append(payload)
+        else:
+            self._columns_left -= 1
+            self.columns.append(payload)
+        return not (self._parameters_left or self._columns_left)
+
+    def _head(self, payload: bytes) -> None:
+        self._started = True
+        if payload[0] == ERR_HEADER:
+            self.error = parse_err(payload)
+            return
+        cursor = PacketReader(payload)
+        if cursor.uint(1) != OK_HEADER:
+            raise WireError("unexpected answer to COM_STMT_PREPARE")
+        self.statement_id = cursor.uint(4)
+        self._columns_left = cursor.uint(2)
+        self._parameters_left = cursor.uint(2)
+        cursor.take(1)
+        self.warnings = cursor.uint(2)
+
+
+def prepare_answer(
+    statement_id: int,
+    parameters: Sequence[bytes],
+    columns: Sequence[bytes],
+    *,
+    capabilities: int,
+    status: int,
+    warnings: int = 0,
+    sequence: int = 1,
+) -> tuple[bytes, int]:
+    """Return the whole answer, framed, and the sequence number that follows it.
+
+    *parameters* and *columns* are definitions as payloads.
+    """
+    head = b"".join(
+        (
+            bytes((OK_HEADER,)),
+            statement_id.to_bytes(4, "little"),
+            len(columns).to_bytes(2, "little"),
+            len(parameters).to_bytes(2, "little"),
+            b"\0",
+            min(warnings, 0xFFFF).to_bytes(2, "little"),
+        )
+    )
+    payloads = [head]
+    for definitions in (parameters, columns):
+        payloads += definitions
+        if definitions and not capabilities & Capability.DEPRECATE_EOF:
+            payloads.append(eof_packet(status, warnings))
+    return frames(payloads, sequence)
+
+
+# What servers say of a parameter, whose type only an execution tells.
+PARAMETER: Final = ColumnDefinition("?", length=0)

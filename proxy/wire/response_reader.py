@@ -1,0 +1,234 @@
+"""The places in a backend's answer, and what its special packets mean there.
+
+What the first byte of a packet says depends on the place:
+
+    first packet   0x00 or 0xFE: OK    0xFF: ERR    0xFB: send me a file    else: column count
+    among rows     0xFE in a packet below 16 MiB: OK    0xFF: ERR    else: a row
+    continuation   anything: the rest of a packet of 16 MiB or more
+
+Relies on the flags of the backend leg (``BACKEND_NEEDS``): no EOF behind the columns, an OK
+packet that begins with 0xFE behind the rows, session state inside it.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from struct import Struct
+from typing import TYPE_CHECKING, Final
+
+from streamfrom.proxy.errors import WireError
+from streamfrom.proxy.wire.codec import read_lenenc_int
+from streamfrom.proxy.wire.constants import (
+    EOF_HEADER,
+    ERR_HEADER,
+    FRAME_BYTES_MAX,
+    LOCAL_INFILE,
+    OK_HEADER,
+    Capability,
+    Status,
+)
+from streamfrom.proxy.wire.resultset import ok_packet, parse_err, parse_ok, parse_trackers
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from streamfrom.proxy.wire.resultset import Err, Ok, Tracker
+
+
+DEPRECATE_EOF: Final = int(Capability.DEPRECATE_EOF)
+_SESSION_TRACK: Final = int(Capability.SESSION_TRACK)
+_MORE_RESULTS: Final = int(Status.MORE_RESULTS_EXISTS)
+STATE_CHANGED: Final = int(Status.SESSION_STATE_CHANGED)
+_NO_COUNTERS: Final = bytes((EOF_HEADER, 0, 0))
+# MariaDB leaves an empty info out, MySQL may write its length.
+_NO_WARNINGS: Final = (b"\0\0", b"\0\0\0")
+
+# A frame's header and the first byte behind it, in one call: 0.07 µs for a whole turn of a
+# row loop, against 0.10 µs with three index operations (CPython 3.11).
+head: Final = Struct("<IB").unpack_from
+
+# States: what the next packet is. Plain integers because they are compared for every packet.
+FIRST: Final = 0
+COLUMNS: Final = 1
+ROWS: Final = 2
+TEXT: Final = 3
+INFILE: Final = 4
+DONE: Final = 5
+
+
+class AnswerKind(IntEnum):
+    """The shape of an answer, which follows from the command, as the first state.
+
+    Numbers, because to ask a mere `Enum` for its value is a call of Python's (0.2 µs).
+    """
+
+    RESULT = FIRST  # COM_QUERY, COM_STMT_EXECUTE and everything answered by a lone OK
+    ROWS = ROWS  # COM_FIELD_LIST, COM_STMT_FETCH: no column count in front
+    TEXT = TEXT  # COM_STATISTICS: one packet of bare text
+
+
+class ResponseReader:
+    """What the three readers share: the places in an answer and what its special packets say.
+
+    ``done``: the answer is complete; ``rest`` holds what came behind it (empty unless commands
+    were pipelined) and belongs to the next reader.
+    ``status``: flags of the last OK; 0 before it and after an ERR, which carries none.
+    ``error``: the ERR that ended the answer, or None.
+    ``rows``: rows so far, over all results of the answer.
+    ``wants_local_infile``: the backend asks for this file; ``infile_sequence`` is the number that
+    the first packet of the file must carry to the backend. The client's packets go to it one
+    for one, the empty last one too.
+    """
+
+    __slots__ = (
+        "_allows_local_infile",
+        "_continues",
+        "_held",
+        "_left",
+        "_ok_payload",
+        "_session_state",
+        "_state",
+        "done",
+        "error",
+        "infile_sequence",
+        "rest",
+        "rows",
+        "status",
+        "wants_local_infile",
+    )
+
+    def __init__(self, answer: AnswerKind) -> None:
+        self.done = False
+        self.status = 0
+        self.error: Err | None = None
+        self.rows = 0
+        self.rest = b""
+        self.wants_local_infile: bytes | None = None
+        self.infile_sequence = 0
+        self._state = int(answer)
+        self._left = 0  # column definitions still to come
+        self._continues = False  # the next frame belongs to the packet before it
+        self._held = b""  # received, not handed on yet
+        self._ok_payload = b""
+        self._session_state = b""
+        self._allows_local_infile = False
+
+    @property
+    def ok(self) -> Ok | None:
+        """The last OK of the answer, decoded; None if there was none yet or an ERR ended it."""
+        if self.error is not None or not self._ok_payload:
+            return None
+        return parse_ok(self._ok_payload)
+
+    @property
+    def is_plain(self) -> bool:
+        """True when the answer ended with an OK that says nothing but its flags.
+
+        No counters, no warnings, no session state: what nearly every SELECT ends with. Asking
+        costs a tenth of decoding the OK.
+        """
+        payload = self._ok_payload
+        return payload[:3] == _NO_COUNTERS and payload[5:] in _NO_WARNINGS
+
+    @property
+    def trackers(self) -> tuple[Tracker, ...]:
+        """Every change of session state in the answer, over all its results, in order."""
+        return parse_trackers(self._session_state) if self._session_state else ()
+
+    def _special(self, payload: bytes) -> int:
+        """Read a whole packet that is no row and no definition; return the next state."""
+        first = payload[0]
+        state = self._state
+        if (first == EOF_HEADER and state in (ROWS, FIRST)) or (
+            first == OK_HEADER and state == FIRST
+        ):
+            if len(payload) >= 7 and payload[1] < 0xFB and payload[2] < 0xFB:
+                status = payload[3] | payload[4] << 8  # both counters take one byte
+            else:
+                status = parse_ok(payload).status
+            self.status = status
+            self._ok_payload = payload
+            if status & STATE_CHANGED:
+                self._session_state += parse_ok(payload).session_state
+            return FIRST if status & _MORE_RESULTS else DONE
+        if first == ERR_HEADER:
+            self.error = parse_err(payload)
+            self.status = 0
+            return DONE
+        if state == TEXT:
+            return DONE
+        if state != FIRST:
+            raise WireError("unexpected packet in a result set")
+        if first == LOCAL_INFILE:
+            if not self._allows_local_infile:
+                # A server may ask for any file at any time; it gets one for LOAD DATA only.
+                raise WireError("the server asks for a file that nobody offered")
+            self.wants_local_infile = payload[1:]
+            return INFILE
+        self._left, end = read_lenenc_int(payload, 0)
+        if end != len(payload) or not self._left:
+            raise WireError("malformed column count")
+        return COLUMNS
+
+
+def warnings_in(payload: bytes) -> int:
+    """Return how many warnings the OK behind rows tells of."""
+    if len(payload) >= 7 and payload[1] < 0xFB and payload[2] < 0xFB:
+        return payload[5] | payload[6] << 8
+    return parse_ok(payload).warnings
+
+
+def whole(size: int) -> None:
+    """Refuse sizes that no packet but a row has."""
+    if size == 0 or size == FRAME_BYTES_MAX:
+        raise WireError("a packet of this size has no place here")
+
+
+class Forwarder(ResponseReader):
+    """What the two readers share that write to a client."""
+
+    __slots__ = ("_capabilities", "_earlier_warnings", "_more_results", "_shown", "_skip")
+
+    def __init__(
+        self,
+        capabilities: int,
+        answer: AnswerKind,
+        shown: Callable[[bytes], bytes] | None,
+    ) -> None:
+        super().__init__(answer)
+        self._capabilities = capabilities
+        self._shown = shown if capabilities & _SESSION_TRACK else None
+        self._more_results = False
+        self._earlier_warnings = 0
+        self._skip = 0  # bytes of a forwarded packet that are still to come
+
+    @property
+    def is_mid_packet(self) -> bool:
+        """True while the last packet handed out lacks its end."""
+        return self._skip > 0 or self._continues
+
+    def _terminator(self, payload: bytes, state: int) -> bytes:
+        """Return a backend's OK as this client reads it, the same object if nothing changes."""
+        status = self.status
+        if state == DONE and self._more_results:
+            status |= _MORE_RESULTS
+        earlier = self._earlier_warnings
+        shown = self._shown
+        is_same = status == self.status and not earlier
+        if is_same and not status & STATE_CHANGED:
+            return payload
+        ok = parse_ok(payload)
+        told = b"" if shown is None else shown(ok.session_state)
+        if is_same and shown is not None and told == ok.session_state:
+            return payload
+        return ok_packet(
+            ok.affected_rows,
+            ok.last_insert_id,
+            status=status,
+            warnings=ok.warnings + earlier,
+            info=ok.info,
+            capabilities=self._capabilities,
+            session_state=told,
+            header=payload[0],
+        )

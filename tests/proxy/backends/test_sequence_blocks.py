@@ -1,0 +1,80 @@
+import asyncio
+
+import pytest
+
+from streamfrom.engine.errors import SequenceError
+from streamfrom.proxy.backends.sequence_blocks import Sequences
+
+
+class Control:
+    """A server with one sequence, which counts the transactions on it."""
+
+    def __init__(self, next_id=1, cache=10, comment="vitess_sequence"):
+        self.row = (next_id, cache)
+        self.comment = comment
+        self.transactions = 0
+        self.texts = []
+
+    async def rows(self, sql):
+        self.texts.append(sql)
+        return [] if self.comment is None else [(self.comment,)]
+
+    async def change(self, sql, update):
+        self.transactions += 1
+        await asyncio.sleep(0)
+        self.texts += [sql, update([self.row])]
+        self.row = (int(self.texts[-1].split()[5]), self.row[1])
+        return []
+
+
+async def test_values_are_reserved_by_blocks_and_given_without_asking_again():
+    control = Control()
+    sequences = Sequences(control)  # type: ignore[arg-type]
+    assert [await sequences.take("seq", 1) for _ in range(10)] == list(range(1, 11))
+    assert control.transactions == 1
+    assert control.texts == [
+        "SELECT next_id, cache FROM `seq` WHERE id = 0 FOR UPDATE",
+        "UPDATE `seq` SET next_id = 11 WHERE id = 0",
+    ]
+    assert await sequences.take("seq", 25) == 11
+    assert control.transactions == 2
+
+
+async def test_two_proxies_share_a_sequence():
+    control = Control()
+    one, two = Sequences(control), Sequences(control)  # type: ignore[arg-type]
+    firsts = [await each.take("seq", 3) for _ in range(20) for each in (one, two)]
+    values = [first + step for first in firsts for step in range(3)]
+    assert len(set(values)) == 120
+
+
+async def test_sessions_at_the_same_time_reserve_one_block_between_them():
+    control = Control(cache=100)
+    sequences = Sequences(control)  # type: ignore[arg-type]
+    firsts = await asyncio.gather(*(sequences.take("seq", 2) for _ in range(50)))
+    assert sorted(firsts) == list(range(1, 101, 2))
+    assert control.transactions == 1
+
+
+async def test_what_cannot_be_used_leaves_nothing_reserved():
+    control = Control(cache=0)
+    sequences = Sequences(control)  # type: ignore[arg-type]
+    with pytest.raises(SequenceError, match="invalid cache value"):
+        await sequences.take("seq", 1)
+    with pytest.raises(SequenceError, match="invalid increment"):
+        await sequences.take("seq", 0)
+    control.row = (1, 5)
+    assert await sequences.take("seq", 1) == 1
+
+
+@pytest.mark.parametrize(
+    ("comment", "expected"),
+    [("vitess_sequence", True), ("a vitess_sequence of ids", True), ("", False), (None, False)],
+)
+async def test_the_comment_tells_a_sequence_and_is_asked_once(comment, expected):
+    control = Control(comment=comment)
+    sequences = Sequences(control)  # type: ignore[arg-type]
+    assert await sequences.is_sequence("it's") is expected
+    assert "table_name = 'it''s'" in control.texts[0]
+    assert await sequences.is_sequence("it's") is expected
+    assert len(control.texts) == (1 if expected else 2)

@@ -1,0 +1,170 @@
+import asyncio
+
+import pytest
+
+from streamfrom.engine.errors import StoreError
+from streamfrom.engine.messaging.message import ClaimedRow
+from streamfrom.engine.messaging.message_store import ClaimRequest
+from streamfrom.engine.messaging.message_table import MessageTable, load
+from streamfrom.engine.messaging.poll import PollRequest
+from streamfrom.proxy.backends import shard_store as module
+from streamfrom.proxy.backends.shard_store import ShardStore
+from streamfrom.proxy.wire.constants import FieldType
+from tests.proxy.fake_answers import Error, HangUp, Ok, Rows, Silence, rows_of, until
+from tests.proxy.fake_server import MARIADB, FakeServer
+from tests.proxy.house import Desk, add_message_table, claimed, running_shard
+
+
+NOW_NS = 1_800_000_000 * 10**9
+CLAIM = Rows(("epoch", "time_next", "id", "id", "message"), (claimed(5, b"five"),))
+
+
+class Clock:
+    def time_ns(self):
+        return NOW_NS
+
+
+@pytest.fixture
+async def shard(server):
+    add_message_table(server)
+    async with running_shard(server, pool_size=2) as runtime:
+        yield runtime
+
+
+@pytest.fixture
+async def store(shard):
+    return ShardStore({("plain", "-"): shard}, Clock())
+
+
+@pytest.fixture
+async def table(store):
+    (raw,) = await store.discover("plain", "-")
+    loaded = load("plain", raw)
+    assert isinstance(loaded, MessageTable)
+    return loaded
+
+
+REQUEST = ClaimRequest((b"5",), ("id", "message"), lambda: 0)
+
+
+async def test_tables_are_discovered_through_the_driver(server, table):
+    assert (table.name, table.streamed) == ("msg", ("id", "message"))
+    assert not table.advice
+    assert "table_schema = 'db'" in server.controlled[-1]
+    assert server.heard == []
+
+
+async def test_keys_are_polled_with_the_time_of_the_clock(server, store, table):
+    server.on("SELECT MIN(priority)", Rows(("least",), ((None,),)))
+    server.once("SELECT MIN(priority)", Rows(("least",), ((b"50",),)))
+    numbers = (FieldType.LONGLONG, FieldType.LONGLONG)
+    server.on("SELECT `id`, time_next", Rows(("a", "b"), ((b"7", b"0"),), types=numbers))
+    result = await store.poll(table, "-", PollRequest(10))
+    assert [key.id for tier in result.tiers for key in tier.fresh] == [b"7"]
+
+
+async def test_a_purge_counts_what_it_deleted(server, store, table):
+    server.once("FOR UPDATE SKIP LOCKED", rows_of(*range(500)))
+    server.on("DELETE", Ok(affected_rows=500))
+    assert await store.purge(table, "-", NOW_NS) == 500
+    assert f"time_acked < {NOW_NS}" in server.heard[-2]
+    assert server.heard[-1] == "COMMIT"
+
+
+async def test_a_claim_is_one_transaction_and_bodies_stay_bytes(server, store, table):
+    server.once("FOR UPDATE SKIP LOCKED", CLAIM)
+    (row,) = await store.claim(table, "-", REQUEST)
+    assert (row.id, row.shard, row.epoch) == (b"5", "-", 0)
+    assert row.payload == b"\x015\x04five"
+    assert row.due_next_ns > NOW_NS
+    *_, select, update, commit = server.heard
+    assert f"time_next <= {NOW_NS}" in select
+    assert f"WHEN 5 THEN {row.due_next_ns}" in update
+    assert commit == "COMMIT"
+    (connection,) = server.relays
+    assert not connection.autocommit
+    assert connection.variables["transaction_isolation"] == "READ-COMMITTED"
+    assert not connection.in_transaction
+
+
+async def test_a_claim_that_wins_nothing_leaves_no_transaction_open(server, store, table):
+    assert await store.claim(table, "-", REQUEST) == ()
+    (connection,) = server.relays
+    assert connection.heard[-1] == "COMMIT"
+    assert not connection.in_transaction
+
+
+async def test_a_release_is_one_transaction_too(server, store, table):
+    await store.release(table, "-", [ClaimedRow(b"5", "-", 0, 0, 9, b"")])
+    assert server.heard[-2].startswith("UPDATE")
+    assert server.heard[-1] == "COMMIT"
+
+
+async def test_each_family_is_told_the_isolation_in_its_own_words(calm):
+    async with FakeServer(MARIADB) as server:
+        add_message_table(server)
+        async with running_shard(server) as shard:
+            store = ShardStore({("plain", "-"): shard}, Clock())
+            (raw,) = await store.discover("plain", "-")
+            loaded = load("plain", raw)
+            assert isinstance(loaded, MessageTable)
+            await store.claim(loaded, "-", REQUEST)
+            assert server.relays[0].variables["tx_isolation"] == "READ-COMMITTED"
+
+
+async def test_the_engines_connection_is_reset_before_a_client_gets_it(server, table):
+    async with running_shard(server, pool_size=1) as shard:
+        store = ShardStore({("plain", "-"): shard}, Clock())
+        await store.claim(table, "-", REQUEST)
+        desk = Desk(shard)
+        await desk.run("SELECT 1")
+        (connection,) = server.relays
+        assert connection.autocommit
+        assert "transaction_isolation" not in connection.variables
+        await desk.leave()
+
+
+@pytest.mark.parametrize("answer", [Error(1205, "Lock wait timeout exceeded"), HangUp()])
+@pytest.mark.parametrize("step", ["FOR UPDATE SKIP LOCKED", "UPDATE `msg`", "COMMIT"])
+async def test_a_claim_that_fails_takes_its_transaction_with_it(
+    server, shard, store, table, step, answer
+):
+    server.on("FOR UPDATE SKIP LOCKED", CLAIM)
+    server.once(step, answer)
+    with pytest.raises(StoreError):
+        await store.claim(table, "-", REQUEST)
+    assert shard.pool.connections == 0
+    await until(lambda: not server.relays)
+
+
+async def test_a_claim_that_takes_too_long_is_given_up(
+    server, shard, store, table, monkeypatch
+):
+    monkeypatch.setattr(module, "STATEMENT_TIMEOUT_S", 0.02)
+    server.once("FOR UPDATE SKIP LOCKED", Silence())
+    with pytest.raises(StoreError, match=r"no answer in 0\.02 s"):
+        await store.claim(table, "-", REQUEST)
+    assert shard.pool.connections == 0
+
+
+async def test_a_cancelled_claim_leaves_no_transaction_behind(server, shard, store, table):
+    server.once("FOR UPDATE SKIP LOCKED", Silence())
+    claiming = asyncio.ensure_future(store.claim(table, "-", REQUEST))
+    await until(lambda: any("SKIP LOCKED" in text for text in server.heard))
+    claiming.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await claiming
+    assert shard.pool.connections == 0
+
+
+async def test_a_server_that_is_down_is_a_store_error_everywhere(server, store, table):
+    server.stop()
+    for call in (
+        store.discover("plain", "-"),
+        store.poll(table, "-", PollRequest(10)),
+        store.purge(table, "-", NOW_NS),
+        store.claim(table, "-", REQUEST),
+        store.release(table, "-", [ClaimedRow(b"5", "-", 0, 0, 9, b"")]),
+    ):
+        with pytest.raises(StoreError, match="not available"):
+            await call

@@ -1,0 +1,150 @@
+from typing import Any
+
+import pytest
+
+from streamfrom.proxy.errors import BackendLost
+from streamfrom.proxy.execution.answer_relay import AnswerRelay
+from streamfrom.proxy.wire.framing import frames
+from streamfrom.proxy.wire.response import DEPRECATE_EOF, PassThrough, Resequencer
+from streamfrom.proxy.wire.resultset import ColumnDefinition
+from tests.proxy.fake_client import MODERN, OLD
+from tests.proxy.house import RecordingLink
+from tests.proxy.wire.peers import text_resultset
+
+
+ANSWER = text_resultset(
+    [ColumnDefinition("a")],
+    [(b"row %d" % i,) for i in range(20)],
+    capabilities=MODERN,
+    status=2,
+)
+
+
+class Server:
+    """A backend, as far as its link can be paused."""
+
+    def __init__(self):
+        self.link = RecordingLink()
+        self.on_writable: Any = None
+
+
+class Scene:
+    """One answer on its way."""
+
+    def __init__(self, capabilities=MODERN):
+        self.client = RecordingLink()
+        self.server = Server()
+        self.done: list[AnswerRelay] = []
+        reader = PassThrough if capabilities & DEPRECATE_EOF else Resequencer
+        scanner = reader(capabilities)
+        self.relay = AnswerRelay(scanner, self.server, self.client.link, self.done.append)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def scene():
+    return Scene()
+
+
+def test_bytes_go_to_the_client_as_they_come_and_the_last_piece_waits(scene):
+    assert scene.relay.feed(ANSWER[:50]) is None
+    assert scene.client.written
+    assert scene.relay.has_written
+    assert scene.relay.feed(ANSWER[50:]) == b""
+    written = bytes(scene.client.written)
+    assert written + scene.relay.held == ANSWER
+    assert scene.done == []
+    scene.relay.ended()
+    assert scene.done == [scene.relay]
+    assert scene.client.written == written
+
+
+def test_a_whole_answer_in_one_piece_is_not_written_before_it_was_judged(scene):
+    assert scene.relay.feed(ANSWER) == b""
+    assert not scene.client.written
+    assert not scene.relay.has_written
+    assert scene.relay.held == ANSWER
+
+
+def test_what_came_behind_the_answer_belongs_to_the_next(scene):
+    assert scene.relay.feed(ANSWER + b"next") == b"next"
+
+
+def test_a_slow_client_stops_the_server_until_it_caught_up(scene):
+    scene.client.blocked = True
+    scene.relay.feed(ANSWER[:50])
+    assert not scene.server.link.is_reading
+    scene.client.blocked = False
+    scene.relay.client_writable()
+    assert scene.server.link.is_reading
+
+
+def test_a_fast_client_stops_nobody(scene):
+    scene.relay.feed(ANSWER[:50])
+    scene.server.link.is_reading = False  # somebody else's wish
+    scene.relay.client_writable()
+    assert not scene.server.link.is_reading
+
+
+def test_a_connection_is_given_back_reading_even_if_its_client_is_still_behind(scene):
+    scene.client.blocked = True
+    scene.relay.feed(ANSWER[:50])
+    scene.relay.feed(ANSWER[50:])
+    scene.relay.ended()
+    assert scene.server.link.is_reading
+
+
+def test_a_lost_server_is_reported_once(scene):
+    error = BackendLost("ks", "-")
+    scene.relay.feed(ANSWER[:50])
+    scene.relay.lost(error)
+    assert scene.done == [scene.relay]
+    assert scene.relay.failure is error
+
+
+@pytest.mark.parametrize("capabilities", [MODERN, OLD])
+@pytest.mark.parametrize("end", range(0, len(ANSWER), 7))
+def test_what_may_follow_a_broken_answer_is_known_wherever_it_broke(capabilities, end):
+    scene = Scene(capabilities)
+    scene.relay.feed(ANSWER[:end])
+    written = bytes(scene.client.written)
+    whole = 0
+    at = 0
+    while at < len(written):
+        at += 4 + int.from_bytes(written[at : at + 3], "little")
+        whole += 1
+    scanner = scene.relay.scanner
+    assert scanner.is_mid_packet == (at > len(written))
+    if not scanner.is_mid_packet:
+        assert scanner.next_sequence == 1 + whole
+
+
+def test_numbers_run_over_many_rows_and_several_results():
+    many = text_resultset(
+        [ColumnDefinition("a")], [(b"x",)] * 700, capabilities=MODERN, status=2 | 8
+    )
+    scene = Scene()
+    scene.relay.feed(many)
+    assert scene.relay.scanner.next_sequence == (1 + 1 + 1 + 700 + 1) % 256
+    more, _ = frames([b"\x01", b"\x03def" + bytes(20), b"\x01y", b"\x01z"], 704 % 256)
+    scene.relay.feed(more)
+    assert scene.relay.scanner.next_sequence == (704 + 4) % 256
+
+
+async def test_a_file_goes_to_the_server_under_its_own_numbers_and_at_its_pace():
+    client, server = RecordingLink(), Server()
+    asked: list[int] = []
+    scanner = Resequencer(MODERN, sequence=5, allows_local_infile=True)
+    relay = AnswerRelay(scanner, server, client.link, print, asked.append)  # type: ignore[arg-type]
+    request = b"\xfbrows.csv"
+    assert relay.feed(frames([request], 1)[0]) is None
+    assert client.written == frames([request], 5)[0]
+    assert asked == [6]
+    relay.file(b"1\n")
+    read = [client.is_reading]
+    server.link.room_bytes = 0
+    relay.file(b"2\n")
+    read.append(client.is_reading)
+    server.on_writable()
+    assert [*read, client.is_reading] == [True, False, True]
+    relay.file(b"")
+    assert server.link.written == frames([b"1\n", b"2\n", b""], 2)[0]

@@ -1,0 +1,123 @@
+from types import SimpleNamespace
+
+import pytest
+
+from streamfrom.proxy.backends.backend import Backend
+from streamfrom.proxy.backends.statement_ids import StatementIds, StatementKey
+from streamfrom.proxy.errors import NoOpenCursor
+from streamfrom.proxy.execution.prepared_execution import CursorExecution, Execution
+from streamfrom.proxy.wire.attribute_encoding import COUNT_FOLLOWS, Attribute, into_execute
+from streamfrom.proxy.wire.commands import (
+    stmt_close,
+    stmt_execute,
+    stmt_fetch,
+    stmt_send_long_data,
+)
+from streamfrom.proxy.wire.constants import FieldType
+from streamfrom.proxy.wire.execute import Parameter
+from streamfrom.proxy.wire.prepare_response import PrepareReader
+from tests.proxy.house import RecordingLink
+
+
+KEY = StatementKey(b"SELECT ?", "db", ())
+
+
+class Connection(Backend):
+    """A backend connection that prepares at once, with ids from 1."""
+
+    def __init__(self):
+        self.statements = StatementIds()
+        self.client = RecordingLink()
+        self.link = self.client.link
+        self.last_id = 0
+        self.takes_attributes = False
+        self.owner = None
+
+    async def prepare(self, key):
+        answer = await self.prepare_apart(key.text)
+        self.statements.put(key, answer.statement_id)
+        return answer
+
+    async def prepare_apart(self, sql):
+        self.last_id += 1
+        answer = PrepareReader()
+        answer.statement_id = self.last_id
+        return answer
+
+
+@pytest.fixture
+def backend():
+    return Connection()
+
+
+async def test_each_connection_gets_its_own_id(backend):
+    execution = Execution(KEY, b"body", 1)
+    assert execution.packet_for(backend) is None
+    backend.last_id = 41
+    await execution.prepare(backend)
+    assert execution.packet_for(backend) == stmt_execute(42, 0, b"body")
+    assert execution.packet_for(Connection()) is None
+
+
+async def test_a_statement_that_the_server_lost_is_prepared_anew(backend):
+    execution = Execution(KEY, b"", 0)
+    await execution.prepare(backend)
+    execution.stale(backend)
+    assert execution.packet_for(backend) is None
+    assert backend.statements.take_stale() == [1]
+
+
+async def test_a_server_of_attributes_gets_the_owners_behind_the_parameters(backend):
+    backend.takes_attributes = True
+    attribute = Attribute(b"n", Parameter(FieldType.VAR_STRING, unsigned=False, data=b"v"))
+    body = b"\0\1\x08\0" + (7).to_bytes(8, "little")
+    for make in (lambda: Execution(KEY, body, 1), lambda: CursorExecution(KEY.text, body, 1)):
+        execution = make()
+        await execution.prepare(backend)
+        for attributes in ((), (attribute,)):
+            backend.owner = SimpleNamespace(attributes=attributes)
+            packet = execution.packet_for(backend)
+            assert packet is not None
+            assert packet[9] & COUNT_FOLLOWS
+            assert packet[14:] == into_execute(body, 1, attributes)
+
+
+async def test_long_data_goes_ahead_of_the_execution_in_pieces(backend):
+    execution = Execution(KEY, b"body", 4, {1: bytearray(b"x" * (600 << 10)), 3: bytearray()})
+    await execution.prepare(backend)
+    assert execution.packet_for(backend) == b"".join(
+        (
+            stmt_send_long_data(1, 1, b"x" * (512 << 10)),
+            stmt_send_long_data(1, 1, b"x" * (88 << 10)),
+            stmt_send_long_data(1, 3, b""),
+            stmt_execute(1, 0, b"body"),
+        )
+    )
+
+
+async def test_a_cursor_is_on_a_statement_of_its_own(backend):
+    execution = CursorExecution(KEY.text, b"body", 1)
+    await execution.prepare(backend)
+    assert backend.statements.get(KEY) is None
+    assert execution.packet_for(backend) == stmt_execute(1, 1, b"body")
+    assert execution.packet_for(Connection()) is None
+    execution.close()
+    assert backend.client.written == stmt_close(1)
+
+
+async def test_only_the_connection_of_a_cursor_has_its_rows(backend):
+    execution = CursorExecution(KEY.text, b"", 0)
+    with pytest.raises(NoOpenCursor):
+        execution.fetch(7, 10)
+    await execution.prepare(backend)
+    fetch = execution.fetch(7, 10)
+    assert fetch.packet_for(backend) == stmt_fetch(1, 10)
+    other = Connection()
+    assert fetch.packet_for(other) is None
+    with pytest.raises(NoOpenCursor, match="7"):
+        await fetch.prepare(other)
+    backend.link.close()
+    with pytest.raises(NoOpenCursor):
+        execution.fetch(7, 10)
+    execution.close()
+    assert not backend.client.written

@@ -1,0 +1,141 @@
+import asyncio
+from typing import Any
+
+import pytest
+
+from streamfrom.proxy.errors import BackendUnavailable, PoolTimeout
+from streamfrom.proxy.execution.session_connections import named
+from tests.proxy.fake_answers import Ok, until
+from tests.proxy.house import Desk, Patient, running_shard
+from tests.sqlparse_ext.facts import shape
+
+
+class Wish:
+    """What became of a connection that was wanted."""
+
+    def __init__(self, desk, database="db"):
+        self.got: list[Any] = []
+        desk.executor.take_soon(desk.shards[0], database, self.got.append, self.got.append)
+
+
+async def test_a_connection_at_hand_is_used_at_once(shard, desk):
+    await desk.run("SELECT 1")
+    other = Desk(shard)
+    await other.run("SELECT 1")
+    assert shard.pool.connections == 2
+    third = Desk(shard)
+    (backend,) = Wish(third).got
+    assert backend.owner is third.state
+    shard.pool.give(backend)
+
+
+async def test_one_that_must_be_set_up_first_is_used_when_it_is(server, shard, desk):
+    wish = Wish(desk)
+    assert wish.got == []
+    await until(lambda: wish.got)
+    (backend,) = wish.got
+    assert (backend.owner, backend.database) == (desk.state, "db")
+    assert server.relays[0].variables["collation_connection"] == "utf8mb4_general_ci"
+    shard.pool.give(backend)
+
+
+async def test_who_waits_in_vain_is_told_why(server):
+    async with running_shard(server, pool_size=1, pool_timeout_s=0.01) as shard:
+        desk, other = Desk(shard), Desk(shard)
+        await other.run("BEGIN")
+        wish = Wish(desk)
+        await until(lambda: wish.got)
+        assert isinstance(wish.got[0], PoolTimeout)
+        await other.leave()
+
+
+async def test_a_server_that_is_gone_is_told_too(server, shard, desk):
+    server.stop()
+    wish = Wish(desk)
+    await until(lambda: wish.got)
+    assert isinstance(wish.got[0], BackendUnavailable)
+
+
+async def test_a_session_that_departs_in_the_queue_gets_nothing(server):
+    async with running_shard(server, pool_size=1) as shard:
+        desk, other = Desk(shard), Desk(shard)
+        await other.run("BEGIN")
+        wish = Wish(desk)
+        await desk.leave()
+        await other.run("COMMIT")
+        assert (wish.got, shard.pool.lent) == ([], 0)
+        await other.leave()
+
+
+async def test_a_session_that_departs_while_one_is_opened_leaves_it_to_others(server, shard):
+    desk = Desk(shard)
+    wish = Wish(desk)
+    desk.executor.forget()
+    await asyncio.gather(*desk.spawned)
+    (backend,) = shard.pool._idle
+    assert wish.got == []
+    assert backend.owner is None
+
+
+async def test_an_insert_id_is_waited_for_that_the_next_user_takes_away(server):
+    async with running_shard(server, pool_size=1) as shard:
+        desk, other = Desk(shard), Desk(shard)
+        server.once("INSERT", Ok(last_insert_id=7))
+        await desk.run("INSERT INTO t VALUES ()")
+        await other.run("SELECT 1")
+        assert desk.state.last_insert_id == 7
+        backend = await desk.executor.take(shard, "db", shape("SELECT LAST_INSERT_ID()"))
+        assert "SET last_insert_id = 7" in server.heard
+        shard.pool.give(backend)
+        await other.leave()
+        await desk.leave()
+
+
+@pytest.mark.parametrize(
+    ("database", "found"), [(None, None), ("mysql", "mysql"), ("view", "db_of_the_shard")]
+)
+async def test_a_view_has_another_name_on_each_shard(server, database, found):
+    async with running_shard(server, "-80") as shard:
+        shard.database = "db_of_the_shard"
+        assert named(shard, database) == found
+
+
+class Ailing:
+    """A shard that comes back as often as *returns* says, and answers on the attempt after *failures*."""
+
+    def __init__(self, failures, returns):
+        self.failures, self.returns, self.waited_until = failures, returns, []
+
+    async def wait_available(self, deadline):
+        self.waited_until.append(deadline)
+        return len(self.waited_until) <= self.returns
+
+    async def ask(self):
+        if self.failures:
+            self.failures -= 1
+            raise BackendUnavailable("commerce", "-80", "away")
+        return "answer"
+
+    async def asked(self, *, in_transaction=False):
+        executor = Patient()
+        if in_transaction:
+            executor.branches.open.append(self)
+        return await executor.patiently(self, self.ask)
+
+
+async def test_a_shard_is_asked_again_whenever_it_is_back():
+    shard = Ailing(failures=2, returns=2)
+    assert await shard.asked() == "answer"
+    assert shard.waited_until == [7.0, 7.0], "one deadline for all attempts"
+
+
+async def test_one_that_stays_away_is_an_error():
+    with pytest.raises(BackendUnavailable):
+        await Ailing(failures=2, returns=1).asked()
+
+
+async def test_a_transaction_does_not_wait():
+    shard = Ailing(failures=1, returns=1)
+    with pytest.raises(BackendUnavailable):
+        await shard.asked(in_transaction=True)
+    assert shard.waited_until == []

@@ -1,0 +1,208 @@
+import pytest
+
+from streamfrom.proxy.backends.settings import Settings, names
+from streamfrom.proxy.execution.session_state import (
+    SessionState,
+    Transaction,
+    leaves_residue,
+    must_stay,
+    sets_collation,
+    sets_untracked,
+    traits,
+)
+from streamfrom.proxy.wire.constants import PROXY_OFFER, Capability, Status, TrackerKind
+from streamfrom.proxy.wire.resultset import Ok, Tracker
+from streamfrom.sqlparse_ext.statements import SqlMode
+from tests.sqlparse_ext.facts import shape
+
+
+STATE = Tracker(TrackerKind.STATE, "", "1")
+SCHEMA = Tracker(TrackerKind.SCHEMA, "", "shop")
+
+
+def sysvar(name, value):
+    return Tracker(TrackerKind.SYSVAR, name, value)
+
+
+def ok(affected_rows=0, last_insert_id=0, warnings=0):
+    return Ok(affected_rows, last_insert_id, 2, warnings, b"")
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SET @x = 1",
+        "SELECT @x := 1",
+        "SELECT id INTO @x FROM t",
+        "UPDATE t SET id = LAST_INSERT_ID(id + 1)",
+        "SELECT GET_LOCK('a', 1)",
+        "DO RELEASE_LOCK('a')",
+        "CREATE TEMPORARY TABLE t (id INT)",
+        "HANDLER t OPEN",
+        "SET session_track_schema = 0",
+        "SELECT SQL_CALC_FOUND_ROWS * FROM t LIMIT 1",
+        "LOCK TABLES t READ",
+        "FLUSH TABLES WITH READ LOCK",
+        "PREPARE p FROM 'SELECT 1'",
+        "EXECUTE p",
+        "XA START 'x'",
+    ],
+)
+def test_what_only_this_connection_has_keeps_the_session_on_it(sql):
+    assert must_stay(shape(sql), ())
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT 1",
+        "SELECT * FROM t FOR UPDATE",
+        "INSERT INTO t VALUES (1)",
+        "CREATE TABLE t (id INT)",
+        "BEGIN",
+        "SHOW TABLES",
+    ],
+)
+def test_what_leaves_no_state_may_go_on_anywhere(sql):
+    assert not must_stay(shape(sql), ())
+
+
+@pytest.mark.parametrize(
+    ("sql", "trackers", "expected"),
+    [
+        ("SET autocommit = 0", (sysvar("autocommit", "OFF"), STATE), False),
+        ("SET NAMES utf8mb4", (sysvar("character_set_client", "utf8mb4"), STATE), False),
+        ("SET CHARACTER SET latin1", (STATE,), False),
+        ("SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE", (STATE,), False),
+        ("SET GLOBAL max_connections = 5", (STATE,), False),
+        # For the next transaction only: no variable says so.
+        ("SET TRANSACTION ISOLATION LEVEL SERIALIZABLE", (STATE,), True),
+        ("SET @@transaction_isolation = 'SERIALIZABLE'", (STATE,), True),
+        ("SET autocommit = 0, profiling = 1", (sysvar("autocommit", "OFF"), STATE), True),
+        ("SET sort_buffer_size = 65536", (STATE,), True),
+        ("SET ROLE admin", (STATE,), True),
+        # No SET, and nothing else explains the change.
+        ("CALL p()", (STATE,), True),
+        # A routine may set a variable that is followed, and do what is not.
+        ("CALL p()", (sysvar("sql_mode", "ANSI"), STATE), True),
+        ("CALL p()", (SCHEMA, STATE), True),
+        ("SELECT 1", (SCHEMA,), False),
+    ],
+)
+def test_a_change_that_no_variable_explains_keeps_the_session_on_its_connection(
+    sql, trackers, expected
+):
+    assert must_stay(shape(sql), trackers) is expected
+
+
+@pytest.mark.parametrize(
+    ("sql", "answer", "expected"),
+    [
+        ("SELECT 1", ok(), False),
+        ("UPDATE t SET a = 1", ok(affected_rows=5), False),
+        ("SELECT 1", ok(warnings=1), True),
+        ("INSERT INTO t VALUES (1)", ok(last_insert_id=7), False),
+        ("CALL p()", ok(), True),
+        ("LOAD DATA INFILE 'x' INTO TABLE t", ok(), True),
+        ("DO SLEEP(0)", ok(), True),
+        ("SELECT 1; SELECT 2", ok(), True),
+    ],
+)
+def test_residue_is_what_another_session_could_notice(sql, answer, expected):
+    assert leaves_residue(shape(sql), answer) is expected
+
+
+def test_a_shape_is_judged_once():
+    one = shape("SELECT 1")
+    assert traits(one) is traits(one)
+
+
+def state(capabilities=PROXY_OFFER, settings=None):
+    return SessionState(int(capabilities), settings or names("utf8mb4", "utf8mb4_general_ci"))
+
+
+def test_variables_are_followed_by_the_tracker_and_nothing_else():
+    session = state()
+    session.note([STATE, SCHEMA])
+    assert session.settings is names("utf8mb4", "utf8mb4_general_ci")
+    session.note([sysvar("autocommit", "OFF"), sysvar("sql_mode", "ANSI_QUOTES")])
+    assert not session.settings.autocommit
+    assert session.mode == SqlMode.ANSI_QUOTES
+    assert session.settings.values["character_set_client"] == "utf8mb4"
+
+
+def test_the_flags_of_our_own_answers_say_what_a_server_would():
+    session = state()
+    assert session.status == Status.AUTOCOMMIT
+    session.transaction = Transaction(b"BEGIN")
+    assert session.status == Status.AUTOCOMMIT | Status.IN_TRANS
+    session.note([sysvar("autocommit", "OFF")])
+    assert session.status == Status.IN_TRANS
+
+
+def test_drivers_are_told_how_strings_are_written():
+    session = state()
+    session.note([sysvar("sql_mode", "NO_BACKSLASH_ESCAPES")])
+    assert session.status == Status.AUTOCOMMIT | Status.NO_BACKSLASH_ESCAPES
+
+
+def test_a_reset_returns_to_what_the_login_had():
+    session = state()
+    initial = session.settings
+    session.note([sysvar("autocommit", "OFF"), sysvar("sql_mode", "ANSI_QUOTES")])
+    session.multi_statements = False
+    session.last_insert_id = 7
+    session.transaction = Transaction(b"BEGIN", [b"SAVEPOINT a"], "lost")
+    session.reset()
+    assert session.settings is initial
+    assert not session.multi_statements  # as on a server, which keeps the option
+    assert session.last_insert_id == 0
+    assert session.transaction is None
+    assert session.mode == SqlMode(0)
+
+
+def test_flags_that_change_a_statements_meaning_ask_for_connections_of_their_own():
+    plain = int(PROXY_OFFER & ~(Capability.FOUND_ROWS | Capability.IGNORE_SPACE))
+    assert state(plain).variant == 0
+    assert state(plain | Capability.FOUND_ROWS).variant == Capability.FOUND_ROWS
+    assert state(plain & ~Capability.DEPRECATE_EOF).variant == 0
+    extends = Capability.EXTENDED_METADATA
+    assert state(plain | extends).variant == extends
+
+
+def test_ignore_space_of_a_login_stands_beside_the_mode_that_it_begins_with():
+    begins = Settings([("sql_mode", "ANSI_QUOTES")])
+    ignores = SessionState(int(Capability.IGNORE_SPACE), begins)
+    assert ignores.settings.sql_mode == "ANSI_QUOTES,IGNORE_SPACE"
+    assert SessionState(0, begins).settings is begins
+    assert SessionState(int(Capability.IGNORE_SPACE), Settings()).settings is Settings()
+
+
+def test_multi_statements_are_for_clients_that_asked_for_them():
+    assert not state(PROXY_OFFER & ~Capability.MULTI_STATEMENTS).multi_statements
+
+
+def test_settings_of_a_session_start_from_the_login():
+    latin = names("latin1", "latin1_bin")
+    assert state(settings=latin).settings is latin
+    assert state(settings=Settings()).settings is Settings()
+
+
+@pytest.mark.parametrize(
+    ("sql", "untracked", "collation"),
+    [
+        ("SET autocommit = 0", False, False),
+        ("SET autocommit = 0, sort_buffer_size = 5", True, False),
+        ("SET TRANSACTION READ ONLY", True, False),
+        ("SET SESSION TRANSACTION READ ONLY", False, False),
+        ("SET GLOBAL sort_buffer_size = 5", False, False),
+        ("SET NAMES latin1", False, True),
+        ("SET CHARACTER SET latin1", False, True),
+        ("SET collation_connection = latin1_bin", False, True),
+        ("SET @a = 1", False, False),
+        ("SELECT 1", False, False),
+    ],
+)
+def test_what_a_tracker_does_not_tell_is_read_from_the_statement(sql, untracked, collation):
+    assert sets_untracked(shape(sql)) is untracked
+    assert sets_collation(shape(sql)) is collation

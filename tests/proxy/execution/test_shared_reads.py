@@ -1,0 +1,281 @@
+"""What a session has of a read on a line, and what it never has from there."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from streamfrom.proxy.backends import multiplexing
+from streamfrom.proxy.backends.statement_ids import StatementKey
+from streamfrom.proxy.execution import shared_reads as module
+from streamfrom.proxy.execution.latency_class import LatencyClass
+from streamfrom.proxy.execution.prepared_execution import Execution
+from streamfrom.proxy.execution.reply import Reply
+from streamfrom.proxy.execution.shared_reads import SharedRead
+from streamfrom.proxy.wire.commands import query
+from tests.proxy.fake_answers import Error, HangUp, Rows, Silence, rows_of, until
+from tests.proxy.fake_client import read_result
+from tests.proxy.house import Desk, running_shard
+from tests.sqlparse_ext.facts import shape
+
+
+READ = "SELECT id FROM t WHERE id = 1"
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch):
+    monkeypatch.setattr(multiplexing, "_PATIENCE_S", 5.0)
+
+
+@pytest.fixture
+async def company(server):
+    """A shard on which somebody is busy, so that quick reads are sent together."""
+    async with running_shard(server, pool_size=8) as shard:
+        busy = Desk(shard)
+        await busy.run("SET @a = 1")
+        yield shard
+        await busy.leave()
+
+
+class Reader:
+    """A session that sends quick reads."""
+
+    def __init__(self, shard):
+        self.desk = Desk(shard)
+        self.shard = shard
+        self.pace = LatencyClass()
+        self.pace.is_quick = True
+        self.outcome: Any = None
+
+    def send(self, packet=None):
+        self.at = len(self.desk.link.written)
+        self.outcome = None
+        reply = Reply(self.desk.link.link, self.desk.state, 1)
+        assert self.desk.executor.send_now(
+            self.shard, "db", packet or query(READ.encode()), reply, self.over, self.pace
+        )
+
+    def over(self, outcome):
+        self.outcome = outcome
+
+    async def read(self, packet=None):
+        """Read once; return what the client was sent, or "again"."""
+        self.send(packet)
+        await until(lambda: self.outcome)
+        return self.finish()
+
+    async def read_apart(self, packet=None):
+        """Read once, on a connection of the session's own."""
+        self.send(packet)
+        await until(lambda: self.outcome)
+        assert not isinstance(self.outcome, SharedRead)
+        self.desk.executor.settle(self.shard, shape(READ), self.outcome)
+
+    def finish(self):
+        read = self.outcome
+        assert isinstance(read, SharedRead)
+        if not self.desk.executor.settle_shared(self.shard, read):
+            return "again"
+        self.desk.link.write(read.held)
+        return read_result(
+            bytes(self.desk.link.written[self.at :]), self.desk.state.capabilities
+        )
+
+    async def leave(self):
+        await self.desk.leave()
+
+
+@pytest.fixture
+async def reader(company):
+    made = Reader(company)
+    await made.read_apart()  # there is no line yet
+    await until(lambda: any(line.is_held for line in company.lines._lines))
+    yield made
+    await made.leave()
+
+
+async def test_a_quick_read_is_answered_on_the_line(server, company, reader):
+    server.on("FROM t", rows_of(1))
+    logins, lent = server.logins, company.pool.lent
+    assert (await reader.read()).values == [b"1"]
+    assert (server.logins, company.pool.lent) == (logins, lent)
+    assert reader.desk.executor.relay is None
+
+
+async def test_the_reads_of_several_sessions_are_answered_each_with_its_own(
+    server, company, reader
+):
+    readers = [reader, *(Reader(company) for _ in range(4))]
+    for number, each in enumerate(readers):
+        server.on(f"= {number}", rows_of(number))
+        each.send(query(f"SELECT id FROM t WHERE id = {number}".encode()))
+    await until(lambda: all(each.outcome for each in readers))
+    answers = [each.finish().values for each in readers]
+    assert answers == [[str(number).encode()] for number in range(5)]
+    assert len({each.outcome.backend for each in readers}) == 1
+    for each in readers[1:]:
+        await each.leave()
+
+
+async def test_found_rows_and_row_count_are_known_behind_it(server, company, reader):
+    server.on("FROM t", rows_of(1, 2, 3))
+    await reader.read()
+    state = reader.desk.state
+    assert state.answered_at is None
+    assert (state.left.found_rows, state.left.row_count) == (3, -1)
+    before = state.left
+    server.once("FROM t", rows_of(1))
+    await reader.read()
+    assert (before.found_rows, state.left.found_rows) == (3, 1)
+
+
+@pytest.mark.parametrize(
+    "answer", [Error(1054), Rows(("id",), ((b"1",),), warnings=1)], ids=["error", "warnings"]
+)
+async def test_what_leaves_something_behind_is_read_again_apart(
+    server, company, reader, answer
+):
+    server.once("FROM t", answer)
+    assert await reader.read() == "again"
+    assert reader.desk.link.written[reader.at :] == b""
+    assert reader.outcome.backend.has_residue
+
+
+async def test_an_answer_that_breaks_off_is_read_again(server, company, reader):
+    server.once("FROM t", HangUp(rows_of(1), 20))
+    assert await reader.read() == "again"
+    assert reader.desk.link.written[reader.at :] == b""
+
+
+async def test_a_long_answer_takes_the_connection_over_and_streams(
+    server, company, reader, monkeypatch
+):
+    monkeypatch.setattr(module, "HELD_BYTES_MAX", 1000)
+    server.once("FROM t", Rows(("id",), ((b"x" * 100_000,),) * 30))
+    other = Reader(company)
+    reader.send()
+    other.send()
+    await until(lambda: reader.outcome and other.outcome)
+    assert other.finish() == "again"
+    relay = reader.outcome
+    assert (relay.line, relay.has_written, relay.failure) == (None, True, None)
+    assert relay.backend.owner is reader.desk.state
+    reader.desk.link.write(relay.held)
+    result = read_result(
+        bytes(reader.desk.link.written[reader.at :]), reader.desk.state.capabilities
+    )
+    assert len(result.values) == 30
+    company.pool.give(relay.backend)
+    await other.leave()
+
+
+async def test_a_read_that_hangs_can_be_killed_and_those_behind_it_go_on(
+    server, company, reader
+):
+    server.once("FROM t", Silence())
+    other = Reader(company)
+    reader.send()
+    other.send()
+    await until(lambda: READ in server.heard)
+    await asyncio.gather(*reader.desk.executor.interrupt())
+    await until(lambda: reader.outcome and other.outcome)
+    assert other.finish() == "again"
+    assert reader.outcome.scanner.error.code == 1317
+    company.pool.give(reader.outcome.backend)
+    await other.leave()
+
+
+async def test_a_read_behind_one_that_hangs_is_not_killed_but_begins_anew(
+    server, company, reader
+):
+    server.once("FROM t", Silence())
+    first = Reader(company)
+    first.send()
+    reader.send()
+    assert reader.desk.executor.interrupt() == []
+    await until(lambda: reader.outcome)
+    assert reader.finish() == "again"
+    assert first.outcome is None
+    await first.leave()
+
+
+async def test_a_session_that_leaves_in_the_middle_of_its_read_disturbs_nobody(
+    server, company, reader
+):
+    gate = asyncio.Event()
+    server.once("FROM t", Silence(gate, rows_of(1)), rows_of(2))
+    other = Reader(company)
+    other.send()
+    reader.send()
+    await other.leave()
+    gate.set()
+    await until(lambda: reader.outcome)
+    assert reader.finish().values == [b"2"]
+    assert other.desk.link.written == b""
+
+
+async def test_a_slow_read_of_a_session_that_left_is_killed(server, company, reader):
+    server.once("FROM t", Silence())
+    first = Reader(company)
+    first.send()
+    reader.send()
+    await first.leave()
+    (line,) = company.lines._lines
+    line.break_up()
+    await until(lambda: reader.outcome)
+    assert reader.finish() == "again"
+    await until(lambda: any("KILL" in each for each in server.controlled))
+
+
+async def test_an_execution_is_prepared_on_the_line_first(server, company, reader):
+    key = StatementKey(READ.encode(), "db", ())
+    execution = Execution(key, b"", 0)
+    await reader.read_apart(execution)
+    (line,) = company.lines._lines
+    await until(lambda: line.connection().statements.get(key))
+    await reader.read(execution)
+    assert server.heard.count(f"PREPARE {READ}") == 2
+
+
+async def test_an_execution_that_the_server_has_forgotten_is_prepared_anew(
+    server, company, reader
+):
+    key = StatementKey(READ.encode(), "db", ())
+    (line,) = company.lines._lines
+    backend = line.connection()
+    await backend.prepare(key)
+    server.once(READ, Error(1243))
+    assert await reader.read(Execution(key, b"", 0)) == "again"
+    assert backend.statements.get(key) is None
+
+
+async def test_without_company_a_read_goes_on_the_sessions_own_connection(server):
+    async with running_shard(server, pool_size=8) as shard:
+        alone = Reader(shard)
+        for _ in range(3):
+            await alone.read_apart()
+        assert server.logins == 1
+        await alone.leave()
+
+
+async def test_a_long_statement_is_not_sent_on_the_line(server, company, reader):
+    values = ", ".join(map(str, range(2000)))
+    await reader.read_apart(query(f"SELECT id FROM t WHERE id IN ({values})".encode()))
+    await reader.read(query(b"SELECT id FROM t WHERE id IN (1, 2)"))
+
+
+async def test_query_attributes_keep_a_read_off_the_line(server, company, reader):
+    reader.desk.state.attributes = (("name", "value"),)
+    await reader.read_apart()
+
+
+async def test_a_session_with_other_variables_is_not_on_the_line(server, company, reader):
+    await reader.desk.run("SET sql_mode = 'ANSI'")
+    await reader.read_apart()
+
+
+async def test_nothing_of_a_transaction_goes_on_the_line(server, company, reader):
+    await reader.desk.run("BEGIN")
+    await reader.read_apart()

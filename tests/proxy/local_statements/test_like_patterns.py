@@ -1,0 +1,26 @@
+import pytest
+
+from streamfrom.proxy.local_statements.like_patterns import like, pattern_text
+from tests.sqlparse_ext.facts import statement
+
+
+@pytest.mark.parametrize(
+    ("pattern", "found"),
+    [
+        ("shop/%", ["shop/-80", "shop/80-"]),
+        ("%/-80", ["shop/-80"]),
+        ("s_op/%", ["shop/-80", "shop/80-"]),
+        (r"s\\_op/%", []),
+        ("shop", []),
+        ("SHOP/%", []),
+        ("", []),
+    ],
+)
+def test_it_matches_whole_names_as_a_server_would(pattern, found):
+    matches = like(statement(f"SHOW VITESS_SHARDS LIKE '{pattern}'"))
+    assert [name for name in ("shop/-80", "shop/80-") if matches.fullmatch(name)] == found
+
+
+def test_its_text_is_that_of_the_literal():
+    assert pattern_text(statement("SHOW DATABASES LIKE 'it''s%'")) == "it's%"
+    assert pattern_text(statement("SHOW DATABASES LIKE x")) == ""

@@ -1,0 +1,59 @@
+import pytest
+
+from streamfrom.proxy.local_statements.show_processlist import (
+    Process,
+    columns,
+    is_processlist,
+    rows,
+)
+from tests.sqlparse_ext.facts import shape
+
+
+BUSY = Process(
+    9, "ann", "10.0.0.1", "commerce", "Query", 3, "executing", b"SELECT " + b"x" * 200
+)
+IDLE = Process(7, "ann", "localhost", None, "Sleep", 12, "", None)
+
+
+@pytest.mark.parametrize(
+    "sql", ["SHOW PROCESSLIST", "show full processlist", "SHOW /* x */ PROCESSLIST;"]
+)
+def test_both_forms_are_known(sql):
+    assert is_processlist(shape(sql))
+
+
+@pytest.mark.parametrize(
+    "sql", ["SHOW TABLES", "SELECT * FROM processlist", "SHOW FULL TABLES"]
+)
+def test_nothing_else_is(sql):
+    assert not is_processlist(shape(sql))
+
+
+def test_clients_come_in_order_of_their_ids():
+    idle, busy = rows(shape("SHOW PROCESSLIST"), [BUSY, IDLE], on_mariadb=False)
+    assert idle == (b"7", b"ann", b"localhost", None, b"Sleep", b"12", b"", None)
+    assert busy[:7] == (b"9", b"ann", b"10.0.0.1", b"commerce", b"Query", b"3", b"executing")
+    assert len(idle) == len(columns(on_mariadb=False))
+
+
+def test_mariadb_has_a_column_of_progress():
+    (row,) = rows(shape("SHOW PROCESSLIST"), [IDLE], on_mariadb=True)
+    assert row[-1] == b"0.000"
+    assert [column.name for column in columns(on_mariadb=True)][7:] == ["Info", "Progress"]
+    assert len(row) == 9
+
+
+def test_only_full_shows_the_whole_text():
+    assert (
+        rows(shape("SHOW PROCESSLIST"), [BUSY], on_mariadb=False)[0][7]
+        == b"SELECT " + b"x" * 93
+    )
+    assert rows(shape("SHOW FULL PROCESSLIST"), [BUSY], on_mariadb=False)[0][7] == BUSY.info
+
+
+def test_bytes_that_are_no_text_are_shown_as_such():
+    odd = Process(1, "a", "h", None, "Query", 0, "executing", b"SELECT '\xff'")
+    assert (
+        rows(shape("SHOW PROCESSLIST"), [odd], on_mariadb=False)[0][7]
+        == "SELECT '\N{REPLACEMENT CHARACTER}'".encode()
+    )

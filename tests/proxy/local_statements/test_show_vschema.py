@@ -1,0 +1,101 @@
+from dataclasses import replace
+
+import pytest
+
+from streamfrom.proxy.errors import NoDatabaseSelected, NoSuchVschemaTable, UnknownDatabase
+from streamfrom.proxy.local_statements.local_answers import is_virtual
+from streamfrom.proxy.local_statements.show_vschema import is_show_vschema, show_vschema
+from tests.proxy.keyspaces import PLAIN, SHARDED
+from tests.sqlparse_ext.facts import shape
+
+
+def told(sql, selected=SHARDED):
+    found = shape(sql)
+    assert is_virtual(found)
+    assert is_show_vschema(found)
+    columns, rows = show_vschema(found, [SHARDED, PLAIN], selected)
+    return [column.name for column in columns], [
+        tuple((value or b"").decode() for value in row) for row in rows
+    ]
+
+
+def test_tables_are_those_of_the_selected_keyspace():
+    names, rows = told("SHOW VSCHEMA TABLES")
+    assert names == ["Tables"]
+    assert rows == [("msg",), ("multi",), ("named",), ("pin",), ("pin_high",), ("ref",), ("t",)]
+
+
+def test_a_keyspace_without_a_vschema_has_no_tables():
+    assert told("show vschema tables", PLAIN)[1] == []
+
+
+def test_tables_need_a_keyspace():
+    with pytest.raises(NoDatabaseSelected):
+        told("SHOW VSCHEMA TABLES", None)
+
+
+def test_vindexes_of_all_keyspaces():
+    assert told("SHOW VSCHEMA VINDEXES") == (
+        ["Keyspace", "Name", "Type", "Params", "Owner"],
+        [("commerce", "md5", "binary_md5", "", ""), ("commerce", "numeric", "numeric", "", "")],
+    )
+
+
+def test_keyspaces():
+    assert told("SHOW VSCHEMA KEYSPACES", None) == (
+        ["Keyspace", "Sharded", "Foreign Key", "Comment"],
+        [("commerce", "true", "unmanaged", ""), ("plain", "false", "unmanaged", "")],
+    )
+
+
+def test_the_comment_of_a_keyspace_tells_why_its_newer_vschema_is_not_in_force():
+    faulty = replace(PLAIN, vschema_fault="it is no JSON")
+    _, rows = show_vschema(shape("SHOW VSCHEMA KEYSPACES"), [faulty], None)
+    assert rows == [(b"plain", b"false", b"unmanaged", b"it is no JSON")]
+
+
+VINDEX_COLUMNS = ["Columns", "Name", "Type", "Params", "Owner"]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SHOW VSCHEMA VINDEXES ON multi",
+        "show vschema vindexes on commerce.multi",
+        "SHOW VSCHEMA VINDEXES ON `commerce`.`multi`",
+    ],
+)
+def test_vindexes_of_a_table_tell_their_columns(sql):
+    selected = PLAIN if "commerce" in sql else SHARDED
+    assert told(sql, selected) == (
+        VINDEX_COLUMNS,
+        [("a, b", "numeric", "numeric", "", "")],
+    )
+
+
+def test_a_table_without_a_vindex_has_none():
+    assert told("SHOW VSCHEMA VINDEXES ON ref") == (VINDEX_COLUMNS, [])
+    assert told("SHOW VSCHEMA VINDEXES ON whatever", PLAIN) == (VINDEX_COLUMNS, [])
+
+
+@pytest.mark.parametrize(
+    ("table", "selected", "error", "sentence"),
+    [
+        (
+            "garbage",
+            SHARDED,
+            NoSuchVschemaTable,
+            "VT05005: table 'garbage' does not exist in keyspace 'commerce'",
+        ),
+        ("nowhere.t", SHARDED, UnknownDatabase, "Unknown database 'nowhere'"),
+        ("t", None, NoDatabaseSelected, "No database selected"),
+    ],
+)
+def test_vindexes_of_what_there_is_not(table, selected, error, sentence):
+    with pytest.raises(error, match=f"^{sentence}$"):
+        told(f"SHOW VSCHEMA VINDEXES ON {table}", selected)
+
+
+@pytest.mark.parametrize("sql", ["SHOW VSCHEMA", "SHOW VSCHEMA VINDEXES ON", "SHOW TABLES"])
+def test_other_forms_are_not_answered(sql):
+    assert not is_show_vschema(shape(sql))

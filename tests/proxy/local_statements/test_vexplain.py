@@ -1,0 +1,194 @@
+import json
+
+import pytest
+
+from streamfrom.proxy.local_statements.local_answers import is_virtual
+from streamfrom.proxy.local_statements.vexplain import (
+    check_form,
+    explain_plan,
+    explain_stream,
+    is_vexplain,
+)
+from streamfrom.proxy.routing.planner import Planner
+from streamfrom.sqlparse_ext.errors import SqlError, Unsupported
+from tests.proxy.keyspaces import HIGH, HIGH_SHARD, LOW_SHARD, PLAIN, QUARTERS, SHARDED
+from tests.sqlparse_ext.facts import shape, statement
+
+
+KEYSPACE = {"Name": "commerce", "Sharded": True}
+BOTH = ["-80", "80-"]
+
+
+def plan(sql, keyspace=SHARDED, shards=None):
+    shards = shards or keyspace.shards
+    found = statement(sql)
+    route = Planner(keyspace, shards, lambda _: None).plan(found.shape).route(found)
+    return json.loads(explain_plan(found, keyspace, shards, route))
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "VEXPLAIN PLAN SELECT 1",
+        "vexplain select 1",
+        "VEXPLAIN",
+        "EXPLAIN FORMAT=VTEXPLAIN SELECT 1",
+        "DESC FORMAT = vtexplain SELECT 1",
+    ],
+)
+def test_these_ask_the_proxy(sql):
+    assert is_vexplain(shape(sql))
+    assert is_virtual(shape(sql))
+
+
+@pytest.mark.parametrize("sql", ["EXPLAIN SELECT 1", "EXPLAIN FORMAT=JSON SELECT 1", "DESC t"])
+def test_these_ask_a_server(sql):
+    assert not is_vexplain(shape(sql))
+
+
+@pytest.mark.parametrize("form", ["QUERIES", "ALL", "TRACE", "KEYS"])
+def test_other_forms_are_refused_by_their_names(form):
+    with pytest.raises(Unsupported, match=f"unsupported: VEXPLAIN {form}; VEXPLAIN PLAN"):
+        check_form(shape(f"VEXPLAIN {form} SELECT 1"))
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "VEXPLAIN",
+        "VEXPLAIN PLAN",
+        "VEXPLAIN t",
+        "VEXPLAIN PLAN CREATE TABLE t (a INT)",
+        "VEXPLAIN PLAN SET @x = (SELECT 1)",
+        "EXPLAIN FORMAT=VTEXPLAIN SHOW TABLES",
+    ],
+)
+def test_what_has_no_plan_is_an_error_of_syntax(sql):
+    with pytest.raises(SqlError, match="VEXPLAIN PLAN takes a SELECT"):
+        check_form(shape(sql))
+
+
+@pytest.mark.parametrize(
+    "sql", ["VEXPLAIN (SELECT 1)", "VEXPLAIN PLAN WITH a AS (SELECT 1) SELECT 1"]
+)
+def test_parentheses_and_with_begin_a_query(sql):
+    check_form(shape(sql))
+
+
+def test_a_plan_is_written_in_vitess_order_with_tabs():
+    sql = "SELECT * FROM t WHERE id = 5"
+    found = statement(sql)
+    route = Planner(SHARDED, SHARDED.shards, lambda _: None).plan(found.shape).route(found)
+    text = explain_plan(found, SHARDED, SHARDED.shards, route).decode()
+    assert list(json.loads(text)) == [
+        "OperatorType",
+        "Variant",
+        "Keyspace",
+        "Query",
+        "Shards",
+        "Table",
+        "Values",
+        "Vindex",
+    ]
+    assert text.startswith('{\n\t"OperatorType": "Route",\n\t"Variant": "EqualUnique",\n')
+    assert json.loads(text)["Query"] == sql
+
+
+@pytest.mark.parametrize(
+    ("sql", "variant", "shards"),
+    [
+        ("SELECT * FROM t WHERE id = 5", "EqualUnique", ["-80"]),
+        (f"SELECT * FROM t WHERE id IN (5, {HIGH})", "IN", BOTH),
+        ("SELECT * FROM t WHERE id IN (5, 6)", "IN", ["-80"]),
+        ("SELECT * FROM t WHERE id = 1.5", "Scatter", BOTH),
+        ("SELECT * FROM t WHERE id = NULL", "None", ["-80"]),
+        ("SELECT * FROM t", "Scatter", BOTH),
+        ("SELECT * FROM ref JOIN pin_high", "EqualUnique", ["80-"]),
+        ("SELECT * FROM ref", "Reference", ["-80"]),
+        ("SELECT 1", "Reference", ["-80"]),
+        ("SELECT * FROM information_schema.tables", "DBA", ["-80"]),
+        ("UPDATE t SET a = 1 WHERE id = 5", "EqualUnique", ["-80"]),
+        ("DELETE FROM t WHERE a = 5", "Scatter", BOTH),
+        ("INSERT INTO t (id) VALUES (5)", "Sharded", ["-80"]),
+    ],
+)
+def test_the_variant_tells_how_shards_are_found(sql, variant, shards):
+    found = plan(sql)
+    assert (found["Variant"], found["Shards"], found["Keyspace"]) == (variant, shards, KEYSPACE)
+
+
+def test_values_and_vindex_are_told():
+    found = plan("SELECT * FROM t WHERE id IN (5, '6', NULL)")
+    assert (found["Values"], found["Vindex"]) == (["5", "6", "NULL"], "numeric")
+
+
+@pytest.mark.parametrize(
+    ("sql", "operator"),
+    [
+        ("INSERT INTO t (id) VALUES (5)", "Insert"),
+        ("REPLACE INTO t (id) VALUES (5)", "Insert"),
+        ("UPDATE t SET a = 1 WHERE id = 5", "Update"),
+        ("DELETE FROM t WHERE id = 5", "Delete"),
+    ],
+)
+def test_a_write_goes_to_primaries(sql, operator):
+    found = plan(sql)
+    assert (found["OperatorType"], found["TargetTabletType"]) == (operator, "PRIMARY")
+
+
+def test_a_write_that_is_split_tells_each_part():
+    assert plan(f"INSERT INTO t (id) VALUES (5), ({HIGH})")["Queries"] == {
+        "-80": "INSERT INTO t (id) VALUES (5)",
+        "80-": f"INSERT INTO t (id) VALUES ({HIGH})",
+    }
+
+
+@pytest.mark.parametrize(
+    ("sql", "variant"),
+    [
+        ("SELECT COUNT(*) FROM t", "Aggregate"),
+        ("SELECT * FROM t ORDER BY a", "Ordered"),
+        ("SELECT * FROM t LIMIT 3", "Concatenate"),
+    ],
+)
+def test_what_is_merged_has_the_shards_route_as_its_input(sql, variant):
+    found = plan(sql)
+    assert (found["OperatorType"], found["Variant"]) == ("Merge", variant)
+    assert [each["Variant"] for each in found["Inputs"]] == ["Scatter"]
+    assert found["Inputs"][0]["Shards"] == BOTH
+
+
+def test_an_unsharded_keyspace_has_one_way():
+    found = plan("SELECT COUNT(*) FROM a JOIN b", PLAIN)
+    assert (found["OperatorType"], found["Variant"]) == ("Route", "Unsharded")
+    assert found["Keyspace"] == {"Name": "plain", "Sharded": False}
+    assert found["Table"] == "a, b"
+
+
+def test_in_a_target_of_one_shard_nothing_is_planned():
+    found = plan("SELECT * FROM t WHERE id = 5", shards=(HIGH_SHARD,))
+    assert (found["OperatorType"], found["TargetDestination"]) == ("Send", "Shard(80-)")
+
+
+@pytest.mark.parametrize(
+    ("keyspace", "shards", "destination"),
+    [
+        (SHARDED, SHARDED.shards, "ExactKeyRange(-)"),
+        (SHARDED, (LOW_SHARD,), "ExactKeyRange(-80)"),
+        (QUARTERS, QUARTERS.shards[1:3], "ExactKeyRange(40-c0)"),
+        (PLAIN, PLAIN.shards, "ExactKeyRange(-)"),
+    ],
+)
+def test_a_stream_reads_an_exact_key_range(keyspace, shards, destination):
+    found = json.loads(explain_stream(keyspace, shards, "msg"))
+    assert list(found)[:3] == ["OperatorType", "Keyspace", "TargetDestination"]
+    assert (found["OperatorType"], found["TargetDestination"]) == ("MStream", destination)
+    assert found["Table"] == "msg"
+
+
+def test_parts_that_are_answered_first_are_the_inputs_of_a_merge():
+    found = plan("SELECT COUNT(*) FROM t UNION ALL SELECT a FROM t WHERE id = 5")
+    assert (found["OperatorType"], found["Variant"]) == ("Merge", "Parts")
+    (part,) = found["Inputs"]
+    assert (part["OperatorType"], part["Variant"]) == ("Merge", "Aggregate")
+    assert part["Inputs"][0]["Query"] == "SELECT COUNT(*) FROM t"

@@ -1,0 +1,228 @@
+import pytest
+
+from streamfrom.proxy.merge.aggregate_expressions import Computation, Computed
+from streamfrom.proxy.merge.group_by import Grouping
+from streamfrom.proxy.wire.constants import BINARY_CHARSET, FieldType
+from streamfrom.proxy.wire.resultset import ColumnDefinition, text_row
+from streamfrom.sqlparse_ext.errors import Unsupported
+from tests.proxy.merge.answers import number, texts
+
+
+INT = FieldType.LONGLONG
+COUNTER = number("n", kind=INT)
+COLLATION = ColumnDefinition("COLLATION")
+
+
+def computation(sql, *wanted, exact=False, table=("a", "b", "c")):
+    found = texts(sql)
+    columns = wanted or [number("x", 4)] * 9
+    return Computation(found, Grouping(found, columns, frozenset(table)), columns, exact=exact)
+
+
+def tried(sql, values, results, *, wanted=None, exact=False):
+    """Return a computation that a shard has answered: *values* are binary numbers."""
+    found = computation(sql, *(wanted or results), exact=exact)
+    count = len(found.averages)
+    twice = results if count else []
+    averages = [number("AVG", 9)] * count
+    collations = [COLLATION] * len(values)
+    columns = [COUNTER, *values, *averages, *collations, *results, *twice]
+    found.tried(columns, [b"binary"] * len(values))
+    return found, columns
+
+
+def test_a_shard_computes_the_clients_text_from_typed_rows():
+    found, columns = tried(
+        "SELECT SUM(a) / COUNT(*) FROM t WHERE b = 5",
+        [number("SUM"), number("COUNT", kind=INT)],
+        [number("x", 4)],
+    )
+    assert found.trial() == (
+        b"SELECT `streamfrom:n`, `streamfrom:1`, `streamfrom:2`, COLLATION(`streamfrom:1`),"
+        b" COLLATION(`streamfrom:2`), (`streamfrom:1` / `streamfrom:2`) FROM (SELECT 0 AS"
+        b" `streamfrom:n`, SUM(a) AS `streamfrom:1`, COUNT(*) AS `streamfrom:2` FROM t WHERE 1=0"
+        b" HAVING 1=0) AS `streamfrom`"
+    )
+    asked = found.question([[None, b"10", b"4"]])
+    assert asked == found.trial().replace(
+        b"HAVING 1=0)", b"HAVING 1=0 UNION ALL SELECT 0, 10., CAST('4' AS SIGNED))"
+    )
+    row = text_row([b"0", b"10", b"4", b"binary", b"binary", b"2.5000"])
+    assert found.answer([[None, b"10", b"4"]], columns, [row]) == [{0: Computed(b"2.5000")}]
+
+
+def test_group_columns_and_aliases_of_aggregates_are_values_too():
+    found = computation(
+        "SELECT a, SUM(b) AS s, a + COUNT(*) FROM t GROUP BY a HAVING s / 2 > 3 OR a = 1"
+    )
+    text = found.trial()
+    assert b"(`streamfrom:0` + `streamfrom:3`)" in text
+    assert b"(`streamfrom:1` / 2 > 3 OR `streamfrom:0` = 1)" in text
+    assert b"a AS `streamfrom:0`" in text
+    assert b"FROM t WHERE 1=0 GROUP BY a HAVING 1=0" in text
+
+
+def test_rows_may_come_in_any_order():
+    found, columns = tried(
+        "SELECT -COUNT(*) FROM t", [number("c", kind=INT)], [number("x", kind=INT)]
+    )
+    rows = [text_row([b"1", b"7", b"binary", b"-7"]), text_row([b"0", b"5", b"binary", b"-5"])]
+    answers = found.answer([[None, b"5"], [None, b"7"]], columns, rows)
+    assert [each[0].text for each in answers] == [b"-5", b"-7"]
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        (b"0", b"6", b"binary", b"-5"),  # a value came back as another one
+        (b"0", None, b"binary", b"-5"),
+        (b"0", b"5", b"utf8mb4_bin", b"-5"),  # or compares in another way
+    ],
+)
+def test_what_does_not_come_back_as_it_was_sent_is_refused(row):
+    found, columns = tried(
+        "SELECT -COUNT(*) FROM t", [number("c", kind=INT)], [number("x", kind=INT)]
+    )
+    with pytest.raises(Unsupported, match="computing with such"):
+        found.answer([[None, b"5"]], columns, [text_row(row)])
+    with pytest.raises(Unsupported, match="computing with such"):
+        found.answer([[None, b"5"]], columns, [])
+
+
+def test_another_type_than_the_statements_is_refused():
+    with pytest.raises(Unsupported, match="this expression of aggregates"):
+        tried(
+            "SELECT SUM(a) * 2 FROM t",
+            [number("s", 2)],
+            [number("x", 2)],
+            wanted=[number("x", 4)],
+        )
+
+
+@pytest.mark.parametrize(
+    ("sql", "values", "result", "sentence"),
+    [
+        ("SELECT MAX(a) + 1 FROM t", [number("m", kind=FieldType.YEAR)], number("x", kind=INT), "computing with MAX"),
+        (
+            "SELECT FLOOR(SUM(a)) FROM t",
+            [number("s", 31, FieldType.DOUBLE)],
+            number("x", kind=INT),
+            "a sum of floats",
+        ),
+        (
+            "SELECT SUM(a) * 2 FROM t",
+            [number("s", 3, FieldType.DOUBLE)],
+            number("x", 3, FieldType.DOUBLE),
+            "computing with SUM",
+        ),
+        (
+            "SELECT UNIX_TIMESTAMP(MAX(a)) FROM t",
+            [number("m", kind=FieldType.TIMESTAMP)],
+            number("x", kind=INT),
+            "UNIX_TIMESTAMP of an aggregate",
+        ),
+        (
+            "SELECT NULLIF(COUNT(*), 1) AS n FROM t GROUP BY b HAVING n > 1",
+            [number("c", kind=INT)],
+            number("x", kind=INT),
+            "HAVING with NULLIF",
+        ),
+    ],
+)  # fmt: skip
+def test_values_that_another_order_or_type_would_change_are_refused(
+    sql, values, result, sentence
+):
+    with pytest.raises(Unsupported, match=sentence):
+        tried(sql, values, [result])
+
+
+def test_a_condition_that_rounding_could_decide_is_refused():
+    values = [number("SUM"), number("COUNT", kind=INT)]
+    with pytest.raises(Unsupported, match="this HAVING"):
+        tried(
+            "SELECT 5 FROM t HAVING SUM(a) / COUNT(*) > 2 OR COUNT(*) = 1",
+            values,
+            [number("x", kind=INT)],
+        )
+
+
+def average(sql, shown, precise, *, cut=b"1.333333333", result=4):
+    """Compute with an AVG of 1.3333, which has the digits *cut*."""
+    found, columns = tried(sql, [number("AVG", 4)], [number("x", result)])
+    row = [b"0", b"1.3333", cut, b"binary", shown, precise]
+    groups = [[None, b"1.3333", cut]]
+    ((computed, *_),) = (
+        list(each.values()) for each in found.answer(groups, columns, [text_row(row)])
+    )
+    return computed
+
+
+def test_an_average_is_used_with_all_its_digits_and_shown_with_fewer():
+    computed = average("SELECT AVG(a) * 100 FROM t", b"133.3300", b"133.333333300")
+    assert computed == Computed(b"133.3333", is_cut=True)
+    assert average("SELECT ROUND(AVG(a), 2) FROM t", b"1.33", b"1.33", result=2) == Computed(
+        b"1.33"
+    )
+
+
+def test_an_average_without_further_digits_is_what_it_shows():
+    computed = average(
+        "SELECT (AVG(a) - 3) * 7 FROM t", b"3.1110", b"3.111033333", cut=b"1.333300000"
+    )
+    assert computed == Computed(b"3.1110")
+
+
+@pytest.mark.parametrize(
+    ("sql", "shown", "precise"),
+    [
+        ("SELECT (AVG(a) - 3) * 7 FROM t", b"3.1110", b"3.1110"),
+        ("SELECT IF(AVG(a) > 1.3333, 2, 1) FROM t", b"1.0000", b"2.0000"),
+    ],
+)
+def test_where_servers_round_an_average_differently_nothing_is_said(sql, shown, precise):
+    with pytest.raises(Unsupported, match="whose last digits decide"):
+        average(sql, shown, precise)
+
+
+@pytest.mark.parametrize("what", ["AVG(a) / 3 * 7", "AVG(a) % 3", "MOD(AVG(a), 3)"])
+def test_a_division_with_an_average_is_refused(what):
+    """MariaDB says 0.0000 to AVG(a) % 3 and -0.0000 to -3.0000 % 3."""
+    with pytest.raises(Unsupported, match="a division with an AVG"):
+        average(f"SELECT {what} FROM t", b"3.1110", b"3.1110", cut=b"1.333300000")
+
+
+def test_floats_of_a_prepared_statement_have_all_their_digits():
+    wanted = ColumnDefinition("x", type=FieldType.DOUBLE, decimals=2, charset=BINARY_CHARSET)
+    found = computation("SELECT ROUND(SUM(a), 2) FROM t", wanted, exact=True)
+    assert b"((ROUND(`streamfrom:1`, 2)))+0e0" in found.trial()
+
+
+def integer_of(average):
+    """Compute CAST(AVG(a) AS SIGNED)."""
+    found, columns = tried(
+        "SELECT CAST(AVG(a) AS SIGNED) FROM t", [number("AVG", 4)], [number("x", kind=INT)]
+    )
+    row = [b"0", average, average, b"binary", b"167", b"167"]
+    return found.answer([[None, average, average]], columns, [text_row(row)])
+
+
+@pytest.mark.parametrize("average", [b"166.5000", b"-0.5000", b"9007199254740993.0000"])
+def test_an_average_that_servers_take_for_another_integer_is_refused(average):
+    with pytest.raises(Unsupported, match="an expression of such an AVG"):
+        integer_of(average)
+
+
+def test_other_averages_have_one_integer():
+    assert integer_of(b"166.6000") == [{0: Computed(b"167")}]
+
+
+def test_an_average_may_have_as_many_digits_as_a_decimal_has():
+    large = b"9" * 50
+    shown, precise = large + b".3333", large + b".333333333"
+    found, columns = tried(
+        "SELECT COALESCE(AVG(a), 0) FROM t", [number("AVG", 4)], [number("x", 4)]
+    )
+    row = [b"0", shown, precise, b"binary", shown, precise]
+    assert found.answer([[None, shown, precise]], columns, [text_row(row)]) == [
+        {0: Computed(shown, is_cut=True)}
+    ]

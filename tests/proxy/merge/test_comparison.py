@@ -1,0 +1,204 @@
+from decimal import Decimal
+
+import pytest
+from hypothesis import given, strategies as st
+
+from streamfrom.proxy.merge.comparison import (
+    NOT_FIXED,
+    ColumnKey,
+    Comparison,
+    comparison_of,
+    double_text,
+    loses_digits,
+    microseconds,
+    padded,
+    padding,
+    scaled,
+    unscaled,
+)
+from streamfrom.proxy.wire.constants import BINARY_CHARSET, FieldFlag, FieldType
+from streamfrom.proxy.wire.resultset import ColumnDefinition
+from streamfrom.sqlparse_ext.errors import Unsupported
+
+
+SPACE = b"0020"
+
+
+@pytest.mark.parametrize(
+    ("column", "comparison"),
+    [
+        (ColumnDefinition("c", type=FieldType.LONGLONG), Comparison.NUMBER),
+        (ColumnDefinition("c", type=FieldType.FLOAT), Comparison.FLOAT),
+        (ColumnDefinition("c", type=FieldType.VAR_STRING), Comparison.STRING),
+        (ColumnDefinition("c", type=FieldType.BLOB, charset=BINARY_CHARSET), Comparison.BYTES),
+        (
+            ColumnDefinition("c", type=FieldType.STRING, flags=FieldFlag.ENUM),
+            Comparison.ORDINAL,
+        ),
+        (ColumnDefinition("c", type=FieldType.STRING, flags=FieldFlag.SET), Comparison.ORDINAL),
+        (ColumnDefinition("c", type=FieldType.TIMESTAMP), Comparison.INSTANT),
+    ],
+)
+def test_the_definition_says_how_values_compare(column, comparison):
+    assert comparison_of(column) is comparison
+
+
+@pytest.mark.parametrize("kind", [FieldType.JSON, FieldType.GEOMETRY, FieldType.VECTOR])
+def test_types_without_an_order_of_their_own_are_refused(kind):
+    with pytest.raises(Unsupported, match="comparing values of 'c'"):
+        comparison_of(ColumnDefinition("c", type=kind))
+
+
+@pytest.mark.parametrize(
+    ("collation", "pads"),
+    [
+        ("utf8mb4_general_ci", True),
+        ("utf8mb4_0900_ai_ci", False),
+        ("utf8mb4_0900_as_cs", False),
+        ("utf8mb4_unicode_nopad_ci", False),
+        ("utf8mb4_uca1400_ai_ci", True),
+        ("binary", False),
+        ("latin1_swedish_ci", True),
+    ],
+)
+def test_the_collation_says_whether_blanks_at_the_end_count(collation, pads):
+    assert padding(collation, SPACE) == (SPACE if pads else b"")
+
+
+def test_a_char_column_without_padding_is_refused_as_its_sorting_contradicts_its_grouping():
+    with pytest.raises(
+        Unsupported, match="a CHAR column of collation utf8mb4_unicode_nopad_ci"
+    ):
+        padding("utf8mb4_unicode_nopad_ci", SPACE, is_char=True)
+    assert padding("utf8mb4_0900_ai_ci", SPACE, is_char=True) == b""
+
+
+@pytest.mark.parametrize(
+    "collation",
+    ["big5_chinese_ci", "latin2_czech_cs", "utf8mb4_uca1400_as_cs", "utf8mb4_thai_520_w2"],
+)
+def test_collations_of_uneven_or_stacked_weights_are_refused(collation):
+    with pytest.raises(Unsupported, match=f"collation {collation}"):
+        padding(collation, SPACE)
+
+
+texts = st.text("\t a\x1fb", max_size=8)
+
+
+@given(texts, texts)
+def test_padded_weights_compare_as_if_both_sides_were_filled_up_with_spaces(left, right):
+    def weight(text):
+        return padded(b"".join(b"%04X" % ord(c) for c in text), SPACE)
+
+    width = max(len(left), len(right))
+    a, b = left.ljust(width), right.ljust(width)
+    assert (weight(left) < weight(right)) == (a < b)
+    assert (weight(left) == weight(right)) == (a == b)
+
+
+numbers = st.one_of(st.none(), st.decimals(-1000, 1000, places=2))
+values = {
+    Comparison.NUMBER: st.one_of(
+        st.integers(-(2**63), 2**64).map(lambda n: b"%d" % n),
+        st.decimals(-1000, 1000, places=2).map(lambda n: str(n).encode()),
+    ),
+    Comparison.DOUBLE: st.floats(-1e9, 1e9).map(lambda f: repr(f).encode()),
+    Comparison.TEXT: st.dates().map(lambda d: str(d).encode()),
+    Comparison.TIME: st.integers(-3000, 3000).map(
+        lambda s: (
+            b"%b%02d:%02d:%02d"
+            % (b"-" if s < 0 else b"", abs(s) // 3600, abs(s) // 60 % 60, abs(s) % 60)
+        )
+    ),
+    Comparison.BYTES: st.binary(max_size=4),
+    Comparison.STRING: st.binary(max_size=4).map(lambda b: b.hex().upper().encode()),
+}
+
+
+@given(st.data(), st.sampled_from(sorted(values, key=str)))
+def test_a_descending_key_is_the_ascending_one_turned_round(data, comparison):
+    value = st.one_of(st.none(), values[comparison])
+    left, right = data.draw(value), data.draw(value)
+    key = ColumnKey(comparison)
+    up, down = key.decoder(), key.decoder(descending=True)
+    assert (up(left) < up(right)) == (down(right) < down(left))
+    assert (up(left) == up(right)) == (down(left) == down(right))
+
+
+def test_null_comes_first_and_last_when_descending():
+    key = ColumnKey(Comparison.NUMBER)
+    assert key.decoder()(None) < key.decoder()(b"-999")
+    down = key.decoder(descending=True)
+    assert down(b"-999") < down(None)
+
+
+@pytest.mark.parametrize(
+    ("comparison", "sql"),
+    [
+        (Comparison.NUMBER, b"a + b"),
+        (Comparison.STRING, b"HEX(WEIGHT_STRING(a + b))"),
+        (Comparison.FLOAT, b"(a + b)+0e0"),
+        (Comparison.INSTANT, b"UNIX_TIMESTAMP(a + b)"),
+        (Comparison.ORDINAL, b"(a + b)+0"),
+    ],
+)
+def test_what_is_compared_is_asked_of_the_server(comparison, sql):
+    key = ColumnKey(comparison)
+    assert key.sql(b"a + b") == sql
+    assert key.is_plain is (sql == b"a + b")
+
+
+def test_times_are_lengths():
+    assert microseconds(b"-00:00:01.5") == -1_500_000
+    assert microseconds(b"100:00:00") > microseconds(b"99:59:59.999999")
+
+
+@given(st.integers(-(10**20), 10**20), st.integers(0, 12))
+def test_a_decimal_survives_scaling(value, scale):
+    text = unscaled(value, scale)
+    assert scaled(text) == value
+    assert Decimal(text.decode()) == Decimal(value).scaleb(-scale)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [  # as MariaDB 10.11 and MySQL 9.7 write them
+        (0.0, b"0"),
+        (1.0, b"1"),
+        (-2.5, b"-2.5"),
+        (0.1 + 0.2, b"0.30000000000000004"),
+        (1e14, b"100000000000000"),
+        (1e15, b"1e15"),
+        (1e20, b"1e20"),
+        (1.2345678901234568e17, b"1.2345678901234568e17"),
+        (333333333333333.3, b"333333333333333.3"),
+        (3333333333333333.5, b"3.3333333333333335e15"),
+        (1.5e-5, b"0.000015"),
+        (1e-15, b"0.000000000000001"),
+        (1e-16, b"1e-16"),
+    ],
+)
+def test_doubles_are_written_as_the_servers_write_them(value, text):
+    assert double_text(value) == text
+
+
+def test_doubles_of_fixed_decimals_keep_them():
+    assert double_text(2.5, 3) == b"2.500"
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_a_double_survives_its_text(value):
+    assert float(double_text(value)) == value
+
+
+@pytest.mark.parametrize(
+    ("kind", "decimals", "expected"),
+    [
+        (FieldType.FLOAT, NOT_FIXED, True),
+        (FieldType.DOUBLE, 3, True),
+        (FieldType.DOUBLE, NOT_FIXED, False),
+        (FieldType.NEWDECIMAL, 3, False),
+    ],
+)
+def test_which_texts_have_fewer_digits_than_the_value(kind, decimals, expected):
+    assert loses_digits(ColumnDefinition("x", type=kind, decimals=decimals)) is expected

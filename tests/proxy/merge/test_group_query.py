@@ -1,0 +1,221 @@
+import pytest
+
+from streamfrom.proxy.errors import DistinctTooLarge
+from streamfrom.proxy.merge.comparison import ColumnKey, Comparison
+from streamfrom.proxy.merge.group_query import GroupsQuery
+from streamfrom.proxy.wire.constants import FieldType
+from streamfrom.proxy.wire.resultset import parse_column_definition
+from streamfrom.sqlparse_ext.errors import Unsupported
+from tests.proxy.merge.answers import answer, definitions, number, planned, texts
+
+
+INT = FieldType.LONGLONG
+
+
+def plan(sql, columns=(), strings=(), table=("a", "b")):
+    return planned(GroupsQuery(texts(sql), 1 << 20), columns, table, strings)
+
+
+@pytest.mark.parametrize(
+    ("sql", "asked"),
+    [
+        ("SELECT COUNT(*) FROM t WHERE b = 'x'", "SELECT COUNT(*) FROM t WHERE b = 'x'"),
+        (
+            "SELECT a, COUNT(*) n FROM t GROUP BY a LIMIT 2, 3",
+            "SELECT a, a, COUNT(*) FROM t GROUP BY a ORDER BY a LIMIT 5",
+        ),
+        (
+            "SELECT a, AVG(b) FROM t GROUP BY a HAVING COUNT(*) > 1 ORDER BY a DESC LIMIT 3",
+            "SELECT a, a, SUM(b), COUNT(b), COUNT(*) FROM t GROUP BY a ORDER BY a DESC",
+        ),
+        (
+            "SELECT a, COUNT(DISTINCT b), MAX(b) FROM t GROUP BY a",
+            "SELECT a, b, a, MAX(b) FROM t GROUP BY a, b ORDER BY a, b",
+        ),
+        (
+            "SELECT DISTINCT a FROM t LIMIT 4",
+            "SELECT a, a FROM t GROUP BY a ORDER BY a LIMIT 4",
+        ),
+        (
+            "SELECT c, SUM(DISTINCT b), COUNT(DISTINCT a), COUNT(*) FROM t GROUP BY c",
+            "SELECT c, b, a, c, SUM(DISTINCT b), COUNT(*) FROM t GROUP BY c, b, a ORDER BY c, b, a",
+        ),
+        (
+            "SELECT a, GROUP_CONCAT(b ORDER BY c DESC), COUNT(DISTINCT d) FROM t GROUP BY a",
+            "SELECT a, c, CAST(CONCAT(b) AS BINARY), d, a, MIN(CONCAT(b)), MIN(LENGTH(CONCAT(b))),"
+            " COUNT(*), c FROM t GROUP BY a, c, CAST(CONCAT(b) AS BINARY), d"
+            " ORDER BY a, c DESC, CAST(CONCAT(b) AS BINARY), d",
+        ),
+        (
+            "SELECT COUNT(DISTINCT a, b) FROM t",
+            "SELECT a, b FROM t GROUP BY a, b ORDER BY a, b",
+        ),
+        (
+            "SELECT a FROM t GROUP BY a HAVING a > 3",
+            "SELECT a, a FROM t GROUP BY a HAVING (a > 3) ORDER BY a",
+        ),
+    ],
+)
+def test_the_shards_are_asked_for_parts_of_groups_in_order(sql, asked):
+    assert plan(sql).sql().decode() == asked
+
+
+def test_exact_floats_are_asked_for_in_the_place_of_their_texts():
+    single = {"kind": FieldType.FLOAT}
+    columns = [number("f", **single), number("MIN(b)", **single), number("COUNT(*)")]
+    found = GroupsQuery(
+        texts("SELECT f, MIN(b), COUNT(*) FROM t GROUP BY f"), 1 << 20, exact=True
+    )
+    found.describe(columns, frozenset())
+    found.resolve([ColumnKey(Comparison.FLOAT)] * len(found.expressions), [columns[0]] * 3)
+    assert found.sql() == (
+        b"SELECT MIN((f)+0e0), (f)+0e0, (MIN(b))+0e0, (MIN(b))+0e0, COUNT(*)"
+        b" FROM t GROUP BY f ORDER BY f"
+    )
+
+
+def test_exact_averages_are_not_rounded_as_their_text_is():
+    columns = [number("AVG(d)", decimals=7, kind=FieldType.DOUBLE)]
+    found = planned(GroupsQuery(texts("SELECT AVG(d) FROM t"), 1 << 20, exact=True), columns)
+    assert found.sql() == b"SELECT (SUM(d))+0e0, COUNT(d) FROM t"
+    merge = found.merger(2, [number("", decimals=31, kind=FieldType.DOUBLE), number("")])
+    assert answer(merge, [("0.1", 1)], [("0", 2)]) == [("0.03333333333333333",)]
+
+
+def test_exact_averages_of_distinct_values_with_fixed_decimals_are_refused():
+    columns = [number("AVG(DISTINCT d)", decimals=7, kind=FieldType.DOUBLE)]
+    query = texts("SELECT AVG(DISTINCT d) FROM t")
+    planned(GroupsQuery(query, 1 << 20), columns)
+    with pytest.raises(Unsupported, match="of a DOUBLE with fixed decimals"):
+        planned(GroupsQuery(query, 1 << 20, exact=True), columns)
+
+
+def test_strings_are_grouped_by_any_weight_of_the_group():
+    found = plan("SELECT a, MIN(b) FROM t GROUP BY a", strings=("a", "MIN(b)"))
+    assert found.sql() == (
+        b"SELECT MIN(HEX(WEIGHT_STRING(a))), a, MIN(b), HEX(WEIGHT_STRING(MIN(b)))"
+        b" FROM t GROUP BY a ORDER BY a"
+    )
+
+
+def run(sql, parts, *shards, columns=None):
+    columns = columns or [number(str(index)) for index in range(9)]
+    return answer(plan(sql, columns).merger(len(shards), parts), *shards)
+
+
+def test_parts_of_one_group_become_one_row():
+    parts = [number("a"), number("a"), number("COUNT(*)", kind=INT), number("SUM(b)", 2)]
+    rows = run(
+        "SELECT a, COUNT(*), SUM(b) FROM t GROUP BY a",
+        parts,
+        [(None, None, 1, None), (1, 1, 2, "0.10"), (3, 3, 1, "1.00")],
+        [(None, None, 2, "5.00"), (1, 1, 5, "0.20"), (2, 2, 1, None)],
+    )
+    assert rows == [
+        (None, "3", "5.00"),
+        ("1", "7", "0.30"),
+        ("2", "1", None),
+        ("3", "1", "1.00"),
+    ]
+
+
+def test_distinct_values_of_several_shards_count_once():
+    sql = "SELECT a, COUNT(DISTINCT b), COUNT(*) FROM t GROUP BY a"
+    rows = run(
+        sql,
+        [number("")] * 4,
+        [(1, None, 1, 4), (1, 7, 1, 1), (2, 7, 2, 1)],
+        [(1, 7, 1, 2), (1, 8, 1, 1)],
+    )
+    assert rows == [("1", "2", "8"), ("2", "1", "1")]
+
+
+def test_group_concat_is_put_together_beside_other_aggregates():
+    sql = "SELECT a, GROUP_CONCAT(b ORDER BY c), COUNT(DISTINCT d), COUNT(*) FROM t GROUP BY a"
+    found = plan(sql, [number(str(index)) for index in range(4)])
+    found.concat_bytes_max = 100
+    assert found.asks_concat_length
+    rows = answer(
+        found.merger(2, [number("")] * 10),
+        [(1, 3, "y", 7, 1, "y", 1, 2, 3, 2)],
+        [(1, 2, "x", 7, 1, "x", 1, 1, 2, 1), (1, 3, "y", 8, 1, "y", 1, 1, 3, 1)],
+    )
+    assert rows == [("1", "x,y,y,y", "2", "4")]
+
+
+def test_an_order_by_group_concat_is_refused():
+    found = plan(
+        "SELECT a, GROUP_CONCAT(b ORDER BY c) x FROM t GROUP BY a ORDER BY x",
+        [number("a"), number("x")],
+    )
+    with pytest.raises(Unsupported, match="ORDER BY GROUP_CONCAT"):
+        found.merger(2, [number("")] * 9)
+
+
+def test_bits_of_byte_strings_are_refused():
+    parts = [number("BIT_OR(v)", kind=FieldType.VAR_STRING)]
+    with pytest.raises(Unsupported, match="BIT_OR of byte strings"):
+        plan("SELECT BIT_OR(v) FROM t", parts).merger(2, parts)
+
+
+def test_distinct_values_of_several_arguments_count_once_each():
+    sql = "SELECT a, COUNT(DISTINCT b), SUM(DISTINCT c), COUNT(*) FROM t GROUP BY a"
+    rows = run(
+        sql,
+        [number("")] * 6,
+        [(1, None, 5, 1, 5, 4), (1, 7, 5, 1, 5, 1), (1, 7, 6, 1, 6, 1), (2, 7, 5, 2, 5, 1)],
+        [(1, 7, 6, 1, 6, 2), (1, 8, 5, 1, 5, 1), (2, 8, None, 2, None, 1)],
+    )
+    assert rows == [("1", "2", "11", "9"), ("2", "2", "5", "2")]
+
+
+@pytest.mark.parametrize("function", ["SUM", "AVG"])
+def test_a_distinct_sum_of_strings_that_may_be_equal_numbers_is_refused(function):
+    with pytest.raises(Unsupported, match="of what is no number"):
+        plan(f"SELECT {function}(DISTINCT b) FROM t", strings=("b",))
+
+
+def test_more_distinct_values_than_may_be_remembered_are_an_error():
+    sql = "SELECT COUNT(DISTINCT a), COUNT(DISTINCT b) FROM t"
+    found = planned(GroupsQuery(texts(sql), 1000), [number("x"), number("y")])
+    with pytest.raises(DistinctTooLarge) as refused:
+        answer(found.merger(1, [number("")] * 2), [(n, n) for n in range(100)])
+    assert refused.value.wire_code() == (1038, "HY001")
+
+
+def test_no_rows_are_one_group_without_group_by_and_none_with_it():
+    assert run(
+        "SELECT COUNT(DISTINCT a), SUM(DISTINCT a) FROM t", [number("")] * 2, [], []
+    ) == [("0", None)]
+    assert run("SELECT a, COUNT(*) FROM t GROUP BY a", [number("")] * 3, [], []) == []
+
+
+def test_groups_in_another_order_are_sorted_at_the_end_and_then_cut():
+    rows = run(
+        "SELECT a, COUNT(*) n FROM t GROUP BY a HAVING n > 1 ORDER BY n DESC, a DESC LIMIT 1, 2",
+        [number("")] * 3,
+        [(1, 1, 5), (2, 2, 1), (3, 3, 1)],
+        [(2, 2, 4), (4, 4, 9), (5, 5, 1)],
+    )
+    assert rows == [("2", "5"), ("1", "5")]
+
+
+def test_names_come_from_the_statement_and_types_from_what_ran():
+    found = plan("SELECT a, AVG(b) AS x FROM t GROUP BY a", [number("a"), number("x", 4)])
+    described = definitions(number("a"), number("x", 4))
+    shard = definitions(*[number("part", 2)] * 4)
+    first, second = map(parse_column_definition, found.definitions(described, shard))
+    assert (first.name, first.decimals) == ("a", 2)
+    assert (second.name, second.decimals) == ("x", 4)
+
+
+def test_an_order_by_the_extreme_of_an_enum_is_refused():
+    found = GroupsQuery(texts("SELECT a, MAX(e) m FROM t GROUP BY a ORDER BY m"), 1 << 20)
+    found.describe([number("a"), number("m")], frozenset())
+    from streamfrom.proxy.merge.comparison import ColumnKey, Comparison
+
+    enum = number("e", kind=FieldType.ENUM)
+    count = len(found.expressions)
+    found.resolve([ColumnKey(Comparison.NUMBER)] * count, [enum] * count)
+    with pytest.raises(Unsupported, match="an ENUM or SET"):
+        found.merger(2, [number("")] * 9)

@@ -1,0 +1,37 @@
+from streamfrom.proxy.merge.group_query import GroupsQuery
+from streamfrom.proxy.merge.row_count import CountedQuery
+from streamfrom.proxy.merge.row_merge import RowsQuery
+from tests.proxy.merge.answers import answer, definitions, number, planned, texts
+
+
+def test_rows_are_counted_inside_of_their_limit():
+    plan = planned(CountedQuery(RowsQuery(texts("SELECT a FROM t LIMIT 2, 5"))), [number("a")])
+    assert plan.sql() == b"SELECT a FROM t LIMIT 7"
+    merge = plan.merger(2, [number("a")])
+    assert answer(merge, [[n] for n in range(4)], [[n] for n in range(2)]) == [("4",)]
+
+
+def test_groups_of_several_shards_are_counted_once():
+    query = GroupsQuery(texts("SELECT DISTINCT a FROM t"), 1 << 20)
+    plan = planned(CountedQuery(query), [number("a")], ["a"])
+    merge = plan.merger(2, [number("a"), number("a")])
+    assert answer(merge, [(1, 1), (2, 2)], [(2, 2), (5, 5)]) == [("3",)]
+
+
+def test_nothing_is_told_before_all_is_known_and_then_once():
+    plan = planned(CountedQuery(RowsQuery(texts("SELECT a FROM t LIMIT 3"))), [number("a")])
+    merge = plan.merger(2, [number("a")])
+    merge.feed(0, [b"\x011"])
+    assert merge.take() == []
+    assert not merge.is_complete
+    merge.end(0)
+    merge.end(1)
+    assert merge.take() == [b"\x011"]
+    assert merge.is_complete
+    assert merge.take() == []
+
+
+def test_the_definitions_are_those_of_the_count():
+    plan = CountedQuery(RowsQuery(texts("SELECT a FROM t LIMIT 3")))
+    told = definitions(number("COUNT(*)"))
+    assert plan.definitions(told, definitions(number("a"))) == told

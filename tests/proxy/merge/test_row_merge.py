@@ -1,0 +1,107 @@
+import pytest
+
+from streamfrom.proxy.merge.row_merge import RowsQuery
+from streamfrom.proxy.wire.constants import FieldType
+from streamfrom.proxy.wire.resultset import ColumnDefinition
+from streamfrom.sqlparse_ext.errors import Unsupported
+from tests.proxy.merge.answers import answer, definitions, number, planned, texts
+
+
+def plan(sql, columns=(), strings=()):
+    return planned(RowsQuery(texts(sql)), columns, strings=strings)
+
+
+@pytest.mark.parametrize(
+    ("sql", "asked"),
+    [
+        ("SELECT a FROM t LIMIT 3, 4", "SELECT a FROM t LIMIT 7"),
+        (
+            "SELECT a FROM t ORDER BY b DESC",
+            "SELECT b AS `streamfrom:1`, a FROM t ORDER BY b DESC",
+        ),
+        (
+            "SELECT SQL_NO_CACHE a x FROM t ORDER BY x, a + 1 LIMIT 5",
+            "SELECT SQL_NO_CACHE a AS `streamfrom:1`, a + 1 AS `streamfrom:2`, a x FROM t"
+            " ORDER BY x, a + 1 LIMIT 5",
+        ),
+        (
+            "SELECT a, b FROM t ORDER BY 2, 1",
+            "SELECT b AS `streamfrom:1`, a AS `streamfrom:2`, a, b FROM t ORDER BY 4, 3",
+        ),
+        (
+            "SELECT * FROM t AS y ORDER BY 2",
+            "SELECT `b` AS `streamfrom:1`, `y`.* FROM t AS y ORDER BY 3",
+        ),
+        (
+            "SELECT *, a + 1 FROM t ORDER BY 3",
+            "SELECT a + 1 AS `streamfrom:1`, t.*, a + 1 FROM t ORDER BY 4",
+        ),
+        ("SELECT a FROM t ORDER BY NULL", "SELECT a FROM t ORDER BY NULL"),
+        (
+            "SELECT id, COUNT(*) FROM t GROUP BY 1 HAVING COUNT(*) > 2 ORDER BY COUNT(*)",
+            "SELECT COUNT(*) AS `streamfrom:1`, id, COUNT(*) FROM t GROUP BY 2"
+            " HAVING COUNT(*) > 2 ORDER BY COUNT(*)",
+        ),
+    ],
+)
+def test_the_shards_get_the_statement_with_the_keys_in_front(sql, asked):
+    columns = [number("a"), number("b")] + [number("a + 1")] * ("a + 1" in sql)
+    assert plan(sql, columns).sql().decode() == asked
+
+
+def test_exact_floats_come_in_front_and_take_their_places():
+    columns = [number("a"), number("f", kind=FieldType.FLOAT), number("b")]
+    found = planned(
+        RowsQuery(texts("SELECT *, f x FROM t ORDER BY b"), exact=True), [*columns, columns[1]]
+    )
+    assert found.sql() == (
+        b"SELECT b AS `streamfrom:1`, (`f`)+0e0 AS `streamfrom:2`, (f)+0e0 AS `streamfrom:3`,"
+        b" t.*, f x FROM t ORDER BY b"
+    )
+    rows = answer(found.merger(1, ()), [(2, "3.3333332538604736", None, 1, "3.33333", 2, None)])
+    assert rows == [("1", "3.3333332538604736", "2", None)]
+
+
+def test_a_text_answer_has_the_floats_as_the_server_writes_them():
+    columns = [number("f", kind=FieldType.FLOAT)]
+    assert plan("SELECT f FROM t", columns).sql() == b"SELECT f FROM t"
+
+
+def test_strings_are_compared_by_their_weight():
+    found = plan("SELECT a FROM t ORDER BY a", strings=("a",))
+    assert found.sql().startswith(b"SELECT HEX(WEIGHT_STRING(a)) AS `streamfrom:1`, a FROM t")
+    merge = found.merger(2, ())
+    rows = answer(merge, [("0041", "a"), ("0043", "C")], [("00410020", "A "), ("0042", "b")])
+    assert rows == [("a",), ("A ",), ("b",), ("C",)]
+
+
+def test_rows_interleave_and_the_window_is_cut_from_all_of_them():
+    merge = plan("SELECT a FROM t ORDER BY a DESC LIMIT 1, 2").merger(2, ())
+    assert answer(merge, [(9, "x"), (1, "y")], [(5, "z"), (3, "w")]) == [("z",), ("w",)]
+
+
+def test_a_full_window_needs_no_more_rows():
+    merge = plan("SELECT a FROM t LIMIT 1").merger(2, ())
+    merge.feed(0, [b"\x01x", b"\x01y"])
+    assert merge.take() == [b"\x01x"]
+    assert merge.is_complete
+
+
+def test_the_definitions_are_those_of_a_shard_without_the_keys():
+    found = plan("SELECT a FROM t ORDER BY b")
+    shard = definitions(number("streamfrom:1"), number("a"))
+    assert found.definitions([], shard) == shard[1:]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT a FROM t ORDER BY RAND()",
+        "SELECT a AS b FROM t ORDER BY b + 1",
+        "SELECT a AS b FROM t ORDER BY t.b",
+        "SELECT t.*, t.* FROM t ORDER BY 1",
+    ],
+)
+def test_an_order_that_cannot_be_repeated_is_refused(sql):
+    with pytest.raises(Unsupported):
+        plan(sql, [ColumnDefinition("a", org_name="a")])

@@ -1,0 +1,350 @@
+"""Statements over several tables; `t` and `msg` are sharded by their number, `ref` is everywhere."""
+
+import pytest
+
+from streamfrom.proxy.errors import BadVindexValue
+from streamfrom.proxy.routing.plan_joins import JoinPlanner
+from streamfrom.proxy.routing.planner import Planner
+from streamfrom.proxy.routing.routes import Combine, Concatenate, Merge, OneShard, WriteParts
+from streamfrom.proxy.routing.vschema_tables import VschemaTables
+from streamfrom.sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.statements import Kind
+from tests.proxy.keyspaces import HIGH, HIGH_SHARD, LOW_SHARD, SHARDED
+from tests.sqlparse_ext.facts import statement
+
+
+BOTH = (LOW_SHARD, HIGH_SHARD)
+
+
+def route(sql):
+    found = statement(sql)
+    return Planner(SHARDED, BOTH, lambda _: None).plan(found.shape).route(found)
+
+
+def in_one_go(sql):
+    """Return the route of a SELECT that is not taken apart (see `test_combined`)."""
+    found = statement(sql)
+    if found.shape.kind is not Kind.SELECT:
+        return route(sql)
+    return JoinPlanner(VschemaTables(SHARDED, BOTH), found.shape).plan().route(found)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM t JOIN msg ON t.id = msg.id WHERE t.id = {}",
+        "SELECT * FROM t JOIN msg ON t.id = msg.id WHERE msg.id IN ({})",
+        "SELECT * FROM t LEFT JOIN msg ON t.id = msg.id WHERE t.id = {}",
+        "SELECT * FROM t JOIN msg USING (id) JOIN ref ON ref.a = msg.a WHERE id = {}",
+        "SELECT * FROM t, msg WHERE t.id = {0} AND msg.id = {0} ORDER BY 1 LIMIT 3",
+        "SELECT * FROM t WHERE id = {} AND EXISTS (SELECT 1 FROM msg WHERE msg.id = t.id)",
+        "SELECT * FROM t WHERE id = {0} AND a = (SELECT MAX(a) FROM msg WHERE id = {0})",
+        "SELECT * FROM t WHERE id = {0} UNION SELECT * FROM msg WHERE id = {0} ORDER BY 1",
+        "WITH w AS (SELECT a FROM t WHERE id = {} LIMIT 1) SELECT * FROM w, ref",
+        "UPDATE t JOIN msg ON t.id = msg.id SET t.a = msg.a WHERE msg.id = {}",
+        "DELETE t FROM t JOIN msg ON t.id = msg.id WHERE t.id = {}",
+        "DELETE FROM t WHERE id = {0} AND a IN (SELECT a FROM msg WHERE id = {0})",
+        "INSERT INTO t (id, a) SELECT id, a FROM msg WHERE id = {}",
+        "INSERT INTO t (id, a) SELECT {}, a FROM ref GROUP BY a",
+        "REPLACE INTO t (a, id) SELECT 1, msg.id FROM msg JOIN t ON t.id = msg.id WHERE t.id = {}",
+    ],
+)
+def test_tables_that_one_value_ties_are_answered_by_its_shard(sql):
+    assert route(sql.format(5)) == OneShard(LOW_SHARD)
+    assert route(sql.format(HIGH)) == OneShard(HIGH_SHARD)
+
+
+def test_no_row_at_all_is_told_by_any_shard():
+    assert route("SELECT * FROM t JOIN msg ON t.id = msg.id WHERE t.id = NULL") == OneShard(
+        LOW_SHARD
+    )
+
+
+def test_a_pinned_table_takes_part_where_it_is():
+    sql = "SELECT * FROM t, pin_high WHERE t.id = {}"
+    assert route(sql.format(HIGH)) == OneShard(HIGH_SHARD)
+    with pytest.raises(Unsupported):
+        route(sql.format(5))
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT t.a FROM t JOIN msg ON t.id = msg.id",
+        "SELECT t.a FROM t LEFT JOIN msg ON t.id = msg.id",
+        "SELECT t.a FROM ref JOIN t ON ref.a = t.a",
+        "SELECT t.a FROM ref RIGHT JOIN t ON ref.a = t.a",
+        "SELECT a FROM t WHERE id IN (SELECT msg.id FROM msg)",
+        "SELECT a FROM t WHERE a IN (SELECT a FROM ref) OR a = (SELECT 1)",
+        "SELECT a, (SELECT COUNT(*) FROM msg WHERE msg.id = t.id) FROM t",
+        "SELECT a FROM t WHERE EXISTS(SELECT 1 AS `a` FROM msg U0 WHERE U0.id = (t.id) LIMIT 1)",
+        "SELECT a, (SELECT U0.a FROM msg U0 WHERE U0.id = (t.id) ORDER BY U0.a LIMIT 1) AS x FROM t",
+    ],
+)
+def test_a_join_whose_rows_are_each_on_one_shard_scatters(sql):
+    assert route(sql) == Concatenate(BOTH)
+
+
+def test_several_values_narrow_a_scattered_join():
+    sql = "SELECT t.a FROM t JOIN msg ON t.id = msg.id WHERE msg.id IN (1, {})"
+    assert route(sql.format(2)) == OneShard(LOW_SHARD)
+    assert route(sql.format(HIGH)) == Concatenate(BOTH)
+
+
+def test_a_scattered_join_is_merged_as_one_table_is():
+    found = route("SELECT t.a, msg.a FROM t JOIN msg ON t.id = msg.id ORDER BY t.a LIMIT 3")
+    assert isinstance(found, Merge)
+    assert [table.name for table in found.select.joined] == ["t", "msg"]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT a FROM t UNION ALL SELECT a FROM msg",
+        "(SELECT a FROM t) UNION ALL (SELECT a FROM msg ORDER BY a)",
+        "SELECT a, id FROM t UNION SELECT 1 + a, id FROM msg",
+        "SELECT id FROM t EXCEPT SELECT id FROM msg INTERSECT SELECT id FROM t",
+        "SELECT DISTINCT id, a FROM t UNION ALL SELECT id, a FROM msg",
+        "SELECT t.id FROM t JOIN msg ON t.id = msg.id UNION SELECT id FROM msg WHERE id = 5",
+    ],
+)
+def test_selects_whose_equal_rows_are_on_one_shard_follow_one_another(sql):
+    assert route(sql) == Concatenate(BOTH)
+
+
+def test_the_order_of_a_union_is_merged():
+    found = route("SELECT id, a FROM t UNION ALL SELECT id, a FROM msg ORDER BY a LIMIT 3")
+    assert isinstance(found, Merge)
+    assert found.union is not None
+    assert not found.in_groups
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT a FROM t UNION SELECT a FROM msg",
+        "SELECT a FROM t UNION ALL SELECT a FROM ref UNION SELECT 5",
+        "SELECT id FROM t UNION SELECT a FROM msg ORDER BY id",
+    ],
+)
+def test_equal_rows_of_a_union_that_are_apart_meet_in_the_merge(sql):
+    found = route(sql)
+    assert isinstance(found, Merge)
+    assert found.in_groups
+
+
+def test_values_in_every_select_narrow_a_union():
+    sql = "SELECT a FROM t WHERE id = {} UNION ALL SELECT a FROM msg WHERE id = {}"
+    assert route(sql.format(5, 5)) == OneShard(LOW_SHARD)
+    assert route(sql.format(5, HIGH)) == Concatenate(BOTH)
+
+
+def test_rows_that_stay_on_their_shard_are_inserted_everywhere():
+    parts = tuple((shard, None) for shard in BOTH)
+    assert route("INSERT INTO t (id, a) SELECT msg.id, msg.a FROM msg") == WriteParts(parts)
+
+
+@pytest.mark.parametrize(
+    ("sql", "sentence"),
+    [
+        ("SELECT * FROM t JOIN msg ON t.a = msg.a", "a join of tables that no vindex column"),
+        ("SELECT * FROM t JOIN named ON t.id = named.name", "a join of tables that no"),
+        ("SELECT * FROM named a JOIN named b ON a.name = b.name", "a join of tables that no"),
+        ("SELECT * FROM ref LEFT JOIN t ON ref.a = t.id", "a join of tables that no vindex"),
+        ("SELECT * FROM t WHERE a IN (SELECT a FROM msg)", "a subquery of tables that no"),
+        (f"SELECT * FROM t, msg WHERE t.id = 1 AND msg.id = {HIGH}", "a join of tables"),
+        ("SELECT a FROM t UNION SELECT a FROM msg UNION ALL SELECT 1", "UNION, INTERSECT or"),
+        ("SELECT a FROM t EXCEPT SELECT a FROM msg", "UNION, INTERSECT or EXCEPT over"),
+        ("SELECT id FROM t INTERSECT SELECT a FROM msg", "UNION, INTERSECT or EXCEPT over"),
+        ("SELECT id FROM t EXCEPT SELECT a FROM ref", "UNION, INTERSECT or EXCEPT over"),
+        ("SELECT id FROM t UNION ALL SELECT a FROM ref", "UNION, INTERSECT or EXCEPT over"),
+        ("SELECT id FROM t UNION ALL SELECT 5", "UNION, INTERSECT or EXCEPT over"),
+        ("SELECT DISTINCT a FROM t UNION ALL SELECT a FROM msg", "UNION, INTERSECT or"),
+        ("(SELECT id FROM t LIMIT 2) UNION ALL SELECT id FROM msg", "UNION, INTERSECT or"),
+        ("SELECT id FROM t UNION SELECT m.id FROM msg m JOIN t ON t.a = m.a", "UNION, INTERS"),
+        ("SELECT id FROM t UNION ALL SELECT COUNT(*) FROM msg", "an aggregate in a UNION"),
+        ("SELECT a FROM t UNION ALL SELECT a FROM msg GROUP BY a", "GROUP BY in a UNION"),
+        ("SELECT id FROM t UNION ALL SELECT id FROM msg FOR UPDATE LIMIT 3", "LIMIT over"),
+        (
+            "WITH w AS (SELECT id FROM t) SELECT id FROM w UNION SELECT id FROM msg",
+            "UNION, INT",
+        ),
+        ("WITH w AS (SELECT id FROM t) SELECT * FROM w, ref", "WITH over several shards"),
+        (
+            "SELECT a FROM t WHERE id IN (SELECT id FROM ref LIMIT 2)",
+            "a subquery of tables that no vindex column ties to one shard",
+        ),
+        ("UPDATE t JOIN msg ON t.id = msg.id SET t.a = 1", "a join of tables that no vindex"),
+        (
+            "UPDATE t JOIN msg USING (id) SET t.id = 2 WHERE id = 1",
+            "changing the vindex column",
+        ),
+        ("DELETE t, ref FROM t JOIN ref ON t.a = ref.a WHERE t.id = 1", "writing reference"),
+        ("INSERT INTO t (id) SELECT a FROM msg", "INSERT … SELECT whose rows may belong"),
+        (
+            "INSERT IGNORE INTO t (id, a) SELECT id, COUNT(*) FROM msg WHERE id = 7",
+            "INSERT … SELECT whose rows may belong",
+        ),
+        (
+            "REPLACE INTO t (id, a) SELECT t.id, msg.a FROM msg LEFT JOIN t ON t.id = msg.id"
+            " WHERE msg.id = 7",
+            "REPLACE … SELECT whose rows may belong",
+        ),
+        ("INSERT INTO t (a) SELECT a FROM msg", "Field 'id' doesn't have a default value"),
+        ("INSERT INTO t (id) SELECT * FROM msg", "whose vindex column is not among the items"),
+        ("INSERT INTO t (id, a) SELECT id, a FROM msg LIMIT 5", "with LIMIT over several"),
+        ("INSERT INTO pin (a) SELECT a FROM t", "from sharded tables into 'pin'"),
+        ("SELECT * FROM (t, msg) WHERE t.id = 1 AND msg.id = 1", "this form of SELECT"),
+        (
+            "SELECT * FROM t JOIN nowhere ON t.id = nowhere.id",
+            "'nowhere' is not in the vschema",
+        ),
+    ],
+)
+def test_what_needs_rows_of_other_shards_is_refused(sql, sentence):
+    with pytest.raises(Exception, match=sentence):
+        in_one_go(sql)
+
+
+def test_a_row_without_a_usable_value_is_not_inserted():
+    with pytest.raises(BadVindexValue):
+        route("INSERT INTO t (id) SELECT NULL FROM ref")
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT a FROM t WHERE a IN (SELECT a FROM ref LIMIT 1)",
+        "SELECT a, (SELECT ref.a FROM ref WHERE ref.a = t.a LIMIT 1) FROM t",
+        "SELECT a, (SELECT msg.a FROM msg WHERE msg.a = t.a LIMIT 1) FROM t",
+        "SELECT a FROM t WHERE id IN (SELECT msg.id FROM msg ORDER BY msg.a LIMIT 3)",
+        "SELECT a FROM t WHERE EXISTS((SELECT 1 FROM msg WHERE msg.id = t.id) LIMIT 1)",
+        "SELECT a, (SELECT d.a FROM (SELECT id, a FROM msg LIMIT 3) d WHERE d.id = t.id LIMIT 1) FROM t",
+        "SELECT a, (SELECT 1 FROM (SELECT msg.id FROM msg) d WHERE d.id = t.id LIMIT 1) FROM t",
+    ],
+)
+def test_a_limit_that_may_cut_differently_on_each_shard_is_refused(sql):
+    with pytest.raises(Unsupported):
+        route(sql)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT d.a FROM (SELECT id, a FROM t) d",
+        "SELECT a FROM (SELECT a FROM (SELECT a FROM t WHERE a > 1) x) y",
+        "SELECT c FROM (SELECT msg.id, COUNT(*) c FROM t JOIN msg ON t.id = msg.id GROUP BY t.id) d",
+        "SELECT * FROM (SELECT DISTINCT a, id FROM t) d WHERE a > 1",
+        "SELECT a FROM (SELECT DISTINCT * FROM t) d",
+        "SELECT a FROM (SELECT DISTINCT t.*, ref.b FROM t JOIN ref ON ref.a = t.a) d",
+    ],
+)
+def test_a_derived_table_whose_rows_are_each_on_one_shard_scatters(sql):
+    assert route(sql) == Concatenate(BOTH)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT d.a FROM (SELECT id, a FROM t ORDER BY a) d",
+        "SELECT d.a FROM (SELECT id, a FROM t LIMIT 3) d",
+        "SELECT d.c FROM (SELECT COUNT(*) c FROM t) d",
+        "SELECT d.c FROM (SELECT a, COUNT(*) c FROM t GROUP BY a) d",
+        "SELECT d.c FROM (SELECT a AS id, COUNT(*) c FROM t GROUP BY id) d",
+        "SELECT d.c FROM (SELECT id, COUNT(*) c FROM t GROUP BY id WITH ROLLUP) d",
+        "SELECT d.a FROM (SELECT DISTINCT a FROM t) d",
+        "SELECT d.a FROM (SELECT DISTINCT ref.* FROM t JOIN ref ON ref.a = t.a) d",
+        "SELECT d.a FROM (SELECT JSON_ARRAYAGG(a) a FROM t) d",
+        "SELECT d.a FROM (SELECT 1 AS a FROM t HAVING COUNT(*) > 1) d",
+        "SELECT d.a FROM (SELECT 1 AS a FROM t ORDER BY COUNT(*)) d ORDER BY 1",
+        "SELECT d.a FROM (SELECT t.id, ref.a FROM ref LEFT JOIN t ON ref.a = t.a) d",
+        "SELECT d.a FROM ref LEFT JOIN (SELECT id, a FROM t) d ON d.a = ref.a",
+        "SELECT x, COUNT(*) FROM (SELECT RAND() x FROM t) d GROUP BY x",
+        "SELECT u.id, c FROM (SELECT msg.id, COUNT(*) c FROM t LEFT JOIN msg ON t.id = msg.id"
+        " GROUP BY msg.id) u",
+    ],
+)
+def test_a_derived_table_with_a_row_of_several_shards_is_refused(sql):
+    with pytest.raises(Unsupported):
+        in_one_go(sql)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT t.a, d.c FROM t JOIN (SELECT id, COUNT(*) c FROM msg GROUP BY id) d ON d.id = t.id",
+        "SELECT t.a, d.c FROM (SELECT id, COUNT(*) c FROM msg GROUP BY id) d, t WHERE d.id = t.id",
+        "SELECT t.a FROM t LEFT JOIN (SELECT id i, a, COUNT(*) c FROM msg GROUP BY id, a) d ON d.i = t.id",
+        "SELECT t.a FROM t JOIN (SELECT DISTINCT a, id FROM msg) d ON d.id = t.id",
+        "SELECT t.a FROM t JOIN (SELECT id, a FROM msg WHERE a > 1) d ON d.id = t.id",
+        "SELECT t.a FROM t JOIN (SELECT b, COUNT(*) c FROM ref GROUP BY b) d ON d.b = t.a",
+    ],
+)
+def test_a_derived_table_is_joined_by_the_vindex_column_that_it_groups_by(sql):
+    assert in_one_go(sql) == Concatenate(BOTH)
+    found = route(sql + " ORDER BY t.a LIMIT 3")
+    assert isinstance(found, Merge)
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        "SELECT a, MAX(id) id FROM msg GROUP BY a",
+        "SELECT a, id FROM msg GROUP BY a",
+        "SELECT MAX(id) id FROM msg",
+        "SELECT id, a FROM msg ORDER BY a LIMIT 3",
+        "SELECT id, a FROM msg LIMIT 3",
+        "SELECT id, ROW_NUMBER() OVER (ORDER BY a) n FROM msg",
+        "SELECT id, SUM(a) OVER (PARTITION BY id) n FROM msg",
+        "SELECT id, @n := @n + 1 n FROM msg",
+        "SELECT id, COUNT(*) FROM msg GROUP BY id WITH ROLLUP",
+        "SELECT msg.id FROM ref LEFT JOIN msg ON msg.a = ref.a",
+        "SELECT id FROM (SELECT id FROM msg) x",
+        "SELECT id FROM msg UNION SELECT id FROM t",
+        "SELECT id + 1 AS id FROM msg",
+    ],
+)
+def test_a_derived_table_in_which_other_rows_matter_ties_nothing(inner):
+    for join in ("JOIN", "LEFT JOIN"):
+        with pytest.raises(Unsupported):
+            in_one_go(f"SELECT t.a FROM t {join} ({inner}) d ON d.id = t.id")
+    with pytest.raises(Unsupported):
+        in_one_go(f"SELECT t.a FROM t JOIN ({inner}) d ON d.id = t.id WHERE t.id = {HIGH}")
+
+
+def test_a_value_of_the_column_that_a_derived_table_groups_by_says_one_shard():
+    inner = "SELECT id, COUNT(*) c FROM msg GROUP BY id"
+    for value in ("t.id", "d.id"):
+        sql = f"SELECT * FROM t JOIN ({inner}) d ON d.id = t.id WHERE {value} = {HIGH}"
+        assert route(sql) == OneShard(HIGH_SHARD)
+
+
+def test_rows_are_counted_where_they_are_if_each_is_on_one_shard():
+    for inner in ("SELECT id, a FROM t ORDER BY a", "SELECT id, COUNT(*) FROM t GROUP BY id"):
+        found = route(f"SELECT COUNT(*) FROM ({inner}) d")
+        assert isinstance(found, Merge)
+        assert found.in_groups
+        assert found.counted is None
+
+
+def test_the_count_of_a_count_is_that_of_a_part():
+    inner = "SELECT COUNT(*) AS m FROM (SELECT MAX(a) AS a, 1 AS b FROM t) x"
+    assert isinstance(route(inner), Merge)
+    found = route(f"SELECT COUNT(*) FROM ({inner}) d")
+    assert isinstance(found, Combine)
+    ((_, part, way),) = found.answered
+    assert part.sql.decode() == inner
+    assert way == route(inner)
+
+
+def test_rows_that_are_merged_are_counted_as_they_come():
+    for inner in (
+        "SELECT DISTINCT a FROM t",
+        "SELECT a FROM t LIMIT 3",
+        "SELECT MAX(a) FROM t",
+    ):
+        found = route(f"SELECT COUNT(*) FROM ({inner}) d")
+        assert isinstance(found, Merge)
+        assert found.counted is not None
+    sql = "SELECT COUNT(*) FROM (SELECT DISTINCT a FROM t WHERE id = {}) d"
+    assert route(sql.format(HIGH)) == OneShard(HIGH_SHARD)

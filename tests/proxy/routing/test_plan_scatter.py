@@ -1,0 +1,83 @@
+import pytest
+
+from streamfrom.proxy.routing.plan_scatter import scattered_select
+from streamfrom.proxy.routing.routes import Concatenate, Merge
+from streamfrom.proxy.routing.vschema_tables import VschemaTables
+from streamfrom.sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.statements import TableRef
+from tests.proxy.keyspaces import SHARDED
+from tests.sqlparse_ext.facts import shape
+
+
+TABLES = VschemaTables(SHARDED, SHARDED.shards)
+T, REF, MSG = TableRef(None, "t"), TableRef(None, "ref"), TableRef(None, "msg", "m")
+
+
+def scattered(sql, *main, certain=None):
+    tables = main or (T,)
+    return scattered_select(TABLES, shape(sql), SHARDED.shards, tables, certain or tables)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT id FROM t WHERE a > 1",
+        "SELECT id FROM t WHERE a > (SELECT COUNT(*) FROM ref ORDER BY 1 LIMIT 1)",
+        "SELECT id, ROW_NUMBER() OVER (PARTITION BY id ORDER BY a) FROM t",
+        "SELECT SUM(a) OVER (PARTITION BY a, T.ID) + 1, LAG(a) OVER (PARTITION BY id) FROM t",
+    ],
+)
+def test_rows_that_need_no_order_follow_one_another(sql):
+    assert scattered(sql) == Concatenate(SHARDED.shards)
+
+
+def test_rows_with_windows_that_are_each_on_one_shard_are_merged_like_others():
+    sql = "SELECT id, COUNT(*) OVER (PARTITION BY id) AS n FROM t ORDER BY n DESC LIMIT 3"
+    found = scattered(sql)
+    assert isinstance(found, Merge)
+    assert not found.in_groups
+    sql = "SELECT COUNT(*) OVER (PARTITION BY m.id) FROM t JOIN msg m ON t.id = m.id"
+    assert scattered(sql, T, MSG) == Concatenate(SHARDED.shards)
+    with pytest.raises(Unsupported, match="a window function"):
+        scattered(sql.replace("JOIN", "LEFT JOIN"), T, MSG, certain=(T,))
+
+
+@pytest.mark.parametrize(
+    ("sql", "certain", "in_groups"),
+    [
+        ("SELECT t.id, m.a FROM t JOIN msg m ON t.id = m.id ORDER BY t.id", (T, MSG), False),
+        ("SELECT t.id FROM t JOIN msg m ON t.id = m.id GROUP BY t.id", (T, MSG), False),
+        ("SELECT t.id FROM t RIGHT JOIN msg m ON t.id = m.id GROUP BY t.id", (MSG,), True),
+        ("SELECT id, COUNT(*) FROM t JOIN msg m ON t.id = m.id GROUP BY id", (T, MSG), True),
+    ],
+)
+def test_groups_of_a_join_are_whole_where_they_are_of_a_column_that_is_never_null(
+    sql, certain, in_groups
+):
+    found = scattered(sql, T, MSG, certain=certain)
+    assert isinstance(found, Merge)
+    assert found.in_groups is in_groups
+
+
+@pytest.mark.parametrize(
+    ("sql", "sentence"),
+    [
+        ("SELECT a FROM t ORDER BY (SELECT 1)", "ORDER BY over several shards"),
+        ("SELECT ROW_NUMBER() OVER () FROM t", "a window function over several shards"),
+        ("SELECT SUM(a) OVER (PARTITION BY a) FROM t", "a window function over several shards"),
+        (
+            "SELECT LAG(a) OVER (PARTITION BY id) + RANK() OVER (ORDER BY id) FROM t",
+            "a window fun",
+        ),
+        ("SELECT MAX(a) OVER (PARTITION BY id + 1) FROM t", "a window function over several"),
+        ("SELECT MAX(a) OVER w FROM t WINDOW w AS (PARTITION BY id)", "a window function over"),
+        ("SELECT DISTINCT MAX(a) OVER (PARTITION BY id) FROM t", "a window function over"),
+        ("SELECT id, SUM(COUNT(*)) OVER (PARTITION BY id) FROM t GROUP BY id", "a window fun"),
+        ("SELECT id, MAX(id) OVER (PARTITION BY id) FROM t GROUP BY id", "a window function"),
+        ("SELECT id FROM t ORDER BY MAX(a) OVER (PARTITION BY id)", "a window function over"),
+        ("SELECT a FROM t LIMIT 1 FOR UPDATE", "a locking read with LIMIT or groups"),
+    ],
+)
+def test_what_cannot_be_put_together_is_refused(sql, sentence):
+    with pytest.raises(Unsupported, match=sentence):
+        scattered(sql)

@@ -1,0 +1,68 @@
+import pytest
+
+from streamfrom.proxy.errors import BadVindexValue
+from streamfrom.proxy.routing.vschema_tables import VschemaTables
+from streamfrom.sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.statements import OPAQUE, Number
+from tests.proxy.keyspaces import HIGH, HIGH_SHARD, LOW_SHARD, SHARDED
+
+
+ALL = VschemaTables(SHARDED, SHARDED.shards)
+LOW_ONLY = VschemaTables(SHARDED, (LOW_SHARD,))
+
+
+def test_each_value_has_its_shard_and_null_has_none():
+    _, vindex = ALL.routing("t")
+    assert ALL.shares(vindex, [1, None, HIGH, 2]) == {LOW_SHARD: [0, 3], HIGH_SHARD: [2]}
+    assert ALL.shares(vindex, [None]) == {}
+
+
+@pytest.mark.parametrize("values", [None, [Number("1.5")], [b"5abc"]])
+def test_values_that_no_vindex_knows_may_be_on_any_shard(values):
+    assert ALL.shares(ALL.routing("t")[1], values) is None
+
+
+def test_numbers_may_equal_strings_of_any_shard():
+    assert ALL.shares(ALL.routing("named")[1], [b"5", 5]) is None
+    assert ALL.shares(ALL.routing("named")[1], [b"5"]) is not None
+
+
+def test_shards_out_of_the_targets_reach_have_no_share():
+    assert LOW_ONLY.shares(LOW_ONLY.routing("t")[1], [1, HIGH]) == {LOW_SHARD: [0]}
+
+
+def test_a_new_row_has_one_owner():
+    assert ALL.owner("t", HIGH) == HIGH_SHARD
+    with pytest.raises(BadVindexValue):
+        ALL.owner("t", None)
+    with pytest.raises(Unsupported, match="an expression for the vindex column 'id'"):
+        ALL.owner("t", OPAQUE)
+    with pytest.raises(Unsupported, match="which is not in the target"):
+        LOW_ONLY.owner("t", HIGH)
+
+
+def test_reference_and_pinned_tables_are_told_apart():
+    assert ALL.is_reference("ref")
+    assert ALL.pinned_to("ref") is None
+    assert ALL.pinned_to("pin_high") == HIGH_SHARD
+    assert not ALL.is_reference("t")
+    with pytest.raises(Unsupported, match="table 'pin_high' of shard '80-'"):
+        LOW_ONLY.pinned_to("pin_high")
+
+
+def test_equal_strings_may_be_on_several_shards():
+    assert ALL.equality("t") == "numeric"
+    assert ALL.equality("named") is None
+
+
+@pytest.mark.parametrize(
+    ("table", "sentence"),
+    [
+        ("nowhere", "table 'nowhere' is not in the vschema of keyspace 'commerce'"),
+        ("multi", "whose primary vindex has several columns"),
+        ("ref", "reference table 'ref'"),
+    ],
+)
+def test_a_table_without_a_vindex_column_says_so(table, sentence):
+    with pytest.raises(Unsupported, match=sentence):
+        ALL.routing(table)

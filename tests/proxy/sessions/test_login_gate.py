@@ -1,0 +1,298 @@
+import asyncio
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from streamfrom.proxy.config.file import Role, User
+from streamfrom.proxy.config.toml_values import Secret
+from streamfrom.proxy.errors import (
+    AccessDenied,
+    ServerShutdown,
+    TooManyConnections,
+    UserLimitReached,
+)
+from streamfrom.proxy.sessions.addresses import Addresses
+from streamfrom.proxy.sessions.login_backoff import LoginBackoff
+from streamfrom.proxy.sessions.login_gate import LoginGate
+from streamfrom.proxy.sessions.login_work import LoginWork
+from tests.proxy.house import RecordingLink
+from tests.virtual_loop import run_virtual
+
+
+DENIED = AccessDenied("eve", "10.0.0.1", has_password=True)
+
+
+def made(
+    *,
+    users=(),
+    backoff_s=2.0,
+    max_connections=10,
+    loopback_only=False,
+    per_address=0,
+    logins=100,
+    has_admin=False,
+):
+    link = RecordingLink()
+    services = SimpleNamespace(
+        config=SimpleNamespace(
+            max_connections=max_connections,
+            max_connections_per_address=per_address,
+            max_logins_per_address=logins,
+            connect_timeout_s=10,
+        ),
+        has_admin=has_admin,
+        work=LoginWork(),
+        addresses=Addresses(),
+        loopback_only=loopback_only,
+        sessions={n: SimpleNamespace(user=user) for n, user in enumerate(users)},
+        backoff=LoginBackoff(backoff_s),
+    )
+    entrance = LoginGate(services, link.link)  # type: ignore[arg-type]
+    entrance._address = link.peer
+    return entrance, link, services
+
+
+def proof(works=None, pieces=0):
+    """A proof that is judged in so many pieces; *works* is told when it has been."""
+    for _ in range(pieces):
+        yield
+    if works is not None:
+        works.append(asyncio.get_running_loop().time())
+    return ["event"]
+
+
+async def login(entrance, works, *, user="eve", is_costly=False, pieces=0, is_wrong=False):
+    """Judge a proof as a session does; return once that has happened."""
+    done = asyncio.Event()
+
+    def then(_):
+        if is_wrong:
+            entrance.refused(DENIED, b"no", lambda: None)
+        done.set()
+
+    if entrance.defers(user, is_costly=is_costly):
+        entrance.judge(user, proof(works, pieces), then, is_costly=is_costly)
+        await done.wait()
+    else:
+        list(proof(works))
+
+
+def user(limit):
+    return User("eve", Secret(""), None, Role.READWRITE, None, limit)
+
+
+def test_an_answer_waits_without_the_client_being_read():
+    async def main():
+        entrance, link, services = made()
+        for _ in range(4):
+            services.backoff.failed(link.peer, "eve", 0)
+        gone = []
+        entrance.refused(DENIED, b"no", lambda: gone.append(1))
+        assert (bytes(link.written), link.is_reading, gone) == (b"", False, [])
+        await asyncio.sleep(0.19)
+        assert not link.written
+        await asyncio.sleep(0.02)
+        assert (bytes(link.written), link.is_reading, gone) == (b"no", True, [1])
+
+    run_virtual(main())
+
+
+def test_what_is_no_wrong_password_is_answered_at_once_and_not_counted():
+    async def main():
+        entrance, link, services = made()
+        for _ in range(9):
+            entrance.refused(ServerShutdown(), b"x", lambda: None)
+        assert bytes(link.written) == b"x" * 9
+        assert len(services.backoff) == 0
+
+    run_virtual(main())
+
+
+def test_one_who_leaves_is_not_judged_any_more():
+    async def main():
+        entrance, link, services = made()
+        for _ in range(9):
+            services.backoff.failed(link.peer, "eve", 0)
+        works: list[float] = []
+        assert entrance.defers("eve", is_costly=False)
+        entrance.judge("eve", proof(works), lambda _: None, is_costly=False)
+        await asyncio.sleep(0.1)
+        entrance.left()
+        await asyncio.sleep(5)
+        assert not works
+        assert not link.written
+
+    run_virtual(main())
+
+
+def test_a_turn_that_waits_ends_the_time_to_log_in_unless_the_queue_is_long():
+    async def main():
+        late = []
+        entrance, link, services = made(backoff_s=60)
+        for _ in range(20):
+            services.backoff.failed(link.peer, "eve", 0)
+        entrance.open(lambda: late.append(1))
+        works: list[float] = []
+        await login(entrance, works)
+        assert works[0] >= 60
+        assert not late
+        other = LoginGate(services, link.link)
+        other._address = link.peer
+        other.open(lambda: late.append(2))
+        for _ in range(3):
+            services.backoff.turn(link.peer, "eve", asyncio.get_running_loop().time())
+        assert other.defers("eve", is_costly=False)
+        other.judge("eve", proof(), lambda _: None, is_costly=False)
+        await asyncio.sleep(11)
+        assert 2 in late
+        other.left()
+
+    run_virtual(main())
+
+
+def test_guesses_of_an_address_are_judged_one_after_another_and_others_at_once():
+    async def main():
+        _, link, services = made()
+        works: list[float] = []
+        others: list[float] = []
+
+        def entrance(address):
+            made_ = LoginGate(services, link.link)
+            made_._address = address
+            return made_
+
+        async def guess():
+            one = entrance("10.0.0.1")
+            await login(one, works, is_costly=True, pieces=10, is_wrong=True)
+
+        guesses = [asyncio.ensure_future(guess()) for _ in range(100)]
+        await asyncio.sleep(0.05)
+        assert len(works) == 4, "the free ones, and the one whose answer waits"
+        await login(entrance("10.0.0.2"), others, is_costly=True, pieces=10)
+        assert len(others) == 1
+        await asyncio.sleep(10)
+        assert len(works) == 12
+        for each in guesses:
+            each.cancel()
+
+    run_virtual(main())
+
+
+def test_a_proof_that_nobody_waits_for_was_a_guess():
+    async def main():
+        entrance, _, services = made()
+        assert not entrance.defers("eve", is_costly=False)
+        entrance.left()
+        assert len(services.backoff) == 2
+        entrance, _, services = made()
+        assert not entrance.defers("eve", is_costly=False)
+        entrance.proven("eve", b"welcome", lambda: None)
+        entrance.left()
+        assert len(services.backoff) == 0
+
+    run_virtual(main())
+
+
+def test_an_address_has_so_many_connections_and_so_many_without_a_login():
+    async def main():
+        _, link, services = made(per_address=3, logins=2)
+
+        def come(address="10.0.0.1"):
+            link.peer = address
+            one = LoginGate(services, link.link)
+            found = one.refusal()
+            if found is None:
+                one.open(lambda: None)
+            return one, found
+
+        first, second = come()[0], come()[0]
+        refusal = come()[1]
+        assert refusal is not None
+        assert refusal.wire_code() == (1040, "08004")
+        assert "max_logins_per_address = 2" in str(refusal)
+        assert come("10.0.0.2")[1] is None
+        first.came_in()
+        second.came_in()
+        third, refusal = come()
+        assert refusal is None
+        refusal = come()[1]
+        assert refusal is not None
+        assert "max_connections_per_address = 3" in str(refusal)
+        for one in (first, third):
+            one.left()
+        assert come()[1] is None
+        # One host may have all addresses of such a network.
+        for number in (1, 2):
+            assert come(f"2001:db8::{number}")[1] is None
+        assert come("2001:db8::3")[1] is not None
+        assert come("2001:db8:0:1::3")[1] is None
+
+    run_virtual(main())
+
+
+def test_a_place_is_kept_for_an_admin():
+    async def main():
+        admin = replace(user(None), role=Role.ADMIN)
+        entrance, _, services = made(users=(None, None), max_connections=2, has_admin=True)
+        assert entrance.refusal() is None
+        newcomer = SimpleNamespace(user=None)
+        services.sessions[9] = newcomer
+        entrance.check(admin, newcomer)
+        with pytest.raises(TooManyConnections):
+            entrance.check(user(None), newcomer)
+        assert isinstance(entrance.refusal(), TooManyConnections)
+
+    run_virtual(main())
+
+
+def test_the_time_to_log_in_is_limited_unless_the_client_is_in():
+    async def main():
+        late = []
+        slow, quick = made()[0], made()[0]
+        for entrance in (slow, quick):
+            entrance.open(lambda: late.append(1))
+        quick.leave()
+        await asyncio.sleep(11)
+        assert late == [1]
+
+    run_virtual(main())
+
+
+def test_a_user_has_so_many_connections_and_no_more():
+    async def main():
+        eve, other = user(2), replace(user(None), name="other")
+        entrance, _, services = made(users=(eve, other, other))
+        newcomer = SimpleNamespace(user=None)
+        services.sessions[9] = newcomer
+        entrance.check(eve, newcomer)
+        entrance.check(other, newcomer)
+        # COM_CHANGE_USER to oneself takes no second place.
+        services.sessions[8] = SimpleNamespace(user=eve)
+        entrance.check(eve, services.sessions[8])
+        # As it was before it was read again.
+        services.sessions[0] = SimpleNamespace(user=replace(eve, role=Role.READONLY))
+        with pytest.raises(UserLimitReached) as refused:
+            entrance.check(eve, newcomer)
+        assert refused.value.wire_code() == (1226, "42000")
+        assert str(refused.value) == (
+            "User 'eve' has exceeded the 'max_connections' resource (current value: 2)"
+        )
+
+    run_virtual(main())
+
+
+def test_who_may_not_even_try():
+    async def main():
+        entrance, _, _ = made(users=(None, None), max_connections=2)
+        refusal = entrance.refusal()
+        assert refusal is not None
+        assert refusal.mysql_code == 1040
+        entrance, link, _ = made(loopback_only=True)
+        link.is_loopback = False
+        refusal = entrance.refusal()
+        assert refusal is not None
+        assert refusal.mysql_code == 1130
+        assert made()[0].refusal() is None
+
+    run_virtual(main())

@@ -1,0 +1,67 @@
+import pytest
+
+from streamfrom.proxy.backends.settings import Settings
+from streamfrom.proxy.errors import MalformedPacket
+from streamfrom.proxy.execution.session_state import SessionState
+from streamfrom.proxy.sessions.query_attributes import QueryAttributes
+from streamfrom.proxy.sql.prepared_statements import PreparedStatement, PreparedStatements
+from streamfrom.proxy.wire.attribute_encoding import (
+    COUNT_FOLLOWS,
+    Attribute,
+    into_execute,
+    into_query,
+)
+from streamfrom.proxy.wire.commands import query, stmt_execute
+from streamfrom.proxy.wire.constants import FieldType
+from streamfrom.proxy.wire.execute import Parameter
+from streamfrom.sqlparse_ext.cache import StatementCache
+from streamfrom.sqlparse_ext.statements import DEFAULT_MODE
+
+
+RED = (Attribute(b"colour", Parameter(FieldType.STRING, unsigned=False, data=b"red")),)
+BODY = b"\0\1\x08\0" + (7).to_bytes(8, "little")
+
+
+@pytest.fixture
+def state():
+    return SessionState(0, Settings())
+
+
+@pytest.fixture
+def attributes(state):
+    table = PreparedStatements()
+    table.begin()
+    table.add(PreparedStatement(StatementCache().get(b"SELECT ?", DEFAULT_MODE), None))
+    return QueryAttributes(state, table)
+
+
+def test_they_are_the_sessions_for_one_command(state, attributes):
+    assert attributes.taken_from(into_query(query(b"SELECT 1"), RED)[4:]) == b"\x03SELECT 1"
+    assert state.attributes == RED
+    assert attributes.taken_from(into_query(query(b"SELECT 2"), ())[4:]) == b"\x03SELECT 2"
+    assert state.attributes == ()
+
+
+def test_an_execution_is_split_by_what_the_statement_takes(state, attributes):
+    sent = stmt_execute(1, COUNT_FOLLOWS, into_execute(BODY, 1, RED))[4:]
+    assert attributes.taken_from(sent) == stmt_execute(1, 0, BODY)[4:]
+    assert state.attributes == RED
+
+
+def test_an_execution_of_nothing_that_is_known_stays_what_it_is(state, attributes):
+    sent = stmt_execute(9, COUNT_FOLLOWS, into_execute(BODY, 1, RED))[4:]
+    assert attributes.taken_from(sent) == sent
+    assert state.attributes == ()
+
+
+@pytest.mark.parametrize("payload", [b"\x0e", b"", b"\x02plain", b"\x16SELECT 1"])
+def test_no_other_command_has_any(state, attributes, payload):
+    state.attributes = RED
+    assert attributes.taken_from(payload) == payload
+    assert state.attributes == ()
+
+
+def test_what_makes_no_sense_is_refused(attributes):
+    with pytest.raises(MalformedPacket) as caught:
+        attributes.taken_from(b"\x03\x05\x01")
+    assert str(caught.value) == "Malformed communication packet."

@@ -1,0 +1,71 @@
+"""No user reaches the account under which the proxy is known to its servers."""
+
+import pytest
+
+from streamfrom.proxy.sql.account_protection import check_accounts
+from streamfrom.sqlparse_ext.errors import Unsupported
+from tests.sqlparse_ext.facts import statement
+
+
+ACCOUNTS = frozenset({"sf"})
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SET @a = 1, PASSWORD = 'x'",
+        "SET @a = 1, `password` = 'x'",
+        "SET @a = 1, PASSWORD FOR b = 'x'",
+        "SET @a = 1, ROLE NONE",
+        "SET @a = 1, DEFAULT ROLE NONE",
+        "ALTER USER 'SF'@'%' IDENTIFIED BY 'x'",
+        "ALTER USER a, `sf` ACCOUNT LOCK",
+        "CREATE OR REPLACE USER sf",
+        "DROP ROLE sf",
+        "REVOKE ALL ON *.* FROM a, sf",
+        "GRANT SELECT ON *.* TO sf",
+        "GRANT PROXY ON sf TO a",
+        "SHOW CREATE USER",
+        "SHOW CREATE USER sf",
+        "SHOW GRANTS FOR sf",
+        "FLUSH PRIVILEGES",
+        "DELETE FROM mysql.user",
+        "INSERT INTO `mysql`.`global_priv` VALUES (1)",
+        "CREATE VIEW v AS SELECT * FROM mysql.db",
+        "BEGIN NOT ATOMIC SET @a = 1, PASSWORD = 'x'; END",
+        "IF 1 THEN GRANT ALL ON *.* TO b; END IF",
+        "CREATE PROCEDURE p() BEGIN PREPARE s FROM @q; EXECUTE s; END",
+        "CREATE EVENT e ON SCHEDULE EVERY 1 DAY DO SET ROLE a",
+        "CREATE TRIGGER g BEFORE INSERT ON t FOR EACH ROW DELETE FROM mysql.user",
+        "CREATE TRIGGER g BEFORE UPDATE ON t FOR EACH ROW SET PASSWORD = 'x'",
+    ],
+)
+def test_what_would_reach_it_is_refused(sql):
+    with pytest.raises(Unsupported, match="accounts live in the proxy's configuration"):
+        check_accounts(statement(sql), ACCOUNTS, "shop")
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SET @password = 'x'",
+        "SET @@session.old_passwords = 0",
+        "GRANT SELECT ON sf.* TO a",
+        "ALTER USER a IDENTIFIED BY 'x'",
+        "SELECT * FROM user",
+        "DELETE FROM user",
+        "SHOW GRANTS FOR CURRENT_USER()",
+        "SHOW CREATE USER a",
+        "CREATE PROCEDURE p() BEGIN INSERT INTO user (role, password) VALUES (1, 2); END",
+        "CREATE PROCEDURE p() UPDATE user SET password = 'x' WHERE role = 1",
+        "CREATE PROCEDURE p() BEGIN XA START 'x'; XA END 'x'; XA PREPARE 'x'; END",
+        "CREATE TABLE t (password INT, role INT)",
+    ],
+)
+def test_what_only_looks_like_it_is_not(sql):
+    check_accounts(statement(sql), ACCOUNTS, "shop")
+
+
+def test_unqualified_names_are_of_the_target():
+    with pytest.raises(Unsupported):
+        check_accounts(statement("DELETE FROM user"), ACCOUNTS, "mysql")

@@ -1,0 +1,346 @@
+import asyncio
+
+import pytest
+
+from streamfrom.engine.errors import TableLoadError
+from streamfrom.engine.messaging.memory_store import raw_table
+from streamfrom.engine.messaging.message_table import load
+from streamfrom.engine.sharding.keyspace import Keyspace, Shard
+from streamfrom.proxy.config.file import Role, Secret, User
+from streamfrom.proxy.errors import BackendLost, BackendUnavailable, PoolTimeout
+from streamfrom.proxy.execution.latency_class import FIRST_TRIAL
+from streamfrom.proxy.execution.reply import Reply
+from streamfrom.proxy.sql import fast_path as module
+from streamfrom.proxy.sql.catalog import Catalog
+from streamfrom.proxy.sql.fast_path import FastPath
+from streamfrom.proxy.sql.large_texts import LargeTexts, readers
+from streamfrom.proxy.sql.prepared_statements import PreparedStatements
+from streamfrom.proxy.sql.privileges import Privileges
+from streamfrom.proxy.sql.statement_compiler import StatementCompiler
+from streamfrom.sqlparse_ext.cache import StatementCache
+from streamfrom.sqlparse_ext.writes.messages import EffectKind
+from tests.proxy.fake_answers import Error, HangUp, Ok, rows_of, until
+from tests.proxy.fake_client import read_result
+from tests.proxy.house import Desk, running_shard
+from tests.proxy.keyspaces import HIGH, SHARDED
+
+
+PLAIN = Keyspace("plain", (Shard.named("-"),))
+
+
+class Clock:
+    def time_ns(self):
+        return 1_800_000_000 * 10**9
+
+
+class Registry:
+    """Message tables come and go as a test likes."""
+
+    def __init__(self):
+        self.generation = 0
+        self.tables = {}
+
+    def know(self, name, table):
+        self.tables[name] = table
+        self.generation += 1
+
+    def table(self, keyspace, name):
+        return self.tables.get(name)
+
+
+class Scene:
+    """The hot path of one session."""
+
+    def __init__(self, desk, *keyspaces):
+        self.desk = desk
+        self.registry = Registry()
+        shards = [(k.name, shard.name) for k in keyspaces for shard in k.shards]
+        runtimes = dict(zip(shards, desk.shards, strict=True))
+        user = User("root", Secret(""), None, Role.READWRITE, None)
+        self.compiler = StatementCompiler(
+            desk.state,
+            Privileges(user, "host"),
+            Catalog(keyspaces, runtimes, self.registry),  # type: ignore[arg-type]
+            self.registry,  # type: ignore[arg-type]
+            StatementCache(),
+            Clock(),
+            LargeTexts(readers()),
+        )
+        self.path = FastPath(
+            self.compiler,
+            desk.executor,
+            self.registry,  # type: ignore[arg-type]
+            desk.link.link,
+            PreparedStatements(),
+        )
+
+    def reply(self):
+        return Reply(self.desk.link.link, self.desk.state, 1)
+
+    async def send(self, sql):
+        """Take the hot path; return how it ended, None where it was not taken."""
+        at = len(self.desk.link.written)
+        ended = asyncio.get_running_loop().create_future()
+        reply = self.reply()
+        if not self.path.send(sql.encode(), reply, ended.set_result):
+            return None
+        if not self.path.finish(await ended):
+            return "again"
+        return read_result(bytes(self.desk.link.written[at:]), self.desk.state.capabilities)
+
+
+@pytest.fixture
+async def scene(server):
+    async with running_shard(server) as shard:
+        desk = Desk(shard)
+        made = Scene(desk, PLAIN)
+        made.compiler.use("plain")
+        await desk.run("SELECT 'a connection'")
+        yield made
+        await desk.leave()
+
+
+async def test_a_plain_statement_is_sent_in_the_turn_it_came_in(server, scene):
+    server.on("FROM t", rows_of(5))
+    result = await scene.send("SELECT id FROM t")
+    assert result.values == [b"5"]
+    assert (await scene.send("UPDATE t SET a = 1")).ok.affected_rows == 1
+    assert scene.desk.shards[0].pool.lent == 0
+    assert server.logins == 1
+
+
+async def test_a_servers_error_is_the_answer(server, scene):
+    server.on("FROM t", Error(1146, "no such table", "42S02"))
+    assert (await scene.send("SELECT id FROM t")).code == 1146
+    assert scene.desk.shards[0].pool.lent == 0
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "BEGIN",
+        "SET @a = 1",
+        "CREATE TABLE x (id INT)",
+        "STREAM * FROM msg",
+        "STREAM FROM",
+        "CALL p()",
+        "EXPLAIN SELECT 1",
+        "SELECT 1; SELECT 2",
+        "SELECT LAST_INSERT_ID()",
+        "SELECT * FROM plain.t",
+        "SHOW DATABASES",
+        "SHOW TABLES FROM plain",
+        "SELECT CONNECTION_ID()",
+        "",
+    ],
+)
+async def test_what_is_not_plain_takes_the_long_way(server, scene, sql):
+    heard = len(server.heard)
+    for _ in range(2):
+        assert await scene.send(sql) is None
+    assert server.heard[heard:] == []
+
+
+async def test_without_a_target_nothing_is_sent(scene):
+    scene.compiler.view = None
+    assert await scene.send("SELECT 1") is None
+
+
+async def test_an_ack_is_completed_and_told_when_it_is_done(server, scene):
+    scene.registry.know("msg", load("plain", raw_table("msg")))
+    result = await scene.send("UPDATE msg SET time_acked = 5 WHERE id IN (1, 2)")
+    assert result.error is None
+    assert "AND time_acked IS NULL" in server.heard[-1]
+    ((shard, table, (effect,)),) = scene.desk.published
+    assert (shard, table, effect.kind, effect.ids) == ("-", "msg", EffectKind.ACK, (1, 2))
+
+
+async def test_a_generated_id_is_told_with_the_insert(server, scene):
+    scene.registry.know("msg", load("plain", raw_table("msg")))
+    server.on("INSERT", Ok(affected_rows=1, last_insert_id=77))
+    await scene.send("INSERT INTO msg (id, message) VALUES (77, 'x')")
+    ((_, _, (effect,)),) = scene.desk.published
+    assert (effect.kind, effect.ids) == (EffectKind.NEW, (77,))
+
+
+async def test_a_refused_statement_tells_nobody(server, scene):
+    scene.registry.know("msg", load("plain", raw_table("msg")))
+    server.on("UPDATE", Error(1205, "Lock wait timeout exceeded"))
+    await scene.send("UPDATE msg SET time_acked = 5 WHERE id = 1")
+    assert scene.desk.published == []
+
+
+async def test_a_table_that_becomes_a_message_table_is_noticed(server, scene):
+    sql = "UPDATE msg SET time_acked = 5 WHERE id = 1"
+    await scene.send(sql)
+    assert server.heard[-1] == sql
+    scene.registry.know("msg", load("plain", raw_table("msg")))
+    await scene.send(sql)
+    assert server.heard[-1] != sql
+    scene.registry.know("msg", TableLoadError("msg", "no"))
+    assert await scene.send(sql) is None
+    scene.registry.know("msg", None)
+    await scene.send(sql)
+    assert server.heard[-1] == sql
+
+
+async def test_shapes_are_forgotten_before_they_fill_the_memory(scene, monkeypatch):
+    monkeypatch.setattr(module, "_SHAPES_MAX", 3)
+    for number in range(10):
+        await scene.send(f"SELECT 1 AS a{number}")
+    assert scene.compiler.view is not None
+    assert len(scene.compiler.view.direct) <= 3
+
+
+# --- trouble ---------------------------------------------------------------------------
+
+
+async def test_what_was_not_sent_is_left_to_the_long_way_or_is_the_answer(scene):
+    for error in (BackendLost("plain", "-"), BackendUnavailable("plain", "-", "down")):
+        assert scene.path.send(b"SELECT 1", scene.reply(), lambda _: None)
+        assert not scene.path.finish(error)
+        scene.desk.executor.break_off()
+        await until(lambda: not scene.desk.shards[0].pool.lent)
+    assert scene.path.send(b"SELECT 1", scene.reply(), lambda _: None)
+    with pytest.raises(PoolTimeout):
+        scene.path.finish(PoolTimeout("plain", "-", 1.0))
+
+
+async def test_a_read_that_broke_is_left_to_the_long_way(server, scene):
+    server.once("FROM t", HangUp())
+    assert await scene.send("SELECT id FROM t") == "again"
+    assert scene.desk.link.written[-1:] != b"\xff"
+    assert scene.desk.shards[0].pool.connections == 0
+
+
+async def test_a_write_that_broke_is_an_error(server, scene):
+    server.once("INSERT", HangUp())
+    with pytest.raises(BackendLost):
+        await scene.send("INSERT INTO t VALUES (1)")
+
+
+async def test_a_write_that_was_refused_undone_is_left_to_the_long_way(server, scene):
+    server.once("INSERT", Error(1290, "running with the --read-only option"))
+    before = bytes(scene.desk.link.written)
+    assert await scene.send("INSERT INTO t VALUES (1)") == "again"
+    assert scene.desk.link.written == before
+
+
+async def test_inside_a_transaction_nothing_is_left_to_a_second_attempt(server, scene):
+    await scene.desk.begin()
+    await scene.desk.run("SELECT 1")
+    server.once("INSERT", Error(1290, "running with the --read-only option"))
+    assert (await scene.send("INSERT INTO t VALUES (1)")).code == 1290
+    server.once("FROM t", HangUp())
+    with pytest.raises(BackendLost):
+        await scene.send("SELECT id FROM t")
+
+
+# --- several shards --------------------------------------------------------------------
+
+
+async def test_only_what_one_shard_answers_is_sent(server, other_server):
+    async with (
+        running_shard(server, "-80", keyspace="commerce") as low,
+        running_shard(other_server, "80-", keyspace="commerce") as high,
+    ):
+        desk = Desk(low, high)
+        scene = Scene(desk, SHARDED)
+        scene.compiler.use("commerce")
+        await desk.run("SELECT 1", shard=0)
+        await desk.run("SELECT 1", shard=1)
+        for sql in (
+            "SELECT * FROM t",
+            "SELECT COUNT(*) FROM t",
+            f"INSERT INTO t (id) VALUES (1), ({HIGH})",
+            "INSERT INTO t (id) VALUES (NULL)",
+            f"INSERT INTO t (id) VALUES (1{' ' * (16 << 10)})",
+        ):
+            assert await scene.send(sql) is None
+        await scene.send("SELECT * FROM t WHERE id = 1")
+        await scene.send(f"SELECT * FROM t WHERE id = {HIGH}")
+        assert server.heard[-1] == "SELECT * FROM t WHERE id = 1"
+        assert other_server.heard[-1] == f"SELECT * FROM t WHERE id = {HIGH}"
+        await desk.leave()
+
+
+# --- quick reads -------------------------------------------------------------------------
+
+QUICK = "SELECT id FROM t WHERE id = 5"
+
+
+def pace_of(scene, sql):
+    direct = scene.compiler.view.direct[scene.compiler.parse(sql.encode()).shape]
+    return direct.pace
+
+
+async def earn(scene):
+    """Show that QUICK is quick."""
+    for _ in range(FIRST_TRIAL):
+        await scene.send(QUICK)
+    assert pace_of(scene, QUICK).is_quick
+
+
+@pytest.fixture
+async def crowded(server):
+    """Two sessions, and a third one that keeps a connection."""
+    async with running_shard(server, pool_size=8) as shard:
+        scenes = []
+        for _ in range(2):
+            desk = Desk(shard)
+            scenes.append(Scene(desk, PLAIN))
+            scenes[-1].compiler.use("plain")
+        busy = Desk(shard)
+        await busy.run("SET @a = 1")
+        yield scenes
+        for desk in (busy, *(each.desk for each in scenes)):
+            await desk.leave()
+
+
+async def test_a_plain_read_that_is_answered_at_once_becomes_quick(server, scene):
+    server.on("FROM t", rows_of(5))
+    await earn(scene)
+    await scene.send("SELECT COUNT(*) FROM t")
+    assert pace_of(scene, "SELECT COUNT(*) FROM t") is None
+
+
+async def test_a_long_answer_is_not_quick(server, scene):
+    server.on("FROM t", rows_of("x" * 20_000))
+    for _ in range(2 * FIRST_TRIAL):
+        await scene.send(QUICK)
+    assert not pace_of(scene, QUICK).is_quick
+
+
+async def test_a_read_of_a_message_table_is_never_shared(server, scene):
+    scene.registry.know("msg", load("plain", raw_table("msg")))
+    await scene.send("SELECT id FROM msg WHERE id = 5")
+    assert pace_of(scene, "SELECT id FROM msg WHERE id = 5") is None
+
+
+async def test_quick_reads_of_several_sessions_share_a_connection(server, crowded):
+    server.on("FROM t", rows_of(5))
+    for scene in crowded:
+        await earn(scene)
+    (shard,) = crowded[0].desk.shards
+    await crowded[0].send(QUICK)
+    await until(lambda: any(line.is_held for line in shard.lines._lines))
+    logins = server.logins
+    for scene in crowded * 3:
+        assert (await scene.send(QUICK)).values == [b"5"]
+    (line,) = shard.lines._lines
+    assert line._answered == 6
+    assert server.logins == logins
+
+
+async def test_a_shared_read_that_fails_is_read_again_and_has_to_earn_its_place(
+    server, crowded
+):
+    server.on("FROM t", rows_of(5))
+    scene = crowded[0]
+    await earn(scene)
+    (shard,) = scene.desk.shards
+    await scene.send(QUICK)
+    await until(lambda: any(line.is_held for line in shard.lines._lines))
+    server.once("FROM t", Error(1146))
+    assert await scene.send(QUICK) == "again"
+    assert not pace_of(scene, QUICK).is_quick

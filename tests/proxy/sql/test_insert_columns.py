@@ -1,0 +1,98 @@
+from types import SimpleNamespace
+
+import pytest
+
+from streamfrom.proxy.config.file import Role
+from streamfrom.proxy.errors import BackendError, BackendUnavailable
+from streamfrom.proxy.sql.insert_columns import InsertColumns
+from tests.proxy.house import Patient
+from tests.proxy.sql.test_statement_compiler import compiler
+
+
+class Desk:
+    """A session's naming before two shards whose servers know one table, `t`."""
+
+    def __init__(self, use="commerce", role=Role.READWRITE):
+        self.asked: list[tuple[str, str]] = []
+        self.failures = 0
+        self.waits = 0
+        self.compiler = compiler(use, role=role)
+        self.runtimes = self.compiler.here().runtimes
+        for name, runtime in zip(("low", "high"), self.runtimes, strict=False):
+            runtime.trouble = None
+            runtime.control = SimpleNamespace(records=self.records(name))
+            runtime.wait_available = self.wait_available
+        self.naming = InsertColumns(Patient(), self.compiler)  # type: ignore[arg-type]
+
+    def records(self, name):
+        async def records(sql):
+            self.asked.append((name, sql))
+            if self.failures:
+                self.failures -= 1
+                raise BackendUnavailable("commerce", "-80", "away")
+            if "`t`" not in sql:
+                raise BackendError(1146, "42S02", "Table 'db.named' doesn't exist")
+            return [
+                {"Field": "id", "Extra": ""},
+                {"Field": "hidden", "Extra": "INVISIBLE"},
+                {"Field": "na`me", "Extra": "VIRTUAL GENERATED"},
+            ]
+
+        return records
+
+    async def wait_available(self, _):
+        self.waits += 1
+        return True
+
+    async def named(self, sql):
+        place = self.compiler.place(self.compiler.parse(sql.encode()))
+        return (await self.naming.named(place)).statement.sql.decode()
+
+
+async def test_the_columns_that_a_server_would_fill_are_named():
+    desk = Desk()
+    assert await desk.named("INSERT INTO t VALUES (1, 2)") == (
+        "INSERT INTO t (`id`, `na``me`) VALUES (1, 2)"
+    )
+    assert desk.asked == [("low", "SHOW COLUMNS FROM `t`")]
+    await desk.named("REPLACE INTO commerce.t VALUES (1, 2)")
+    assert len(desk.asked) == 2, "what a table was like a statement ago does not count"
+
+
+@pytest.mark.parametrize(
+    ("sql", "use"),
+    [
+        ("INSERT INTO t (id) VALUES (1)", "commerce"),
+        ("INSERT INTO t SET id = 1", "commerce"),
+        ("SELECT * FROM t", "commerce"),
+        ("INSERT INTO t VALUES (1, 2)", "plain"),
+        ("INSERT INTO t VALUES (1, 2)", "commerce:-80"),
+        ("INSERT INTO msg VALUES (1, 2, 3, 4, 5, 6)", "commerce"),
+        ("INSERT INTO unknown VALUES (1)", "commerce"),
+    ],
+)
+async def test_nobody_is_asked_where_no_vindex_needs_names(sql, use):
+    desk = Desk(use)
+    assert await desk.named(sql) == sql
+    assert desk.asked == []
+
+
+async def test_a_shard_that_is_there_is_asked_rather_than_one_that_is_not():
+    desk = Desk()
+    desk.runtimes[0].trouble = "away"
+    await desk.named("INSERT INTO t VALUES (1, 2)")
+    assert [name for name, _ in desk.asked] == ["high"]
+
+
+async def test_one_that_goes_away_is_waited_for():
+    desk = Desk()
+    desk.failures = 1
+    assert "`id`" in await desk.named("INSERT INTO t VALUES (1, 2)")
+    assert desk.waits == 1
+
+
+async def test_a_table_that_is_not_there_is_what_the_server_says():
+    desk = Desk()
+    with pytest.raises(BackendError) as raised:
+        await desk.named("INSERT INTO named VALUES (1)")
+    assert raised.value.code == 1146

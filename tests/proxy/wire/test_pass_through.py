@@ -1,0 +1,254 @@
+import pytest
+from hypothesis import given, strategies as st
+
+from streamfrom.proxy.errors import WireError
+from streamfrom.proxy.wire.constants import Status
+from streamfrom.proxy.wire.framing import frame, frames
+from streamfrom.proxy.wire.pass_through import PassThrough
+from streamfrom.proxy.wire.response import AnswerKind
+from streamfrom.proxy.wire.resultset import (
+    ColumnDefinition,
+    Tracker,
+    column_count,
+    column_definition,
+    err_packet,
+    ok_packet,
+    text_row,
+)
+from tests.proxy.wire.streams import (
+    BACKEND,
+    MODERN,
+    MODERN_WITHOUT_TRACK,
+    MORE,
+    RESIGNALLED,
+    Done,
+    Failed,
+    Rows,
+    answers,
+    backend_payloads,
+    backend_stream,
+    client_payloads,
+    cut,
+    error_of,
+    ok_of,
+    places,
+    result_sets,
+    small_frames,
+)
+
+
+DEFINITION = column_definition(ColumnDefinition("id"))
+SELECT_1 = Rows((DEFINITION,), (text_row([b"1"]),), Done())
+
+
+@given(
+    parts=answers(),
+    places=places,
+    capabilities=st.sampled_from([MODERN, MODERN_WITHOUT_TRACK]),
+    keeps=st.booleans(),
+    more=st.booleans(),
+)
+def test_any_cut_of_the_stream_forwards_the_same_bytes(
+    parts, places, capabilities, keeps, more
+):
+    expected = client_payloads(parts, capabilities, keeps_state=keeps, more_results=more)
+    relay = PassThrough(capabilities, shown=bytes if keeps else None, more_results=more)
+    out = b"".join(relay.feed(piece) for piece in cut(backend_stream(parts), places))
+    assert out == frames(expected, 1)[0]
+    assert relay.done
+    assert relay.rows == sum(len(part.rows) for part in parts if isinstance(part, Rows))
+    assert relay.rest == b""
+
+
+@given(parts=answers(), places=places)
+def test_what_the_session_needs_is_known_at_the_end(parts, places):
+    relay = PassThrough(MODERN)
+    for piece in cut(backend_stream(parts), places):
+        relay.feed(piece)
+    ends = [part.end if isinstance(part, Rows) else part for part in parts]
+    assert relay.trackers == tuple(
+        tracker for end in ends if isinstance(end, Done) for tracker in end.trackers
+    )
+    last = ends[-1]
+    if isinstance(last, Failed):
+        assert relay.ok is None
+        assert relay.status == 0
+        assert error_of(relay).code == last.code
+        assert error_of(relay).message == last.text.encode()
+    else:
+        assert relay.error is None
+        assert relay.status & ~Status.SESSION_STATE_CHANGED == last.status
+        assert ok_of(relay).affected_rows == last.affected_rows
+        assert ok_of(relay).last_insert_id == last.last_insert_id
+        assert ok_of(relay).info == last.info
+
+
+@given(rows=st.lists(st.binary(min_size=1, max_size=400), max_size=5), places=places)
+def test_continuations_of_long_rows_are_never_taken_for_the_end(rows, places):
+    # Values begin with every byte there is; frames of 64 bytes stand in for 16 MiB.
+    with small_frames(64):
+        packets = [text_row([row]) for row in rows]
+        end = ok_packet(status=2, capabilities=BACKEND, header=0xFE)
+        stream = frames([column_count(1), DEFINITION, *packets, end], 1)[0]
+        relay = PassThrough(MODERN)
+        out = b"".join(relay.feed(piece) for piece in cut(stream, places))
+        assert out == stream
+        assert relay.done
+        assert relay.rows == len(rows)
+
+
+@pytest.mark.parametrize("first", [0x00, 0xFB, 0xFE, 0xFF])
+def test_a_continuation_may_begin_with_any_byte(first):
+    with small_frames(64):
+        row = bytes([0xFE]) + b"v" * 63 + bytes([first]) * 64
+        end = ok_packet(status=2, capabilities=BACKEND, header=0xFE)
+        stream = frames([column_count(1), DEFINITION, row, end], 1)[0]
+        relay = PassThrough(MODERN)
+        assert b"".join(relay.feed(stream[i : i + 1]) for i in range(len(stream))) == stream
+        assert (relay.done, relay.rows) == (True, 1)
+
+
+def test_a_row_of_sixteen_mib_passes():
+    row = b"\xfe" + (1 << 24).to_bytes(8, "little") + b"\xfe" * (1 << 24)
+    end = ok_packet(status=2, capabilities=BACKEND, header=0xFE)
+    stream = frames([column_count(1), DEFINITION, row, end], 1)[0]
+    relay = PassThrough(MODERN)
+    step = 256 << 10
+    out = [relay.feed(stream[at : at + step]) for at in range(0, len(stream), step)]
+    assert b"".join(out) == stream
+    assert (relay.done, relay.rows) == (True, 1)
+
+
+def test_the_usual_chunk_comes_back_itself():
+    stream = backend_stream([SELECT_1])
+    assert PassThrough(MODERN_WITHOUT_TRACK).feed(stream) is stream
+    rows = frames([text_row([b"1"])] * 10, 3)[0]
+    relay = PassThrough(MODERN)
+    relay.feed(frames([column_count(1), DEFINITION], 1)[0])
+    assert relay.feed(rows) is rows
+
+
+def test_session_state_of_the_proxys_own_asking_does_not_leak():
+    stream = backend_stream([Done(trackers=(Tracker(0, "autocommit", "OFF"),))])
+    plain = frame(ok_packet(status=2, capabilities=MODERN), 1)
+    assert PassThrough(MODERN).feed(stream) == plain
+    assert PassThrough(MODERN, shown=bytes).feed(stream) is stream
+    assert PassThrough(MODERN_WITHOUT_TRACK, shown=bytes).feed(stream) == plain
+
+
+def test_more_results_are_announced_on_the_last_packet_only():
+    relay = PassThrough(MODERN, more_results=True)
+    out = relay.feed(backend_stream([SELECT_1, SELECT_1]))
+    expected = client_payloads([SELECT_1, SELECT_1], MODERN, more_results=True)
+    assert out == frames(expected, 1)[0]
+    assert relay.status & MORE == 0, "the backend itself announced nothing more"
+
+
+def test_what_follows_the_answer_is_left_alone():
+    first = backend_stream([Done(affected_rows=3)])
+    second = backend_stream([SELECT_1])
+    relay = PassThrough(MODERN)
+    assert relay.feed(first + second) == first
+    assert relay.rest == second
+    with pytest.raises(WireError):
+        relay.feed(second)
+
+
+def test_a_file_is_asked_for_only_when_the_statement_allows_it():
+    request = frame(b"\xfb/etc/passwd", 1)
+    relay = PassThrough(MODERN, allows_local_infile=True)
+    assert relay.feed(request) == request
+    asked_for = relay.wants_local_infile
+    assert asked_for == b"/etc/passwd"
+    assert relay.next_sequence == relay.infile_sequence == 2
+    answer = frame(ok_packet(7, status=2, capabilities=BACKEND), 4)
+    assert relay.feed(answer) == answer
+    assert relay.wants_local_infile is None
+    assert ok_of(relay).affected_rows == 7
+    with pytest.raises(WireError):
+        PassThrough(MODERN).feed(request)
+
+
+def test_answers_without_a_column_count_are_read_too():
+    end = ok_packet(status=2, capabilities=BACKEND, header=0xFE)
+    fields = frames([DEFINITION, DEFINITION, end], 1)[0]
+    relay = PassThrough(MODERN, answer=AnswerKind.ROWS)
+    assert relay.feed(fields) == fields
+    assert relay.done
+    text = frame(b"Uptime: 5", 1)
+    relay = PassThrough(MODERN, answer=AnswerKind.TEXT)
+    assert relay.feed(text) == text
+    assert relay.done
+    option = frame(end, 1)
+    relay = PassThrough(MODERN)
+    assert relay.feed(option) == option
+    assert relay.done
+
+
+@given(data=st.binary(max_size=120))
+def test_noise_raises_nothing_but_wire_errors(data):
+    relay = PassThrough(MODERN, allows_local_infile=True)
+    try:
+        relay.feed(data)
+        _ = relay.ok, relay.trackers
+    except WireError:
+        pass
+
+
+@given(part=result_sets(), data=st.data())
+def test_a_damaged_answer_raises_nothing_but_wire_errors(part, data):
+    stream = bytearray(frames(backend_payloads([part]), 1)[0])
+    for _ in range(data.draw(st.integers(1, 4))):
+        stream[data.draw(st.integers(0, len(stream) - 1))] = data.draw(st.integers(0, 255))
+    relay = PassThrough(MODERN, shown=bytes)
+    try:
+        relay.feed(bytes(stream))
+        _ = relay.ok, relay.trackers
+    except WireError:
+        pass
+
+
+@pytest.mark.parametrize(
+    "stream",
+    [
+        frames([b"", b"\x00"], 1)[0],
+        frame(b"\x00", 1),
+        frame(b"\xff", 1),
+        frame(b"\x01\x01", 1),
+        frames([column_count(2), DEFINITION, b"\xfe\x00\x00\x02\x00\x00\x00"], 1)[0],
+    ],
+)
+def test_broken_answers_are_refused(stream):
+    with pytest.raises(WireError):
+        PassThrough(MODERN).feed(stream)
+
+
+def test_an_error_among_rows_ends_the_answer():
+    error = err_packet(1317, "70100", "Query execution was interrupted", BACKEND)
+    stream = frames([column_count(1), DEFINITION, text_row([b"1"]), error], 1)[0]
+    relay = PassThrough(MODERN)
+    assert relay.feed(stream) == stream
+    assert relay.done
+    assert error_of(relay).sqlstate == "70100"
+
+
+@given(parts=answers(), end=st.integers(0, 1 << 16))
+def test_what_may_follow_is_known_wherever_a_server_breaks_off(parts, end):
+    stream = backend_stream(parts)
+    relay = PassThrough(MODERN)
+    out = relay.feed(stream[: end % (len(stream) + 1)])
+    at = count = 0
+    while at < len(out):
+        at += 4 + int.from_bytes(out[at : at + 3], "little")
+        count += 1
+    assert relay.is_mid_packet == (at > len(out))
+    if not relay.is_mid_packet:
+        assert relay.next_sequence == (1 + count) % 256
+
+
+@given(places=places)
+def test_an_older_clients_eof_before_an_error_passes_as_it_is(places):
+    relay = PassThrough(BACKEND)
+    assert b"".join(map(relay.feed, cut(RESIGNALLED, places))) == RESIGNALLED
+    assert relay.done
+    assert error_of(relay).code == 1146
