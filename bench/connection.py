@@ -36,7 +36,7 @@ class QueryError(Exception):
 
 
 @dataclass(slots=True)
-class Answer:
+class ServerAnswer:
     """The answer to one text: rows of all its results, affected rows of all its OK packets."""
 
     rows: list[Row] = field(default_factory=list)
@@ -50,7 +50,7 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._rest = b""
         self._read: Callable[[int, bytes], None] = self._read_login
-        self._answer = Answer()
+        self._answer = ServerAnswer()
         self._columns = 0
         self._waiter: asyncio.Future[None] | None = None
         self._error: Exception | None = None
@@ -69,14 +69,14 @@ class Connection(asyncio.Protocol):
         await done
         return self
 
-    async def query(self, sql: str) -> Answer:
+    async def query(self, sql: str) -> ServerAnswer:
         """Run *sql*, one statement or several, and return what all of them answered.
 
         Raises:
             QueryError: the server refused one of them.
             ConnectionError: the connection broke.
         """
-        self._answer = answer = Answer()
+        self._answer = answer = ServerAnswer()
         done = self._wait()
         self._read = self._read_first
         self._send(b"\x03" + sql.encode())

@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamfrom.spark.des import encrypt
 from streamfrom.spark.text_hashes import md5, texts_of, xxhash64
+from streamfrom.spark.vindex_hash_des import encrypt
 
 
 if TYPE_CHECKING:

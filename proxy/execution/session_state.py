@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from streamfrom.proxy.backends.settings import TRACKED, Settings
 from streamfrom.proxy.wire.constants import Capability, Status, TrackerKind
 from streamfrom.proxy.wire.trackers import SHOWN_BY_DEFAULT, shown_to
-from streamfrom.sqlparse_ext.session.variables import may_assign, named_variables
+from streamfrom.sqlparse_ext.session.named_variables import may_assign, named_variables
 from streamfrom.sqlparse_ext.statements import (
     InsertSource,
     Kind,

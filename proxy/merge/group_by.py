@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.proxy.merge.group_concat import Listed
 from streamfrom.sqlparse_ext.errors import Unsupported
-from streamfrom.sqlparse_ext.selects.pieces import SUBQUERY
+from streamfrom.sqlparse_ext.selects.select_ast import SUBQUERY
 from streamfrom.sqlparse_ext.statements import Slot
 from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
     from streamfrom.proxy.merge.shard_texts import Texts
     from streamfrom.proxy.wire.resultset import ColumnDefinition
-    from streamfrom.sqlparse_ext.selects.pieces import (
+    from streamfrom.sqlparse_ext.selects.select_ast import (
         AggregateCall,
-        Condition,
         Expression,
+        HavingCondition,
         Item,
         Span,
     )
@@ -318,7 +318,7 @@ class Grouping:
 
     # --- HAVING -----------------------------------------------------------------------------
 
-    def _read_condition(self, condition: Condition) -> None:
+    def _read_condition(self, condition: HavingCondition) -> None:
         left = condition.left
         aliases = {item.alias for item in self._select.items}
         # Inside of an aggregate a name is a column; alone it is the alias, if it is no group.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from streamfrom.proxy.merge.aggregates import Row
     from streamfrom.proxy.merge.comparison import Component
     from streamfrom.proxy.merge.shard_texts import Texts
-    from streamfrom.sqlparse_ext.selects.pieces import AggregateCall
+    from streamfrom.sqlparse_ext.selects.select_ast import AggregateCall
 
 _NULLS: Final = ((0,), (2,))  # as they are compared, in either direction
 

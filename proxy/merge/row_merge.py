@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from streamfrom.proxy.merge.comparison import ColumnKey
     from streamfrom.proxy.merge.shard_texts import Texts
     from streamfrom.proxy.wire.resultset import ColumnDefinition
-    from streamfrom.sqlparse_ext.selects.pieces import Expression, OrderItem
+    from streamfrom.sqlparse_ext.selects.select_ast import Expression, OrderItem
 
 
 # An alias that no client's ORDER BY can mean by accident.

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.sqlparse_ext.errors import Unsupported
-from streamfrom.sqlparse_ext.reading.uses import VOLATILE
-from streamfrom.sqlparse_ext.selects.parts import without_rows
+from streamfrom.sqlparse_ext.reading.statement_features import VOLATILE
+from streamfrom.sqlparse_ext.selects.inner_selects import without_rows
 from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
 from streamfrom.sqlparse_ext.text.lexer import Edit, locate, replace
 
@@ -19,7 +19,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from streamfrom.proxy.wire.resultset import ColumnDefinition
-    from streamfrom.sqlparse_ext.selects.pieces import Condition, Expression, Item, Select, Span
+    from streamfrom.sqlparse_ext.selects.select_ast import (
+        Expression,
+        HavingCondition,
+        Item,
+        Select,
+        Span,
+    )
     from streamfrom.sqlparse_ext.selects.unions import Union
     from streamfrom.sqlparse_ext.statements import Slot, Statement
 
@@ -87,11 +93,11 @@ class Texts:
         value = self._statement.value(slot)
         return value if isinstance(value, bytes) else None
 
-    def condition(self, condition: Condition) -> bytes:
+    def condition(self, condition: HavingCondition) -> bytes:
         """Return a condition of HAVING."""
         return b"(%b%b)" % (self.of(condition.left), self.tail(condition))
 
-    def tail(self, condition: Condition) -> bytes:
+    def tail(self, condition: HavingCondition) -> bytes:
         """Return what stands behind the left side of a condition of HAVING."""
         if not condition.operator:
             return b""

@@ -24,7 +24,7 @@ from streamfrom.proxy.merge.literals import (
 from streamfrom.proxy.wire.constants import FieldType
 from streamfrom.proxy.wire.resultset import parse_text_row
 from streamfrom.sqlparse_ext.errors import Unsupported
-from streamfrom.sqlparse_ext.selects.parts import without_rows
+from streamfrom.sqlparse_ext.selects.inner_selects import without_rows
 from streamfrom.sqlparse_ext.statements import Uses
 from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from streamfrom.proxy.wire.resultset import ColumnDefinition
-    from streamfrom.sqlparse_ext.selects.parts import Parts
+    from streamfrom.sqlparse_ext.selects.inner_selects import InnerSelects
     from streamfrom.sqlparse_ext.statements import Statement
 
 
@@ -138,7 +138,7 @@ class Combination:
     """A statement with its parts, those of them that are given by their number."""
 
     def __init__(
-        self, statement: Statement, parts: Parts, given: dict[int, AnsweredPart]
+        self, statement: Statement, parts: InnerSelects, given: dict[int, AnsweredPart]
     ) -> None:
         self._statement = statement
         self._parts = parts

@@ -3,7 +3,7 @@
 They go to one shard where the values of all vindex columns say the same one. A SELECT goes to
 several where each row of its answer comes from one shard alone: all sharded tables are tied to
 one of them by their vindex columns, and that one has a part in every row. Reference tables are
-on every shard and tie nobody. Of a UNION this must hold for each SELECT, and rows that are equal
+on every shard and have no part in this. Of a UNION this must hold for each SELECT, and rows that are equal
 must meet: on one shard, because a vindex column is among them, or in the merge. Anything else is
 refused, and left to `plan_two_stage`.
 """
@@ -17,8 +17,8 @@ from streamfrom.proxy.routing.plan_scatter import refuse, scattered_select, scat
 from streamfrom.proxy.routing.routes import OneShard, Plan, WriteParts
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.reading.queries import assigned_columns
+from streamfrom.sqlparse_ext.selects.join_equalities import read_join_equalities
 from streamfrom.sqlparse_ext.selects.sources import ALL, Reference, Source
-from streamfrom.sqlparse_ext.selects.ties import read_ties
 from streamfrom.sqlparse_ext.statements import Kind, Uses
 
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from streamfrom.engine.sharding.vindex import Vindex
     from streamfrom.proxy.routing.routes import Route
     from streamfrom.proxy.routing.vschema_tables import VschemaTables
-    from streamfrom.sqlparse_ext.selects.sources import Tie, Ties
+    from streamfrom.sqlparse_ext.selects.sources import Equality, JoinEqualities
     from streamfrom.sqlparse_ext.statements import Operand, Shape, Statement
 
 _SEVERAL_TABLES: Final = (
@@ -75,13 +75,13 @@ class JoinPlanner:
     ) -> None:
         self._tables = tables
         self._shape = shape
-        ties = _read_ties(shape.template)
-        if ties is None:
+        equalities = _read_ties(shape.template)
+        if equalities is None:
             raise Unsupported(
                 f"this form of {shape.verb}, whose tables could not be told apart"
             )
-        self._ties = ties
-        self._sources = self._with_target(ties, column_place)
+        self._equalities = equalities
+        self._sources = self._with_target(equalities, column_place)
         self._check_tables()
         self._pinned = {
             shard
@@ -92,7 +92,9 @@ class JoinPlanner:
             _Sharded(
                 number,
                 tables.routing(source.table.name)[1],
-                tuple(tie for tie in self._reached(number) if not isinstance(tie, Reference)),
+                tuple(
+                    equal for equal in self._reached(number) if not isinstance(equal, Reference)
+                ),
             )
             for number, source in enumerate(self._sources)
             if self._is_sharded(number)
@@ -113,31 +115,37 @@ class JoinPlanner:
 
     # --- what the tables are ----------------------------------------------------------------
 
-    def _with_target(self, ties: Ties, column_place: int | None) -> tuple[Source, ...]:
+    def _with_target(
+        self, equalities: JoinEqualities, column_place: int | None
+    ) -> tuple[Source, ...]:
         """Return the sources, behind them the target of an INSERT as one more of them."""
         if column_place is None:
-            return ties.sources
-        items = ties.blocks[0].items if len(ties.blocks) == 1 else ()
+            return equalities.sources
+        items = equalities.blocks[0].items if len(equalities.blocks) == 1 else ()
         if column_place >= len(items):
             raise Unsupported(
                 f"{self._shape.verb} … SELECT whose vindex column is not among the items"
             )
         target = self._shape.tables[0]
         column, _ = self._tables.routing(target.name)
-        tie = items[column_place]
-        found = {} if tie is None or self._may_be_null(ties, tie) else {column: (tie,)}
-        return (*ties.sources, Source(target, found, 0, is_main=False, is_certain=False))
+        equal = items[column_place]
+        found = (
+            {} if equal is None or self._may_be_null(equalities, equal) else {column: (equal,)}
+        )
+        return (*equalities.sources, Source(target, found, 0, is_main=False, is_certain=False))
 
-    def _may_be_null(self, ties: Ties, tie: Tie) -> bool:
+    def _may_be_null(self, equalities: JoinEqualities, equal: Equality) -> bool:
         """Whether an item is NULL in some row; the server may make a value of another shard of it."""
-        if not isinstance(tie, Reference):
+        if not isinstance(equal, Reference):
             return False
         # Without GROUP BY there is a row of aggregates also where no row was found.
-        is_made_of_none = self._shape.uses & Uses.AGGREGATE and not ties.blocks[0].is_grouped
-        return bool(is_made_of_none) or not ties.sources[tie.source].is_certain
+        is_made_of_none = (
+            self._shape.uses & Uses.AGGREGATE and not equalities.blocks[0].is_grouped
+        )
+        return bool(is_made_of_none) or not equalities.sources[equal.source].is_certain
 
     def _check_tables(self) -> None:
-        """Raise Unsupported unless the ties are about the tables that the statement has."""
+        """Raise Unsupported unless the equalities are about the tables that the statement has."""
         known = {(source.table.schema, source.table.name) for source in self._sources}
         if known != {(table.schema, table.name) for table in self._shape.tables}:
             raise Unsupported(f"this form of {self._shape.verb} in a sharded keyspace")
@@ -163,7 +171,7 @@ class JoinPlanner:
 
     # --- how they hang together -------------------------------------------------------------
 
-    def _reached(self, number: int) -> Iterator[Tie]:
+    def _reached(self, number: int) -> Iterator[Equality]:
         """Yield what the vindex column of a source equals, step by step, itself first.
 
         Steps lead over vindex columns whose equal values are on one shard, and over no others:
@@ -177,19 +185,21 @@ class JoinPlanner:
         while pending:
             here = pending.pop()
             yield here
-            for tie in self._sources[here.source].ties.get(here.column, ()):
-                if not isinstance(tie, Reference):
-                    yield tie
-                elif tie not in seen and equality is not None and self._leads(tie, equality):
-                    seen.add(tie)
-                    pending.append(tie)
+            for equal in self._sources[here.source].equalities.get(here.column, ()):
+                if not isinstance(equal, Reference):
+                    yield equal
+                elif (
+                    equal not in seen and equality is not None and self._leads(equal, equality)
+                ):
+                    seen.add(equal)
+                    pending.append(equal)
 
-    def _leads(self, tie: Reference, equality: str) -> bool:
-        name = self._sources[tie.source].table.name
+    def _leads(self, equal: Reference, equality: str) -> bool:
+        name = self._sources[equal.source].table.name
         return (
-            self._is_sharded(tie.source)
+            self._is_sharded(equal.source)
             and self._tables.equality(name) == equality
-            and self._tables.routing(name)[0] == tie.column
+            and self._tables.routing(name)[0] == equal.column
         )
 
     def _find_anchors(self) -> tuple[_Sharded | None, ...]:
@@ -198,17 +208,17 @@ class JoinPlanner:
         All other sharded tables in it are tied to that one; None where there is none at all.
         Empty where shards cannot answer together.
         """
-        shape, ties = self._shape, self._ties
+        shape, equalities = self._shape, self._equalities
         is_read = shape.kind is Kind.SELECT or shape.insert is not None
-        if not is_read or ties.limits_inside or self._pinned:
+        if not is_read or equalities.limits_inside or self._pinned:
             return ()
         # What a LIMIT cuts is on one shard if a table there is tied to the row outside. Copies of
         # a reference table may be cut in another way on each.
-        if not all(any(map(self._is_sharded, numbers)) for numbers in ties.limited):
+        if not all(any(map(self._is_sharded, numbers)) for numbers in equalities.limited):
             return ()
         found = []
         rest = set(self._sharded)
-        for block in range(len(ties.blocks)):
+        for block in range(len(equalities.blocks)):
             members = [
                 each for each in self._sharded if self._sources[each.number].block == block
             ]
@@ -217,9 +227,9 @@ class JoinPlanner:
                 return ()
             found.append(anchor)
             rest.difference_update(members)
-        if rest or not all(self._are_together(group, found) for group in ties.groupings):
+        if rest or not all(self._are_together(group, found) for group in equalities.groupings):
             return ()
-        if not all(self._are_whole(numbers, columns) for numbers, columns in ties.apart):
+        if not all(self._are_whole(numbers, columns) for numbers, columns in equalities.apart):
             return ()
         return tuple(found)
 
@@ -230,9 +240,9 @@ class JoinPlanner:
         return any(
             self._tables.equality(self._sources[anchor.number].table.name) is not None
             and any(
-                tie in columns or Reference(tie.source, ALL) in columns
-                for tie in self._reached(anchor.number)
-                if isinstance(tie, Reference)
+                equal in columns or Reference(equal.source, ALL) in columns
+                for equal in self._reached(anchor.number)
+                if isinstance(equal, Reference)
             )
             for anchor in filter(None, anchors)
         )
@@ -249,7 +259,11 @@ class JoinPlanner:
 
     def _anchor_of(self, members: list[_Sharded]) -> _Sharded | None:
         reached = [
-            {tie.source for tie in self._reached(each.number) if isinstance(tie, Reference)}
+            {
+                equal.source
+                for equal in self._reached(each.number)
+                if isinstance(equal, Reference)
+            }
             for each in members
         ]
         for each in members:
@@ -298,10 +312,10 @@ class JoinPlanner:
         if shape.insert is not None:
             refuse(shape, _NOT_ROW_BY_ROW)
             return WriteParts(tuple((shard, None) for shard in shards))
-        if self._ties.operators:
+        if self._equalities.operators:
             return scattered_union(shape, shards, in_groups=self._has_equals_apart())
-        sources = self._ties.sources
-        main = self._ties.factors
+        sources = self._equalities.sources
+        main = self._equalities.factors
         # What a derived table calls its columns is its own affair.
         certain = [source.table for source in sources if source.is_certain and source.is_main]
         return scattered_select(self._tables, shape, shards, main, certain)
@@ -312,7 +326,7 @@ class JoinPlanner:
         Raises:
             Unsupported: they may, and the merge cannot say what becomes of them.
         """
-        blocks, operators = self._ties.blocks, self._ties.operators
+        blocks, operators = self._equalities.blocks, self._equalities.operators
         owned = [self._owned_items(number) for number in range(len(blocks))]
         common = set.intersection(*owned)
         is_whole = None not in self._anchors and all(
@@ -336,7 +350,7 @@ class JoinPlanner:
         reached = set(self._reached(anchor.number))
         return {
             (place, equality)
-            for place, item in enumerate(self._ties.blocks[block].items)
+            for place, item in enumerate(self._equalities.blocks[block].items)
             if equality is not None and isinstance(item, Reference) and item in reached
         }
 
@@ -350,4 +364,4 @@ class JoinPlanner:
         raise Unsupported("several tables over several shards")
 
 
-_read_ties = lru_cache(maxsize=2048)(read_ties)
+_read_ties = lru_cache(maxsize=2048)(read_join_equalities)

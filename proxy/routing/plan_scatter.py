@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from streamfrom.proxy.routing.routes import Concatenate, Merge
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.selects.derived import read_derived
-from streamfrom.sqlparse_ext.selects.select import read_select
+from streamfrom.sqlparse_ext.selects.select_reader import read_select
 from streamfrom.sqlparse_ext.selects.unions import read_union
 from streamfrom.sqlparse_ext.statements import Uses
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from streamfrom.engine.sharding.keyspace import Shard
     from streamfrom.proxy.routing.routes import Route
     from streamfrom.proxy.routing.vschema_tables import VschemaTables
-    from streamfrom.sqlparse_ext.selects.pieces import Expression, Select
+    from streamfrom.sqlparse_ext.selects.select_ast import Expression, Select
     from streamfrom.sqlparse_ext.statements import Shape, TableRef
 
-# What `proxy.merge` can put together, if `sqlparse_ext.selects.select` can read it.
+# What `proxy.merge` can put together, if `sqlparse_ext.selects.select_reader` can read it.
 _MERGED: Final = Uses.AGGREGATE | Uses.GROUP | Uses.DISTINCT | Uses.ORDER | Uses.LIMIT
 _NEEDS_MERGE: Final = (
     (Uses.AGGREGATE, "an aggregate over several shards"),

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from streamfrom.proxy.routing.routes import Route
     from streamfrom.proxy.routing.vschema_tables import VschemaTables
-    from streamfrom.sqlparse_ext.selects.parts import Parts
+    from streamfrom.sqlparse_ext.selects.inner_selects import InnerSelects
     from streamfrom.sqlparse_ext.statements import Shape, Statement, TableRef
 
 _REFUSED: Final = (
@@ -35,7 +35,10 @@ _WRITTEN_DOWN: Final = (
 
 
 def plan_of_parts(
-    tables: VschemaTables, shape: Shape, parts: Parts, route_of: Callable[[Statement], Route]
+    tables: VschemaTables,
+    shape: Shape,
+    parts: InnerSelects,
+    route_of: Callable[[Statement], Route],
 ) -> Plan:
     """Return the plan of a SELECT that has *parts*.
 
@@ -73,7 +76,7 @@ def plan_of_parts(
     return Plan(find=find)
 
 
-def _can_combine(tables: VschemaTables, shape: Shape, parts: Parts) -> bool:
+def _can_combine(tables: VschemaTables, shape: Shape, parts: InnerSelects) -> bool:
     outside = parts.outside
     return not (shape.uses | outside.uses) & _REFUSED and all(
         _is_copied(tables, table) for table in outside.tables
@@ -88,7 +91,7 @@ def _is_copied(tables: VschemaTables, table: TableRef) -> bool:
 
 def _combined(
     tables: VschemaTables,
-    parts: Parts,
+    parts: InnerSelects,
     statement: Statement,
     route_of: Callable[[Statement], Route],
 ) -> Route | None:

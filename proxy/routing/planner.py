@@ -31,12 +31,12 @@ from streamfrom.proxy.routing.vschema_tables import VschemaTables
 from streamfrom.sqlparse_ext.errors import SqlError, Unsupported
 from streamfrom.sqlparse_ext.reading.verbs import STATEMENT_VERBS
 from streamfrom.sqlparse_ext.selects.derived import read_counted
-from streamfrom.sqlparse_ext.selects.parts import Parts, read_parts
-from streamfrom.sqlparse_ext.selects.pieces import Select
+from streamfrom.sqlparse_ext.selects.inner_selects import InnerSelects, read_inner_selects
+from streamfrom.sqlparse_ext.selects.select_ast import Select
 from streamfrom.sqlparse_ext.session.schemas import SYSTEM_SCHEMAS
 from streamfrom.sqlparse_ext.statements import OPAQUE, InsertSource, Kind, ListSlot, Uses
+from streamfrom.sqlparse_ext.text.insert_rows import insert_rows
 from streamfrom.sqlparse_ext.text.lists import share_list
-from streamfrom.sqlparse_ext.text.rows import insert_rows
 
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ class Planner:
             counted = read_counted(shape.template)
             if counted is not None:
                 return Plan(find=lambda statement: self._counted(counted, statement))
-            parts = read_parts(shape.template) if shape.kind is Kind.SELECT else None
+            parts = read_inner_selects(shape.template) if shape.kind is Kind.SELECT else None
             if parts is not None:
                 return plan_of_parts(self._tables, shape, parts, self._route_of)
             return JoinPlanner(self._tables, shape).plan()
@@ -216,7 +216,9 @@ class Planner:
             case Merge(counted=None):
                 return replace(route, counted=counted)
             case Merge(shards) | Combine(shards):
-                parts = Parts((counted.inner,), (), frozenset(), inner.shape, counted.end)
+                parts = InnerSelects(
+                    (counted.inner,), (), frozenset(), inner.shape, counted.end
+                )
                 return Combine(shards, parts, ((0, inner, route),))
             case _:
                 return route

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
     from streamfrom.engine.sharding.keyspace import Shard
     from streamfrom.sqlparse_ext.selects.derived import Counted
-    from streamfrom.sqlparse_ext.selects.parts import Parts
-    from streamfrom.sqlparse_ext.selects.pieces import Select
+    from streamfrom.sqlparse_ext.selects.inner_selects import InnerSelects
+    from streamfrom.sqlparse_ext.selects.select_ast import Select
     from streamfrom.sqlparse_ext.selects.unions import Union
     from streamfrom.sqlparse_ext.statements import Statement
 
@@ -57,7 +57,7 @@ class Combine:
     """
 
     shards: tuple[Shard, ...]
-    parts: Parts
+    parts: InnerSelects
     answered: tuple[tuple[int, Statement, Route], ...]
 
 

@@ -23,8 +23,8 @@ from streamfrom.proxy.wire.bulk_rows import TYPES_FOLLOW, bulk_rows, bulk_types
 from streamfrom.proxy.wire.execute import known_value, literal_of
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.statements import OPAQUE, Kind, SqlMode, Uses
+from streamfrom.sqlparse_ext.text.insert_rows import insert_rows
 from streamfrom.sqlparse_ext.text.parameters import as_text, parameter_places
-from streamfrom.sqlparse_ext.text.rows import insert_rows
 from streamfrom.sqlparse_ext.writes.messages import together
 
 

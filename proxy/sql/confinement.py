@@ -17,7 +17,7 @@ from streamfrom.sqlparse_ext.session.described import (
     TABLE_COLUMNS,
     described,
 )
-from streamfrom.sqlparse_ext.session.dynamic import Step, dynamic
+from streamfrom.sqlparse_ext.session.dynamic_sql import Step, dynamic
 from streamfrom.sqlparse_ext.session.schemas import SYSTEM_SCHEMAS
 from streamfrom.sqlparse_ext.statements import Kind, SetKind, Slot, SqlMode, Uses
 from streamfrom.sqlparse_ext.text.tokens import statement_tokens

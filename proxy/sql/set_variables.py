@@ -20,7 +20,7 @@ from streamfrom.proxy.sql.statement_compiler import CompiledStatement, check_tar
 from streamfrom.proxy.wire.commands import query
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.reading.session_settings import with_session_scope
-from streamfrom.sqlparse_ext.session.variables import may_assign
+from streamfrom.sqlparse_ext.session.named_variables import may_assign
 from streamfrom.sqlparse_ext.statements import SetKind, Uses
 
 

@@ -22,7 +22,7 @@ from streamfrom.proxy.wire.constants import BINARY_CHARSET, FieldType
 from streamfrom.proxy.wire.execute import Parameter, literal_of
 from streamfrom.proxy.wire.resultset import parse_column_definition, parse_text_row
 from streamfrom.sqlparse_ext.errors import Unsupported
-from streamfrom.sqlparse_ext.session.dynamic import Dynamic, Step, dynamic
+from streamfrom.sqlparse_ext.session.dynamic_sql import Dynamic, Step, dynamic
 from streamfrom.sqlparse_ext.statements import OPAQUE, Kind, Slot, SqlMode, Uses
 from streamfrom.sqlparse_ext.text.lexer import Edit, splice
 from streamfrom.sqlparse_ext.text.parameters import as_text, parameter_places

@@ -27,7 +27,7 @@ from streamfrom.spark.jobs.checksum import Checksum, is_exact, total
 from streamfrom.spark.jobs.clocks import check_closed
 from streamfrom.spark.jobs.files import spark_path
 from streamfrom.spark.jobs.job import add_window, begun, broken_off, window_of
-from streamfrom.spark.jobs.manifest import Manifest, Window
+from streamfrom.spark.jobs.manifest import ArchiveWindow, Manifest
 from streamfrom.spark.jobs.progress import Progress, Report
 from streamfrom.spark.jobs.reading import (
     SHARD,
@@ -100,7 +100,7 @@ def run(
     shards = shards_of(endpoint)
     columns = describe_alike(endpoint, shards, table)
     check_closed(endpoint, shards, config.high_ns, "--to")
-    window = Window(
+    window = ArchiveWindow(
         config.out.resolve() / endpoint.keyspace / table, config.low_ns, config.high_ns
     )
     with window.locked(), broken_off():

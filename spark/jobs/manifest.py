@@ -35,7 +35,7 @@ class Manifest:
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class ArchiveWindow:
     """The places of one window inside a table's archive."""
 
     home: "Path"
@@ -73,7 +73,7 @@ class Window:
             if (manifest.low_ns, manifest.high_ns) == (self.low_ns, self.high_ns):
                 found = manifest
             elif manifest.low_ns < self.high_ns and self.low_ns < manifest.high_ns:
-                other = Window(self.home, manifest.low_ns, manifest.high_ns).manifest
+                other = ArchiveWindow(self.home, manifest.low_ns, manifest.high_ns).manifest
                 raise RequestError(
                     f"{other} has part of this window already: choose --from and --to beside it"
                 )

@@ -20,10 +20,10 @@ from streamfrom.spark.jobs.enqueue.fitting import fitted, matched, misfits
 from streamfrom.spark.jobs.enqueue.identity import derived_id, with_due
 from streamfrom.spark.jobs.files import spark_path
 from streamfrom.spark.jobs.job import add_window, begun, nanoseconds, window_of
-from streamfrom.spark.jobs.manifest import Manifest, Window, manifests
+from streamfrom.spark.jobs.manifest import ArchiveWindow, Manifest, manifests
 from streamfrom.spark.jobs.progress import Progress, Report
 from streamfrom.spark.jobs.reading import SHARD
-from streamfrom.spark.jobs.writing import Target, feed, targets_of
+from streamfrom.spark.jobs.writing import TargetColumn, feed, targets_of
 from streamfrom.spark.session import SPARK_ERRORS, reason_of
 
 
@@ -143,7 +143,7 @@ def run(
             " --from and --to"
         )
     # While the archive job still purges a window, what is put back would be purged with it.
-    with Window(home, 0, 0).locked():
+    with ArchiveWindow(home, 0, 0).locked():
         progress.enter("check")
         try:
             read, rows = _messages(spark, config, home, found, targets)
@@ -191,7 +191,7 @@ def _messages(
     config: ReplayConfig,
     home: Path,
     found: "Sequence[Manifest]",
-    targets: "Sequence[Target]",
+    targets: "Sequence[TargetColumn]",
 ) -> tuple[int, DataFrame]:
     """Return how many archived messages are meant, and each once as the table takes it."""
     parts = [_whole(spark, home, manifest) for manifest in found if manifest.rows]
@@ -222,13 +222,13 @@ def _messages(
     return read, last_of_each(rows).select(*values)
 
 
-def _generated(targets: "Mapping[str, Target]") -> set[str]:
+def _generated(targets: "Mapping[str, TargetColumn]") -> set[str]:
     return {target.name for target in targets.values() if target.is_generated}
 
 
 def _whole(spark: "SparkSession", home: Path, manifest: Manifest) -> DataFrame:
     """Return the rows of a published window, all of them."""
-    data = Window(home, manifest.low_ns, manifest.high_ns).data
+    data = ArchiveWindow(home, manifest.low_ns, manifest.high_ns).data
     try:
         rows = spark.read.parquet(spark_path(data)).drop(SHARD)
         count = rows.count()

@@ -113,7 +113,7 @@ def _place(endpoint: Endpoint) -> tuple[str, int, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class TableMove:
     """What the servers said: shards on both sides, the columns, and what routes a row."""
 
     source_shards: tuple[str, ...]
@@ -149,7 +149,7 @@ def run(
 # --- what must be true ---------------------------------------------------------------------------
 
 
-def _checked(config: ReshardConfig) -> Move:
+def _checked(config: ReshardConfig) -> TableMove:
     source, target, table = config.endpoint, config.target, config.table
     source_shards = shards_of(source)
     try:
@@ -168,7 +168,7 @@ def _checked(config: ReshardConfig) -> Move:
         keyspace_ids(pa.array([], pa.int64()), vindex)
     except KeyspaceIdError as error:
         raise RequestError(f"{table} at --to-proxy cannot be verified: {error}") from error
-    return Move(tuple(source_shards), tuple(target_shards), columns, column, vindex)
+    return TableMove(tuple(source_shards), tuple(target_shards), columns, column, vindex)
 
 
 def _vindex_of(endpoint: Endpoint, table: str) -> tuple[str, str]:
@@ -193,7 +193,7 @@ def _condition(config: ReshardConfig) -> str:
     return "1 = 1" if config.until_ns is None else f"time_acked < {config.until_ns:d}"
 
 
-def _conditions(config: ReshardConfig, move: Move) -> list[str]:
+def _conditions(config: ReshardConfig, move: TableMove) -> list[str]:
     """Cut the rows that move into slices: of time, and what waits."""
     low_ns = high_ns = None
     rows = 0
@@ -221,7 +221,7 @@ def _by_condition(
     spark: "SparkSession",
     endpoint: Endpoint,
     config: ReshardConfig,
-    move: Move,
+    move: TableMove,
     shards: "Sequence[str]",
     conditions: "Sequence[str]",
 ) -> dict[str, Checksum]:
@@ -235,7 +235,7 @@ def _by_condition(
 
 
 def _plan(
-    spark: "SparkSession", config: ReshardConfig, move: Move, progress: Progress
+    spark: "SparkSession", config: ReshardConfig, move: TableMove, progress: Progress
 ) -> dict[str, int]:
     progress.enter("plan")
     sums = _expected(spark, config, move)
@@ -245,7 +245,7 @@ def _plan(
 
 
 def _copy(
-    spark: "SparkSession", config: ReshardConfig, move: Move, progress: Progress
+    spark: "SparkSession", config: ReshardConfig, move: TableMove, progress: Progress
 ) -> dict[str, int]:
     progress.enter("compare")
     conditions = _conditions(config, move)
@@ -272,7 +272,9 @@ def _copy(
     return {"rows": rows, "copied": copied, "there before": rows - copied}
 
 
-def _expected(spark: "SparkSession", config: ReshardConfig, move: Move) -> dict[str, Checksum]:
+def _expected(
+    spark: "SparkSession", config: ReshardConfig, move: TableMove
+) -> dict[str, Checksum]:
     """Return what each shard of the target ought to have, computed from the source's rows."""
     parts = [(shard, _condition(config)) for shard in move.source_shards]
     frame = read_rows(spark, config.endpoint, config.table, move.columns, parts)
@@ -292,7 +294,7 @@ def _expected(spark: "SparkSession", config: ReshardConfig, move: Move) -> dict[
     return _by_shard(mapped(frame, sums, _SHARD_SUMS), move)
 
 
-def _by_shard(frame: "DataFrame", move: Move) -> dict[str, Checksum]:
+def _by_shard(frame: "DataFrame", move: TableMove) -> dict[str, Checksum]:
     found = dict.fromkeys(move.target_shards, Checksum())
     for row in frame.collect():
         found[row["shard"]] += Checksum(row["rows"], int(row["bits"]))
@@ -300,7 +302,7 @@ def _by_shard(frame: "DataFrame", move: Move) -> dict[str, Checksum]:
 
 
 def _verify(
-    spark: "SparkSession", config: ReshardConfig, move: Move, progress: Progress
+    spark: "SparkSession", config: ReshardConfig, move: TableMove, progress: Progress
 ) -> dict[str, int]:
     progress.enter("source")
     expected = _expected(spark, config, move)

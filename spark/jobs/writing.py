@@ -39,7 +39,7 @@ _COUNTS: Final = "rows bigint, inserted bigint"
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class TargetColumn:
     """A column that rows are written to.
 
     mysql_type: as `SHOW COLUMNS` writes it, `json` also for MariaDB's text with a check.
@@ -54,7 +54,7 @@ class Target:
     is_generated: bool = False
 
 
-def targets_of(endpoint: Endpoint, shard: str, table: str) -> tuple[Target, ...]:
+def targets_of(endpoint: Endpoint, shard: str, table: str) -> tuple[TargetColumn, ...]:
     """Return the columns of *table*, which `spark.endpoint.describe` has found to be a message table."""
     connection = endpoint.connect(shard)
     try:
@@ -70,11 +70,11 @@ def _text(value: Any) -> str:
     return value.decode() if isinstance(value, bytes) else str(value)
 
 
-def _target(told: "Sequence[str]", checked: set[str]) -> Target:
+def _target(told: "Sequence[str]", checked: set[str]) -> TargetColumn:
     name, kind, null, _, default, extra = told
     takes_null = null == "YES"
     has_default = default != "None" or "auto_increment" in extra
-    return Target(
+    return TargetColumn(
         name,
         "json" if name in checked else kind,
         takes_null,

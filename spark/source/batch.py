@@ -1,6 +1,6 @@
 """The batch reader: one task for each shard, or for each range of ids on it.
 
-What the shards are to leave out is an option; why filters of a query are not, `spark.source.pushing` says.
+What the shards are to leave out is an option; why filters of a query are not, `spark.source.filter_pushdown` says.
 
 A task is one streamed SELECT at `keyspace:shard`, so memory holds one Arrow batch. Tasks share no snapshot: what changes
 while it is read may be seen by one and not by the other; a retried task reads again.
@@ -16,8 +16,8 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from streamfrom.spark.endpoint import IN_UTC, ask, quoted
 from streamfrom.spark.errors import JobError, RequestError
 from streamfrom.spark.fetching import fetch_columns
-from streamfrom.spark.source.plainly import told_plainly
-from streamfrom.spark.source.tables import arrow_batch, read_as
+from streamfrom.spark.source.refused_stream import told_plainly
+from streamfrom.spark.source.table_schema import arrow_batch, read_as
 from streamfrom.spark.worker_memory import keep_loaded
 
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from streamfrom.spark.endpoint import Endpoint
     from streamfrom.spark.source.options import Options
-    from streamfrom.spark.source.tables import Field
+    from streamfrom.spark.source.table_schema import Field
 
 
 # What the driver takes for a failure of the server: a text that is no JSON, and a CHECK that does not
@@ -46,7 +46,7 @@ _GONE: Final = ((1054,), (1146,))
 
 
 @dataclass
-class Part(InputPartition):
+class TablePartition(InputPartition):
     """The rows of one shard that fulfil a condition."""
 
     shard: str
@@ -85,7 +85,7 @@ def _refuses_a_value(error: pymysql.err.MySQLError) -> bool:
 
 
 def read_part(
-    endpoint: "Endpoint", table: str, fields: "Sequence[Field]", part: Part
+    endpoint: "Endpoint", table: str, fields: "Sequence[Field]", part: TablePartition
 ) -> "Iterator[pa.RecordBatch]":
     """Yield the rows of *part*.
 
@@ -116,7 +116,7 @@ class BatchReader(DataSourceReader):
         self.fields = fields
 
     @told_plainly()
-    def partitions(self) -> "Sequence[Part]":
+    def partitions(self) -> "Sequence[TablePartition]":
         """Return a part for each shard, or several where ids are whole numbers.
 
         Raises:
@@ -131,7 +131,7 @@ class BatchReader(DataSourceReader):
         for shard in shards:
             for bounds in self._ranges(shard):
                 whole = " AND ".join(text for text in (condition, bounds) if text)
-                found.append(Part(shard, whole))
+                found.append(TablePartition(shard, whole))
         return found
 
     def _check(self, shard: str) -> None:
@@ -166,7 +166,7 @@ class BatchReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
         """Yield a part's rows."""
-        assert isinstance(partition, Part)
+        assert isinstance(partition, TablePartition)
         yield from read_part(self.options.endpoint, self.options.table, self.fields, partition)
 
 

@@ -35,7 +35,7 @@ _SESSION: Final = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
 _DUE: Final = "time_acked IS NULL AND (time_next IS NULL OR time_next <= %s)"
 
 
-class Shard:
+class ClaimShard:
     """One shard's queue over a connection of its own, which is opened again when it broke."""
 
     def __init__(

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql.datasource import Filter
 
-    from streamfrom.spark.source.tables import Field
+    from streamfrom.spark.source.table_schema import Field
 
 _ROUNDED_DIGITS: Final = 28  # the precision of Python's default context
 _COMPARISONS: Final = {

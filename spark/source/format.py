@@ -8,13 +8,13 @@ from pyspark.sql.types import StructType
 
 from streamfrom.spark.errors import JobError, RequestError
 from streamfrom.spark.jobs.reading import SHARD
+from streamfrom.spark.source.acked_stream import AckedStreamReader
 from streamfrom.spark.source.batch import BatchReader
-from streamfrom.spark.source.feed import FeedReader
+from streamfrom.spark.source.filter_pushdown import FilteringReader
 from streamfrom.spark.source.options import parse_options
-from streamfrom.spark.source.plainly import RefusedStream, told_plainly
-from streamfrom.spark.source.pushing import PushingReader
 from streamfrom.spark.source.queue import QueueReader
-from streamfrom.spark.source.tables import asked_for, ddl_of, fields_of
+from streamfrom.spark.source.refused_stream import RefusedStream, told_plainly
+from streamfrom.spark.source.table_schema import asked_for, ddl_of, fields_of
 from streamfrom.spark.source.writer import BatchWriter, StreamWriter, plan_of
 from streamfrom.spark.worker_memory import keep_loaded
 
@@ -22,7 +22,7 @@ from streamfrom.spark.worker_memory import keep_loaded
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from streamfrom.spark.source.tables import Field
+    from streamfrom.spark.source.table_schema import Field
 
 
 _PUSHES_DOWN: Final = "spark.sql.python.filterPushdown.enabled"
@@ -61,7 +61,7 @@ class MessageSource(DataSource):
         messages = spark.read.format("streamfrom").option("proxy", "mysql://root@127.0.0.1:15306/commerce")
         messages.option("table", "my_message").option("where", "id > 100").load().show()
 
-    * Types are exact (`spark.source.tables`); `.schema("id bigint, message string")` reads these columns only, which
+    * Types are exact (`spark.source.table_schema`); `.schema("id bigint, message string")` reads these columns only, which
       a `select` cannot say.
     * `.option("where", "time_acked IS NULL AND tenant_id = 7")` is what the shards leave rows out by. Filters of a query are Spark's,
       after it has read the rows, unless `spark.sql.python.filterPushdown.enabled` was true when the source was registered.
@@ -129,20 +129,22 @@ class MessageSource(DataSource):
             parse_options(self.options), asked_for(self._known or self._fields(), schema)
         )
 
-    def streamReader(self, schema: "StructType") -> QueueReader | FeedReader | RefusedStream:
+    def streamReader(
+        self, schema: "StructType"
+    ) -> QueueReader | AckedStreamReader | RefusedStream:
         """Return what `spark.readStream` runs."""
         try:
             return self._stream_reader(schema)
         except JobError as refusal:
             return RefusedStream(refusal)
 
-    def _stream_reader(self, schema: "StructType") -> QueueReader | FeedReader:
+    def _stream_reader(self, schema: "StructType") -> QueueReader | AckedStreamReader:
         options = parse_options(self.options)
         if options.where:
             raise RequestError("option where is for spark.read: filter the stream's DataFrame")
         shards, fields = options.chosen_shards(), self._fields()
         if options.feed == "acked":
-            return FeedReader(options, shards, asked_for(fields, schema))
+            return AckedStreamReader(options, shards, asked_for(fields, schema))
         columns = {field.column: field.mysql_type for field in fields}
         place = schema.names.index(SHARD) if SHARD in schema.names else None
         own = StructType([field for field in schema.fields if field.name != SHARD])
@@ -165,9 +167,9 @@ class MessageSource(DataSource):
 
 
 class PushingSource(MessageSource):
-    """The same where queries push their filters down: each must load a DataFrame of its own (`spark.source.pushing`)."""
+    """The same where queries push their filters down: each must load a DataFrame of its own (`spark.source.filter_pushdown`)."""
 
-    _READER = PushingReader
+    _READER = FilteringReader
 
 
 def register(spark: "SparkSession") -> None:

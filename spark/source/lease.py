@@ -9,25 +9,25 @@ from streamfrom.spark.errors import JobError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from streamfrom.spark.source.claims import Shard
+    from streamfrom.spark.source.claims import ClaimShard
     from streamfrom.spark.source.offsets import Claims
 
 BEATS: Final = 3
 """How often in a lease it is renewed: two beats may fail before others may have the messages."""
 
 
-class Keeper:
+class LeaseRenewer:
     """Renews what it holds from a thread of its own, until it is told to let it go."""
 
-    def __init__(self, open_shard: "Callable[[str], Shard]", lease_s: float) -> None:
+    def __init__(self, open_shard: "Callable[[str], ClaimShard]", lease_s: float) -> None:
         self._open_shard = open_shard
         self._lease_s = lease_s
-        self._shards: dict[str, Shard] = {}
+        self._shards: dict[str, ClaimShard] = {}
         self._held: tuple[Claims, ...] = ()
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
         self._changing = threading.Lock()
-        self._beating = threading.Lock()
+        self._renewing = threading.Lock()
 
     def hold(self, claims: "Claims") -> None:
         """Renew *claims* too from now on."""
@@ -55,9 +55,9 @@ class Keeper:
         for shard in self._shards.values():
             shard.close()
 
-    def beat(self) -> None:
+    def renew_all(self) -> None:
         """Renew all once; what cannot be reached is tried again at the next beat."""
-        with self._beating:
+        with self._renewing:
             for name, claims in [pair for held in self._held for pair in held.items()]:
                 shard = self._shards.get(name)
                 if shard is None:
@@ -69,4 +69,4 @@ class Keeper:
 
     def _run(self) -> None:
         while not self._stopped.wait(self._lease_s / BEATS):
-            self.beat()
+            self.renew_all()

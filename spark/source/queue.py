@@ -18,11 +18,11 @@ from pyspark.sql.streaming.datasource import ReadMaxRows, SupportsTriggerAvailab
 
 from streamfrom.spark.errors import JobError
 from streamfrom.spark.jobs.reading import SHARD
-from streamfrom.spark.source.batch import Part, read_part
-from streamfrom.spark.source.claims import Shard
-from streamfrom.spark.source.lease import Keeper
+from streamfrom.spark.source.batch import TablePartition, read_part
+from streamfrom.spark.source.claims import ClaimShard
+from streamfrom.spark.source.lease import LeaseRenewer
 from streamfrom.spark.source.offsets import QueueOffset, queue_offset
-from streamfrom.spark.source.plainly import told_plainly
+from streamfrom.spark.source.refused_stream import told_plainly
 
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from streamfrom.spark.source.offsets import Claims, Id
     from streamfrom.spark.source.options import Options
-    from streamfrom.spark.source.tables import Field
+    from streamfrom.spark.source.table_schema import Field
 
 PART_ROWS: Final = 5000
 # How long after an empty look at the queue comes the next.
@@ -62,8 +62,8 @@ class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.shard_place = shard_place
         self.table = f"{options.endpoint.keyspace}.{options.table}"
         # Connections and a thread are made by the process that needs them: Spark pickles a reader.
-        self.opened: dict[str, Shard] = {}
-        self.keeper: Keeper | None = None
+        self.opened: dict[str, ClaimShard] = {}
+        self.renewer: LeaseRenewer | None = None
         # The last batch whose acknowledgement has begun, and that itself until it is over.
         self.acked = 0
         self.acking: Future[None] | None = None
@@ -116,7 +116,7 @@ class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 # Spark asks again at once, a hundred times a second.
                 time.sleep(IDLE_S)
             return start
-        self._keeper().hold(claims)
+        self._renewer().hold(claims)
         return QueueOffset(self.table, before.sequence + 1, claims).json()
 
     def _claim(self, turn: int, room: int) -> "Claims":
@@ -161,26 +161,28 @@ class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return dict(zip(given, threads.map(work, given, given.values()), strict=True))
 
     @told_plainly()
-    def partitions(self, start: "dict[str, Any]", end: "dict[str, Any]") -> "Sequence[Part]":
+    def partitions(
+        self, start: "dict[str, Any]", end: "dict[str, Any]"
+    ) -> "Sequence[TablePartition]":
         """Return the parts of the batch that ends at *end*, which may run again after a failure."""
         self._ack(self._offset(start))
         offset = self._offset(end)
-        keeper = self._keeper()
-        if not keeper.holds(offset.claims):
+        renewer = self._renewer()
+        if not renewer.holds(offset.claims):
             # From before this process: the lease may be over, and is ours again if nobody took them.
-            keeper.hold(offset.claims)
-            keeper.beat()
+            renewer.hold(offset.claims)
+            renewer.renew_all()
         found = []
         for name, by_epoch in offset.claims.items():
             ids = [ident for some in by_epoch.values() for ident in some]
             for low in range(0, len(ids), PART_ROWS):
                 condition, values = self._shard(name).where_ids(ids[low : low + PART_ROWS])
-                found.append(Part(name, condition, values))
+                found.append(TablePartition(name, condition, values))
         return found
 
     def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
         """Yield a part's rows, on an executor."""
-        assert isinstance(partition, Part)
+        assert isinstance(partition, TablePartition)
         for batch in read_part(
             self.options.endpoint, self.options.table, self.fields, partition
         ):
@@ -199,8 +201,8 @@ class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Hold nothing any more. What a batch had that did not end is read again after a restart."""
         if self.acker is not None:
             self.acker.shutdown()
-        if self.keeper is not None:
-            self.keeper.stop()
+        if self.renewer is not None:
+            self.renewer.stop()
         for shard in self.opened.values():
             shard.close()
 
@@ -220,7 +222,7 @@ class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _acknowledge(self, claims: "Claims") -> None:
         if self.options.acknowledge == "commit":
             self._at_once(lambda name, by_epoch: self._shard(name).ack(by_epoch), claims)
-        self._keeper().let_go(claims)
+        self._renewer().let_go(claims)
 
     def _settle(self) -> None:
         """Wait until what was begun to be acknowledged is.
@@ -239,19 +241,19 @@ class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _offset(self, told: "dict[str, Any]") -> QueueOffset:
         return queue_offset(told, self.table, self.shards)
 
-    def _open(self, name: str) -> Shard:
-        return Shard(self.options.endpoint, name, self.options.table, self.columns)
+    def _open(self, name: str) -> ClaimShard:
+        return ClaimShard(self.options.endpoint, name, self.options.table, self.columns)
 
-    def _shard(self, name: str) -> Shard:
+    def _shard(self, name: str) -> ClaimShard:
         if name not in self.opened:
             # Another thread may be here too.
             self.opened.setdefault(name, self._open(name))
         return self.opened[name]
 
-    def _keeper(self) -> Keeper:
-        if self.keeper is None:
-            self.keeper = Keeper(self._open, self.options.lease_s)
-        return self.keeper
+    def _renewer(self) -> LeaseRenewer:
+        if self.renewer is None:
+            self.renewer = LeaseRenewer(self._open, self.options.lease_s)
+        return self.renewer
 
 
 def shares_of(room: int, names: "Sequence[str]") -> dict[str, int]:

@@ -19,9 +19,9 @@ from streamfrom.spark.errors import RequestError
 from streamfrom.spark.jobs.enqueue.fitting import matched
 from streamfrom.spark.jobs.writing import batches, insert, targets_of
 from streamfrom.spark.source.batch import told_apart
-from streamfrom.spark.source.plainly import told_plainly
-from streamfrom.spark.source.tables import fields_of
-from streamfrom.spark.source.values import converter
+from streamfrom.spark.source.refused_stream import told_plainly
+from streamfrom.spark.source.table_schema import fields_of
+from streamfrom.spark.source.type_conversion import converter
 
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Written(WriterCommitMessage):
 
 
 @dataclass(frozen=True)
-class Plan:
+class WritePlan:
     """Where rows go, and what is sent of each value, by the table's column names."""
 
     endpoint: "Endpoint"
@@ -82,7 +82,7 @@ class Plan:
         return Written(rows, inserted)
 
 
-def plan_of(options: "Options", schema: "StructType", *, overwrite: bool) -> Plan:
+def plan_of(options: "Options", schema: "StructType", *, overwrite: bool) -> WritePlan:
     """Check all that can be known before the first row.
 
     Raises:
@@ -109,13 +109,13 @@ def plan_of(options: "Options", schema: "StructType", *, overwrite: bool) -> Pla
         target.name: converter(name, schema[name].dataType, target.mysql_type)
         for name, target in targets.items()
     }
-    return Plan(endpoint, table, converters)
+    return WritePlan(endpoint, table, converters)
 
 
 class BatchWriter(DataSourceArrowWriter):
     """`df.write`: each task inserts its rows; nothing is left to do at the end."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: WritePlan) -> None:
         self.plan = plan
 
     def write(self, iterator: "Iterator[pa.RecordBatch]") -> WriterCommitMessage:
@@ -126,7 +126,7 @@ class BatchWriter(DataSourceArrowWriter):
 class StreamWriter(DataSourceStreamArrowWriter):
     """`df.writeStream`: a batch that Spark runs again inserts what its first run did not."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: WritePlan) -> None:
         self.plan = plan
 
     def write(self, iterator: "Iterator[pa.RecordBatch]") -> WriterCommitMessage:

@@ -59,14 +59,14 @@ def read_where(
     *end* are looked at too: should the clause not end there after all (a column may be called
     `window` on some servers), an OR behind it must not be missed.
     """
-    reader = _Reader(tokens, template, qualifiers)
+    reader = _ConditionReader(tokens, template, qualifiers)
     if reader.has_looser(start, len(tokens)):
         return NO_WHERE
     reader.read(start, end)
     return Where(reader.conditions, frozenset(reader.guards), reader.condition_only)
 
 
-class _Reader:
+class _ConditionReader:
     def __init__(
         self, tokens: list[Token], template: bytes, qualifiers: frozenset[str]
     ) -> None:

@@ -24,7 +24,7 @@ from streamfrom.sqlparse_ext.text.tokens import Cursor, split_commas, stand_in, 
 
 
 if TYPE_CHECKING:
-    from streamfrom.sqlparse_ext.reading.draft import Draft
+    from streamfrom.sqlparse_ext.reading.shape_builder import ShapeBuilder
     from streamfrom.sqlparse_ext.statements import Operand
 
 _OPTIONS: Final = frozenset({"LOW_PRIORITY", "DELAYED", "HIGH_PRIORITY", "IGNORE"})
@@ -131,37 +131,37 @@ def _query_end(cursor: Cursor) -> int:
         behind.take()
 
 
-def read_insert(draft: Draft, cursor: Cursor, verb: str) -> None:
+def read_insert(builder: ShapeBuilder, cursor: Cursor, verb: str) -> None:
     """Read an INSERT or REPLACE behind its verb."""
-    draft.kind = Kind(verb)
+    builder.kind = Kind(verb)
     parts = insert_parts(cursor)
     if parts is None:
-        draft.uses |= Uses.UNPARSED
-        draft.tables = guess_tables(cursor.tokens, draft.template)
+        builder.uses |= Uses.UNPARSED
+        builder.tables = guess_tables(cursor.tokens, builder.template)
         return
-    draft.tables = (parts.table,)
+    builder.tables = (parts.table,)
     given = (
-        _operands(draft, cursor, parts.source_at) if parts.source is InsertSource.SET else {}
+        _operands(builder, cursor, parts.source_at) if parts.source is InsertSource.SET else {}
     )
     if parts.duplicate_at is not None:
         # Of the rows before these the template keeps one of a kind, so `?`s are counted from
         # the end.
         count = sum(isinstance(token.slot, Param) for token in cursor.tokens)
-        draft.assignments = {
+        builder.assignments = {
             column: Param(operand - count) if isinstance(operand, Param) else operand
-            for column, operand in _operands(draft, cursor, parts.duplicate_at).items()
+            for column, operand in _operands(builder, cursor, parts.duplicate_at).items()
         }
     if not parts.complete:
-        draft.uses |= Uses.UNPARSED
+        builder.uses |= Uses.UNPARSED
     query = cursor.tokens[slice(*parts.source_at)]
     if parts.source is InsertSource.SELECT:
-        add_subqueries(draft, query)
-    elif draft.uses & Uses.SUBQUERY:
+        add_subqueries(builder, query)
+    elif builder.uses & Uses.SUBQUERY:
         # Rows and assignments read as a SELECT's list; so do those of ON DUPLICATE KEY UPDATE.
         if parts.duplicate_at is not None:
             query = [*query, stand_in(","), *cursor.tokens[slice(*parts.duplicate_at)]]
-        add_subqueries(draft, [stand_in("SELECT"), *query])
-    draft.insert = InsertShape(
+        add_subqueries(builder, [stand_in("SELECT"), *query])
+    builder.insert = InsertShape(
         parts.columns,
         parts.source,
         given,
@@ -171,10 +171,12 @@ def read_insert(draft: Draft, cursor: Cursor, verb: str) -> None:
     )
 
 
-def _operands(draft: Draft, cursor: Cursor, span: tuple[int, int]) -> dict[str, Operand]:
+def _operands(
+    builder: ShapeBuilder, cursor: Cursor, span: tuple[int, int]
+) -> dict[str, Operand]:
     assignments = read_assignments(cursor, *span)
     if assignments is None:
-        draft.uses |= Uses.UNPARSED
+        builder.uses |= Uses.UNPARSED
         return {}
     return {
         each.column: read_operand(cursor.tokens, each.start, each.end) for each in assignments

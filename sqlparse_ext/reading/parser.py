@@ -8,9 +8,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from streamfrom.sqlparse_ext.reading.borders import are_several
-from streamfrom.sqlparse_ext.reading.commands import READERS, explained_at
-from streamfrom.sqlparse_ext.reading.draft import Draft
 from streamfrom.sqlparse_ext.reading.inserts import read_insert
 from streamfrom.sqlparse_ext.reading.queries import (
     QUERY_STARTS,
@@ -18,8 +15,11 @@ from streamfrom.sqlparse_ext.reading.queries import (
     read_query,
     read_update,
 )
+from streamfrom.sqlparse_ext.reading.shape_builder import ShapeBuilder
+from streamfrom.sqlparse_ext.reading.statement_boundaries import are_several
+from streamfrom.sqlparse_ext.reading.statement_features import sweep
 from streamfrom.sqlparse_ext.reading.stream import read_stream
-from streamfrom.sqlparse_ext.reading.uses import sweep
+from streamfrom.sqlparse_ext.reading.utility_statements import READERS, explained_at
 from streamfrom.sqlparse_ext.statements import Kind, Shape, Statement, Uses
 from streamfrom.sqlparse_ext.text.lexer import BAD, locate
 from streamfrom.sqlparse_ext.text.tokens import Cursor, Token, statement_tokens, tokenise, trim
@@ -38,26 +38,26 @@ def parse(template: bytes) -> Shape:
     """
     lexed = tokenise(template)
     tokens = trim(lexed.tokens)
-    draft = Draft(template, sweep(tokens))
+    builder = ShapeBuilder(template, sweep(tokens))
     if not tokens:
-        draft.kind = Kind.EMPTY
-        return draft.shape()
+        builder.kind = Kind.EMPTY
+        return builder.shape()
     cursor = Cursor(tokens, template)
-    draft.directives = _directives(lexed.hints)
-    draft.verb = next((token.key for token in tokens if token.key != "("), "")
-    draft.words = _words(tokens)
+    builder.directives = _directives(lexed.hints)
+    builder.verb = next((token.key for token in tokens if token.key != "("), "")
+    builder.words = _words(tokens)
     if BAD in template or not _is_balanced(tokens):
-        draft.uses |= Uses.UNPARSED
+        builder.uses |= Uses.UNPARSED
     if are_several(tokens, template):
-        draft.uses |= Uses.MULTIPLE | Uses.UNPARSED
-    _read(draft, cursor)
-    if draft.uses & Uses.UNPARSED:
-        draft.conditions = {}
-        draft.condition_only = False
-        draft.guards = frozenset()
-        draft.assignments = {}
-        draft.insert = None
-    return draft.shape()
+        builder.uses |= Uses.MULTIPLE | Uses.UNPARSED
+    _read(builder, cursor)
+    if builder.uses & Uses.UNPARSED:
+        builder.conditions = {}
+        builder.condition_only = False
+        builder.guards = frozenset()
+        builder.assignments = {}
+        builder.insert = None
+    return builder.shape()
 
 
 def _is_balanced(tokens: list[Token]) -> bool:
@@ -69,24 +69,24 @@ def _is_balanced(tokens: list[Token]) -> bool:
     return not depth
 
 
-def _read(draft: Draft, cursor: Cursor) -> None:
+def _read(builder: ShapeBuilder, cursor: Cursor) -> None:
     key = cursor.key
     if key in QUERY_STARTS:
-        read_query(draft, cursor)
+        read_query(builder, cursor)
         return
     cursor.take()
     match key:
         case "INSERT" | "REPLACE":
-            read_insert(draft, cursor, key)
+            read_insert(builder, cursor, key)
         case "UPDATE":
-            read_update(draft, cursor)
+            read_update(builder, cursor)
         case "DELETE":
-            read_delete(draft, cursor)
+            read_delete(builder, cursor)
         case "STREAM":
-            read_stream(draft, cursor)
+            read_stream(builder, cursor)
         case _:
             if reader := READERS.get(key):
-                reader(draft, cursor)
+                reader(builder, cursor)
 
 
 def _words(tokens: list[Token]) -> tuple[str, ...]:

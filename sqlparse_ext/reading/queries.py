@@ -25,7 +25,7 @@ from streamfrom.sqlparse_ext.text.tokens import (
 
 
 if TYPE_CHECKING:
-    from streamfrom.sqlparse_ext.reading.draft import Draft
+    from streamfrom.sqlparse_ext.reading.shape_builder import ShapeBuilder
 
 QUERY_STARTS: Final = frozenset({"SELECT", "WITH", "TABLE", "VALUES", "("})
 _COMPOUND: Final = Uses.SUBQUERY | Uses.JOIN | Uses.SETOP | Uses.CTE
@@ -76,62 +76,62 @@ class UpdateParts(NamedTuple):
     where: tuple[int, int] | None
 
 
-def read_query(draft: Draft, cursor: Cursor) -> None:
+def read_query(builder: ShapeBuilder, cursor: Cursor) -> None:
     """Read a statement that starts with SELECT, WITH, TABLE, VALUES or a parenthesis."""
-    draft.kind = Kind.SELECT
+    builder.kind = Kind.SELECT
     if cursor.key == "WITH":
-        draft.uses |= Uses.CTE
+        builder.uses |= Uses.CTE
         # The statement proper is the first of these outside of the CTEs' parentheses.
         main = cursor.find(
             {"SELECT", "UPDATE", "DELETE", "INSERT", "REPLACE", "TABLE", "VALUES"}
         )
         verb = Cursor(cursor.tokens, cursor.template, main).key
         if verb in ("UPDATE", "DELETE"):
-            draft.kind = Kind(verb)
+            builder.kind = Kind(verb)
             rewritten = cursor.tokens[:main] + as_select(cursor.tokens, main + 1, verb)
-            _ask_structure(draft, rewritten)
+            _ask_structure(builder, rewritten)
         elif verb in ("INSERT", "REPLACE"):
-            draft.kind = Kind(verb)
-            draft.uses |= Uses.UNPARSED
+            builder.kind = Kind(verb)
+            builder.uses |= Uses.UNPARSED
         else:
-            _ask_structure(draft, cursor.tokens[cursor.at :])
+            _ask_structure(builder, cursor.tokens[cursor.at :])
         return
-    _read_select(draft, cursor)
+    _read_select(builder, cursor)
 
 
-def _read_select(draft: Draft, cursor: Cursor) -> None:
+def _read_select(builder: ShapeBuilder, cursor: Cursor) -> None:
     tokens = cursor.tokens
     start = cursor.at
     if any(token.key == "INTO" for token in tokens):
-        draft.uses |= Uses.INTO
+        builder.uses |= Uses.INTO
     if cursor.key == "SELECT":
         cursor.at = cursor.find({"FROM", "UNION", "EXCEPT", "INTERSECT"})
-        if cursor.at == len(tokens) and not draft.uses & _COMPOUND:
+        if cursor.at == len(tokens) and not builder.uses & _COMPOUND:
             return  # no FROM: no table
         if cursor.accept("FROM"):
             table = read_factor(cursor)
             if table is None or cursor.key == ",":
-                draft.uses |= Uses.JOIN if _has_comma(cursor) else Uses(0)
+                builder.uses |= Uses.JOIN if _has_comma(cursor) else Uses(0)
             elif not cursor.key or cursor.key in WHERE_ENDS | {"WHERE"}:
-                _read_single(draft, cursor, table)
-                if not draft.uses & _COMPOUND:
-                    draft.tables = () if _is_dual(table) else (table,)
+                _read_single(builder, cursor, table)
+                if not builder.uses & _COMPOUND:
+                    builder.tables = () if _is_dual(table) else (table,)
                     return
-    if draft.uses & Uses.INTO:  # sqlglot takes SELECT … INTO for CREATE TABLE
-        draft.uses |= Uses.UNPARSED
-    _ask_structure(draft, tokens[start:])
+    if builder.uses & Uses.INTO:  # sqlglot takes SELECT … INTO for CREATE TABLE
+        builder.uses |= Uses.UNPARSED
+    _ask_structure(builder, tokens[start:])
 
 
-def _read_single(draft: Draft, cursor: Cursor, table: TableRef) -> None:
+def _read_single(builder: ShapeBuilder, cursor: Cursor, table: TableRef) -> None:
     """Read the WHERE of a statement on one table."""
-    is_part = draft.kind is Kind.SELECT and draft.uses & Uses.SETOP  # of a UNION, perhaps
+    is_part = builder.kind is Kind.SELECT and builder.uses & Uses.SETOP  # of a UNION, perhaps
     if is_part or not cursor.accept("WHERE"):
         return
     start = cursor.at
     end = cursor.find(WHERE_ENDS)
     names = frozenset({(table.alias or table.name).lower()})
     found = read_where(cursor.tokens, start, end, cursor.template, names)
-    draft.conditions, draft.guards, draft.condition_only = found
+    builder.conditions, builder.guards, builder.condition_only = found
 
 
 def _has_comma(cursor: Cursor) -> bool:
@@ -143,16 +143,16 @@ def _is_dual(table: TableRef) -> bool:
     return table.schema is None and table.name.upper() == "DUAL"
 
 
-def _ask_structure(draft: Draft, tokens: list[Token]) -> None:
+def _ask_structure(builder: ShapeBuilder, tokens: list[Token]) -> None:
     tables = None
-    if not draft.uses & Uses.UNPARSED:
-        tables = query_tables(tokens, draft.template)
+    if not builder.uses & Uses.UNPARSED:
+        tables = query_tables(tokens, builder.template)
     if tables is None:
-        draft.uses |= Uses.UNPARSED
-        tables = guess_tables(tokens, draft.template)
-    elif len(tables) > 1 and not draft.uses & _COMPOUND:
-        draft.uses |= Uses.JOIN
-    draft.tables = tables
+        builder.uses |= Uses.UNPARSED
+        tables = guess_tables(tokens, builder.template)
+    elif len(tables) > 1 and not builder.uses & _COMPOUND:
+        builder.uses |= Uses.JOIN
+    builder.tables = tables
 
 
 def guess_tables(tokens: list[Token], template: bytes) -> tuple[TableRef, ...]:
@@ -195,26 +195,26 @@ def read_factor(cursor: Cursor) -> TableRef | None:
     return TableRef(table.schema, table.name, alias) if alias else table
 
 
-def read_update(draft: Draft, cursor: Cursor) -> None:
+def read_update(builder: ShapeBuilder, cursor: Cursor) -> None:
     """Read an UPDATE behind its verb."""
-    draft.kind = Kind.UPDATE
+    builder.kind = Kind.UPDATE
     start = cursor.at
     parts = update_parts(cursor)
     if parts is None:
         cursor.at = start
         has_set = cursor.find({"SET"}) < len(cursor.tokens)
-        draft.uses |= Uses.JOIN if has_set else Uses.UNPARSED
-        _ask_structure(draft, as_select(cursor.tokens, start, "UPDATE"))
+        builder.uses |= Uses.JOIN if has_set else Uses.UNPARSED
+        _ask_structure(builder, as_select(cursor.tokens, start, "UPDATE"))
         return
-    draft.tables = (parts.table,)
-    draft.assignments = {
+    builder.tables = (parts.table,)
+    builder.assignments = {
         each.column: read_operand(cursor.tokens, each.start, each.end)
         for each in parts.assignments
     }
     cursor.at = parts.set_end
-    _read_single(draft, cursor, parts.table)
-    if draft.uses & Uses.SUBQUERY:
-        add_subqueries(draft, as_select(cursor.tokens, start, "UPDATE"))
+    _read_single(builder, cursor, parts.table)
+    if builder.uses & Uses.SUBQUERY:
+        add_subqueries(builder, as_select(cursor.tokens, start, "UPDATE"))
 
 
 def update_parts(cursor: Cursor) -> UpdateParts | None:
@@ -256,28 +256,28 @@ def assigned_columns(template: bytes) -> frozenset[str] | None:
     return None if assignments is None else frozenset(each.column for each in assignments)
 
 
-def read_delete(draft: Draft, cursor: Cursor) -> None:
+def read_delete(builder: ShapeBuilder, cursor: Cursor) -> None:
     """Read a DELETE behind its verb."""
-    draft.kind = Kind.DELETE
+    builder.kind = Kind.DELETE
     start = cursor.at
     cursor.skip_all(_DELETE_OPTIONS)
     if cursor.accept("FROM"):
         table = read_factor(cursor)
         if table is not None and (not cursor.key or cursor.key in _DML_ENDS | {";"}):
-            draft.tables = (table,)
-            _read_single(draft, cursor, table)
-            if draft.uses & Uses.SUBQUERY:
-                add_subqueries(draft, as_select(cursor.tokens, start, "DELETE"))
+            builder.tables = (table,)
+            _read_single(builder, cursor, table)
+            if builder.uses & Uses.SUBQUERY:
+                add_subqueries(builder, as_select(cursor.tokens, start, "DELETE"))
             return
-    draft.uses |= Uses.JOIN
-    _ask_structure(draft, as_select(cursor.tokens, start, "DELETE"))
+    builder.uses |= Uses.JOIN
+    _ask_structure(builder, as_select(cursor.tokens, start, "DELETE"))
 
 
-def add_subqueries(draft: Draft, tokens: list[Token]) -> None:
+def add_subqueries(builder: ShapeBuilder, tokens: list[Token]) -> None:
     """Ask for the tables of the subqueries too; the target stays first."""
-    target = draft.tables
-    _ask_structure(draft, tokens)
-    draft.tables = tuple(dict.fromkeys(target + draft.tables))
+    target = builder.tables
+    _ask_structure(builder, tokens)
+    builder.tables = tuple(dict.fromkeys(target + builder.tables))
 
 
 def as_select(tokens: list[Token], start: int, verb: str) -> list[Token]:

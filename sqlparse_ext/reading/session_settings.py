@@ -19,7 +19,7 @@ from streamfrom.sqlparse_ext.text.tokens import Cursor, split_commas, statement_
 
 
 if TYPE_CHECKING:
-    from streamfrom.sqlparse_ext.reading.draft import Draft
+    from streamfrom.sqlparse_ext.reading.shape_builder import ShapeBuilder
     from streamfrom.sqlparse_ext.statements import Opaque, Statement
 
 _SCOPES: Final = {
@@ -38,20 +38,20 @@ _TRANSACTION_VARIABLES: Final = frozenset(
 _WHOLE: Final = frozenset({"PASSWORD", "ROLE", "DEFAULT", "RESOURCE", "STATEMENT"})
 
 
-def read_set(draft: Draft, cursor: Cursor) -> None:
+def read_set(builder: ShapeBuilder, cursor: Cursor) -> None:
     """Read SET behind its verb."""
-    draft.kind = Kind.SET
+    builder.kind = Kind.SET
     if (
         cursor.key in _WHOLE
         and cursor.peek(1).key not in (".", ":=")
         and (cursor.peek(1).key != "=" or cursor.key == "PASSWORD")
     ):
         name = cursor.take().key.lower()
-        draft.set = (SetItem(SetKind.OTHER, SetScope.SESSION, name, OPAQUE),)
+        builder.set = (SetItem(SetKind.OTHER, SetScope.SESSION, name, OPAQUE),)
         if name == "statement":  # SET STATEMENT x = y FOR <any statement>
-            draft.uses |= Uses.UNPARSED
+            builder.uses |= Uses.UNPARSED
         elif name == "password":
-            draft.uses |= Uses.IMPLICIT_COMMIT
+            builder.uses |= Uses.IMPLICIT_COMMIT
         return
     items: list[SetItem] = []
     scope: SetScope | None = None
@@ -65,14 +65,14 @@ def read_set(draft: Draft, cursor: Cursor) -> None:
             items.append(_characteristic(item, scope or SetScope.NEXT))
         else:
             items.append(_item(item, scope or SetScope.SESSION))
-    draft.set = tuple(items)
+    builder.set = tuple(items)
     for each in items:
         if each.scope in _GLOBAL:
-            draft.uses |= Uses.GLOBAL_SCOPE
+            builder.uses |= Uses.GLOBAL_SCOPE
         if each.name.startswith("session_track_"):
-            draft.uses |= Uses.TRACKER_SETTING
+            builder.uses |= Uses.TRACKER_SETTING
         if each.kind is SetKind.OTHER:
-            draft.uses |= Uses.UNPARSED
+            builder.uses |= Uses.UNPARSED
 
 
 def split_set_statement(statement: Statement) -> tuple[bytes, bytes] | None:

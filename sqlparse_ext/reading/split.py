@@ -1,6 +1,6 @@
 """Cuts the text of a multi-statement query into its statements.
 
-Bodies that hold statements of their own stay whole (`sqlparse_ext.reading.borders`). DELIMITER is the
+Bodies that hold statements of their own stay whole (`sqlparse_ext.reading.statement_boundaries`). DELIMITER is the
 client's and never comes here.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from streamfrom.sqlparse_ext.reading.borders import end_of_statement
+from streamfrom.sqlparse_ext.reading.statement_boundaries import end_of_statement
 from streamfrom.sqlparse_ext.statements import DEFAULT_MODE, SqlMode
 from streamfrom.sqlparse_ext.text.lexer import fingerprint, locate
 from streamfrom.sqlparse_ext.text.tokens import Token, tokenise

@@ -8,7 +8,7 @@ from streamfrom.sqlparse_ext.statements import Kind, StreamShape
 
 
 if TYPE_CHECKING:
-    from streamfrom.sqlparse_ext.reading.draft import Draft
+    from streamfrom.sqlparse_ext.reading.shape_builder import ShapeBuilder
     from streamfrom.sqlparse_ext.text.tokens import Cursor
 
 
@@ -23,13 +23,13 @@ class StreamSyntaxError(Exception):
         self.position = position
 
 
-def read_stream(draft: Draft, cursor: Cursor) -> None:
+def read_stream(builder: ShapeBuilder, cursor: Cursor) -> None:
     """Read STREAM behind its verb.
 
     Raises:
         StreamSyntaxError: anything that the grammar does not have.
     """
-    draft.kind = Kind.STREAM
+    builder.kind = Kind.STREAM
     columns = None if cursor.accept("*") else _columns(cursor)
     if not cursor.accept("FROM"):
         raise _error(cursor)
@@ -40,8 +40,8 @@ def read_stream(draft: Draft, cursor: Cursor) -> None:
         raise _error(cursor)
     if cursor.key:
         raise _error(cursor)
-    draft.stream = StreamShape(columns, table)
-    draft.tables = (table,)
+    builder.stream = StreamShape(columns, table)
+    builder.tables = (table,)
 
 
 def _columns(cursor: Cursor) -> tuple[str, ...]:

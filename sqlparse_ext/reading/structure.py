@@ -1,4 +1,4 @@
-"""A query as sqlglot sees it, and its tables, wherever they stand in it. `ties` reads the same tree.
+"""A query as sqlglot sees it, and its tables, wherever they stand in it. `join_equalities` reads the same tree.
 
 sqlglot reads what no cursor over tokens should: joins, derived tables, CTEs and their scopes. It
 is composed, never subclassed (the compiled build forbids that), it sees the template with stand-ins

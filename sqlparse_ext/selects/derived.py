@@ -9,16 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.sqlparse_ext.reading.uses import VOLATILE
-from streamfrom.sqlparse_ext.selects.parts import excerpt
-from streamfrom.sqlparse_ext.selects.select import FOREIGN, read_select_from
+from streamfrom.sqlparse_ext.reading.statement_features import VOLATILE
+from streamfrom.sqlparse_ext.selects.inner_selects import excerpt
+from streamfrom.sqlparse_ext.selects.select_reader import FOREIGN, read_select_from
 from streamfrom.sqlparse_ext.text.lexer import BAD, locate
 from streamfrom.sqlparse_ext.text.tokens import Cursor, Token, statement_tokens
 
 
 if TYPE_CHECKING:
-    from streamfrom.sqlparse_ext.selects.parts import Excerpt
-    from streamfrom.sqlparse_ext.selects.pieces import Select
+    from streamfrom.sqlparse_ext.selects.inner_selects import Excerpt
+    from streamfrom.sqlparse_ext.selects.select_ast import Select
     from streamfrom.sqlparse_ext.statements import Statement
 
 

@@ -1,4 +1,4 @@
-"""The tables of a query, and what `ties` knows of their columns: the facts alone."""
+"""The tables of a query, and what their columns equal, as `join_equalities` finds it."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class Reference(NamedTuple):
     column: str
 
 
-Tie = Reference | tuple["Operand", ...]
+Equality = Reference | tuple["Operand", ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
     """One table, at one place of the query.
 
-    ties: what a column equals, by lower-case column: literals, of which it is one, or a column.
+    equalities: what a column equals, by lower-case column: literals, of which it is one, or a column.
     block: the number of the outermost SELECT that it belongs to, in whatever depth; None for
         one in a CTE of several.
     is_main: it stands in that SELECT's own FROM.
@@ -39,14 +39,14 @@ class Source:
     """
 
     table: TableRef
-    ties: Mapping[str, tuple[Tie, ...]]
+    equalities: Mapping[str, tuple[Equality, ...]]
     block: int | None
     is_main: bool
     is_certain: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class QueryBlock:
     """An outermost SELECT: the only one, or one of those that UNION and the like put together.
 
     items: what each item of its select list is: a column, one literal, or None for everything
@@ -55,14 +55,14 @@ class Block:
     is_grouped: it says GROUP BY.
     """
 
-    items: tuple[Tie | None, ...]
+    items: tuple[Equality | None, ...]
     is_distinct: bool
     is_grouped: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Ties:
-    """The tables of a query and what ties them.
+class JoinEqualities:
+    """The tables of a query, and what their columns equal.
 
     blocks: the outermost SELECTs.
     operators: what puts them together, such as "UNION" and "UNION ALL", the last to do so first.
@@ -76,7 +76,7 @@ class Ties:
     """
 
     sources: tuple[Source, ...]
-    blocks: tuple[Block, ...]
+    blocks: tuple[QueryBlock, ...]
     operators: tuple[str, ...]
     limits_inside: bool
     groupings: tuple[frozenset[Reference], ...] = ()

@@ -10,14 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.sqlparse_ext.selects.select import read_select_from
+from streamfrom.sqlparse_ext.selects.select_reader import read_select_from
 from streamfrom.sqlparse_ext.statements import Statement
 from streamfrom.sqlparse_ext.text.lexer import BAD, locate
 from streamfrom.sqlparse_ext.text.tokens import Token, depths_of, statement_tokens
 
 
 if TYPE_CHECKING:
-    from streamfrom.sqlparse_ext.selects.pieces import Select
+    from streamfrom.sqlparse_ext.selects.select_ast import Select
 
 _OPERATORS: Final = frozenset({"UNION", "EXCEPT", "INTERSECT"})
 _ENDS: Final = frozenset({"ORDER", "LIMIT"})

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.sqlparse_ext.reading.uses import AGGREGATES
+from streamfrom.sqlparse_ext.reading.statement_features import AGGREGATES
 from streamfrom.sqlparse_ext.text.tokens import Cursor, split_commas
 
 

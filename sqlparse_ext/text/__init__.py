@@ -1,5 +1,5 @@
 """Texts and their tokens: what is code in a statement, what are its values, and how others get in.
 
 A text becomes a template (`lexer`) and that becomes tokens (`tokens`). Names and values are written as
-SQL by `identifiers`; `parameters`, `lists` and `rows` are about the `?`s, IN lists and VALUES of a text.
+SQL by `identifiers`; `parameters`, `lists` and `insert_rows` are about the `?`s, IN lists and VALUES of a text.
 """

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from streamfrom.sqlparse_ext.reading.inserts import insert_parts
 from streamfrom.sqlparse_ext.reading.queries import read_assignments, update_parts
 from streamfrom.sqlparse_ext.statements import InsertSource, Kind, Shape, Statement, Uses
+from streamfrom.sqlparse_ext.text.insert_rows import insert_rows
 from streamfrom.sqlparse_ext.text.lexer import (
     ROWS,
     Edit,
@@ -25,7 +26,6 @@ from streamfrom.sqlparse_ext.text.lexer import (
     replace,
     splice,
 )
-from streamfrom.sqlparse_ext.text.rows import insert_rows
 from streamfrom.sqlparse_ext.text.tokens import Cursor, statement_tokens
 from streamfrom.sqlparse_ext.writes.moments import (
     NO_MOMENTS,
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from streamfrom.sqlparse_ext.reading.queries import UpdateParts
-    from streamfrom.sqlparse_ext.text.rows import InsertRows
+    from streamfrom.sqlparse_ext.text.insert_rows import InsertRows
     from streamfrom.sqlparse_ext.text.tokens import Token
 
 _TIME_COLUMNS: Final = frozenset({"time_acked", "time_next"})
@@ -132,7 +132,7 @@ def check_bound(statement: Statement, facts: TableFacts | None, times: TimeColum
 # --- UPDATE ------------------------------------------------------------------------------------
 
 
-class _Plan(NamedTuple):
+class _UpdatePlan(NamedTuple):
     """The edits of one shape's template that make an UPDATE the whole idiom."""
 
     fixed: tuple[Edit, ...] = ()
@@ -140,16 +140,16 @@ class _Plan(NamedTuple):
 
 
 @lru_cache(maxsize=1024)
-def _update_plan(shape: Shape) -> _Plan:
+def _update_plan(shape: Shape) -> _UpdatePlan:
     """Return what to change in the UPDATEs of *shape*: once per shape, not per statement."""
     cursor = Cursor(statement_tokens(shape.template), shape.template)
     cursor.at = cursor.find({"UPDATE"}) + 1
     parts = update_parts(cursor)
     if parts is None or shape.uses & Uses.CTE:
-        return _Plan()
+        return _UpdatePlan()
     tokens = cursor.tokens
     if not _acknowledges(cursor, parts):
-        return _Plan()
+        return _UpdatePlan()
     behind_set = b""
     if "time_next" not in shape.assignments:
         behind_set = b", time_next = NULL"
@@ -163,7 +163,7 @@ def _update_plan(shape: Shape) -> _Plan:
             fixed.append(_behind(shape, tokens[last - 1], b") AND time_acked IS NULL"))
     if behind_set:
         fixed.append(_behind(shape, tokens[parts.set_end - 1], behind_set))
-    return _Plan(tuple(fixed), is_ack=True)
+    return _UpdatePlan(tuple(fixed), is_ack=True)
 
 
 def _behind(shape: Shape, token: Token, text: bytes) -> Edit:

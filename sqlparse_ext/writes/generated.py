@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.statements import InsertSource, Kind
 from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
+from streamfrom.sqlparse_ext.text.insert_rows import insert_rows
 from streamfrom.sqlparse_ext.text.lexer import Edit, locate, relocate, replace
-from streamfrom.sqlparse_ext.text.rows import insert_rows
 from streamfrom.sqlparse_ext.text.tokens import Cursor, statement_tokens
 from streamfrom.sqlparse_ext.writes.completion import NO_STRUCTURE, insert_plan
 

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.sqlparse_ext.statements import InsertSource, Kind, Opaque, Param, Uses
-from streamfrom.sqlparse_ext.text.rows import insert_rows
+from streamfrom.sqlparse_ext.text.insert_rows import insert_rows
 from streamfrom.sqlparse_ext.writes.completion import NO_STRUCTURE, TableFacts, complete, is_ack
 
 

@@ -195,14 +195,16 @@ def moment_plan(shape: Shape, columns: TimeColumns) -> MomentPlan:
         if not times or not function:
             return NO_MOMENTS
         return MomentPlan(mixtures=(Mixture(min(times), function),))
-    return _Reader(statement_tokens(shape.template), shape.template, columns).plan()
+    return _MomentReader(statement_tokens(shape.template), shape.template, columns).plan()
 
 
 @lru_cache(maxsize=2048)
 def value_plan(template: bytes, column: str) -> MomentPlan:
     """Return what is to be done about one value, with this template, that *column* is given."""
     tokens = statement_tokens(template)
-    return _Reader(tokens, template, TimeColumns(frozenset({column}))).plan_of_value(column)
+    return _MomentReader(tokens, template, TimeColumns(frozenset({column}))).plan_of_value(
+        column
+    )
 
 
 def names_function(template: bytes) -> str:
@@ -315,7 +317,7 @@ def _ratio(
     return ratio
 
 
-class _Reader:
+class _MomentReader:
     """Reads one template."""
 
     def __init__(self, tokens: list[Token], template: bytes, columns: TimeColumns) -> None:

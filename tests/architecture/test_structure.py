@@ -17,7 +17,7 @@ ENVIRONMENT_READERS = {
     "spark.passwords",
     "spark.session",
     "spark.source.options",
-    "spark.source.plainly",
+    "spark.source.refused_stream",
 }
 """Who may touch os.environ: the command line, what starts programs of its own, a source that has no command line, and what sets a
 switch that workers of Spark have nowhere else."""

@@ -17,8 +17,7 @@ from streamfrom.spark.endpoint import (
     quoted,
     shards_of,
 )
-from streamfrom.spark.jobs.analytics import measures, wording
-from streamfrom.spark.jobs.analytics.basis import basis, warnings
+from streamfrom.spark.jobs.analytics import measures, number_format
 from streamfrom.spark.jobs.analytics.config import (
     AnalyticsConfig,
     add_options,
@@ -27,8 +26,9 @@ from streamfrom.spark.jobs.analytics.config import (
     resolved,
     span,
 )
-from streamfrom.spark.jobs.analytics.facts import STATES, acked_facts, waiting_facts
+from streamfrom.spark.jobs.analytics.message_facts import STATES, acked_facts, waiting_facts
 from streamfrom.spark.jobs.analytics.page import Results, page
+from streamfrom.spark.jobs.analytics.provenance import basis, warnings
 from streamfrom.spark.jobs.files import spark_path
 from streamfrom.spark.jobs.job import begun
 from streamfrom.spark.jobs.progress import Progress, Report
@@ -70,7 +70,7 @@ def run(
     now_ns = min(clock_of(endpoint, shard) for shard in shards)
     acks_ns = [ack for shard in shards if (ack := _oldest_ack(endpoint, shard, table))]
     low_ns, high_ns = span(config, now_ns, min(acks_ns, default=None))
-    bucket_ns = config.bucket_ns or wording.bucket_ns(low_ns, high_ns)
+    bucket_ns = config.bucket_ns or number_format.bucket_ns(low_ns, high_ns)
 
     progress.enter("read acknowledged")
     parts = [

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.spark.jobs.analytics import wording
+from streamfrom.spark.jobs.analytics import number_format
 
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Axis:
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class PlotArea:
     """The time that a chart spans, the windows in it, and its size in SVG units."""
 
     low_ns: int
@@ -71,13 +71,15 @@ class Frame:
 def linear(values: "Sequence[float]", say: "Callable[[float], str]", *, times: bool) -> Axis:
     """Return an axis from zero to above the highest of *values*."""
     highest = max(values, default=0.0)
-    ticks = wording.duration_ticks(highest) if times else wording.value_ticks(highest)
+    ticks = (
+        number_format.duration_ticks(highest) if times else number_format.value_ticks(highest)
+    )
     return Axis([(tick, say(tick)) for tick in ticks], lambda value: value / ticks[-1])
 
 
 def logarithmic(values: "Sequence[float]", say: "Callable[[float], str]") -> Axis:
     """Return an axis on which equal ratios are equally far apart, around *values*; what is zero lies on its bottom."""
-    ticks = wording.decades(values)
+    ticks = number_format.decades(values)
 
     def height_of(value: float) -> float:
         if value <= ticks[0]:
@@ -91,15 +93,15 @@ def duration_axis(series: "Sequence[Series]") -> Axis:
     """Return a linear axis, or a logarithmic one where the values lie far apart."""
     values = [value for line in series for value in line.values if value]
     if values and max(values) > _LINEAR_MAX * min(values):
-        return logarithmic(values, wording.duration)
-    return linear(values, wording.duration, times=True)
+        return logarithmic(values, number_format.duration)
+    return linear(values, number_format.duration, times=True)
 
 
-def bars(frame: Frame, layers: "Sequence[Series]", lines: "Sequence[Series]" = ()) -> str:
+def bars(frame: PlotArea, layers: "Sequence[Series]", lines: "Sequence[Series]" = ()) -> str:
     """Return *layers* stacked as bars, with *lines* over them; all are rates a second."""
     totals = [sum(values) for values in zip(*(_filled(layer) for layer in layers), strict=True)]
     highest = [*totals, *(value for line in lines for value in _filled(line))]
-    axis = linear(highest, wording.rate, times=False)
+    axis = linear(highest, number_format.rate, times=False)
     parts = [_grid(frame, axis)]
     floors = [0.0] * len(frame.starts_ns)
     for layer in layers:
@@ -115,16 +117,16 @@ def bars(frame: Frame, layers: "Sequence[Series]", lines: "Sequence[Series]" = (
             path.append(f"M{left:.1f} {bottom:.1f}V{top:.1f}H{right - gap:.1f}V{bottom:.1f}Z")
         parts.append(f'<path class="bar {escape(layer.style)}" d="{"".join(path)}"/>')
     parts += [_line(frame, axis, line) for line in lines]
-    parts.append(_hover(frame, [*layers, *lines], wording.rate))
+    parts.append(_hover(frame, [*layers, *lines], number_format.rate))
     return _svg(frame, "".join(parts), "Messages over time")
 
 
-def lines(frame: Frame, series: "Sequence[Series]", about: str) -> str:
+def lines(frame: PlotArea, series: "Sequence[Series]", about: str) -> str:
     """Return *series* of milliseconds as lines, the room between first and last shaded."""
     axis = duration_axis(series)
     band = _band(frame, axis, series[0], series[-1])
     drawn = "".join(_line(frame, axis, line) for line in series)
-    parts = _grid(frame, axis) + band + drawn + _hover(frame, series, wording.duration)
+    parts = _grid(frame, axis) + band + drawn + _hover(frame, series, number_format.duration)
     return _svg(frame, parts, about)
 
 
@@ -135,7 +137,7 @@ def shares(parts: "Sequence[tuple[str, str, float]]", about: str) -> str:
     for name, style, value in parts:
         width = value / total * 1000
         if value:
-            told = f"{name}: {wording.count(value)} ({wording.share(value, total)})"
+            told = f"{name}: {number_format.count(value)} ({number_format.share(value, total)})"
             drawn.append(
                 f'<rect class="bar {escape(style)}" x="{at:.2f}" y="0"'
                 f' width="{max(width - 2, 1.5):.2f}" height="20"><title>{escape(told)}</title></rect>'
@@ -151,14 +153,14 @@ def _filled(series: Series) -> list[float]:
     return [value or 0.0 for value in series.values]
 
 
-def _svg(frame: Frame, inside: str, about: str) -> str:
+def _svg(frame: PlotArea, inside: str, about: str) -> str:
     return (
         f'<svg viewBox="0 0 {frame.width} {frame.height}" role="img"'
         f' aria-label="{escape(about)}">{inside}</svg>'
     )
 
 
-def _grid(frame: Frame, axis: Axis) -> str:
+def _grid(frame: PlotArea, axis: Axis) -> str:
     right = frame.width - _RIGHT
     parts = []
     for value, text in axis.ticks:
@@ -166,14 +168,14 @@ def _grid(frame: Frame, axis: Axis) -> str:
         parts.append(f'<path class="grid" d="M{_LEFT} {y:.1f}H{right}"/>')
         parts.append(f'<text class="tick" x="{_LEFT - 8}" y="{y + 4:.1f}">{text}</text>')
     ticks_max = (frame.width - _LEFT - _RIGHT) // _TICK_WIDTH
-    for at_ns, text in wording.time_ticks(frame.low_ns, frame.high_ns, ticks_max):
+    for at_ns, text in number_format.time_ticks(frame.low_ns, frame.high_ns, ticks_max):
         x = frame.x(at_ns)
         y = frame.height - 7
         parts.append(f'<text class="tick time" x="{x:.1f}" y="{y}">{text}</text>')
     return "".join(parts)
 
 
-def _points(frame: Frame, axis: Axis, series: Series) -> "list[list[tuple[float, float]]]":
+def _points(frame: PlotArea, axis: Axis, series: Series) -> "list[list[tuple[float, float]]]":
     """Return the runs of windows that have a value."""
     runs: list[list[tuple[float, float]]] = [[]]
     for start_ns, value in zip(frame.starts_ns, series.values, strict=True):
@@ -185,7 +187,7 @@ def _points(frame: Frame, axis: Axis, series: Series) -> "list[list[tuple[float,
     return [run for run in runs if run]
 
 
-def _line(frame: Frame, axis: Axis, series: Series) -> str:
+def _line(frame: PlotArea, axis: Axis, series: Series) -> str:
     drawn, alone = [], []
     for run in _points(frame, axis, series):
         if len(run) == 1:
@@ -201,7 +203,7 @@ def _line(frame: Frame, axis: Axis, series: Series) -> str:
     )
 
 
-def _band(frame: Frame, axis: Axis, lower: Series, upper: Series) -> str:
+def _band(frame: PlotArea, axis: Axis, lower: Series, upper: Series) -> str:
     drawn = []
     for low, high in zip(
         _points(frame, axis, lower), _points(frame, axis, upper), strict=False
@@ -212,7 +214,7 @@ def _band(frame: Frame, axis: Axis, lower: Series, upper: Series) -> str:
 
 
 def _hover(
-    frame: Frame, series: "Sequence[Series]", say: "Callable[[float | None], str]"
+    frame: PlotArea, series: "Sequence[Series]", say: "Callable[[float | None], str]"
 ) -> str:
     """Return what shows a window's values under the pointer."""
     parts = []
@@ -221,7 +223,10 @@ def _hover(
         values = [(one.name, one.values[place]) for one in series]
         if all(value is None for _, value in values):
             continue
-        told = [wording.moment(start_ns), *(f"{name}: {say(value)}" for name, value in values)]
+        told = [
+            number_format.moment(start_ns),
+            *(f"{name}: {say(value)}" for name, value in values),
+        ]
         parts.append(
             f'<rect class="hover" x="{left:.1f}" y="{_TOP}" width="{max(right - left, 1):.1f}"'
             f' height="{frame.height - _TOP - _BOTTOM}"><title>{escape(chr(10).join(told))}</title></rect>'

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from streamfrom.spark.endpoint import Column, Endpoint
 from streamfrom.spark.errors import RequestError
-from streamfrom.spark.jobs.analytics.facts import UNITS_NS, Told
+from streamfrom.spark.jobs.analytics.message_facts import UNITS_NS, Told
 from streamfrom.spark.jobs.job import add_window, window_of
 
 

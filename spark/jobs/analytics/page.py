@@ -7,10 +7,16 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
-from streamfrom.spark.jobs.analytics import charts, parts, wording
-from streamfrom.spark.jobs.analytics.charts import Frame, Series
-from streamfrom.spark.jobs.analytics.facts import DUE, DUE_AGAIN, SCHEDULED, SENT, STATES
+from streamfrom.spark.jobs.analytics import charts, html_parts, number_format
+from streamfrom.spark.jobs.analytics.charts import PlotArea, Series
 from streamfrom.spark.jobs.analytics.measures import PERCENTS
+from streamfrom.spark.jobs.analytics.message_facts import (
+    DUE,
+    DUE_AGAIN,
+    SCHEDULED,
+    SENT,
+    STATES,
+)
 from streamfrom.spark.jobs.analytics.style import STYLE
 
 
@@ -82,7 +88,7 @@ def page(results: Results) -> str:
         _messages(
             "Poison list",
             f"Not acknowledged after {results.poison_sends} sends or more, the most often sent first:"
-            f" {min(len(results.poison), _POISON_SHOWN)} of {wording.count(_suspects(results))}.",
+            f" {min(len(results.poison), _POISON_SHOWN)} of {number_format.count(_suspects(results))}.",
             sorted(results.poison, key=lambda row: -row["sends"])[:_POISON_SHOWN],
             f"No message was sent {results.poison_sends} times without an acknowledgement.",
             "hot",
@@ -103,17 +109,17 @@ def page(results: Results) -> str:
         " content=\"default-src 'none'; style-src 'unsafe-inline'\">"
         f"<title>{escape(results.table)} · queue report</title><style>{STYLE}</style></head>"
         f"<body><main>{''.join(sections)}"
-        f"<footer>Made by streamfrom-spark analytics at {wording.moment(results.made_ns)} UTC."
+        f"<footer>Made by streamfrom-spark analytics at {number_format.moment(results.made_ns)} UTC."
         " All times are UTC.</footer></main></body></html>\n"
     )
 
 
 def _header(results: Results) -> str:
-    span = wording.duration((results.high_ns - results.low_ns) / 1e6)
+    span = number_format.duration((results.high_ns - results.low_ns) / 1e6)
     return (
-        f"<header><h1><small>Queue report</small>{parts.breakable(results.table)}</h1>"
-        f"<p><b>{wording.moment(results.low_ns)} to {wording.moment(results.high_ns)}</b> UTC<br>"
-        f"{span}, in windows of {wording.duration(results.bucket_ns / 1e6)}</p></header>"
+        f"<header><h1><small>Queue report</small>{html_parts.breakable(results.table)}</h1>"
+        f"<p><b>{number_format.moment(results.low_ns)} to {number_format.moment(results.high_ns)}</b> UTC<br>"
+        f"{span}, in windows of {number_format.duration(results.bucket_ns / 1e6)}</p></header>"
     )
 
 
@@ -132,19 +138,27 @@ def _figures(results: Results) -> str:
     bound = "≤ " if results.lag_is_bound else ""
     due = by_state[DUE] + by_state[DUE_AGAIN]
     told = [
-        ("Acknowledged", wording.count(total["acked"]), wording.rate(total["acked"] / span_s)),
+        (
+            "Acknowledged",
+            number_format.count(total["acked"]),
+            number_format.rate(total["acked"] / span_s),
+        ),
         ("Time to ack, median", *_pair(total, "to_ack", "")),
         ("Delivery lag, median", *_pair(total, "lag", bound)),
         (
             "Sent more than once",
-            wording.share(total["retried"], total["acked"]),
-            f"{wording.count(total['retries'])} retries",
+            number_format.share(total["retried"], total["acked"]),
+            f"{number_format.count(total['retries'])} retries",
         ),
-        ("Waiting now", wording.count(waiting), f"{wording.count(due)} of them due"),
+        (
+            "Waiting now",
+            number_format.count(waiting),
+            f"{number_format.count(due)} of them due",
+        ),
         (
             "Due for longest",
-            wording.duration(longest) if longest else wording.UNKNOWN,
-            f"{wording.count(_suspects(results))} on the poison list",
+            number_format.duration(longest) if longest else number_format.UNKNOWN,
+            f"{number_format.count(_suspects(results))} on the poison list",
         ),
     ]
     cards = "".join(
@@ -156,20 +170,20 @@ def _figures(results: Results) -> str:
 
 def _pair(total: "Row", name: str, bound: str) -> tuple[str, str]:
     if not total[f"{name}_known"]:
-        return wording.UNKNOWN, "not known" if total["acked"] else "none acknowledged"
+        return number_format.UNKNOWN, "not known" if total["acked"] else "none acknowledged"
     return (
-        f"{bound}{wording.duration(total[f'{name}_p50_ms'])}",
-        f"p99 {bound}{wording.duration(total[f'{name}_p99_ms'])}",
+        f"{bound}{number_format.duration(total[f'{name}_p50_ms'])}",
+        f"p99 {bound}{number_format.duration(total[f'{name}_p99_ms'])}",
     )
 
 
-def _frame(results: Results, size: tuple[int, int]) -> Frame:
+def _frame(results: Results, size: tuple[int, int]) -> PlotArea:
     first = results.low_ns - results.low_ns % results.bucket_ns
     starts = range(first, results.high_ns, results.bucket_ns)
-    return Frame(results.low_ns, results.high_ns, starts, results.bucket_ns, *size)
+    return PlotArea(results.low_ns, results.high_ns, starts, results.bucket_ns, *size)
 
 
-def _drawn(results: Results, size: tuple[int, int], draw: "Callable[[Frame], str]") -> str:
+def _drawn(results: Results, size: tuple[int, int], draw: "Callable[[PlotArea], str]") -> str:
     """Return a chart twice, of which the page's style shows the one that there is room for."""
     return "".join(
         f'<div class="{room}">{draw(_frame(results, of))}</div>'
@@ -177,7 +191,7 @@ def _drawn(results: Results, size: tuple[int, int], draw: "Callable[[Frame], str
     )
 
 
-def _seconds(frame: Frame, start_ns: int) -> float:
+def _seconds(frame: PlotArea, start_ns: int) -> float:
     """Return how much of a window lies in the report's time: the first and last may not wholly."""
     end_ns = min(start_ns + frame.bucket_ns, frame.high_ns)
     return (end_ns - max(start_ns, frame.low_ns)) / 1e9
@@ -214,20 +228,20 @@ def _throughput(results: Results) -> str:
     keys = [(one.name, one.style, "fill") for one in layers]
     keys += [(one.name, one.style, "fill stroke") for one in lines]
     if not results.windows:
-        return parts.card("Throughput", "", parts.none("acknowledged"))
+        return html_parts.card("Throughput", "", html_parts.none("acknowledged"))
     drawn = _drawn(results, size, lambda of: charts.bars(of, layers, lines))
-    return parts.card("Throughput", parts.legend(keys), drawn)
+    return html_parts.card("Throughput", html_parts.legend(keys), drawn)
 
 
 def _latency(results: Results, name: str, title: str, about: str) -> str:
     if not results.total["acked"]:
-        return parts.card(title, "", parts.none("acknowledged"))
+        return html_parts.card(title, "", html_parts.none("acknowledged"))
     if not results.total[f"{name}_known"]:
         told = (
             '<p class="none">The table does not say when a message was written.'
             " <code>--created-column</code> names a column that does.</p>"
         )
-        return parts.card(title, "", told)
+        return html_parts.card(title, "", told)
     size = (570, 250)
     frame = _frame(results, size)
     rows = {row["window_ns"]: row for row in results.windows}
@@ -244,7 +258,7 @@ def _latency(results: Results, name: str, title: str, about: str) -> str:
     ]
     keys = [(one.name, one.style, "fill stroke") for one in reversed(series)]
     drawn = _drawn(results, size, lambda of: charts.lines(of, series, title))
-    return parts.card(title, parts.legend(keys), f'<p class="sub">{about}</p>{drawn}')
+    return html_parts.card(title, html_parts.legend(keys), f'<p class="sub">{about}</p>{drawn}')
 
 
 def _lag_title(results: Results) -> str:
@@ -262,19 +276,19 @@ def _lag_about(results: Results) -> str:
 def _attempts(results: Results) -> str:
     rows = sorted(results.attempts, key=lambda row: row["sends"])
     if not rows:
-        return parts.card("Sends until the ack", "", parts.none("acknowledged"))
+        return html_parts.card("Sends until the ack", "", html_parts.none("acknowledged"))
     shown, rest = rows[:_COLOURS], rows[_COLOURS:]
     total = results.total["acked"]
-    cells = [(wording.count(row["sends"]), row["acked"]) for row in shown]
+    cells = [(number_format.count(row["sends"]), row["acked"]) for row in shown]
     if rest:
         cells.append((f"{rest[0]['sends']} and more", sum(row["acked"] for row in rest)))
     body = "".join(
-        f'<tr><td class="name">{name}</td><td>{wording.count(acked)}</td>'
-        f"<td>{wording.share(acked, total)}{parts.meter(acked, total)}</td></tr>"
+        f'<tr><td class="name">{name}</td><td>{number_format.count(acked)}</td>'
+        f"<td>{number_format.share(acked, total)}{html_parts.meter(acked, total)}</td></tr>"
         for name, acked in cells
     )
-    return parts.card(
-        "Sends until the ack", "", parts.table(("sends", "messages", "share"), body)
+    return html_parts.card(
+        "Sends until the ack", "", html_parts.table(("sends", "messages", "share"), body)
     )
 
 
@@ -288,7 +302,7 @@ def _by_state(results: Results) -> dict[str, int]:
 def _waiting(results: Results) -> str:
     by_state = _by_state(results)
     if not any(by_state.values()):
-        return parts.card(
+        return html_parts.card(
             "What waits",
             "",
             '<p class="none">Nothing: no message is without an acknowledgement.</p>',
@@ -301,11 +315,15 @@ def _waiting(results: Results) -> str:
         when = f"for {since[0]}" if state in {DUE, DUE_AGAIN} else f"in {since[1]}"
         body.append(
             f'<tr><td class="name" title="{_STATES_TOLD[state]}"><i class="dot fill {_style(state)}"></i>{state}</td>'
-            f"<td>{wording.count(many)}</td><td>{when if many else wording.UNKNOWN}</td>"
+            f"<td>{number_format.count(many)}</td><td>{when if many else number_format.UNKNOWN}</td>"
             f"<td>{_longest(rows, 'age_max_ms')}</td></tr>"
         )
-    table = parts.table(("state", "messages", "due, at most", "age, at most"), "".join(body))
-    return parts.card("What waits", "", charts.shares(shares, "What waits, by state") + table)
+    table = html_parts.table(
+        ("state", "messages", "due, at most", "age, at most"), "".join(body)
+    )
+    return html_parts.card(
+        "What waits", "", charts.shares(shares, "What waits, by state") + table
+    )
 
 
 def _suspects(results: Results) -> int:
@@ -317,7 +335,7 @@ def _style(state: str) -> str:
 
 
 def _longest(rows: "Sequence[Row]", name: str) -> str:
-    return wording.duration(
+    return number_format.duration(
         max((row[name] for row in rows if row[name] is not None), default=None)
     )
 
@@ -327,12 +345,12 @@ def _groups(title: str, name: str, rows: "Sequence[Row]", total: int) -> str:
         return ""  # nothing was acknowledged, which is said above, or nobody knows whose it was
     most = max(row["acked"] for row in rows)
     body = "".join(
-        f'<tr><td class="name">{parts.name(row[name])}</td>'
-        f"<td>{wording.count(row['acked'])}{parts.meter(row['acked'], most)}</td>"
-        f"<td>{wording.share(row['retried'], row['acked'])}</td>"
-        f"<td>{wording.count(row['retries_p99'])}</td>"
+        f'<tr><td class="name">{html_parts.name(row[name])}</td>'
+        f"<td>{number_format.count(row['acked'])}{html_parts.meter(row['acked'], most)}</td>"
+        f"<td>{number_format.share(row['retried'], row['acked'])}</td>"
+        f"<td>{number_format.count(row['retries_p99'])}</td>"
         + "".join(
-            f"<td>{wording.duration(row[f'{kind}_p{percent}_ms'])}</td>"
+            f"<td>{number_format.duration(row[f'{kind}_p{percent}_ms'])}</td>"
             for kind in ("to_ack", "lag")
             for percent in PERCENTS
         )
@@ -346,22 +364,24 @@ def _groups(title: str, name: str, rows: "Sequence[Row]", total: int) -> str:
         "retries p99",
         *(f"{kind} p{percent}" for kind in ("to ack", "lag") for percent in PERCENTS),
     )
-    more = f"the {len(rows)} busiest of {wording.count(total)}" if total > len(rows) else ""
-    return parts.card(
-        title, f'<span class="sub">{more}</span>' if more else "", parts.table(heads, body)
+    more = (
+        f"the {len(rows)} busiest of {number_format.count(total)}" if total > len(rows) else ""
+    )
+    return html_parts.card(
+        title, f'<span class="sub">{more}</span>' if more else "", html_parts.table(heads, body)
     )
 
 
 def _messages(title: str, about: str, rows: "Sequence[Row]", none: str, sends: str = "") -> str:
     if not rows:
-        return parts.card(title, "", f'<p class="none">{none}</p>')
+        return html_parts.card(title, "", f'<p class="none">{none}</p>')
     body = "".join(
-        f'<tr><td class="name">{parts.name(row["id"])}</td><td class="text">{parts.name(row["shard"])}</td>'
-        f'<td class="text">{parts.name(row["tenant"])}</td>'
+        f'<tr><td class="name">{html_parts.name(row["id"])}</td><td class="text">{html_parts.name(row["shard"])}</td>'
+        f'<td class="text">{html_parts.name(row["tenant"])}</td>'
         f'<td class="text"><i class="dot fill {_style(row["state"])}"></i>{row["state"]}</td>'
-        f'<td class="{sends}">{wording.count(row["sends"])}</td><td>{wording.count(row["priority"])}</td>'
-        f"<td>{wording.duration(row['overdue_ms'])}</td><td>{wording.duration(row['age_ms'])}</td>"
-        f"<td>{wording.moment(row['next_ns'] or None)}</td></tr>"
+        f'<td class="{sends}">{number_format.count(row["sends"])}</td><td>{number_format.count(row["priority"])}</td>'
+        f"<td>{number_format.duration(row['overdue_ms'])}</td><td>{number_format.duration(row['age_ms'])}</td>"
+        f"<td>{number_format.moment(row['next_ns'] or None)}</td></tr>"
         for row in rows
     )
     heads = (
@@ -375,11 +395,13 @@ def _messages(title: str, about: str, rows: "Sequence[Row]", none: str, sends: s
         "age",
         "time_next",
     )
-    return parts.card(title, "", f'<p class="sub">{about}</p>{parts.table(heads, body)}')
+    return html_parts.card(
+        title, "", f'<p class="sub">{about}</p>{html_parts.table(heads, body)}'
+    )
 
 
 def _basis(results: Results) -> str:
     told = "".join(
         f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in results.basis
     )
-    return parts.card("What each figure is derived from", "", f"<dl>{told}</dl>")
+    return html_parts.card("What each figure is derived from", "", f"<dl>{told}</dl>")

@@ -22,7 +22,7 @@ from streamfrom.spark.jobs.consume.dead_letters import (
     dead_columns,
 )
 from streamfrom.spark.jobs.consume.function import Function, checked, load_function, told
-from streamfrom.spark.jobs.consume.sinks import Console, Folder, Table
+from streamfrom.spark.jobs.consume.sinks import ConsoleSink, FolderSink, TableSink
 from streamfrom.spark.jobs.consume.worker import Worker
 from streamfrom.spark.jobs.files import spark_path
 from streamfrom.spark.jobs.job import begun
@@ -31,9 +31,9 @@ from streamfrom.spark.jobs.reading import SHARD
 from streamfrom.spark.jobs.writing import targets_of
 from streamfrom.spark.session import SPARK_ERRORS
 from streamfrom.spark.source import register
-from streamfrom.spark.source.claims import Shard
+from streamfrom.spark.source.claims import ClaimShard
 from streamfrom.spark.source.options import Options, parse_options
-from streamfrom.spark.source.tables import ddl_of, fields_of
+from streamfrom.spark.source.table_schema import ddl_of, fields_of
 from streamfrom.spark.source.writer import plan_of
 
 
@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from streamfrom.spark.jobs.consume.dead_letters import DeadLetters
-    from streamfrom.spark.jobs.consume.sinks import Sink
-    from streamfrom.spark.source.writer import Plan
+    from streamfrom.spark.jobs.consume.sinks import ResultSink
+    from streamfrom.spark.source.writer import WritePlan
 
 _LOOK_S: Final = 1
 
@@ -230,19 +230,22 @@ def run(
         name = checkpoint.name_for(
             f"{config.endpoint.keyspace}.{config.table}", _sink_name(config)
         )
-        sink: Sink = Console(checkpoint)
+        sink: ResultSink = ConsoleSink(checkpoint)
         if config.out is not None:
-            sink = Folder(config.out.resolve(), name)
+            sink = FolderSink(config.out.resolve(), name)
         elif into is not None:
-            sink = Table(into, checkpoint)
+            sink = TableSink(into, checkpoint)
         dead_letters: DeadLetters | None = dead_table
         if config.dead_folder is not None:
-            dead_letters = DeadFolder(Folder(config.dead_folder.resolve(), name))
+            dead_letters = DeadFolder(FolderSink(config.dead_folder.resolve(), name))
         worker = Worker(
             function,
             sink,
             dead_letters,
-            {shard: Shard(config.endpoint, shard, config.table, columns) for shard in shards},
+            {
+                shard: ClaimShard(config.endpoint, shard, config.table, columns)
+                for shard in shards
+            },
             progress,
             max_attempts=config.max_attempts,
             retry_s=config.retry_s,
@@ -332,7 +335,7 @@ def _dead_table(config: ConsumeConfig, options: Options, empty: "DataFrame") -> 
     return DeadTable(_plan(table, options, schema), columns)
 
 
-def _plan(table: str, options: Options, schema: "StructType") -> "Plan":
+def _plan(table: str, options: Options, schema: "StructType") -> "WritePlan":
     """Return how rows with *schema* go into *table*.
 
     Raises:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class BatchOutcome:
     """How a batch ended: messages read, rows that the sink got, messages put aside, and those that stay in the queue."""
 
     read: int
@@ -37,14 +37,14 @@ class Outcome:
         return json.dumps(asdict(self))
 
 
-def outcome_of(text: str) -> Outcome:
-    """Return what `Outcome.json` wrote."""
+def outcome_of(text: str) -> BatchOutcome:
+    """Return what `BatchOutcome.json` wrote."""
     told = json.loads(text)
     left = {
         shard: {int(epoch): ids for epoch, ids in by_epoch.items()}
         for shard, by_epoch in told["left"].items()
     }
-    return Outcome(told["read"], told["rows"], told["dead"], left)
+    return BatchOutcome(told["read"], told["rows"], told["dead"], left)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class Checkpoint:
             written_whole(card, json.dumps(told))
         return name
 
-    def outcome(self, number: int) -> Outcome | None:
+    def outcome(self, number: int) -> BatchOutcome | None:
         """Return how batch *number* ended, if it is the last one that did."""
         try:
             told = json.loads((self.home / "outcome.json").read_text())
@@ -99,7 +99,7 @@ class Checkpoint:
             return None
         return outcome_of(told["outcome"]) if told["batch"] == number else None
 
-    def keep(self, number: int, outcome: Outcome) -> None:
+    def keep(self, number: int, outcome: BatchOutcome) -> None:
         """Write down how batch *number* ended, for good once this returns."""
         told = json.dumps({"batch": number, "outcome": outcome.json()})
         written_whole(self.home / "outcome.json", told)

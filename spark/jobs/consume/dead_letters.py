@@ -8,8 +8,8 @@ from pyspark.sql import functions as F
 
 from streamfrom.spark.endpoint import quoted
 from streamfrom.spark.errors import RequestError
-from streamfrom.spark.jobs.consume.checkpoint import Outcome
-from streamfrom.spark.jobs.consume.sinks import Folder, written
+from streamfrom.spark.jobs.consume.checkpoint import BatchOutcome
+from streamfrom.spark.jobs.consume.sinks import FolderSink, written
 
 
 if TYPE_CHECKING:
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame
 
-    from streamfrom.spark.jobs.writing import Target
-    from streamfrom.spark.source.writer import Plan
+    from streamfrom.spark.jobs.writing import TargetColumn
+    from streamfrom.spark.source.writer import WritePlan
 
 ERROR: Final = "streamfrom_error"
 """The column with the reason, beside the message's own."""
@@ -37,7 +37,7 @@ class DeadLetters(Protocol):
 class DeadFolder:
     """Parquet, as a sink's folder: a later try of a batch replaces what an earlier one left."""
 
-    folder: Folder
+    folder: FolderSink
 
     def put(self, number: int, frame: "DataFrame | None") -> None:
         """Write the messages with all their columns."""
@@ -45,14 +45,14 @@ class DeadFolder:
             self.folder.withdraw(number)
         else:
             count = self.folder.write(number, frame)
-            self.folder.publish(number, Outcome(count, count))
+            self.folder.publish(number, BatchOutcome(count, count))
 
 
 @dataclass(frozen=True, slots=True)
 class DeadTable:
     """A message table with the message's columns, a queue of its own; one that is there stays as it is there."""
 
-    plan: "Plan"
+    plan: "WritePlan"
     columns: "tuple[Column, ...]"
 
     def put(self, number: int, frame: "DataFrame | None") -> None:
@@ -61,7 +61,9 @@ class DeadTable:
             written(frame.select(*self.columns), self.plan)
 
 
-def dead_columns(names: "Sequence[str]", targets: "Sequence[Target]") -> "tuple[Column, ...]":
+def dead_columns(
+    names: "Sequence[str]", targets: "Sequence[TargetColumn]"
+) -> "tuple[Column, ...]":
     """Return what of a message with the columns *names* a table with the columns *targets* is given.
 
     `error` has the reason and `attempts` the sends, where the table has them and the message has not.

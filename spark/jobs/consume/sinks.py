@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import functions as F
 
 from streamfrom.spark.errors import JobError
-from streamfrom.spark.jobs.consume.checkpoint import Outcome, outcome_of
+from streamfrom.spark.jobs.consume.checkpoint import BatchOutcome, outcome_of
 from streamfrom.spark.jobs.files import flush, spark_path, written_whole
 from streamfrom.spark.jobs.frames import mapped
 
@@ -22,28 +22,28 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from streamfrom.spark.jobs.consume.checkpoint import Checkpoint
-    from streamfrom.spark.source.writer import Plan
+    from streamfrom.spark.source.writer import WritePlan
 
 BATCH: Final = "streamfrom_batch"
 _COUNTS: Final = "rows bigint, inserted bigint"
 _OUTCOME: Final = "_outcome.json"
 
 
-class Sink(Protocol):
+class ResultSink(Protocol):
     """What takes the results of batches, by their numbers."""
 
-    def outcome(self, number: int) -> Outcome | None:
+    def outcome(self, number: int) -> BatchOutcome | None:
         """Return how batch *number* ended, if it is in the sink already."""
 
     def write(self, number: int, frame: "DataFrame") -> int:
         """Take the results and return how many rows they are; again, if an earlier try broke off."""
 
-    def publish(self, number: int, outcome: Outcome) -> None:
+    def publish(self, number: int, outcome: BatchOutcome) -> None:
         """Make what was written the sink's for good."""
 
 
 @dataclass(frozen=True, slots=True)
-class Folder:
+class FolderSink:
     """Parquet, a folder for each batch, which appears whole and never changes.
 
     DIR/streamfrom_batch=NAME-NUMBER/*.parquet, NAME being the checkpoint's.
@@ -52,7 +52,7 @@ class Folder:
     home: "Path"
     name: str
 
-    def outcome(self, number: int) -> Outcome | None:
+    def outcome(self, number: int) -> BatchOutcome | None:
         """Return how batch *number* ended, if its folder is there."""
         path = self._data(number) / _OUTCOME
         return outcome_of(path.read_text()) if path.exists() else None
@@ -63,7 +63,7 @@ class Folder:
         frame.write.mode("overwrite").parquet(spark_path(staging))
         return sum(pq.read_metadata(path).num_rows for path in staging.glob("*.parquet"))
 
-    def publish(self, number: int, outcome: Outcome) -> None:
+    def publish(self, number: int, outcome: BatchOutcome) -> None:
         """Give the folder its name, in place of one that a killed run may have left without being done."""
         staging, data = self._staging(number), self._data(number)
         written_whole(staging / _OUTCOME, outcome.json())
@@ -87,13 +87,13 @@ class Folder:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class TableSink:
     """Another message table: what its ids say is there already is not written again."""
 
-    plan: "Plan"
+    plan: "WritePlan"
     checkpoint: "Checkpoint"
 
-    def outcome(self, number: int) -> Outcome | None:
+    def outcome(self, number: int) -> BatchOutcome | None:
         """Return how batch *number* ended, if it is the last one that did."""
         return self.checkpoint.outcome(number)
 
@@ -101,12 +101,12 @@ class Table:
         """Insert the rows whose ids are new, and return how many there are, new or not."""
         return written(frame, self.plan)
 
-    def publish(self, number: int, outcome: Outcome) -> None:
+    def publish(self, number: int, outcome: BatchOutcome) -> None:
         """Write down that the batch is there."""
         self.checkpoint.keep(number, outcome)
 
 
-def written(frame: "DataFrame", plan: "Plan") -> int:
+def written(frame: "DataFrame", plan: "WritePlan") -> int:
     """Insert the rows of *frame* whose ids are new, and return how many rows it has."""
 
     def write(arrow: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
@@ -118,14 +118,14 @@ def written(frame: "DataFrame", plan: "Plan") -> int:
     return int(mapped(frame, write, _COUNTS).agg(F.sum("rows")).collect()[0][0] or 0)
 
 
-class Console:
+class ConsoleSink:
     """Standard output, a JSON object for each row."""
 
     def __init__(self, checkpoint: "Checkpoint") -> None:
         self._checkpoint = checkpoint
         self._lines: list[str] = []
 
-    def outcome(self, number: int) -> Outcome | None:
+    def outcome(self, number: int) -> BatchOutcome | None:
         """Return how batch *number* ended, if it is the last one that did."""
         return self._checkpoint.outcome(number)
 
@@ -134,7 +134,7 @@ class Console:
         self._lines = [row[0] for row in _as_json(frame).collect()]
         return len(self._lines)
 
-    def publish(self, number: int, outcome: Outcome) -> None:
+    def publish(self, number: int, outcome: BatchOutcome) -> None:
         """Print the lines."""
         try:
             sys.stdout.writelines(f"{line}\n" for line in self._lines)

@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from streamfrom.spark.errors import JobError
-from streamfrom.spark.jobs.consume.checkpoint import Outcome
+from streamfrom.spark.jobs.consume.checkpoint import BatchOutcome
 from streamfrom.spark.jobs.consume.dead_letters import ERROR
 from streamfrom.spark.jobs.consume.function import applied, run_through, told
 from streamfrom.spark.jobs.consume.isolation import isolated
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from streamfrom.spark.jobs.consume.dead_letters import DeadLetters
     from streamfrom.spark.jobs.consume.function import Function
     from streamfrom.spark.jobs.consume.isolation import Verdict
-    from streamfrom.spark.jobs.consume.sinks import Sink
+    from streamfrom.spark.jobs.consume.sinks import ResultSink
     from streamfrom.spark.jobs.progress import Progress
-    from streamfrom.spark.source.claims import Shard
+    from streamfrom.spark.source.claims import ClaimShard
     from streamfrom.spark.source.offsets import Claims
 
 PLACE: Final = "streamfrom_place"
@@ -44,9 +44,9 @@ class Worker:
     def __init__(
         self,
         function: "Function",
-        sink: "Sink",
+        sink: "ResultSink",
         dead_letters: "DeadLetters | None",
-        shards: "dict[str, Shard]",
+        shards: "dict[str, ClaimShard]",
         progress: "Progress",
         *,
         max_attempts: int,
@@ -117,7 +117,7 @@ class Worker:
         self._progress.passed(self.counts["read"], {k: n for k, n in some.items() if n})
         self._progress.enter("commit")
 
-    def _worked(self, messages: "DataFrame", number: int, keys: pa.Table) -> Outcome:
+    def _worked(self, messages: "DataFrame", number: int, keys: pa.Table) -> BatchOutcome:
         """Bring a batch into the sink without what fails, and that where it belongs."""
         self._progress.enter("work")
         try:
@@ -131,11 +131,11 @@ class Worker:
                 numbered.unpersist()
         if self._dead_letters is not None:
             self._dead_letters.put(number, None)
-        return self._published(number, Outcome(len(keys), rows))
+        return self._published(number, BatchOutcome(len(keys), rows))
 
     def _isolated(
         self, numbered: "DataFrame", number: int, keys: pa.Table, error: Exception
-    ) -> Outcome:
+    ) -> BatchOutcome:
         """Do the same for a batch that failed with *error* as a whole."""
         failing = self._verdict(numbered, number, len(keys), error)
         dead: dict[int, str] = {}
@@ -159,10 +159,10 @@ class Worker:
             self._dead_letters.put(number, _with_reasons(numbered, dead) if dead else None)
         left = [place for place in failing.all if place not in dead]
         return self._published(
-            number, Outcome(len(keys), rows, len(dead), self._claims(keys, left))
+            number, BatchOutcome(len(keys), rows, len(dead), self._claims(keys, left))
         )
 
-    def _published(self, number: int, outcome: Outcome) -> Outcome:
+    def _published(self, number: int, outcome: BatchOutcome) -> BatchOutcome:
         self._progress.enter("publish")
         self._sink.publish(number, outcome)
         return outcome
@@ -204,7 +204,7 @@ class Worker:
     def _applied(self, messages: "DataFrame") -> "DataFrame":
         return applied(self._function, messages.drop(SHARD, PLACE))
 
-    def _acknowledge(self, keys: pa.Table, outcome: Outcome) -> None:
+    def _acknowledge(self, keys: pa.Table, outcome: BatchOutcome) -> None:
         staying = {
             (shard, ident)
             for shard, by_epoch in outcome.left.items()

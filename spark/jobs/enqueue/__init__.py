@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from streamfrom.spark.jobs.writing import Target
+    from streamfrom.spark.jobs.writing import TargetColumn
 
 FORMATS: Final = {
     "parquet": {},
@@ -190,7 +190,7 @@ def _read(spark: "SparkSession", source: Files | DataFrame) -> DataFrame:
 
 
 def _checked(
-    given: DataFrame, config: EnqueueConfig, targets: "Mapping[str, Target]"
+    given: DataFrame, config: EnqueueConfig, targets: "Mapping[str, TargetColumn]"
 ) -> DataFrame:
     """Return the columns of the table that *given* fills, each value as the server is sent it."""
     named = given

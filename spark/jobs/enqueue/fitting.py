@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame
 
-    from streamfrom.spark.jobs.writing import Target
+    from streamfrom.spark.jobs.writing import TargetColumn
 
 _INTEGER_BITS: Final = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
 # Of the types without a length, in bytes.
@@ -45,14 +45,14 @@ _EXAMPLE_CHARS: Final = 80
 class Fitted:
     """A column of the input as the table takes it; `fits` is false where it does not, never NULL."""
 
-    target: "Target"
+    target: "TargetColumn"
     value: "Column"
     fits: "Column"
 
 
 def matched(
-    names: "Sequence[str]", targets: "Sequence[Target]", given: "Sequence[str]"
-) -> dict[str, "Target"]:
+    names: "Sequence[str]", targets: "Sequence[TargetColumn]", given: "Sequence[str]"
+) -> dict[str, "TargetColumn"]:
     """Return the table's column for each of the input's *names*, which may differ in case.
 
     given: columns that the job itself fills.
@@ -62,7 +62,7 @@ def matched(
             lacks one that the table requires.
     """
     by_name = {target.name.lower(): target for target in targets}
-    found: dict[str, Target] = {}
+    found: dict[str, TargetColumn] = {}
     for name in names:
         target = by_name.get(name.lower())
         if target is None:
@@ -85,7 +85,7 @@ def matched(
     return found
 
 
-def fitted(frame: "DataFrame", name: str, target: "Target") -> Fitted:
+def fitted(frame: "DataFrame", name: str, target: "TargetColumn") -> Fitted:
     """Return the column *name* of *frame* as *target* takes it.
 
     Raises:
@@ -135,7 +135,7 @@ def misfits(frame: "DataFrame", columns: "Sequence[tuple[str, Fitted]]") -> list
     ]
 
 
-def _cast(given: "Column", kind: str, target: "Target") -> "tuple[Column, Column]":
+def _cast(given: "Column", kind: str, target: "TargetColumn") -> "tuple[Column, Column]":
     """Return the value to send, and whether it is the one that was given."""
     name = re.split(r"[ (]", target.mysql_type, maxsplit=1)[0]
     sizes = [int(size) for size in re.findall(r"\d+", target.mysql_type)]

@@ -4,7 +4,7 @@ from streamfrom.proxy.merge.stage_rows import AnsweredPart, Combination
 from streamfrom.proxy.wire.constants import FieldFlag, FieldType
 from streamfrom.proxy.wire.resultset import ColumnDefinition, text_row
 from streamfrom.sqlparse_ext.errors import Unsupported
-from streamfrom.sqlparse_ext.selects.parts import read_parts
+from streamfrom.sqlparse_ext.selects.inner_selects import read_inner_selects
 from tests.proxy.merge.answers import number
 from tests.sqlparse_ext.facts import statement
 
@@ -22,7 +22,7 @@ def part(*columns, sql="SELECT a FROM t LIMIT 5", is_merged=False, is_compared=F
 def union(
     *columns, sql="SELECT a FROM t UNION ALL (SELECT b FROM u LIMIT 2) ORDER BY 1", **given
 ):
-    parts = read_parts(statement(sql).shape.template)
+    parts = read_inner_selects(statement(sql).shape.template)
     assert parts is not None
     found = Combination(
         statement(sql), parts, {int(name[1:]): each for name, each in given.items()}

@@ -17,7 +17,7 @@ from streamfrom.proxy.wire.framing import frame
 from streamfrom.proxy.wire.response import RowCollector
 from streamfrom.proxy.wire.resultset import ColumnDefinition, err_packet
 from streamfrom.sqlparse_ext.errors import Unsupported
-from streamfrom.sqlparse_ext.selects.select import read_select
+from streamfrom.sqlparse_ext.selects.select_reader import read_select
 from tests.proxy.wire.peers import text_resultset
 from tests.sqlparse_ext.facts import statement
 

@@ -21,7 +21,7 @@ def test_what_is_in_the_table_is_in_the_report(sharded_proxy, spark, tmp_path):
     from streamfrom.spark.endpoint import Endpoint
     from streamfrom.spark.errors import RequestError
     from streamfrom.spark.jobs.analytics import IN_THE_FUTURE, AnalyticsConfig, run
-    from streamfrom.spark.jobs.analytics.facts import Told
+    from streamfrom.spark.jobs.analytics.message_facts import Told
 
     connection = sharded_proxy.connect(database="commerce", autocommit=True)
     columns = "tenant_id VARCHAR(40), made BIGINT"

@@ -64,7 +64,7 @@ def in_table(connection):
 def test_killed_at_each_step_and_run_again_it_ends_with_equal_sets(job, spark):
     from streamfrom.spark.errors import JobError
     from streamfrom.spark.jobs import archive
-    from streamfrom.spark.jobs.manifest import Window
+    from streamfrom.spark.jobs.manifest import ArchiveWindow
     from streamfrom.spark.jobs.progress import Progress
 
     connection, config = job
@@ -120,7 +120,7 @@ def test_killed_at_each_step_and_run_again_it_ends_with_equal_sets(job, spark):
     }
     assert sorted(archived(config)) == sorted(everything)
     assert in_table(connection) == staying
-    data = Window(config.out / "commerce" / "my_message", LOW, HIGH).data
+    data = ArchiveWindow(config.out / "commerce" / "my_message", LOW, HIGH).data
     assert report.wrote == (str(data),)
     table = ds.dataset(str(data), partitioning="hive").to_table(filter=ds.field("id") == 3)
     assert table["body"].to_pylist() == [b"\x00\xff\x27"]

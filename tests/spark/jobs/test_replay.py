@@ -8,7 +8,7 @@ import pytest
 
 from streamfrom.spark.endpoint import Endpoint
 from streamfrom.spark.errors import JobError, RequestError
-from streamfrom.spark.jobs.manifest import Manifest, Window
+from streamfrom.spark.jobs.manifest import ArchiveWindow, Manifest
 from tests.fixtures.fix_streams import message_table, rows as rows_of, run as execute
 from tests.spark.killed import servers_on_mysql_with_kills
 
@@ -124,6 +124,6 @@ def test_what_was_archived_comes_back_as_new_messages(sharded_proxy, spark, tmp_
     assert (
         run(spark, dataclasses.replace(config, without=("made",))).counts["already_there"] == 60
     )
-    next(Window(home, LOW, LOW + 100).data.glob("*/*.parquet")).unlink()
+    next(ArchiveWindow(home, LOW, LOW + 100).data.glob("*/*.parquet")).unlink()
     with pytest.raises(JobError, match="restore it"):
         run(spark, config)

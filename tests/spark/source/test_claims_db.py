@@ -15,13 +15,13 @@ LEASE_S = 600.0
 @pytest.fixture
 def table(sharded_proxy):
     from streamfrom.spark.endpoint import Endpoint
-    from streamfrom.spark.source.claims import Shard
+    from streamfrom.spark.source.claims import ClaimShard
 
     connection = sharded_proxy.connect(database="commerce", autocommit=True)
     execute(connection, message_table())
     endpoint = Endpoint("127.0.0.1", sharded_proxy.port, "root", "commerce")
     columns = {"id": "bigint", "priority": "tinyint"}
-    return connection, lambda: Shard(endpoint, "-80", "my_message", columns)
+    return connection, lambda: ClaimShard(endpoint, "-80", "my_message", columns)
 
 
 def test_each_message_goes_to_one_of_several_and_the_stream_has_the_rest(table, consume):

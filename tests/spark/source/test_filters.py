@@ -8,7 +8,7 @@ import pytest
 @pytest.fixture
 def condition():
     from streamfrom.spark.source.filters import condition_of
-    from streamfrom.spark.source.tables import Field, exact_type
+    from streamfrom.spark.source.table_schema import Field, exact_type
 
     kinds = {
         "id": "bigint", "big": "bigint unsigned", "word": "varchar(9)", "doc": "json", "kind": "enum('a')",

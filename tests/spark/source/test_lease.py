@@ -19,30 +19,30 @@ class Recorder:
 
 
 def test_only_what_is_held_is_renewed_until_it_stops():
-    from streamfrom.spark.source.lease import Keeper
+    from streamfrom.spark.source.lease import LeaseRenewer
 
     renewed: list[Any] = []
     opened: Any = lambda name: Recorder(name, renewed)  # noqa: E731
-    keeper = Keeper(opened, 3600.0)
-    keeper.beat()
+    renewer = LeaseRenewer(opened, 3600.0)
+    renewer.renew_all()
     claims: Any = {"away": {1: [1]}, "80-": {2: [5]}}
-    keeper.hold(claims)
-    assert keeper.holds(claims)
-    keeper.beat()
+    renewer.hold(claims)
+    assert renewer.holds(claims)
+    renewer.renew_all()
     more: Any = {"80-": {1: [6]}}
-    keeper.hold(more)
-    keeper.let_go(claims)
-    keeper.let_go(claims)
-    keeper.beat()
+    renewer.hold(more)
+    renewer.let_go(claims)
+    renewer.let_go(claims)
+    renewer.renew_all()
     assert renewed == [("80-", {2: [5]}, 3600.0), ("80-", {1: [6]}, 3600.0)]
-    keeper.stop()
+    renewer.stop()
     assert ("80-", "closed", None) in renewed
 
 
 def test_it_beats_by_itself_several_times_in_a_lease():
     import threading
 
-    from streamfrom.spark.source.lease import Keeper
+    from streamfrom.spark.source.lease import LeaseRenewer
 
     beaten = threading.Event()
 
@@ -53,7 +53,7 @@ def test_it_beats_by_itself_several_times_in_a_lease():
                 beaten.set()
 
     opened: Any = lambda name: Telling(name, [])  # noqa: E731
-    keeper = Keeper(opened, 0.03)
-    keeper.hold({"-80": {1: [1]}})
+    renewer = LeaseRenewer(opened, 0.03)
+    renewer.hold({"-80": {1: [1]}})
     assert beaten.wait(20)
-    keeper.stop()
+    renewer.stop()

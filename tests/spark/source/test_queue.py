@@ -102,13 +102,13 @@ def test_a_batch_is_acknowledged_while_the_next_is_at_work_and_kept_so_long(read
     second = reader.latestOffset(first, limit(1))
     assert second["claims"] == {"a": {"1": [1]}}
     reader.partitions(first, second)
-    assert reader.keeper.holds({"a": {1: [0]}})
-    assert reader.keeper.holds({"a": {1: [1]}})
+    assert reader.renewer.holds({"a": {1: [0]}})
+    assert reader.renewer.holds({"a": {1: [1]}})
     shards.may_ack.set()
     third = reader.latestOffset(second, limit(1))
     assert shards.acked[0] == ("a", [0])
-    assert not reader.keeper.holds({"a": {1: [0]}})
-    assert reader.keeper.holds({"a": {1: [2]}})
+    assert not reader.renewer.holds({"a": {1: [0]}})
+    assert reader.renewer.holds({"a": {1: [2]}})
     reader.commit(third)
     reader.stop()
     assert shards.acked == [("a", [0]), ("a", [1]), ("a", [2])]
@@ -190,14 +190,14 @@ def test_a_row_may_tell_its_shard(monkeypatch):
     import pyarrow as pa
 
     from streamfrom.spark.endpoint import Endpoint
-    from streamfrom.spark.source.batch import Part
+    from streamfrom.spark.source.batch import TablePartition
     from streamfrom.spark.source.options import Options
     from streamfrom.spark.source.queue import QueueReader
 
     batch = pa.RecordBatch.from_pydict({"id": [1, 2], "word": ["a", "b"]})
     monkeypatch.setattr("streamfrom.spark.source.queue.read_part", lambda *given: iter([batch]))
     options = Options(Endpoint("h", 1, "u", "ks"), "t")
-    part = Part("-80", "", ())
+    part = TablePartition("-80", "", ())
     assert list(QueueReader(options, ("-80",), (), {}).read(part)) == [batch]
     (found,) = QueueReader(options, ("-80",), (), {}, shard_place=1).read(part)
     assert found.schema.names == ["id", "streamfrom_shard", "word"]

@@ -8,7 +8,7 @@ from streamfrom.sqlparse_ext.errors import SqlError
 from streamfrom.sqlparse_ext.reading.parser import explained_text
 from streamfrom.sqlparse_ext.reading.split import split_statements
 from streamfrom.sqlparse_ext.statements import Kind, Slot
-from streamfrom.sqlparse_ext.text.rows import insert_rows
+from streamfrom.sqlparse_ext.text.insert_rows import insert_rows
 from tests.sqlparse_ext.facts import shape, statement, tables, uses
 from tests.sqlparse_ext.strategies import MODES, texts
 

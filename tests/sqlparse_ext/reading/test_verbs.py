@@ -1,6 +1,6 @@
 """The words that statements begin with."""
 
-from streamfrom.sqlparse_ext.reading.commands import COMPOUND, READERS
+from streamfrom.sqlparse_ext.reading.utility_statements import COMPOUND, READERS
 from streamfrom.sqlparse_ext.reading.verbs import STATEMENT_VERBS
 
 

@@ -1,4 +1,10 @@
-from streamfrom.sqlparse_ext.selects.sources import ALL, Block, Reference, Source, Ties
+from streamfrom.sqlparse_ext.selects.sources import (
+    ALL,
+    JoinEqualities,
+    QueryBlock,
+    Reference,
+    Source,
+)
 from streamfrom.sqlparse_ext.statements import Slot, TableRef
 
 
@@ -12,5 +18,5 @@ def test_a_query_without_a_derived_table_has_no_groupings():
     source = Source(
         TableRef(None, "t"), {"id": ((Slot(0),),)}, 0, is_main=True, is_certain=True
     )
-    block = Block((Reference(0, "id"),), is_distinct=False, is_grouped=False)
-    assert Ties((source,), (block,), (), limits_inside=False).groupings == ()
+    block = QueryBlock((Reference(0, "id"),), is_distinct=False, is_grouped=False)
+    assert JoinEqualities((source,), (block,), (), limits_inside=False).groupings == ()

@@ -3,7 +3,7 @@
 from xml.etree import ElementTree
 
 from streamfrom.spark.jobs.analytics.charts import (
-    Frame,
+    PlotArea,
     Series,
     bars,
     duration_axis,
@@ -13,7 +13,7 @@ from streamfrom.spark.jobs.analytics.charts import (
 
 
 S = 10**9
-FRAME = Frame(0, 40 * S, range(0, 40 * S, 10 * S), 10 * S)
+FRAME = PlotArea(0, 40 * S, range(0, 40 * S, 10 * S), 10 * S)
 
 
 def parsed(svg):

@@ -41,7 +41,7 @@ def test_options_become_a_configuration():
 
 def test_the_first_layouts_columns_are_found_unless_others_are_named():
     from streamfrom.spark.jobs.analytics.config import needed, resolved
-    from streamfrom.spark.jobs.analytics.facts import Told
+    from streamfrom.spark.jobs.analytics.message_facts import Told
 
     found = resolved(Told(), FIRST_LAYOUT, "t")
     assert (found.created, found.due, found.tenant) == ("time_created", "time_scheduled", None)
@@ -51,7 +51,7 @@ def test_the_first_layouts_columns_are_found_unless_others_are_named():
 
 def test_a_column_that_is_not_there_is_named():
     from streamfrom.spark.jobs.analytics.config import resolved
-    from streamfrom.spark.jobs.analytics.facts import Told
+    from streamfrom.spark.jobs.analytics.message_facts import Told
 
     with pytest.raises(RequestError, match="t has no column 'made'; it has time_scheduled, id"):
         resolved(Told(created="made"), FIRST_LAYOUT, "t")

@@ -3,7 +3,7 @@
 import pytest
 
 from streamfrom.spark.errors import RequestError
-from streamfrom.spark.jobs.consume.checkpoint import Checkpoint, Outcome, outcome_of
+from streamfrom.spark.jobs.consume.checkpoint import BatchOutcome, Checkpoint, outcome_of
 
 
 def test_a_checkpoint_keeps_its_name_and_is_refused_for_another_table_or_sink(tmp_path):
@@ -11,7 +11,7 @@ def test_a_checkpoint_keeps_its_name_and_is_refused_for_another_table_or_sink(tm
     name = checkpoint.name_for("ks.t", "--out /a")
     (checkpoint.of_spark / "offsets").mkdir(parents=True)
     (checkpoint.of_spark / "offsets" / "0").touch()
-    checkpoint.keep(0, Outcome(1, 1))
+    checkpoint.keep(0, BatchOutcome(1, 1))
     assert checkpoint.name_for("ks.t", "--out /a") == name
     for other in (("ks.other", "--out /a"), ("ks.t", "--out /b")):
         with pytest.raises(RequestError, match=r"a consumer of ks.t into --out /a.*of its own"):
@@ -22,7 +22,7 @@ def test_without_sparks_part_batches_begin_anew_and_are_not_taken_for_those_of_b
     checkpoint = Checkpoint(tmp_path)
     name = checkpoint.name_for("ks.t", "--out /a")
     (checkpoint.of_spark / "offsets").mkdir(parents=True)
-    checkpoint.keep(0, Outcome(1, 1))
+    checkpoint.keep(0, BatchOutcome(1, 1))
     again = checkpoint.name_for("ks.t", "--out /a")
     assert again != name
     assert checkpoint.outcome(0) is None
@@ -50,9 +50,9 @@ def test_two_consumers_do_not_work_with_one(tmp_path):
 
 def test_how_a_batch_ended_is_known_of_the_last_one(tmp_path):
     checkpoint = Checkpoint(tmp_path)
-    outcome = Outcome(9, 7, 1, {"-80": {2: [5, 6]}, "80-": {1: ["é"]}})
+    outcome = BatchOutcome(9, 7, 1, {"-80": {2: [5, 6]}, "80-": {1: ["é"]}})
     assert checkpoint.outcome(3) is None
     checkpoint.keep(3, outcome)
     assert checkpoint.outcome(3) == outcome == outcome_of(outcome.json())
-    checkpoint.keep(4, Outcome(1, 1))
+    checkpoint.keep(4, BatchOutcome(1, 1))
     assert checkpoint.outcome(3) is None

@@ -11,9 +11,9 @@ NAMES = ["id", "priority", "epoch", "time_next", "time_acked", "word"]
 
 
 def targets(**columns):
-    from streamfrom.spark.jobs.writing import Target
+    from streamfrom.spark.jobs.writing import TargetColumn
 
-    return [Target(name, kind) for name, kind in columns.items()]
+    return [TargetColumn(name, kind) for name, kind in columns.items()]
 
 
 def frame_of(spark):
@@ -41,9 +41,9 @@ def test_a_table_that_would_lose_a_column_is_refused(spark):
 
 def test_a_folder_has_what_the_last_try_of_a_batch_put_there(spark, tmp_path):
     from streamfrom.spark.jobs.consume.dead_letters import DeadFolder
-    from streamfrom.spark.jobs.consume.sinks import Folder
+    from streamfrom.spark.jobs.consume.sinks import FolderSink
 
-    dead = DeadFolder(Folder(tmp_path, "abc"))
+    dead = DeadFolder(FolderSink(tmp_path, "abc"))
     dead.put(0, None)
     dead.put(1, frame_of(spark))
     dead.put(1, frame_of(spark))

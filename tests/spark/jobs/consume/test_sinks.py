@@ -5,46 +5,46 @@ from typing import Any
 import pyarrow.dataset as ds
 import pytest
 
-from streamfrom.spark.jobs.consume.checkpoint import Checkpoint, Outcome
+from streamfrom.spark.jobs.consume.checkpoint import BatchOutcome, Checkpoint
 
 
 pytestmark = pytest.mark.spark
 
 
 def test_a_folder_appears_whole_with_how_the_batch_ended(spark, tmp_path):
-    from streamfrom.spark.jobs.consume.sinks import Folder
+    from streamfrom.spark.jobs.consume.sinks import FolderSink
 
-    folder = Folder(tmp_path, "abc")
+    folder = FolderSink(tmp_path, "abc")
     seven = spark.range(7)
     assert folder.write(3, seven) == 7
     assert folder.outcome(3) is None
     assert not list(tmp_path.glob("streamfrom_batch=*"))
     # A try that broke off is replaced.
     assert folder.write(3, spark.range(5)) == 5
-    folder.publish(3, Outcome(5, 5))
-    assert folder.outcome(3) == Outcome(5, 5)
+    folder.publish(3, BatchOutcome(5, 5))
+    assert folder.outcome(3) == BatchOutcome(5, 5)
     published = tmp_path / "streamfrom_batch=abc-00000003"
     assert sorted(
         ds.dataset(list(map(str, published.glob("*.parquet")))).to_table()["id"].to_pylist()
     ) == [*range(5)]
     assert spark.read.parquet(str(tmp_path)).count() == 5
     assert folder.write(4, seven.limit(0)) == 0
-    folder.publish(4, Outcome(0, 0))
+    folder.publish(4, BatchOutcome(0, 0))
     folder.withdraw(3)
     folder.withdraw(3)
     assert folder.outcome(3) is None
 
 
 def test_lines_are_printed_once_the_batch_is_done(spark, tmp_path, capsys):
-    from streamfrom.spark.jobs.consume.sinks import Console
+    from streamfrom.spark.jobs.consume.sinks import ConsoleSink
 
-    console = Console(Checkpoint(tmp_path))
+    console = ConsoleSink(Checkpoint(tmp_path))
     rows = spark.createDataFrame([(1, "é"), (2, None)], "id bigint, word string")
     assert console.write(0, rows) == 2
     assert capsys.readouterr().out == ""
-    console.publish(0, Outcome(2, 2))
+    console.publish(0, BatchOutcome(2, 2))
     assert capsys.readouterr().out == '{"id":1,"word":"é"}\n{"id":2,"word":null}\n'
-    assert console.outcome(0) == Outcome(2, 2)
+    assert console.outcome(0) == BatchOutcome(2, 2)
     assert console.outcome(1) is None
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from streamfrom.spark.errors import JobError
-from streamfrom.spark.jobs.consume.checkpoint import Outcome
+from streamfrom.spark.jobs.consume.checkpoint import BatchOutcome
 from streamfrom.spark.jobs.progress import Progress
 from tests.spark.jobs.consume.functions import kept
 
@@ -180,4 +180,4 @@ def test_waits_double_up_to_an_hour(queue):
     ]
     assert worker_of(queue, retry_s=9000.0).wait_s(5) == 9000
     assert queue.outcomes == {}
-    assert Outcome(0, 0).left == {}
+    assert BatchOutcome(0, 0).left == {}

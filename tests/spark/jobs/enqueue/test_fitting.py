@@ -14,9 +14,9 @@ ID = {"mysql_type": "bigint(20)", "takes_null": False, "is_required": True}
 
 
 def target(name="c", **more):
-    from streamfrom.spark.jobs.writing import Target
+    from streamfrom.spark.jobs.writing import TargetColumn
 
-    return Target(name, **({"mysql_type": "int(11)"} | more))
+    return TargetColumn(name, **({"mysql_type": "int(11)"} | more))
 
 
 def tried(spark, mysql_type, values, kind="string"):

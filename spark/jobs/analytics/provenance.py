@@ -1,0 +1,125 @@
+"""What the figures rest on, in words: what was derived from what, and what looks wrong: pure."""
+
+from typing import TYPE_CHECKING, Any, Final
+
+from streamfrom.spark.jobs.analytics import number_format
+
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from streamfrom.spark.jobs.analytics.message_facts import Told
+
+_SKEW_NS: Final = 2 * 10**9
+# Nobody waits so long: the column counts something else than was said.
+_IMPLAUSIBLE_MS: Final = 5 * 365 * 86_400_000.0
+
+
+def basis(told: "Told", sends_until_poison: int) -> list[tuple[str, str]]:
+    """Return (figure, what it is derived from) for each figure of the report."""
+    created = told.created or ""
+    to_ack = (
+        f"time_acked - {created}, of every acknowledged message."
+        if created
+        else "Not known: a row does not keep when it was written. Name a column that does."
+    )
+    due = (
+        f"the later of {told.due} and {created}"
+        if told.due and created
+        else told.due or created
+    )
+    if told.delivered and due:
+        lag = f"{told.delivered} - {due}."
+    elif due:
+        lag = (
+            f"time_acked - {due}, of messages that were sent once: they were delivered before they were"
+            " acknowledged, so it is the most that their delivery can have taken. When a row was sent is"
+            " not kept, and time_next, where a schedule may have been, is erased by the ack."
+        )
+    else:
+        lag = "Not known: a row keeps neither when it was due first nor when it was sent."
+    return [
+        (
+            "Throughput",
+            "Rows whose time_acked lies in the window. Rows purged before this run are gone.",
+        ),
+        ("Time to acknowledge", to_ack),
+        ("Delivery lag", lag),
+        (
+            "Retries",
+            "epoch - 1 of acknowledged messages. An epoch of 0 was acknowledged unsent.",
+        ),
+        (
+            "What waits",
+            "Rows without time_acked when they were read; time_next and epoch tell the state. Since when"
+            f" one is due is time_next, or {created or 'unknown'} while time_next is 0.",
+        ),
+        (
+            "Poison list",
+            f"Rows without time_acked whose epoch is {sends_until_poison} or more.",
+        ),
+        (
+            "Percentiles",
+            "Of the messages themselves, exact to one rank in 10,000; unknown and negative durations are"
+            " left out.",
+        ),
+    ]
+
+
+def warnings(
+    total: "Mapping[str, Any]",
+    waits: "Sequence[Mapping[str, Any]]",
+    clocks_ns: "Mapping[str, int]",
+    made_ns: int,
+    acked_later: int,
+    told: "Told",
+) -> list[str]:
+    """Return a sentence for everything that makes a figure doubtful.
+
+    clocks_ns, made_ns: what each shard and this machine took for now at one moment.
+    acked_later: messages acknowledged well after their shard's now.
+    """
+    found = []
+    if total["skewed"]:
+        found.append(
+            f"{_messages(total['skewed'])} acknowledged or delivered before being"
+            " written: the clocks of producers and consumers disagree. That counts, but no"
+            " percentile of a duration includes it."
+        )
+    early = sum(row["skewed"] for row in waits)
+    if early:
+        found.append(
+            f"{_messages(early)} written in the future and not acknowledged: the clock of a producer"
+            " is ahead. No percentile of ages includes that."
+        )
+    if acked_later:
+        found.append(
+            f"{_messages(acked_later)} acknowledged in the future, and so in no window yet: the clock of a"
+            " consumer is ahead."
+        )
+    for shard, clock_ns in sorted(clocks_ns.items()):
+        ahead_ns = clock_ns - made_ns
+        if abs(ahead_ns) > _SKEW_NS:
+            side = "ahead of" if ahead_ns > 0 else "behind"
+            found.append(
+                f"The clock of shard {shard} is {number_format.duration(abs(ahead_ns) / 1e6)} {side} this"
+                " machine's."
+            )
+    unknown = total["acked"] - total["to_ack_known"] - total["skewed"]
+    if told.created and unknown > 0:
+        found.append(f"{_messages(unknown)} acknowledged without a time in {told.created}.")
+    for many, percentile in (
+        ("Half of all messages", "p50"),
+        ("One message in a hundred", "p99"),
+    ):
+        if (total[f"to_ack_{percentile}_ms"] or 0) > _IMPLAUSIBLE_MS:
+            found.append(
+                f"{many} took years: {told.created} hardly holds times, or counts something else than"
+                " --time-unit says."
+            )
+            break
+    return found
+
+
+def _messages(many: int) -> str:
+    return "1 message was" if many == 1 else f"{number_format.count(many)} messages were"

@@ -1,0 +1,119 @@
+"""Acknowledged messages as a stream: append-only, in order of `time_acked`, a safety lag behind now.
+
+Nothing is claimed and nothing is written. A batch is what each shard acknowledged between two moments, both in the past by the
+shard's own clock, so it is the same however often it runs, until it is purged. The lag is for acknowledgements whose
+transaction commits after the moment that they bear; one that takes longer than the lag is missed.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadMaxRows, SupportsTriggerAvailableNow
+
+from streamfrom.spark.endpoint import ask, clock_of, quoted
+from streamfrom.spark.source.batch import TablePartition, read_part, told_apart
+from streamfrom.spark.source.offsets import FeedOffset, feed_offset
+from streamfrom.spark.source.refused_stream import told_plainly
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import pyarrow as pa
+    from pyspark.sql.streaming.datasource import ReadLimit
+
+    from streamfrom.spark.source.options import Options
+    from streamfrom.spark.source.table_schema import Field
+
+
+class AckedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reads each shard up to a moment that only moves on."""
+
+    def __init__(
+        self, options: "Options", shards: "tuple[str, ...]", fields: "Sequence[Field]"
+    ) -> None:
+        self.options = options
+        self.shards = shards
+        self.fields = fields
+        self.table = f"{options.endpoint.keyspace}.{options.table}"
+        self.until_ns: dict[str, int] = {}
+
+    def initialOffset(self) -> dict[str, Any]:
+        """Return the offset before every acknowledgement."""
+        return FeedOffset(self.table, dict.fromkeys(self.shards, 0)).json()
+
+    def getDefaultReadLimit(self) -> "ReadLimit":
+        """Return how much a batch takes, but for messages acknowledged at the same moment."""
+        return ReadMaxRows(self.options.max_rows_per_batch)
+
+    @told_plainly()
+    def prepareForTriggerAvailableNow(self) -> None:
+        """Note how far it will go."""
+        self.until_ns = {shard: self._safe_ns(shard) for shard in self.shards}
+
+    @told_plainly()
+    def latestOffset(self, start: "dict[str, Any]", limit: "ReadLimit") -> dict[str, Any]:
+        """Return how far the next batch goes: *start*, if there is nothing new.
+
+        Raises:
+            RequestError: the checkpoint is of another query.
+            JobError: a shard cannot be reached.
+        """
+        before = feed_offset(start, self.table, self.shards)
+        rows = (
+            limit.max_rows
+            if isinstance(limit, ReadMaxRows)
+            else self.options.max_rows_per_batch
+        )
+        share = -(-rows // len(self.shards))
+        upto_ns = {
+            shard: self._next_ns(shard, before.upto_ns.get(shard, 0), share)
+            for shard in self.shards
+        }
+        return FeedOffset(self.table, upto_ns).json()
+
+    @told_plainly()
+    def partitions(
+        self, start: "dict[str, Any]", end: "dict[str, Any]"
+    ) -> "Sequence[TablePartition]":
+        """Return what each shard acknowledged after *start*, up to and with *end*."""
+        low = feed_offset(start, self.table, self.shards).upto_ns
+        high = feed_offset(end, self.table, self.shards).upto_ns
+        return [
+            TablePartition(
+                shard, "time_acked > %s AND time_acked <= %s", (low.get(shard, 0), upto)
+            )
+            for shard, upto in high.items()
+            if upto > low.get(shard, 0)
+        ]
+
+    def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
+        """Yield a part's rows, on an executor."""
+        assert isinstance(partition, TablePartition)
+        yield from read_part(self.options.endpoint, self.options.table, self.fields, partition)
+
+    def commit(self, end: "dict[str, Any]") -> None:
+        """Keep nothing: a feed holds nothing on the servers."""
+
+    def stop(self) -> None:
+        """Let nothing go: a feed holds no connection."""
+
+    def _safe_ns(self, shard: str) -> int:
+        with told_apart(self.options.endpoint, shard):
+            return clock_of(self.options.endpoint, shard) - int(self.options.lag_s * 1e9)
+
+    def _next_ns(self, shard: str, after_ns: int, rows: int) -> int:
+        """Return the moment up to which there are about *rows* more: never less than *after_ns*."""
+        until_ns = self._safe_ns(shard)
+        until_ns = min(until_ns, self.until_ns.get(shard, until_ns))
+        newest = (
+            f"SELECT MAX(time_acked) FROM (SELECT time_acked FROM {quoted(self.options.table)}"  # noqa: S608  quoted
+            " WHERE time_acked > %s AND time_acked <= %s ORDER BY time_acked LIMIT %s) AS soonest"
+        )
+        with told_apart(self.options.endpoint, shard):
+            connection = self.options.endpoint.connect(shard)
+            try:
+                found = ask(connection, newest, [after_ns, until_ns, rows])[0][0]
+            finally:
+                connection.close()
+        return after_ns if found is None else max(after_ns, int(found))

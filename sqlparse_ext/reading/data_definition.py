@@ -1,0 +1,127 @@
+"""Reads CREATE, ALTER, DROP, RENAME and TRUNCATE as far as they name tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from streamfrom.sqlparse_ext.reading.structure import query_tables
+from streamfrom.sqlparse_ext.statements import Kind, Uses
+
+
+if TYPE_CHECKING:
+    from streamfrom.sqlparse_ext.reading.shape_builder import ShapeBuilder
+    from streamfrom.sqlparse_ext.text.tokens import Cursor
+
+OBJECTS: Final = frozenset(
+    {
+        "TABLE",
+        "TABLES",
+        "INDEX",
+        "VIEW",
+        "TRIGGER",
+        "DATABASE",
+        "SCHEMA",
+        "PROCEDURE",
+        "FUNCTION",
+    }
+    | {
+        "EVENT",
+        "USER",
+        "ROLE",
+        "SEQUENCE",
+        "SERVER",
+        "TABLESPACE",
+        "LOGFILE",
+        "PACKAGE",
+        "UNDO",
+    }
+    | {"RESOURCE", "INSTANCE", "SPATIAL"}
+)
+_TABLE_LIKE: Final = frozenset({"TABLE", "TABLES", "VIEW", "SEQUENCE"})
+STORED_PROGRAMS: Final = frozenset({"PROCEDURE", "FUNCTION", "TRIGGER", "EVENT", "PACKAGE"})
+# Verbs that answer with rows, behind ALTER TABLE … and before PARTITION too.
+_MAINTAINS: Final = frozenset({"ANALYZE", "CHECK", "OPTIMIZE", "REPAIR"})
+
+
+def read_ddl(builder: ShapeBuilder, cursor: Cursor, verb: str) -> None:
+    """Read CREATE, ALTER, DROP, RENAME and TRUNCATE as far as they name tables."""
+    builder.kind = Kind.DDL
+    if verb == "TRUNCATE":
+        cursor.accept("TABLE")
+        builder.uses |= Uses.IMPLICIT_COMMIT
+        builder.take_table(cursor)
+        return
+    before = cursor.tokens[cursor.at : (at := cursor.find(OBJECTS))]
+    cursor.at = at
+    what = cursor.take().key
+    if any(token.key == "TEMPORARY" for token in before):
+        builder.uses |= Uses.TEMPORARY_TABLE
+    else:
+        builder.uses |= Uses.IMPLICIT_COMMIT
+    options = set()
+    if cursor.accept("IF", "EXISTS"):
+        options.add("IF EXISTS")
+    elif cursor.accept("IF", "NOT", "EXISTS"):
+        options.add("IF NOT EXISTS")
+    builder.options = frozenset(options)
+    if what in _TABLE_LIKE:
+        _ddl_tables(builder, cursor, verb)
+    elif what in ("INDEX", "TRIGGER"):
+        if what == "TRIGGER" and cursor.peek(1).key != ".":
+            builder.options |= {"UNQUALIFIED"}
+        if verb != "DROP" or what == "INDEX":
+            cursor.at = cursor.find({"ON"}) + 1
+            builder.take_table(cursor)
+    elif what in ("DATABASE", "SCHEMA"):
+        builder.target = cursor.name()
+    if what in STORED_PROGRAMS:
+        # What the body uses is used when it runs, not now.
+        builder.uses = Uses.IMPLICIT_COMMIT | builder.uses & Uses.MULTIPLE
+
+
+def _ddl_tables(builder: ShapeBuilder, cursor: Cursor, verb: str) -> None:
+    tables = []
+    while (table := cursor.table()) is not None:
+        tables.append(table)
+        if verb == "RENAME":
+            cursor.accept_any({"WAIT", "NOWAIT"})
+            cursor.accept("TO")
+            cursor.accept(",")
+        elif verb != "DROP" or not cursor.accept(","):
+            break
+    if verb == "CREATE":
+        cursor.accept("(", "LIKE")
+        if (cursor.accept("LIKE") or cursor.peek(-1).key == "LIKE") and (
+            like := cursor.table()
+        ):
+            tables.append(like)
+    elif verb == "ALTER" and cursor.key in _MAINTAINS and cursor.peek(1).key == "PARTITION":
+        builder.kind = Kind.OTHER  # it answers with rows, like CHECK TABLE
+    elif verb == "ALTER":
+        cursor.at = cursor.find({"RENAME"})
+        while cursor.accept("RENAME"):
+            cursor.accept_any({"TO", "AS", "="})
+            is_part = cursor.key in ("COLUMN", "INDEX", "KEY", "CONSTRAINT")
+            if not is_part and (renamed := cursor.table()):
+                tables.append(renamed)
+            cursor.at = cursor.find({"RENAME"})
+    builder.tables = tuple(tables)
+    _ddl_query(builder, cursor)
+
+
+def _ddl_query(builder: ShapeBuilder, cursor: Cursor) -> None:
+    """Add the tables of CREATE … SELECT."""
+    keys = [token.key for token in cursor.tokens]
+    start = next((at for at, key in enumerate(keys) if key in ("SELECT", "WITH")), len(keys))
+    if builder.verb != "CREATE" or "SELECT" not in keys[start:]:
+        return
+    while keys[start - 1] == "(":
+        start -= 1
+    end = len(keys)
+    if keys[-2:] == ["CHECK", "OPTION"]:
+        end = max(at for at, key in enumerate(keys) if key == "WITH")
+    tables = query_tables(cursor.tokens[start:end], builder.template)
+    if tables is None:
+        builder.uses |= Uses.UNPARSED
+    else:
+        builder.tables = tuple(dict.fromkeys(builder.tables + tables))

@@ -1,0 +1,59 @@
+"""The facts of one template while they are collected: a `Shape` that may still change."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from streamfrom.sqlparse_ext.statements import Kind, Shape, Uses
+
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from streamfrom.sqlparse_ext.statements import (
+        InsertShape,
+        KillTarget,
+        Operand,
+        SetItem,
+        StreamShape,
+        TableRef,
+    )
+    from streamfrom.sqlparse_ext.text.tokens import Cursor
+
+
+@dataclass(slots=True)
+class ShapeBuilder:
+    """The fields of `Shape`, to be filled by whoever reads the statement."""
+
+    template: bytes
+    uses: Uses
+    kind: Kind = Kind.OTHER
+    verb: str = ""
+    words: tuple[str, ...] = ()
+    options: frozenset[str] = frozenset()
+    tables: tuple[TableRef, ...] = ()
+    conditions: Mapping[str, tuple[Operand, ...]] = field(default_factory=dict)
+    condition_only: bool = False
+    guards: frozenset[str] = frozenset()
+    assignments: Mapping[str, Operand] = field(default_factory=dict)
+    insert: InsertShape | None = None
+    set: tuple[SetItem, ...] = ()
+    target: str | None = None
+    kill: KillTarget | None = None
+    directives: Mapping[str, str] = field(default_factory=dict)
+    stream: StreamShape | None = None
+
+    def take_table(self, cursor: Cursor) -> None:
+        """Name the one table that comes next, if one does."""
+        table = cursor.table()
+        self.tables = () if table is None else (table,)
+
+    def shape(self) -> Shape:
+        """Freeze the builder."""
+        facts = {each.name: getattr(self, each.name) for each in fields(self)}
+        for name, value in facts.items():
+            if isinstance(value, dict):
+                facts[name] = MappingProxyType(value)
+        return Shape(**facts)

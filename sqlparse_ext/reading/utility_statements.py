@@ -1,0 +1,256 @@
+"""Reads the statements that are no queries: transactions, SHOW, EXPLAIN, locks and the rest; says who reads which verb.
+
+sqlglot takes several of these for something else without an error, and knows others not at all,
+so they are read here, word by word, as far as somebody needs them.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from streamfrom.sqlparse_ext.reading.data_definition import read_ddl
+from streamfrom.sqlparse_ext.reading.kill_statement import read_kill
+from streamfrom.sqlparse_ext.reading.session_settings import read_set
+from streamfrom.sqlparse_ext.statements import Kind, Uses
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from streamfrom.sqlparse_ext.reading.shape_builder import ShapeBuilder
+    from streamfrom.sqlparse_ext.statements import TableRef
+    from streamfrom.sqlparse_ext.text.tokens import Cursor
+
+_EXPLAINABLE: Final = frozenset(
+    {
+        "SELECT",
+        "INSERT",
+        "REPLACE",
+        "UPDATE",
+        "DELETE",
+        "WITH",
+        "TABLE",
+        "VALUES",
+        "STREAM",
+        "(",
+    }
+)
+# What MariaDB takes outside of stored programs too; no other statement begins so.
+COMPOUND: Final = frozenset({"IF", "CASE", "LOOP", "REPEAT", "WHILE", "FOR", "DECLARE"})
+# What may follow the BEGIN of a transaction. Else it is an anonymous block of MariaDB's: NOT ATOMIC,
+# or in its Oracle mode the first statement in it.
+BEHIND_BEGIN: Final = frozenset({"", ";", "WORK"})
+_VINDEXES_ON: Final = ("VSCHEMA", "VINDEXES", "ON")
+_SHOW_OF_TABLE: Final = frozenset({"COLUMNS", "FIELDS", "INDEX", "INDEXES", "KEYS"})
+
+
+def read_transaction(builder: ShapeBuilder, cursor: Cursor, verb: str) -> None:
+    """Read BEGIN, START TRANSACTION, COMMIT, ROLLBACK, SAVEPOINT and RELEASE SAVEPOINT."""
+    if verb == "BEGIN" and cursor.key not in BEHIND_BEGIN:
+        read_compound(builder, cursor)
+        return
+    if verb == "START" and not cursor.accept("TRANSACTION"):
+        builder.uses |= Uses.IMPLICIT_COMMIT  # START REPLICA
+        return
+    cursor.accept("WORK")
+    if verb in ("SAVEPOINT", "RELEASE") or (verb == "ROLLBACK" and cursor.accept("TO")):
+        builder.kind = Kind.SAVEPOINT
+        cursor.accept("SAVEPOINT")
+        builder.target = cursor.name()
+    else:
+        builder.kind = Kind.BEGIN if verb in ("BEGIN", "START") else Kind(verb)
+        builder.options = _transaction_options(cursor)
+
+
+def _transaction_options(cursor: Cursor) -> frozenset[str]:
+    options = set()
+    while cursor.key:
+        if cursor.accept_any({"WITH", "AND", ","}):
+            continue
+        words = [cursor.take().key]
+        if words[0] in ("NO", "READ", "CONSISTENT"):
+            words.append(cursor.take().key)
+        options.add(" ".join(words))
+    return frozenset(options)
+
+
+def read_use(builder: ShapeBuilder, cursor: Cursor) -> None:
+    """Read USE name; there is no target where anything else stands behind it."""
+    builder.kind = Kind.USE
+    builder.target = cursor.name()
+    if cursor.key not in ("", ";"):
+        builder.target = None
+
+
+def read_show(builder: ShapeBuilder, cursor: Cursor) -> None:
+    """Read SHOW as far as it names tables, a database or the diagnostics area."""
+    builder.kind = Kind.SHOW
+    words = builder.words
+    if "WARNINGS" in words[:2] or "ERRORS" in words[:2]:
+        builder.uses |= Uses.DIAGNOSTICS
+    if words[:1] == ("CREATE",):
+        cursor.at += 2
+        cursor.accept("IF", "NOT", "EXISTS")
+        if words[1:2] in (("DATABASE",), ("SCHEMA",)):
+            builder.target = cursor.name()
+        else:
+            builder.take_table(cursor)
+        return
+    if words[:3] == _VINDEXES_ON:
+        cursor.at += 3
+        builder.take_table(cursor)
+        return
+    cursor.at = cursor.find({"FROM", "IN"}) + 1
+    if _SHOW_OF_TABLE & set(words[:3]):
+        builder.take_table(cursor)
+        if cursor.accept_any({"FROM", "IN"}):
+            builder.target = cursor.name()
+    else:
+        builder.target = cursor.name()
+
+
+def read_explain(builder: ShapeBuilder, cursor: Cursor) -> None:
+    """Read EXPLAIN, DESCRIBE, VEXPLAIN, MariaDB's ANALYZE; a table when one is described."""
+    builder.kind = Kind.EXPLAIN
+    if explained_at(cursor) < len(cursor.tokens) or "FOR" in builder.words:
+        return
+    cursor.accept_any({"EXTENDED", "PARTITIONS"})
+    builder.take_table(cursor)
+
+
+def explained_at(cursor: Cursor) -> int:
+    """Return the index of the token with which the explained statement begins, or the end."""
+    for place in range(cursor.at, len(cursor.tokens)):
+        if cursor.tokens[place].key in _EXPLAINABLE:
+            return place
+    return len(cursor.tokens)
+
+
+def read_lock(builder: ShapeBuilder, cursor: Cursor, verb: str) -> None:
+    """Read LOCK TABLES, UNLOCK TABLES, LOCK INSTANCE."""
+    builder.kind = Kind.LOCK
+    builder.uses |= Uses.IMPLICIT_COMMIT
+    if verb == "LOCK" and cursor.accept_any({"TABLE", "TABLES"}):
+        builder.tables = _listed_tables(cursor)
+
+
+def _listed_tables(cursor: Cursor) -> tuple[TableRef, ...]:
+    tables = []
+    while (table := cursor.table()) is not None:
+        tables.append(table)
+        cursor.at = cursor.find({","})
+        if not cursor.accept(","):
+            break
+    return tuple(tables)
+
+
+def _prepared(builder: ShapeBuilder, cursor: Cursor) -> None:
+    builder.kind = Kind.PREPARE
+    builder.target = cursor.name()
+
+
+def _prepare(builder: ShapeBuilder, cursor: Cursor) -> None:
+    cursor.accept("PREPARE")  # DEALLOCATE PREPARE
+    if cursor.accept("IMMEDIATE"):
+        builder.kind = Kind.PREPARE
+        return
+    _prepared(builder, cursor)
+
+
+def _drop(builder: ShapeBuilder, cursor: Cursor) -> None:
+    if cursor.accept("PREPARE"):
+        _prepared(builder, cursor)
+    else:
+        read_ddl(builder, cursor, "DROP")
+
+
+def _load(builder: ShapeBuilder, cursor: Cursor) -> None:
+    if cursor.key not in ("DATA", "XML"):
+        builder.uses |= Uses.IMPLICIT_COMMIT  # LOAD INDEX INTO CACHE
+        return
+    builder.kind = Kind.LOAD
+    if "LOCAL" in builder.words:
+        builder.uses |= Uses.LOCAL_INFILE
+    cursor.at = cursor.find({"INTO"}) + 1
+    cursor.accept("TABLE")
+    builder.take_table(cursor)
+
+
+def _call(builder: ShapeBuilder, cursor: Cursor) -> None:
+    builder.kind = Kind.CALL
+    table = cursor.table()
+    if table is not None:
+        builder.target = f"{table.schema}.{table.name}" if table.schema else table.name
+
+
+def _xa(builder: ShapeBuilder, _cursor: Cursor) -> None:
+    builder.kind = Kind.XA
+
+
+def _handler(builder: ShapeBuilder, cursor: Cursor) -> None:
+    builder.uses |= Uses.HANDLER
+    builder.take_table(cursor)
+
+
+def _diagnostics(builder: ShapeBuilder, _cursor: Cursor) -> None:
+    builder.uses |= Uses.DIAGNOSTICS
+
+
+def _analyze(builder: ShapeBuilder, cursor: Cursor) -> None:
+    if "TABLE" in builder.words[:2]:
+        _maintain(builder, cursor)
+    else:
+        read_explain(builder, cursor)
+
+
+def _maintain(builder: ShapeBuilder, cursor: Cursor) -> None:
+    """Read OPTIMIZE, REPAIR, CHECK, ANALYZE and FLUSH, which may name tables."""
+    builder.uses |= Uses.IMPLICIT_COMMIT
+    keys = [token.key for token in cursor.tokens]
+    if builder.verb == "FLUSH" and (keys[-3:] == ["WITH", "READ", "LOCK"] or "EXPORT" in keys):
+        builder.kind = Kind.LOCK
+    cursor.at = cursor.find({"TABLE", "TABLES"}) + 1
+    if cursor.key != "WITH":
+        builder.tables = _listed_tables(cursor)
+
+
+def _commits(builder: ShapeBuilder, _cursor: Cursor) -> None:
+    builder.uses |= Uses.IMPLICIT_COMMIT
+
+
+def read_compound(builder: ShapeBuilder, cursor: Cursor) -> None:
+    """Read nothing of MariaDB's IF, CASE, LOOP and their kin: what is in them decides."""
+    builder.uses |= Uses.UNPARSED
+
+
+# What reads a statement behind its verb. Verbs that are not here are Kind.OTHER.
+READERS: Final[dict[str, Callable[[ShapeBuilder, Cursor], None]]] = {
+    **{
+        verb: partial(read_transaction, verb=verb)
+        for verb in ("BEGIN", "START", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE")
+    },
+    **{
+        verb: partial(read_ddl, verb=verb) for verb in ("CREATE", "ALTER", "RENAME", "TRUNCATE")
+    },
+    **{verb: partial(read_lock, verb=verb) for verb in ("LOCK", "UNLOCK")},
+    **dict.fromkeys(("EXPLAIN", "DESCRIBE", "DESC", "VEXPLAIN"), read_explain),
+    **dict.fromkeys(("PREPARE", "EXECUTE", "DEALLOCATE"), _prepare),
+    **dict.fromkeys(("OPTIMIZE", "REPAIR", "CHECK", "FLUSH"), _maintain),
+    **dict.fromkeys(
+        ("GRANT", "REVOKE", "CACHE", "RESET", "INSTALL", "UNINSTALL", "STOP", "CHANGE"),
+        _commits,
+    ),
+    **dict.fromkeys(COMPOUND, read_compound),
+    "ANALYZE": _analyze,
+    "CALL": _call,
+    "DROP": _drop,
+    "GET": _diagnostics,
+    "HANDLER": _handler,
+    "KILL": read_kill,
+    "LOAD": _load,
+    "SET": read_set,
+    "SHOW": read_show,
+    "USE": read_use,
+    "XA": _xa,
+}

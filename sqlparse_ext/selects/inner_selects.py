@@ -1,0 +1,232 @@
+"""The SELECTs that a statement is made of, each of which is a statement of its own.
+
+These are the SELECTs between UNION, EXCEPT and INTERSECT, the derived tables of a FROM, and the
+bodies of WITH. None of them sees anything of the rest, so whoever can answer each by itself can
+put its rows in its place, and has the rest answered by one server.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+from streamfrom.sqlparse_ext.reading.parser import parse
+from streamfrom.sqlparse_ext.statements import Param, Statement
+from streamfrom.sqlparse_ext.text.lexer import BAD, fingerprint, locate
+from streamfrom.sqlparse_ext.text.tokens import Cursor, depths_of, statement_tokens
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import TypeAlias
+
+    from streamfrom.sqlparse_ext.statements import Shape
+    from streamfrom.sqlparse_ext.text.tokens import Token
+
+    Range: TypeAlias = tuple[int, int]  # of tokens
+
+_OPERATORS: Final = frozenset({"UNION", "EXCEPT", "INTERSECT"})
+_TAIL: Final = frozenset({"ORDER", "LIMIT"})
+_FACTORS: Final = frozenset({"FROM", "JOIN", "STRAIGHT_JOIN", ","})
+_FROM_ENDS: Final = frozenset({"WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "WINDOW"})
+# What may look out of a SELECT, or lock its rows, or is read in another way.
+_FOREIGN: Final = frozenset(
+    {"INTO", "PROCEDURE", "FETCH", "FOR", "LOCK", "LATERAL", "RECURSIVE", ":=", ";"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """A piece of a template that is a statement of its own, and which `?`s are in it."""
+
+    start: int
+    end: int
+    parameters: tuple[int, int] = (0, 0)
+
+    def statement(self, statement: Statement) -> Statement:
+        """Return it as a statement, with the values that *statement* is bound to."""
+        start, end = locate(statement.sql, statement.mode, (self.start, self.end))
+        sql = statement.sql[start:end]
+        template, literals, runs = fingerprint(sql, statement.mode)
+        found = Statement(sql, statement.mode, _parse(template), literals, runs)
+        if statement.arguments is None:
+            return found
+        first, stop = self.parameters
+        return found.bind(statement.arguments[first:stop], _shifted(statement.spell, first))
+
+
+@dataclass(frozen=True, slots=True)
+class InnerSelects:
+    """The parts of one template.
+
+    operators: between the parts, where these are the SELECTs of a UNION; else none.
+    names: what WITH calls its bodies, in lower case.
+    outside: the shape of the statement without its parts.
+    union_end: behind the last SELECT of a UNION.
+    """
+
+    excerpts: tuple[Excerpt, ...]
+    operators: tuple[str, ...]
+    names: frozenset[str]
+    outside: Shape
+    union_end: int
+
+    def body(self, statement: Statement, texts: Mapping[int, bytes]) -> bytes:
+        """Return the SELECTs of a UNION as `with_parts` does, without what sorts and limits them."""
+        (end,) = locate(statement.sql, statement.mode, (self.union_end,))
+        behind = len(statement.sql) - end
+        sql = self.with_parts(statement, texts)
+        return sql[: len(sql) - behind]
+
+    def with_parts(self, statement: Statement, texts: Mapping[int, bytes]) -> bytes:
+        """Return *statement* with other texts for its parts, by their numbers."""
+        sql = statement.sql
+        places = [place for each in self.excerpts for place in (each.start, each.end)]
+        found = locate(sql, statement.mode, places)
+        pieces = []
+        start = 0
+        for number, (first, end) in enumerate(zip(found[::2], found[1::2], strict=True)):
+            if number in texts:
+                pieces += [sql[start:first], texts[number]]
+                start = end
+        return b"".join([*pieces, sql[start:]])
+
+
+def read_inner_selects(template: bytes) -> InnerSelects | None:
+    """Return the parts of a SELECT; None where there are none, or in doubt."""
+    if BAD in template:
+        return None
+    tokens = statement_tokens(template)
+    if not tokens or any(token.key in _FOREIGN for token in tokens):
+        return None
+    depths = depths_of(tokens)
+    outer = [place for place, depth in enumerate(depths) if not depth]
+    places = [place for place in outer if tokens[place].key in _OPERATORS]
+    names: frozenset[str] = frozenset()
+    operators: tuple[str, ...] = ()
+    ranges: list[Range] | None
+    union_end = len(template)
+    if tokens[0].key == "WITH":
+        found = _bodies(tokens, template)
+        if found is None:
+            return None
+        names, ranges = found
+    elif places:
+        last = next(
+            (p for p in outer if p > places[-1] and tokens[p].key in _TAIL), len(tokens)
+        )
+        ranges = _between(tokens, places, last)
+        union_end = tokens[last - 1].end
+        operators = tuple(
+            tokens[place].key + (" ALL" if tokens[place + 1].key == "ALL" else "")
+            for place in places
+            if place + 1 < len(tokens)
+        )
+    else:
+        ranges = _derived(tokens, outer, template)
+    if not ranges or not all(tokens[start].key == "SELECT" for start, _ in ranges):
+        return None
+    return InnerSelects(
+        tuple(excerpt(tokens, *each) for each in ranges),
+        operators,
+        names,
+        _parse(_without(template, [(tokens[a].start, tokens[b - 1].end) for a, b in ranges])),
+        union_end,
+    )
+
+
+def without_rows(statement: Statement) -> bytes:
+    """Return a SELECT or UNION so that it has its columns and no rows."""
+    tokens = statement_tokens(statement.shape.template)
+    depths = depths_of(tokens)
+    limits = [p for p, token in enumerate(tokens) if token.key == "LIMIT" and not depths[p]]
+    end = tokens[limits[-1]].start if limits else tokens[-1].end
+    (stop,) = locate(statement.sql, statement.mode, (end,))
+    return statement.sql[:stop].rstrip() + b" LIMIT 0"
+
+
+def _between(tokens: list[Token], operators: list[int], end: int) -> list[Range] | None:
+    """Return the SELECTs of a UNION, without the parentheses around them."""
+    found = []
+    start = 0
+    for stop in [*operators, end]:
+        first, last = start, stop
+        while last - first > 2 and tokens[first].key == "(" and tokens[last - 1].key == ")":
+            first, last = first + 1, last - 1
+        if last <= first or not _is_closed(tokens, first, last):
+            return None
+        found.append((first, last))
+        start = stop + 1
+        if start < len(tokens) and tokens[start].key in ("ALL", "DISTINCT"):
+            start += 1
+    return found
+
+
+def _is_closed(tokens: list[Token], start: int, end: int) -> bool:
+    """Whether a range is one SELECT, all of whose parentheses are closed in it."""
+    depth = 0
+    for token in tokens[start:end]:
+        depth += (token.key == "(") - (token.key == ")")
+        if depth < 0 or (not depth and token.key in _OPERATORS):
+            return False
+    return not depth
+
+
+def _derived(tokens: list[Token], outer: list[int], template: bytes) -> list[Range] | None:
+    """Return the derived tables of a SELECT."""
+    starts = [place for place in outer if tokens[place].key == "FROM"]
+    if len(starts) != 1 or tokens[0].key != "SELECT":
+        return None
+    end = next((p for p in outer if p > starts[0] and tokens[p].key in _FROM_ENDS), len(tokens))
+    found = []
+    for place in outer:
+        if starts[0] <= place < end - 2 and tokens[place].key in _FACTORS:
+            cursor = Cursor(tokens, template, place + 1)
+            if cursor.key == "(" and cursor.skip_parens():
+                found.append((place + 2, cursor.at - 1))
+    return [each for each in found if tokens[each[0]].key == "SELECT"]
+
+
+def _bodies(tokens: list[Token], template: bytes) -> tuple[frozenset[str], list[Range]] | None:
+    """Return the names and the bodies of WITH."""
+    cursor = Cursor(tokens, template, 1)
+    names = set()
+    found = []
+    while True:
+        name = cursor.name()
+        if name is None:
+            return None
+        names.add(name.lower())
+        if cursor.key == "(" and not cursor.skip_parens():
+            return None
+        start = cursor.at + 2
+        if not cursor.accept("AS") or not cursor.skip_parens():
+            return None
+        found.append((start, cursor.at - 1))
+        if not cursor.accept(","):
+            return frozenset(names), found
+
+
+def excerpt(tokens: list[Token], start: int, end: int) -> Excerpt:
+    """Return the excerpt of a range of a template's tokens."""
+    before = sum(isinstance(token.slot, Param) for token in tokens[:start])
+    inside = sum(isinstance(token.slot, Param) for token in tokens[start:end])
+    return Excerpt(tokens[start].start, tokens[end - 1].end, (before, before + inside))
+
+
+def _without(template: bytes, spans: list[tuple[int, int]]) -> bytes:
+    pieces = []
+    at = 0
+    for start, end in spans:
+        pieces += [template[at:start], b"SELECT 1"]
+        at = end
+    return b"".join([*pieces, template[at:]])
+
+
+def _shifted(spell: Callable[[int], bytes] | None, by: int) -> Callable[[int], bytes] | None:
+    return None if spell is None else lambda place: spell(place + by)
+
+
+# Shapes are compared by identity: plans are kept for each.
+_parse = lru_cache(maxsize=2048)(parse)

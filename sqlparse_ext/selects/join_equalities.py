@@ -1,0 +1,470 @@
+"""What the columns of a query's tables equal, in every row that can matter to its answer.
+
+A join, a subquery, a CTE or a UNION names tables; its conditions compare their columns with literals
+and with one another. `read_join_equalities` collects the equalities that hold for certain, and gives
+up where the query has a form that this module does not know. An equality that is missed costs a
+refusal, one that is invented would cost rows.
+
+An equality of source *i* says: a row of *i* whose column differs changes nothing in the answer. So the
+ON of a LEFT JOIN is an equality of the table on its right alone, since rows of the left come anyway,
+and a subquery's condition is one of the subquery's table, never of the outer one.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Final
+
+from sqlglot import exp
+
+from streamfrom.sqlparse_ext.reading.inserts import insert_parts
+from streamfrom.sqlparse_ext.reading.queries import QUERY_STARTS, as_select
+from streamfrom.sqlparse_ext.reading.structure import marked_place, parse_query
+from streamfrom.sqlparse_ext.selects.scopes import Scope
+from streamfrom.sqlparse_ext.selects.select_properties import (
+    hides_order,
+    is_limited,
+    is_row_by_row,
+    is_table,
+    looks_at_other_rows,
+    operands_of_and,
+    tables_of,
+)
+from streamfrom.sqlparse_ext.selects.sources import (
+    ALL,
+    JoinEqualities,
+    QueryBlock,
+    Reference,
+    Source,
+)
+from streamfrom.sqlparse_ext.statements import InsertSource, ListSlot, Param, Slot, TableRef
+from streamfrom.sqlparse_ext.text.tokens import Cursor, statement_tokens
+
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streamfrom.sqlparse_ext.selects.sources import Equality
+    from streamfrom.sqlparse_ext.statements import Operand
+    from streamfrom.sqlparse_ext.text.tokens import Token
+
+_JOIN_KINDS: Final = frozenset({"", "INNER", "OUTER", "CROSS", "STRAIGHT_JOIN"})
+_JOIN_SIDES: Final = frozenset({"", "LEFT", "RIGHT"})
+
+
+def read_join_equalities(template: bytes) -> JoinEqualities | None:
+    """Return the equalities of a SELECT, an UPDATE, a DELETE or an INSERT … SELECT; None when in doubt.
+
+    Of an UPDATE or DELETE they are those of a SELECT of the same rows, of an INSERT those of its
+    SELECT, whose sources do not contain the target.
+    """
+    tokens = _query_tokens(statement_tokens(template), template)
+    if tokens is None:
+        return None
+    tree = parse_query(tokens, template, marked=True)
+    if not isinstance(tree, exp.Query) or tree.find(exp.Lateral):
+        return None
+    return _EqualityReader(tokens, tree).read()
+
+
+def _query_tokens(tokens: list[Token], template: bytes) -> list[Token] | None:
+    if not tokens:
+        return None
+    verb = tokens[0].key
+    if verb in QUERY_STARTS:
+        return tokens
+    if verb in ("UPDATE", "DELETE"):
+        return as_select(tokens, 1, verb)
+    if verb in ("INSERT", "REPLACE"):
+        parts = insert_parts(Cursor(tokens, template, 1))
+        if parts is not None and parts.source is InsertSource.SELECT and parts.complete:
+            return tokens[slice(*parts.source_at)]
+    return None
+
+
+class _DoubtError(Exception):
+    """The query has a form whose meaning is not known here for certain."""
+
+
+class _EqualityReader:
+    def __init__(self, tokens: list[Token], tree: exp.Query) -> None:
+        self.tokens = tokens
+        self.tree = tree
+        self.tables: list[TableRef] = []
+        self.equalities: list[dict[str, list[Equality]]] = []
+        self.places: list[int | None] = []  # the block of each table
+        self.block: int | None = None
+        self.blocks: list[QueryBlock] = []
+        self.operators: list[str] = []
+        self.main: set[int] = set()
+        self.present: set[int] = set()  # in every row, unless an outer join has NULLs for it
+        self.factors: list[TableRef] = []
+        self.groupings: list[frozenset[Reference]] = []
+        self.apart: list[tuple[frozenset[int], frozenset[Reference]]] = []
+        self.limited: list[frozenset[int]] = []
+        self.extended: set[int] = set()  # by NULLs, in some row
+        self.limits_inside = False
+
+    def read(self) -> JoinEqualities | None:
+        tree = self.tree
+        try:
+            self.outermost(tree)
+        except _DoubtError:
+            return None
+        if len(self.tables) != sum(1 for _ in tables_of(tree)):
+            return None  # one stands where this module does not look
+        return JoinEqualities(
+            tuple(
+                Source(
+                    table,
+                    {column: tuple(found) for column, found in equalities.items()},
+                    block,
+                    number in self.main,
+                    number in self.present and number not in self.extended,
+                )
+                for number, (table, equalities, block) in enumerate(
+                    zip(self.tables, self.equalities, self.places, strict=True)
+                )
+            ),
+            tuple(self.blocks),
+            tuple(self.operators),
+            self.limits_inside,
+            tuple(self.groupings),
+            tuple(self.limited),
+            tuple(self.factors),
+            tuple(self.apart),
+        )
+
+    # --- queries ----------------------------------------------------------------------------
+
+    def outermost(self, node: exp.Expr) -> None:
+        """Read the query itself, or a part of the UNION that it is."""
+        while isinstance(node, exp.Subquery | exp.Paren):
+            self.check_limit(node)
+            node = node.this
+        if isinstance(node, exp.SetOperation):
+            self.check_limit(node)
+            self.with_(node)
+            self.operators.append(
+                type(node).__name__.upper() + ("" if node.args.get("distinct") else " ALL")
+            )
+            self.outermost(node.this)
+            self.outermost(node.expression)
+            self.block = None
+            return
+        self.block = len(self.blocks)
+        scope = self.query(node, None, is_main=True, is_present=True)
+        assert scope is not None, "no UNION, so a SELECT"
+        items: list[Equality | None] = []
+        for item in node.expressions:
+            if item.is_star:
+                items = []
+                break
+            items.append(self.side(item.unalias(), scope))
+        is_distinct, is_grouped = (
+            node.args.get(key) is not None for key in ("distinct", "group")
+        )
+        self.blocks.append(QueryBlock(tuple(items), is_distinct, is_grouped))
+
+    def with_(self, node: exp.Expr) -> None:
+        """Read the CTEs in front of a query."""
+        with_ = node.args.get("with_")
+        for cte in with_.expressions if with_ is not None else ():
+            self.query(cte.this, None)
+
+    def query(
+        self,
+        node: exp.Expr,
+        outer: Scope | None,
+        *,
+        is_main: bool = False,
+        is_present: bool = False,
+    ) -> Scope | None:
+        """Read a query at any depth; return the scope of a SELECT.
+
+        is_present: each of its rows is a row of an outermost SELECT, or a part of one.
+        """
+        while isinstance(node, exp.Subquery | exp.Paren):
+            self.check_limit(node)
+            node = node.this
+        is_value = outer is not None and isinstance(node, exp.Select)
+        if not is_value:
+            self.check_limit(node)
+        self.with_(node)
+        if isinstance(node, exp.SetOperation):
+            self.query(node.this, outer)
+            self.query(node.expression, outer)
+            return None
+        if not isinstance(node, exp.Select):
+            raise _DoubtError
+        scope = Scope(outer)
+        from_ = node.args.get("from_")
+        joins = node.args.get("joins") or ()
+        if from_ is not None:
+            is_whole = is_present and not joins
+            if not (is_whole and self.derived(from_.this, node, scope)):
+                self.source(from_.this, scope, is_main=is_main)
+        for join in joins:
+            self.join(join, scope, is_main=is_main)
+        if is_present:
+            self.present |= scope.numbers
+        if is_value and is_limited(node):
+            self.limited.append(frozenset(scope.numbers))
+        for clause, value in node.args.items():
+            if clause == "where" and value is not None:
+                self.conjuncts(value.this, scope, both_ways=True, only=None)
+            if clause not in ("from_", "with_"):
+                for part in value if isinstance(value, list) else [value]:
+                    if isinstance(part, exp.Expr):
+                        self.inside(part, scope)
+        return scope
+
+    def check_limit(self, node: exp.Expr) -> None:
+        if node is not self.tree and is_limited(node):
+            self.limits_inside = True
+
+    def inside(self, node: exp.Expr, scope: Scope) -> None:
+        """Read the subqueries of a clause."""
+        if isinstance(node, exp.Query):
+            if isinstance(node.parent, exp.Join | exp.From):
+                return  # a derived table, which `source` has read
+            self.query(node, scope)
+            return
+        if isinstance(node, exp.In) and node.args.get("query") is not None:
+            self.membership(node, scope)
+            return
+        if isinstance(node, exp.Limit) and node.this is not None:
+            self.limits_inside = True  # EXISTS ((SELECT …) LIMIT 1)
+        for child in node.iter_expressions():
+            self.inside(child, scope)
+
+    def membership(self, node: exp.In, scope: Scope) -> None:
+        """`column IN (SELECT column …)`: rows that differ from the outer column are no members."""
+        inner = node.args["query"].unnest()
+        found = self.query(node.args["query"], scope)
+        self.inside(node.this, scope)
+        is_plain = isinstance(inner, exp.Select) and not any(
+            inner.args.get(clause)
+            for clause in ("group", "having", "limit", "offset", "windows", "qualify")
+        )
+        if not is_plain or found is None or len(inner.expressions) != 1:
+            return
+        member = self.side(inner.expressions[0].unalias(), found)
+        outer = self.side(node.this.unnest(), scope)
+        if (
+            isinstance(member, Reference)
+            and isinstance(outer, Reference)
+            and member.source in found.numbers
+            and outer.source not in found.numbers
+        ):
+            self.equate(member, outer)
+
+    # --- FROM -------------------------------------------------------------------------------
+
+    def derived(self, node: exp.Expr, outer: exp.Select, scope: Scope) -> bool:
+        """Read a derived table that is all of *outer*'s FROM.
+
+        False unless each of its rows is made of rows that a shard has together, or of groups of
+        them, which are noted.
+        """
+        inner = node.unnest()
+        if not isinstance(node, exp.Subquery) or not isinstance(inner, exp.Select):
+            return False
+        if inner.args.get("order") is not None and not hides_order(outer):
+            return False  # MySQL sorts the answer by it
+        if not is_row_by_row(inner):
+            return False
+        found = self.query(node, None, is_present=True)
+        scope.add(node.alias_or_name.lower(), None)
+        assert found is not None, "a SELECT"
+        self.groupings += self.together(inner, found)
+        return True
+
+    def together(self, select: exp.Select, scope: Scope) -> list[frozenset[Reference]]:
+        """Return the columns of GROUP BY and those of DISTINCT, as far as there is either."""
+        items, group = select.expressions, select.args.get("group")
+        found = []
+        if group is not None:
+            aliases = {item.alias.lower() for item in items if isinstance(item, exp.Alias)}
+            columns = [
+                each
+                for each in group.expressions
+                if isinstance(each, exp.Column)
+                and (each.table or each.name.lower() not in aliases)
+            ]
+            found.append(self.references(columns, scope))
+        if select.args.get("distinct") is not None:
+            found.append(self.references([item.unalias() for item in items], scope))
+        return found
+
+    def beside(self, node: exp.Subquery, scope: Scope) -> None:
+        """Read a derived table that is joined with others.
+
+        Its columns are equalities of its sources where rows that differ in them never meet in one of its rows.
+        """
+        inner, alias = node.unnest(), node.alias_or_name.lower()
+        found = self.query(node, None)
+        scope.add(alias, None)
+        if (
+            found is None
+            or not isinstance(inner, exp.Select)
+            or inner.args.get("order") is not None
+            or looks_at_other_rows(node)
+            or any(join.side for join in inner.args.get("joins") or ())
+            or not (is_row_by_row(inner) and found.numbers)
+            or None in found.names.values()
+            or found.inner
+        ):
+            return
+        together = self.together(inner, found)
+        self.apart += ((frozenset(found.numbers), columns) for columns in together)
+        equalities = {}
+        for item in inner.expressions:
+            side = self.side(item.unalias(), found)
+            if isinstance(side, Reference) and all(side in columns for columns in together):
+                equalities[item.alias_or_name.lower()] = side
+        scope.names[alias] = equalities
+        scope.inner |= found.numbers
+
+    def references(self, nodes: Sequence[exp.Expr], scope: Scope) -> frozenset[Reference]:
+        """Return which of *nodes* are columns; `*` is ALL of each table that it stands for."""
+        found: set[Reference] = set()
+        for node in nodes:
+            if isinstance(node, exp.Star):
+                found.update(Reference(number, ALL) for number in scope.numbers)
+                continue
+            side = self.side(node, scope)
+            if isinstance(side, Reference):
+                found.add(Reference(side.source, ALL) if node.is_star else side)
+        return frozenset(found)
+
+    def source(self, node: exp.Expr, scope: Scope, *, is_main: bool) -> int | None:
+        """Add one source; its number, None for what is no table."""
+        if node.args.get("joins") or node.args.get("pivots"):
+            raise _DoubtError
+        alias = node.alias_or_name.lower()
+        if isinstance(node, exp.Subquery):
+            if not isinstance(node.this, exp.Query):
+                raise _DoubtError  # parentheses around joins
+            self.beside(node, scope)
+            if is_main:
+                self.factors.append(TableRef(None, node.alias_or_name, node.alias_or_name))
+            return None
+        if not isinstance(node, exp.Table):
+            raise _DoubtError
+        if not is_table(node):
+            scope.add(alias, None)
+            return None
+        number = len(self.tables)
+        self.tables.append(TableRef(node.db or None, node.name, node.alias or None))
+        self.equalities.append(defaultdict(list))
+        self.places.append(self.block)
+        if is_main:
+            self.main.add(number)
+            self.factors.append(self.tables[number])
+        scope.add(alias, number)
+        return number
+
+    def join(self, join: exp.Join, scope: Scope, *, is_main: bool) -> None:
+        side, kind = (join.side or "").upper(), (join.kind or "").upper()
+        if kind not in _JOIN_KINDS or side not in _JOIN_SIDES:
+            raise _DoubtError
+        before, inner = scope.numbers | scope.inner, set(scope.inner)
+        is_first = len(scope.names) == 1
+        number = self.source(join.this, scope, is_main=is_main)
+        using = join.args.get("using") or ()
+        added = scope.inner - inner if number is None else {number}
+        # Whose rows ON chooses: those of an outer join's other side come anyway.
+        chosen = {"": None, "LEFT": added, "RIGHT": before}[side]
+        self.extended |= chosen or set()
+        condition = join.args.get("on")
+        if condition is not None:
+            self.conjuncts(condition, scope, both_ways=side == "", only=chosen)
+        for identifier in using:
+            self.using(
+                identifier.name.lower(), scope, side, number, before if is_first else None
+            )
+
+    def using(
+        self, column: str, scope: Scope, side: str, number: int | None, first: set[int] | None
+    ) -> None:
+        """Equate the new source with those that share *column*; *first*: the one table before it."""
+        shared = scope.shared[column]
+        if first is not None:
+            shared[:] = first
+        if number is None or not shared:
+            return
+        mine = Reference(number, column)
+        for other in shared if side != "LEFT" else shared[:1]:
+            if side != "RIGHT":
+                self.equate(mine, Reference(other, column))
+            if side != "LEFT":
+                self.equate(Reference(other, column), mine)
+        if side == "":
+            shared.append(number)
+        elif side == "RIGHT":
+            shared[:] = [number]
+
+    # --- conditions -------------------------------------------------------------------------
+
+    def conjuncts(
+        self,
+        node: exp.Expr,
+        scope: Scope,
+        *,
+        both_ways: bool,
+        only: set[int] | None,
+    ) -> None:
+        """Read what AND binds together. *only*: the sources that the condition chooses rows of."""
+        for condition in operands_of_and(node):
+            if isinstance(condition, exp.EQ):
+                pairs = [(condition.this.unnest(), condition.expression.unnest())]
+            elif isinstance(condition, exp.In) and condition.expressions:
+                self.listed(condition, scope, only)
+                continue
+            else:
+                continue
+            for left_node, right_node in pairs:
+                left, right = self.side(left_node, scope), self.side(right_node, scope)
+                for mine, other in ((left, right), (right, left)):
+                    if not isinstance(mine, Reference) or other is None:
+                        continue
+                    if mine.source not in scope.numbers | scope.inner or (
+                        only is not None and mine.source not in only
+                    ):
+                        continue
+                    if isinstance(other, Reference) and (
+                        other.source == mine.source
+                        or (not both_ways and only is not None and other.source in only)
+                    ):
+                        continue
+                    self.equate(mine, other)
+
+    def listed(self, node: exp.In, scope: Scope, only: set[int] | None) -> None:
+        mine = self.side(node.this.unnest(), scope)
+        operands = [self.operand(value) for value in node.expressions]
+        if (
+            isinstance(mine, Reference)
+            and mine.source in scope.numbers
+            and (only is None or mine.source in only)
+            and all(found is not None for found in operands)
+        ):
+            self.equate(mine, tuple(found[0] for found in operands if found is not None))
+
+    def side(self, node: exp.Expr, scope: Scope) -> Equality | None:
+        """Return a column or a literal; None for any other expression."""
+        if isinstance(node, exp.Column):
+            return None if node.args.get("db") else scope.find(node)
+        return self.operand(node)
+
+    def operand(self, node: exp.Expr) -> tuple[Operand, ...] | None:
+        if isinstance(node, exp.Null):
+            return (None,)
+        place = marked_place(node)
+        if place is None or place >= len(self.tokens):
+            return None
+        slot = self.tokens[place].slot
+        return (slot,) if isinstance(slot, Slot | ListSlot | Param) else None
+
+    def equate(self, mine: Reference, other: Equality) -> None:
+        self.equalities[mine.source][mine.column].append(other)

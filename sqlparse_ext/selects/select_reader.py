@@ -1,0 +1,467 @@
+"""Takes a SELECT apart: its items, groups, order and limit, as places in its template.
+
+Whoever spreads a SELECT over several servers rewrites it from these pieces, so a piece is never
+guessed: `read_select` returns None for every form that is not read with certainty, down to an
+alias that may be none. Expressions are compared by their `words`, in which names are unquoted and in
+lower case, without the table's name in front where there is but one table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from streamfrom.sqlparse_ext.reading.queries import read_factor
+from streamfrom.sqlparse_ext.reading.statement_features import AGGREGATES
+from streamfrom.sqlparse_ext.selects.select_ast import (
+    SUBQUERY,
+    WINDOWED,
+    AggregateCall,
+    Expression,
+    HavingCondition,
+    Item,
+    Limit,
+    OrderItem,
+    Select,
+)
+from streamfrom.sqlparse_ext.selects.windows import read_windows
+from streamfrom.sqlparse_ext.statements import ListSlot, Param, Slot
+from streamfrom.sqlparse_ext.text.lexer import BAD
+from streamfrom.sqlparse_ext.text.tokens import Cursor, split_commas, statement_tokens, unquote
+
+
+if TYPE_CHECKING:
+    from streamfrom.sqlparse_ext.selects.select_ast import Span
+    from streamfrom.sqlparse_ext.statements import TableRef
+    from streamfrom.sqlparse_ext.text.tokens import Token
+
+
+_DISTINCT: Final = frozenset({"DISTINCT", "DISTINCTROW"})
+_OPTIONS: Final = _DISTINCT | {
+    "ALL",
+    "HIGH_PRIORITY",
+    "STRAIGHT_JOIN",
+    "SQL_SMALL_RESULT",
+    "SQL_BIG_RESULT",
+    "SQL_BUFFER_RESULT",
+    "SQL_CACHE",
+    "SQL_NO_CACHE",
+}
+_CLAUSES: Final = frozenset({"WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "FOR", "LOCK"})
+# Their meaning for a part of the rows is not that for all of them, or they are read elsewhere.
+FOREIGN: Final = frozenset(
+    {"INTO", "PROCEDURE", "WINDOW", "OVER", "FETCH", "ROLLUP", "CUBE", "SQL_CALC_FOUND_ROWS"}
+    | {"UNION", "EXCEPT", "INTERSECT", "QUALIFY", ":="}
+)
+_FOREIGN: Final = FOREIGN - {"OVER"}
+_CALL_CLAUSES: Final = frozenset({"ORDER", "LIMIT", "SEPARATOR"})
+# Words behind which a name goes on with the expression, and words that end one themselves.
+_BEFORE_OPERAND: Final = frozenset(
+    {"AND", "OR", "XOR", "NOT", "IS", "IN", "LIKE", "REGEXP", "RLIKE", "BETWEEN", "DIV", "MOD"}
+    | {"COLLATE", "BINARY", "CASE", "WHEN", "THEN", "ELSE", "ESCAPE", "SOUNDS", "INTERVAL"}
+    | {"OF", "MEMBER", "ALL", "DISTINCT", "ROW", "EXISTS", "CHARACTER", "ARRAY"}
+)
+_NO_ALIAS: Final = _BEFORE_OPERAND | {"END", "NULL", "TRUE", "FALSE", "UNKNOWN", "DEFAULT"}
+# Bare words that are no columns.
+_NO_COLUMN: Final = (
+    _NO_ALIAS
+    | {"CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP"}
+    | {"UTC_DATE", "UTC_TIME", "UTC_TIMESTAMP", "CURRENT_USER", "AS", "SIGNED", "UNSIGNED"}
+)
+_COMPARISONS: Final = frozenset({"=", "<", ">", "<=", ">=", "<>", "!="})
+_MIRRORED: Final = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
+_LOOSER: Final = frozenset({"OR", "XOR", "||", "BETWEEN", "CASE", "NOT"})
+
+
+def read_select(template: bytes, tables: tuple[TableRef, ...] = ()) -> Select | None:
+    """Return the pieces of a SELECT from one table, or from a join of *tables*; None for any other.
+
+    A subquery in an item is one value; one in a group, an order or HAVING is not read.
+    """
+    if BAD in template:
+        return None
+    tokens = statement_tokens(template)
+    if not tokens or tokens[0].key != "SELECT":
+        return None
+    if any(token.key in _FOREIGN or token.key == ";" for token in tokens):
+        return None
+    return _SelectReader(tokens, template, tables if len(tables) > 1 else ()).read()
+
+
+def read_select_from(tokens: list[Token], template: bytes) -> Select | None:
+    """Return the pieces of a SELECT from what one token of *tokens* stands for, under an alias."""
+    found = _SelectReader(tokens, template, ()).read()
+    return None if found is None else replace(found, is_derived=True)
+
+
+class _SelectReader:
+    def __init__(
+        self, tokens: list[Token], template: bytes, joined: tuple[TableRef, ...]
+    ) -> None:
+        self.tokens = tokens
+        self.template = template
+        self.joined = joined
+        self.cursor = Cursor(tokens, template, 1)
+        self.qualifiers: tuple[str, ...] = ()
+        self.windows: list[tuple[Expression, ...]] = []
+
+    def span(self, start: int, end: int) -> Span:
+        return self.tokens[start].start, self.tokens[end - 1].end
+
+    def read(self) -> Select | None:
+        cursor, tokens = self.cursor, self.tokens
+        distinct = None
+        while cursor.key in _OPTIONS:
+            if cursor.key in _DISTINCT:
+                distinct = self.span(cursor.at, cursor.at + 1)
+            cursor.take()
+        items_at = cursor.at
+        cursor.at = from_at = cursor.find({"FROM"})
+        if not cursor.accept("FROM"):
+            return None
+        table_at = cursor.at
+        if self.joined and cursor.key == "(":
+            table = self.joined[0]  # a derived table
+        else:
+            found = read_factor(cursor)
+            if found is None:
+                return None
+            table = found
+        name_end = table_at + (3 if table.schema is not None else 1)
+        if self.joined:
+            cursor.at = cursor.find(_CLAUSES)
+        else:
+            self.qualifiers = ((table.alias or table.name).lower(),)
+        items = [self.item(*bounds) for bounds in split_commas(tokens, items_at, from_at)]
+        source = self.span(from_at, cursor.at)
+        where = (source[1], source[1])
+        if cursor.key == "WHERE":
+            where = self.clause()
+        group: tuple[Expression, ...] = ()
+        group_span = None
+        if cursor.accept("GROUP", "BY"):
+            start, group_span = cursor.at, self.clause(2)
+            group = tuple(
+                self.expression(*self.bare(*bounds))
+                for bounds in split_commas(tokens, start, cursor.at)
+            )
+        having: tuple[HavingCondition, ...] = ()
+        having_span = None
+        if cursor.key == "HAVING":
+            start, having_span = cursor.at + 1, self.clause()
+            having = tuple(self.conditions(start, cursor.at))
+        order: tuple[OrderItem, ...] = ()
+        order_span = None
+        if cursor.accept("ORDER", "BY"):
+            start, order_span = cursor.at, self.clause(2)
+            order = tuple(
+                self.order_item(*bounds) for bounds in split_commas(tokens, start, cursor.at)
+            )
+        rows_end = tokens[cursor.at - 1].end
+        limit = None
+        if cursor.key == "LIMIT":
+            limit = self.limit()
+            if limit is None:
+                return None
+        if cursor.key not in ("", "FOR", "LOCK"):
+            return None
+        pieces = [item for item in items if item is not None]
+        expressions = [*group, *(each.expression for each in order)]
+        expressions += [each.left for each in having]
+        expressions += [each.expression for each in pieces if each.expression is not None]
+        if len(self.windows) < sum(token.key == "OVER" for token in tokens):
+            return None
+        if len(pieces) < len(items) or not all(each.words for each in expressions):
+            return None
+        return Select(
+            tokens[0].end,
+            distinct,
+            tuple(pieces),
+            table,
+            self.span(table_at, name_end),
+            self.joined,
+            source,
+            where,
+            group_span,
+            group,
+            having_span,
+            having,
+            order_span,
+            order,
+            limit,
+            rows_end,
+            windows=tuple(self.windows),
+        )
+
+    def clause(self, words: int = 1) -> Span:
+        """Move behind the clause here, whose *words* keywords may be behind us already."""
+        cursor = self.cursor
+        start = cursor.at - (words if words > 1 else 0)
+        if words == 1:
+            cursor.take()
+        cursor.at = cursor.find(_CLAUSES)
+        return self.span(start, cursor.at)
+
+    def item(self, start: int, end: int) -> Item | None:
+        tokens = self.tokens
+        if end <= start:
+            return None
+        span = self.span(start, end)
+        if tokens[end - 1].key == "*" and (end - start == 1 or tokens[end - 2].key == "."):
+            return Item(span, None, is_bare_star=end - start == 1)
+        alias_at = self.alias(start, end)
+        if any(token.key == "SELECT" for token in tokens[start:end]):
+            return self.subquery(start, end, alias_at)
+        if any(token.key == "OVER" for token in tokens[start:end]):
+            return self.windowed(start, end, alias_at)
+        if alias_at is None:
+            return Item(span, self.expression(*self.bare(start, end)))
+        alias = tokens[alias_at]
+        if not alias.is_name:
+            return None
+        expression_end = alias_at - (tokens[alias_at - 1].key == "AS")
+        name = unquote(alias, self.template).lower()
+        return Item(span, self.expression(*self.bare(start, expression_end)), name)
+
+    def subquery(self, start: int, end: int, alias_at: int | None) -> Item | None:
+        """Read an item with a subquery in it: a value that nothing else is compared with."""
+        tokens = self.tokens
+        if self.has_aggregate_outside(start, end):
+            return None
+        alias = None
+        if alias_at is not None:
+            if not tokens[alias_at].is_name:
+                return None
+            alias = unquote(tokens[alias_at], self.template).lower()
+            end = alias_at - (tokens[alias_at - 1].key == "AS")
+        nothing: frozenset[str] = frozenset()
+        value = Expression(self.span(start, end), SUBQUERY, None, nothing, nothing)
+        span = self.span(start, end if alias_at is None else alias_at + 1)
+        return Item(span, value, alias)
+
+    def windowed(self, start: int, end: int, alias_at: int | None) -> Item | None:
+        """Read an item with window functions in it: a value of rows that are one partition."""
+        tokens = self.tokens
+        alias = None
+        span = self.span(start, end)
+        if alias_at is not None:
+            if not tokens[alias_at].is_name:
+                return None
+            alias = unquote(tokens[alias_at], self.template).lower()
+            end = alias_at - (tokens[alias_at - 1].key == "AS")
+        found = read_windows(tokens, self.template, start, end)
+        if found is None:
+            return None
+        calls, windows = found
+        self.windows += (
+            tuple(self.expression(*bounds) for bounds in window) for window in windows
+        )
+        nothing: frozenset[str] = frozenset()
+        return Item(
+            span, Expression(self.span(start, end), WINDOWED, None, nothing, calls), alias
+        )
+
+    def has_aggregate_outside(self, start: int, end: int) -> bool:
+        """Say whether an aggregate is called outside of the subqueries."""
+        tokens = self.tokens
+        inside = Cursor(tokens, self.template, start)
+        while inside.at < end:
+            if inside.key == "(" and inside.peek(1).key in ("SELECT", "WITH"):
+                inside.skip_parens()
+            elif inside.take().key in AGGREGATES and inside.key == "(":
+                return True
+        return False
+
+    def alias(self, start: int, end: int) -> int | None:
+        """Return where the alias of an item stands."""
+        tokens = self.tokens
+        if end - start < 2:
+            return None
+        last, before = tokens[end - 1], tokens[end - 2]
+        if before.key == "AS":
+            return end - 1
+        if not last.is_name or last.key in _NO_ALIAS:
+            return None
+        if any(token.key == "INTERVAL" for token in tokens[start:end]):
+            return None  # the name is a unit of time, perhaps
+        ends_operand = (
+            before.slot is not None
+            or before.key == ")"
+            or (before.is_name and before.key not in _BEFORE_OPERAND)
+        )
+        return end - 1 if ends_operand else None
+
+    def expression(self, start: int, end: int) -> Expression:
+        """Read an expression; one without tokens, or with a subquery, has no words."""
+        words: list[str | Slot | ListSlot] = []
+        names = set()
+        calls = set()
+        is_qualified = False
+        place = start
+        while place < end:
+            token = self.tokens[place]
+            after = self.tokens[place + 1].key if place + 1 < end else ""
+            if token.slot is not None:
+                # Which `?` it is does not matter: what is merged has values in their place.
+                words.append(token.key if isinstance(token.slot, Param) else token.slot)
+            elif not token.is_name:
+                words.append(token.key)
+            else:
+                name = unquote(token, self.template).lower()
+                if after == "." and name in self.qualifiers:
+                    is_qualified = True
+                    place += 2
+                    continue
+                words.append(name)
+                if after == "(" and token.is_word:
+                    calls.add(token.key)
+                elif token.key not in _NO_COLUMN:
+                    names.add(name)
+            place += 1
+        column = None
+        if len(words) == 1 and len(names) == 1:
+            (column,) = names
+        if end <= start or any(
+            token.key in ("SELECT", "OVER") for token in self.tokens[start:end]
+        ):
+            return Expression((0, 0), (), None, frozenset(), frozenset())
+        call = self.call(start, end)
+        return Expression(
+            self.span(start, end),
+            tuple(words),
+            column,
+            frozenset(names),
+            frozenset(calls),
+            call,
+            is_qualified,
+            () if call is not None or len(words) == 1 else self.leaves(start, end),
+        )
+
+    def leaves(self, start: int, end: int) -> tuple[Expression, ...]:
+        """Return the calls of aggregates, and the names outside of them that call nothing."""
+        tokens = self.tokens
+        found = []
+        inside = Cursor(tokens, self.template, start)
+        while inside.at < end:
+            first = inside.at
+            token = inside.take()
+            if not token.is_name:
+                continue
+            if token.key in AGGREGATES and inside.skip_parens():
+                found.append((first, inside.at))
+            elif inside.key != "(":
+                while inside.key == "." and inside.peek(1).is_name:
+                    inside.at += 2
+                found.append((first, inside.at))
+        # One that is all of it has no leaves: it is a leaf.
+        return tuple(self.expression(*bounds) for bounds in found if bounds != (start, end))
+
+    def call(self, start: int, end: int) -> AggregateCall | None:
+        tokens = self.tokens
+        if end - start < 4 or tokens[start].key not in AGGREGATES:
+            return None
+        inside = Cursor(tokens, self.template, start + 1)
+        if not inside.skip_parens() or inside.at != end:
+            return None
+        first = start + 2
+        distinct = tokens[first].key == "DISTINCT"
+        first += distinct or tokens[first].key == "ALL"
+        if tokens[first].key == "*" and first == end - 2:
+            return AggregateCall(tokens[start].key, distinct, ())
+        last = end - 1
+        separator = None
+        if tokens[last - 2].key == "SEPARATOR":
+            found = tokens[last - 1].slot
+            if not isinstance(found, Slot):
+                return None
+            separator, last = found, last - 2
+        inside.at = first
+        stop = min(inside.find(_CALL_CLAUSES), last)
+        arguments = tuple(
+            self.expression(*bounds) for bounds in split_commas(tokens, first, stop)
+        )
+        order: tuple[OrderItem, ...] = ()
+        if stop < last:
+            inside.at = stop
+            if not inside.accept("ORDER", "BY") or inside.find({"LIMIT"}) < last:
+                return None
+            order = tuple(
+                self.order_item(*bounds) for bounds in split_commas(tokens, inside.at, last)
+            )
+        expressions = [*arguments, *(each.expression for each in order)]
+        if not all(expression.words for expression in expressions):
+            return None
+        return AggregateCall(tokens[start].key, distinct, arguments, order, separator)
+
+    def bare(self, start: int, end: int) -> tuple[int, int]:
+        """Return where an expression is without parentheses around it: (2) is a position too."""
+        tokens = self.tokens
+        inside = Cursor(tokens, self.template, start)
+        while inside.skip_parens() and inside.at == end:
+            if len(split_commas(tokens, start + 1, end - 1)) > 1:
+                break
+            start, end = start + 1, end - 1
+            inside.at = start
+        return start, end
+
+    def order_item(self, start: int, end: int) -> OrderItem:
+        direction = self.tokens[end - 1].key if end > start else ""
+        if direction in ("ASC", "DESC"):
+            end -= 1
+        expression = self.expression(*self.bare(start, end))
+        position = expression.words[0] if len(expression.words) == 1 else None
+        return OrderItem(
+            expression, direction == "DESC", position if isinstance(position, Slot) else None
+        )
+
+    def conditions(self, start: int, end: int) -> list[HavingCondition]:
+        """Read the operands of HAVING's AND; anything looser is one operand."""
+        tokens = self.tokens
+        depth = 0
+        first = start
+        found: list[tuple[int, int]] = []
+        for place in range(start, end):
+            key = tokens[place].key
+            depth += (key == "(") - (key == ")")
+            if depth:
+                continue
+            if key in _LOOSER and not (key == "NOT" and tokens[place - 1].key == "IS"):
+                return [HavingCondition(self.expression(start, end), "")]
+            if key in ("AND", "&&"):
+                found.append((first, place))
+                first = place + 1
+        found.append((first, end))
+        return [self.condition(*bounds) for bounds in found]
+
+    def condition(self, start: int, end: int) -> HavingCondition:
+        tokens = self.tokens
+        keys = [token.key for token in tokens[start:end]]
+        if keys[-2:] == ["IS", "NULL"]:
+            return HavingCondition(self.expression(start, end - 2), "IS NULL")
+        if keys[-3:] == ["IS", "NOT", "NULL"]:
+            return HavingCondition(self.expression(start, end - 3), "IS NOT NULL")
+        if len(keys) > 2:
+            last, first = tokens[end - 1].slot, tokens[start].slot
+            if isinstance(last, Slot) and keys[-2] in _COMPARISONS:
+                return HavingCondition(self.expression(start, end - 2), keys[-2], last)
+            if isinstance(first, Slot) and keys[1] in _COMPARISONS:
+                operator = _MIRRORED.get(keys[1], keys[1])
+                return HavingCondition(self.expression(start + 2, end), operator, first)
+        return HavingCondition(self.expression(start, end), "")
+
+    def limit(self) -> Limit | None:
+        cursor = self.cursor
+        start = cursor.at
+        cursor.take()
+        first = cursor.take().slot
+        count, offset = first, None
+        if cursor.accept(","):
+            offset, count = first, cursor.take().slot
+        elif cursor.accept("OFFSET"):
+            offset = cursor.take().slot
+        has_offset = cursor.at > start + 2
+        if not isinstance(count, Slot) or (has_offset and not isinstance(offset, Slot)):
+            return None
+        return Limit(
+            self.span(start, cursor.at), count, offset if isinstance(offset, Slot) else None
+        )

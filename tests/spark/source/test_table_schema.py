@@ -1,0 +1,79 @@
+"""Types and values; that Spark gets them so is `test_batch_db.py`."""
+
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+
+@pytest.mark.parametrize(
+    ("mysql_type", "spark_type"),
+    [
+        ("bigint(20) unsigned", "decimal(20,0)"),
+        ("int(11)", "bigint"),
+        ("decimal(38,10)", "decimal(38,10)"),
+        ("float", "float"),
+        ("bit(1)", "boolean"),
+        ("bit(63)", "bigint"),
+        ("bit(64)", "decimal(20,0)"),
+        ("datetime(6)", "timestamp_ntz"),
+        ("timestamp", "timestamp"),
+        ("date", "date"),
+        ("time(3)", "string"),
+        ("json", "string"),
+        ("enum('a','b')", "string"),
+        ("varbinary(10)", "binary"),
+    ],
+)
+def test_each_type_has_one_that_holds_all_its_values(mysql_type, spark_type):
+    from streamfrom.spark.source.table_schema import exact_type
+
+    assert exact_type(mysql_type) == spark_type
+
+
+def test_a_date_that_no_calendar_has_is_null_beside_others_that_are_not():
+    from streamfrom.spark.source.table_schema import Field, arrow_batch
+
+    day = Field("day", "day", "date", "date")
+    at = Field("at", "at", "datetime(6)", "timestamp_ntz")
+    days = pa.array([b"2024-02-29", b"2024-02-00", b"0000-00-00", b"2024-03-01"])
+    moments = pa.array(
+        [b"2024-01-01 00:00:00.5", None, b"2024-01-01 10:00:00", b"1969-12-31 00:00:00"]
+    )
+    batch = arrow_batch([day, at], [days, moments])
+    told = [str(value) for value in batch["day"].to_pylist()]
+    assert told == ["2024-02-29", "None", "None", "2024-03-01"]
+    assert batch["at"].null_count == 1
+
+
+def test_bits_are_numbers():
+    from streamfrom.spark.source.table_schema import Field, arrow_batch
+
+    fields = [
+        Field("one", "one", "bit(1)", "boolean"),
+        Field("all", "all", "bit(64)", "decimal(20,0)"),
+    ]
+    sent = [pa.array([b"\x01", None]), pa.array([b"\xff" * 8, None])]
+    batch = arrow_batch(fields, sent)
+    assert batch.to_pylist() == [
+        {"one": True, "all": Decimal(2**64 - 1)},
+        {"one": None, "all": None},
+    ]
+
+
+def test_a_schema_chooses_columns_and_types_that_lose_nothing():
+    from pyspark.sql.types import IntegerType, LongType, StringType, StructType
+
+    from streamfrom.spark.errors import RequestError
+    from streamfrom.spark.source.table_schema import Field, asked_for, ddl_of
+
+    fields = [
+        Field("id", "id", "bigint unsigned", "decimal(20,0)"),
+        Field("raw", "raw", "blob", "binary"),
+    ]
+    assert ddl_of(fields) == "`id` decimal(20,0), `raw` binary"
+    found = asked_for(fields, StructType().add("ID", LongType()))
+    assert [(one.name, one.column, one.spark_type) for one in found] == [("ID", "id", "bigint")]
+    for name, kind in [("id", IntegerType()), ("raw", StringType()), ("none", StringType())]:
+        with pytest.raises(RequestError):
+            asked_for(fields, StructType().add(name, kind))

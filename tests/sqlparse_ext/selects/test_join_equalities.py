@@ -1,0 +1,245 @@
+import pytest
+from hypothesis import given, strategies as st
+
+from streamfrom.sqlparse_ext.selects.join_equalities import read_join_equalities
+from streamfrom.sqlparse_ext.selects.sources import Reference
+from streamfrom.sqlparse_ext.statements import DEFAULT_MODE, Slot
+from streamfrom.sqlparse_ext.text.lexer import fingerprint
+from tests.sqlparse_ext.facts import statement
+
+
+def equalities(sql):
+    """The ties of a text: per alias or name, the column and what it equals, literals as values."""
+    found = statement(sql)
+    sources = read(sql).sources
+    names = [(source.table.alias or source.table.name) for source in sources]
+
+    def told(equal):
+        if isinstance(equal, Reference):
+            return f"{names[equal.source]}.{equal.column}"
+        return tuple(found.values(equal) or ())
+
+    return {
+        name: {
+            column: [told(equal) for equal in each]
+            for column, each in source.equalities.items()
+        }
+        for name, source in zip(names, sources, strict=True)
+    }
+
+
+def read(sql):
+    found = read_join_equalities(statement(sql).shape.template)
+    assert found is not None
+    return found
+
+
+def certain(sql):
+    return {source.table.name for source in read(sql).sources if source.is_certain}
+
+
+def test_conditions_of_where_tie_both_ways():
+    assert equalities("SELECT * FROM a, b WHERE a.id = b.id AND b.k = 'x'") == {
+        "a": {"id": ["b.id"]},
+        "b": {"id": ["a.id"], "k": [(b"x",)]},
+    }
+
+
+@pytest.mark.parametrize(
+    ("join", "expected"),
+    [
+        ("JOIN", {"a": {"id": ["b.id"], "k": [(1,)]}, "b": {"id": ["a.id"], "k": [(2,)]}}),
+        ("LEFT JOIN", {"a": {}, "b": {"id": ["a.id"], "k": [(2,)]}}),
+        ("RIGHT JOIN", {"a": {"id": ["b.id"], "k": [(1,)]}, "b": {}}),
+    ],
+)
+def test_on_ties_only_the_side_whose_rows_it_chooses(join, expected):
+    assert (
+        equalities(f"SELECT * FROM a {join} b ON a.id = b.id AND a.k = 1 AND b.k = 2")
+        == expected
+    )
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("a JOIN b USING (id)", {"a": {"id": ["b.id", (5,)]}, "b": {"id": ["a.id"]}}),
+        ("a LEFT JOIN b USING (id)", {"a": {"id": [(5,)]}, "b": {"id": ["a.id"]}}),
+        ("a RIGHT JOIN b USING (id)", {"a": {"id": ["b.id"]}, "b": {"id": [(5,)]}}),
+    ],
+)
+def test_using_ties_as_on_does_and_names_one_column(source, expected):
+    assert equalities(f"SELECT * FROM {source} WHERE id = 5") == expected
+
+
+def test_a_third_table_of_using_is_tied_to_the_first():
+    found = equalities("SELECT * FROM a LEFT JOIN b USING (id) LEFT JOIN c USING (id)")
+    assert found["c"] == {"id": ["a.id"]}
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("EXISTS (SELECT 1 FROM b WHERE b.id = a.id)", {"id": ["a.id"]}),
+        ("EXISTS (SELECT 1 FROM b WHERE id = a.id)", {"id": ["a.id"]}),
+        ("a.k > (SELECT MAX(k) FROM b WHERE b.id = a.id OR b.k = 2)", {}),
+        ("a.id IN (SELECT b.id FROM b)", {"id": ["a.id"]}),
+        ("a.k = 1 OR a.id NOT IN (SELECT b.id FROM b)", {"id": ["a.id"]}),
+        ("a.id IN (SELECT MAX(b.id) FROM b)", {}),
+        ("a.id IN (SELECT b.id FROM b GROUP BY b.id HAVING COUNT(*) > 1)", {}),
+        ("a.id IN (SELECT b.id FROM b UNION SELECT 1)", {}),
+    ],
+)
+def test_a_subquerys_table_is_tied_to_the_outer_one_and_never_the_other_way(
+    condition, expected
+):
+    found = equalities(f"SELECT * FROM a WHERE {condition}")
+    assert found["b"] == expected
+    assert not found["a"]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM a, b WHERE a.id = 1 OR b.id = 1",
+        "SELECT * FROM a, b WHERE NOT (a.id = 1 AND b.id = 1)",
+        "SELECT * FROM a, b WHERE id = 1",
+        "SELECT * FROM a, b WHERE a.id = 1 + 1 AND a.id <=> b.id",
+        "SELECT * FROM a, b WHERE other.a.id = b.id",
+        "SELECT a.id = 1 FROM a, b",
+        "SELECT 1 FROM a, b GROUP BY a.id HAVING a.id = 1",
+        "SELECT * FROM a NATURAL JOIN b",
+    ],
+)
+def test_what_is_not_certain_ties_nothing(sql):
+    assert not any(equalities(sql).values())
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM (a, b) WHERE a.id = 1",
+        "SELECT * FROM a JOIN (b JOIN c ON b.id = c.id) ON a.id = b.id",
+        "SELECT * FROM a, LATERAL (SELECT * FROM b WHERE b.id = a.id) c",
+        "INSERT INTO a VALUES (1)",
+        "SHOW TABLES",
+        "SELECT FROM WHERE",
+        "",
+    ],
+)
+def test_a_form_that_is_in_doubt_is_none(sql):
+    template = fingerprint(sql.encode(), DEFAULT_MODE).template
+    assert read_join_equalities(template) is None
+
+
+def test_every_table_is_found_wherever_it_stands():
+    sql = (
+        "WITH w AS (SELECT * FROM a WHERE id = 1) SELECT (SELECT 1 FROM b LIMIT 1) FROM w"
+        " JOIN (SELECT id FROM c) d ON d.id = w.id WHERE EXISTS (SELECT 1 FROM e)"
+        " GROUP BY 1 HAVING COUNT(*) > (SELECT 2 FROM f) ORDER BY (SELECT 3 FROM g)"
+    )
+    assert set(equalities(sql)) == {"a", "b", "c", "e", "f", "g"}
+    assert len(read(sql).limited) == 1
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("a JOIN b ON 1 = 1", {"a", "b"}),
+        ("a LEFT JOIN b ON 1 = 1 JOIN c ON 1 = 1", {"a", "c"}),
+        ("a JOIN b ON 1 = 1 RIGHT JOIN c ON 1 = 1", {"c"}),
+        ("a, (SELECT id FROM b) d", {"a"}),
+    ],
+)
+def test_a_table_is_certain_unless_an_outer_join_may_put_nulls_for_it(source, expected):
+    assert certain(f"SELECT * FROM {source}") == expected
+
+
+def test_writes_are_read_like_a_select_of_their_rows():
+    assert equalities("UPDATE a JOIN b ON a.id = b.id SET a.k = 1 WHERE b.id = 7") == {
+        "a": {"id": ["b.id"]},
+        "b": {"id": ["a.id", (7,)]},
+    }
+    assert equalities("DELETE a FROM a JOIN b USING (id) WHERE a.id IN (1, 2)") == {
+        "a": {"id": ["b.id", (1, 2)]},
+        "b": {"id": ["a.id"]},
+    }
+
+
+def test_the_items_of_an_insert_select_are_told():
+    sql = "INSERT INTO t (id, k, v) SELECT a.id, 5, a.k + 1 FROM a WHERE a.id = 9"
+    assert read(sql).blocks[0].items == (Reference(0, "id"), (Slot(0),), None)
+    assert read("INSERT INTO t SELECT * FROM a").blocks[0].items == ()
+
+
+@given(st.text(alphabet="SELECT FROM a,b.id=1()JOIN ON?'", max_size=60))
+def test_no_text_makes_it_fail(text):
+    read_join_equalities(fingerprint(text.encode(), DEFAULT_MODE).template)
+
+
+def test_a_table_belongs_to_the_select_of_a_union_that_it_stands_in():
+    found = read(
+        "SELECT a.id FROM a UNION ALL (SELECT DISTINCT 5 FROM b WHERE b.id IN (SELECT c.id FROM c))"
+        " EXCEPT SELECT * FROM d"
+    )
+    assert [source.block for source in found.sources] == [0, 1, 1, 2]
+    assert [source.is_main for source in found.sources] == [True, True, False, True]
+    assert [block.items for block in found.blocks] == [
+        (Reference(0, "id"),),
+        ((Slot(0),),),
+        (),
+    ]
+    assert [block.is_distinct for block in found.blocks] == [False, True, False]
+    assert not any(block.is_grouped for block in found.blocks)
+    assert found.operators == ("EXCEPT", "UNION ALL")
+
+
+def test_a_cte_of_several_selects_is_of_none_of_them():
+    found = read("WITH w AS (SELECT id FROM a) SELECT id FROM w UNION SELECT id FROM b")
+    assert [(source.table.name, source.block) for source in found.sources] == [
+        ("a", None),
+        ("b", 1),
+    ]
+
+
+def test_a_limit_of_one_of_several_selects_is_inside():
+    assert read("(SELECT id FROM a LIMIT 3) UNION ALL SELECT id FROM b").limits_inside
+    assert not read("SELECT id FROM a UNION ALL SELECT id FROM b LIMIT 3").limits_inside
+
+
+def test_a_derived_table_that_is_all_of_a_from_is_looked_through():
+    assert certain(
+        "SELECT * FROM (SELECT x.a FROM (SELECT a FROM t JOIN u USING (id)) x) y"
+    ) == {
+        "t",
+        "u",
+    }
+    assert certain("SELECT * FROM (SELECT a FROM t LEFT JOIN u USING (id)) y") == {"t"}
+    assert certain("SELECT * FROM (SELECT a FROM t) y JOIN u ON u.a = y.a") == {"u"}
+    assert certain("SELECT * FROM (SELECT MAX(a) FROM t) y") == set()
+    assert certain("SELECT * FROM (SELECT a FROM t UNION SELECT a FROM u) y") == set()
+
+
+@pytest.mark.parametrize(
+    ("inner", "columns"),
+    [
+        ("SELECT a, COUNT(*) FROM t GROUP BY t.a, b + 1", {"a"}),
+        ("SELECT b AS a, COUNT(*) FROM t GROUP BY a", set()),
+        ("SELECT DISTINCT a, b + 1, t.c FROM t", {"a", "c"}),
+        ("SELECT DISTINCT * FROM t", {"*"}),
+        ("SELECT DISTINCT t.* FROM t", {"*"}),
+    ],
+)
+def test_it_is_told_what_its_rows_are_put_together_by(inner, columns):
+    (grouping,) = read(f"SELECT * FROM ({inner}) d").groupings
+    assert {reference.column for reference in grouping} == columns
+
+
+def test_limits_of_subqueries_in_expressions_are_told_apart_from_all_others():
+    found = read("SELECT (SELECT b.x FROM b, c WHERE b.id = a.id LIMIT 1) FROM a LIMIT 3")
+    assert not found.limits_inside
+    names = [{found.sources[number].table.name for number in each} for each in found.limited]
+    assert names == [{"b", "c"}]
+    assert read(
+        "SELECT * FROM a JOIN (SELECT id FROM b LIMIT 1) d ON d.id = a.id"
+    ).limits_inside

@@ -1,0 +1,258 @@
+import pytest
+from hypothesis import given, strategies as st
+
+from streamfrom.sqlparse_ext.selects.select_reader import read_select
+from streamfrom.sqlparse_ext.statements import DEFAULT_MODE, Slot, TableRef
+from streamfrom.sqlparse_ext.text.lexer import fingerprint
+
+
+def read(sql):
+    found = read_select(fingerprint(sql.encode(), DEFAULT_MODE).template)
+    assert found is not None
+    return found
+
+
+def text(sql, span):
+    """Return a span of the template, which is the text itself where there are no literals."""
+    return fingerprint(sql.encode(), DEFAULT_MODE).template[span[0] : span[1]].decode()
+
+
+def test_each_item_has_its_text_and_its_alias():
+    sql = "SELECT a, T.b AS x, COUNT(DISTINCT c, d) n, a + b `Y`, UPPER(a) FROM t"
+    items = read(sql).items
+    assert [text(sql, item.expression.span) for item in items] == [
+        "a",
+        "T.b",
+        "COUNT(DISTINCT c, d)",
+        "a + b",
+        "UPPER(a)",
+    ]
+    assert [item.alias for item in items] == [None, "x", "n", "y", None]
+    assert [item.expression.column for item in items] == ["a", "b", None, None, None]
+
+
+@pytest.mark.parametrize(
+    ("expression", "leaves"),
+    [
+        ("SUM(a) / COUNT(*)", ["SUM(a)", "COUNT(*)"]),
+        ("b + MAX(a) - t.c", ["b", "MAX(a)", "t.c"]),
+        ("COALESCE(SUM(COALESCE(a, b)), `d`)", ["SUM(COALESCE(a, b))", "`d`"]),
+        ("CAST(SUM(a) AS CHAR)", ["SUM(a)", "AS", "CHAR"]),
+        ("COUNT(DISTINCT a, b) IS NULL", ["COUNT(DISTINCT a, b)", "IS", "NULL"]),
+        ("SUM(a)", []),
+        ("t.a", []),
+    ],
+)
+def test_an_expression_knows_the_aggregates_and_names_that_it_is_made_of(expression, leaves):
+    sql = f"SELECT {expression} FROM t"
+    found = read(sql).items[0].expression
+    assert [text(sql, leaf.span) for leaf in found.leaves] == leaves
+
+
+@pytest.mark.parametrize(
+    "item", ["COUNT(*) + (SELECT 1)", "(SELECT 1) + MAX(a)", "COALESCE((SELECT 1), SUM(a))"]
+)
+def test_an_aggregate_beside_a_subquery_is_not_read(item):
+    assert read_select(f"SELECT {item} FROM t".encode()) is None
+    assert read_select(b"SELECT (SELECT MAX(a) FROM r) + 1 FROM t") is not None
+
+
+def test_the_clauses_are_where_they_stand():
+    sql = (
+        "SELECT DISTINCT a FROM db.t AS x USE INDEX (i) WHERE b IS NULL GROUP BY a"
+        " HAVING a IS NULL ORDER BY a DESC, b FOR UPDATE"
+    )
+    found = read(sql)
+    assert text(sql, found.distinct) == "DISTINCT"
+    assert text(sql, found.table_span) == "db.t"
+    assert text(sql, found.source) == "FROM db.t AS x USE INDEX (i)"
+    assert text(sql, found.where) == "WHERE b IS NULL"
+    assert text(sql, found.group_span) == "GROUP BY a"
+    assert text(sql, found.having_span) == "HAVING a IS NULL"
+    assert text(sql, found.order_span) == "ORDER BY a DESC, b"
+    assert text(sql, (found.rows_end, found.rows_end + 4)) == " FOR"
+    assert [order.descending for order in found.order] == [True, False]
+    assert (found.table.schema, found.table.name, found.table.alias) == ("db", "t", "x")
+
+
+def test_both_forms_of_limit_mean_the_same():
+    comma, offset = read("SELECT a FROM t LIMIT 3, 4"), read("SELECT a FROM t LIMIT 4 OFFSET 3")
+    assert (comma.limit.offset, comma.limit.count) == (0, 1)
+    assert (offset.limit.offset, offset.limit.count) == (1, 0)
+    assert read("SELECT a FROM t LIMIT 4").limit.offset is None
+
+
+def test_the_tables_own_name_before_a_column_makes_no_difference():
+    items = read("SELECT a + 1, X.a + 2, `x`.`A` FROM t x").items
+    assert items[0].expression.words[:2] == items[1].expression.words[:2] == ("a", "+")
+    assert items[2].expression.column == "a"
+
+
+def test_an_aggregate_is_one_call_and_nothing_else():
+    items = read("SELECT SUM(a), SUM(a) + 1, COUNT(*), MIN(DISTINCT b), UPPER(a) FROM t").items
+    calls = [item.expression.call for item in items]
+    assert (calls[0].function, calls[0].arguments[0].column) == ("SUM", "a")
+    assert calls[1] is None
+    assert items[1].expression.has_aggregate
+    assert (calls[2].function, calls[2].arguments) == ("COUNT", ())
+    assert calls[3].distinct
+    assert calls[4] is None
+    assert not items[4].expression.has_aggregate
+
+
+def test_positions_and_constants_are_told_apart_by_their_slot():
+    order = read("SELECT a FROM t ORDER BY 2, a, NULL DESC").order
+    assert [each.position for each in order] == [Slot(0), None, None]
+    assert [each.expression.is_constant for each in order] == [True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("having", "operators"),
+    [
+        ("COUNT(*) > 3", [">"]),
+        ("3 < COUNT(*)", [">"]),
+        ("a IS NULL AND SUM(b) IS NOT NULL", ["IS NULL", "IS NOT NULL"]),
+        ("SUM(b) >= 3 && MAX(c) <> 'x'", [">=", "<>"]),
+        ("COUNT(*) > 1 OR a = 1", [""]),
+        ("COUNT(*) BETWEEN 1 AND 2", [""]),
+        ("COUNT(*) > SUM(a)", [""]),
+        ("NOT COUNT(*) > 1", [""]),
+    ],
+)
+def test_having_is_its_operands_of_and(having, operators):
+    found = read(f"SELECT a FROM t GROUP BY a HAVING {having}").having
+    assert [condition.operator for condition in found] == operators
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        "a + INTERVAL 1 DAY",
+        "CASE WHEN a THEN 1 ELSE b END",
+        "a IS NULL",
+        "a COLLATE utf8mb4_bin",
+    ],
+)
+def test_the_last_word_of_an_expression_is_no_alias(item):
+    assert read(f"SELECT {item} FROM t").items[0].alias is None
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT 1",
+        "SELECT a FROM t, u",
+        "SELECT a FROM t JOIN u",
+        "(SELECT a FROM t)",
+        "SELECT a FROM t UNION SELECT b FROM t",
+        "SELECT a FROM t GROUP BY a WITH ROLLUP",
+        "SELECT a FROM t LIMIT 1 ROWS EXAMINED 5",
+        "SELECT a FROM t ORDER BY a FETCH FIRST 3 ROWS ONLY",
+        "SELECT SQL_CALC_FOUND_ROWS a FROM t",
+        "SELECT a INTO @x FROM t",
+        "SELECT a AS 'x' FROM t",
+        "SELECT a FROM t PROCEDURE ANALYSE()",
+        "SELECT RANK() OVER (ORDER BY a) FROM t",
+        "SELECT a, FROM t",
+        "SELECT a FROM t ORDER BY",
+        "SELECT a FROM t ORDER BY a, ",
+        "SELECT COUNT() FROM t GROUP BY",
+        "SELECT @a := b FROM t",
+        "INSERT INTO t VALUES (1)",
+        "",
+    ],
+)
+def test_what_is_not_certain_is_not_read(sql):
+    assert read_select(fingerprint(sql.encode(), DEFAULT_MODE).template) is None
+
+
+pieces = st.lists(
+    st.sampled_from(
+        [
+            "SELECT",
+            "FROM",
+            "t",
+            "a",
+            "b",
+            "(",
+            ")",
+            ",",
+            "*",
+            ".",
+            "AS",
+            "x",
+            "GROUP",
+            "BY",
+            "HAVING",
+            "ORDER",
+            "LIMIT",
+            "1",
+            "'x'",
+            "COUNT(",
+            "DISTINCT",
+            "=",
+            "DESC",
+            "IS",
+            "NULL",
+            "AND",
+            "WHERE",
+            "--",
+            "/*",
+            "`",
+        ]
+    ),
+    max_size=25,
+)
+
+
+@given(pieces)
+def test_any_text_is_read_or_refused_without_an_error(words):
+    sql = "SELECT " + " ".join(words)
+    found = read_select(fingerprint(sql.encode(), DEFAULT_MODE).template)
+    assert found is None or found.items
+
+
+def joined(sql):
+    tables = (TableRef(None, "a"), TableRef(None, "b", "x"))
+    return read_select(fingerprint(sql.encode(), DEFAULT_MODE).template, tables)
+
+
+def test_a_join_is_taken_apart_like_one_table_with_the_tables_names_in_the_words():
+    found = joined(
+        "SELECT a.id, x.v FROM a LEFT JOIN b x ON a.id = x.id WHERE x.v > 1 ORDER BY x.v LIMIT 2"
+    )
+    assert found is not None
+    assert [table.name for table in found.joined] == ["a", "b"]
+    assert [item.expression.words for item in found.items] == [
+        ("a", ".", "id"),
+        ("x", ".", "v"),
+    ]
+    assert found.order[0].expression.words == ("x", ".", "v")
+    assert found.order[0].expression.column is None
+
+
+def test_a_join_where_one_table_was_expected_is_not_read():
+    assert (
+        read_select(fingerprint(b"SELECT a.id FROM a JOIN b ON 1 = 1", DEFAULT_MODE).template)
+        is None
+    )
+
+
+def test_an_item_with_a_subquery_is_one_value():
+    found = joined("SELECT (SELECT MAX(v) FROM c) AS m, a.id FROM a JOIN b x ON a.id = x.id")
+    assert found is not None
+    assert found.items[0].alias == "m"
+    assert not found.has_aggregate
+    assert joined("SELECT a.id FROM a JOIN b x ON 1 = 1 ORDER BY (SELECT 1)") is None
+
+
+def test_parentheses_around_a_position_or_a_column_change_nothing():
+    select = read(
+        "SELECT a, b FROM t GROUP BY (a), ((2)) ORDER BY (1) DESC, ((b)), (a) + (b), (a, b)"
+    )
+    assert [each.column for each in select.group] == ["a", None]
+    assert isinstance(select.group[1].words[0], Slot)
+    positions = [order.position is not None for order in select.order]
+    assert positions == [True, False, False, False]
+    assert [order.expression.column for order in select.order] == [None, "b", None, None]
+    assert select.order[0].descending

@@ -1,0 +1,43 @@
+import pytest
+
+from streamfrom.sqlparse_ext.session.dynamic_sql import Dynamic, Step, dynamic
+from streamfrom.sqlparse_ext.statements import Slot
+from tests.sqlparse_ext.facts import shape
+
+
+@pytest.mark.parametrize(
+    ("sql", "found"),
+    [
+        ("PREPARE s FROM 'SELECT 1'", Dynamic(Step.PREPARE, "s", Slot(0))),
+        ("prepare `My S` from @text;", Dynamic(Step.PREPARE, "my s", "@text")),
+        ("EXECUTE S", Dynamic(Step.EXECUTE, "s")),
+        (
+            "EXECUTE s USING @a, @`b c`, @'d'",
+            Dynamic(Step.EXECUTE, "s", None, ("@a", "@`b c`", "@'d'")),
+        ),
+        ("EXECUTE IMMEDIATE 'SELECT 1'", Dynamic(Step.IMMEDIATE, "", Slot(0))),
+        ("EXECUTE IMMEDIATE @q USING @a", Dynamic(Step.IMMEDIATE, "", "@q", ("@a",))),
+        ("DEALLOCATE PREPARE s", Dynamic(Step.DEALLOCATE, "s")),
+        ("DROP PREPARE s", Dynamic(Step.DEALLOCATE, "s")),
+    ],
+)
+def test_it_is_read(sql, found):
+    assert dynamic(shape(sql)) == found
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "PREPARE s",
+        "PREPARE s FROM CONCAT('a', 'b')",
+        "PREPARE s FROM 'SELECT 1' x",
+        "PREPARE s FROM @@version",
+        "EXECUTE s USING 5",
+        "EXECUTE s USING @a,",
+        "EXECUTE IMMEDIATE CONCAT('a', 'b')",
+        "DEALLOCATE s",
+        "SELECT 1",
+    ],
+)
+def test_what_is_written_in_another_way_is_not(sql):
+    assert dynamic(shape(sql)) is None

@@ -1,0 +1,132 @@
+"""The rows of INSERT … VALUES."""
+
+import pytest
+from hypothesis import given, strategies as st
+
+from streamfrom.sqlparse_ext.statements import DEFAULT_MODE, OPAQUE, Number, SqlMode
+from streamfrom.sqlparse_ext.text.identifiers import literal
+from streamfrom.sqlparse_ext.text.insert_rows import insert_rows
+from tests.sqlparse_ext.facts import statement
+
+
+ROWS = [
+    b"(1, 'x')",
+    b"( -2 , NULL )",
+    b"(TRUE, DEFAULT)",
+    b"(x'00ff', \"a),(b\")",
+    b"(1.5, 'it''s \\')')",
+    b"(NOW(), CURRENT_TIMESTAMP(6))",
+    b"(f(1, (2)), 'a' 'b')",
+    b"((SELECT MAX(a) FROM u), a + 1)",
+    b"(/* ), ( */ 7, -- ),(\n `a)`)",
+]
+HEADS = [
+    b"INSERT INTO t (id, b) VALUES ",
+    b"insert into `t`(`id`,`b`)values",
+    b"REPLACE /* ( */ INTO ks.t (id, b) VALUE\n",
+    b"-- x\n INSERT /*vt+ A=1 */ INTO t (id, b) /* c */ VALUES",
+    b"INSERT IGNORE t (id, b) /* x */ VALUES ",
+]
+TAILS = [
+    b"",
+    b";",
+    b" ON DUPLICATE KEY UPDATE b = VALUES(b), c = f(1, 2)",
+    b" AS n(p, q) RETURNING (id)",
+]
+
+
+def rows(sql: bytes):
+    return insert_rows(statement(sql))
+
+
+@given(
+    head=st.sampled_from(HEADS),
+    chosen=st.lists(st.sampled_from(ROWS), min_size=1, max_size=6),
+    comma=st.sampled_from([b",", b" , ", b",\n", b", /* ( */ "]),
+    tail=st.sampled_from(TAILS),
+)
+def test_rows_are_found_and_the_rest_stays_byte_by_byte(head, chosen, comma, tail):
+    sql = head + comma.join(chosen) + tail
+    found = rows(sql)
+    assert [sql[start:end] for start, end in found.spans] == chosen
+    assert len(found) == len(chosen)
+    assert found.select_rows(range(len(chosen))) == head + b",".join(chosen) + tail
+    assert found.select_rows([len(chosen) - 1]) == head + chosen[-1] + tail
+
+
+def test_values_of_a_column():
+    found = rows(HEADS[0] + b", ".join(ROWS[:5]))
+    assert found.column("ID") == [1, -2, 1, b"\x00\xff", Number("1.5")]
+    assert found.column("b") == [b"x", None, OPAQUE, b"a),(b", b"it's ')"]
+    assert found.column("c") is None
+
+
+def test_expressions_are_opaque_and_literals_beside_them_are_not():
+    found = rows(HEADS[0] + b", ".join([ROWS[6], ROWS[0], ROWS[8]]))
+    assert found.column("id") == [OPAQUE, 1, OPAQUE]
+    assert found.column("b") == [OPAQUE, b"x", OPAQUE]
+
+
+def test_functions_without_state_do_not_spoil_the_other_values():
+    found = rows(b"INSERT INTO t (id, b) VALUES (1, NOW()), (2, UUID())")
+    assert found.column("id") == [1, 2]
+    assert found.column("b") == [OPAQUE, OPAQUE]
+
+
+def test_without_a_column_list_values_go_by_position():
+    found = rows(b"INSERT INTO t VALUES (1, 2), (3, 4)")
+    assert found.column("id") is None
+    assert found.position(1) == [2, 4]
+
+
+def test_what_a_row_lacks_is_opaque():
+    assert rows(b"INSERT INTO t VALUES (1, 2), (3)").position(1) == [2, OPAQUE]
+    assert rows(b"INSERT INTO t VALUES (), (f(1))").position(0) == [OPAQUE, OPAQUE]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        b"INSERT INTO t SELECT * FROM u",
+        b"INSERT INTO t SET a = 1",
+        b"INSERT INTO t VALUES ROW(1), ROW(2)",
+        b"INSERT INTO t VALUES (1",
+        b"SELECT * FROM (VALUES ROW(1)) t",
+    ],
+)
+def test_other_statements_have_no_rows(sql):
+    assert rows(sql) is None
+
+
+values = st.one_of(
+    st.none(), st.integers(-(2**63), 2**64 - 1), st.binary(max_size=20), st.text(max_size=10).map(str.encode)
+)  # fmt: skip
+
+
+@given(st.lists(st.tuples(values, values), min_size=1, max_size=5))
+def test_values_written_into_rows_are_read_back(pairs):
+    text = b", ".join(b"(%s, %s)" % (literal(a), literal(b)) for a, b in pairs)
+    found = rows(b"INSERT INTO t (id, b) VALUES " + text)
+    assert found.column("id") == [a for a, _ in pairs]
+    assert found.column("b") == [b for _, b in pairs]
+
+
+def test_values_bound_to_rows_are_read():
+    sql = b"INSERT INTO t (id, b) VALUES (?, '?'), (2, ?), (?, ?) ON DUPLICATE KEY UPDATE b = ?"
+    found = insert_rows(statement(sql).bind((1, b"b", 3, None, 5)))
+    assert found is not None
+    assert found.column("id") == [1, 2, 3]
+    assert found.column("b") == [b"?", b"b", None]
+
+
+def test_a_row_whose_values_are_not_bound_is_opaque():
+    assert rows(b"INSERT INTO t (id) VALUES (?)").column("id") == [OPAQUE]
+
+
+def test_a_value_that_the_server_converts_is_opaque():
+    sql = b"INSERT INTO t (id, b) VALUES ('th\xe9', 'tea'), (x'e9', 2)"
+    for mode, first in ((SqlMode.OTHER_CHARSET, OPAQUE), (DEFAULT_MODE, b"th\xe9")):
+        rows = insert_rows(statement(sql, mode))
+        assert rows is not None
+        assert rows.column("id") == [first, b"\xe9"]
+        assert rows.column("b") == [b"tea", 2]
