@@ -13,12 +13,12 @@ import signal
 import sys
 from contextlib import suppress
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import uvloop
 
+from streamfrom import __version__
 from streamfrom.proxy import log
 from streamfrom.proxy.app import run
 from streamfrom.proxy.check import check
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 
-PACKAGE = "streamfrom"
+COMMANDS = ("serve", "check", "demo")
 EXIT_FAULT = 1
 EXIT_USAGE = 2
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code."""
-    arguments = _parser().parse_args(argv)
+    arguments = _parser().parse_args(_command_first(sys.argv[1:] if argv is None else argv))
     # The report of `check` says it all; the log would say it again in between.
     log.configure(verbose=arguments.verbose, quiet=arguments.command == "check")
     try:
@@ -70,12 +70,10 @@ def _parser() -> argparse.ArgumentParser:
         prog="streamfrom",
         description="Vitess-style messaging in front of MySQL and MariaDB.",
     )
-    parser.add_argument("--version", action="version", version=f"%(prog)s {version(PACKAGE)}")
-    # Before the command and behind it; the default is set once, or the latter would undo the former.
-    common = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
+    common = argparse.ArgumentParser(add_help=False)
+    common.add_argument("-v", "--verbose", action="store_true", help="log every decision")
     for place in (parser, common):
-        place.add_argument("-v", "--verbose", action="store_true", help="log every decision")
-    parser.set_defaults(verbose=False)
+        place.add_argument("--version", action="version", version=f"streamfrom {__version__}")
     commands = parser.add_subparsers(dest="command", required=True)
     serve = commands.add_parser("serve", parents=[common], help="run the proxy")
     serve.add_argument("--config", type=Path, required=True, metavar="FILE")
@@ -91,6 +89,18 @@ def _parser() -> argparse.ArgumentParser:
     showing.add_argument("--port", type=int, default=15306, metavar="P")
     showing.add_argument("--data", type=Path, metavar="DIR", help="keep the data there")
     return parser
+
+
+def _command_first(argv: Sequence[str]) -> Sequence[str]:
+    """Return *argv* with its command before all options: argparse takes the options of a command only after it.
+
+    Where several words could be the command, as in `--data demo check`, nothing is guessed: argparse wants it first.
+    """
+    match [place for place, word in enumerate(argv) if word in COMMANDS]:
+        case [place]:
+            return [argv[place], *argv[:place], *argv[place + 1 :]]
+        case _:
+            return argv
 
 
 def _load(path: Path) -> Config:

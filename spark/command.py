@@ -6,6 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any, Final
 
+from streamfrom import __version__
 from streamfrom.spark import package
 from streamfrom.spark.endpoint import declared, parse_endpoint, shards_of
 from streamfrom.spark.errors import JobError, RequestError
@@ -46,6 +47,8 @@ def parser(jobs: "dict[str, Job]") -> argparse.ArgumentParser:
         if name in jobs:
             jobs[name].add_options(job)
     _add_package(names)
+    for place in (result, *names.choices.values()):
+        place.add_argument("--version", action="version", version=f"streamfrom {__version__}")
     return result
 
 
@@ -77,8 +80,21 @@ def _add_common(job: argparse.ArgumentParser) -> None:
     )
 
 
+def _job_first(argv: "Sequence[str]") -> "Sequence[str]":
+    """Return *argv* with its job before all options: argparse takes the options of a job only after it.
+
+    Where several words could be the job, as in `--table archive replay`, nothing is guessed: argparse wants it first.
+    """
+    match [place for place, word in enumerate(argv) if word in {*JOBS, PACKAGE}]:
+        case [place]:
+            return [argv[place], *argv[:place], *argv[place + 1 :]]
+        case _:
+            return argv
+
+
 def run_command(argv: "Sequence[str]") -> int:
     """Run one job, or make the package of all, and return 0, 1 if it broke off, or 2 if it cannot be done as asked."""
+    argv = _job_first(argv)
     # Only the job that runs is imported, and help tells the options of that one.
     jobs = {name: load_job(name) for name in argv[:1] if name in JOBS}
     options = parser(jobs).parse_args(argv)

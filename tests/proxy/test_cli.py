@@ -3,6 +3,7 @@ import os
 import signal
 import socket
 from importlib.metadata import version
+from itertools import chain
 
 import pytest
 
@@ -127,19 +128,70 @@ def test_serve_runs_until_it_is_told_to_stop(config, monkeypatch, unconfigured, 
     assert unconfigured == [{"verbose": False, "quiet": False}]
 
 
-@pytest.mark.parametrize("option", ["-v", "--verbose"])
-@pytest.mark.parametrize("place", [0, 1, 3])
-def test_verbose_may_stand_before_the_command_and_behind_it(
-    config, monkeypatch, unconfigured, place, option
+@pytest.mark.parametrize(
+    ("command", "options"),
+    [
+        ("serve", {"--config": "CONFIG", "-v": None}),
+        ("serve", {"--config": "CONFIG", "--verbose": None}),
+        ("check", {"--json": None, "--config": "CONFIG", "-v": None}),
+        ("demo", {"--shards": "4", "--port": "5", "--data": "/tmp", "--verbose": None}),
+    ],
+)
+def test_every_option_may_stand_before_the_command_and_after_it(
+    config, monkeypatch, unconfigured, command, options
 ):
-    async def run(configuration, stop, hangup, hurry, read_again):
-        pass
+    """The command stands at each place where no option waits for its value."""
+    calls = []
 
-    monkeypatch.setattr(cli, "run", run)
-    argv = ["serve", "--config", config]
-    argv.insert(place, option)
-    assert main(argv) == 0
-    assert unconfigured == [{"verbose": True, "quiet": False}]
+    async def work(configuration, *_, **options):
+        calls.append((configuration.keyspaces[0].name, options))
+        return 0
+
+    def run_demo(*arguments):
+        calls.append(arguments)
+        return 0
+
+    monkeypatch.setattr(cli, "run", work)
+    monkeypatch.setattr(cli, "check", work)
+    monkeypatch.setattr(cli, "run_demo", run_demo)
+    words = [
+        [option] if value is None else [option, value.replace("CONFIG", config)]
+        for option, value in options.items()
+    ]
+    for place in range(len(words) + 1):
+        argv = list(chain(*words[:place], [command], *words[place:]))
+        assert main(argv) == 0, argv
+    assert len(calls) == len(words) + 1
+    assert all(call == calls[0] for call in calls)
+    verbose = bool({"-v", "--verbose"} & set(options))
+    assert unconfigured == [{"verbose": verbose, "quiet": command == "check"}] * len(calls)
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["--data", "check", "demo"],
+        ["--data", "demo"],
+        ["--json", "serve", "--config", "CONFIG"],
+        ["--shards", "2", "check", "--config", "CONFIG"],
+        ["--config", "CONFIG", "sing"],
+        ["serve", "check", "--config", "CONFIG"],
+    ],
+)
+def test_an_option_before_the_command_must_be_one_of_the_command(config, argv, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main([word.replace("CONFIG", config) for word in argv])
+    assert ended.value.code == EXIT_USAGE
+    assert "usage: streamfrom" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", cli.COMMANDS)
+def test_help_of_a_command_names_its_options_wherever_it_is_asked_for(command, capsys):
+    for argv in ([command, "--help"], ["--help", command]):
+        with pytest.raises(SystemExit) as ended:
+            main(argv)
+        assert ended.value.code == 0
+        assert f"usage: streamfrom {command} " in capsys.readouterr().out
 
 
 def test_a_second_signal_has_the_stop_hurry(config, monkeypatch):
@@ -154,9 +206,12 @@ def test_a_second_signal_has_the_stop_hurry(config, monkeypatch):
     assert main(["serve", "--config", config]) == 0
 
 
-def test_the_version_is_that_of_the_package(capsys):
+@pytest.mark.parametrize(
+    "argv", [["--version"], ["serve", "--version"], ["--version", "check"]]
+)
+def test_the_version_is_that_of_the_package(argv, capsys):
     with pytest.raises(SystemExit) as ended:
-        main(["--version"])
+        main(argv)
     assert ended.value.code == 0
     assert capsys.readouterr().out == f"streamfrom {version('streamfrom')}\n"
 

@@ -1,6 +1,7 @@
 """The command line, as far as it goes without a JVM."""
 
 import re
+from importlib.metadata import version
 
 import pytest
 
@@ -31,6 +32,42 @@ def test_each_job_tells_its_options(name, capsys):
     said = capsys.readouterr().out
     for option in ("--proxy", "--table", "--password-env", "--master", "--report"):
         assert option in said
+
+
+@pytest.mark.parametrize("place", [0, 2, 4, 6, 8, 10, 12])
+def test_every_option_may_stand_before_the_job_and_after_it(place, capsys, monkeypatch):
+    monkeypatch.delenv("ABSENT", raising=False)
+    job = ASKED[0]
+    options = [*ASKED[1:], "--proxy", "mysql://u@db/ks", "--password-env", "ABSENT"]
+    assert run_command([*options[:place], job, *options[place:]]) == 2
+    assert "ABSENT is not set" in told(capsys)
+
+
+def test_a_step_keeps_its_place_after_the_job(capsys):
+    for argv in (["--stopped", "reshard", "fly"], ["reshard", "fly", "--stopped"]):
+        with pytest.raises(SystemExit):
+            run_command(argv)
+        assert "invalid choice: 'fly'" in told(capsys)
+
+
+def test_where_two_words_could_be_the_job_none_is_guessed(capsys):
+    """An archive purges what it has kept: nobody gets one by the name of a folder."""
+    with pytest.raises(SystemExit) as end:
+        run_command(
+            ["--out", "archive", "analytics", *ASKED[1:3], "--proxy", "mysql://u@db/ks"]
+        )
+    assert end.value.code == 2
+    assert "usage: streamfrom-spark" in told(capsys)
+
+
+@pytest.mark.parametrize(
+    "argv", [["--version"], ["archive", "--version"], ["--version", "package"]]
+)
+def test_the_version_is_that_of_the_package(argv, capsys):
+    with pytest.raises(SystemExit) as end:
+        run_command(argv)
+    assert end.value.code == 0
+    assert capsys.readouterr().out == f"streamfrom {version('streamfrom')}\n"
 
 
 @pytest.mark.parametrize(

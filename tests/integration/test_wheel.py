@@ -1,0 +1,119 @@
+"""What is installed: the wheel, from this folder and from the sdist, beside a package that has one of our folders' names."""
+
+import os
+import re
+import subprocess
+import sys
+import zipfile
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+from tests.fixtures.fix_proxy import keyspace_toml
+from tests.fixtures.fix_servers import DatabaseServer
+
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("proxy", "engine", "sqlparse_ext", "spark")
+# What pip says of an index that it cannot reach, and of nothing else.
+UNREACHABLE = re.compile(r"[Cc]onnection (?:error|broken)|ConnectTimeout|NewConnectionError")
+
+
+def ran(*command: str | Path, cwd: Path, code: int = 0) -> str:
+    """Return what a command wrote, both ways; it must end with *code*."""
+    done = subprocess.run(
+        command,
+        cwd=cwd,
+        env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == code, done.stdout[-5000:]
+    return done.stdout
+
+
+def build(source: Path, *options: str | Path) -> None:
+    """Run the build that pyproject.toml names, without the network."""
+    ran(sys.executable, "-m", "hatchling", "build", *options, cwd=source)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder that holds the wheel and the sdist of this repository."""
+    folder = tmp_path_factory.mktemp("built")
+    build(ROOT, "-d", folder)
+    return folder
+
+
+def only(folder: Path, pattern: str) -> Path:
+    (path,) = folder.glob(pattern)
+    return path
+
+
+def test_the_wheel_holds_each_file_of_the_packages_once_and_nothing_else(built):
+    with zipfile.ZipFile(only(built, "*.whl")) as wheel:
+        found = [name for name in wheel.namelist() if ".dist-info/" not in name]
+    wanted = [
+        f"streamfrom/{path.relative_to(ROOT)}"
+        for package in PACKAGES
+        for path in (ROOT / package).rglob("*")
+        if path.is_file() and path.parent.name != "__pycache__"
+    ]
+    assert len(wanted) > 300
+    assert sorted(found) == sorted([*wanted, "streamfrom/__init__.py", "streamfrom/py.typed"])
+
+
+def test_the_sdist_makes_the_same_wheel(built, tmp_path):
+    """It has no symbolic links, like a clone with core.symlinks=false."""
+    ran("tar", "xzf", only(built, "*.tar.gz"), cwd=tmp_path)
+    source = only(tmp_path, "streamfrom-*")
+    assert not [path for path in source.rglob("*") if path.is_symlink()]
+    build(source, "-t", "wheel", "-d", tmp_path)
+    assert only(tmp_path, "*.whl").read_bytes() == only(built, "*.whl").read_bytes()
+
+
+def installed(python: Path, *what: str | Path) -> None:
+    """Have pip install *what*; skip the test where no index can be reached, but never under CI."""
+    pip = (python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
+    done = subprocess.run(
+        [*pip, "--retries", "1", *what], capture_output=True, text=True, check=False
+    )
+    if done.returncode and UNREACHABLE.search(done.stderr) and not os.environ.get("CI"):
+        pytest.skip("pip cannot reach its package index")
+    assert done.returncode == 0, done.stderr[-5000:]
+
+
+@pytest.fixture(scope="module")
+def programs(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return where an empty environment has its programs, with the wheel, what it needs and proxy.py in it."""
+    folder = tmp_path_factory.mktemp("empty")
+    ran(sys.executable, "-m", "venv", folder, cwd=folder)
+    python = folder / "bin" / "python"
+    installed(python, "--require-hashes", "--requirement", ROOT / "requirements-proxy.lock")
+    installed(python, "--no-deps", only(built, "*.whl"))
+    # Its package is called proxy: it comes last, so that it would overwrite one of ours.
+    installed(python, "proxy.py")
+    return python.parent
+
+
+@pytest.mark.db
+@pytest.mark.slow
+def test_the_wheel_runs_beside_proxy_py(
+    programs, tmp_path, server: DatabaseServer, database: str
+):
+    def told(program: str, *arguments: str | Path, code: int = 0) -> str:
+        return ran(programs / program, *arguments, cwd=tmp_path, code=code)
+
+    ours = f"streamfrom {version('streamfrom')}\n"
+    assert told("streamfrom", "--version") == ours
+    assert told("python", "-m", "streamfrom.proxy", "--version") == ours
+    assert re.fullmatch(r"\d+\.\d+\.\d+\n", told("python", "-m", "proxy", "--version"))
+    config = tmp_path / "streamfrom.toml"
+    config.write_text(keyspace_toml("plain", [server], database))
+    assert "\nok       plain/-: " in told("streamfrom", "check", "--config", config)
+    # Spark is for those who ask for it.
+    assert "pip install 'streamfrom[spark]'" in told("streamfrom-spark", "archive", code=2)
