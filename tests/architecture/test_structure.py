@@ -1,4 +1,4 @@
-"""The house rules no linter knows: tests beside modules, privacy, one reader of the environment."""
+"""The rules that no linter knows: tests beside modules, privacy, one reader of the environment."""
 
 import ast
 import functools

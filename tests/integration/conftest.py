@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from streamfrom.proxy.embedded.servers import Family
-from tests.fixtures.fix_proxy import RunningProxy, keyspace_toml, proxies_of, write_vschema
-from tests.fixtures.fix_servers import DatabaseServer, Farm, execute, names
-from tests.fixtures.fix_streams import message_table, run
+from tests.fixtures.database_servers import DatabaseServer, ServerPool, execute, names
+from tests.fixtures.running_proxy import RunningProxy, keyspace_toml, proxies_of, write_vschema
+from tests.fixtures.streams import message_table, run
 
 
 VSCHEMA = {
@@ -45,7 +45,7 @@ CreateTable = Callable[..., str]
 
 
 @dataclass(frozen=True)
-class House:
+class SharedCluster:
     """The shared proxy and what stands behind it."""
 
     proxy: RunningProxy
@@ -65,16 +65,16 @@ class House:
 
 
 @pytest.fixture(scope="session")
-def shared_house(
-    farm: Farm, family: Family, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[House]:
-    servers = farm.server(family, 0), farm.server(family, 1)
+def shared_cluster(
+    server_pool: ServerPool, family: Family, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[SharedCluster]:
+    servers = server_pool.server(family, 0), server_pool.server(family, 1)
     prefix = next(names)
     databases = {keyspace: f"{prefix}_{keyspace}" for keyspace in ("plain", "commerce")}
     for keyspace, database in databases.items():
         for server in servers[:1] if keyspace == "plain" else servers:
             execute(server, f"CREATE DATABASE {database} CHARACTER SET utf8mb4")
-    folder = tmp_path_factory.mktemp("house")
+    folder = tmp_path_factory.mktemp("cluster")
     vschema = write_vschema(folder, VSCHEMA)
     config = folder / "proxy.toml"
     config.write_text(
@@ -83,27 +83,29 @@ def shared_house(
         + keyspace_toml("commerce", servers, databases["commerce"], vschema)
     )
     proxy = RunningProxy(config, {})
-    yield House(proxy, servers, databases)
+    yield SharedCluster(proxy, servers, databases)
     proxy.close()
 
 
 @pytest.fixture
-def house(shared_house: House, request: pytest.FixtureRequest) -> Iterator[House]:
+def cluster(
+    shared_cluster: SharedCluster, request: pytest.FixtureRequest
+) -> Iterator[SharedCluster]:
     """The shared proxy, for one test: its connections, tables and faults end with it."""
-    proxy = shared_house.proxy
+    proxy = shared_cluster.proxy
     assert proxy.process.poll() is None, f"the shared proxy ended:\n{proxy.log()[-5000:]}"
     request.node.stash[proxies_of] = [proxy]
     logged = len(proxy.log())
-    yield shared_house
+    yield shared_cluster
     proxy.disconnect()
-    for keyspace in shared_house.databases:
+    for keyspace in shared_cluster.databases:
         connection = proxy.connect(
             database=keyspace, autocommit=True, init_command="SET lock_wait_timeout = 10"
         )
         tables = {
             table
-            for shard in range(len(shared_house.servers_of(keyspace)))
-            for (table,) in shared_house.direct("SHOW TABLES", keyspace=keyspace, shard=shard)
+            for shard in range(len(shared_cluster.servers_of(keyspace)))
+            for (table,) in shared_cluster.direct("SHOW TABLES", keyspace=keyspace, shard=shard)
         }
         for table in tables:
             # Who still holds a lock on it is a client that is gone, and that was forgotten.
@@ -120,11 +122,11 @@ def keyspace(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def create(house: House) -> CreateTable:
+def create(cluster: SharedCluster) -> CreateTable:
     """A function that creates a message table through the proxy and returns its name."""
 
     def create(keyspace: str, name: str = "my_message", **options: Any) -> str:
-        connection = house.proxy.connect(database=keyspace, autocommit=True)
+        connection = cluster.proxy.connect(database=keyspace, autocommit=True)
         run(connection, message_table(name, **options))
         return name
 

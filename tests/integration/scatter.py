@@ -22,8 +22,8 @@ from streamfrom.proxy.wire.resultset import (
     parse_column_definition,
     parse_text_row,
 )
-from tests.fixtures.fix_proxy import RunningProxy
-from tests.fixtures.fix_servers import DatabaseServer, execute, names, root
+from tests.fixtures.database_servers import DatabaseServer, execute, names, root
+from tests.fixtures.running_proxy import RunningProxy
 from tests.integration.binary_rows import parse_binary_row
 
 
@@ -110,7 +110,7 @@ def ask(connection: "Connection[Any]", sql: str, *, prepared: bool = False) -> A
     return Answer(columns, rows, None)
 
 
-class Town:
+class ShardedCluster:
     """One server with all tables in one database and in the shards of three keyspaces."""
 
     def __init__(
@@ -154,7 +154,7 @@ class Town:
 
 
 @contextmanager
-def town(server: DatabaseServer, folder: Path) -> Iterator[Town]:
+def sharded_cluster(server: DatabaseServer, folder: Path) -> Iterator[ShardedCluster]:
     """Run a proxy before *server* with the keyspaces by2, by3 and by8."""
     prefix = next(names)
     databases = [prefix]
@@ -176,7 +176,7 @@ def town(server: DatabaseServer, folder: Path) -> Iterator[Town]:
     path.write_text(config)
     proxy = RunningProxy(path, {})
     try:
-        place = Town(server, proxy, databases[0], databases[1:])
+        place = ShardedCluster(server, proxy, databases[0], databases[1:])
         yield place
         place.close()
         assert "internal error" not in proxy.log(), proxy.log()[-5000:]
@@ -187,7 +187,7 @@ def town(server: DatabaseServer, folder: Path) -> Iterator[Town]:
             execute(server, f"DROP DATABASE {database}")
 
 
-def check(place: Town, *queries: str, in_order: bool = True) -> None:
+def check(place: ShardedCluster, *queries: str, in_order: bool = True) -> None:
     """Ask one server and all shards, and compare the answers."""
     for sql in queries:
         theirs = ask(place.direct, sql)

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from streamfrom.proxy.embedded.servers import Family
-from tests.fixtures.fix_streams import message_table, rows, run
-from tests.integration.conftest import HIGH_IDS, LOW_IDS, House
+from tests.fixtures.streams import message_table, rows, run
+from tests.integration.conftest import HIGH_IDS, LOW_IDS, SharedCluster
 from tests.proxy.fake_client import MARIADB, Client, Result
 
 
@@ -19,7 +19,7 @@ Batches = Callable[[str, Callable[[Client], Coroutine[Any, Any, Any]]], Any]
 
 
 @pytest.fixture
-def batches(house: House, family: Family) -> Batches:
+def batches(cluster: SharedCluster, family: Family) -> Batches:
     """A function that runs a coroutine with a client that sends batches to a keyspace."""
     if family is Family.MYSQL:
         pytest.skip("MySQL knows no batches")
@@ -27,7 +27,7 @@ def batches(house: House, family: Family) -> Batches:
     def batches(keyspace: str, work: Callable[[Client], Coroutine[Any, Any, Any]]) -> Any:
         async def all_of_it() -> Any:
             client = await Client.connect(
-                house.proxy.port, database=keyspace, capabilities=MARIADB
+                cluster.proxy.port, database=keyspace, capabilities=MARIADB
             )
             try:
                 return await work(client)
@@ -52,8 +52,8 @@ def affected(result: Result) -> int:
 
 
 @pytest.fixture
-def table(house: House, keyspace: str) -> str:
-    connection = house.proxy.connect(database=keyspace, autocommit=True)
+def table(cluster: SharedCluster, keyspace: str) -> str:
+    connection = cluster.proxy.connect(database=keyspace, autocommit=True)
     run(
         connection,
         "CREATE TABLE item (id BIGINT PRIMARY KEY, name VARCHAR(20) DEFAULT 'none')",
@@ -61,7 +61,7 @@ def table(house: House, keyspace: str) -> str:
     return keyspace
 
 
-def test_a_batch_is_one_statement(house: House, table: str, batches: Batches):
+def test_a_batch_is_one_statement(cluster: SharedCluster, table: str, batches: Batches):
     async def work(client: Client) -> None:
         insert = "INSERT INTO item (id, name) VALUES (?, ?)"
         names = (b"a", None, "DEFAULT", b"d", b"e", b"f", b"g", b"h")
@@ -83,13 +83,13 @@ def test_a_batch_is_one_statement(house: House, table: str, batches: Batches):
         assert affected(result) == 4
 
     batches(table, work)
-    connection = house.proxy.connect(database=table, autocommit=True)
+    connection = cluster.proxy.connect(database=table, autocommit=True)
     found = rows(connection, "SELECT id, name FROM item ORDER BY id")
     assert found == ((1, "z"), (3, "p"), (4, "z"), (5, "d"), (7, "q"), (8, "h"))
 
 
 def test_a_batch_belongs_to_the_transaction_of_its_session(
-    house: House, table: str, batches: Batches
+    cluster: SharedCluster, table: str, batches: Batches
 ):
     async def work(client: Client) -> None:
         await client.query("BEGIN")
@@ -104,11 +104,11 @@ def test_a_batch_belongs_to_the_transaction_of_its_session(
 
 
 def test_messages_sent_and_acknowledged_in_batches(
-    house: House, keyspace: str, batches: Batches, consume: Any
+    cluster: SharedCluster, keyspace: str, batches: Batches, consume: Any
 ):
-    connection = house.proxy.connect(database=keyspace, autocommit=True)
+    connection = cluster.proxy.connect(database=keyspace, autocommit=True)
     run(connection, message_table("my_message", columns="message VARCHAR(100)"))
-    consumer = consume(house.proxy, database=keyspace)
+    consumer = consume(cluster.proxy, database=keyspace)
 
     async def work(client: Client) -> None:
         insert = "INSERT INTO my_message (id, message) VALUES (?, ?)"
@@ -125,8 +125,10 @@ def test_messages_sent_and_acknowledged_in_batches(
     assert acked > 10**18
 
 
-def test_the_first_layout_gets_its_times(house: House, batches: Batches, consume: Any):
-    connection = house.proxy.connect(database="plain", autocommit=True)
+def test_the_first_layout_gets_its_times(
+    cluster: SharedCluster, batches: Batches, consume: Any
+):
+    connection = cluster.proxy.connect(database="plain", autocommit=True)
     run(
         connection,
         "CREATE TABLE my_message (time_scheduled BIGINT, id BIGINT, time_next BIGINT, epoch BIGINT,"
@@ -135,7 +137,7 @@ def test_the_first_layout_gets_its_times(house: House, batches: Batches, consume
         " INDEX next_idx (time_next, epoch)) COMMENT 'vitess_message,vt_ack_wait=30,"
         "vt_purge_after=86400,vt_batch_size=10,vt_cache_size=100,vt_poller_interval=30'",
     )
-    consumer = consume(house.proxy, database="plain")
+    consumer = consume(cluster.proxy, database="plain")
 
     async def work(client: Client) -> None:
         insert = "INSERT INTO my_message (id, message) VALUES (?, ?)"

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from tests.fixtures.fix_proxy import MESSAGE_VSCHEMA, keyspace_toml, write_vschema
-from tests.fixtures.fix_servers import DatabaseServer, execute
-from tests.fixtures.fix_streams import Consume, message_table, refused, run
-from tests.integration.conftest import House
+from tests.fixtures.database_servers import DatabaseServer, execute
+from tests.fixtures.running_proxy import MESSAGE_VSCHEMA, keyspace_toml, write_vschema
+from tests.fixtures.streams import Consume, message_table, refused, run
+from tests.integration.conftest import SharedCluster
 
 
 pytestmark = pytest.mark.db
@@ -129,10 +129,10 @@ BROKEN = {
 }
 
 
-def test_a_table_that_cannot_deliver_says_so_to_each_statement(house: House) -> None:
+def test_a_table_that_cannot_deliver_says_so_to_each_statement(cluster: SharedCluster) -> None:
     for name, (columns, _) in BROKEN.items():
-        house.direct(table(name, **columns))
-    connection = house.proxy.connect(database="plain", autocommit=True)
+        cluster.direct(table(name, **columns))
+    connection = cluster.proxy.connect(database="plain", autocommit=True)
     run(connection, message_table("my_message"))  # has the tables looked for
     for name, (_, reason) in BROKEN.items():
         for sql in (
@@ -150,11 +150,11 @@ WORKING = ("BIGINT UNSIGNED", "DECIMAL(20,0)", "VARCHAR(20)")
 
 
 def test_whatever_a_moment_fits_into_delivers_and_acknowledges(
-    house: House, consume: Consume
+    cluster: SharedCluster, consume: Consume
 ) -> None:
-    connection = house.proxy.connect(database="plain", autocommit=True)
+    connection = cluster.proxy.connect(database="plain", autocommit=True)
     for number, kind in enumerate(WORKING):
-        house.direct(
+        cluster.direct(
             table(
                 f"kind_{number}",
                 time_next=f"{kind} DEFAULT 0",
@@ -165,8 +165,8 @@ def test_whatever_a_moment_fits_into_delivers_and_acknowledges(
     for number in range(len(WORKING)):
         name = f"kind_{number}"
         run(connection, f"INSERT INTO {name} (id, message) VALUES (1, 'x')")
-        consumer = consume(house.proxy, f"STREAM * FROM {name}", database="plain")
+        consumer = consume(cluster.proxy, f"STREAM * FROM {name}", database="plain")
         assert consumer.take(1)
         run(connection, f"UPDATE {name} SET time_acked = NOW() WHERE id = 1")
-        ((acked,),) = house.direct(f"SELECT time_acked > 1.7e18 FROM {name}")
+        ((acked,),) = cluster.direct(f"SELECT time_acked > 1.7e18 FROM {name}")
         assert acked == 1

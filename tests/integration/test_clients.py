@@ -14,11 +14,11 @@ import pymysql
 import pytest
 from asyncmy.cursors import SSCursor as AsyncSSCursor
 
-from tests.fixtures.fix_proxy import RunningProxy, StartProxy, keyspace_toml
-from tests.fixtures.fix_servers import DatabaseServer, execute
-from tests.fixtures.fix_streams import Consume, eventually, message_table, rows, run, value
-from tests.fixtures.fix_terminal import OpenTerminal, Terminal
-from tests.integration.conftest import SETTINGS, CreateTable, House
+from tests.fixtures.database_servers import DatabaseServer, execute
+from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml
+from tests.fixtures.streams import Consume, eventually, message_table, rows, run, value
+from tests.fixtures.terminal import OpenTerminal, Terminal
+from tests.integration.conftest import SETTINGS, CreateTable, SharedCluster
 from tests.proxy.certificates import write_certificate
 
 
@@ -50,8 +50,10 @@ def client(request: pytest.FixtureRequest, terminal: OpenTerminal) -> OpenClient
 
 
 class TestCommandLines:
-    def test_everyday_work(self, house: House, client: OpenClient, keyspace: str) -> None:
-        shell = client(house.proxy.port, database=keyspace)
+    def test_everyday_work(
+        self, cluster: SharedCluster, client: OpenClient, keyspace: str
+    ) -> None:
+        shell = client(cluster.proxy.port, database=keyspace)
         shell.type("CREATE TABLE customer (id BIGINT PRIMARY KEY, name VARCHAR(20));")
         shell.expect(r"Query OK, 0 rows affected")
         shell.type("INSERT INTO customer (id, name) VALUES (1, 'ann'), (4, 'ünal');")
@@ -89,9 +91,9 @@ class TestCommandLines:
         shell.type("quit")
         shell.expect(r"Bye")
 
-    def test_a_hundred_thousand_rows(self, house: House, client: OpenClient) -> None:
-        fill(house)
-        shell = client(house.proxy.port, "--quick", database="plain")
+    def test_a_hundred_thousand_rows(self, cluster: SharedCluster, client: OpenClient) -> None:
+        fill(cluster)
+        shell = client(cluster.proxy.port, "--quick", database="plain")
         shell.type("pager wc -l")
         shell.expect(PROMPT)
         shell.type("SELECT * FROM numbers;")
@@ -103,11 +105,11 @@ class TestCommandLines:
         shell.expect(str(ROWS * (ROWS - 1) // 2))
 
     def test_a_stream_shows_rows_at_once_and_ctrl_c_ends_it(
-        self, house: House, create: CreateTable, client: OpenClient, keyspace: str
+        self, cluster: SharedCluster, create: CreateTable, client: OpenClient, keyspace: str
     ) -> None:
         create(keyspace)
-        producer = house.proxy.connect(database=keyspace, autocommit=True)
-        shell = client(house.proxy.port, "--quick", database=keyspace)
+        producer = cluster.proxy.connect(database=keyspace, autocommit=True)
+        shell = client(cluster.proxy.port, "--quick", database=keyspace)
         for turn in range(2):
             shell.type("STREAM id, tenant_id FROM my_message;")
             run(
@@ -128,20 +130,20 @@ class TestCommandLines:
         assert value(producer, "SELECT epoch FROM my_message WHERE id = 9") == 0
 
     def test_a_stream_of_what_is_none_is_an_error_on_the_terminal(
-        self, house: House, client: OpenClient
+        self, cluster: SharedCluster, client: OpenClient
     ) -> None:
-        shell = client(house.proxy.port, "--quick", database="plain")
+        shell = client(cluster.proxy.port, "--quick", database="plain")
         shell.type("STREAM * FROM nosuch;")
         shell.expect(r"ERROR 1146 \(42S02\).*message table 'nosuch' not found")
         shell.type("STREAM nothing;")
         shell.expect(r"ERROR 1064 \(42000\)")
 
     def test_ctrl_c_ends_a_statement_and_not_the_session(
-        self, house: House, client: OpenClient
+        self, cluster: SharedCluster, client: OpenClient
     ) -> None:
-        shell = client(house.proxy.port, database="plain")
+        shell = client(cluster.proxy.port, database="plain")
         shell.type("SELECT SLEEP(30), 'interruptible';")
-        eventually(lambda: on_server(house, "'interruptible'"), "it runs")
+        eventually(lambda: on_server(cluster, "'interruptible'"), "it runs")
         shell.interrupt()
         shell.expect(r"ERROR 1317|interrupted|aborted|killed|\| +1 \|", 5)
         shell.expect(PROMPT, 5)
@@ -149,14 +151,14 @@ class TestCommandLines:
         shell.expect(r"\| +42 \|")
 
 
-def on_server(house: House, text: str) -> bool:
-    found = execute(house.servers[0], "SELECT info FROM information_schema.processlist")
+def on_server(cluster: SharedCluster, text: str) -> bool:
+    found = execute(cluster.servers[0], "SELECT info FROM information_schema.processlist")
     return any(row[0] and text in row[0] and "processlist" not in row[0] for row in found)
 
 
-def fill(house: House) -> None:
+def fill(cluster: SharedCluster) -> None:
     """Make table numbers of ROWS rows in the unsharded keyspace."""
-    connection = house.proxy.connect(database="plain", autocommit=True)
+    connection = cluster.proxy.connect(database="plain", autocommit=True)
     run(connection, "CREATE TABLE numbers (n INT PRIMARY KEY, text VARCHAR(40))")
     digits = "(SELECT 0 d" + "".join(f" UNION ALL SELECT {d}" for d in range(1, 10)) + ")"
     number = " + ".join(f"{name}.d * {10**power}" for power, name in enumerate("abcde"))
@@ -169,9 +171,9 @@ def fill(house: House) -> None:
 
 
 class TestPyMysql:
-    def test_everyday_work(self, house: House, keyspace: str) -> None:
+    def test_everyday_work(self, cluster: SharedCluster, keyspace: str) -> None:
         with (
-            house.proxy.connect(database=keyspace) as connection,
+            cluster.proxy.connect(database=keyspace) as connection,
             connection.cursor() as cursor,
         ):
             cursor.execute("CREATE TABLE customer (id BIGINT PRIMARY KEY, name VARCHAR(20))")
@@ -194,9 +196,9 @@ class TestPyMysql:
                 cursor.execute("INSERT INTO customer (id, name) VALUES (1, 'again')")
             connection.ping()
 
-    def test_a_hundred_thousand_rows_unbuffered(self, house: House) -> None:
-        fill(house)
-        connection = house.proxy.connect(
+    def test_a_hundred_thousand_rows_unbuffered(self, cluster: SharedCluster) -> None:
+        fill(cluster)
+        connection = cluster.proxy.connect(
             database="plain", autocommit=True, cursorclass=pymysql.cursors.SSCursor
         )
         with connection.cursor() as cursor:
@@ -208,13 +210,13 @@ class TestPyMysql:
             assert cursor.fetchall() == [(1,)]
 
     def test_a_stream_by_ss_cursor_ends_by_kill(
-        self, house: House, create: CreateTable, keyspace: str
+        self, cluster: SharedCluster, create: CreateTable, keyspace: str
     ) -> None:
         create(keyspace)
-        connection = house.proxy.connect(
+        connection = cluster.proxy.connect(
             database=keyspace, autocommit=True, cursorclass=pymysql.cursors.SSCursor
         )
-        other = house.proxy.connect(database=keyspace, autocommit=True)
+        other = cluster.proxy.connect(database=keyspace, autocommit=True)
         with connection.cursor() as cursor:
             cursor.execute("STREAM id FROM my_message")
             run(other, "INSERT INTO my_message (id) VALUES (1), (4)")
@@ -230,12 +232,12 @@ class TestPyMysql:
 
 class TestAsyncmy:
     async def test_everyday_work_and_a_stream(
-        self, house: House, create: CreateTable, keyspace: str
+        self, cluster: SharedCluster, create: CreateTable, keyspace: str
     ) -> None:
         create(keyspace)
         options = {
             "host": "127.0.0.1",
-            "port": house.proxy.port,
+            "port": cluster.proxy.port,
             "user": "root",
             "db": keyspace,
             "autocommit": True,
@@ -267,10 +269,10 @@ class TestAsyncmy:
         stream.close()
         await connection.ensure_closed()
 
-    async def test_a_hundred_thousand_rows(self, house: House) -> None:
-        fill(house)
+    async def test_a_hundred_thousand_rows(self, cluster: SharedCluster) -> None:
+        fill(cluster)
         connection = await asyncmy.connect(
-            host="127.0.0.1", port=house.proxy.port, user="root", db="plain"
+            host="127.0.0.1", port=cluster.proxy.port, user="root", db="plain"
         )
         async with connection.cursor() as cursor:
             await cursor.execute("SELECT n, text FROM numbers")
@@ -302,7 +304,7 @@ NATIVE_PASSWORD = "secret"
 
 
 @pytest.fixture
-def guarded(start_proxy: StartProxy, house: House, tmp_path: Path) -> RunningProxy:
+def guarded(start_proxy: StartProxy, cluster: SharedCluster, tmp_path: Path) -> RunningProxy:
     """A proxy with users and TLS, before the unsharded keyspace.
 
     Wrong passwords are answered at once, or how long that takes would be the back-off's time.
@@ -312,7 +314,7 @@ def guarded(start_proxy: StartProxy, house: House, tmp_path: Path) -> RunningPro
         SETTINGS
         + "auth_backoff = 0\n"
         + USERS
-        + keyspace_toml("plain", house.servers[:1], house.databases["plain"])
+        + keyspace_toml("plain", cluster.servers[:1], cluster.databases["plain"])
     )
 
 
@@ -344,7 +346,11 @@ class TestLogins:
             assert not logs_in(guarded, "nobody", "sécret", **options)
 
     def test_a_caching_sha2_hash_of_a_server_is_taken_as_it_is(
-        self, start_proxy: StartProxy, house: House, mysql: DatabaseServer, tmp_path: Path
+        self,
+        start_proxy: StartProxy,
+        cluster: SharedCluster,
+        mysql: DatabaseServer,
+        tmp_path: Path,
     ) -> None:
         write_certificate(tmp_path)
         execute(mysql, "CREATE USER IF NOT EXISTS hashed@'%' IDENTIFIED BY 'secret'")
@@ -355,7 +361,7 @@ class TestLogins:
         proxy = start_proxy(
             SETTINGS
             + users
-            + keyspace_toml("plain", house.servers[:1], house.databases["plain"])
+            + keyspace_toml("plain", cluster.servers[:1], cluster.databases["plain"])
         )
         for options in (
             {"ssl_disabled": True},
@@ -400,14 +406,14 @@ class TestLogins:
         assert 0.5 < known / unknown < 2, (known, unknown)
 
     def test_tls_may_be_required(
-        self, start_proxy: StartProxy, house: House, tmp_path: Path
+        self, start_proxy: StartProxy, cluster: SharedCluster, tmp_path: Path
     ) -> None:
         write_certificate(tmp_path)
         config = USERS.replace('key = "server.key"', 'key = "server.key"\nrequire = true')
         proxy = start_proxy(
             SETTINGS
             + config
-            + keyspace_toml("plain", house.servers[:1], house.databases["plain"])
+            + keyspace_toml("plain", cluster.servers[:1], cluster.databases["plain"])
         )
         with pytest.raises(pymysql.MySQLError) as caught:
             proxy.connect(user="native", password=NATIVE_PASSWORD, ssl_disabled=True)
@@ -417,7 +423,7 @@ class TestLogins:
         )
 
     def test_a_stream_through_tls(
-        self, guarded: RunningProxy, consume: Consume, house: House
+        self, guarded: RunningProxy, consume: Consume, cluster: SharedCluster
     ) -> None:
         options = {
             "user": "native",
@@ -455,19 +461,21 @@ class TestLogins:
         assert "Access denied for user 'clear'" in log
 
     def test_without_users_root_enters_from_this_machine_and_the_log_says_so(
-        self, house: House
+        self, cluster: SharedCluster
     ) -> None:
-        assert "no [[users]] in the configuration" in house.proxy.log()
+        assert "no [[users]] in the configuration" in cluster.proxy.log()
         with pytest.raises(pymysql.MySQLError, match="Access denied"):
-            house.proxy.connect(user="app")
+            cluster.proxy.connect(user="app")
         with pytest.raises(pymysql.MySQLError, match="Access denied"):
-            house.proxy.connect(user="root", password="x")
+            cluster.proxy.connect(user="root", password="x")
 
-    def test_a_unix_socket(self, start_proxy: StartProxy, house: House, tmp_path: Path) -> None:
+    def test_a_unix_socket(
+        self, start_proxy: StartProxy, cluster: SharedCluster, tmp_path: Path
+    ) -> None:
         path = tmp_path / "s"
         config = SETTINGS + f'unix_socket = "{path}"\n'
         proxy = start_proxy(
-            config + keyspace_toml("plain", house.servers[:1], house.databases["plain"])
+            config + keyspace_toml("plain", cluster.servers[:1], cluster.databases["plain"])
         )
         connection = pymysql.connect(unix_socket=str(path), user="root", database="plain")
         with connection:

@@ -15,10 +15,10 @@ from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.constants import PROXY_OFFER, Capability
 from streamfrom.proxy.wire.framing import frame
 from streamfrom.proxy.wire.handshake import LoginRequest, decode_greeting, encode_login
-from tests.fixtures.fix_proxy import RunningProxy, StartProxy, keyspace_toml
-from tests.fixtures.fix_streams import run, value
-from tests.fixtures.fix_terminal import OpenTerminal
-from tests.integration.conftest import SETTINGS, CreateTable, House
+from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml
+from tests.fixtures.streams import run, value
+from tests.fixtures.terminal import OpenTerminal
+from tests.integration.conftest import SETTINGS, CreateTable, SharedCluster
 from tests.proxy.certificates import write_certificate
 
 
@@ -46,11 +46,11 @@ def command(request: pytest.FixtureRequest) -> list[str]:
 
 
 @pytest.fixture
-def shell(house: House, command: list[str]) -> Shell:
+def shell(cluster: SharedCluster, command: list[str]) -> Shell:
     """A function that runs SQL in a client and returns what it prints."""
 
     def shell(sql: str, *options: str, proxy: RunningProxy | None = None) -> str:
-        port = (proxy or house.proxy).port
+        port = (proxy or cluster.proxy).port
         return subprocess.run(
             [*command, f"-P{port}", *options, "plain"],
             input=sql,
@@ -65,21 +65,23 @@ def shell(house: House, command: list[str]) -> Shell:
 
 class TestCommandLines:
     def test_small_and_large_answers_are_those_of_the_server(
-        self, house: House, shell: Shell
+        self, cluster: SharedCluster, shell: Shell
     ) -> None:
         sql = "SELECT 1; SELECT REPEAT('streamfrom ', 300000); SELECT SHA2(1, 512);"
         expected = ["1", "streamfrom " * 300_000, hashlib.sha512(b"1").hexdigest()]
         assert shell(sql, "-N").splitlines() == expected
 
-    def test_a_large_statement_arrives_whole(self, house: House, shell: Shell) -> None:
-        run(house.proxy.connect(database="plain"), "CREATE TABLE large (body LONGTEXT)")
+    def test_a_large_statement_arrives_whole(
+        self, cluster: SharedCluster, shell: Shell
+    ) -> None:
+        run(cluster.proxy.connect(database="plain"), "CREATE TABLE large (body LONGTEXT)")
         # Hardly to be compressed, and far beyond one piece.
         noise = "".join(hashlib.sha512(b"%d" % n).hexdigest() for n in range(20_000))
         shell(f"INSERT INTO large VALUES ('{noise}');", "--max-allowed-packet=64M")
-        (found,) = house.direct("SELECT SHA2(body, 256), LENGTH(body) FROM large")
+        (found,) = cluster.direct("SELECT SHA2(body, 256), LENGTH(body) FROM large")
         assert found == (hashlib.sha256(noise.encode()).hexdigest(), len(noise))
 
-    def test_many_rows(self, house: House, shell: Shell) -> None:
+    def test_many_rows(self, cluster: SharedCluster, shell: Shell) -> None:
         digits = "SELECT 0 n" + "".join(f" UNION ALL SELECT {n}" for n in range(1, 10))
         sql = (
             f"SELECT a.n + 10 * b.n + 100 * c.n + 1000 * d.n AS n FROM ({digits}) a,"
@@ -87,20 +89,22 @@ class TestCommandLines:
         )
         assert shell(sql, "-N", "--quick").split() == [str(n) for n in range(10_000)]
 
-    def test_a_file_is_loaded(self, house: House, shell: Shell, tmp_path: Path) -> None:
-        run(house.proxy.connect(database="plain"), "CREATE TABLE filled (n INT, name TEXT)")
+    def test_a_file_is_loaded(
+        self, cluster: SharedCluster, shell: Shell, tmp_path: Path
+    ) -> None:
+        run(cluster.proxy.connect(database="plain"), "CREATE TABLE filled (n INT, name TEXT)")
         file = tmp_path / "rows.tsv"
         file.write_text("".join(f"{n}\tthe same in every line\n" for n in range(100_000)))
         sql = (
             f"LOAD DATA LOCAL INFILE '{file}' INTO TABLE filled;"
             " SELECT COUNT(*), SUM(n), COUNT(DISTINCT name) FROM filled;"
         )
-        ((before,),) = house.direct("SELECT @@global.local_infile")
-        house.direct("SET GLOBAL local_infile = ON")
+        ((before,),) = cluster.direct("SELECT @@global.local_infile")
+        cluster.direct("SET GLOBAL local_infile = ON")
         try:
             found = shell(sql, "-N", "--local-infile=1").split()
         finally:
-            house.direct(f"SET GLOBAL local_infile = {before}")
+            cluster.direct(f"SET GLOBAL local_infile = {before}")
         assert found == ["100000", "4999950000", "1"]
 
     def test_an_error_leaves_the_connection_in_step(self, shell: Shell) -> None:
@@ -111,7 +115,7 @@ class TestCommandLines:
 
     def test_inside_tls(
         self,
-        house: House,
+        cluster: SharedCluster,
         shell: Shell,
         command: list[str],
         start_proxy: StartProxy,
@@ -121,7 +125,7 @@ class TestCommandLines:
         proxy = start_proxy(
             SETTINGS
             + '[server.tls]\ncert = "server.pem"\nkey = "server.key"\n'
-            + keyspace_toml("plain", house.servers[:1], house.databases["plain"])
+            + keyspace_toml("plain", cluster.servers[:1], cluster.databases["plain"])
         )
         tls = ["--ssl-mode=REQUIRED"] if "mysql9" in command[0] else ["--ssl"]
         assert (
@@ -131,12 +135,12 @@ class TestCommandLines:
 
 
 def test_a_stream_shows_rows_at_once(
-    house: House, create: CreateTable, command: list[str], terminal: OpenTerminal
+    cluster: SharedCluster, create: CreateTable, command: list[str], terminal: OpenTerminal
 ) -> None:
     create("plain")
-    producer = house.proxy.connect(database="plain", autocommit=True)
+    producer = cluster.proxy.connect(database="plain", autocommit=True)
     program, *_, option = command
-    shell = terminal(house.proxy.port, option, "--quick", program=program, database="plain")
+    shell = terminal(cluster.proxy.port, option, "--quick", program=program, database="plain")
     shell.expect(r"> $")
     shell.type("STREAM id, tenant_id FROM my_message;")
     for turn in range(2):
@@ -145,21 +149,21 @@ def test_a_stream_shows_rows_at_once(
 
 
 class TestDrivers:
-    def test_mysqlclient(self, house: House) -> None:
+    def test_mysqlclient(self, cluster: SharedCluster) -> None:
         driver = pytest.importorskip("MySQLdb")
         connection = driver.connect(
-            host="127.0.0.1", port=house.proxy.port, user="root", db="plain", compress=True
+            host="127.0.0.1", port=cluster.proxy.port, user="root", db="plain", compress=True
         )
         work(connection)
         connection.change_user("root", "", "plain")
         work(connection)
         connection.close()
 
-    def test_mysql_connector_python(self, house: House) -> None:
+    def test_mysql_connector_python(self, cluster: SharedCluster) -> None:
         driver = pytest.importorskip("mysql.connector")
         connection = driver.connect(
             host="127.0.0.1",
-            port=house.proxy.port,
+            port=cluster.proxy.port,
             user="root",
             database="plain",
             compress=True,
@@ -201,8 +205,8 @@ class Raw:
         return found
 
 
-def test_a_bomb_ends_its_connection_and_nothing_else(house: House) -> None:
-    client = Raw(house.proxy.port)
+def test_a_bomb_ends_its_connection_and_nothing_else(cluster: SharedCluster) -> None:
+    client = Raw(cluster.proxy.port)
     # Announced as 1,000 bytes, and 100 MB if somebody were to look.
     bomb = zlib.compress(query(bytes(100_000_000)))
     head = len(bomb).to_bytes(3, "little") + b"\0" + (1000).to_bytes(3, "little")
@@ -211,4 +215,4 @@ def test_a_bomb_ends_its_connection_and_nothing_else(house: House) -> None:
     assert b"Couldn't uncompress communication packet" in answer
     assert client.socket.recv(1) == b""
     client.socket.close()
-    assert value(house.proxy.connect(database="plain"), "SELECT 1") == 1
+    assert value(cluster.proxy.connect(database="plain"), "SELECT 1") == 1

@@ -8,8 +8,8 @@ import mysql.connector
 import pytest
 
 from streamfrom.proxy.embedded.servers import Family
-from tests.fixtures.fix_servers import Farm
-from tests.integration.walled_house import SECRET, Walls, walls
+from tests.fixtures.database_servers import ServerPool
+from tests.integration.walled_servers import SECRET, Walls, walls
 
 
 pytestmark = pytest.mark.db
@@ -17,14 +17,14 @@ pytestmark = pytest.mark.db
 
 @pytest.fixture(scope="module")
 def walled(
-    farm: Farm, family: Family, tmp_path_factory: pytest.TempPathFactory
+    server_pool: ServerPool, family: Family, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Walls]:
-    yield from walls(farm.server(family, 0), tmp_path_factory.mktemp("walls"))
+    yield from walls(server_pool.server(family, 0), tmp_path_factory.mktemp("walls"))
 
 
 @pytest.fixture
-def house(walled: Walls) -> Iterator[Walls]:
-    """The house, as it was built, and as it must be found afterwards."""
+def cluster(walled: Walls) -> Iterator[Walls]:
+    """The cluster, as it was built, and as it must be found afterwards."""
     before, account = walled.state(), walled.account()
     logged = len(walled.proxy.log())
     yield walled
@@ -264,46 +264,46 @@ def check_silent(seen: str) -> None:
 
 
 @numbered(BEHIND_COMMENTS + WRITES + INTO)
-def test_a_reader_changes_nothing(house: Walls, text: str) -> None:
+def test_a_reader_changes_nothing(cluster: Walls, text: str) -> None:
     for user in ("reader", "areader", "consumer", "producer"):
-        check_silent(house.say(user, text))
-        assert "None" in house.say(user, "SELECT @wv")
+        check_silent(cluster.say(user, text))
+        assert "None" in cluster.say(user, "SELECT @wv")
 
 
 @numbered(READ)
-def test_beta_is_not_read(house: Walls, text: str) -> None:
+def test_beta_is_not_read(cluster: Walls, text: str) -> None:
     for user in ("areader", "awriter", "narrow", "consumer", "producer"):
-        check_silent(house.say(user, text))
+        check_silent(cluster.say(user, text))
 
 
 @numbered(WROTE)
-def test_beta_is_not_written(house: Walls, text: str) -> None:
+def test_beta_is_not_written(cluster: Walls, text: str) -> None:
     for user in ("awriter", "narrow", "reader"):
-        check_silent(house.say(user, text))
+        check_silent(cluster.say(user, text))
 
 
 @numbered(TOLD)
-def test_beta_is_not_told_of(house: Walls, text: str) -> None:
+def test_beta_is_not_told_of(cluster: Walls, text: str) -> None:
     for user in ("areader", "awriter", "narrow"):
-        seen = house.say(user, text)
+        seen = cluster.say(user, text)
         assert "Error" in seen, seen
-        assert "secret" not in seen.replace(house.sql(text), "").replace("'secret'", ""), seen
+        assert "secret" not in seen.replace(cluster.sql(text), "").replace("'secret'", ""), seen
 
 
 @numbered(ACCOUNTS)
-def test_nobody_reaches_the_account_on_the_server(house: Walls, text: str) -> None:
+def test_nobody_reaches_the_account_on_the_server(cluster: Walls, text: str) -> None:
     for user in ("boss", "writer", "awriter", "reader"):
-        house.say(user, text)
+        cluster.say(user, text)
 
 
 @numbered(READ + WROTE + ACCOUNTS)
-def test_prepared_it_is_the_same(house: Walls, text: str) -> None:
+def test_prepared_it_is_the_same(cluster: Walls, text: str) -> None:
     for user in ("areader", "awriter"):
         client = mysql.connector.connect(
-            host="127.0.0.1", port=house.proxy.port, user=user, password="x",
-            database=house.alpha, autocommit=True, ssl_disabled=True,
+            host="127.0.0.1", port=cluster.proxy.port, user=user, password="x",
+            database=cluster.alpha, autocommit=True, ssl_disabled=True,
         )  # fmt: skip
-        for part in house.sql(text).split("; "):
+        for part in cluster.sql(text).split("; "):
             cursor = client.cursor(prepared=True)
             try:
                 cursor.execute(part)
@@ -360,36 +360,36 @@ ASKS = [
 
 
 @numbered(STARTS)
-def test_whoever_may_enter_may_live(house: Walls, text: str) -> None:
+def test_whoever_may_enter_may_live(cluster: Walls, text: str) -> None:
     for user in ("areader", "awriter", "narrow", "producer", "consumer", "reader"):
-        seen = house.say(user, text)
+        seen = cluster.say(user, text)
         assert "Error" not in seen, (user, seen)
 
 
 @numbered(ASKS)
-def test_what_tools_ask_of_their_own_keyspace_is_answered(house: Walls, text: str) -> None:
+def test_what_tools_ask_of_their_own_keyspace_is_answered(cluster: Walls, text: str) -> None:
     for user in ("areader", "awriter", "consumer", "reader"):
-        seen = house.say(user, text)
+        seen = cluster.say(user, text)
         assert "Error" not in seen, (user, seen)
 
 
-def test_a_producer_and_a_consumer_do_their_work(house: Walls) -> None:
+def test_a_producer_and_a_consumer_do_their_work(cluster: Walls) -> None:
     insert = "INSERT INTO msg (id, time_next, message) VALUES (77, 9000000000000000000, '1')"
-    assert house.say("producer", insert) == "[]"
-    assert "Error" in house.say("producer", "SELECT * FROM msg")
-    assert house.say("consumer", "UPDATE msg SET priority = 3 WHERE id = 77") == "[]"
-    assert house.direct("SELECT priority FROM ALPHA.msg WHERE id = 77") == ((3,),)
-    assert "Error" in house.say("consumer", "DELETE FROM msg WHERE id = 77")
-    house.direct("DELETE FROM ALPHA.msg WHERE id = 77")
+    assert cluster.say("producer", insert) == "[]"
+    assert "Error" in cluster.say("producer", "SELECT * FROM msg")
+    assert cluster.say("consumer", "UPDATE msg SET priority = 3 WHERE id = 77") == "[]"
+    assert cluster.direct("SELECT priority FROM ALPHA.msg WHERE id = 77") == ((3,),)
+    assert "Error" in cluster.say("consumer", "DELETE FROM msg WHERE id = 77")
+    cluster.direct("DELETE FROM ALPHA.msg WHERE id = 77")
 
 
-def test_a_keyspace_of_ones_own_can_be_dumped(house: Walls) -> None:
+def test_a_keyspace_of_ones_own_can_be_dumped(cluster: Walls) -> None:
     program = shutil.which("mariadb-dump") or shutil.which("mysqldump")
     if program is None:
         pytest.skip("no dump program on this machine")
     done = subprocess.run(
-        [program, "-h127.0.0.1", f"-P{house.proxy.port}", "-uareader", "-px",
-         "--single-transaction", "--skip-lock-tables", "--no-tablespaces", house.alpha],
+        [program, "-h127.0.0.1", f"-P{cluster.proxy.port}", "-uareader", "-px",
+         "--single-transaction", "--skip-lock-tables", "--no-tablespaces", cluster.alpha],
         capture_output=True, text=True, check=False, timeout=60,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

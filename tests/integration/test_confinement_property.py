@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import pytest
 
 from streamfrom.proxy.embedded.servers import Family
-from tests.fixtures.fix_servers import Farm
+from tests.fixtures.database_servers import ServerPool
 from tests.integration.test_confinement import (
     ACCOUNTS,
     BEHIND_COMMENTS,
@@ -21,7 +21,7 @@ from tests.integration.test_confinement import (
     WRITES,
     WROTE,
 )
-from tests.integration.walled_house import SECRET, Walls, walls
+from tests.integration.walled_servers import SECRET, Walls, walls
 
 
 pytestmark = pytest.mark.db
@@ -137,41 +137,41 @@ def masked(text: str, dice: random.Random) -> str:
 
 
 @pytest.fixture
-def house(
-    farm: Farm, family: Family, tmp_path_factory: pytest.TempPathFactory
+def cluster(
+    server_pool: ServerPool, family: Family, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Walls]:
-    yield from walls(farm.server(family, 0), tmp_path_factory.mktemp("walls"))
+    yield from walls(server_pool.server(family, 0), tmp_path_factory.mktemp("walls"))
 
 
-def test_no_mask_gets_a_statement_through(house: Walls) -> None:
+def test_no_mask_gets_a_statement_through(cluster: Walls) -> None:
     dice = random.Random(SEED)
     jobs = (
         (READERS, [*WRITES, *BEHIND_COMMENTS, *INTO, *WROTE], ()),
-        (LIMITED, READ, (house.beta,)),
-        (LIMITED, WROTE, (house.beta,)),
-        (("boss", "writer", "awriter", "reader"), ACCOUNTS, (house.beta,)),
+        (LIMITED, READ, (cluster.beta,)),
+        (LIMITED, WROTE, (cluster.beta,)),
+        (("boss", "writer", "awriter", "reader"), ACCOUNTS, (cluster.beta,)),
     )
-    account = house.account()
+    account = cluster.account()
     done = answered = 0
     while done < TEXTS:
         users, statements, databases = dice.choices(jobs, weights=(3, 4, 2, 1))[0]
-        before = house.state(*databases)
+        before = cluster.state(*databases)
         sent = []
         for _ in range(min(BATCH, TEXTS - done)):
             user, text = dice.choice(users), masked(dice.choice(statements), dice)
             sent.append((user, text))
-            seen = house.say(user, text)
+            seen = cluster.say(user, text)
             assert SECRET not in seen, (user, text, seen)
             answered += "Error" not in seen
             if dice.random() < 0.02:
-                house.clients.pop(user, None)
+                cluster.clients.pop(user, None)
         done += len(sent)
-        house.clients.clear()
-        house.proxy.disconnect()
-        assert house.state(*databases) == before, sent
-        assert house.account() == account, sent
+        cluster.clients.clear()
+        cluster.proxy.disconnect()
+        assert cluster.state(*databases) == before, sent
+        assert cluster.account() == account, sent
         if not databases:
             continue
-        house.build()  # what the users of alpha may change there, they have changed
-    assert "internal error" not in house.proxy.log()
+        cluster.build()  # what the users of alpha may change there, they have changed
+    assert "internal error" not in cluster.proxy.log()
     assert answered > TEXTS // 200

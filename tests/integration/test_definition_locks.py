@@ -6,9 +6,9 @@ import time
 import pymysql
 import pytest
 
-from tests.fixtures.fix_proxy import RunningProxy, StartProxy, keyspace_toml
-from tests.fixtures.fix_servers import Connect, DatabaseServer
-from tests.fixtures.fix_streams import (
+from tests.fixtures.database_servers import Connect, DatabaseServer
+from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml
+from tests.fixtures.streams import (
     Consume,
     Consumer,
     eventually,

@@ -6,8 +6,8 @@ import pymysql
 import pytest
 from pymysql.constants import CLIENT
 
-from tests.fixtures.fix_servers import root
-from tests.integration.conftest import House
+from tests.fixtures.database_servers import root
+from tests.integration.conftest import SharedCluster
 
 
 pytestmark = pytest.mark.db
@@ -50,13 +50,13 @@ def answers(client: Any, sql: str) -> list[Any]:
     return found
 
 
-def test_what_stands_between_dollars_is_what_the_server_says(house: House) -> None:
+def test_what_stands_between_dollars_is_what_the_server_says(cluster: SharedCluster) -> None:
     found = []
     flag = CLIENT.MULTI_STATEMENTS
-    database = house.databases["plain"]
+    database = cluster.databases["plain"]
     for client in (
-        house.proxy.connect(database="plain", autocommit=True, client_flag=flag),
-        root(house.servers[0], database=database, client_flag=flag),
+        cluster.proxy.connect(database="plain", autocommit=True, client_flag=flag),
+        root(cluster.servers[0], database=database, client_flag=flag),
     ):
         answers(client, "CREATE TABLE kept (id INT)")
         found.append([(sql, answers(client, sql)) for sql in STATEMENTS])
@@ -65,15 +65,15 @@ def test_what_stands_between_dollars_is_what_the_server_says(house: House) -> No
     assert found[0] == found[1]
 
 
-def test_a_body_is_prepared_and_run_whole(house: House) -> None:
+def test_a_body_is_prepared_and_run_whole(cluster: SharedCluster) -> None:
     sql = (
         b"CREATE FUNCTION one_less(x INTEGER) RETURNS INTEGER DETERMINISTIC LANGUAGE JAVASCRIPT"
         b" AS $$ let y = 1; return x - y; $$"
     )
     found = []
     for client in (
-        house.proxy.connect(database="plain", autocommit=True),
-        root(house.servers[0], database=house.databases["plain"]),
+        cluster.proxy.connect(database="plain", autocommit=True),
+        root(cluster.servers[0], database=cluster.databases["plain"]),
     ):
         told: list[Any] = []
         try:

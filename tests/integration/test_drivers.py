@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import pytest
 
 from streamfrom.proxy.embedded.servers import Family
-from tests.fixtures.fix_proxy import RunningProxy, keyspace_toml
-from tests.fixtures.fix_streams import message_table, run
+from tests.fixtures.running_proxy import RunningProxy, keyspace_toml
+from tests.fixtures.streams import message_table, run
 from tests.integration import toolchains
-from tests.integration.conftest import House
+from tests.integration.conftest import SharedCluster
 from tests.integration.test_prepared import ITEM
 from tests.proxy.certificates import write_certificate
 
@@ -94,14 +94,14 @@ class Door:
 
 @pytest.fixture(scope="session")
 def guarded_proxy(
-    shared_house: House, tmp_path_factory: pytest.TempPathFactory
+    shared_cluster: SharedCluster, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[RunningProxy]:
     folder = tmp_path_factory.mktemp("guarded")
     write_certificate(folder)
     config = folder / "proxy.toml"
     config.write_text(
         GUARDED
-        + keyspace_toml("plain", shared_house.servers[:1], shared_house.databases["plain"])
+        + keyspace_toml("plain", shared_cluster.servers[:1], shared_cluster.databases["plain"])
     )
     proxy = RunningProxy(config, {})
     yield proxy
@@ -110,14 +110,17 @@ def guarded_proxy(
 
 @pytest.fixture(params=["tls", "sharded"])
 def door(
-    request: pytest.FixtureRequest, house: House, family: Family, guarded_proxy: RunningProxy
+    request: pytest.FixtureRequest,
+    cluster: SharedCluster,
+    family: Family,
+    guarded_proxy: RunningProxy,
 ) -> Iterator[Door]:
     """A way in, with the tables that the programs use."""
     if not toolchains.EVERYTHING and (request.param == "tls") != (family is Family.MARIADB):
         pytest.skip("the other server's way in; DRIVERS=all tries both")
     if request.param == "sharded":
-        found = Door(house.proxy, "commerce", "root", tls=False)
-        connection = house.proxy.connect(database="commerce", autocommit=True)
+        found = Door(cluster.proxy, "commerce", "root", tls=False)
+        connection = cluster.proxy.connect(database="commerce", autocommit=True)
     else:
         found = Door(guarded_proxy, "plain", "app", tls=True)
         connection = guarded_proxy.connect(

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from streamfrom.proxy.embedded.servers import Family
-from tests.fixtures.fix_streams import rows, run
+from tests.fixtures.streams import rows, run
 from tests.integration import toolchains
-from tests.integration.conftest import House
+from tests.integration.conftest import SharedCluster
 
 
 pytestmark = pytest.mark.db
@@ -93,14 +93,14 @@ class Tools:
 
 
 @pytest.fixture
-def tools(house: House, family: Family) -> Tools:
-    return Tools(family, house.proxy.port, house.servers[0].port)
+def tools(cluster: SharedCluster, family: Family) -> Tools:
+    return Tools(family, cluster.proxy.port, cluster.servers[0].port)
 
 
 @pytest.fixture
-def plain(house: House) -> Any:
+def plain(cluster: SharedCluster) -> Any:
     """A client of the unsharded keyspace, which has a table, a view, a trigger and a routine."""
-    connection = house.proxy.connect(database="plain", autocommit=True, charset="utf8mb4")
+    connection = cluster.proxy.connect(database="plain", autocommit=True, charset="utf8mb4")
     run(connection, TABLE)
     run(connection, "CREATE TABLE noted (id INT)")
     with connection.cursor() as cursor:
@@ -119,11 +119,11 @@ def without_comments(dump: str) -> list[str]:
 
 
 def test_a_dump_through_the_proxy_is_that_of_the_server_and_comes_back_whole(
-    house: House, plain: Any, tools: Tools
+    cluster: SharedCluster, plain: Any, tools: Tools
 ):
     options = ("--single-transaction", "--routines", "--triggers", "--hex-blob")
     dump = tools.dump(*options, "plain")
-    direct = tools.dump(*options, house.databases["plain"], direct=True)
+    direct = tools.dump(*options, cluster.databases["plain"], direct=True)
     assert without_comments(dump) == without_comments(direct)
     assert "PROCEDURE" in dump
     assert "note" in dump
@@ -140,9 +140,9 @@ def test_a_dump_through_the_proxy_is_that_of_the_server_and_comes_back_whole(
 
 
 @pytest.fixture
-def customers(house: House) -> Any:
+def customers(cluster: SharedCluster) -> Any:
     """A client of the sharded keyspace, with rows on both shards."""
-    connection = house.proxy.connect(database="commerce", autocommit=True)
+    connection = cluster.proxy.connect(database="commerce", autocommit=True)
     run(connection, "CREATE TABLE customer (id BIGINT PRIMARY KEY, name VARCHAR(20))")
     run(
         connection,
@@ -174,9 +174,9 @@ def test_what_locks_or_freezes_all_shards_is_refused_and_one_shard_is_not(
 
 
 def test_import_loads_a_file_into_one_shard(
-    house: House, plain: Any, tools: Tools, tmp_path: Path
+    cluster: SharedCluster, plain: Any, tools: Tools, tmp_path: Path
 ):
-    house.direct("SET GLOBAL local_infile = 1")
+    cluster.direct("SET GLOBAL local_infile = 1")
     data = tmp_path / "noted.txt"
     data.write_text("7\n8\n")
     done = tools.run("import", "--local", "plain", str(data))
@@ -184,7 +184,7 @@ def test_import_loads_a_file_into_one_shard(
     assert rows(plain, "SELECT id FROM noted ORDER BY id") == ((7,), (8,))
 
 
-def test_slap_runs_its_own_load(house: House, plain: Any, tools: Tools):
+def test_slap_runs_its_own_load(cluster: SharedCluster, plain: Any, tools: Tools):
     run(plain, "INSERT INTO noted VALUES (1)")
     query = "INSERT INTO noted SELECT 2 FROM noted LIMIT 1; SELECT COUNT(*) FROM noted"
     done = tools.run(
@@ -201,7 +201,9 @@ def test_slap_runs_its_own_load(house: House, plain: Any, tools: Tools):
 
 
 @pytest.mark.parametrize("mode", ["disable", "auto"], ids=["text", "prepared"])
-def test_sysbench_reads_and_writes_without_an_error(house: House, family: Family, mode: str):
+def test_sysbench_reads_and_writes_without_an_error(
+    cluster: SharedCluster, family: Family, mode: str
+):
     if not toolchains.EVERYTHING and (mode == "auto") != (family is Family.MYSQL):
         pytest.skip("the other server's way; DRIVERS=all tries both")
     command = [
@@ -209,7 +211,7 @@ def test_sysbench_reads_and_writes_without_an_error(house: House, family: Family
         "oltp_read_write",
         "--db-driver=mysql",
         "--mysql-host=127.0.0.1",
-        f"--mysql-port={house.proxy.port}",
+        f"--mysql-port={cluster.proxy.port}",
         "--mysql-user=root",
         "--mysql-db=plain",
         "--mysql-ssl=off",

@@ -7,8 +7,8 @@ import pytest
 from streamfrom.proxy.embedded.servers import Family
 from streamfrom.proxy.wire.codec import PacketReader
 from streamfrom.proxy.wire.constants import MARIADB_METADATA
-from tests.fixtures.fix_streams import message_table, run
-from tests.integration.conftest import HIGH_IDS, LOW_IDS, House
+from tests.fixtures.streams import message_table, run
+from tests.integration.conftest import HIGH_IDS, LOW_IDS, SharedCluster
 from tests.proxy.fake_client import MARIADB, OLD, Client
 
 
@@ -37,8 +37,10 @@ def extended(client: Client) -> list[bytes]:
 
 
 @pytest.mark.parametrize("older", [0, OLD], ids=["", "older"])
-def test_it_reaches_clients_that_know_it(house: House, keyspace: str, older: int) -> None:
-    connection = house.proxy.connect(database=keyspace, autocommit=True)
+def test_it_reaches_clients_that_know_it(
+    cluster: SharedCluster, keyspace: str, older: int
+) -> None:
+    connection = cluster.proxy.connect(database=keyspace, autocommit=True)
     run(connection, "CREATE TABLE item (id BIGINT PRIMARY KEY, doc JSON, u UUID, n INT)")
     for each in (*LOW_IDS, *HIGH_IDS):
         run(connection, f"INSERT INTO item VALUES ({each}, '{{\"a\": {each}}}', UUID(), 0)")
@@ -46,8 +48,10 @@ def test_it_reaches_clients_that_know_it(house: House, keyspace: str, older: int
 
     async def work() -> None:
         flags = MARIADB_METADATA | (MARIADB & older if older else MARIADB)
-        client = await Client.connect(house.proxy.port, database=keyspace, capabilities=flags)
-        plain = await Client.connect(house.proxy.port, database=keyspace, capabilities=MARIADB)
+        client = await Client.connect(cluster.proxy.port, database=keyspace, capabilities=flags)
+        plain = await Client.connect(
+            cluster.proxy.port, database=keyspace, capabilities=MARIADB
+        )
         for sql, said in (
             ("SELECT doc, n FROM item WHERE id = 1", [JSON, b""]),
             ("SELECT u, doc, n FROM item ORDER BY n, id", [UUID, JSON, b""]),

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.fixtures.fix_servers import DatabaseServer
-from tests.integration.scatter import Tally, Town, ask, differences, town
+from tests.fixtures.database_servers import DatabaseServer
+from tests.integration.scatter import ShardedCluster, Tally, ask, differences, sharded_cluster
 
 
 pytestmark = [pytest.mark.db, pytest.mark.slow]
@@ -265,7 +265,7 @@ def is_sorted(sql: str) -> bool:
     return " ORDER BY " in sql
 
 
-def fill(place: Town, dice: random.Random) -> None:
+def fill(place: ShardedCluster, dice: random.Random) -> None:
     for table in TABLES:
         place.create("id BIGINT PRIMARY KEY, k INT NOT NULL, v INT", table)
         ids = sorted(dice.sample(range(IDS), dice.choice((0, 3, 8, IDS))))
@@ -281,12 +281,14 @@ def fill(place: Town, dice: random.Random) -> None:
 
 
 @pytest.fixture
-def place(server: DatabaseServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
-    with town(server, tmp_path_factory.mktemp("joins")) as found:
+def place(
+    server: DatabaseServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ShardedCluster]:
+    with sharded_cluster(server, tmp_path_factory.mktemp("joins")) as found:
         yield found
 
 
-def test_every_join_is_answered_as_by_one_server_or_refused(place: Town) -> None:
+def test_every_join_is_answered_as_by_one_server_or_refused(place: ShardedCluster) -> None:
     tally = Tally()
     found: list[str] = []
     for number in range(max(1, QUERIES // QUERIES_PER_FILLING)):

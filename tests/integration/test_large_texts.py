@@ -13,8 +13,8 @@ import pymysql
 import pytest
 from pymysql.constants import COMMAND
 
-from tests.fixtures.fix_streams import eventually, rows, run
-from tests.integration.conftest import CreateTable, House
+from tests.fixtures.streams import eventually, rows, run
+from tests.integration.conftest import CreateTable, SharedCluster
 
 
 pytestmark = pytest.mark.db
@@ -66,11 +66,11 @@ class Healthy:
 
 
 @pytest.fixture
-def healthy(house: House) -> Iterator[Healthy]:
-    connection = house.proxy.connect(database="plain", autocommit=True)
+def healthy(cluster: SharedCluster) -> Iterator[Healthy]:
+    connection = cluster.proxy.connect(database="plain", autocommit=True)
     run(connection, "CREATE TABLE healthy (id INT PRIMARY KEY)")
     run(connection, "INSERT INTO healthy VALUES (1)")
-    made = Healthy(house.proxy.port)
+    made = Healthy(cluster.proxy.port)
     yield made
     made.process.kill()
     made.process.communicate()
@@ -125,10 +125,10 @@ TEXTS: dict[str, Callable[[], bytes]] = {
 
 
 @pytest.fixture
-def attacker(house: House, keyspace: str) -> Any:
-    admin = house.proxy.connect(database=keyspace, autocommit=True)
+def attacker(cluster: SharedCluster, keyspace: str) -> Any:
+    admin = cluster.proxy.connect(database=keyspace, autocommit=True)
     run(admin, "CREATE TABLE customer (id BIGINT PRIMARY KEY, m LONGTEXT)")
-    return house.proxy.connect(
+    return cluster.proxy.connect(
         database=keyspace, autocommit=True, max_allowed_packet=64 * MB, read_timeout=120
     )
 
@@ -152,7 +152,7 @@ def test_a_large_text_holds_nobody_up(name, healthy, attacker, keyspace):
     assert rows(attacker, "SELECT 1") == ((1,),)
 
 
-def test_who_is_killed_while_its_text_is_read_goes_on_at_once(healthy, attacker, house):
+def test_who_is_killed_while_its_text_is_read_goes_on_at_once(healthy, attacker, cluster):
     text, failures = TEXTS["IN list"](), []
 
     def attack():
@@ -161,7 +161,7 @@ def test_who_is_killed_while_its_text_is_read_goes_on_at_once(healthy, attacker,
         except pymysql.MySQLError as error:
             failures.append(error.args[0])
 
-    other = house.proxy.connect(database="plain", autocommit=True)
+    other = cluster.proxy.connect(database="plain", autocommit=True)
     number = rows(attacker, "SELECT CONNECTION_ID()")[0][0]
     thread = threading.Thread(target=attack)
     thread.start()
@@ -178,10 +178,10 @@ def test_who_is_killed_while_its_text_is_read_goes_on_at_once(healthy, attacker,
 
 
 def test_a_client_that_leaves_while_its_text_is_read_is_forgotten(
-    healthy, attacker, create: CreateTable, house
+    healthy, attacker, create: CreateTable, cluster
 ):
     text = TEXTS["IN list"]()
     attacker._execute_command(COMMAND.COM_QUERY, text)
     attacker._force_close()
     eventually(lambda: healthy.longest_s() < WAIT_S_MAX, "others go on")
-    assert rows(house.proxy.connect(database="plain"), "SELECT 1") == ((1,),)
+    assert rows(cluster.proxy.connect(database="plain"), "SELECT 1") == ((1,),)

@@ -9,9 +9,9 @@ from typing import Any
 import pymysql
 import pytest
 
-from tests.fixtures.fix_proxy import RunningProxy, StartProxy, keyspace_toml, write_vschema
-from tests.fixtures.fix_servers import DatabaseServer, execute
-from tests.fixtures.fix_streams import Consume, eventually, message_table, refused, rows, run
+from tests.fixtures.database_servers import DatabaseServer, execute
+from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml, write_vschema
+from tests.fixtures.streams import Consume, eventually, message_table, refused, rows, run
 
 
 pytestmark = pytest.mark.db

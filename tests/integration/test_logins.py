@@ -11,9 +11,9 @@ import pymysql
 import pytest
 
 from streamfrom.proxy.wire.sha256_crypt import in_one_go, sha256_crypt
-from tests.fixtures.fix_proxy import RunningProxy, StartProxy, keyspace_toml
-from tests.fixtures.fix_servers import DatabaseServer
-from tests.fixtures.fix_streams import eventually, value
+from tests.fixtures.database_servers import DatabaseServer
+from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml
+from tests.fixtures.streams import eventually, value
 from tests.proxy.wire.accounts import SALT
 
 

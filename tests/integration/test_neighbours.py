@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.fixtures.fix_proxy import RunningProxy
-from tests.fixtures.fix_servers import DatabaseServer, execute
-from tests.fixtures.fix_streams import refused, rows, run, value
+from tests.fixtures.database_servers import DatabaseServer, execute
+from tests.fixtures.running_proxy import RunningProxy
+from tests.fixtures.streams import refused, rows, run, value
 
 
 pytestmark = pytest.mark.db

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from tests.fixtures.fix_servers import DatabaseServer, execute
-from tests.fixtures.fix_streams import message_table, run
-from tests.integration.conftest import House
+from tests.fixtures.database_servers import DatabaseServer, execute
+from tests.fixtures.streams import message_table, run
+from tests.integration.conftest import SharedCluster
 
 
 Connect = Callable[..., Any]
@@ -30,9 +30,9 @@ pytestmark = pytest.mark.db
 
 
 @pytest.fixture
-def tables(house: House, keyspace: str) -> str:
+def tables(cluster: SharedCluster, keyspace: str) -> str:
     """The tables that the drivers use, in the keyspace that is returned."""
-    connection = house.proxy.connect(database=keyspace, autocommit=True)
+    connection = cluster.proxy.connect(database=keyspace, autocommit=True)
     # In the sharded keyspace by the names that its vschema knows.
     run(connection, ITEM.format("item"))
     run(connection, message_table("my_message", columns="message VARCHAR(100)"))
@@ -40,7 +40,7 @@ def tables(house: House, keyspace: str) -> str:
 
 
 @pytest.fixture
-def connector(house: House) -> Any:
+def connector(cluster: SharedCluster) -> Any:
     """A function that connects mysql-connector-python's pure client to the proxy."""
     driver = pytest.importorskip("mysql.connector", reason="no mysql-connector-python here")
     opened = []
@@ -50,7 +50,7 @@ def connector(house: House) -> Any:
             host="127.0.0.1",
             user="root",
             use_pure=True,
-            **{"autocommit": True, "port": house.proxy.port, **options},
+            **{"autocommit": True, "port": cluster.proxy.port, **options},
         )
         opened.append(connection)
         return connection
@@ -103,14 +103,14 @@ def test_every_type_comes_back_as_it_was_bound(connector: Connect, tables: str):
 
 
 def test_rows_for_several_shards_travel_with_their_values(
-    house: House, connector: Connect, tables: str
+    cluster: SharedCluster, connector: Connect, tables: str
 ):
     client = connector(database=tables)
     insert = "INSERT INTO item (id, name) VALUES (?, ?), (?, ?), (?, ?)"
     assert change(client, insert, 1, "it's", 4, None, 7, "\\") == 3
     found = [
-        house.direct("SELECT id, name FROM item ORDER BY id", keyspace=tables, shard=shard)
-        for shard in range(len(house.servers_of(tables)))
+        cluster.direct("SELECT id, name FROM item ORDER BY id", keyspace=tables, shard=shard)
+        for shard in range(len(cluster.servers_of(tables)))
     ]
     assert sorted(sum(found, ())) == [(1, "it's"), (4, None), (7, "\\")]
     assert change(client, "UPDATE item SET name = ? WHERE id IN (?, ?)", "x", 4, 7) == 2
@@ -137,7 +137,9 @@ def test_a_merged_answer_is_that_of_one_server(connector: Connect, tables: str):
     assert fetch(client, totals, 9) == [(3, price("4.00000"), "c")]
 
 
-def test_an_insert_and_an_ack_reach_the_stream(house: House, connector: Connect, tables: str):
+def test_an_insert_and_an_ack_reach_the_stream(
+    cluster: SharedCluster, connector: Connect, tables: str
+):
     reader, writer = connector(database=tables), connector(database=tables)
     cursor = reader.cursor(prepared=True)
     cursor.execute("STREAM * FROM my_message")
@@ -150,7 +152,7 @@ def test_an_insert_and_an_ack_reach_the_stream(house: House, connector: Connect,
     assert change(writer, ack, ident) == 1
     assert change(writer, ack, ident) == 0
     # Only KILL ends a stream; the driver reads on until then.
-    run(house.proxy.connect(autocommit=True), f"KILL {reader.connection_id}")
+    run(cluster.proxy.connect(autocommit=True), f"KILL {reader.connection_id}")
 
 
 def test_a_transaction_is_one_for_text_and_executions(connector: Connect, tables: str):
@@ -165,7 +167,7 @@ def test_a_transaction_is_one_for_text_and_executions(connector: Connect, tables
 
 
 def test_many_clients_share_two_connections(
-    house: House, connector: Connect, start_proxy: Any, database: str, server: Any
+    cluster: SharedCluster, connector: Connect, start_proxy: Any, database: str, server: Any
 ):
     address = f"mysql://root@127.0.0.1:{server.port}/{database}"
     proxy = start_proxy(

@@ -15,9 +15,9 @@ import pytest
 
 from streamfrom.proxy.embedded.servers import Family
 from streamfrom.proxy.wire.framing import frame
-from tests.fixtures.fix_proxy import RunningProxy, StartProxy, write_vschema
-from tests.fixtures.fix_servers import DatabaseServer, execute, names
-from tests.fixtures.fix_streams import eventually, refused, rows, run, value
+from tests.fixtures.database_servers import DatabaseServer, execute, names
+from tests.fixtures.running_proxy import RunningProxy, StartProxy, write_vschema
+from tests.fixtures.streams import eventually, refused, rows, run, value
 from tests.proxy.fake_client import MARIADB, Client, Refused
 
 

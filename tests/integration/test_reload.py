@@ -13,9 +13,9 @@ import pymysql
 import pytest
 
 from streamfrom.proxy.embedded.program import Family, find_server, no_defaults
-from tests.fixtures.fix_proxy import RunningProxy, StartProxy, keyspace_toml
-from tests.fixtures.fix_servers import DatabaseServer
-from tests.fixtures.fix_streams import rows, run, value
+from tests.fixtures.database_servers import DatabaseServer
+from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml
+from tests.fixtures.streams import rows, run, value
 from tests.integration.faults.breaking import in_thread
 from tests.proxy.certificates import issued
 

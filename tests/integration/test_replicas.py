@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from streamfrom.proxy.embedded.servers import EmbeddedServer, Family, find_server
-from tests.fixtures.fix_proxy import RunningProxy, StartProxy
-from tests.fixtures.fix_servers import execute
-from tests.fixtures.fix_streams import refused, rows, run, value
+from tests.fixtures.database_servers import execute
+from tests.fixtures.running_proxy import RunningProxy, StartProxy
+from tests.fixtures.streams import refused, rows, run, value
 
 
 pytestmark = pytest.mark.db

@@ -6,8 +6,8 @@ from typing import Any
 import pymysql
 import pytest
 
-from tests.fixtures.fix_streams import refused, rows, run, value
-from tests.integration.conftest import HIGH_IDS, LOW_IDS, House
+from tests.fixtures.streams import refused, rows, run, value
+from tests.integration.conftest import HIGH_IDS, LOW_IDS, SharedCluster
 
 
 pytestmark = pytest.mark.db
@@ -17,9 +17,9 @@ ALL_IDS = sorted((*LOW_IDS, *HIGH_IDS))
 
 
 @pytest.fixture
-def client(house: House) -> Any:
+def client(cluster: SharedCluster) -> Any:
     """A client of the sharded keyspace, whose table customer has a row for each of ALL_IDS."""
-    connection = house.proxy.connect(database="commerce", autocommit=True)
+    connection = cluster.proxy.connect(database="commerce", autocommit=True)
     run(
         connection,
         "CREATE TABLE customer (id BIGINT PRIMARY KEY, name VARCHAR(20), n INT DEFAULT 0)",
@@ -32,11 +32,11 @@ def client(house: House) -> Any:
 
 
 def on_shards(
-    house: House, sql: str = "SELECT id FROM customer ORDER BY id"
+    cluster: SharedCluster, sql: str = "SELECT id FROM customer ORDER BY id"
 ) -> list[list[Any]]:
     """Return the first column of *sql*, run on each shard's own server."""
     return [
-        [row[0] for row in house.direct(sql, keyspace="commerce", shard=shard)]
+        [row[0] for row in cluster.direct(sql, keyspace="commerce", shard=shard)]
         for shard in (0, 1)
     ]
 
@@ -49,12 +49,12 @@ def ids(connection: Any, condition: str = "1 = 1", table: str = "customer") -> l
 
 class TestInsert:
     def test_rows_of_one_insert_go_where_their_ids_belong(
-        self, house: House, client: Any
+        self, cluster: SharedCluster, client: Any
     ) -> None:
-        assert on_shards(house) == [sorted(LOW_IDS), sorted(HIGH_IDS)]
+        assert on_shards(cluster) == [sorted(LOW_IDS), sorted(HIGH_IDS)]
 
     def test_columns_that_are_left_out_are_all_visible_ones_in_order(
-        self, house: House, client: Any
+        self, cluster: SharedCluster, client: Any
     ) -> None:
         run(client, "DELETE FROM customer")
         run(client, "ALTER TABLE customer ADD COLUMN hidden INT INVISIBLE DEFAULT 9 FIRST")
@@ -66,23 +66,23 @@ class TestInsert:
             (LOW, "a", 1, 9),
             (HIGH, "c", 0, 9),
         )
-        assert on_shards(house) == [[LOW], [HIGH]]
+        assert on_shards(cluster) == [[LOW], [HIGH]]
         assert refused(client, f"INSERT INTO customer VALUES ({LOW}, 'a')")[0] == 1136
         # What an ALTER on the servers themselves changed holds for the next statement.
         for shard in (0, 1):
-            house.direct(
+            cluster.direct(
                 "ALTER TABLE customer MODIFY name VARCHAR(20) FIRST",
                 keyspace="commerce",
                 shard=shard,
             )
         other = LOW_IDS[1]
         assert run(client, f"INSERT INTO customer VALUES ('d', {other}, 3)") == 1
-        assert on_shards(house) == [[LOW, other], [HIGH]]
+        assert on_shards(cluster) == [[LOW, other], [HIGH]]
 
-    def test_a_large_insert_is_split(self, house: House, client: Any) -> None:
+    def test_a_large_insert_is_split(self, cluster: SharedCluster, client: Any) -> None:
         values = ", ".join(f"({ident}, 'it''s (a, b)')" for ident in range(1000, 4000))
         assert run(client, f"INSERT INTO customer (id, name) VALUES {values}") == 3000
-        counts = [len(found) - 4 for found in on_shards(house)]
+        counts = [len(found) - 4 for found in on_shards(cluster)]
         assert sum(counts) == 3000
         assert min(counts) > 1000
         assert value(client, "SELECT name FROM customer WHERE id = 3999") == "it's (a, b)"
@@ -100,10 +100,10 @@ class TestInsert:
             "INSERT INTO commerce.customer (id) VALUES (100), (101), (104)",
         ],
     )
-    def test_every_form_is_split(self, house: House, client: Any, sql: str) -> None:
+    def test_every_form_is_split(self, cluster: SharedCluster, client: Any, sql: str) -> None:
         assert run(client, sql) == 3
         assert ids(client, "id >= 100") == [100, 101, 104]
-        both = on_shards(house, "SELECT id FROM customer WHERE id >= 100")
+        both = on_shards(cluster, "SELECT id FROM customer WHERE id >= 100")
         assert sorted(map(len, both)) in ([1, 2], [0, 3])
 
     def test_on_duplicate_key_update_reaches_each_row(self, client: Any) -> None:
@@ -113,9 +113,9 @@ class TestInsert:
 
     @pytest.mark.parametrize("autocommit", [True, False])
     def test_a_duplicate_on_one_shard_undoes_the_other(
-        self, house: House, client: Any, autocommit: bool
+        self, cluster: SharedCluster, client: Any, autocommit: bool
     ) -> None:
-        writer = house.proxy.connect(database="commerce", autocommit=autocommit)
+        writer = cluster.proxy.connect(database="commerce", autocommit=autocommit)
         run(writer, f"INSERT INTO customer (id) VALUES ({100})")
         for duplicate, other in ((LOW, 11), (HIGH, 9)):
             code, _ = refused(
@@ -127,17 +127,17 @@ class TestInsert:
         run(writer, "INSERT INTO customer (id) VALUES (101)")
         writer.commit()
         assert ids(client, "id > 8") == [100, 101]
-        assert on_shards(house, "SELECT id FROM customer WHERE id IN (9, 11)") == [[], []]
+        assert on_shards(cluster, "SELECT id FROM customer WHERE id IN (9, 11)") == [[], []]
 
     def test_many_writers_of_both_shards_do_not_hold_each_other_up(
-        self, house: House, client: Any
+        self, cluster: SharedCluster, client: Any
     ) -> None:
         failures: list[BaseException] = []
 
         def work(number: int) -> None:
             try:
                 connection = pymysql.connect(
-                    host="127.0.0.1", port=house.proxy.port, user="root", database="commerce",
+                    host="127.0.0.1", port=cluster.proxy.port, user="root", database="commerce",
                     autocommit=True,
                 )  # fmt: skip
                 with connection:
@@ -218,7 +218,7 @@ class TestByVindex:
         ],
     )
     def test_select_update_and_delete_agree_with_one_server(
-        self, house: House, client: Any, condition: str, expected: list[int]
+        self, cluster: SharedCluster, client: Any, condition: str, expected: list[int]
     ) -> None:
         # A strict server refuses to change rows by a comparison with '1abc'.
         is_strict = "abc" in condition
@@ -231,15 +231,15 @@ class TestByVindex:
             assert run(client, f"DELETE FROM customer WHERE {condition}") == len(expected)
             assert ids(client) == sorted(set(ALL_IDS) - set(expected))
 
-    def test_another_column_may_decide(self, house: House) -> None:
-        client = house.proxy.connect(database="commerce", autocommit=True)
+    def test_another_column_may_decide(self, cluster: SharedCluster) -> None:
+        client = cluster.proxy.connect(database="commerce", autocommit=True)
         run(
             client,
             "CREATE TABLE purchase (id INT, customer_id BIGINT, PRIMARY KEY (customer_id, id))",
         )
         values = ", ".join(f"({n}, {n % 8 + 1})" for n in range(80))
         assert run(client, f"INSERT INTO purchase (id, customer_id) VALUES {values}") == 80
-        split = on_shards(house, "SELECT DISTINCT customer_id FROM purchase ORDER BY 1")
+        split = on_shards(cluster, "SELECT DISTINCT customer_id FROM purchase ORDER BY 1")
         assert split == [sorted(LOW_IDS), sorted(HIGH_IDS)]
         assert len(ids(client, "customer_id = 4", "purchase")) == 10
         assert run(client, "DELETE FROM purchase WHERE customer_id IN (1, 4)") == 20
@@ -256,19 +256,23 @@ class TestScatter:
         )
         assert found == {ident: f"n{ident}" for ident in range(1000, 21_000)}
 
-    def test_an_error_of_a_later_shard_ends_the_result(self, house: House, client: Any) -> None:
-        house.direct("DROP TABLE customer", keyspace="commerce", shard=1)
+    def test_an_error_of_a_later_shard_ends_the_result(
+        self, cluster: SharedCluster, client: Any
+    ) -> None:
+        cluster.direct("DROP TABLE customer", keyspace="commerce", shard=1)
         assert refused(client, "SELECT * FROM customer")[0] == 1146
         assert value(client, "SELECT 1") == 1
 
-    def test_a_keyspace_is_described_by_its_name(self, house: House, client: Any) -> None:
+    def test_a_keyspace_is_described_by_its_name(
+        self, cluster: SharedCluster, client: Any
+    ) -> None:
         # What JDBC's metadata asks; the database is called otherwise.
         sql = "SELECT COUNT(*) FROM information_schema.columns WHERE table_schema = '{}'"
-        for connection in (client, house.proxy.connect(database="plain")):
+        for connection in (client, cluster.proxy.connect(database="plain")):
             assert (
                 value(connection, sql.format("commerce") + " AND table_name = 'customer'") == 3
             )
-            assert value(connection, sql.format(house.databases["commerce"])) in (0, 3)
+            assert value(connection, sql.format(cluster.databases["commerce"])) in (0, 3)
 
     def test_a_statement_without_tables_runs_once(self, client: Any) -> None:
         assert rows(client, "SELECT 1 + 1, 'a' UNION SELECT 5, 'b'") == ((2, "a"), (5, "b"))
@@ -315,13 +319,13 @@ class TestScatter:
         ],
     )
     def test_what_cannot_be_put_together_exactly_is_refused(
-        self, house: House, client: Any, sql: str
+        self, cluster: SharedCluster, client: Any, sql: str
     ) -> None:
-        before = on_shards(house)
+        before = on_shards(cluster)
         code, text = refused(client, sql)
         assert code == 1235, text
         assert text.startswith("unsupported: "), text
-        assert on_shards(house) == before
+        assert on_shards(cluster) == before
         assert ids(client, "id = 1") == [1]
 
     @pytest.mark.parametrize(
@@ -337,7 +341,7 @@ class TestScatter:
     def test_on_one_shard_all_of_sql_works(self, client: Any, sql: str) -> None:
         assert len(rows(client, sql)) == 1
 
-    def test_one_shard_may_be_addressed(self, house: House, client: Any) -> None:
+    def test_one_shard_may_be_addressed(self, cluster: SharedCluster, client: Any) -> None:
         for target, expected in (("commerce:-80", LOW_IDS), ("commerce[80-]", HIGH_IDS)):
             run(client, f"USE `{target}`")
             assert [
@@ -352,36 +356,38 @@ class TestScatter:
 
 
 class TestDdl:
-    def test_it_goes_everywhere(self, house: House, client: Any) -> None:
+    def test_it_goes_everywhere(self, cluster: SharedCluster, client: Any) -> None:
         run(client, "ALTER TABLE customer ADD COLUMN extra INT DEFAULT 5")
-        assert on_shards(house, "SELECT MAX(extra) FROM customer") == [[5], [5]]
+        assert on_shards(cluster, "SELECT MAX(extra) FROM customer") == [[5], [5]]
         run(client, "CREATE INDEX by_name ON customer (name)")
         run(client, "TRUNCATE TABLE customer")
-        assert on_shards(house) == [[], []]
+        assert on_shards(cluster) == [[], []]
         run(client, "DROP TABLE customer")
-        assert on_shards(house, "SHOW TABLES") == [[], []]
+        assert on_shards(cluster, "SHOW TABLES") == [[], []]
         run(client, "CREATE TABLE IF NOT EXISTS customer (id BIGINT PRIMARY KEY)")
         run(client, "CREATE TABLE IF NOT EXISTS customer (id BIGINT PRIMARY KEY)")
-        assert on_shards(house, "SHOW TABLES") == [["customer"], ["customer"]]
+        assert on_shards(cluster, "SHOW TABLES") == [["customer"], ["customer"]]
 
     def test_a_shard_that_refuses_is_named_with_those_that_did_not(
-        self, house: House, client: Any
+        self, cluster: SharedCluster, client: Any
     ) -> None:
-        house.direct("CREATE TABLE other_message (n INT)", keyspace="commerce", shard=1)
+        cluster.direct("CREATE TABLE other_message (n INT)", keyspace="commerce", shard=1)
         code, text = refused(client, "CREATE TABLE other_message (id BIGINT)")
         assert code == 1050
         assert text.endswith("(shard commerce/80-; done before on commerce/-80)")
 
     def test_ddl_in_a_transaction_commits_it_everywhere(
-        self, house: House, client: Any
+        self, cluster: SharedCluster, client: Any
     ) -> None:
-        writer = house.proxy.connect(database="commerce")
+        writer = cluster.proxy.connect(database="commerce")
         run(writer, "INSERT INTO customer (id) VALUES (100), (101), (104)")
         run(writer, "CREATE TABLE purchase (customer_id BIGINT)")
         writer.rollback()
         assert ids(client, "id >= 100") == [100, 101, 104]
 
-    def test_a_table_is_maintained_everywhere(self, house: House, client: Any) -> None:
+    def test_a_table_is_maintained_everywhere(
+        self, cluster: SharedCluster, client: Any
+    ) -> None:
         client.autocommit(False)
         run(client, f"DELETE FROM customer WHERE id IN ({LOW}, {HIGH})")
         for verb in ("ANALYZE", "OPTIMIZE", "CHECK"):
@@ -391,7 +397,7 @@ class TestDdl:
         kept = [ident for ident in ALL_IDS if ident not in (LOW, HIGH)]
         assert ids(client) == kept, "it commits, on both shards"
 
-    def test_narrowed_ddl_stays_on_its_shard(self, house: House, client: Any) -> None:
+    def test_narrowed_ddl_stays_on_its_shard(self, cluster: SharedCluster, client: Any) -> None:
         run(client, "USE `commerce:80-`")
         run(client, "CREATE TABLE only_here (n INT)")
-        assert on_shards(house, "SHOW TABLES") == [["customer"], ["customer", "only_here"]]
+        assert on_shards(cluster, "SHOW TABLES") == [["customer"], ["customer", "only_here"]]

@@ -8,21 +8,23 @@ import pymysql
 import pytest
 from pymysql.constants import CLIENT
 
-from tests.fixtures.fix_servers import DatabaseServer
-from tests.fixtures.fix_streams import rows, run
-from tests.integration.scatter import Town, ask, check, differences, town
+from tests.fixtures.database_servers import DatabaseServer
+from tests.fixtures.streams import rows, run
+from tests.integration.scatter import ShardedCluster, ask, check, differences, sharded_cluster
 
 
 pytestmark = pytest.mark.db
 
 
 @pytest.fixture
-def place(server: DatabaseServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
-    with town(server, tmp_path_factory.mktemp("scatter")) as found:
+def place(
+    server: DatabaseServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ShardedCluster]:
+    with sharded_cluster(server, tmp_path_factory.mktemp("scatter")) as found:
         yield found
 
 
-def numbers(place: Town, count: int = 50) -> None:
+def numbers(place: ShardedCluster, count: int = 50) -> None:
     place.create("id BIGINT PRIMARY KEY, a INT, s VARCHAR(20)")
     place.insert(
         ["id", "a", "s"],
@@ -30,7 +32,7 @@ def numbers(place: Town, count: int = 50) -> None:
     )
 
 
-def test_what_readers_send(place: Town) -> None:
+def test_what_readers_send(place: ShardedCluster) -> None:
     numbers(place)
     check(
         place,
@@ -46,7 +48,7 @@ def test_what_readers_send(place: Town) -> None:
 
 
 def test_groups_of_the_vindex_column_are_whole_so_any_aggregate_is_answered(
-    place: Town,
+    place: ShardedCluster,
 ) -> None:
     numbers(place)
     check(
@@ -55,7 +57,7 @@ def test_groups_of_the_vindex_column_are_whole_so_any_aggregate_is_answered(
     )
 
 
-def test_expressions_of_aggregates_are_computed_as_by_one_server(place: Town) -> None:
+def test_expressions_of_aggregates_are_computed_as_by_one_server(place: ShardedCluster) -> None:
     place.create(
         "id BIGINT PRIMARY KEY, g INT, a INT, n DECIMAL(10,3), s VARCHAR(20), d TIMESTAMP NULL"
     )
@@ -116,7 +118,9 @@ def test_expressions_of_aggregates_are_computed_as_by_one_server(place: Town) ->
     check(place, "SELECT a, a * COUNT(*) FROM t GROUP BY a ORDER BY a DESC")
 
 
-def test_an_alias_that_is_also_a_column_is_grouped_by_as_the_column(place: Town) -> None:
+def test_an_alias_that_is_also_a_column_is_grouped_by_as_the_column(
+    place: ShardedCluster,
+) -> None:
     numbers(place)
     check(place, "SELECT a DIV 3 AS a, COUNT(*) FROM t GROUP BY a ORDER BY SUM(id)")
     answer = ask(place.spread[2], "SELECT id % 2 AS a, COUNT(*) FROM t GROUP BY a")
@@ -132,7 +136,7 @@ def test_an_alias_that_is_also_a_column_is_grouped_by_as_the_column(place: Town)
 
 
 def test_a_char_column_without_padding_is_sorted_as_the_server_does_or_not_at_all(
-    place: Town,
+    place: ShardedCluster,
 ) -> None:
     is_mysql = place.server.family == "mysql"
     collation = "utf8mb4_0900_ai_ci" if is_mysql else "utf8mb4_unicode_nopad_ci"
@@ -149,7 +153,7 @@ def test_a_char_column_without_padding_is_sorted_as_the_server_does_or_not_at_al
 
 
 def test_an_instant_sorts_by_itself_and_not_by_its_text_when_clocks_are_set_back(
-    place: Town,
+    place: ShardedCluster,
 ) -> None:
     place.create("id BIGINT PRIMARY KEY, d TIMESTAMP NULL")
     for connection in (place.direct, *place.spread.values()):
@@ -158,7 +162,7 @@ def test_an_instant_sorts_by_itself_and_not_by_its_text_when_clocks_are_set_back
     check(place, "SELECT d, id FROM t ORDER BY d, id", "SELECT DISTINCT d FROM t ORDER BY d")
 
 
-def test_an_order_by_the_smallest_of_an_enum_is_refused(place: Town) -> None:
+def test_an_order_by_the_smallest_of_an_enum_is_refused(place: ShardedCluster) -> None:
     place.create("id BIGINT PRIMARY KEY, e ENUM('z', 'a')")
     for sql in (
         "SELECT id, MAX(e) m FROM t GROUP BY id ORDER BY m",
@@ -169,7 +173,7 @@ def test_an_order_by_the_smallest_of_an_enum_is_refused(place: Town) -> None:
         assert "MIN or MAX of an ENUM" in answer.error[1]
 
 
-def test_a_servers_own_error_comes_through(place: Town) -> None:
+def test_a_servers_own_error_comes_through(place: ShardedCluster) -> None:
     numbers(place)
     for sql in ("SELECT nope FROM t ORDER BY 1", "SELECT a FROM t ORDER BY nope"):
         mine, theirs = ask(place.spread[2], sql), ask(place.direct, sql)
@@ -177,7 +181,7 @@ def test_a_servers_own_error_comes_through(place: Town) -> None:
     check(place, "SELECT COUNT(*) FROM t")
 
 
-def test_it_takes_part_in_the_sessions_transaction(place: Town) -> None:
+def test_it_takes_part_in_the_sessions_transaction(place: ShardedCluster) -> None:
     numbers(place)
     connection = place.proxy.connect(database="by3")
     run(connection, "INSERT INTO t (id, a) VALUES (100, 1), (101, 1), (102, 1), (103, 1)")
@@ -188,7 +192,7 @@ def test_it_takes_part_in_the_sessions_transaction(place: Town) -> None:
     assert ask(connection, "SELECT COUNT(*) FROM t").rows == [(b"50",)]
 
 
-def test_answers_follow_one_another_in_one_command(place: Town) -> None:
+def test_answers_follow_one_another_in_one_command(place: ShardedCluster) -> None:
     numbers(place)
     connection = place.proxy.connect(database="by2", client_flag=CLIENT.MULTI_STATEMENTS)
     with connection.cursor() as cursor:
@@ -200,7 +204,7 @@ def test_answers_follow_one_another_in_one_command(place: Town) -> None:
         assert cursor.fetchall() == ((1,),)
 
 
-def test_a_slow_reader_of_a_large_order_costs_bounded_memory(place: Town) -> None:
+def test_a_slow_reader_of_a_large_order_costs_bounded_memory(place: ShardedCluster) -> None:
     place.create("id BIGINT PRIMARY KEY, body VARCHAR(4000)")
     for start in range(1, 20_001, 2000):
         place.insert(
@@ -223,7 +227,7 @@ def test_a_slow_reader_of_a_large_order_costs_bounded_memory(place: Town) -> Non
     assert peak - before < 25 << 20
 
 
-def test_kill_query_ends_it_and_the_session_goes_on(place: Town) -> None:
+def test_kill_query_ends_it_and_the_session_goes_on(place: ShardedCluster) -> None:
     numbers(place)
     connection = place.proxy.connect(database="by3", autocommit=True)
     number = connection.thread_id()
@@ -245,7 +249,9 @@ def resident_bytes(pid: int) -> int:
         return int(file.read().split()[1]) * 4096
 
 
-def test_joined_writes_do_on_the_shards_what_they_do_on_one_server(place: Town) -> None:
+def test_joined_writes_do_on_the_shards_what_they_do_on_one_server(
+    place: ShardedCluster,
+) -> None:
     place.create("id BIGINT PRIMARY KEY, a INT, s VARCHAR(20)")
     place.create("id BIGINT PRIMARY KEY, a INT, s VARCHAR(20)", "u")
     place.create("id BIGINT PRIMARY KEY, a INT", "r")
@@ -271,7 +277,7 @@ def test_joined_writes_do_on_the_shards_what_they_do_on_one_server(place: Town) 
     check(place, "SELECT * FROM t ORDER BY id", "SELECT * FROM u ORDER BY id")
 
 
-def test_joins_are_merged_like_one_table(place: Town) -> None:
+def test_joins_are_merged_like_one_table(place: ShardedCluster) -> None:
     numbers(place)
     place.create("id BIGINT PRIMARY KEY, a INT, s VARCHAR(20)", "u")
     place.create("id BIGINT PRIMARY KEY, name VARCHAR(20)", "r")
@@ -294,7 +300,7 @@ def test_joins_are_merged_like_one_table(place: Town) -> None:
     )
 
 
-def test_unions_are_answered_with_one_servers_columns_and_rows(place: Town) -> None:
+def test_unions_are_answered_with_one_servers_columns_and_rows(place: ShardedCluster) -> None:
     numbers(place)
     place.create("id BIGINT PRIMARY KEY, b DECIMAL(6,2), s VARCHAR(40)", "u")
     place.insert(
@@ -323,7 +329,7 @@ def test_unions_are_answered_with_one_servers_columns_and_rows(place: Town) -> N
     assert "two columns of one name" in answer.error[1]
 
 
-def test_distinct_rows_with_a_subquery_among_them_are_refused(place: Town) -> None:
+def test_distinct_rows_with_a_subquery_among_them_are_refused(place: ShardedCluster) -> None:
     numbers(place)
     place.create("id BIGINT PRIMARY KEY, k INT", "u")
     for items in (
@@ -334,7 +340,9 @@ def test_distinct_rows_with_a_subquery_among_them_are_refused(place: Town) -> No
         assert answer.error == (1235, "unsupported: grouping by a subquery over several shards")
 
 
-def test_the_rows_of_a_derived_table_are_counted_as_paginators_do(place: Town) -> None:
+def test_the_rows_of_a_derived_table_are_counted_as_paginators_do(
+    place: ShardedCluster,
+) -> None:
     numbers(place)
     place.create("id BIGINT PRIMARY KEY, a INT, s VARCHAR(20)", "u")
     place.insert(["id", "a", "s"], [[str(n), str(n % 3), "'B1'"] for n in range(40, 60)], "u")
@@ -367,7 +375,7 @@ def test_the_rows_of_a_derived_table_are_counted_as_paginators_do(place: Town) -
 
 
 def test_a_derived_table_whose_rows_are_each_on_one_shard_is_read_as_a_table_is(
-    place: Town,
+    place: ShardedCluster,
 ) -> None:
     numbers(place)
     check(
@@ -382,7 +390,9 @@ def test_a_derived_table_whose_rows_are_each_on_one_shard_is_read_as_a_table_is(
     )
 
 
-def test_a_derived_table_that_needs_all_shards_for_a_row_is_refused(place: Town) -> None:
+def test_a_derived_table_that_needs_all_shards_for_a_row_is_refused(
+    place: ShardedCluster,
+) -> None:
     numbers(place)
     sql = "SELECT x, COUNT(*) FROM (SELECT RAND() x FROM t) d GROUP BY x"
     answer = ask(place.spread[2], sql)
@@ -390,7 +400,7 @@ def test_a_derived_table_that_needs_all_shards_for_a_row_is_refused(place: Town)
     assert answer.error[0] == 1235, sql
 
 
-def test_a_position_in_parentheses_is_a_position(place: Town) -> None:
+def test_a_position_in_parentheses_is_a_position(place: ShardedCluster) -> None:
     numbers(place)
     check(
         place,
@@ -410,7 +420,9 @@ def test_a_position_in_parentheses_is_a_position(place: Town) -> None:
         assert not differences(mine, theirs), sql
 
 
-def test_an_average_that_rounds_to_what_having_compares_with_is_no_answer(place: Town) -> None:
+def test_an_average_that_rounds_to_what_having_compares_with_is_no_answer(
+    place: ShardedCluster,
+) -> None:
     place.create("id BIGINT PRIMARY KEY, a INT, b INT")
     place.insert(
         ["id", "a", "b"], [[str(n), str(n % 3), str(1 + (n % 9 < 3))] for n in range(1, 28)]

@@ -5,21 +5,23 @@ from collections.abc import Iterator
 import pytest
 
 from streamfrom.proxy.embedded.servers import Family
-from tests.fixtures.fix_servers import DatabaseServer
-from tests.integration.scatter import Town, ask, check, differences, town
+from tests.fixtures.database_servers import DatabaseServer
+from tests.integration.scatter import ShardedCluster, ask, check, differences, sharded_cluster
 
 
 pytestmark = pytest.mark.db
 
 
 @pytest.fixture
-def place(server: DatabaseServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
-    with town(server, tmp_path_factory.mktemp("scatter")) as found:
+def place(
+    server: DatabaseServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ShardedCluster]:
+    with sharded_cluster(server, tmp_path_factory.mktemp("scatter")) as found:
         yield found
 
 
 def test_distinct_and_bitwise_aggregates_and_windows_are_those_of_one_server(
-    place: Town,
+    place: ShardedCluster,
 ) -> None:
     place.create("id BIGINT PRIMARY KEY, g INT, a INT, s VARCHAR(20), n DECIMAL(10,3)")
     place.insert(
@@ -69,7 +71,7 @@ def test_distinct_and_bitwise_aggregates_and_windows_are_those_of_one_server(
     )
 
 
-def test_parts_that_need_several_shards_are_put_together(place: Town) -> None:
+def test_parts_that_need_several_shards_are_put_together(place: ShardedCluster) -> None:
     place.create(
         "id BIGINT PRIMARY KEY, a INT, s VARCHAR(20), n DECIMAL(10,3), d TIMESTAMP NULL"
     )
@@ -109,7 +111,7 @@ def test_parts_that_need_several_shards_are_put_together(place: Town) -> None:
 
 
 def test_strings_with_a_value_where_there_are_no_rows_are_sorted_by_what_they_are(
-    place: Town,
+    place: ShardedCluster,
 ) -> None:
     place.create("id BIGINT PRIMARY KEY, y YEAR, d DATETIME")
     place.insert(

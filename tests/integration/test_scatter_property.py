@@ -12,8 +12,8 @@ from collections.abc import Iterator
 import pytest
 
 from streamfrom.proxy.embedded.servers import Family
-from tests.fixtures.fix_servers import DatabaseServer
-from tests.integration.scatter import Tally, Town, ask, differences, town
+from tests.fixtures.database_servers import DatabaseServer
+from tests.integration.scatter import ShardedCluster, Tally, ask, differences, sharded_cluster
 from tests.integration.scatter_author import Author, fields, literal
 from tests.integration.scatter_promises import (
     OF_VALUES,
@@ -32,12 +32,14 @@ QUERIES_PER_TABLE = 60
 
 
 @pytest.fixture
-def place(server: DatabaseServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
-    with town(server, tmp_path_factory.mktemp("scatter")) as found:
+def place(
+    server: DatabaseServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ShardedCluster]:
+    with sharded_cluster(server, tmp_path_factory.mktemp("scatter")) as found:
         yield found
 
 
-def test_every_answer_is_that_of_one_server_or_refused(place: Town) -> None:
+def test_every_answer_is_that_of_one_server_or_refused(place: ShardedCluster) -> None:
     family = place.server.family
     tally = Tally()
     found: list[str] = []

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from streamfrom.proxy.embedded.servers import Family
-from tests.fixtures.fix_proxy import StartProxy, keyspace_toml
-from tests.fixtures.fix_servers import DatabaseServer
-from tests.fixtures.fix_streams import refused, rows, run, value
-from tests.integration.conftest import House
+from tests.fixtures.database_servers import DatabaseServer
+from tests.fixtures.running_proxy import StartProxy, keyspace_toml
+from tests.fixtures.streams import refused, rows, run, value
+from tests.integration.conftest import SharedCluster
 from tests.proxy.certificates import write_certificate
 from tests.proxy.fake_client import Client, Refused
 
@@ -20,8 +20,8 @@ pytestmark = pytest.mark.db
 SCHEMAS = ("information_schema", "mysql", "performance_schema", "sys")
 
 
-def test_a_system_schema_may_be_the_database(house: House, keyspace: str):
-    connection = house.proxy.connect(database="information_schema", autocommit=True)
+def test_a_system_schema_may_be_the_database(cluster: SharedCluster, keyspace: str):
+    connection = cluster.proxy.connect(database="information_schema", autocommit=True)
     assert value(connection, "SELECT DATABASE()") == "information_schema"
     assert value(connection, "SELECT COUNT(*) FROM schemata WHERE schema_name = 'mysql'") == 1
     for schema in SCHEMAS:
@@ -30,23 +30,23 @@ def test_a_system_schema_may_be_the_database(house: House, keyspace: str):
         assert value(connection, "SELECT DATABASE()") == schema
         assert rows(connection, "SHOW TABLES")
     run(connection, f"USE {keyspace}")
-    assert value(connection, "SELECT DATABASE()") == house.databases[keyspace]
+    assert value(connection, "SELECT DATABASE()") == cluster.databases[keyspace]
     connection.select_db("performance_schema")
     assert refused(connection, "USE nosuch")[0] == 1049
     assert refused(connection, "STREAM * FROM my_message")[0] == 1146
     assert value(connection, "SELECT DATABASE()") == "performance_schema"
 
 
-def test_a_table_of_a_system_schema_is_no_message_table(house: House, create: Any):
+def test_a_table_of_a_system_schema_is_no_message_table(cluster: SharedCluster, create: Any):
     create("plain", "engines")
-    connection = house.proxy.connect(database="information_schema", autocommit=True)
+    connection = cluster.proxy.connect(database="information_schema", autocommit=True)
     assert value(connection, "SELECT COUNT(*) FROM engines WHERE engine = 'InnoDB'") == 1
     code, _ = refused(connection, "UPDATE engines SET time_acked = NOW() WHERE id = 1")
     assert code in {1044, 1054, 1142, 1146}
 
 
-def test_show_warnings_tells_of_all_shards(house: House):
-    connection = house.proxy.connect(
+def test_show_warnings_tells_of_all_shards(cluster: SharedCluster):
+    connection = cluster.proxy.connect(
         database="commerce", autocommit=True, sql_mode="NO_ENGINE_SUBSTITUTION"
     )
     run(connection, "CREATE TABLE item (id BIGINT PRIMARY KEY, tiny TINYINT)")
@@ -86,19 +86,19 @@ def test_status_tells_of_the_clients_own_tls(
     assert rows(without, ask) == (("Ssl_version", ""),)
 
 
-def test_a_login_may_name_any_collation_that_the_server_knows(house: House):
+def test_a_login_may_name_any_collation_that_the_server_knows(cluster: SharedCluster):
     names = ("cp1257_bin", "latin7_general_cs", "tis620_bin", "utf8mb4_czech_ci")
     listed = "SELECT id FROM information_schema.collations WHERE collation_name = '{}'"
-    numbers = [house.direct(listed.format(name))[0][0] for name in names]
+    numbers = [cluster.direct(listed.format(name))[0][0] for name in names]
 
     async def told() -> list[bytes | None]:
         found = []
         for number in numbers:
-            client = await Client.connect(house.proxy.port, charset=number)
+            client = await Client.connect(cluster.proxy.port, charset=number)
             found += (await client.query("SELECT @@collation_connection")).values
             await client.close()
         with pytest.raises(Refused) as refusal:
-            await Client.connect(house.proxy.port, charset=35)
+            await Client.connect(cluster.proxy.port, charset=35)
         assert refusal.value.error.code == 1231
         assert refusal.value.error.message == (
             b"Variable 'character_set_client' can't be set to the value of 'ucs2'"
@@ -108,9 +108,11 @@ def test_a_login_may_name_any_collation_that_the_server_knows(house: House):
     assert asyncio.run(told()) == [name.encode() for name in names]
 
 
-def test_commands_of_old_are_answered_as_the_server_does(house: House, family: Family):
+def test_commands_of_old_are_answered_as_the_server_does(
+    cluster: SharedCluster, family: Family
+):
     async def answers() -> list[int]:
-        client = await Client.connect(house.proxy.port, database="plain")
+        client = await Client.connect(cluster.proxy.port, database="plain")
         found = [
             (await client.command(payload)).code
             for payload in (b"\x07\x04", b"\x0a", b"\x1b\x05\x00", b"\x0d", b"\x0e")
@@ -123,8 +125,8 @@ def test_commands_of_old_are_answered_as_the_server_does(house: House, family: F
     assert asyncio.run(answers()) == [taken_away, taken_away, 1047, 0, 0]
 
 
-def test_who_holds_a_lock_is_one_of_the_proxys_connections(house: House):
-    one, two = (house.proxy.connect(database="plain", autocommit=True) for _ in range(2))
+def test_who_holds_a_lock_is_one_of_the_proxys_connections(cluster: SharedCluster):
+    one, two = (cluster.proxy.connect(database="plain", autocommit=True) for _ in range(2))
     assert value(one, "SELECT GET_LOCK('a', 5)") == 1
     assert value(one, "SELECT IS_USED_LOCK('a') = CONNECTION_ID()") == 1
     assert value(two, "SELECT IS_USED_LOCK('a') = CONNECTION_ID()") == 0
@@ -133,9 +135,9 @@ def test_who_holds_a_lock_is_one_of_the_proxys_connections(house: House):
     assert value(two, "SELECT IS_USED_LOCK('b')") is None
 
 
-def test_changes_of_the_session_are_told_as_the_server_tells_them(house: House):
+def test_changes_of_the_session_are_told_as_the_server_tells_them(cluster: SharedCluster):
     async def told() -> list[tuple[tuple[str, str], ...]]:
-        client = await Client.connect(house.proxy.port, database="plain")
+        client = await Client.connect(cluster.proxy.port, database="plain")
         found = []
         for sql in (
             "USE commerce",
@@ -159,9 +161,9 @@ def test_changes_of_the_session_are_told_as_the_server_tells_them(house: House):
     ]
 
 
-def test_an_ignored_space_survives_a_connection_that_changes_hands(house: House):
+def test_an_ignored_space_survives_a_connection_that_changes_hands(cluster: SharedCluster):
     async def mode() -> bytes | None:
-        client = await Client.connect(house.proxy.port, database="plain")
+        client = await Client.connect(cluster.proxy.port, database="plain")
         found = (await client.query("SELECT @@sql_mode")).values[0]
         # What it leaves makes the next one reset the connection.
         await client.query("SELECT nothing")
@@ -172,8 +174,8 @@ def test_an_ignored_space_survives_a_connection_that_changes_hands(house: House)
         assert b"IGNORE_SPACE" in (asyncio.run(mode()) or b"")
 
 
-def test_a_transaction_may_begin_with_the_end_of_none(house: House):
-    connection = house.proxy.connect(database="plain", autocommit=True)
+def test_a_transaction_may_begin_with_the_end_of_none(cluster: SharedCluster):
+    connection = cluster.proxy.connect(database="plain", autocommit=True)
     run(connection, "CREATE TABLE item (id INT PRIMARY KEY)")
     run(connection, "COMMIT AND CHAIN")
     run(connection, "INSERT INTO item VALUES (1)")
@@ -184,10 +186,10 @@ def test_a_transaction_may_begin_with_the_end_of_none(house: House):
 
 
 def test_a_message_behind_set_statement_is_one_like_any_other(
-    house: House, keyspace: str, family: Family, create: Any
+    cluster: SharedCluster, keyspace: str, family: Family, create: Any
 ):
     create(keyspace)
-    connection = house.proxy.connect(database=keyspace, autocommit=True)
+    connection = cluster.proxy.connect(database=keyspace, autocommit=True)
     run(connection, "INSERT INTO my_message (id, time_next) VALUES (1, 1)")
     ack = (
         "SET STATEMENT max_statement_time = 5 FOR"

@@ -16,9 +16,9 @@ from typing import Any
 import pymysql
 import pytest
 
-from tests.fixtures.fix_proxy import RunningProxy, StartProxy, keyspace_toml, write_vschema
-from tests.fixtures.fix_servers import DatabaseServer, execute, names
-from tests.fixtures.fix_streams import eventually, refused, rows, run
+from tests.fixtures.database_servers import DatabaseServer, execute, names
+from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml, write_vschema
+from tests.fixtures.streams import eventually, refused, rows, run
 from tests.fixtures.tripwire import Tripwire
 
 

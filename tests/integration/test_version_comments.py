@@ -12,7 +12,7 @@ import pytest
 
 from streamfrom.sqlparse_ext.statements import SqlMode
 from streamfrom.sqlparse_ext.text.version_comments import resolved, server_version
-from tests.fixtures.fix_servers import root
+from tests.fixtures.database_servers import root
 
 
 pytestmark = pytest.mark.db

@@ -5,16 +5,16 @@ from typing import Any
 
 import pytest
 
-from tests.fixtures.fix_streams import refused, rows, value
-from tests.integration.conftest import HIGH_IDS, LOW_IDS, CreateTable, House
+from tests.fixtures.streams import refused, rows, value
+from tests.integration.conftest import HIGH_IDS, LOW_IDS, CreateTable, SharedCluster
 
 
 pytestmark = pytest.mark.db
 
 
 @pytest.fixture
-def client(house: House) -> Any:
-    return house.proxy.connect(database="commerce", autocommit=True)
+def client(cluster: SharedCluster) -> Any:
+    return cluster.proxy.connect(database="commerce", autocommit=True)
 
 
 def plan(client: Any, statement: str) -> Any:
@@ -22,12 +22,12 @@ def plan(client: Any, statement: str) -> Any:
 
 
 def test_a_plan_names_the_shards_and_runs_nothing(
-    house: House, client: Any, create: CreateTable
+    cluster: SharedCluster, client: Any, create: CreateTable
 ) -> None:
     create("commerce")
     found = plan(client, f"INSERT INTO my_message (id, message) VALUES ({LOW_IDS[0]}, 'x')")
     assert (found["OperatorType"], found["Shards"]) == ("Insert", ["-80"])
-    assert not house.direct("SELECT id FROM my_message", keyspace="commerce")
+    assert not cluster.direct("SELECT id FROM my_message", keyspace="commerce")
     found = plan(client, f"SELECT * FROM my_message WHERE id IN ({LOW_IDS[0]}, {HIGH_IDS[0]})")
     assert (found["Variant"], found["Shards"]) == ("IN", ["-80", "80-"])
     both = "EXPLAIN FORMAT=VTEXPLAIN SELECT * FROM my_message", "SELECT * FROM my_message"

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.fixtures.fix_proxy import MESSAGE_VSCHEMA, RunningProxy
-from tests.fixtures.fix_servers import DatabaseServer, execute
-from tests.fixtures.fix_streams import Consume, message_table, refused, rows, run
+from tests.fixtures.database_servers import DatabaseServer, execute
+from tests.fixtures.running_proxy import MESSAGE_VSCHEMA, RunningProxy
+from tests.fixtures.streams import Consume, message_table, refused, rows, run
 
 
 pytestmark = pytest.mark.db

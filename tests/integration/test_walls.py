@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from streamfrom.proxy.embedded.servers import Family
-from tests.fixtures.fix_proxy import HERE, StartProxy
-from tests.fixtures.fix_servers import DatabaseServer, execute, names, root
-from tests.fixtures.fix_streams import refused, rows, value
+from tests.fixtures.database_servers import DatabaseServer, execute, names, root
+from tests.fixtures.running_proxy import HERE, StartProxy
+from tests.fixtures.streams import refused, rows, value
 
 
 pytestmark = pytest.mark.db

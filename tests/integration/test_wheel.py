@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.fixtures.fix_proxy import keyspace_toml
-from tests.fixtures.fix_servers import DatabaseServer
+from tests.fixtures.database_servers import DatabaseServer
+from tests.fixtures.running_proxy import keyspace_toml
 
 
 ROOT = Path(__file__).parents[2]

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import pymysql
 import pytest
 
-from tests.fixtures.fix_servers import DatabaseServer
-from tests.integration.scatter import Tally, Town, ask, town
+from tests.fixtures.database_servers import DatabaseServer
+from tests.integration.scatter import ShardedCluster, Tally, ask, sharded_cluster
 
 
 if TYPE_CHECKING:
@@ -222,7 +222,7 @@ def write(connection: "Connection[Any]", sql: str) -> tuple[int, int, str]:
         return 0, int(error.args[0]), str(error.args[1])
 
 
-def fill(place: Town, dice: random.Random) -> None:
+def fill(place: ShardedCluster, dice: random.Random) -> None:
     """Make tables whose rows a CHECK and a NOT NULL keep some changes from."""
     for table in TABLES:
         place.create("id BIGINT PRIMARY KEY, k INT NOT NULL CHECK (k < 40), v INT", table)
@@ -240,12 +240,16 @@ def contents(connection: "Connection[Any]") -> list[Any]:
 
 
 @pytest.fixture
-def place(server: DatabaseServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
-    with town(server, tmp_path_factory.mktemp("writes")) as found:
+def place(
+    server: DatabaseServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ShardedCluster]:
+    with sharded_cluster(server, tmp_path_factory.mktemp("writes")) as found:
         yield found
 
 
-def test_every_write_does_what_it_does_on_one_server_or_is_refused(place: Town) -> None:
+def test_every_write_does_what_it_does_on_one_server_or_is_refused(
+    place: ShardedCluster,
+) -> None:
     tally = Tally()
     found: list[str] = []
     for number in range(max(1, STATEMENTS // STATEMENTS_PER_HISTORY)):

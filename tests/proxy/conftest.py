@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.proxy.fake_server import FakeServer
-from tests.proxy.house import Desk, add_message_table, running_proxy, running_shard
+from tests.proxy.rigs import ExecutorRig, add_message_table, running_proxy, running_shard
 
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ async def shard(server):
 
 @pytest.fixture
 async def desk(shard):
-    made = Desk(shard)
+    made = ExecutorRig(shard)
     yield made
     await made.leave()
 

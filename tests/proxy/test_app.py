@@ -17,7 +17,7 @@ from tests.proxy.certificates import write_certificate
 from tests.proxy.fake_answers import Silence, rows_of, until
 from tests.proxy.fake_client import Client
 from tests.proxy.fake_server import MARIADB, FakeServer
-from tests.proxy.house import add_message_table, config_of, running_proxy
+from tests.proxy.rigs import add_message_table, config_of, running_proxy
 from tests.proxy.wire.accounts import CRYPT, NATIVE, PASSWORD
 
 

@@ -13,7 +13,7 @@ from streamfrom.proxy.config.toml_values import ConfigError
 from tests.proxy.certificates import issued, write_certificate
 from tests.proxy.fake_answers import Silence, until
 from tests.proxy.fake_client import Client
-from tests.proxy.house import House, add_message_table, config_of
+from tests.proxy.rigs import ProxyRig, add_message_table, config_of
 from tests.proxy.sessions.test_session import refused
 
 
@@ -30,7 +30,7 @@ class Reloading:
         self.logs = []
         self._hangup = asyncio.Event()
         self.app = Application(config, self._hangup, None, self._read)
-        self.house = House(self.app)
+        self.house = ProxyRig(self.app)
 
     def _read(self):
         if self.fault is not None:

@@ -6,7 +6,7 @@ import pytest
 
 from tests.proxy.fake_answers import Error, Ok, Rows, Silence, rows_of, until
 from tests.proxy.fake_client import Client
-from tests.proxy.house import add_message_table, claimed, running_proxy
+from tests.proxy.rigs import add_message_table, claimed, running_proxy
 from tests.proxy.sessions.test_session import refused
 
 

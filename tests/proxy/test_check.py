@@ -11,7 +11,7 @@ from streamfrom.proxy.config.toml_values import Secret
 from tests.proxy.certificates import write_certificate
 from tests.proxy.fake_answers import Error, Rows
 from tests.proxy.fake_server import PASSWORD
-from tests.proxy.house import add_decisions, add_message_table, config_of, shard_config
+from tests.proxy.rigs import add_decisions, add_message_table, config_of, shard_config
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from streamfrom.proxy import demo
 from streamfrom.proxy.config.file import load
 from streamfrom.proxy.demo import DemoError, run_demo, shard_names
 from streamfrom.proxy.embedded.servers import find_server
-from tests.fixtures.fix_servers import free_port
+from tests.fixtures.database_servers import free_port
 
 
 HERE = Path(__file__).parents[2]

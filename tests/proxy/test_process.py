@@ -7,7 +7,7 @@ import structlog
 
 from streamfrom.proxy import process
 from tests.proxy.fake_server import FakeServer
-from tests.proxy.house import config_of
+from tests.proxy.rigs import config_of
 
 
 @pytest.fixture(autouse=True)

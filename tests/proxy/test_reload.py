@@ -10,7 +10,7 @@ from streamfrom.proxy.config.keyspaces import KeyspaceConfig
 from streamfrom.proxy.reload import VschemaFiles
 from tests.proxy.fake_answers import until
 from tests.proxy.fake_server import FakeServer
-from tests.proxy.house import shard_config
+from tests.proxy.rigs import shard_config
 
 
 if TYPE_CHECKING:

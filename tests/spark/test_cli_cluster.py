@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from streamfrom.proxy.embedded.servers import Family
-from tests.fixtures.fix_proxy import MESSAGE_VSCHEMA, keyspace_toml, write_vschema
-from tests.fixtures.fix_servers import fresh_database
-from tests.fixtures.fix_streams import message_table, run, value
+from tests.fixtures.database_servers import fresh_database
+from tests.fixtures.running_proxy import MESSAGE_VSCHEMA, keyspace_toml, write_vschema
+from tests.fixtures.streams import message_table, run, value
 
 
 pytestmark = [pytest.mark.spark, pytest.mark.db, pytest.mark.slow, pytest.mark.cluster]
@@ -21,8 +21,8 @@ LOW = 1_700_000_000 * 10**9  # 2023-11-14
 ROWS = 2000
 
 
-def test_analytics_and_archive_run_on_two_workers(farm, start_proxy, tmp_path):
-    servers = [farm.server(Family.MARIADB, index) for index in range(2)]
+def test_analytics_and_archive_run_on_two_workers(server_pool, start_proxy, tmp_path):
+    servers = [server_pool.server(Family.MARIADB, index) for index in range(2)]
     vschema = write_vschema(tmp_path, MESSAGE_VSCHEMA)
     for database in fresh_database(*servers):
         proxy = start_proxy(keyspace_toml("commerce", servers, database, vschema))

@@ -7,7 +7,7 @@ import pytest
 
 from streamfrom.spark.endpoint import NOW_US, Endpoint, parse_endpoint, spark_type, url_of
 from streamfrom.spark.errors import JobError, RequestError
-from tests.fixtures.fix_servers import execute
+from tests.fixtures.database_servers import execute
 
 
 def test_an_endpoint_is_read_and_its_password_is_never_shown():

@@ -6,8 +6,8 @@ from decimal import Decimal
 
 import pytest
 
-from tests.fixtures.fix_proxy import keyspace_toml
-from tests.fixtures.fix_streams import rows, run
+from tests.fixtures.running_proxy import keyspace_toml
+from tests.fixtures.streams import rows, run
 from tests.proxy.certificates import write_certificate
 from tests.spark.conftest import MARIADB_JAR, connector_j
 from tests.spark.recorder import Recorder

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Final
 
 from streamfrom.proxy.embedded.servers import EmbeddedServer, Family, find_server
-from tests.fixtures.fix_proxy import RunningProxy, keyspace_toml
-from tests.fixtures.fix_servers import OPTIONS, execute
+from tests.fixtures.database_servers import OPTIONS, execute
+from tests.fixtures.running_proxy import RunningProxy, keyspace_toml
 from tests.proxy.certificates import write_certificate
 from tests.suites.suite import SuiteError
 

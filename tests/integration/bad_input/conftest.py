@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.fixtures.fix_proxy import RunningProxy
+from tests.fixtures.running_proxy import RunningProxy
 from tests.integration.bad_input.raw_client import OpenRaw, RawClient
 
 

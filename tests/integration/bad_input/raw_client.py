@@ -4,9 +4,9 @@ import socket
 import struct
 from collections.abc import Callable
 
-from tests.fixtures.fix_proxy import RunningProxy
-from tests.fixtures.fix_streams import value
-from tests.integration.conftest import House
+from tests.fixtures.running_proxy import RunningProxy
+from tests.fixtures.streams import value
+from tests.integration.conftest import SharedCluster
 
 
 LATE_S = 1.5
@@ -94,6 +94,6 @@ def login(database: str, user: str = "root", answer: bytes = b"") -> bytes:
 OpenRaw = Callable[[RunningProxy], RawClient]
 
 
-def works(house: House) -> bool:
+def works(cluster: SharedCluster) -> bool:
     """Return whether the shared proxy serves a new client."""
-    return bool(value(house.proxy.connect(database="plain"), "SELECT 1") == 1)
+    return bool(value(cluster.proxy.connect(database="plain"), "SELECT 1") == 1)

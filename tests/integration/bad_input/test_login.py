@@ -5,10 +5,10 @@ import time
 import pymysql
 import pytest
 
-from tests.fixtures.fix_proxy import RunningProxy, StartProxy, keyspace_toml
-from tests.fixtures.fix_streams import eventually, value
+from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml
+from tests.fixtures.streams import eventually, value
 from tests.integration.bad_input.raw_client import OpenRaw, frame, login, works
-from tests.integration.conftest import SETTINGS, House
+from tests.integration.conftest import SETTINGS, SharedCluster
 
 
 pytestmark = pytest.mark.db
@@ -20,11 +20,11 @@ CONNECT_TIMEOUT_S = 2  # of the shared proxy
 class TestLogin:
     @pytest.mark.parametrize("password", ["wrong", ""])
     def test_an_unknown_user_and_a_wrong_password_read_alike(
-        self, start_proxy: StartProxy, house: House, password: str
+        self, start_proxy: StartProxy, cluster: SharedCluster, password: str
     ) -> None:
         config = '[[users]]\nname = "app"\npassword = "secret"\n'
         proxy = start_proxy(
-            config + keyspace_toml("plain", house.servers[:1], house.databases["plain"])
+            config + keyspace_toml("plain", cluster.servers[:1], cluster.databases["plain"])
         )
         using = "YES" if password else "NO"
         for user in ("app", "nobody"):
@@ -36,18 +36,18 @@ class TestLogin:
             )
         assert value(proxy.connect(user="app", password="secret"), "SELECT 1") == 1
 
-    def test_an_unknown_database_is_refused(self, house: House) -> None:
-        for name in ("nosuch", house.databases["plain"], "", "plain:nosuch", "commerce:-40"):
+    def test_an_unknown_database_is_refused(self, cluster: SharedCluster) -> None:
+        for name in ("nosuch", cluster.databases["plain"], "", "plain:nosuch", "commerce:-40"):
             if name:
                 with pytest.raises(pymysql.MySQLError) as caught:
-                    house.proxy.connect(database=name)
+                    cluster.proxy.connect(database=name)
                 assert caught.value.args[0] in (1049, 1105), caught.value.args
 
     @pytest.mark.parametrize("size", [0, 3, 40])
     def test_half_a_handshake_is_closed_when_its_time_is_over(
-        self, house: House, raw: OpenRaw, size: int
+        self, cluster: SharedCluster, raw: OpenRaw, size: int
     ) -> None:
-        client = raw(house.proxy)
+        client = raw(cluster.proxy)
         client.read()
         started = time.monotonic()
         client.socket.sendall(frame(login("plain"), 1)[:size])
@@ -70,18 +70,18 @@ class TestLogin:
         ids=["http", "tls", "zeros", "ones", "empty", "short", "cut", "sequence", "lengths"],
     )
     def test_garbage_closes_its_own_connection_only(
-        self, house: House, raw: OpenRaw, data: bytes
+        self, cluster: SharedCluster, raw: OpenRaw, data: bytes
     ) -> None:
-        other = house.proxy.connect(database="plain")
-        client = raw(house.proxy)
+        other = cluster.proxy.connect(database="plain")
+        client = raw(cluster.proxy)
         client.read()
         client.socket.sendall(data)
         assert client.is_closed()
         assert value(other, "SELECT 2") == 2
-        assert works(house)
+        assert works(cluster)
 
-    def test_a_refused_client_cannot_go_on(self, house: House, raw: OpenRaw) -> None:
-        client = raw(house.proxy)
+    def test_a_refused_client_cannot_go_on(self, cluster: SharedCluster, raw: OpenRaw) -> None:
+        client = raw(cluster.proxy)
         client.read()
         nobody = frame(login("plain", "nobody", b"x" * 20), 1)
         client.socket.sendall(nobody + frame(b"", 3) + frame(b"\x03SELECT 1", 0))
@@ -94,20 +94,22 @@ class TestLogin:
         assert b"Access denied" in received
         assert b"def" not in received
 
-    def test_a_login_larger_than_64_kib_is_refused(self, house: House, raw: OpenRaw) -> None:
-        client = raw(house.proxy)
+    def test_a_login_larger_than_64_kib_is_refused(
+        self, cluster: SharedCluster, raw: OpenRaw
+    ) -> None:
+        client = raw(cluster.proxy)
         client.read()
         client.socket.sendall((1 << 20).to_bytes(3, "little") + b"\x01" + bytes(100))
         assert client.error()[0] == 1153
         assert client.is_closed()
 
     def test_more_connections_than_allowed_are_told_so_instead_of_a_greeting(
-        self, start_proxy: StartProxy, house: House
+        self, start_proxy: StartProxy, cluster: SharedCluster
     ) -> None:
         proxy = start_proxy(
             SETTINGS
             + "max_connections = 2\n"
-            + keyspace_toml("plain", house.servers[:1], house.databases["plain"])
+            + keyspace_toml("plain", cluster.servers[:1], cluster.databases["plain"])
         )
         first = proxy.connect(database="plain")
         proxy.connect(database="plain")

@@ -17,10 +17,10 @@ from contextlib import contextmanager, suppress
 import pymysql
 import pytest
 
-from tests.fixtures.fix_proxy import RunningProxy
-from tests.fixtures.fix_streams import Consume, Consumer, eventually, rows, run, value
+from tests.fixtures.running_proxy import RunningProxy
+from tests.fixtures.streams import Consume, Consumer, eventually, rows, run, value
 from tests.integration.bad_input.raw_client import frame, login
-from tests.integration.conftest import CreateTable, House
+from tests.integration.conftest import CreateTable, SharedCluster
 
 
 SESSIONS = int(os.environ.get("MUTATED_SESSIONS", "1500"))
@@ -212,9 +212,9 @@ def descriptors(proxy: RunningProxy) -> int:
 
 
 def test_mutated_sessions_disturb_nobody_and_leave_nothing_behind(
-    house: House, create: CreateTable, consume: Consume
+    cluster: SharedCluster, create: CreateTable, consume: Consume
 ) -> None:
-    proxy = house.proxy
+    proxy = cluster.proxy
     create("commerce", columns="message VARCHAR(40)", batch_size=1000, ack_wait=3600)
     create("commerce", "other_message", ack_wait=3600)
     stream = consume(proxy, "STREAM id FROM my_message", database="commerce")

@@ -5,10 +5,10 @@ import time
 import pymysql
 import pytest
 
-from tests.fixtures.fix_proxy import StartProxy, keyspace_toml
-from tests.fixtures.fix_streams import refused, run, value
+from tests.fixtures.running_proxy import StartProxy, keyspace_toml
+from tests.fixtures.streams import refused, run, value
 from tests.integration.bad_input.raw_client import OpenRaw, frame, works
-from tests.integration.conftest import SETTINGS, House
+from tests.integration.conftest import SETTINGS, SharedCluster
 
 
 pytestmark = pytest.mark.db
@@ -16,9 +16,9 @@ pytestmark = pytest.mark.db
 
 class TestPackets:
     def test_headers_and_statements_may_be_cut_anywhere(
-        self, house: House, raw: OpenRaw
+        self, cluster: SharedCluster, raw: OpenRaw
     ) -> None:
-        client = raw(house.proxy)
+        client = raw(cluster.proxy)
         client.log_in()
         statement = frame(b"\x03SELECT 'abc'", 0)
         for cut in range(1, len(statement)):
@@ -29,9 +29,9 @@ class TestPackets:
             assert answer[3] == b"\x03abc", (cut, answer)
 
     def test_statements_sent_ahead_are_answered_in_order(
-        self, house: House, raw: OpenRaw
+        self, cluster: SharedCluster, raw: OpenRaw
     ) -> None:
-        client = raw(house.proxy)
+        client = raw(cluster.proxy)
         client.log_in()
         client.socket.sendall(b"".join(frame(b"\x03SELECT %d" % n, 0) for n in range(200)))
         for number in range(200):
@@ -39,22 +39,22 @@ class TestPackets:
             assert answer[3] == (4, bytes([len(str(number))]) + b"%d" % number)
 
     def test_a_wrong_sequence_number_ends_the_connection(
-        self, house: House, raw: OpenRaw
+        self, cluster: SharedCluster, raw: OpenRaw
     ) -> None:
-        client = raw(house.proxy)
+        client = raw(cluster.proxy)
         client.log_in()
         client.send(b"\x03SELECT 1", 5)
         assert client.error() == (1156, "Got packets out of order")
         assert client.is_closed()
-        assert works(house)
+        assert works(cluster)
 
     def test_a_packet_over_the_limit_is_refused_before_it_is_read(
-        self, start_proxy: StartProxy, house: House, raw: OpenRaw
+        self, start_proxy: StartProxy, cluster: SharedCluster, raw: OpenRaw
     ) -> None:
         proxy = start_proxy(
             SETTINGS
             + "max_allowed_packet = 1048576\n"
-            + keyspace_toml("plain", house.servers[:1], house.databases["plain"])
+            + keyspace_toml("plain", cluster.servers[:1], cluster.databases["plain"])
         )
         client = raw(proxy)
         client.log_in()
@@ -72,9 +72,9 @@ class TestPackets:
 
     @pytest.mark.parametrize("command", [0x00, 0x05, 0x0B, 0x0F, 0x1D, 0x20, 0x7F, 0xFF])
     def test_an_unknown_command_is_an_error_and_no_more(
-        self, house: House, raw: OpenRaw, command: int
+        self, cluster: SharedCluster, raw: OpenRaw, command: int
     ) -> None:
-        client = raw(house.proxy)
+        client = raw(cluster.proxy)
         client.log_in()
         client.send(bytes([command]) + b"\x00\x00\x00\x00\x00")
         assert client.error() == (1047, "Unknown command")
@@ -96,27 +96,27 @@ class TestPackets:
         ],
     )
     def test_a_command_that_breaks_off_is_an_error(
-        self, house: House, raw: OpenRaw, payload: bytes
+        self, cluster: SharedCluster, raw: OpenRaw, payload: bytes
     ) -> None:
-        client = raw(house.proxy)
+        client = raw(cluster.proxy)
         client.log_in()
         client.send(payload)
         assert client.error()[0] in (1835, 1049, 1065, 1045, 1243, 1047), payload
-        assert works(house)
+        assert works(cluster)
 
     def test_a_command_without_an_answer_that_breaks_off_ends_its_connection_only(
-        self, house: House, raw: OpenRaw
+        self, cluster: SharedCluster, raw: OpenRaw
     ) -> None:
-        client = raw(house.proxy)
+        client = raw(cluster.proxy)
         client.log_in()
         client.send(b"\x19\x01")
         assert client.is_closed()
-        assert works(house)
+        assert works(cluster)
 
     def test_a_statement_that_is_not_utf_8_reaches_the_server_as_it_is(
-        self, house: House, raw: OpenRaw
+        self, cluster: SharedCluster, raw: OpenRaw
     ) -> None:
-        client = raw(house.proxy)
+        client = raw(cluster.proxy)
         client.log_in()
         client.query(b"SELECT HEX(_binary'\xff\xfe\x80')")
         answer = [client.read()[1] for _ in range(5)]
@@ -145,23 +145,27 @@ class TestPackets:
             "\0",
         ],
     )
-    def test_what_is_no_statement_is_a_plain_error(self, house: House, sql: str) -> None:
-        connection = house.proxy.connect(database="plain", autocommit=True)
+    def test_what_is_no_statement_is_a_plain_error(
+        self, cluster: SharedCluster, sql: str
+    ) -> None:
+        connection = cluster.proxy.connect(database="plain", autocommit=True)
         code, _ = refused(connection, sql)
         assert code in (1064, 1065), code
         assert value(connection, "SELECT 1") == 1
 
     @pytest.mark.parametrize("sql", ["/* nothing */", "-- nothing", "# nothing", "/**/ ;"])
-    def test_a_comment_alone_is_answered_as_by_a_server(self, house: House, sql: str) -> None:
-        connection = house.proxy.connect(database="plain", autocommit=True)
+    def test_a_comment_alone_is_answered_as_by_a_server(
+        self, cluster: SharedCluster, sql: str
+    ) -> None:
+        connection = cluster.proxy.connect(database="plain", autocommit=True)
         assert run(connection, sql) == 0
 
-    def test_deep_nesting_harms_nobody(self, house: House) -> None:
-        connection = house.proxy.connect(database="plain", autocommit=True)
+    def test_deep_nesting_harms_nobody(self, cluster: SharedCluster) -> None:
+        connection = cluster.proxy.connect(database="plain", autocommit=True)
         for depth in (500, 20_000):
             refused(connection, "SELECT " + "(" * depth + "1")
         code, _ = refused(
             connection, "SELECT * FROM t WHERE " + " AND ".join(["a = 1"] * 50_000)
         )
         assert code in (1146, 1436, 1064, 3170)  # 3170: max_statement_tokens
-        assert works(house)
+        assert works(cluster)

@@ -5,9 +5,9 @@ import contextlib
 import pymysql
 import pytest
 
-from tests.fixtures.fix_streams import Consume, refused, rows, run, value
+from tests.fixtures.streams import Consume, refused, rows, run, value
 from tests.integration.bad_input.raw_client import LATE_S
-from tests.integration.conftest import CreateTable, House
+from tests.integration.conftest import CreateTable, SharedCluster
 
 
 pytestmark = pytest.mark.db
@@ -33,21 +33,27 @@ class TestStatements:
         ],
     )
     def test_a_stream_of_what_cannot_be_streamed(
-        self, house: House, create: CreateTable, keyspace: str, sql: str, code: int, words: str
+        self,
+        cluster: SharedCluster,
+        create: CreateTable,
+        keyspace: str,
+        sql: str,
+        code: int,
+        words: str,
     ) -> None:
         create(keyspace)
-        connection = house.proxy.connect(database=keyspace, autocommit=True)
+        connection = cluster.proxy.connect(database=keyspace, autocommit=True)
         run(connection, "CREATE TABLE ordinary (id BIGINT PRIMARY KEY)")
         found, text = refused(connection, sql)
         assert (found, words in text) == (code, True), text
         assert value(connection, "SELECT 1") == 1
 
     def test_an_ack_with_a_string_for_a_number(
-        self, house: House, create: CreateTable, consume: Consume, keyspace: str
+        self, cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
     ) -> None:
         create(keyspace, ack_wait=0.4, more=",vt_max_backoff=0.4")
-        connection = house.proxy.connect(database=keyspace, autocommit=True)
-        stream = consume(house.proxy, database=keyspace)
+        connection = cluster.proxy.connect(database=keyspace, autocommit=True)
+        stream = consume(cluster.proxy, database=keyspace)
         run(connection, "INSERT INTO my_message (id) VALUES (1), (4)")
         stream.take(2, LATE_S)
         ack = "UPDATE my_message SET time_acked = NOW() WHERE id IN"
@@ -61,21 +67,21 @@ class TestStatements:
                 assert run(connection, f"{ack} {nonsense}") == 0
 
     def test_an_ack_of_nothing_known_is_no_error(
-        self, house: House, create: CreateTable, keyspace: str
+        self, cluster: SharedCluster, create: CreateTable, keyspace: str
     ) -> None:
         create(keyspace)
-        connection = house.proxy.connect(database=keyspace, autocommit=True)
+        connection = cluster.proxy.connect(database=keyspace, autocommit=True)
         ack = "UPDATE my_message SET time_acked = NOW() WHERE id"
         assert run(connection, f"{ack} = 12345") == 0
         assert run(connection, f"{ack} IN (12345, 54321)") == 0
         assert run(connection, f"{ack} IS NULL") == 0
 
     def test_an_insert_without_a_usable_id(
-        self, house: House, create: CreateTable, consume: Consume, keyspace: str
+        self, cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
     ) -> None:
         create(keyspace)
-        stream = consume(house.proxy, database=keyspace)
-        connection = house.proxy.connect(database=keyspace, autocommit=True)
+        stream = consume(cluster.proxy, database=keyspace)
+        connection = cluster.proxy.connect(database=keyspace, autocommit=True)
         insert = "INSERT INTO my_message"
         assert refused(connection, f"{insert} (tenant_id) VALUES (1)")[0] == 1364
         assert refused(connection, f"{insert} (id) VALUES (NULL)")[0] == 1048
@@ -93,11 +99,11 @@ class TestStatements:
         stream.nothing(0.3)
 
     def test_a_string_that_is_a_number_is_the_same_id(
-        self, house: House, create: CreateTable, consume: Consume, keyspace: str
+        self, cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
     ) -> None:
         create(keyspace)
-        stream = consume(house.proxy, database=keyspace)
-        connection = house.proxy.connect(database=keyspace, autocommit=True)
+        stream = consume(cluster.proxy, database=keyspace)
+        connection = cluster.proxy.connect(database=keyspace, autocommit=True)
         run(connection, "INSERT INTO my_message (id) VALUES ('4')")
         assert stream.next(LATE_S)[0] == 4
         assert rows(connection, "SELECT id FROM my_message WHERE id = 4") == ((4,),)

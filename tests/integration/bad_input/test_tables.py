@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.fixtures.fix_streams import Consume, message_table, refused, rows, run
+from tests.fixtures.streams import Consume, message_table, refused, rows, run
 from tests.integration.bad_input.raw_client import LATE_S
-from tests.integration.conftest import House
+from tests.integration.conftest import SharedCluster
 
 
 pytestmark = pytest.mark.db
@@ -23,11 +23,11 @@ class TestComments:
         ],
     )
     def test_each_key_is_named_when_its_value_is_bad(
-        self, house: House, key: str, bad: str
+        self, cluster: SharedCluster, key: str, bad: str
     ) -> None:
         if bad not in ("missing", "0") and key not in ("vt_ack_wait", "vt_cache_size"):
             pytest.skip("one of each kind does")
-        connection = house.proxy.connect(database="plain", autocommit=True)
+        connection = cluster.proxy.connect(database="plain", autocommit=True)
         start, _, rest = message_table().partition(f"{key}=")
         digits = len(rest) - len(rest.lstrip("0123456789."))
         new = start + (f"{key}={bad}" if bad != "missing" else "") + rest[digits:]
@@ -41,8 +41,8 @@ class TestComments:
         assert text.startswith(f"message table 'my_message' failed to load: {why}"), text
 
     @pytest.mark.parametrize("column", ["id", "priority", "epoch", "time_next", "time_acked"])
-    def test_a_missing_column_is_named(self, house: House, column: str) -> None:
-        connection = house.proxy.connect(database="plain", autocommit=True)
+    def test_a_missing_column_is_named(self, cluster: SharedCluster, column: str) -> None:
+        connection = cluster.proxy.connect(database="plain", autocommit=True)
         columns = {"id", "priority", "epoch", "time_next", "time_acked", "message"} - {column}
         comment = message_table().partition("COMMENT")[2]
         definitions = ", ".join(f"{name} BIGINT" for name in sorted(columns))
@@ -61,18 +61,18 @@ class TestComments:
             ("id|nosuch", "nosuch missing from message table: my_message"),
         ],
     )
-    def test_bad_message_cols(self, house: House, columns: str, why: str) -> None:
-        connection = house.proxy.connect(database="plain", autocommit=True)
+    def test_bad_message_cols(self, cluster: SharedCluster, columns: str, why: str) -> None:
+        connection = cluster.proxy.connect(database="plain", autocommit=True)
         run(connection, message_table(more=f",vt_message_cols={columns}"))
         assert refused(connection, "STREAM * FROM my_message") == (
             1105,
             f"message table 'my_message' failed to load: {why}",
         )
 
-    def test_blanks_do_not_count(self, house: House, consume: Consume) -> None:
-        connection = house.proxy.connect(database="plain", autocommit=True)
+    def test_blanks_do_not_count(self, cluster: SharedCluster, consume: Consume) -> None:
+        connection = cluster.proxy.connect(database="plain", autocommit=True)
         run(connection, message_table().replace(",vt_", " , vt_").replace("=", " = "))
-        stream = consume(house.proxy, database="plain")
+        stream = consume(cluster.proxy, database="plain")
         run(connection, "INSERT INTO my_message (id) VALUES (1)")
         assert stream.next(LATE_S)[0] == 1
 
@@ -98,9 +98,9 @@ class TestVindex:
         ],
     )
     def test_a_vindex_column_that_cannot_be_used(
-        self, house: House, sql: str, code: int
+        self, cluster: SharedCluster, sql: str, code: int
     ) -> None:
-        connection = house.proxy.connect(database="commerce", autocommit=True)
+        connection = cluster.proxy.connect(database="commerce", autocommit=True)
         run(connection, "CREATE TABLE customer (id BIGINT PRIMARY KEY, name VARCHAR(20))")
         found, text = refused(connection, sql)
         assert found == code, text

@@ -8,11 +8,11 @@ import pymysql
 import pytest
 from pymysql.constants import COMMAND
 
-from tests.fixtures.fix_proxy import RunningProxy
-from tests.fixtures.fix_servers import execute
-from tests.fixtures.fix_streams import Consume, Consumer, eventually, rows, run, value
+from tests.fixtures.database_servers import execute
+from tests.fixtures.running_proxy import RunningProxy
+from tests.fixtures.streams import Consume, Consumer, eventually, rows, run, value
 from tests.integration.bad_input.raw_client import LATE_S, frame
-from tests.integration.conftest import CreateTable, House
+from tests.integration.conftest import CreateTable, SharedCluster
 
 
 pytestmark = pytest.mark.db
@@ -20,12 +20,12 @@ pytestmark = pytest.mark.db
 
 class TestVanishing:
     def test_a_client_that_never_reads_its_stream_costs_nobody_anything(
-        self, house: House, create: CreateTable, consume: Consume
+        self, cluster: SharedCluster, create: CreateTable, consume: Consume
     ) -> None:
         create("plain", columns="message LONGTEXT", batch_size=5)
-        producer = house.proxy.connect(database="plain", autocommit=True)
-        consume(house.proxy, database="plain")
-        before = memory_bytes(house.proxy)
+        producer = cluster.proxy.connect(database="plain", autocommit=True)
+        consume(cluster.proxy, database="plain")
+        before = memory_bytes(cluster.proxy)
         for ident in range(1, 101):
             run(
                 producer,
@@ -33,19 +33,19 @@ class TestVanishing:
             )
         claimed = "SELECT COUNT(*) FROM my_message WHERE epoch > 0"
         first = eventually(lambda: value(producer, claimed), "some were claimed")
-        reader = consume(house.proxy, "STREAM id FROM my_message", database="plain")
+        reader = consume(cluster.proxy, "STREAM id FROM my_message", database="plain")
         taken = reader.ids(100 - value(producer, claimed) if first else 0)
         # What its socket took, and no more than one batch beyond that, was claimed for it.
         held = {ident for (ident,) in rows(producer, "SELECT id FROM my_message")} - set(taken)
         assert len(held) < 30
-        assert memory_bytes(house.proxy) - before < 60 << 20
+        assert memory_bytes(cluster.proxy) - before < 60 << 20
 
     def test_rows_that_never_left_for_a_vanished_consumer_are_due_at_once(
-        self, house: House, create: CreateTable, consume: Consume
+        self, cluster: SharedCluster, create: CreateTable, consume: Consume
     ) -> None:
         create("plain", columns="message LONGTEXT", batch_size=40)
-        producer = house.proxy.connect(database="plain", autocommit=True)
-        connection = house.proxy.connect(database="plain", autocommit=None)
+        producer = cluster.proxy.connect(database="plain", autocommit=True)
+        connection = cluster.proxy.connect(database="plain", autocommit=None)
         connection._sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         stuck = Consumer(connection, "STREAM * FROM my_message")
         run(producer, "BEGIN")
@@ -60,47 +60,47 @@ class TestVanishing:
         eventually(lambda: value(producer, claimed) >= 35, "most are claimed")
         stuck.close()
         eventually(lambda: value(producer, claimed) <= 25, "unsent rows are released")
-        other = consume(house.proxy, "STREAM id FROM my_message", database="plain")
+        other = consume(cluster.proxy, "STREAM id FROM my_message", database="plain")
         assert len(other.ids(15, LATE_S)) == 15
 
     def test_a_vanished_consumer_is_noticed_while_idle(
-        self, house: House, create: CreateTable, consume: Consume
+        self, cluster: SharedCluster, create: CreateTable, consume: Consume
     ) -> None:
         create("plain")
-        consume(house.proxy, database="plain").close()
-        producer = house.proxy.connect(database="plain", autocommit=True)
-        stream = consume(house.proxy, database="plain")
+        consume(cluster.proxy, database="plain").close()
+        producer = cluster.proxy.connect(database="plain", autocommit=True)
+        stream = consume(cluster.proxy, database="plain")
         for ident in range(10):
             run(producer, f"INSERT INTO my_message (id) VALUES ({ident})")
         assert stream.ids(10, LATE_S) == list(range(10))
 
     def test_com_quit_in_a_stream_ends_it(
-        self, house: House, create: CreateTable, consume: Consume
+        self, cluster: SharedCluster, create: CreateTable, consume: Consume
     ) -> None:
         create("plain")
-        stream = consume(house.proxy, database="plain")
+        stream = consume(cluster.proxy, database="plain")
         stream.connection._sock.sendall(frame(b"\x01", 0))
         assert stream.is_closed()
 
     def test_statements_sent_behind_a_stream_wait_for_its_end(
-        self, house: House, create: CreateTable, consume: Consume
+        self, cluster: SharedCluster, create: CreateTable, consume: Consume
     ) -> None:
         create("plain")
-        stream = consume(house.proxy, database="plain")
+        stream = consume(cluster.proxy, database="plain")
         stream.connection._sock.sendall(frame(b"\x03SELECT 5", 0))
         stream.nothing(0.3)
-        run(house.proxy.connect(database="plain"), f"KILL QUERY {stream.id}")
+        run(cluster.proxy.connect(database="plain"), f"KILL QUERY {stream.id}")
         assert stream.error()[0] == 1317
         # How many columns, which, EOF; the row.
         assert stream.answer(packets=4)[3:] == [b"\x015"]
 
     def test_a_client_that_vanishes_in_a_transaction_leaves_no_lock(
-        self, house: House, create: CreateTable, keyspace: str
+        self, cluster: SharedCluster, create: CreateTable, keyspace: str
     ) -> None:
         create(keyspace)
-        producer = house.proxy.connect(database=keyspace, autocommit=True)
+        producer = cluster.proxy.connect(database=keyspace, autocommit=True)
         run(producer, "INSERT INTO my_message (id) VALUES (1), (4)")
-        vanishing = house.proxy.connect(database=keyspace)
+        vanishing = cluster.proxy.connect(database=keyspace)
         run(vanishing, "UPDATE my_message SET tenant_id = 1 WHERE id IN (1, 4)")
         vanishing._force_close()
         run(producer, "SET innodb_lock_wait_timeout = 2")
@@ -116,29 +116,29 @@ class TestVanishing:
         ],
     )
     def test_what_a_vanished_client_was_running_is_killed(
-        self, house: House, create: CreateTable, keyspace: str, sql: str
+        self, cluster: SharedCluster, create: CreateTable, keyspace: str, sql: str
     ) -> None:
         if keyspace == "commerce" and "INSERT" in sql:
             pytest.skip("refused in a sharded keyspace")
         create(keyspace)
-        producer = house.proxy.connect(database=keyspace, autocommit=True)
+        producer = cluster.proxy.connect(database=keyspace, autocommit=True)
         run(producer, "INSERT INTO my_message (id) VALUES (1), (4)")
-        vanishing = house.proxy.connect(database=keyspace, autocommit=True)
+        vanishing = cluster.proxy.connect(database=keyspace, autocommit=True)
         vanishing._execute_command(COMMAND.COM_QUERY, sql)
-        eventually(lambda: sleeping(house), "it runs")
+        eventually(lambda: sleeping(cluster), "it runs")
         vanishing._force_close()
-        eventually(lambda: not sleeping(house), "it is killed", 5)
+        eventually(lambda: not sleeping(cluster), "it is killed", 5)
         assert run(producer, "UPDATE my_message SET tenant_id = 2") >= 2
 
     def test_a_client_that_vanishes_in_a_result_stops_the_server(
-        self, house: House, create: CreateTable
+        self, cluster: SharedCluster, create: CreateTable
     ) -> None:
         create("plain")
         run(
-            house.proxy.connect(database="plain", autocommit=True),
+            cluster.proxy.connect(database="plain", autocommit=True),
             "INSERT INTO my_message (id) VALUES (1)",
         )
-        vanishing = house.proxy.connect(
+        vanishing = cluster.proxy.connect(
             database="plain", autocommit=True, cursorclass=pymysql.cursors.SSCursor
         )
         ten = "(SELECT 1 n UNION ALL SELECT 2 UNION ALL SELECT 3 UNION ALL SELECT 4 UNION ALL SELECT 5)"
@@ -148,15 +148,15 @@ class TestVanishing:
         cursor = vanishing.cursor()
         cursor.execute(sql)
         cursor.fetchone()
-        eventually(lambda: sleeping(house, "sleeper"), "it runs")
-        before = memory_bytes(house.proxy)
+        eventually(lambda: sleeping(cluster, "sleeper"), "it runs")
+        before = memory_bytes(cluster.proxy)
         time.sleep(0.3)  # a slow client: the server waits, the proxy does not hoard
-        assert memory_bytes(house.proxy) - before < 20 << 20
+        assert memory_bytes(cluster.proxy) - before < 20 << 20
         vanishing._force_close()
         # The driver would read the rest of the rows from its lost connection.
         cursor._result.unbuffered_active = False
         cursor._result = cursor.connection = None
-        eventually(lambda: not sleeping(house, "sleeper"), "it is stopped", 5)
+        eventually(lambda: not sleeping(cluster, "sleeper"), "it is stopped", 5)
 
 
 def memory_bytes(proxy: RunningProxy) -> int:
@@ -164,10 +164,10 @@ def memory_bytes(proxy: RunningProxy) -> int:
         return int(statm.read().split()[1]) * 4096
 
 
-def sleeping(house: House, text: str = "SLEEP(60)") -> list[Any]:
+def sleeping(cluster: SharedCluster, text: str = "SLEEP(60)") -> list[Any]:
     return [
         row
-        for server in house.servers
+        for server in cluster.servers
         for row in execute(server, "SELECT id, info FROM information_schema.processlist")
         if row[1] and text in row[1] and "processlist" not in row[1]
     ]

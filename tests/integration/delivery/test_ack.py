@@ -4,13 +4,13 @@ import time
 
 import pytest
 
-from tests.fixtures.fix_streams import (
+from tests.fixtures.streams import (
     Consume,
     eventually,
     rows,
     run,
 )
-from tests.integration.conftest import CreateTable, House
+from tests.integration.conftest import CreateTable, SharedCluster
 from tests.integration.delivery.producing import insert, insert_all
 
 
@@ -32,11 +32,11 @@ LATE_S = 1.0
     ],
 )
 def test_it_counts_each_row_once_and_leaves_the_row_complete(
-    house: House, create: CreateTable, consume: Consume, keyspace: str, ack: str
+    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str, ack: str
 ) -> None:
     create(keyspace, ack_wait=0.4)
-    producer = house.proxy.connect(database=keyspace, autocommit=True)
-    stream = consume(house.proxy, database=keyspace)
+    producer = cluster.proxy.connect(database=keyspace, autocommit=True)
+    stream = consume(cluster.proxy, database=keyspace)
     insert_all(producer, (1, 4))
     stream.take(2, LATE_S)
     assert run(producer, ack) == 2
@@ -52,12 +52,12 @@ def test_it_counts_each_row_once_and_leaves_the_row_complete(
 
 
 def test_it_counts_on_commit(
-    house: House, create: CreateTable, consume: Consume, keyspace: str
+    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
 ) -> None:
     create(keyspace, ack_wait=0.4, more=",vt_max_backoff=0.4")
-    producer = house.proxy.connect(database=keyspace, autocommit=True)
-    consumer = house.proxy.connect(database=keyspace)
-    stream = consume(house.proxy, database=keyspace)
+    producer = cluster.proxy.connect(database=keyspace, autocommit=True)
+    consumer = cluster.proxy.connect(database=keyspace)
+    stream = consume(cluster.proxy, database=keyspace)
     insert_all(producer, (1, 4))
     stream.take(2, LATE_S)
     ack = "UPDATE my_message SET time_acked = NOW() WHERE id IN (1, 4)"
@@ -71,12 +71,12 @@ def test_it_counts_on_commit(
 
 
 def test_one_that_a_savepoint_took_back_delays_nothing(
-    house: House, create: CreateTable, consume: Consume, keyspace: str
+    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
 ) -> None:
     create(keyspace, ack_wait=0.5, more=",vt_max_backoff=0.5")
-    producer = house.proxy.connect(database=keyspace, autocommit=True)
-    consumer = house.proxy.connect(database=keyspace)
-    stream = consume(house.proxy, database=keyspace)
+    producer = cluster.proxy.connect(database=keyspace, autocommit=True)
+    consumer = cluster.proxy.connect(database=keyspace)
+    stream = consume(cluster.proxy, database=keyspace)
     insert(producer, 1)
     stream.next(LATE_S)
     run(consumer, "SAVEPOINT a")
@@ -87,12 +87,12 @@ def test_one_that_a_savepoint_took_back_delays_nothing(
 
 
 def test_an_open_ack_transaction_blocks_no_other_message(
-    house: House, create: CreateTable, consume: Consume, keyspace: str
+    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
 ) -> None:
     create(keyspace, ack_wait=0.3, more=",vt_max_backoff=0.3")
-    producer = house.proxy.connect(database=keyspace, autocommit=True)
-    consumer = house.proxy.connect(database=keyspace)
-    stream = consume(house.proxy, database=keyspace)
+    producer = cluster.proxy.connect(database=keyspace, autocommit=True)
+    consumer = cluster.proxy.connect(database=keyspace)
+    stream = consume(cluster.proxy, database=keyspace)
     insert_all(producer, (1, 2, 4))
     stream.take(3, LATE_S)
     assert run(consumer, "UPDATE my_message SET time_acked = NOW() WHERE id = 1") == 1
@@ -102,12 +102,12 @@ def test_an_open_ack_transaction_blocks_no_other_message(
 
 
 def test_a_row_that_was_locked_when_it_was_due_is_sent_soon_after(
-    house: House, create: CreateTable, consume: Consume, keyspace: str
+    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
 ) -> None:
     create(keyspace, ack_wait=0.3, more=",vt_max_backoff=0.3")
-    producer = house.proxy.connect(database=keyspace, autocommit=True)
-    consumer = house.proxy.connect(database=keyspace)
-    stream = consume(house.proxy, database=keyspace)
+    producer = cluster.proxy.connect(database=keyspace, autocommit=True)
+    consumer = cluster.proxy.connect(database=keyspace)
+    stream = consume(cluster.proxy, database=keyspace)
     insert(producer, 1)
     stream.next(LATE_S)
     run(consumer, "UPDATE my_message SET time_acked = NOW() WHERE id = 1")
@@ -118,11 +118,11 @@ def test_a_row_that_was_locked_when_it_was_due_is_sent_soon_after(
 
 
 def test_a_condition_beside_the_ids_leaves_the_others_alone(
-    house: House, create: CreateTable, consume: Consume, keyspace: str
+    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
 ) -> None:
     create(keyspace, ack_wait=0.4, more=",vt_max_backoff=0.4")
-    producer = house.proxy.connect(database=keyspace, autocommit=True)
-    stream = consume(house.proxy, database=keyspace)
+    producer = cluster.proxy.connect(database=keyspace, autocommit=True)
+    stream = consume(cluster.proxy, database=keyspace)
     insert(producer, 1, tenant_id=1)
     insert(producer, 4, tenant_id=2)
     stream.take(2, LATE_S)
@@ -132,11 +132,11 @@ def test_a_condition_beside_the_ids_leaves_the_others_alone(
 
 
 def test_a_deleted_row_is_not_sent_again(
-    house: House, create: CreateTable, consume: Consume, keyspace: str
+    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
 ) -> None:
     create(keyspace, ack_wait=0.4)
-    producer = house.proxy.connect(database=keyspace, autocommit=True)
-    stream = consume(house.proxy, database=keyspace)
+    producer = cluster.proxy.connect(database=keyspace, autocommit=True)
+    stream = consume(cluster.proxy, database=keyspace)
     insert_all(producer, (1, 4))
     stream.take(2, LATE_S)
     assert run(producer, "DELETE FROM my_message WHERE id = 1") == 1
@@ -145,23 +145,23 @@ def test_a_deleted_row_is_not_sent_again(
 
 
 def test_an_ack_past_the_proxy_is_respected(
-    house: House, create: CreateTable, consume: Consume
+    cluster: SharedCluster, create: CreateTable, consume: Consume
 ) -> None:
     create("plain", ack_wait=0.4)
-    producer = house.proxy.connect(database="plain", autocommit=True)
-    stream = consume(house.proxy, database="plain")
+    producer = cluster.proxy.connect(database="plain", autocommit=True)
+    stream = consume(cluster.proxy, database="plain")
     insert(producer, 1)
     stream.next(LATE_S)
-    house.direct("UPDATE my_message SET time_acked = 1, time_next = NULL WHERE id = 1")
+    cluster.direct("UPDATE my_message SET time_acked = 1, time_next = NULL WHERE id = 1")
     stream.nothing(0.8)
 
 
 def test_acked_rows_are_purged_once_they_are_old_enough_and_others_never(
-    house: House, create: CreateTable, consume: Consume, keyspace: str
+    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
 ) -> None:
     create(keyspace, purge_after=1, poller_interval=0.3)
-    producer = house.proxy.connect(database=keyspace, autocommit=True)
-    consume(house.proxy, database=keyspace)
+    producer = cluster.proxy.connect(database=keyspace, autocommit=True)
+    consume(cluster.proxy, database=keyspace)
     insert_all(producer, range(1, 11))
     run(producer, "UPDATE my_message SET time_acked = NOW() WHERE id IN (1, 4)")
     acked_at = time.monotonic()

@@ -4,13 +4,13 @@ import threading
 
 import pytest
 
-from tests.fixtures.fix_streams import (
+from tests.fixtures.streams import (
     Consumer,
     eventually,
     rows,
     run,
 )
-from tests.integration.conftest import CreateTable, House
+from tests.integration.conftest import CreateTable, SharedCluster
 from tests.integration.delivery.producing import insert_all
 
 
@@ -20,14 +20,15 @@ pytestmark = pytest.mark.db
 class Worker(threading.Thread):
     """A consumer that acknowledges what it gets, in batches."""
 
-    def __init__(self, house: House, keyspace: str) -> None:
+    def __init__(self, cluster: SharedCluster, keyspace: str) -> None:
         super().__init__()
         self.received: list[int] = []
         self.acked = 0
         self._stream = Consumer(
-            house.proxy.connect(database=keyspace, autocommit=None), "STREAM * FROM my_message"
+            cluster.proxy.connect(database=keyspace, autocommit=None),
+            "STREAM * FROM my_message",
         )
-        self._acks = house.proxy.connect(database=keyspace, autocommit=True)
+        self._acks = cluster.proxy.connect(database=keyspace, autocommit=True)
         self.stopping = threading.Event()
 
     def run(self) -> None:
@@ -46,14 +47,14 @@ class Worker(threading.Thread):
 
 
 def test_a_backlog_is_shared_out_and_each_message_acknowledged_once(
-    house: House, create: CreateTable, keyspace: str
+    cluster: SharedCluster, create: CreateTable, keyspace: str
 ) -> None:
     count = 10_000
     create(keyspace, batch_size=100, cache_size=2000)
-    producer = house.proxy.connect(database=keyspace, autocommit=True)
+    producer = cluster.proxy.connect(database=keyspace, autocommit=True)
     for start in range(1, count + 1, 1000):
         insert_all(producer, range(start, start + 1000))
-    workers = [Worker(house, keyspace) for _ in range(2)]
+    workers = [Worker(cluster, keyspace) for _ in range(2)]
     for worker in workers:
         worker.start()
     try:

@@ -2,11 +2,11 @@
 
 import pytest
 
-from tests.fixtures.fix_streams import (
+from tests.fixtures.streams import (
     Consume,
     run,
 )
-from tests.integration.conftest import CreateTable, House
+from tests.integration.conftest import CreateTable, SharedCluster
 from tests.integration.delivery.producing import insert, insert_all
 
 
@@ -18,11 +18,11 @@ QUIET_S = 0.4
 
 
 def test_columns_come_before_any_row_and_a_committed_row_at_once(
-    house: House, create: CreateTable, consume: Consume, keyspace: str
+    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
 ) -> None:
     create(keyspace)
-    producer = house.proxy.connect(database=keyspace, autocommit=True)
-    stream = consume(house.proxy, database=keyspace)
+    producer = cluster.proxy.connect(database=keyspace, autocommit=True)
+    stream = consume(cluster.proxy, database=keyspace)
     assert stream.columns == ("id", "tenant_id", "message")
     insert(producer, 1, tenant_id=7, message='{"a": 1}')
     ident, tenant, message = stream.next(LATE_S)
@@ -30,30 +30,30 @@ def test_columns_come_before_any_row_and_a_committed_row_at_once(
 
 
 def test_a_row_written_before_the_stream_opened_is_sent_when_it_opens(
-    house: House, create: CreateTable, consume: Consume, keyspace: str
+    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
 ) -> None:
     create(keyspace)
-    producer = house.proxy.connect(database=keyspace, autocommit=True)
+    producer = cluster.proxy.connect(database=keyspace, autocommit=True)
     insert_all(producer, (4, 1))
-    assert sorted(consume(house.proxy, database=keyspace).ids(2, LATE_S)) == [1, 4]
+    assert sorted(consume(cluster.proxy, database=keyspace).ids(2, LATE_S)) == [1, 4]
 
 
 def test_a_second_first_receiver_sees_the_backlog_at_once(
-    house: House, create: CreateTable, consume: Consume, keyspace: str
+    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
 ) -> None:
     create(keyspace)
-    producer = house.proxy.connect(database=keyspace, autocommit=True)
-    consume(house.proxy, database=keyspace).close()
+    producer = cluster.proxy.connect(database=keyspace, autocommit=True)
+    consume(cluster.proxy, database=keyspace).close()
     insert_all(producer, (1, 4))
-    assert sorted(consume(house.proxy, database=keyspace).ids(2, LATE_S)) == [1, 4]
+    assert sorted(consume(cluster.proxy, database=keyspace).ids(2, LATE_S)) == [1, 4]
 
 
 def test_rows_of_a_transaction_come_when_it_commits_and_not_before(
-    house: House, create: CreateTable, consume: Consume, keyspace: str
+    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
 ) -> None:
     create(keyspace)
-    producer = house.proxy.connect(database=keyspace)
-    stream = consume(house.proxy, database=keyspace)
+    producer = cluster.proxy.connect(database=keyspace)
+    stream = consume(cluster.proxy, database=keyspace)
     insert_all(producer, (1, 4))
     stream.nothing(QUIET_S)
     producer.commit()
@@ -61,11 +61,11 @@ def test_rows_of_a_transaction_come_when_it_commits_and_not_before(
 
 
 def test_a_rollback_reaches_nobody(
-    house: House, create: CreateTable, consume: Consume, keyspace: str
+    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
 ) -> None:
     create(keyspace)
-    producer = house.proxy.connect(database=keyspace)
-    stream = consume(house.proxy, database=keyspace)
+    producer = cluster.proxy.connect(database=keyspace)
+    stream = consume(cluster.proxy, database=keyspace)
     insert_all(producer, (1, 4))
     producer.rollback()
     insert_all(producer, (2, 6))
@@ -75,11 +75,11 @@ def test_a_rollback_reaches_nobody(
 
 
 def test_what_a_savepoint_took_back_is_not_sent(
-    house: House, create: CreateTable, consume: Consume, keyspace: str
+    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
 ) -> None:
     create(keyspace)
-    producer = house.proxy.connect(database=keyspace)
-    stream = consume(house.proxy, database=keyspace)
+    producer = cluster.proxy.connect(database=keyspace)
+    stream = consume(cluster.proxy, database=keyspace)
     insert(producer, 1)
     run(producer, "SAVEPOINT a")
     insert(producer, 2)
@@ -104,11 +104,11 @@ def test_what_a_savepoint_took_back_is_not_sent(
     ],
 )
 def test_every_form_of_insert_wakes_the_stream(
-    house: House, create: CreateTable, consume: Consume, keyspace: str, sql: str
+    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str, sql: str
 ) -> None:
     create(keyspace)
-    stream = consume(house.proxy, database=keyspace)
-    run(house.proxy.connect(database=keyspace, autocommit=True), sql)
+    stream = consume(cluster.proxy, database=keyspace)
+    run(cluster.proxy.connect(database=keyspace, autocommit=True), sql)
     assert stream.next(LATE_S)[0] == 1
 
 
@@ -121,11 +121,11 @@ def test_every_form_of_insert_wakes_the_stream(
     ],
 )
 def test_rows_whose_ids_the_text_does_not_show_wake_it_too(
-    house: House, create: CreateTable, consume: Consume, sql: str
+    cluster: SharedCluster, create: CreateTable, consume: Consume, sql: str
 ) -> None:
     create("plain")
-    stream = consume(house.proxy, database="plain")
-    producer = house.proxy.connect(database="plain", autocommit=True)
+    stream = consume(cluster.proxy, database="plain")
+    producer = cluster.proxy.connect(database="plain", autocommit=True)
     with producer.cursor() as cursor:
         if ";" in sql:
             for part in sql.split("; "):
@@ -136,31 +136,31 @@ def test_rows_whose_ids_the_text_does_not_show_wake_it_too(
 
 
 def test_a_row_that_is_inserted_as_acknowledged_is_not_sent(
-    house: House, create: CreateTable, consume: Consume, keyspace: str
+    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
 ) -> None:
     create(keyspace)
-    stream = consume(house.proxy, database=keyspace)
-    producer = house.proxy.connect(database=keyspace, autocommit=True)
+    stream = consume(cluster.proxy, database=keyspace)
+    producer = cluster.proxy.connect(database=keyspace, autocommit=True)
     run(producer, "INSERT INTO my_message (id, time_acked) VALUES (1, 5), (4, 5)")
     stream.nothing(QUIET_S)
 
 
 def test_a_row_written_past_the_proxy_is_found_by_the_poller(
-    house: House, create: CreateTable, consume: Consume, keyspace: str
+    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
 ) -> None:
     create(keyspace, poller_interval=0.3)
-    stream = consume(house.proxy, database=keyspace)
-    house.direct("INSERT INTO my_message (id) VALUES (1)", keyspace=keyspace)
+    stream = consume(cluster.proxy, database=keyspace)
+    cluster.direct("INSERT INTO my_message (id) VALUES (1)", keyspace=keyspace)
     assert stream.next(0.3 + LATE_S)[0] == 1
 
 
 def test_an_open_transaction_of_somebody_else_delays_only_its_own_rows(
-    house: House, create: CreateTable, consume: Consume
+    cluster: SharedCluster, create: CreateTable, consume: Consume
 ) -> None:
     create("plain")
-    slow = house.proxy.connect(database="plain")
-    quick = house.proxy.connect(database="plain", autocommit=True)
-    stream = consume(house.proxy, database="plain")
+    slow = cluster.proxy.connect(database="plain")
+    quick = cluster.proxy.connect(database="plain", autocommit=True)
+    stream = consume(cluster.proxy, database="plain")
     insert(slow, 1)
     insert(quick, 2)
     assert stream.next(LATE_S)[0] == 2

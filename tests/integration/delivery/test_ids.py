@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from tests.fixtures.fix_streams import (
+from tests.fixtures.streams import (
     Consume,
     message_table,
     run,
 )
-from tests.integration.conftest import House
+from tests.integration.conftest import SharedCluster
 from tests.integration.delivery.producing import insert, insert_all
 
 
@@ -42,11 +42,11 @@ def comparable(ident: Any) -> str:
     ],
 )
 def test_every_type_of_id_is_sent_acknowledged_and_then_left_alone(
-    house: House, consume: Consume, ident: str, ids: list[Any]
+    cluster: SharedCluster, consume: Consume, ident: str, ids: list[Any]
 ) -> None:
-    producer = house.proxy.connect(database="plain", autocommit=True)
+    producer = cluster.proxy.connect(database="plain", autocommit=True)
     run(producer, message_table(ident=ident, ack_wait=0.5, more=",vt_max_backoff=0.5"))
-    stream = consume(house.proxy, "STREAM id, epoch FROM my_message", database="plain")
+    stream = consume(cluster.proxy, "STREAM id, epoch FROM my_message", database="plain")
     with producer.cursor() as cursor:
         for number in ids:
             cursor.execute("INSERT INTO my_message (id) VALUES (%s)", (number,))
@@ -66,10 +66,10 @@ def test_every_type_of_id_is_sent_acknowledged_and_then_left_alone(
     stream.nothing(1.0)
 
 
-def test_generated_ids(house: House, consume: Consume) -> None:
-    producer = house.proxy.connect(database="plain", autocommit=True)
+def test_generated_ids(cluster: SharedCluster, consume: Consume) -> None:
+    producer = cluster.proxy.connect(database="plain", autocommit=True)
     run(producer, message_table(ident="id BIGINT NOT NULL AUTO_INCREMENT"))
-    stream = consume(house.proxy, database="plain")
+    stream = consume(cluster.proxy, database="plain")
     with producer.cursor() as cursor:
         cursor.execute("INSERT INTO my_message (tenant_id) VALUES (5)")
         assert cursor.lastrowid == 1
@@ -78,10 +78,12 @@ def test_generated_ids(house: House, consume: Consume) -> None:
     assert [row[:2] for row in stream.take(3, LATE_S)] == [(1, 5), (2, 6), (3, 7)]
 
 
-def test_an_id_in_another_case_is_the_same_message(house: House, consume: Consume) -> None:
-    producer = house.proxy.connect(database="plain", autocommit=True)
+def test_an_id_in_another_case_is_the_same_message(
+    cluster: SharedCluster, consume: Consume
+) -> None:
+    producer = cluster.proxy.connect(database="plain", autocommit=True)
     run(producer, message_table(ident="id VARCHAR(20) NOT NULL", ack_wait=0.4))
-    stream = consume(house.proxy, database="plain")
+    stream = consume(cluster.proxy, database="plain")
     insert(producer, "Order-1")
     assert stream.next(LATE_S)[0] == "Order-1"
     sql = "UPDATE my_message SET time_acked = NOW() WHERE id = 'ORDER-1'"
@@ -89,23 +91,23 @@ def test_an_id_in_another_case_is_the_same_message(house: House, consume: Consum
     stream.nothing(0.8)
 
 
-def test_a_sharded_keyspace_takes_binary_ids(house: House, consume: Consume) -> None:
-    producer = house.proxy.connect(database="commerce", autocommit=True)
+def test_a_sharded_keyspace_takes_binary_ids(cluster: SharedCluster, consume: Consume) -> None:
+    producer = cluster.proxy.connect(database="commerce", autocommit=True)
     run(producer, message_table("named", ident="id VARBINARY(32) NOT NULL"))
-    stream = consume(house.proxy, "STREAM * FROM named", database="commerce")
+    stream = consume(cluster.proxy, "STREAM * FROM named", database="commerce")
     names = [f"message {n}".encode() for n in range(20)]
     insert_all(producer, (f"'{name.decode()}'" for name in names), table="named")
     assert sorted(stream.ids(20, LATE_S)) == sorted(names)
     shards = [
-        len(house.direct("SELECT id FROM named", keyspace="commerce", shard=shard))
+        len(cluster.direct("SELECT id FROM named", keyspace="commerce", shard=shard))
         for shard in (0, 1)
     ]
     assert sum(shards) == 20
     assert all(shards)
 
 
-def test_the_first_layout(house: House, consume: Consume) -> None:
-    producer = house.proxy.connect(database="plain", autocommit=True)
+def test_the_first_layout(cluster: SharedCluster, consume: Consume) -> None:
+    producer = cluster.proxy.connect(database="plain", autocommit=True)
     run(
         producer,
         "CREATE TABLE my_message (time_scheduled BIGINT, id BIGINT, time_next BIGINT,"
@@ -114,7 +116,7 @@ def test_the_first_layout(house: House, consume: Consume) -> None:
         " INDEX next_idx (time_next, epoch)) COMMENT 'vitess_message,vt_ack_wait=0.5,"
         "vt_purge_after=86400,vt_batch_size=10,vt_cache_size=100,vt_poller_interval=30'",
     )
-    stream = consume(house.proxy, database="plain")
+    stream = consume(cluster.proxy, database="plain")
     assert stream.columns == ("id", "time_scheduled", "message")
     moment_ns = time.time_ns() + SECOND_NS // 2
     run(producer, "INSERT INTO my_message (id, message) VALUES (1, 'a')")

@@ -4,11 +4,11 @@ import time
 
 import pytest
 
-from tests.fixtures.fix_streams import (
+from tests.fixtures.streams import (
     Consume,
     run,
 )
-from tests.integration.conftest import CreateTable, House
+from tests.integration.conftest import CreateTable, SharedCluster
 from tests.integration.delivery.producing import insert
 
 
@@ -20,11 +20,11 @@ LATE_S = 1.0
 
 
 def test_a_future_row_comes_at_its_moment_and_never_early(
-    house: House, create: CreateTable, consume: Consume, keyspace: str
+    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
 ) -> None:
     create(keyspace)
-    stream = consume(house.proxy, database=keyspace)
-    producer = house.proxy.connect(database=keyspace, autocommit=True)
+    stream = consume(cluster.proxy, database=keyspace)
+    producer = cluster.proxy.connect(database=keyspace, autocommit=True)
     moments = {}
     for ident, ahead_s in ((1, 0.9), (4, 0.3), (2, 0.6)):
         moments[ident] = time.time_ns() + round(ahead_s * SECOND_NS)
@@ -37,23 +37,23 @@ def test_a_future_row_comes_at_its_moment_and_never_early(
 
 
 def test_a_future_row_written_before_the_stream_opened_keeps_its_moment(
-    house: House, create: CreateTable, consume: Consume, keyspace: str
+    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
 ) -> None:
     create(keyspace)
-    producer = house.proxy.connect(database=keyspace, autocommit=True)
+    producer = cluster.proxy.connect(database=keyspace, autocommit=True)
     moment_ns = time.time_ns() + SECOND_NS // 2
     insert(producer, 1, time_next=moment_ns)
-    stream = consume(house.proxy, database=keyspace)
+    stream = consume(cluster.proxy, database=keyspace)
     stream.next(0.5 + LATE_S)
     assert moment_ns <= time.time_ns() <= moment_ns + LATE_S * SECOND_NS
 
 
 def test_time_functions_mean_nanoseconds(
-    house: House, create: CreateTable, consume: Consume, keyspace: str
+    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
 ) -> None:
     create(keyspace)
-    stream = consume(house.proxy, database=keyspace)
-    producer = house.proxy.connect(database=keyspace, autocommit=True)
+    stream = consume(cluster.proxy, database=keyspace)
+    producer = cluster.proxy.connect(database=keyspace, autocommit=True)
     before_ns = time.time_ns()
     run(producer, "INSERT INTO my_message (id, time_next) VALUES (1, NOW())")
     assert stream.next(LATE_S)[0] == 1
@@ -64,13 +64,13 @@ def test_time_functions_mean_nanoseconds(
 
 
 def test_time_next_null_means_now(
-    house: House, create: CreateTable, consume: Consume, keyspace: str
+    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
 ) -> None:
     create(keyspace, time_next="time_next BIGINT")
-    producer = house.proxy.connect(database=keyspace, autocommit=True)
+    producer = cluster.proxy.connect(database=keyspace, autocommit=True)
     insert(producer, 1)
     insert(producer, 4, time_next=None)
-    stream = consume(house.proxy, database=keyspace)
+    stream = consume(cluster.proxy, database=keyspace)
     assert sorted(stream.ids(2, LATE_S)) == [1, 4]
     insert(producer, 2)
     insert(producer, 6, time_next=None)
@@ -78,23 +78,23 @@ def test_time_next_null_means_now(
 
 
 def test_a_moment_before_1970_means_now(
-    house: House, create: CreateTable, consume: Consume, keyspace: str
+    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
 ) -> None:
     create(keyspace)
-    producer = house.proxy.connect(database=keyspace, autocommit=True)
+    producer = cluster.proxy.connect(database=keyspace, autocommit=True)
     run(producer, "INSERT INTO my_message (id, time_next) VALUES (1, -5), (4, 0), (2, 3)")
-    stream = consume(house.proxy, database=keyspace)
+    stream = consume(cluster.proxy, database=keyspace)
     assert sorted(stream.ids(3, LATE_S)) == [1, 2, 4]
     run(producer, "INSERT INTO my_message (id, time_next) VALUES (6, -9)")
     assert stream.ids(1, LATE_S) == [6]
 
 
 def test_rescheduling_is_honoured_at_once(
-    house: House, create: CreateTable, consume: Consume, keyspace: str
+    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
 ) -> None:
     create(keyspace)
-    stream = consume(house.proxy, database=keyspace)
-    producer = house.proxy.connect(database=keyspace, autocommit=True)
+    stream = consume(cluster.proxy, database=keyspace)
+    producer = cluster.proxy.connect(database=keyspace, autocommit=True)
     insert(producer, 1, time_next=time.time_ns() + 3600 * SECOND_NS)
     insert(producer, 2)
     assert stream.next(LATE_S)[0] == 2
@@ -108,11 +108,11 @@ def test_rescheduling_is_honoured_at_once(
 
 
 def test_a_row_put_off_does_not_come_at_its_old_moment(
-    house: House, create: CreateTable, consume: Consume, keyspace: str
+    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
 ) -> None:
     create(keyspace)
-    stream = consume(house.proxy, database=keyspace)
-    producer = house.proxy.connect(database=keyspace, autocommit=True)
+    stream = consume(cluster.proxy, database=keyspace)
+    producer = cluster.proxy.connect(database=keyspace, autocommit=True)
     later = time.time_ns() + 3600 * SECOND_NS
     insert(producer, 1, time_next=time.time_ns() + SECOND_NS // 2)
     run(producer, f"UPDATE my_message SET time_next = {later} WHERE id = 1")
@@ -120,11 +120,11 @@ def test_a_row_put_off_does_not_come_at_its_old_moment(
 
 
 def test_a_revived_row_is_sent_again(
-    house: House, create: CreateTable, consume: Consume, keyspace: str
+    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
 ) -> None:
     create(keyspace)
-    stream = consume(house.proxy, database=keyspace)
-    producer = house.proxy.connect(database=keyspace, autocommit=True)
+    stream = consume(cluster.proxy, database=keyspace)
+    producer = cluster.proxy.connect(database=keyspace, autocommit=True)
     insert(producer, 1)
     stream.next(LATE_S)
     assert run(producer, "UPDATE my_message SET time_acked = NOW() WHERE id = 1") == 1

@@ -2,14 +2,14 @@
 
 import pytest
 
-from tests.fixtures.fix_streams import (
+from tests.fixtures.streams import (
     Consume,
     Consumer,
     eventually,
     message_table,
     run,
 )
-from tests.integration.conftest import CreateTable, House
+from tests.integration.conftest import CreateTable, SharedCluster
 from tests.integration.delivery.producing import insert, insert_all
 
 
@@ -24,14 +24,14 @@ def total(streams: list[Consumer]) -> int:
 
 
 def test_a_projection_gives_its_columns_in_its_order(
-    house: House, create: CreateTable, consume: Consume, keyspace: str
+    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
 ) -> None:
     create(keyspace)
-    whole = consume(house.proxy, database=keyspace)
-    producer = house.proxy.connect(database=keyspace, autocommit=True)
+    whole = consume(cluster.proxy, database=keyspace)
+    producer = cluster.proxy.connect(database=keyspace, autocommit=True)
     whole.close()
     part = consume(
-        house.proxy, "STREAM tenant_id, id, priority FROM my_message", database=keyspace
+        cluster.proxy, "STREAM tenant_id, id, priority FROM my_message", database=keyspace
     )
     assert part.columns == ("tenant_id", "id", "priority")
     insert(producer, 1, tenant_id=7)
@@ -39,31 +39,31 @@ def test_a_projection_gives_its_columns_in_its_order(
 
 
 def test_vt_message_cols_says_what_a_star_gives(
-    house: House, create: CreateTable, consume: Consume, keyspace: str
+    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
 ) -> None:
     create(
         keyspace,
         columns="msg1 VARCHAR(20), msg2 BIGINT",
         more=",vt_message_cols=id|msg1",
     )
-    stream = consume(house.proxy, database=keyspace)
+    stream = consume(cluster.proxy, database=keyspace)
     assert stream.columns == ("id", "msg1")
-    producer = house.proxy.connect(database=keyspace, autocommit=True)
+    producer = cluster.proxy.connect(database=keyspace, autocommit=True)
     insert(producer, 1, msg1="x", msg2=5)
     assert stream.next(LATE_S) == (1, "x")
 
 
 def test_columns_come_in_the_order_of_the_table_and_the_id_first(
-    house: House, consume: Consume, keyspace: str
+    cluster: SharedCluster, consume: Consume, keyspace: str
 ) -> None:
-    connection = house.proxy.connect(database=keyspace, autocommit=True)
+    connection = cluster.proxy.connect(database=keyspace, autocommit=True)
     run(
         connection,
         message_table(
             ident="msg1 VARCHAR(20), id BIGINT NOT NULL", columns="msg2 BIGINT, msg3 DATE"
         ),
     )
-    stream = consume(house.proxy, database=keyspace)
+    stream = consume(cluster.proxy, database=keyspace)
     assert stream.columns == ("id", "msg1", "msg2", "msg3")
     run(
         connection,
@@ -73,11 +73,11 @@ def test_columns_come_in_the_order_of_the_table_and_the_id_first(
 
 
 def test_two_receivers_take_turns(
-    house: House, create: CreateTable, consume: Consume, keyspace: str
+    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
 ) -> None:
     create(keyspace, batch_size=1)
-    streams = [consume(house.proxy, database=keyspace) for _ in range(2)]
-    producer = house.proxy.connect(database=keyspace, autocommit=True)
+    streams = [consume(cluster.proxy, database=keyspace) for _ in range(2)]
+    producer = cluster.proxy.connect(database=keyspace, autocommit=True)
     for ident in range(1, 13):
         insert(producer, ident)
         eventually(lambda: [s.poll(0.01) for s in streams] and total(streams) == ident)  # noqa: B023
@@ -85,11 +85,11 @@ def test_two_receivers_take_turns(
 
 
 def test_the_rest_goes_to_the_receiver_that_stayed(
-    house: House, create: CreateTable, consume: Consume, keyspace: str
+    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
 ) -> None:
     create(keyspace)
-    first, second = (consume(house.proxy, database=keyspace) for _ in range(2))
-    producer = house.proxy.connect(database=keyspace, autocommit=True)
+    first, second = (consume(cluster.proxy, database=keyspace) for _ in range(2))
+    producer = cluster.proxy.connect(database=keyspace, autocommit=True)
     second.close()
     for ident in range(1, 6):
         insert(producer, ident)
@@ -97,14 +97,14 @@ def test_the_rest_goes_to_the_receiver_that_stayed(
 
 
 def test_receivers_with_different_columns_share_the_messages(
-    house: House, create: CreateTable, consume: Consume, keyspace: str
+    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
 ) -> None:
     create(keyspace, batch_size=2)
     streams = [
-        consume(house.proxy, f"STREAM {columns} FROM my_message", database=keyspace)
+        consume(cluster.proxy, f"STREAM {columns} FROM my_message", database=keyspace)
         for columns in ("*", "id", "id, tenant_id")
     ]
-    producer = house.proxy.connect(database=keyspace, autocommit=True)
+    producer = cluster.proxy.connect(database=keyspace, autocommit=True)
     insert_all(producer, range(1, 61))
     eventually(lambda: [s.poll(0.01) for s in streams] and total(streams) == 60)
     assert sorted(row[0] for s in streams for row in s.rows) == list(range(1, 61))
@@ -114,51 +114,51 @@ def test_receivers_with_different_columns_share_the_messages(
 
 
 def test_priority_goes_first_then_the_one_that_was_due_longest(
-    house: House, create: CreateTable, consume: Consume
+    cluster: SharedCluster, create: CreateTable, consume: Consume
 ) -> None:
     create("plain")
-    producer = house.proxy.connect(database="plain", autocommit=True)
+    producer = cluster.proxy.connect(database="plain", autocommit=True)
     run(
         producer,
         "INSERT INTO my_message (id, priority, time_next) VALUES"
         " (1, 9, 10), (2, 1, 30), (3, 1, 20), (4, 5, 0), (5, 5, 1), (6, -3, 99)",
     )
-    stream = consume(house.proxy, database="plain")
+    stream = consume(cluster.proxy, database="plain")
     assert stream.ids(6, LATE_S) == [6, 3, 2, 4, 5, 1]
 
 
 def test_vt_order_newest_turns_it_round(
-    house: House, create: CreateTable, consume: Consume
+    cluster: SharedCluster, create: CreateTable, consume: Consume
 ) -> None:
     create("plain", more=",vt_order=newest")
-    producer = house.proxy.connect(database="plain", autocommit=True)
+    producer = cluster.proxy.connect(database="plain", autocommit=True)
     run(
         producer,
         "INSERT INTO my_message (id, priority, time_next) VALUES"
         " (1, 1, 10), (2, 1, 30), (3, 1, 20), (4, 1, 0), (5, 0, 1)",
     )
-    assert consume(house.proxy, database="plain").ids(5, LATE_S) == [5, 2, 3, 1, 4]
+    assert consume(cluster.proxy, database="plain").ids(5, LATE_S) == [5, 2, 3, 1, 4]
 
 
 def test_a_cache_of_one_delivers_everything(
-    house: House, create: CreateTable, consume: Consume, keyspace: str
+    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
 ) -> None:
     create(keyspace, cache_size=1, batch_size=1)
-    producer = house.proxy.connect(database=keyspace, autocommit=True)
+    producer = cluster.proxy.connect(database=keyspace, autocommit=True)
     insert_all(producer, range(1, 21))
-    stream = consume(house.proxy, database=keyspace)
+    stream = consume(cluster.proxy, database=keyspace)
     assert sorted(stream.ids(20)) == list(range(1, 21))
     insert_all(producer, range(21, 31))
     assert sorted(stream.ids(10)) == list(range(21, 31))
 
 
 def test_a_megabyte_comes_whole(
-    house: House, create: CreateTable, consume: Consume, keyspace: str
+    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
 ) -> None:
     create(keyspace, columns="message LONGTEXT")
-    producer = house.proxy.connect(database=keyspace, autocommit=True)
+    producer = cluster.proxy.connect(database=keyspace, autocommit=True)
     texts = {ident: f"{ident}" * (1 << 20) for ident in range(1, 10)}
-    stream = consume(house.proxy, database=keyspace)
+    stream = consume(cluster.proxy, database=keyspace)
     for ident, text in texts.items():
         insert(producer, ident, message=text)
     received: dict[int, str] = dict(stream.take(9))
@@ -166,13 +166,13 @@ def test_a_megabyte_comes_whole(
 
 
 def test_a_message_of_several_packets_comes_whole(
-    house: House, create: CreateTable, consume: Consume
+    cluster: SharedCluster, create: CreateTable, consume: Consume
 ) -> None:
     create("plain", columns="message LONGTEXT")
-    producer = house.proxy.connect(
+    producer = cluster.proxy.connect(
         database="plain", autocommit=True, max_allowed_packet=1 << 26
     )
-    stream = consume(house.proxy, database="plain")
+    stream = consume(cluster.proxy, database="plain")
     # Sixteen mebibytes and one row of exactly that, header included.
     for ident, size in ((1, 17 << 20), (2, 0xFFFFFF - 2 - 4), (3, 5)):
         run(
@@ -184,11 +184,11 @@ def test_a_message_of_several_packets_comes_whole(
 
 
 def test_packets_are_numbered_past_the_wrap(
-    house: House, create: CreateTable, consume: Consume
+    cluster: SharedCluster, create: CreateTable, consume: Consume
 ) -> None:
     create("plain")
-    producer = house.proxy.connect(database="plain", autocommit=True)
+    producer = cluster.proxy.connect(database="plain", autocommit=True)
     insert_all(producer, range(1, 701))
-    stream = consume(house.proxy, database="plain")
+    stream = consume(cluster.proxy, database="plain")
     stream.take(700)
     assert stream.sequences == [n & 0xFF for n in range(1, len(stream.sequences) + 1)]

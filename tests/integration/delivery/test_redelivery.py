@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from tests.fixtures.fix_streams import (
+from tests.fixtures.streams import (
     Consume,
     Consumer,
     eventually,
@@ -12,7 +12,7 @@ from tests.fixtures.fix_streams import (
     run,
     value,
 )
-from tests.integration.conftest import CreateTable, House
+from tests.integration.conftest import CreateTable, SharedCluster
 from tests.integration.delivery.producing import insert, insert_all
 
 
@@ -28,12 +28,12 @@ def total(streams: list[Consumer]) -> int:
 
 
 def test_epoch_grows_and_time_next_lies_inside_the_backoff_window(
-    house: House, create: CreateTable, consume: Consume, keyspace: str
+    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
 ) -> None:
     wait_s = 0.5
     create(keyspace, ack_wait=wait_s)
-    stream = consume(house.proxy, database=keyspace)
-    producer = house.proxy.connect(database=keyspace, autocommit=True)
+    stream = consume(cluster.proxy, database=keyspace)
+    producer = cluster.proxy.connect(database=keyspace, autocommit=True)
     insert(producer, 1)
     due_ns = 0
     for epoch in range(3):
@@ -52,11 +52,11 @@ def test_epoch_grows_and_time_next_lies_inside_the_backoff_window(
 
 
 def test_the_wait_stays_between_its_bounds(
-    house: House, create: CreateTable, consume: Consume
+    cluster: SharedCluster, create: CreateTable, consume: Consume
 ) -> None:
     create("plain", ack_wait=0.2, more=",vt_min_backoff=0.4,vt_max_backoff=0.8")
-    stream = consume(house.proxy, database="plain")
-    producer = house.proxy.connect(database="plain", autocommit=True)
+    stream = consume(cluster.proxy, database="plain")
+    producer = cluster.proxy.connect(database="plain", autocommit=True)
     run(producer, "INSERT INTO my_message (id, epoch) VALUES (1, 60)")
     stream.next(LATE_S)
     started = time.monotonic()
@@ -66,12 +66,12 @@ def test_the_wait_stays_between_its_bounds(
 
 
 def test_only_what_is_not_acknowledged_comes_again(
-    house: House, create: CreateTable, consume: Consume, keyspace: str
+    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
 ) -> None:
     create(keyspace, ack_wait=0.5, more=",vt_max_backoff=0.5")
-    producer = house.proxy.connect(database=keyspace, autocommit=True)
+    producer = cluster.proxy.connect(database=keyspace, autocommit=True)
     insert_all(producer, (4, 1))
-    stream = consume(house.proxy, database=keyspace)
+    stream = consume(cluster.proxy, database=keyspace)
     assert sorted(stream.ids(2, LATE_S)) == [1, 4]
     assert run(producer, "UPDATE my_message SET time_acked = 123 WHERE id IN (4)") == 1
     assert stream.ids(3, 3 * LATE_S) == [1, 1, 1]
@@ -81,11 +81,11 @@ def test_only_what_is_not_acknowledged_comes_again(
 
 
 def test_nothing_is_sent_twice_before_its_wait_is_over(
-    house: House, create: CreateTable, consume: Consume, keyspace: str
+    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
 ) -> None:
     create(keyspace, poller_interval=0.1)
-    producer = house.proxy.connect(database=keyspace, autocommit=True)
-    streams = [consume(house.proxy, database=keyspace) for _ in range(3)]
+    producer = cluster.proxy.connect(database=keyspace, autocommit=True)
+    streams = [consume(cluster.proxy, database=keyspace) for _ in range(3)]
     insert_all(producer, range(1, 31))
     eventually(lambda: [s.poll(0) for s in streams] and total(streams) == 30)
     for stream in streams:

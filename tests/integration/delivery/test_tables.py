@@ -3,7 +3,7 @@
 import pymysql
 import pytest
 
-from tests.fixtures.fix_streams import (
+from tests.fixtures.streams import (
     Consume,
     Consumer,
     eventually,
@@ -12,7 +12,7 @@ from tests.fixtures.fix_streams import (
     run,
     value,
 )
-from tests.integration.conftest import CreateTable, House
+from tests.integration.conftest import CreateTable, SharedCluster
 from tests.integration.delivery.producing import insert, insert_all
 
 
@@ -24,11 +24,11 @@ QUIET_S = 0.4
 
 
 def test_a_changed_comment_takes_effect_at_once_and_streams_survive(
-    house: House, create: CreateTable, consume: Consume, keyspace: str
+    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
 ) -> None:
     create(keyspace)
-    stream = consume(house.proxy, database=keyspace)
-    producer = house.proxy.connect(database=keyspace, autocommit=True)
+    stream = consume(cluster.proxy, database=keyspace)
+    producer = cluster.proxy.connect(database=keyspace, autocommit=True)
     insert(producer, 1)
     stream.next(LATE_S)
     stream.nothing(QUIET_S)
@@ -42,31 +42,31 @@ def test_a_changed_comment_takes_effect_at_once_and_streams_survive(
 
 
 def test_a_new_column_appears_for_new_streams(
-    house: House, create: CreateTable, consume: Consume, keyspace: str
+    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
 ) -> None:
     create(keyspace)
-    old = consume(house.proxy, database=keyspace)
-    producer = house.proxy.connect(database=keyspace, autocommit=True)
+    old = consume(cluster.proxy, database=keyspace)
+    producer = cluster.proxy.connect(database=keyspace, autocommit=True)
     run(producer, "ALTER TABLE my_message ADD COLUMN extra INT DEFAULT 9")
     insert(producer, 1)
     assert len(old.next(LATE_S)) == 3
     old.close()
-    new = consume(house.proxy, database=keyspace)
+    new = consume(cluster.proxy, database=keyspace)
     assert new.columns[-1] == "extra"
     insert(producer, 4)
     assert new.next(LATE_S)[-1] == 9
 
 
 def test_a_change_past_the_proxy_is_found(
-    house: House, create: CreateTable, consume: Consume
+    cluster: SharedCluster, create: CreateTable, consume: Consume
 ) -> None:
-    house.direct(message_table())
-    producer = house.proxy.connect(database="plain", autocommit=True)
+    cluster.direct(message_table())
+    producer = cluster.proxy.connect(database="plain", autocommit=True)
     insert(producer, 1)
 
     def opened() -> Consumer | None:
         try:
-            return consume(house.proxy, database="plain")
+            return consume(cluster.proxy, database="plain")
         except pymysql.MySQLError:
             return None
 
@@ -74,10 +74,10 @@ def test_a_change_past_the_proxy_is_found(
 
 
 def test_a_bad_comment_hurts_its_own_table_only(
-    house: House, create: CreateTable, consume: Consume, keyspace: str
+    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
 ) -> None:
     create(keyspace)
-    connection = house.proxy.connect(database=keyspace, autocommit=True)
+    connection = cluster.proxy.connect(database=keyspace, autocommit=True)
     run(connection, message_table("other_message", batch_size=0))
     why = (
         "message table 'other_message' failed to load:"
@@ -91,7 +91,7 @@ def test_a_bad_comment_hurts_its_own_table_only(
         "DELETE FROM other_message WHERE id = 1",
     ):
         assert refused(connection, sql) == (1105, why)
-    stream = consume(house.proxy, database=keyspace)
+    stream = consume(cluster.proxy, database=keyspace)
     insert(connection, 1)
     assert stream.next(LATE_S)[0] == 1
     run(
@@ -99,7 +99,7 @@ def test_a_bad_comment_hurts_its_own_table_only(
         "ALTER TABLE other_message COMMENT 'vitess_message,vt_ack_wait=30,vt_batch_size=1,"
         "vt_purge_after=9,vt_cache_size=100,vt_poller_interval=30'",
     )
-    mended = consume(house.proxy, "STREAM * FROM other_message", database=keyspace)
+    mended = consume(cluster.proxy, "STREAM * FROM other_message", database=keyspace)
     insert(connection, 1, table="other_message")
     assert mended.next(LATE_S)[0] == 1
 
@@ -113,11 +113,11 @@ def test_a_bad_comment_hurts_its_own_table_only(
     ],
 )
 def test_a_table_that_goes_ends_its_streams(
-    house: House, create: CreateTable, consume: Consume, keyspace: str, sql: str
+    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str, sql: str
 ) -> None:
     create(keyspace)
-    stream = consume(house.proxy, database=keyspace)
-    connection = house.proxy.connect(database=keyspace, autocommit=True)
+    stream = consume(cluster.proxy, database=keyspace)
+    connection = cluster.proxy.connect(database=keyspace, autocommit=True)
     run(connection, sql)
     assert stream.error() == (
         1146,
@@ -128,11 +128,11 @@ def test_a_table_that_goes_ends_its_streams(
 
 
 def test_truncate_empties_the_queue(
-    house: House, create: CreateTable, consume: Consume, keyspace: str
+    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
 ) -> None:
     create(keyspace, ack_wait=0.4)
-    stream = consume(house.proxy, database=keyspace)
-    connection = house.proxy.connect(database=keyspace, autocommit=True)
+    stream = consume(cluster.proxy, database=keyspace)
+    connection = cluster.proxy.connect(database=keyspace, autocommit=True)
     insert_all(connection, (1, 4))
     stream.take(2, LATE_S)
     run(connection, "TRUNCATE TABLE my_message")
@@ -142,9 +142,9 @@ def test_truncate_empties_the_queue(
 
 
 def test_a_table_dropped_past_the_proxy_ends_its_streams(
-    house: House, create: CreateTable, consume: Consume
+    cluster: SharedCluster, create: CreateTable, consume: Consume
 ) -> None:
     create("plain")
-    stream = consume(house.proxy, database="plain")
-    house.direct("DROP TABLE my_message")
+    stream = consume(cluster.proxy, database="plain")
+    cluster.direct("DROP TABLE my_message")
     assert stream.error()[0] == 1146

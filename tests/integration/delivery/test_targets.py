@@ -2,13 +2,13 @@
 
 import pytest
 
-from tests.fixtures.fix_streams import (
+from tests.fixtures.streams import (
     Consume,
     Consumer,
     refused,
     run,
 )
-from tests.integration.conftest import HIGH_IDS, LOW_IDS, CreateTable, House
+from tests.integration.conftest import HIGH_IDS, LOW_IDS, CreateTable, SharedCluster
 from tests.integration.delivery.producing import insert, insert_all
 
 
@@ -20,31 +20,33 @@ QUIET_S = 0.4
 
 
 def test_a_qualified_table_needs_no_database(
-    house: House, create: CreateTable, consume: Consume, keyspace: str
+    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
 ) -> None:
     create(keyspace)
-    stream = consume(house.proxy, f"STREAM * FROM {keyspace}.my_message")
+    stream = consume(cluster.proxy, f"STREAM * FROM {keyspace}.my_message")
     run(
-        house.proxy.connect(autocommit=True),
+        cluster.proxy.connect(autocommit=True),
         f"INSERT INTO {keyspace}.my_message (id) VALUES (1)",
     )
     assert stream.next(LATE_S)[0] == 1
 
 
 def test_a_table_of_one_keyspace_alone_needs_neither(
-    house: House, create: CreateTable, consume: Consume, keyspace: str
+    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
 ) -> None:
     create(keyspace, "other_message")
-    stream = consume(house.proxy, "STREAM * FROM other_message")
-    producer = house.proxy.connect(database=keyspace, autocommit=True)
+    stream = consume(cluster.proxy, "STREAM * FROM other_message")
+    producer = cluster.proxy.connect(database=keyspace, autocommit=True)
     insert(producer, 1, table="other_message")
     assert stream.next(LATE_S)[0] == 1
 
 
-def test_a_table_of_two_keyspaces_needs_a_database(house: House, create: CreateTable) -> None:
+def test_a_table_of_two_keyspaces_needs_a_database(
+    cluster: SharedCluster, create: CreateTable
+) -> None:
     create("plain")
     create("commerce")
-    code, text = refused(house.proxy.connect(), "STREAM * FROM my_message")
+    code, text = refused(cluster.proxy.connect(), "STREAM * FROM my_message")
     assert code == 1046, text
 
 
@@ -52,22 +54,22 @@ def test_a_table_of_two_keyspaces_needs_a_database(house: House, create: CreateT
     "how", ["STREAM * FROM `commerce:-80`.my_message", "USE `commerce:-80`", "login"]
 )
 def test_a_narrowed_stream_has_its_shard_only(
-    house: House, create: CreateTable, consume: Consume, how: str
+    cluster: SharedCluster, create: CreateTable, consume: Consume, how: str
 ) -> None:
     create("commerce")
-    producer = house.proxy.connect(database="commerce", autocommit=True)
+    producer = cluster.proxy.connect(database="commerce", autocommit=True)
     insert_all(producer, (*LOW_IDS, *HIGH_IDS))
     if how == "login":
-        stream = consume(house.proxy, database="commerce:-80")
+        stream = consume(cluster.proxy, database="commerce:-80")
     elif how.startswith("USE"):
-        connection = house.proxy.connect(database="commerce")
+        connection = cluster.proxy.connect(database="commerce")
         run(connection, how)
         stream = Consumer(connection, "STREAM * FROM my_message")
     else:
-        stream = consume(house.proxy, how, database="commerce")
+        stream = consume(cluster.proxy, how, database="commerce")
     assert sorted(stream.ids(len(LOW_IDS), LATE_S)) == sorted(LOW_IDS)
     stream.nothing(QUIET_S)
-    other = consume(house.proxy, "STREAM * FROM `commerce:80-`.my_message")
+    other = consume(cluster.proxy, "STREAM * FROM `commerce:80-`.my_message")
     assert sorted(other.ids(len(HIGH_IDS), LATE_S)) == sorted(HIGH_IDS)
     stream.nothing(0)
 
@@ -80,19 +82,19 @@ def test_a_narrowed_stream_has_its_shard_only(
     ],
 )
 def test_a_range_that_fits_no_shards_is_refused(
-    house: House, create: CreateTable, target: str, why: str
+    cluster: SharedCluster, create: CreateTable, target: str, why: str
 ) -> None:
     create("commerce")
-    connection = house.proxy.connect(database="commerce")
+    connection = cluster.proxy.connect(database="commerce")
     assert refused(connection, f"STREAM * FROM `{target}`.my_message") == (1105, why)
     assert refused(connection, f"USE `{target}`") == (1105, why)
 
 
 def test_a_comment_with_directives_is_taken(
-    house: House, create: CreateTable, consume: Consume
+    cluster: SharedCluster, create: CreateTable, consume: Consume
 ) -> None:
     create("plain")
     sql = "stream /*vt+ WORKLOAD=olap QUERY_TIMEOUT_MS=0 */ * from my_message;"
-    stream = consume(house.proxy, sql, database="plain")
-    insert(house.proxy.connect(database="plain", autocommit=True), 1)
+    stream = consume(cluster.proxy, sql, database="plain")
+    insert(cluster.proxy.connect(database="plain", autocommit=True), 1)
     assert stream.next(LATE_S)[0] == 1

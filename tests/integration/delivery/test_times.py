@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.fixtures.fix_servers import execute
-from tests.fixtures.fix_streams import refused, rows, run, value
-from tests.integration.conftest import CreateTable, House
+from tests.fixtures.database_servers import execute
+from tests.fixtures.streams import refused, rows, run, value
+from tests.integration.conftest import CreateTable, SharedCluster
 
 
 pytestmark = pytest.mark.db
@@ -45,10 +45,10 @@ CONDITIONS: dict[str, Callable[[int], bool]] = {
 
 
 @pytest.fixture
-def filled(house: House, create: CreateTable, keyspace: str) -> Any:
+def filled(cluster: SharedCluster, create: CreateTable, keyspace: str) -> Any:
     """A connection to a table with messages that are due at OFFSETS_S, numbered from 1."""
     create(keyspace, "my_message", poller_interval=1000)
-    connection = house.proxy.connect(database=keyspace, autocommit=True)
+    connection = cluster.proxy.connect(database=keyspace, autocommit=True)
     now_ns = time.time_ns()
     for number, offset_s in enumerate(OFFSETS_S, 1):
         due_ns = now_ns + offset_s * SECOND_NS
@@ -144,10 +144,10 @@ def test_a_lease_is_made_longer_relative_to_itself(filled: Any) -> None:
 
 
 def test_rows_of_a_query_and_rows_without_a_list_of_columns_get_the_moment(
-    house: House, create: CreateTable
+    cluster: SharedCluster, create: CreateTable
 ) -> None:
     create("plain", "my_message", poller_interval=1000)
-    connection = house.proxy.connect(database="plain", autocommit=True)
+    connection = cluster.proxy.connect(database="plain", autocommit=True)
     run(connection, "CREATE TABLE stamped (id BIGINT PRIMARY KEY, created DATETIME)")
     run(connection, "INSERT INTO stamped VALUES (1, NOW())")
     began_ns = time.time_ns()
@@ -171,7 +171,7 @@ def test_rows_of_a_query_and_rows_without_a_list_of_columns_get_the_moment(
     ) == ((1,),)
 
 
-def test_a_clock_of_the_sessions_own_is_refused(filled: Any, house: House) -> None:
+def test_a_clock_of_the_sessions_own_is_refused(filled: Any, cluster: SharedCluster) -> None:
     run(filled, "SET timestamp = 1000000000")
     code, text = refused(filled, "SELECT id FROM my_message WHERE time_next < NOW()")
     assert (code, "@@timestamp" in text) == (1235, True)
@@ -185,11 +185,11 @@ def test_a_clock_of_the_sessions_own_is_refused(filled: Any, house: House) -> No
 
 
 def test_prepared_statements_mean_the_moment_of_their_execution(
-    house: House, filled: Any, keyspace: str
+    cluster: SharedCluster, filled: Any, keyspace: str
 ) -> None:
     driver = pytest.importorskip("mysql.connector", reason="no mysql-connector-python here")
     connection = driver.connect(
-        host="127.0.0.1", user="root", use_pure=True, autocommit=True, port=house.proxy.port,
+        host="127.0.0.1", user="root", use_pure=True, autocommit=True, port=cluster.proxy.port,
         database=keyspace,
     )  # fmt: skip
     with contextlib.closing(connection):
@@ -219,16 +219,18 @@ def test_prepared_statements_mean_the_moment_of_their_execution(
         assert cursor.fetchall() == [(7,)]
 
 
-def test_the_servers_own_clock_agrees(house: House, filled: Any, keyspace: str) -> None:
+def test_the_servers_own_clock_agrees(
+    cluster: SharedCluster, filled: Any, keyspace: str
+) -> None:
     """What a server says past the proxy, with its own NOW(), is what the proxy's NOW() means."""
     told = rows(filled, "SELECT id FROM my_message WHERE time_next <= NOW() ORDER BY id")
     direct = sorted(
         row
-        for server in house.servers_of(keyspace)
+        for server in cluster.servers_of(keyspace)
         for row in execute(
             server,
             "SELECT id FROM my_message WHERE time_next <= UNIX_TIMESTAMP(NOW(6)) * 1000000000",
-            database=house.databases[keyspace],
+            database=cluster.databases[keyspace],
         )
     )
     assert list(told) == direct

@@ -4,9 +4,9 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from tests.fixtures.fix_proxy import RunningProxy
-from tests.fixtures.fix_servers import DatabaseServer, execute
-from tests.fixtures.fix_streams import message_table, run
+from tests.fixtures.database_servers import DatabaseServer, execute
+from tests.fixtures.running_proxy import RunningProxy
+from tests.fixtures.streams import message_table, run
 
 
 LOW, HIGH = 1, 4  # ids on shard -80 and on shard 80-

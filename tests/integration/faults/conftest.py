@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from tests.fixtures.fix_proxy import (
+from tests.fixtures.database_servers import execute
+from tests.fixtures.running_proxy import (
     MESSAGE_VSCHEMA,
     RunningProxy,
     StartProxy,
     keyspace_toml,
     write_vschema,
 )
-from tests.fixtures.fix_servers import execute
 from tests.integration.faults.breaking import Servers, StartFaulty
 
 

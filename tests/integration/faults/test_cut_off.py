@@ -7,7 +7,7 @@ import pymysql
 import pytest
 
 from streamfrom.proxy.embedded.servers import EmbeddedServer
-from tests.fixtures.fix_streams import Consume, eventually, refused, rows, run, value
+from tests.fixtures.streams import Consume, eventually, refused, rows, run, value
 from tests.integration.faults.breaking import (
     HIGH,
     LATE_S,

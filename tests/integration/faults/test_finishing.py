@@ -9,8 +9,8 @@ from typing import Any
 import pymysql
 import pytest
 
-from tests.fixtures.fix_servers import root
-from tests.fixtures.fix_streams import Consume, eventually, rows, run
+from tests.fixtures.database_servers import root
+from tests.fixtures.streams import Consume, eventually, rows, run
 from tests.integration.faults.breaking import (
     HIGH,
     LATE_S,

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from streamfrom.proxy.embedded.servers import EmbeddedServer, Family
-from tests.fixtures.fix_proxy import StartProxy, keyspace_toml
-from tests.fixtures.fix_servers import execute
-from tests.fixtures.fix_streams import (
+from tests.fixtures.database_servers import execute
+from tests.fixtures.running_proxy import StartProxy, keyspace_toml
+from tests.fixtures.streams import (
     Consume,
     eventually,
     message_table,

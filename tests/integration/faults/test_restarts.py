@@ -6,8 +6,8 @@ from typing import Any
 import pymysql
 import pytest
 
-from tests.fixtures.fix_load import Audit
-from tests.fixtures.fix_streams import Consume, eventually, run, value
+from tests.fixtures.load import Audit
+from tests.fixtures.streams import Consume, eventually, run, value
 from tests.integration.faults.breaking import (
     HIGH,
     LATE_S,

@@ -14,8 +14,8 @@ import pymysql
 import pytest
 
 from streamfrom.proxy.embedded.servers import EmbeddedServer
-from tests.fixtures.fix_load import Audit
-from tests.fixtures.fix_servers import DatabaseServer, execute
+from tests.fixtures.database_servers import DatabaseServer, execute
+from tests.fixtures.load import Audit
 from tests.integration.faults.breaking import (
     Servers,
     StartFaulty,

@@ -6,9 +6,9 @@ from typing import Any
 import pymysql
 import pytest
 
-from tests.fixtures.fix_load import Audit
-from tests.fixtures.fix_servers import free_port
-from tests.fixtures.fix_streams import Consume, eventually, rows
+from tests.fixtures.database_servers import free_port
+from tests.fixtures.load import Audit
+from tests.fixtures.streams import Consume, eventually, rows
 from tests.integration.faults.breaking import (
     HIGH,
     LATE_S,

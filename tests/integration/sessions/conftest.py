@@ -9,17 +9,17 @@ from collections.abc import Iterator
 import pytest
 
 from streamfrom.proxy.embedded.servers import Family
-from tests.fixtures.fix_proxy import RunningProxy, keyspace_toml, proxies_of, write_vschema
-from tests.fixtures.fix_servers import DatabaseServer, Farm, execute, names
+from tests.fixtures.database_servers import DatabaseServer, ServerPool, execute, names
+from tests.fixtures.running_proxy import RunningProxy, keyspace_toml, proxies_of, write_vschema
 from tests.integration.conftest import FAULTS, SETTINGS, VSCHEMA
 
 
 @pytest.fixture(scope="package")
-def tight_house(
-    farm: Farm, family: Family, tmp_path_factory: pytest.TempPathFactory
+def tight_proxy(
+    server_pool: ServerPool, family: Family, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[RunningProxy, str]]:
     """The proxy, and its sharded keyspace's database; that of the other one ends in _plain."""
-    servers = farm.server(family, 0), farm.server(family, 1)
+    servers = server_pool.server(family, 0), server_pool.server(family, 1)
     database = next(names)
     for server in servers:
         execute(server, f"CREATE DATABASE {database}")
@@ -42,19 +42,19 @@ def tight_house(
 
 
 @pytest.fixture
-def sharded_database(tight_house: tuple[RunningProxy, str]) -> str:
+def sharded_database(tight_proxy: tuple[RunningProxy, str]) -> str:
     """The database of keyspace commerce on both servers."""
-    return tight_house[1]
+    return tight_proxy[1]
 
 
 @pytest.fixture
 def tight(
-    tight_house: tuple[RunningProxy, str],
+    tight_proxy: tuple[RunningProxy, str],
     servers: tuple[DatabaseServer, DatabaseServer],
     request: pytest.FixtureRequest,
 ) -> Iterator[RunningProxy]:
     """A proxy with two connections to each server; keyspaces plain and commerce."""
-    proxy, database = tight_house
+    proxy, database = tight_proxy
     request.node.stash[proxies_of] = [proxy]
     logged = len(proxy.log())
     yield proxy

@@ -4,7 +4,7 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-from tests.fixtures.fix_proxy import RunningProxy
+from tests.fixtures.running_proxy import RunningProxy
 
 
 CLIENTS = 8

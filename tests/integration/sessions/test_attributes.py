@@ -14,8 +14,8 @@ import pymysql
 import pytest
 
 from streamfrom.proxy.embedded.servers import Family
-from tests.fixtures.fix_proxy import RunningProxy
-from tests.fixtures.fix_servers import DatabaseServer, Farm, execute
+from tests.fixtures.database_servers import DatabaseServer, ServerPool, execute
+from tests.fixtures.running_proxy import RunningProxy
 from tests.integration.sessions.crowd import HIGH, LOW
 
 
@@ -27,11 +27,11 @@ CLIENT = shutil.which("/opt/mysql9/bin/mysql")
 
 
 @pytest.fixture(scope="module")
-def component(farm: Farm, family: Family) -> Iterator[None]:
+def component(server_pool: ServerPool, family: Family) -> Iterator[None]:
     """Have the servers tell attributes, where they can."""
     if family is not Family.MYSQL:
         pytest.skip("MariaDB has no query attributes")
-    servers = farm.server(family, 0), farm.server(family, 1)
+    servers = server_pool.server(family, 0), server_pool.server(family, 1)
     for server in servers:
         try:
             execute(server, f"INSTALL COMPONENT '{COMPONENT}'")

@@ -13,9 +13,9 @@ import pytest
 from pymysql.constants import CLIENT
 
 from streamfrom.proxy.embedded.servers import Family
-from tests.fixtures.fix_proxy import RunningProxy
-from tests.fixtures.fix_servers import DatabaseServer, execute
-from tests.fixtures.fix_streams import refused, rows, run
+from tests.fixtures.database_servers import DatabaseServer, execute
+from tests.fixtures.running_proxy import RunningProxy
+from tests.fixtures.streams import refused, rows, run
 
 
 pytestmark = pytest.mark.db

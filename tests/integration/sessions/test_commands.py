@@ -6,9 +6,9 @@ import pymysql
 import pytest
 from pymysql.constants import CLIENT, COMMAND
 
-from tests.fixtures.fix_proxy import RunningProxy
-from tests.fixtures.fix_servers import DatabaseServer, root
-from tests.fixtures.fix_streams import Consume, message_table, refused, rows, run, value
+from tests.fixtures.database_servers import DatabaseServer, root
+from tests.fixtures.running_proxy import RunningProxy
+from tests.fixtures.streams import Consume, message_table, refused, rows, run, value
 from tests.integration.sessions.crowd import LOW
 
 

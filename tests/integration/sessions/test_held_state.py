@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.fixtures.fix_proxy import RunningProxy
-from tests.fixtures.fix_streams import refused, rows, run, value
+from tests.fixtures.running_proxy import RunningProxy
+from tests.fixtures.streams import refused, rows, run, value
 from tests.integration.sessions.crowd import crowd, shuffled_rounds
 
 

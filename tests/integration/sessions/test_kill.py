@@ -8,9 +8,9 @@ from typing import Any
 import pymysql
 import pytest
 
-from tests.fixtures.fix_proxy import RunningProxy
-from tests.fixtures.fix_servers import execute
-from tests.fixtures.fix_streams import (
+from tests.fixtures.database_servers import execute
+from tests.fixtures.running_proxy import RunningProxy
+from tests.fixtures.streams import (
     Consume,
     eventually,
     message_table,

@@ -13,9 +13,9 @@ from typing import Any
 import pymysql
 import pytest
 
-from tests.fixtures.fix_servers import execute
-from tests.fixtures.fix_streams import eventually, rows, run, value
-from tests.integration.conftest import House
+from tests.fixtures.database_servers import execute
+from tests.fixtures.streams import eventually, rows, run, value
+from tests.integration.conftest import SharedCluster
 
 
 pytestmark = pytest.mark.db
@@ -30,8 +30,8 @@ def text(number: int) -> str:
 
 
 @pytest.fixture
-def table(house: House) -> str:
-    client = house.proxy.connect(database="plain", autocommit=True)
+def table(cluster: SharedCluster) -> str:
+    client = cluster.proxy.connect(database="plain", autocommit=True)
     run(client, "CREATE TABLE readable (id INT PRIMARY KEY, v MEDIUMTEXT)")
     for number in range(ROWS):
         run(client, f"INSERT INTO readable VALUES ({number}, '{text(number)}')")
@@ -45,8 +45,8 @@ class Crowd:
         asks_back: they also ask what a read has left, which goes with a connection that is killed.
     """
 
-    def __init__(self, house: House, table: str) -> None:
-        self._house = house
+    def __init__(self, cluster: SharedCluster, table: str) -> None:
+        self._cluster = cluster
         self._table = table
         self._is_over = threading.Event()
         self.faults: list[str] = []
@@ -61,7 +61,7 @@ class Crowd:
 
     def _read(self, number: int) -> None:
         dice = random.Random(number)
-        client = self._house.proxy.connect(database="plain", autocommit=True)
+        client = self._cluster.proxy.connect(database="plain", autocommit=True)
         try:
             while not self._is_over.is_set():
                 self._one(client, dice)
@@ -106,22 +106,22 @@ class Crowd:
 
 
 @pytest.fixture
-def crowd(house: House, table: str) -> Iterator[Crowd]:
-    reading = Crowd(house, table)
+def crowd(cluster: SharedCluster, table: str) -> Iterator[Crowd]:
+    reading = Crowd(cluster, table)
     yield reading
     reading.stop()
 
 
 @pytest.fixture
-def connections(house: House) -> Callable[[], list[int]]:
+def connections(cluster: SharedCluster) -> Callable[[], list[int]]:
     """The ids of the connections that the server has for the proxy's clients."""
-    database = house.databases["plain"]
+    database = cluster.databases["plain"]
 
     def ids() -> list[int]:
         return [
             number
             for (number,) in execute(
-                house.servers[0],
+                cluster.servers[0],
                 "SELECT id FROM information_schema.processlist"
                 f" WHERE db = '{database}' AND id <> CONNECTION_ID()",
             )
@@ -135,14 +135,14 @@ def test_everybody_gets_their_own_answer(crowd: Crowd) -> None:
 
 
 def test_a_locked_table_holds_up_its_readers_and_loses_nothing(
-    house: House, crowd: Crowd
+    cluster: SharedCluster, crowd: Crowd
 ) -> None:
-    other = house.proxy.connect(database="plain", autocommit=True)
+    other = cluster.proxy.connect(database="plain", autocommit=True)
     run(other, "CREATE TABLE beside (id INT PRIMARY KEY)")
     run(other, "INSERT INTO beside VALUES (1)")
     crowd.go_on(500)
     for _ in range(3):
-        blocker = house.proxy.connect(database="plain", autocommit=True)
+        blocker = cluster.proxy.connect(database="plain", autocommit=True)
         run(blocker, "LOCK TABLES readable WRITE")
         # Who does not want the table goes on meanwhile, though it may have been behind the others.
         for _ in range(20):
@@ -153,7 +153,7 @@ def test_a_locked_table_holds_up_its_readers_and_loses_nothing(
 
 
 def test_connections_that_a_server_kills_are_nobodys_trouble(
-    house: House, crowd: Crowd, connections: Callable[[], list[int]]
+    cluster: SharedCluster, crowd: Crowd, connections: Callable[[], list[int]]
 ) -> None:
     dice = random.Random(1)
     crowd.asks_back = False
@@ -161,18 +161,18 @@ def test_connections_that_a_server_kills_are_nobodys_trouble(
         crowd.go_on(200)
         victim = dice.choice(connections())
         try:
-            execute(house.servers[0], f"KILL {victim}")
+            execute(cluster.servers[0], f"KILL {victim}")
         except pymysql.MySQLError as error:
             assert error.args[0] == 1094, error  # noqa: PT017 - it was gone already
     crowd.go_on(200)
 
 
-def test_a_quick_read_that_hangs_can_be_killed(house: House, table: str) -> None:
-    clients = [house.proxy.connect(database="plain", autocommit=True) for _ in range(CLIENTS)]
+def test_a_quick_read_that_hangs_can_be_killed(cluster: SharedCluster, table: str) -> None:
+    clients = [cluster.proxy.connect(database="plain", autocommit=True) for _ in range(CLIENTS)]
     sql = f"SELECT v FROM {table} WHERE id = 1"
     for _ in range(20):
         assert [value(client, sql) for client in clients] == [text(1)] * CLIENTS
-    blocker = house.proxy.connect(database="plain", autocommit=True)
+    blocker = cluster.proxy.connect(database="plain", autocommit=True)
     run(blocker, f"LOCK TABLES {table} WRITE")
     outcomes: list[Any] = []
 
@@ -185,7 +185,7 @@ def test_a_quick_read_that_hangs_can_be_killed(house: House, table: str) -> None
     threads = [threading.Thread(target=read, args=(client,), daemon=True) for client in clients]
     for thread in threads:
         thread.start()
-    killer = house.proxy.connect(database="plain", autocommit=True)
+    killer = cluster.proxy.connect(database="plain", autocommit=True)
     deadline_s = time.monotonic() + 30
     while 1317 not in outcomes:
         # One that is just beginning anew is not stopped: KILL QUERY is said again.

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from tests.fixtures.fix_proxy import RunningProxy
-from tests.fixtures.fix_servers import DatabaseServer, execute
-from tests.fixtures.fix_streams import Consume, message_table, refused, rows, run, value
-from tests.integration.conftest import House
+from tests.fixtures.database_servers import DatabaseServer, execute
+from tests.fixtures.running_proxy import RunningProxy
+from tests.fixtures.streams import Consume, message_table, refused, rows, run, value
+from tests.integration.conftest import SharedCluster
 from tests.integration.sessions.crowd import HIGH, LOW, crowd
 
 
@@ -120,9 +120,9 @@ def test_an_ack_and_a_message(tight: RunningProxy, client: Any, consume: Consume
     assert value(client, "SELECT time_next FROM my_message") is None
 
 
-def test_an_error_that_a_nested_function_signals_again_is_told(house: House) -> None:
+def test_an_error_that_a_nested_function_signals_again_is_told(cluster: SharedCluster) -> None:
     """MySQL writes an EOF for older clients before it, whatever was negotiated."""
-    client = house.proxy.connect(database="plain", autocommit=True)
+    client = cluster.proxy.connect(database="plain", autocommit=True)
     handler = "DECLARE EXIT HANDLER FOR SQLEXCEPTION RESIGNAL"
     for made in ("FUNCTION again", "PROCEDURE p_again"):
         run(client, f"DROP {made.split()[0]} IF EXISTS {made.split()[1]}")

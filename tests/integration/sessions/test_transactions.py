@@ -9,10 +9,10 @@ from typing import Any
 import pymysql
 import pytest
 
-from tests.fixtures.fix_proxy import RunningProxy, StartProxy, keyspace_toml, write_vschema
-from tests.fixtures.fix_servers import DatabaseServer, execute
-from tests.fixtures.fix_streams import eventually, refused, rows, run, value
-from tests.integration.conftest import HIGH_IDS, LOW_IDS, SETTINGS, VSCHEMA, House
+from tests.fixtures.database_servers import DatabaseServer, execute
+from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml, write_vschema
+from tests.fixtures.streams import eventually, refused, rows, run, value
+from tests.integration.conftest import HIGH_IDS, LOW_IDS, SETTINGS, VSCHEMA, SharedCluster
 from tests.integration.sessions.crowd import HIGH, LOW, crowd
 
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.db
 
 
 class TestTransactions:
-    def ids(self, house_or_proxy: Any, servers: Any, database: str) -> list[list[int]]:
+    def ids(self, cluster_or_proxy: Any, servers: Any, database: str) -> list[list[int]]:
         return [
             [ident for (ident,) in execute(server, f"SELECT id FROM {database}.customer")]
             for server in servers
@@ -208,9 +208,9 @@ class TestCompletion:
     @pytest.mark.parametrize("begun", [False, True])
     @pytest.mark.parametrize("by_variable", [False, True])
     def test_release_disconnects_the_client(
-        self, house: House, keyspace: str, end: str, begun: bool, by_variable: bool
+        self, cluster: SharedCluster, keyspace: str, end: str, begun: bool, by_variable: bool
     ) -> None:
-        client = house.proxy.connect(database=keyspace, autocommit=True)
+        client = cluster.proxy.connect(database=keyspace, autocommit=True)
         run(client, "CREATE TABLE customer (id BIGINT PRIMARY KEY)")
         if by_variable:
             run(client, "SET completion_type = 2")
@@ -224,16 +224,16 @@ class TestCompletion:
             run(client, "SELECT 1")
         assert caught.value.args[0] in (2006, 2013)
         assert "during query" in str(caught.value), "closed, without a word of the proxy's"
-        other = house.proxy.connect(database=keyspace, autocommit=True)
+        other = cluster.proxy.connect(database=keyspace, autocommit=True)
         expected = 2 if begun and end == "COMMIT" else 0
         assert value(other, "SELECT COUNT(*) FROM customer") == expected
 
     @pytest.mark.parametrize("keyspace", ["plain", "commerce"])
     @pytest.mark.parametrize("by_variable", [False, True])
     def test_chain_begins_the_next_transaction(
-        self, house: House, keyspace: str, by_variable: bool
+        self, cluster: SharedCluster, keyspace: str, by_variable: bool
     ) -> None:
-        client = house.proxy.connect(database=keyspace, autocommit=True)
+        client = cluster.proxy.connect(database=keyspace, autocommit=True)
         run(client, "CREATE TABLE customer (id BIGINT PRIMARY KEY)")
         chain = "" if by_variable else " AND CHAIN"
         if by_variable:
@@ -247,11 +247,11 @@ class TestCompletion:
         run(client, "ROLLBACK AND NO CHAIN")
         run(client, f"INSERT INTO customer VALUES ({LOW_IDS[2]})")
         client._force_close()
-        other = house.proxy.connect(database=keyspace, autocommit=True)
+        other = cluster.proxy.connect(database=keyspace, autocommit=True)
         assert value(other, "SELECT COUNT(*) FROM customer") == 3
 
-    def test_completion_type_is_nobody_elses(self, house: House) -> None:
-        clients = [house.proxy.connect(database="plain", autocommit=True) for _ in range(60)]
+    def test_completion_type_is_nobody_elses(self, cluster: SharedCluster) -> None:
+        clients = [cluster.proxy.connect(database="plain", autocommit=True) for _ in range(60)]
         for client in clients[::2]:
             run(client, "SET completion_type = 2")
         for client in clients:
@@ -261,8 +261,10 @@ class TestCompletion:
             run(client, "COMMIT")
             assert value(client, "SELECT @@completion_type") == "NO_CHAIN"
 
-    def test_the_warning_of_rows_that_no_transaction_holds_is_there(self, house: House) -> None:
-        client = house.proxy.connect(database="plain", autocommit=True)
+    def test_the_warning_of_rows_that_no_transaction_holds_is_there(
+        self, cluster: SharedCluster
+    ) -> None:
+        client = cluster.proxy.connect(database="plain", autocommit=True)
         run(client, "CREATE TABLE mi (a INT) ENGINE = MyISAM")
         for begin in ("SET autocommit = 0", "BEGIN"):
             run(client, begin)

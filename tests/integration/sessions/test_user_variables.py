@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from streamfrom.proxy.embedded.servers import Family
-from tests.fixtures.fix_servers import execute
-from tests.fixtures.fix_streams import refused, rows, run, value
-from tests.integration.conftest import HIGH_IDS, LOW_IDS, House
+from tests.fixtures.database_servers import execute
+from tests.fixtures.streams import refused, rows, run, value
+from tests.integration.conftest import HIGH_IDS, LOW_IDS, SharedCluster
 
 
 pytestmark = pytest.mark.db
@@ -32,8 +32,8 @@ def described(client: Any) -> Any:
         return cursor.fetchall(), shown
 
 
-def test_values_go_along_exactly_as_they_are(house: House) -> None:
-    client = house.proxy.connect(database="plain", autocommit=True)
+def test_values_go_along_exactly_as_they_are(cluster: SharedCluster) -> None:
+    client = cluster.proxy.connect(database="plain", autocommit=True)
     for expression in VALUES:
         client.select_db("plain")
         run(client, f"SET @a = {expression}")
@@ -43,8 +43,8 @@ def test_values_go_along_exactly_as_they_are(house: House) -> None:
             assert described(client) == here, (expression, target)
 
 
-def test_a_variable_is_the_same_in_all_keyspaces(house: House) -> None:
-    client = house.proxy.connect(database="plain", autocommit=True)
+def test_a_variable_is_the_same_in_all_keyspaces(cluster: SharedCluster) -> None:
+    client = cluster.proxy.connect(database="plain", autocommit=True)
     run(client, "SET @x = 1, @`a b` = 'both'")
     client.select_db("commerce:80-")
     assert rows(client, "SELECT @X, @`A B`, @nothing") == ((1, "both", None),)
@@ -56,8 +56,8 @@ def test_a_variable_is_the_same_in_all_keyspaces(house: House) -> None:
     assert value(client, "SELECT @x") == 1
 
 
-def test_statements_of_several_shards_read_one_value(house: House) -> None:
-    client = house.proxy.connect(database="commerce", autocommit=True)
+def test_statements_of_several_shards_read_one_value(cluster: SharedCluster) -> None:
+    client = cluster.proxy.connect(database="commerce", autocommit=True)
     run(client, "CREATE TABLE customer (id BIGINT PRIMARY KEY, n DOUBLE)")
     run(client, "SET @r = RAND(), @by = 10")
     low, high = LOW_IDS[0], HIGH_IDS[0]
@@ -73,8 +73,8 @@ def test_statements_of_several_shards_read_one_value(house: House) -> None:
     assert (code, "over several shards" in sentence) == (1235, True)
 
 
-def test_what_triggers_and_procedures_do_is_seen_elsewhere(house: House) -> None:
-    client = house.proxy.connect(database="plain", autocommit=True)
+def test_what_triggers_and_procedures_do_is_seen_elsewhere(cluster: SharedCluster) -> None:
+    client = cluster.proxy.connect(database="plain", autocommit=True)
     run(client, "CREATE TABLE audited (n INT)")
     run(
         client,
@@ -97,8 +97,10 @@ def test_what_triggers_and_procedures_do_is_seen_elsewhere(house: House) -> None
         run(client, "DROP PROCEDURE sets")
 
 
-def test_what_cannot_go_along_is_refused_and_not_null(house: House, family: Family) -> None:
-    client = house.proxy.connect(database="plain", autocommit=True)
+def test_what_cannot_go_along_is_refused_and_not_null(
+    cluster: SharedCluster, family: Family
+) -> None:
+    client = cluster.proxy.connect(database="plain", autocommit=True)
     run(client, "SET @large = REPEAT('x', 1048577)")
     client.select_db("commerce:80-")
     assert refused(client, "SELECT @large") == (
@@ -117,8 +119,8 @@ def test_what_cannot_go_along_is_refused_and_not_null(house: House, family: Fami
     assert (code, "@é" in sentence, "not ASCII" in sentence) == (1235, True, True)
 
 
-def test_they_end_with_the_session(house: House) -> None:
-    client = house.proxy.connect(database="plain", autocommit=True)
+def test_they_end_with_the_session(cluster: SharedCluster) -> None:
+    client = cluster.proxy.connect(database="plain", autocommit=True)
     run(client, "SET @x = 1")
     client.select_db("commerce:80-")
     assert value(client, "SELECT @x") == 1
@@ -127,4 +129,4 @@ def test_they_end_with_the_session(house: House) -> None:
     for target in ("plain", "commerce:80-"):
         client.select_db(target)
         assert value(client, "SELECT @x") is None
-    assert execute(house.servers[1], "SELECT 1") == ((1,),)
+    assert execute(cluster.servers[1], "SELECT 1") == ((1,),)

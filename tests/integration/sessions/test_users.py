@@ -6,10 +6,10 @@ from typing import Any
 import pymysql
 import pytest
 
-from tests.fixtures.fix_proxy import RunningProxy, StartProxy, keyspace_toml, write_vschema
-from tests.fixtures.fix_servers import execute
-from tests.fixtures.fix_streams import eventually, message_table, refused, rows, run, value
-from tests.integration.conftest import SETTINGS, VSCHEMA, House
+from tests.fixtures.database_servers import execute
+from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml, write_vschema
+from tests.fixtures.streams import eventually, message_table, refused, rows, run, value
+from tests.integration.conftest import SETTINGS, VSCHEMA, SharedCluster
 
 
 pytestmark = pytest.mark.db
@@ -146,12 +146,12 @@ def test_nobody_locks_the_proxy_out_of_its_servers(
     assert value(tight.connect(database=keyspace), "SELECT 1") == 1
 
 
-def test_sessions_leave_nothing_behind(house: House) -> None:
+def test_sessions_leave_nothing_behind(cluster: SharedCluster) -> None:
     """After everybody has left, the pool's connections are idle and in no transaction."""
     for number in range(20):
-        client = house.proxy.connect(database=("plain", "commerce")[number % 2])
+        client = cluster.proxy.connect(database=("plain", "commerce")[number % 2])
         run(client, "SELECT 1")
         client._force_close()
     open_transactions = "SELECT COUNT(*) FROM information_schema.innodb_trx"
-    for server in house.servers:
+    for server in cluster.servers:
         eventually(lambda: execute(server, open_transactions) == ((0,),), "all is closed")  # noqa: B023

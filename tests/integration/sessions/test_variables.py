@@ -6,9 +6,9 @@ from typing import Any
 import pymysql
 import pytest
 
-from tests.fixtures.fix_proxy import RunningProxy
-from tests.fixtures.fix_servers import DatabaseServer, execute
-from tests.fixtures.fix_streams import refused, rows, run, value
+from tests.fixtures.database_servers import DatabaseServer, execute
+from tests.fixtures.running_proxy import RunningProxy
+from tests.fixtures.streams import refused, rows, run, value
 from tests.integration.sessions.crowd import CLIENTS, crowd, shuffled_rounds
 
 

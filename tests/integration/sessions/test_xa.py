@@ -9,10 +9,10 @@ import pytest
 from pymysql.constants import CLIENT, COMMAND
 
 from streamfrom.proxy.embedded.servers import Family
-from tests.fixtures.fix_proxy import RunningProxy, StartProxy, keyspace_toml
-from tests.fixtures.fix_servers import DatabaseServer, execute
-from tests.fixtures.fix_streams import eventually, refused, rows, run, value
-from tests.integration.conftest import House
+from tests.fixtures.database_servers import DatabaseServer, execute
+from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml
+from tests.fixtures.streams import eventually, refused, rows, run, value
+from tests.integration.conftest import SharedCluster
 
 
 if TYPE_CHECKING:
@@ -347,10 +347,10 @@ class TestActive:
 
 
 def test_a_transaction_of_xa_is_not_spread_over_shards(
-    house: House, create: Callable[..., str]
+    cluster: SharedCluster, create: Callable[..., str]
 ) -> None:
     create("commerce")
-    first = house.proxy.connect(database="plain", autocommit=True)
+    first = cluster.proxy.connect(database="plain", autocommit=True)
     run(first, "CREATE TABLE named (n INT AUTO_INCREMENT PRIMARY KEY)")
     run(first, "XA START 'spread'")
     run(first, "INSERT INTO named VALUES ()")

@@ -7,7 +7,7 @@ import pytest
 from streamfrom.proxy.accounts.grant_discovery import ask
 from streamfrom.proxy.config.file import Role, Secret, User
 from tests.proxy.fake_answers import Error, Rows
-from tests.proxy.house import config_of
+from tests.proxy.rigs import config_of
 
 
 READER = User("r", Secret(""), None, Role.READONLY, None)

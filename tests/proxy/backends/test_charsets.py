@@ -5,7 +5,7 @@ from streamfrom.proxy.backends.settings import names
 from streamfrom.proxy.errors import NoClientCharset
 from tests.proxy.fake_answers import rows_of
 from tests.proxy.fake_server import MARIADB, FakeServer
-from tests.proxy.house import running_shard
+from tests.proxy.rigs import running_shard
 
 
 UTF8 = names("utf8mb4", "utf8mb4_general_ci")

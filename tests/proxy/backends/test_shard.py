@@ -10,7 +10,7 @@ from streamfrom.proxy.backends.shard import ShardRuntime, readonly_of, replicas_
 from streamfrom.proxy.errors import BackendError, BackendUnavailable
 from tests.proxy.fake_answers import Error, Silence, until
 from tests.proxy.fake_server import MARIADB, PASSWORD
-from tests.proxy.house import running_shard, shard_config
+from tests.proxy.rigs import running_shard, shard_config
 
 
 @pytest.fixture(autouse=True)

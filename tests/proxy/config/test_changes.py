@@ -4,7 +4,7 @@ from streamfrom.proxy.config.changes import LIVE, changes
 from streamfrom.proxy.config.dsn import Dsn, SslMode
 from streamfrom.proxy.config.file import Config, Role, Secret, Server, Tls, User
 from streamfrom.proxy.config.keyspaces import KeyspaceConfig, ShardConfig
-from tests.proxy.house import SERVER
+from tests.proxy.rigs import SERVER
 
 
 APP = User("app", Secret("one"), None, Role.READWRITE, None)

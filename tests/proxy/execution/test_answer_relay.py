@@ -8,7 +8,7 @@ from streamfrom.proxy.wire.framing import frames
 from streamfrom.proxy.wire.response import DEPRECATE_EOF, PassThrough, Resequencer
 from streamfrom.proxy.wire.resultset import ColumnDefinition
 from tests.proxy.fake_client import MODERN, OLD
-from tests.proxy.house import RecordingLink
+from tests.proxy.rigs import RecordingLink
 from tests.proxy.wire.peers import text_resultset
 
 

@@ -15,7 +15,7 @@ from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.constants import Status, TrackerKind
 from streamfrom.proxy.wire.resultset import Tracker
 from tests.proxy.fake_answers import Error, Ok, Rows, Several, Silence, rows_of, until
-from tests.proxy.house import Desk, running_shard, said
+from tests.proxy.rigs import ExecutorRig, running_shard, said
 from tests.sqlparse_ext.facts import shape
 
 
@@ -51,7 +51,7 @@ async def test_a_connection_has_the_sessions_variables_and_its_shards_database(s
     (connection,) = server.relays
     assert connection.database == "beside"
     async with running_shard(server, "-80") as shard:
-        await Desk(shard).run("SELECT 1", database="named otherwise on another shard")
+        await ExecutorRig(shard).run("SELECT 1", database="named otherwise on another shard")
         assert server.relays[-1].database == shard.database
     assert connection.variables["collation_connection"] == "utf8mb4_general_ci"
 
@@ -61,7 +61,7 @@ async def test_what_a_statement_sets_follows_the_session_to_other_connections(
 ):
     await desk.run("SET sql_mode = 'ANSI'")
     assert desk.state.settings.sql_mode == "ANSI"
-    other = await shard.pool.take(Desk(shard).state, "db")
+    other = await shard.pool.take(ExecutorRig(shard).state, "db")
     backend = await shard.pool.take(desk.state, "db")
     other.close()
     await backend.run(b"SELECT 1")
@@ -120,7 +120,7 @@ async def test_ones_own_connection_is_used_in_the_same_turn_of_the_loop(server, 
 
 async def test_a_statement_waits_for_a_connection_and_goes_out_when_one_comes_back(server):
     async with running_shard(server, pool_size=1) as shard:
-        desks = [Desk(shard) for _ in range(3)]
+        desks = [ExecutorRig(shard) for _ in range(3)]
         gate = asyncio.Event()
         server.once("SELECT 0", Silence(gate, rows_of(0)))
         answers: list[list[AnswerRelay]] = [[], [], []]
@@ -137,7 +137,7 @@ async def test_a_statement_waits_for_a_connection_and_goes_out_when_one_comes_ba
 
 async def test_a_statement_that_waits_too_long_is_told_so(server):
     async with running_shard(server, pool_size=1, pool_timeout_s=0.01) as shard:
-        desk, other = Desk(shard), Desk(shard)
+        desk, other = ExecutorRig(shard), ExecutorRig(shard)
         await other.run("BEGIN")
         done: list[Any] = []
         assert send_now(desk, "SELECT 1", done.append)
@@ -148,7 +148,7 @@ async def test_a_statement_that_waits_too_long_is_told_so(server):
 
 async def test_a_session_that_departs_while_its_statement_waits_is_passed_over(server):
     async with running_shard(server, pool_size=1) as shard:
-        desk, other = Desk(shard), Desk(shard)
+        desk, other = ExecutorRig(shard), ExecutorRig(shard)
         await other.run("BEGIN")
         done: list[AnswerRelay] = []
         assert send_now(desk, "SELECT 1", done.append)
@@ -162,7 +162,7 @@ async def test_a_session_that_departs_while_its_statement_waits_is_passed_over(s
 
 async def test_a_waiting_statement_is_not_interrupted_as_if_it_ran(server):
     async with running_shard(server, pool_size=1) as shard:
-        desk, other = Desk(shard), Desk(shard)
+        desk, other = ExecutorRig(shard), ExecutorRig(shard)
         await other.run("BEGIN")
         done: list[AnswerRelay] = []
         assert send_now(desk, "SELECT 1", done.append)
@@ -276,7 +276,7 @@ async def test_a_statement_of_a_client_that_left_is_killed_and_its_connection_cl
 async def test_a_forgotten_sessions_connections_are_everybodys(server, shard, desk):
     await desk.run("SELECT 1")
     await desk.leave()
-    other = Desk(shard)
+    other = ExecutorRig(shard)
     await other.run("SELECT 1")
     assert server.logins == 1
     await other.leave()

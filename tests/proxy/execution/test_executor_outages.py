@@ -16,7 +16,7 @@ from streamfrom.proxy.errors import (
 from streamfrom.proxy.execution.reply import Reply
 from streamfrom.proxy.wire.commands import query
 from tests.proxy.fake_answers import Error, HangUp, Rows, rows_of, until
-from tests.proxy.house import Desk, running_shard
+from tests.proxy.rigs import ExecutorRig, running_shard
 from tests.sqlparse_ext.facts import shape
 
 
@@ -37,7 +37,7 @@ async def test_a_statement_that_was_not_sent_waits_for_the_shard(server, desk, s
 
 
 async def test_the_wait_for_a_shard_has_an_end(server, shard):
-    desk = Desk(shard, failover_buffer_s=0.05)
+    desk = ExecutorRig(shard, failover_buffer_s=0.05)
     server.stop()
     with pytest.raises(BackendUnavailable, match="nothing was executed there"):
         await desk.run("SELECT 1")
@@ -52,7 +52,7 @@ async def test_inside_a_transaction_nobody_waits(server, shard, desk):
 
 async def test_a_full_pool_is_said_to_be_full(server):
     async with running_shard(server, pool_size=1, pool_timeout_s=0.01) as shard:
-        desk, other = Desk(shard), Desk(shard)
+        desk, other = ExecutorRig(shard), ExecutorRig(shard)
         await other.run("BEGIN")
         with pytest.raises(PoolTimeout):
             await desk.run("SELECT 1")
@@ -172,7 +172,7 @@ async def test_a_write_that_was_refused_undone_waits_and_is_tried_again(server, 
 
 
 async def test_the_wait_for_a_read_only_server_ends_with_its_own_words(server, shard):
-    desk = Desk(shard, failover_buffer_s=0.2)
+    desk = ExecutorRig(shard, failover_buffer_s=0.2)
     server.on("INSERT INTO", READ_ONLY)
     server.read_only = True
     result = await desk.run("INSERT INTO t VALUES (1)")

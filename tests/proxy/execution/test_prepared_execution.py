@@ -16,7 +16,7 @@ from streamfrom.proxy.wire.commands import (
 from streamfrom.proxy.wire.constants import FieldType
 from streamfrom.proxy.wire.execute import Parameter
 from streamfrom.proxy.wire.prepare_response import PrepareReader
-from tests.proxy.house import RecordingLink
+from tests.proxy.rigs import RecordingLink
 
 
 KEY = StatementKey(b"SELECT ?", "db", ())

@@ -15,7 +15,7 @@ from streamfrom.proxy.wire.resultset import (
     parse_ok,
 )
 from tests.proxy.fake_client import MODERN, OLD
-from tests.proxy.house import RecordingLink
+from tests.proxy.rigs import RecordingLink
 
 
 class Scene:

@@ -6,7 +6,7 @@ import pytest
 from streamfrom.proxy.errors import BackendUnavailable, PoolTimeout
 from streamfrom.proxy.execution.session_connections import named
 from tests.proxy.fake_answers import Ok, until
-from tests.proxy.house import Desk, Patient, running_shard
+from tests.proxy.rigs import ExecutorRig, WaitingExecutor, running_shard
 from tests.sqlparse_ext.facts import shape
 
 
@@ -20,10 +20,10 @@ class Wish:
 
 async def test_a_connection_at_hand_is_used_at_once(shard, desk):
     await desk.run("SELECT 1")
-    other = Desk(shard)
+    other = ExecutorRig(shard)
     await other.run("SELECT 1")
     assert shard.pool.connections == 2
-    third = Desk(shard)
+    third = ExecutorRig(shard)
     (backend,) = Wish(third).got
     assert backend.owner is third.state
     shard.pool.give(backend)
@@ -41,7 +41,7 @@ async def test_one_that_must_be_set_up_first_is_used_when_it_is(server, shard, d
 
 async def test_who_waits_in_vain_is_told_why(server):
     async with running_shard(server, pool_size=1, pool_timeout_s=0.01) as shard:
-        desk, other = Desk(shard), Desk(shard)
+        desk, other = ExecutorRig(shard), ExecutorRig(shard)
         await other.run("BEGIN")
         wish = Wish(desk)
         await until(lambda: wish.got)
@@ -58,7 +58,7 @@ async def test_a_server_that_is_gone_is_told_too(server, shard, desk):
 
 async def test_a_session_that_departs_in_the_queue_gets_nothing(server):
     async with running_shard(server, pool_size=1) as shard:
-        desk, other = Desk(shard), Desk(shard)
+        desk, other = ExecutorRig(shard), ExecutorRig(shard)
         await other.run("BEGIN")
         wish = Wish(desk)
         await desk.leave()
@@ -68,7 +68,7 @@ async def test_a_session_that_departs_in_the_queue_gets_nothing(server):
 
 
 async def test_a_session_that_departs_while_one_is_opened_leaves_it_to_others(server, shard):
-    desk = Desk(shard)
+    desk = ExecutorRig(shard)
     wish = Wish(desk)
     desk.executor.forget()
     await asyncio.gather(*desk.spawned)
@@ -79,7 +79,7 @@ async def test_a_session_that_departs_while_one_is_opened_leaves_it_to_others(se
 
 async def test_an_insert_id_is_waited_for_that_the_next_user_takes_away(server):
     async with running_shard(server, pool_size=1) as shard:
-        desk, other = Desk(shard), Desk(shard)
+        desk, other = ExecutorRig(shard), ExecutorRig(shard)
         server.once("INSERT", Ok(last_insert_id=7))
         await desk.run("INSERT INTO t VALUES ()")
         await other.run("SELECT 1")
@@ -117,7 +117,7 @@ class Ailing:
         return "answer"
 
     async def asked(self, *, in_transaction=False):
-        executor = Patient()
+        executor = WaitingExecutor()
         if in_transaction:
             executor.branches.open.append(self)
         return await executor.patiently(self, self.ask)

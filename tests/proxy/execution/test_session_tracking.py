@@ -4,7 +4,7 @@ from streamfrom.proxy.backends.diagnostics_area import CarriedFoundRows
 from streamfrom.proxy.backends.handover import adopt_now
 from streamfrom.proxy.execution.session_tracking import bring_insert_id
 from tests.proxy.fake_answers import Error, Ok, Rows, until
-from tests.proxy.house import Desk, running_shard
+from tests.proxy.rigs import ExecutorRig, running_shard
 from tests.sqlparse_ext.facts import shape
 
 
@@ -31,7 +31,7 @@ async def test_what_a_departed_session_left_is_undone_before_the_connection_chan
     assert connection.user_variables == set()
     assert not connection.in_transaction
     assert shard.pool.lent == 0
-    other = Desk(shard)
+    other = ExecutorRig(shard)
     await other.run("SELECT 1")
     assert server.logins == 1
     assert connection.autocommit
@@ -142,7 +142,7 @@ async def test_what_another_session_could_notice_is_remembered(
 
 async def test_the_last_insert_id_goes_where_it_is_asked_for(server, other_server):
     async with running_shard(server) as one, running_shard(other_server) as two:
-        desk = Desk(one, two)
+        desk = ExecutorRig(one, two)
         server.on("INSERT INTO", Ok(last_insert_id=41))
         await desk.run("INSERT INTO t VALUES ()", shard=0)
         assert (await desk.run("SELECT LAST_INSERT_ID()", shard=1)).values == [b"41"]
@@ -157,7 +157,7 @@ NAMED = Ok(last_insert_id=90, names_its_id=True)
 @pytest.mark.parametrize("asks", [1, 2])
 async def test_a_row_that_names_its_id_keeps_the_id_that_another_connection_made(server, asks):
     async with running_shard(server, pool_size=1) as shard:
-        desk, other = Desk(shard), Desk(shard)
+        desk, other = ExecutorRig(shard), ExecutorRig(shard)
         server.once("INSERT INTO t VALUES ()", Ok(last_insert_id=41))
         await desk.run("INSERT INTO t VALUES ()")
         for _ in range(asks):
@@ -176,7 +176,7 @@ async def test_of_two_connections_the_one_that_made_an_id_last_tells_it(
     server, other_server, made_at
 ):
     async with running_shard(server) as one, running_shard(other_server) as two:
-        desk = Desk(one, two)
+        desk = ExecutorRig(one, two)
         shards = (made_at, 1 - made_at)
         for number, shard in enumerate((*shards, *shards), 1):
             (server, other_server)[shard].once("VALUES ()", Ok(last_insert_id=40 + number))
@@ -200,7 +200,7 @@ async def test_of_two_connections_the_one_that_made_an_id_last_tells_it(
 )
 async def test_an_id_that_no_answer_tells_follows_the_session(server, sql):
     async with running_shard(server, pool_size=1) as shard:
-        desk, other = Desk(shard), Desk(shard)
+        desk, other = ExecutorRig(shard), ExecutorRig(shard)
         server.on("RETURNING", Rows(("a",), ((b"1",),)))
         await desk.run(sql)
         (connection,) = server.relays
@@ -217,7 +217,7 @@ async def test_an_id_that_no_answer_tells_follows_the_session(server, sql):
 )
 async def test_what_sets_the_insert_id_to_0_finds_the_one_before(server, sql, on_server):
     async with running_shard(server, pool_size=1) as shard:
-        desk, other = Desk(shard), Desk(shard)
+        desk, other = ExecutorRig(shard), ExecutorRig(shard)
         server.once("INSERT", Ok(last_insert_id=41))
         await desk.run("INSERT INTO t VALUES ()")
         await other.run("SELECT 1")
@@ -243,7 +243,7 @@ async def test_a_connection_that_breaks_does_not_take_the_last_insert_id_along(
 
 async def test_the_last_insert_id_outlives_the_connection_it_was_made_on(server):
     async with running_shard(server, pool_size=1) as shard:
-        desk, other = Desk(shard), Desk(shard)
+        desk, other = ExecutorRig(shard), ExecutorRig(shard)
         server.once("INSERT INTO", Ok(last_insert_id=41))
         await desk.run("INSERT INTO t VALUES ()")
         await other.run("SELECT 1")
@@ -268,7 +268,7 @@ async def test_the_last_insert_id_outlives_the_connection_it_was_made_on(server)
 )
 async def test_who_loses_a_connection_takes_the_counts_along(server, sql, answer, counts, asks):
     async with running_shard(server, pool_size=1) as shard:
-        desk, other = Desk(shard), Desk(shard)
+        desk, other = ExecutorRig(shard), ExecutorRig(shard)
         server.once(sql, answer)
         await desk.run(sql)
         await other.run("SELECT 1")
@@ -287,7 +287,7 @@ async def test_a_write_on_another_connection_leaves_the_count_of_the_session(
         running_shard(server, pool_size=1) as one,
         running_shard(other_server) as two,
     ):
-        desk, other = Desk(one, two), Desk(one)
+        desk, other = ExecutorRig(one, two), ExecutorRig(one)
         server.once("SELECT a", Rows(("a",), ((b"1",), (b"2",))))
         await desk.run("SELECT a FROM t")
         await other.run("SELECT 1")
@@ -308,7 +308,7 @@ async def test_a_count_that_its_server_alone_knows_is_asked_for_behind_a_write_e
     server, other_server
 ):
     async with running_shard(server) as one, running_shard(other_server) as two:
-        desk = Desk(one, two)
+        desk = ExecutorRig(one, two)
         server.once(WHAT_IS_LEFT, Rows(tuple("abcd"), ((b"3", b"-1", b"0", b"0"),)))
         await desk.run("SELECT a FROM t LIMIT 1, 1")
         await desk.run("DELETE FROM t", shard=1)
@@ -326,7 +326,7 @@ async def test_an_insert_id_that_somebody_takes_away_at_this_moment_is_waited_fo
     server.once("INSERT", Ok(last_insert_id=7))
     await desk.run("INSERT INTO t VALUES ()")
     (source,) = shard.pool._idle
-    somebody = Desk(shard).state
+    somebody = ExecutorRig(shard).state
     other = await shard.pool.take(somebody, "db")
     assert adopt_now(source, somebody, source.settings, "db")
     await bring_insert_id(desk.state, other, shape("SELECT LAST_INSERT_ID()"))

@@ -17,7 +17,7 @@ from streamfrom.proxy.execution.shared_reads import SharedRead
 from streamfrom.proxy.wire.commands import query
 from tests.proxy.fake_answers import Error, HangUp, Rows, Silence, rows_of, until
 from tests.proxy.fake_client import read_result
-from tests.proxy.house import Desk, running_shard
+from tests.proxy.rigs import ExecutorRig, running_shard
 from tests.sqlparse_ext.facts import shape
 
 
@@ -33,7 +33,7 @@ def patient(monkeypatch):
 async def company(server):
     """A shard on which somebody is busy, so that quick reads are sent together."""
     async with running_shard(server, pool_size=8) as shard:
-        busy = Desk(shard)
+        busy = ExecutorRig(shard)
         await busy.run("SET @a = 1")
         yield shard
         await busy.leave()
@@ -43,7 +43,7 @@ class Reader:
     """A session that sends quick reads."""
 
     def __init__(self, shard):
-        self.desk = Desk(shard)
+        self.desk = ExecutorRig(shard)
         self.shard = shard
         self.pace = LatencyClass()
         self.pace.is_quick = True

@@ -14,7 +14,7 @@ from streamfrom.proxy.execution.session_state import Transaction
 from streamfrom.proxy.execution.transaction import PendingEffects
 from streamfrom.sqlparse_ext.writes.messages import Effect, EffectKind
 from tests.proxy.fake_answers import Error, HangUp, until
-from tests.proxy.house import Desk
+from tests.proxy.rigs import ExecutorRig
 
 
 ACK = Effect(EffectKind.ACK, (1,))
@@ -23,7 +23,7 @@ NEW = Effect(EffectKind.NEW, (2,))
 
 @pytest.fixture
 async def desk(low, high):
-    made = Desk(low, high)
+    made = ExecutorRig(low, high)
     yield made
     await made.leave()
 
@@ -125,7 +125,7 @@ async def test_a_connection_that_joined_half_way_is_nobody_elses(server, low, de
 
 
 async def test_one_shard_is_the_limit_where_the_configuration_says_so(low, high, other_server):
-    desk = Desk(low, high, may_span_shards=False)
+    desk = ExecutorRig(low, high, may_span_shards=False)
     await desk.begin()
     await desk.run("SELECT 1", shard=0)
     with pytest.raises(
@@ -347,7 +347,7 @@ async def test_a_session_that_leaves_is_rolled_back_and_its_connections_are_used
     (connection,) = server.relays
     assert not connection.in_transaction
     assert desk.published == []
-    other = Desk(low)
+    other = ExecutorRig(low)
     await other.run("SELECT 1")
     assert server.logins == 1
     await other.leave()

@@ -5,7 +5,7 @@ from streamfrom.proxy.wire.constants import FieldType, TrackerKind
 from streamfrom.proxy.wire.resultset import Tracker
 from streamfrom.sqlparse_ext.errors import Unsupported
 from tests.proxy.fake_answers import Error, Ok, Rows
-from tests.proxy.house import Desk, running_shard
+from tests.proxy.rigs import ExecutorRig, running_shard
 
 
 TYPES = (FieldType.LONGLONG, *[FieldType.VAR_STRING] * 3)
@@ -35,7 +35,7 @@ async def shards(server, other_server):
 
 @pytest.fixture
 def desk(shards):
-    return Desk(*shards)
+    return ExecutorRig(*shards)
 
 
 def said(server):

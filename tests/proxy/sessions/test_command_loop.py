@@ -8,7 +8,7 @@ from streamfrom.proxy.wire.constants import Capability, Status
 from streamfrom.proxy.wire.framing import frame
 from tests.proxy.fake_answers import Error, HangUp, Ok, Rows, Several, Silence, rows_of, until
 from tests.proxy.fake_client import MODERN, OLD
-from tests.proxy.house import running_proxy
+from tests.proxy.rigs import running_proxy
 from tests.proxy.sessions.test_session import BIG, PING, READER, refused
 
 

@@ -16,7 +16,7 @@ from streamfrom.proxy.sessions.addresses import Addresses
 from streamfrom.proxy.sessions.login_backoff import LoginBackoff
 from streamfrom.proxy.sessions.login_gate import LoginGate
 from streamfrom.proxy.sessions.login_work import LoginWork
-from tests.proxy.house import RecordingLink
+from tests.proxy.rigs import RecordingLink
 from tests.virtual_loop import run_virtual
 
 

@@ -3,7 +3,7 @@ import pytest
 from streamfrom.proxy.config.file import Role, Secret, User
 from streamfrom.proxy.wire.framing import frame
 from tests.proxy.fake_answers import Silence, until
-from tests.proxy.house import running_proxy
+from tests.proxy.rigs import running_proxy
 
 
 ADMIN = User("root", Secret(""), None, Role.READWRITE, None)

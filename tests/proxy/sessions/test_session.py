@@ -9,7 +9,7 @@ from streamfrom.proxy.wire.constants import Capability
 from streamfrom.proxy.wire.framing import frame
 from tests.proxy.fake_answers import Rows, Silence, rows_of, until
 from tests.proxy.fake_client import MODERN, OLD, Client, Refused
-from tests.proxy.house import add_message_table, claimed, running_proxy
+from tests.proxy.rigs import add_message_table, claimed, running_proxy
 from tests.proxy.wire.peers import encode_change_user
 
 

@@ -2,7 +2,7 @@
 
 from streamfrom.proxy.config.file import Role, Secret, User
 from streamfrom.proxy.wire.constants import Status
-from tests.proxy.house import running_proxy
+from tests.proxy.rigs import running_proxy
 
 
 ADMIN = User("root", Secret(""), None, Role.READWRITE, None)

@@ -12,7 +12,7 @@ from streamfrom.proxy.wire.resultset import Tracker
 from tests.proxy.fake_answers import Error, Ok, Rows, Silence, rows_of, until
 from tests.proxy.fake_client import MODERN, OLD, Refused
 from tests.proxy.fake_server import FakeServer
-from tests.proxy.house import add_message_table, running_proxy
+from tests.proxy.rigs import add_message_table, running_proxy
 from tests.proxy.sessions.test_session import EVE, refused
 
 

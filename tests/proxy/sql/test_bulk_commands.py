@@ -4,8 +4,8 @@ from streamfrom.proxy.wire.resultset import Ok as Told
 from tests.proxy.fake_answers import Error, Ok, until
 from tests.proxy.fake_client import MARIADB
 from tests.proxy.fake_server import MARIADB as VERSION, FakeServer
-from tests.proxy.house import add_message_table, running_proxy
 from tests.proxy.keyspaces import HIGH
+from tests.proxy.rigs import add_message_table, running_proxy
 
 
 INSERT = "INSERT INTO t (id, a) VALUES (?, ?)"

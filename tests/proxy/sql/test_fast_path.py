@@ -21,8 +21,8 @@ from streamfrom.sqlparse_ext.cache import StatementCache
 from streamfrom.sqlparse_ext.writes.messages import EffectKind
 from tests.proxy.fake_answers import Error, HangUp, Ok, rows_of, until
 from tests.proxy.fake_client import read_result
-from tests.proxy.house import Desk, running_shard
 from tests.proxy.keyspaces import HIGH, SHARDED
+from tests.proxy.rigs import ExecutorRig, running_shard
 
 
 PLAIN = Keyspace("plain", (Shard.named("-"),))
@@ -92,7 +92,7 @@ class Scene:
 @pytest.fixture
 async def scene(server):
     async with running_shard(server) as shard:
-        desk = Desk(shard)
+        desk = ExecutorRig(shard)
         made = Scene(desk, PLAIN)
         made.compiler.use("plain")
         await desk.run("SELECT 'a connection'")
@@ -244,7 +244,7 @@ async def test_only_what_one_shard_answers_is_sent(server, other_server):
         running_shard(server, "-80", keyspace="commerce") as low,
         running_shard(other_server, "80-", keyspace="commerce") as high,
     ):
-        desk = Desk(low, high)
+        desk = ExecutorRig(low, high)
         scene = Scene(desk, SHARDED)
         scene.compiler.use("commerce")
         await desk.run("SELECT 1", shard=0)
@@ -287,10 +287,10 @@ async def crowded(server):
     async with running_shard(server, pool_size=8) as shard:
         scenes = []
         for _ in range(2):
-            desk = Desk(shard)
+            desk = ExecutorRig(shard)
             scenes.append(Scene(desk, PLAIN))
             scenes[-1].compiler.use("plain")
-        busy = Desk(shard)
+        busy = ExecutorRig(shard)
         await busy.run("SET @a = 1")
         yield scenes
         for desk in (busy, *(each.desk for each in scenes)):

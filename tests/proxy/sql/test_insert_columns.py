@@ -5,11 +5,11 @@ import pytest
 from streamfrom.proxy.config.file import Role
 from streamfrom.proxy.errors import BackendError, BackendUnavailable
 from streamfrom.proxy.sql.insert_columns import InsertColumns
-from tests.proxy.house import Patient
+from tests.proxy.rigs import WaitingExecutor
 from tests.proxy.sql.test_statement_compiler import compiler
 
 
-class Desk:
+class InsertColumnsRig:
     """A session's naming before two shards whose servers know one table, `t`."""
 
     def __init__(self, use="commerce", role=Role.READWRITE):
@@ -22,7 +22,7 @@ class Desk:
             runtime.trouble = None
             runtime.control = SimpleNamespace(records=self.records(name))
             runtime.wait_available = self.wait_available
-        self.naming = InsertColumns(Patient(), self.compiler)  # type: ignore[arg-type]
+        self.naming = InsertColumns(WaitingExecutor(), self.compiler)  # type: ignore[arg-type]
 
     def records(self, name):
         async def records(sql):
@@ -50,7 +50,7 @@ class Desk:
 
 
 async def test_the_columns_that_a_server_would_fill_are_named():
-    desk = Desk()
+    desk = InsertColumnsRig()
     assert await desk.named("INSERT INTO t VALUES (1, 2)") == (
         "INSERT INTO t (`id`, `na``me`) VALUES (1, 2)"
     )
@@ -72,27 +72,27 @@ async def test_the_columns_that_a_server_would_fill_are_named():
     ],
 )
 async def test_nobody_is_asked_where_no_vindex_needs_names(sql, use):
-    desk = Desk(use)
+    desk = InsertColumnsRig(use)
     assert await desk.named(sql) == sql
     assert desk.asked == []
 
 
 async def test_a_shard_that_is_there_is_asked_rather_than_one_that_is_not():
-    desk = Desk()
+    desk = InsertColumnsRig()
     desk.runtimes[0].trouble = "away"
     await desk.named("INSERT INTO t VALUES (1, 2)")
     assert [name for name, _ in desk.asked] == ["high"]
 
 
 async def test_one_that_goes_away_is_waited_for():
-    desk = Desk()
+    desk = InsertColumnsRig()
     desk.failures = 1
     assert "`id`" in await desk.named("INSERT INTO t VALUES (1, 2)")
     assert desk.waits == 1
 
 
 async def test_a_table_that_is_not_there_is_what_the_server_says():
-    desk = Desk()
+    desk = InsertColumnsRig()
     with pytest.raises(BackendError) as raised:
         await desk.named("INSERT INTO named VALUES (1)")
     assert raised.value.code == 1146

@@ -4,7 +4,7 @@ import pytest
 
 from tests.proxy.fake_answers import Rows, rows_of
 from tests.proxy.fake_server import FakeServer
-from tests.proxy.house import running_proxy
+from tests.proxy.rigs import running_proxy
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from streamfrom.proxy import net
 from streamfrom.proxy.errors import QueryInterrupted, ServerShutdown
 from streamfrom.proxy.sql.message_stream import MessageStream
 from streamfrom.proxy.wire.framing import frames
-from tests.proxy.house import RecordingLink
+from tests.proxy.rigs import RecordingLink
 
 
 def row(number, size=10):

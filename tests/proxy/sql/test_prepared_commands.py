@@ -9,7 +9,7 @@ from streamfrom.proxy.wire.framing import frame
 from tests.proxy.fake_answers import Error, HangUp, Ok, rows_of, until
 from tests.proxy.fake_client import MODERN, OLD, Refused, parameter
 from tests.proxy.fake_server import MARIADB, MYSQL
-from tests.proxy.house import running_proxy
+from tests.proxy.rigs import running_proxy
 from tests.proxy.sql.binary import stmt_reset, told, value
 
 

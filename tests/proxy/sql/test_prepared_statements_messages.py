@@ -3,7 +3,7 @@
 import re
 
 from tests.proxy.fake_answers import Rows
-from tests.proxy.house import add_message_table, claimed, running_proxy
+from tests.proxy.rigs import add_message_table, claimed, running_proxy
 
 
 async def streaming(house, server, *rows):

@@ -5,8 +5,8 @@ import pytest
 from streamfrom.proxy.wire.constants import FieldType
 from tests.proxy.fake_answers import Rows, rows_of
 from tests.proxy.fake_client import MODERN, OLD, Refused
-from tests.proxy.house import running_proxy
 from tests.proxy.keyspaces import HIGH
+from tests.proxy.rigs import running_proxy
 from tests.proxy.sql.binary import told, value
 
 

@@ -2,7 +2,7 @@ import pytest
 
 from streamfrom.proxy.config.file import Role, Secret, User
 from tests.proxy.fake_answers import rows_of
-from tests.proxy.house import add_message_table, running_proxy
+from tests.proxy.rigs import add_message_table, running_proxy
 
 
 # A character of gbk and big5 whose second half is a backslash.

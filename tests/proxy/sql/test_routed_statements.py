@@ -2,8 +2,8 @@ import pytest
 
 from tests.proxy.fake_answers import Error, HangUp, rows_of
 from tests.proxy.fake_client import MODERN, OLD
-from tests.proxy.house import said
 from tests.proxy.keyspaces import HIGH
+from tests.proxy.rigs import said
 
 
 async def test_a_multi_row_insert_is_split_and_counted_as_one(server, other_server, client):

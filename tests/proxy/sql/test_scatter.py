@@ -13,7 +13,7 @@ from streamfrom.proxy.sql.scatter import MergedOk, run_everywhere, write_parts
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.resultset import Ok as OkPacket
 from tests.proxy.fake_answers import Error, HangUp, Ok, Rows, until
-from tests.proxy.house import Desk, said
+from tests.proxy.rigs import ExecutorRig, said
 from tests.sqlparse_ext.facts import shape, statement
 
 
@@ -24,7 +24,7 @@ READ_ONLY = Error(1290, "running with the --read-only option")
 
 @pytest.fixture
 async def desk(low, high):
-    made = Desk(low, high)
+    made = ExecutorRig(low, high)
     yield made
     await made.leave()
 
@@ -147,7 +147,7 @@ async def test_parts_that_a_read_only_server_refused_are_tried_again(
 
 
 async def test_the_wait_for_parts_has_an_end(low, high, other_server):
-    desk = Desk(low, high, failover_buffer_s=0.05)
+    desk = ExecutorRig(low, high, failover_buffer_s=0.05)
     other_server.stop()
     with pytest.raises(BackendUnavailable):
         await write(desk)

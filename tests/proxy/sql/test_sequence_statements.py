@@ -16,7 +16,7 @@ from streamfrom.proxy.sql.sequence_statements import SequenceStatements
 from streamfrom.proxy.sql.statement_compiler import StatementCompiler
 from streamfrom.sqlparse_ext.cache import StatementCache
 from tests.proxy.fake_client import MODERN
-from tests.proxy.house import Patient
+from tests.proxy.rigs import WaitingExecutor
 
 
 VSCHEMA = """{"sharded": true, "vindexes": {"n": {"type": "numeric"}}, "tables": {
@@ -82,7 +82,7 @@ class Shelf:
         )
         if use:
             self.compiler.use(use)
-        self.executor = Patient()
+        self.executor = WaitingExecutor()
         self.sequencing = SequenceStatements(guard, self.executor, self.compiler, catalog)  # type: ignore[arg-type]
 
     async def filled(self, sql):

@@ -1,8 +1,8 @@
 import pytest
 
 from tests.proxy.fake_answers import until
-from tests.proxy.house import add_message_table, running_proxy, said
 from tests.proxy.keyspaces import HIGH
+from tests.proxy.rigs import add_message_table, running_proxy, said
 
 
 SET = "SET STATEMENT max_statement_time = 5, sql_mode = CONCAT('a', 'b') FOR "

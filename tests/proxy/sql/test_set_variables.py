@@ -1,8 +1,8 @@
 import pytest
 
 from tests.proxy.fake_answers import until
-from tests.proxy.house import said
 from tests.proxy.keyspaces import HIGH
+from tests.proxy.rigs import said
 
 
 async def test_switching_autocommit_on_commits_everywhere(server, other_server, client):

@@ -3,7 +3,7 @@ import pytest
 from streamfrom.proxy.config.file import Role, Secret, User
 from streamfrom.proxy.wire.constants import FieldType
 from tests.proxy.fake_answers import Rows
-from tests.proxy.house import running_proxy
+from tests.proxy.rigs import running_proxy
 
 
 def has_databases(server, *names):

@@ -1,8 +1,8 @@
 import asyncio
 
 from tests.proxy.fake_answers import Ok, Rows
-from tests.proxy.house import add_message_table, claimed, running_proxy, said
 from tests.proxy.keyspaces import HIGH
+from tests.proxy.rigs import add_message_table, claimed, running_proxy, said
 
 
 async def test_a_qualified_statement_runs_under_the_real_name_in_its_own_database(

@@ -2,7 +2,7 @@ import pytest
 
 from tests.proxy.fake_answers import Error, HangUp, Rows, until
 from tests.proxy.fake_client import Refused
-from tests.proxy.house import claimed
+from tests.proxy.rigs import claimed
 
 
 @pytest.mark.parametrize(

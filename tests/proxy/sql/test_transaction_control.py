@@ -2,8 +2,8 @@ import pytest
 
 from streamfrom.proxy.wire.constants import Status
 from tests.proxy.fake_answers import Error, HangUp
-from tests.proxy.house import said
 from tests.proxy.keyspaces import HIGH
+from tests.proxy.rigs import said
 
 
 async def test_a_transaction_reaches_a_shard_when_a_statement_does(

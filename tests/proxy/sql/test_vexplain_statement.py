@@ -7,11 +7,11 @@ from streamfrom.proxy.config.file import Role
 from streamfrom.proxy.errors import CommandDenied
 from streamfrom.proxy.sql.vexplain_statement import explanation
 from streamfrom.sqlparse_ext.errors import SqlError, Unsupported
-from tests.proxy.sql.test_insert_columns import Desk
+from tests.proxy.sql.test_insert_columns import InsertColumnsRig
 
 
 async def plan(sql, use="commerce", role=Role.READWRITE):
-    desk = Desk(use, role)
+    desk = InsertColumnsRig(use, role)
     made = desk.compiler
     (column,), ((text,),) = await explanation(made, desk.naming, made.parse(sql.encode()))
     assert column.name == "JSON"

@@ -19,7 +19,7 @@ from streamfrom.proxy.wire.constants import FieldType
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.writes.messages import Effect, EffectKind
 from tests.proxy.fake_answers import Error, HangUp, Ok, Rows, Silence, until
-from tests.proxy.house import Desk, add_decisions, running_shard
+from tests.proxy.rigs import ExecutorRig, add_decisions, running_shard
 
 
 A, B = "a" * 16, "b" * 16
@@ -61,7 +61,7 @@ def coordinator(decisions):
 
 @pytest.fixture
 async def desk(low, high, coordinator):
-    made = Desk(low, high, coordinator=coordinator)
+    made = ExecutorRig(low, high, coordinator=coordinator)
     yield made
     await made.leave()
 

@@ -12,7 +12,7 @@ from streamfrom.proxy.twophase.decisions import (
 )
 from streamfrom.proxy.twophase.xid import GlobalId
 from tests.proxy.fake_answers import Error, Rows
-from tests.proxy.house import add_decisions, running_shard
+from tests.proxy.rigs import add_decisions, running_shard
 
 
 OWN = "0123456789abcdef"

@@ -10,7 +10,7 @@ from streamfrom.proxy.twophase.recovery import Recovery
 from streamfrom.proxy.twophase.xid import FORMAT_ID, GlobalId
 from streamfrom.proxy.wire.constants import FieldType
 from tests.proxy.fake_answers import Error, Rows, until
-from tests.proxy.house import add_decisions, running_shard
+from tests.proxy.rigs import add_decisions, running_shard
 
 
 A, B = "a" * 16, "b" * 16

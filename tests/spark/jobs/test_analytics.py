@@ -6,7 +6,7 @@ import time
 import pyarrow.dataset as ds
 import pytest
 
-from tests.fixtures.fix_streams import message_table, rows as rows_of, run as execute
+from tests.fixtures.streams import message_table, rows as rows_of, run as execute
 from tests.spark.killed import servers_on_mysql_with_kills
 
 

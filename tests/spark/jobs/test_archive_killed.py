@@ -3,9 +3,9 @@
 import pyarrow.dataset as ds
 import pytest
 
-from tests.fixtures.fix_proxy import MESSAGE_VSCHEMA, keyspace_toml, write_vschema
-from tests.fixtures.fix_servers import fresh_database
-from tests.fixtures.fix_streams import message_table, rows as rows_of, run as execute
+from tests.fixtures.database_servers import fresh_database
+from tests.fixtures.running_proxy import MESSAGE_VSCHEMA, keyspace_toml, write_vschema
+from tests.fixtures.streams import message_table, rows as rows_of, run as execute
 from tests.spark.killed import on_both, run_killed
 
 
@@ -19,8 +19,8 @@ STAYING = {1001}
 
 
 @pytest.fixture
-def configuration(farm, job_family, tmp_path):
-    servers = [farm.server(job_family, index) for index in range(2)]
+def configuration(server_pool, job_family, tmp_path):
+    servers = [server_pool.server(job_family, index) for index in range(2)]
     vschema = write_vschema(tmp_path, MESSAGE_VSCHEMA)
     for database in fresh_database(*servers):
         yield keyspace_toml("commerce", servers, database, vschema)

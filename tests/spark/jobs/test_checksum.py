@@ -17,7 +17,7 @@ from streamfrom.spark.jobs.checksum import (
     total,
 )
 from streamfrom.spark.jobs.reading import arrow_batch
-from tests.fixtures.fix_streams import message_table, run
+from tests.fixtures.streams import message_table, run
 
 
 TWO = (Column("a", "string"), Column("b", "string"))

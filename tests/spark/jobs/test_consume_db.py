@@ -8,9 +8,9 @@ import pyarrow.dataset as ds
 import pytest
 
 from streamfrom.proxy.embedded.servers import Family
-from tests.fixtures.fix_proxy import MESSAGE_VSCHEMA, keyspace_toml, write_vschema
-from tests.fixtures.fix_servers import fresh_database
-from tests.fixtures.fix_streams import (
+from tests.fixtures.database_servers import fresh_database
+from tests.fixtures.running_proxy import MESSAGE_VSCHEMA, keyspace_toml, write_vschema
+from tests.fixtures.streams import (
     eventually,
     message_table,
     rows as rows_of,
@@ -30,9 +30,9 @@ DAY_S = 86400
 
 
 @pytest.fixture
-def configuration(farm, job_family, tmp_path):
+def configuration(server_pool, job_family, tmp_path):
     """Two shards that keep all three tables by id."""
-    servers = [farm.server(job_family, index) for index in range(2)]
+    servers = [server_pool.server(job_family, index) for index in range(2)]
     by_id = {"column_vindexes": [{"column": "id", "name": "hash"}]}
     tables = dict.fromkeys(TABLES, by_id)
     vschema = write_vschema(tmp_path, MESSAGE_VSCHEMA | {"tables": tables})
@@ -252,10 +252,12 @@ def test_a_proxy_that_dies_in_a_batch_is_told_and_the_next_run_goes_on(
     assert not waiting(connection)
 
 
-def test_a_server_that_restarts_in_a_batch_is_waited_for(farm, start_proxy, spark, tmp_path):
+def test_a_server_that_restarts_in_a_batch_is_waited_for(
+    server_pool, start_proxy, spark, tmp_path
+):
     from streamfrom.spark.jobs.consume import run
 
-    servers = [farm.server(Family.MARIADB, index) for index in (2, 3)]
+    servers = [server_pool.server(Family.MARIADB, index) for index in (2, 3)]
     vschema = write_vschema(tmp_path, MESSAGE_VSCHEMA)
     database = next(fresh := fresh_database(*servers))
     proxy = start_proxy(keyspace_toml("commerce", servers, database, vschema))

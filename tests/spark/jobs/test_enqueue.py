@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.fixtures.fix_streams import message_table, rows as rows_of, run as execute
+from tests.fixtures.streams import message_table, rows as rows_of, run as execute
 
 
 S = 10**9

@@ -9,7 +9,7 @@ import pytest
 from streamfrom.spark.endpoint import Endpoint
 from streamfrom.spark.errors import JobError, RequestError
 from streamfrom.spark.jobs.manifest import ArchiveWindow, Manifest
-from tests.fixtures.fix_streams import message_table, rows as rows_of, run as execute
+from tests.fixtures.streams import message_table, rows as rows_of, run as execute
 from tests.spark.killed import servers_on_mysql_with_kills
 
 

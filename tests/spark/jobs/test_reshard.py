@@ -7,9 +7,9 @@ import time
 
 import pytest
 
-from tests.fixtures.fix_proxy import MESSAGE_VSCHEMA, write_vschema
-from tests.fixtures.fix_servers import execute as on_server, fresh_database
-from tests.fixtures.fix_streams import message_table, rows as rows_of, run as execute
+from tests.fixtures.database_servers import execute as on_server, fresh_database
+from tests.fixtures.running_proxy import MESSAGE_VSCHEMA, write_vschema
+from tests.fixtures.streams import message_table, rows as rows_of, run as execute
 from tests.spark.killed import on_mysql_with_kills, run_killed
 
 
@@ -53,9 +53,9 @@ def test_how_much_is_moved_must_be_said():
 
 
 @pytest.fixture
-def proxy(farm, job_family, start_proxy, tmp_path):
+def proxy(server_pool, job_family, start_proxy, tmp_path):
     """Keyspaces commerce, two shards, and wide, four, on two servers in different zones, with a database for each shard."""
-    servers = [farm.server(job_family, index) for index in range(2)]
+    servers = [server_pool.server(job_family, index) for index in range(2)]
     vschema = json.dumps(str(write_vschema(tmp_path, MESSAGE_VSCHEMA)))
     names = [fresh_database(*servers) for _ in range(3)]
     databases = [next(name) for name in names]

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from tests.fixtures.fix_streams import message_table, run as execute
+from tests.fixtures.streams import message_table, run as execute
 
 
 pytestmark = [pytest.mark.spark, pytest.mark.db]

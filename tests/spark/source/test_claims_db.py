@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from tests.fixtures.fix_streams import message_table, rows as rows_of, run as execute
+from tests.fixtures.streams import message_table, rows as rows_of, run as execute
 
 
 pytestmark = [pytest.mark.spark, pytest.mark.db]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.fixtures.fix_streams import (
+from tests.fixtures.streams import (
     eventually,
     message_table,
     rows as rows_of,

@@ -82,7 +82,7 @@ class RecordingLink:
         self.is_reading = True
 
 
-class Patient:
+class WaitingExecutor:
     """An executor that asks again while a shard is away, and can do nothing else.
 
     branches.open: what is in it is in a transaction.
@@ -97,7 +97,7 @@ class Patient:
         return 7.0
 
 
-class Desk:
+class ExecutorRig:
     """The shell of one session without its sockets: an executor before real shards.
 
     Attributes:
@@ -233,7 +233,7 @@ def config_of(
     return Config(replace(SERVER, **settings), users, tuple(keyspaces))
 
 
-class House:
+class ProxyRig:
     """A running proxy and the clients of a test."""
 
     def __init__(self, app: Application) -> None:
@@ -264,11 +264,11 @@ class House:
 @asynccontextmanager
 async def running_proxy(
     *servers: FakeServer, users: tuple[Any, ...] = (), pool_size: int = 4, **settings: Any
-) -> AsyncIterator[House]:
+) -> AsyncIterator[ProxyRig]:
     """Run a proxy before *servers*, as `config_of` says."""
     config = config_of(*servers, users=users, pool_size=pool_size, **settings)
     async with Application(config) as app:
-        house = House(app)
+        house = ProxyRig(app)
         try:
             yield house
         finally:

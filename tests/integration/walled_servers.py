@@ -12,9 +12,9 @@ from typing import Any
 import pymysql
 
 from streamfrom.proxy.embedded.servers import Family
-from tests.fixtures.fix_proxy import RunningProxy, with_port
-from tests.fixtures.fix_servers import DatabaseServer, execute, names, root
-from tests.fixtures.fix_streams import message_table
+from tests.fixtures.database_servers import DatabaseServer, execute, names, root
+from tests.fixtures.running_proxy import RunningProxy, with_port
+from tests.fixtures.streams import message_table
 
 
 SECRET = "TOPSECRETBETA"
@@ -77,7 +77,7 @@ class Walls:
     clients: dict[str, Any] = field(default_factory=dict)
 
     def sql(self, text: str) -> str:
-        """Return *text* with the names of this house for ALPHA and BETA."""
+        """Return *text* with the names of this cluster for ALPHA and BETA."""
         return text.replace("ALPHA", self.alpha).replace("BETA", self.beta)
 
     def client(self, user: str) -> Any:
@@ -187,7 +187,7 @@ def _names(cursor: Any, name: str) -> Any:
 
 
 def walls(server: DatabaseServer, folder: Path) -> Iterator[Walls]:
-    """Yield a house of this kind on *server*."""
+    """Yield a cluster of this kind on *server*."""
     prefix = next(names)
     alpha, beta = f"{prefix}_alpha", f"{prefix}_beta"
     for statement in (
@@ -203,11 +203,11 @@ def walls(server: DatabaseServer, folder: Path) -> Iterator[Walls]:
             + KEYSPACE.format(name=beta, port=server.port)
         )
     )
-    house = Walls(None, server, alpha, beta)  # type: ignore[arg-type]
-    house.build()
-    house.proxy = RunningProxy(config, {})
-    yield house
-    house.proxy.close()
+    cluster = Walls(None, server, alpha, beta)  # type: ignore[arg-type]
+    cluster.build()
+    cluster.proxy = RunningProxy(config, {})
+    yield cluster
+    cluster.proxy.close()
     for statement in (
         f"DROP DATABASE IF EXISTS {alpha}",
         f"DROP DATABASE IF EXISTS {beta}",
