@@ -4,12 +4,7 @@ An executor takes one of its session's connections (`proxy.execution.session_con
 relays the answer, and then either keeps the connection (a transaction is open, or the session
 left state there that nothing else can rebuild) or gives it back.
 
-Three rules decide about trouble:
-
-* nothing was sent, or the server refused because it is read-only: outside a transaction the
-  statement waits for the shard and is tried again;
-* a read broke off before the client had seen any of its answer: likewise;
-* anything else that broke off is an error. A write whose bytes have left is never sent twice.
+What becomes of a statement that meets trouble, `proxy.execution.retry_rules` say.
 """
 
 from __future__ import annotations
@@ -19,12 +14,10 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
-from streamfrom.proxy.backends.backend import TOO_MANY_STATEMENTS
 from streamfrom.proxy.backends.statement_ids import StatementKey
 from streamfrom.proxy.errors import BackendError, BackendLost, BackendUnavailable
 from streamfrom.proxy.execution.answer_relay import AnswerRelay
-from streamfrom.proxy.execution.prepared_execution import STALE
-from streamfrom.proxy.execution.retries import is_repeatable, was_refused_undone
+from streamfrom.proxy.execution.retry_rules import Ending, ending_of, is_repeatable
 from streamfrom.proxy.execution.session_connections import SessionConnections, named
 from streamfrom.proxy.execution.session_state import traits
 from streamfrom.proxy.execution.session_tracking import follow, follow_error, follow_prepare
@@ -57,7 +50,6 @@ if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.statements import Shape
 
 
-_RETRY_PAUSE_S: Final = 0.05
 _IN_TRANS: Final = int(Status.IN_TRANS)
 _CURSOR_EXISTS: Final = int(Status.CURSOR_EXISTS)
 _STAYS: Final = _IN_TRANS | _CURSOR_EXISTS
@@ -213,15 +205,14 @@ class Executor(SessionConnections):
             BackendError: the connection could not be set up for this session.
         """
         loop = asyncio.get_running_loop()
-        deadline = self.deadline()
-        may_renew = True
+        is_read = is_repeatable(shape)
+        attempts = self.attempts(is_read=is_read)
         while True:
-            may_wait = not self.branches.in_transaction
             try:
                 backend = await self.take(shard, database, shape)
                 data = await self.bytes_for(shard, backend, packet)
             except (BackendUnavailable, BackendLost):
-                if not may_wait or not await shard.wait_available(deadline):
+                if not await attempts.again(Ending.UNSENT, shard):
                     raise
                 continue
             done: asyncio.Future[AnswerRelay] = loop.create_future()
@@ -248,42 +239,20 @@ class Executor(SessionConnections):
                 with suppress(BackendError, BackendLost):
                     await self.take_warnings(shard, backend, left)
             self.settle(shard, shape, relay)
-            untouched = may_wait and not relay.has_written and reply.stopped is None
+            ending = (
+                ending_of(scanner.error, is_prepared=not isinstance(packet, bytes))
+                if relay.failure is None
+                else Ending.BROKE_OFF
+            )
+            if await attempts.again(
+                ending, shard, is_final=relay.has_written
+            ) and await _is_renewed(ending, backend, packet):
+                continue
             if relay.failure is not None:
-                if untouched and is_repeatable(shape) and await shard.wait_available(deadline):
-                    continue
                 raise relay.failure
-            if (
-                untouched
-                and was_refused_undone(scanner.error)
-                and loop.time() < deadline
-                and await self.ride_out(shard, deadline)
-            ):
-                continue
-            if (
-                may_renew
-                and not relay.has_written
-                and not isinstance(packet, bytes)
-                and scanner.error is not None
-                and scanner.error.code in STALE
-            ):
-                may_renew = False
-                packet.stale(backend)
-                continue
-            if (
-                may_renew
-                and not relay.has_written
-                and scanner.error is not None
-                and scanner.error.code == TOO_MANY_STATEMENTS
-                and not backend.is_busy
-                and await backend.make_room()
-            ):
-                # A PREPARE in text, which counts like any other.
-                may_renew = False
-                continue
             if insert_id and scanner.error is None:
                 relay.held = with_insert_id(relay.held, insert_id)
-            reply.end(relay, is_read=is_repeatable(shape))
+            reply.end(relay, is_read=is_read)
             return scanner
 
     async def ask(
@@ -295,34 +264,45 @@ class Executor(SessionConnections):
         *,
         left: LastDiagnostics | None = None,
     ) -> BufferedAnswer:
-        """Run a command on one shard and return its whole answer; the session follows it.
+        """Run a command on one shard and return its whole answer, as patiently as `relay_on`.
 
-        left: what its warnings are added to.
+        left: what its warnings are added to, those of an error, too.
 
         Raises:
             BackendError: the server refused it.
             BackendUnavailable, PoolTimeout, BackendLost: as `relay_on`.
         """
-        backend = await self.take_patiently(shard, database, shape)
-        data = await self.bytes_for(shard, backend, packet)
-        try:
-            (answer,) = await self.run(shard, backend, [data])
-            if left is not None and answer.ok is not None and answer.ok.warnings:
-                await self.take_warnings(shard, backend, left)
-        except BackendError as error:
-            follow_error(self._state, self.branches, shard, backend, shape, error.code)
-            raise
-        except BackendLost:
-            self.lost(shard, backend)
-            raise
-        assert answer.ok is not None
-        self.follow(shard, backend, shape, answer.ok, answer.ok.trackers)
-        return answer
-
-    async def ride_out(self, shard: ShardRuntime, deadline: float) -> bool:
-        """Wait for *shard*, which refused a statement; False when *deadline* came first."""
-        await asyncio.sleep(_RETRY_PAUSE_S)
-        return await shard.wait_available(deadline)
+        attempts = self.attempts(is_read=is_repeatable(shape))
+        rows = [] if left is None else left.rows
+        while True:
+            try:
+                backend = await self.take(shard, database, shape)
+                data = await self.bytes_for(shard, backend, packet)
+            except (BackendUnavailable, BackendLost):
+                if not await attempts.again(Ending.UNSENT, shard):
+                    raise
+                continue
+            try:
+                (answer,) = await self.run(shard, backend, [data])
+                if left is not None and answer.ok is not None and answer.ok.warnings:
+                    await self.take_warnings(shard, backend, left)
+            except BackendError as error:
+                if left is not None:
+                    with suppress(BackendError, BackendLost):
+                        await self.take_warnings(shard, backend, left)
+                follow_error(self._state, self.branches, shard, backend, shape, error.code)
+                if not await attempts.again(ending_of(error), shard):
+                    raise
+            except BackendLost:
+                self.lost(shard, backend)
+                if not await attempts.again(Ending.BROKE_OFF, shard):
+                    raise
+            else:
+                assert answer.ok is not None
+                self.follow(shard, backend, shape, answer.ok, answer.ok.trackers)
+                return answer
+            if left is not None:
+                left.rows = rows
 
     async def prepare_on(
         self, shard: ShardRuntime, database: str | None, sql: bytes
@@ -330,7 +310,7 @@ class Executor(SessionConnections):
         """Prepare a statement on any connection this session may have to *shard*.
 
         It takes no part in a transaction that has not reached the shard yet. Waits for a shard
-        that is away, and raises, as `take_patiently`.
+        that is away, and raises, as `patiently`.
         """
         return await self.patiently(shard, lambda: self._prepare_once(shard, database, sql))
 
@@ -422,6 +402,17 @@ class Executor(SessionConnections):
         """Take a piece of the file that `on_file` told of."""
         if isinstance(self.relay, AnswerRelay):
             self.relay.file(piece)
+
+
+async def _is_renewed(ending: Ending, backend: Backend, packet: bytes | Packet) -> bool:
+    """Have *backend* ready for the statement that it refused; False where it cannot be."""
+    if ending is Ending.STALE:
+        assert not isinstance(packet, bytes)
+        packet.stale(backend)
+    elif ending is Ending.FULL:
+        # A PREPARE in text, which counts like any other.
+        return not backend.is_busy and await backend.make_room()
+    return True
 
 
 def _resolve(done: asyncio.Future[AnswerRelay], relay: AnswerRelay) -> None:

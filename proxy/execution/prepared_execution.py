@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from streamfrom.proxy.backends.statement_ids import StatementKey
 
 
-# The server knows no such statement, or wants it prepared anew: it has done nothing.
-STALE: Final = frozenset({1243, 1615})
 # Below every server's max_allowed_packet.
 _LONG_DATA_BYTES: Final = 512 << 10
 _CURSOR_READ_ONLY: Final = 1

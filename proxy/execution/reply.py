@@ -152,6 +152,10 @@ class Reply:
         framed, self.sequence = frames(rows, self.sequence)
         self._link.write(framed)
 
+    def take_back(self) -> bool:
+        """Return False: what was written cannot be taken back."""
+        return False
+
     def head(self, columns: Sequence[bytes]) -> None:
         """Begin a result set: column definitions, as the server gave them."""
         framed, self.sequence = self._head(columns)

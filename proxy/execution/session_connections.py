@@ -7,12 +7,13 @@ the moment when the client is gone.
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from streamfrom.proxy.backends.handover import SHOW_WARNINGS, adopt, adopt_now
 from streamfrom.proxy.backends.pool import PoolWaiter
 from streamfrom.proxy.errors import BackendLost, BackendUnavailable
+from streamfrom.proxy.execution.attempts import Attempts
+from streamfrom.proxy.execution.retry_rules import Ending
 from streamfrom.proxy.execution.session_state import traits
 from streamfrom.proxy.execution.session_tracking import bring_insert_id
 from streamfrom.proxy.execution.user_variable_sync import carry_variables
@@ -21,6 +22,7 @@ from streamfrom.sqlparse_ext.statements import Kind
 
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Awaitable, Callable, Coroutine
     from typing import Any
 
@@ -75,9 +77,15 @@ class SessionConnections:
         """The variables that a connection of this session has."""
         return self._state.settings
 
-    def deadline(self) -> float:
-        """Return until when (loop time) a statement that begins now may wait for a shard."""
-        return asyncio.get_running_loop().time() + self._failover_buffer_s
+    def attempts(self, *, is_read: bool = False) -> Attempts:
+        """Return what says whether a statement that begins now is sent again.
+
+        is_read: it changes nothing, and nothing of an answer is lost when it is asked twice.
+        """
+        self._state.is_stopped = False
+        return Attempts(
+            self._state, self.branches, is_read=is_read, buffer_s=self._failover_buffer_s
+        )
 
     # --- taking ---------------------------------------------------------------------------
 
@@ -135,27 +143,17 @@ class SessionConnections:
         self._turn = None
         return True
 
-    async def take_patiently(
-        self, shard: ShardRuntime, database: str | None, shape: Shape
-    ) -> Backend:
-        """Return what `take` does, outside a transaction waiting for a shard that is away.
-
-        Raises as `take`, once `failover_buffer` is over.
-        """
-        return await self.patiently(shard, lambda: self.take(shard, database, shape))
-
     async def patiently(self, shard: ShardRuntime, ask: Callable[[], Awaitable[T]]) -> T:
-        """Return what *ask* returns, asking again while *shard* is away and no branch is open.
+        """Return what *ask* returns, which may be asked twice: outside a transaction it waits.
 
         Raises what *ask* does, and BackendUnavailable or BackendLost once `failover_buffer` is over.
         """
-        deadline = self.deadline()
+        attempts = self.attempts()
         while True:
-            may_wait = not self.branches.open
             try:
                 return await ask()
             except (BackendUnavailable, BackendLost):
-                if not may_wait or not await shard.wait_available(deadline):
+                if not await attempts.again(Ending.UNSENT, shard):
                     raise
 
     async def run(
@@ -294,12 +292,13 @@ class SessionConnections:
         """
         told = []
         for backend, shard in self._active.items():
-            backend.awaits_kill = True
+            backend.awaits_kill = self._state.is_stopped = True
             told.append(self._spawn(shard.control.kill_query(backend.thread_id)))
         return told
 
     def break_off(self) -> None:
         """Stop what is running where the server does not: its connections break."""
+        self._state.is_stopped = True
         for backend in list(self._active):
             backend.abort()
 

@@ -234,6 +234,7 @@ class Transaction:
         broken: why nothing but ROLLBACK is possible any more, empty while all is well.
         reads_only: the client began it as READ ONLY.
         is_snapshot: it sees one moment, WITH CONSISTENT SNAPSHOT.
+        is_implicit: no BEGIN of the client opened it, but a statement without autocommit.
         is_xa: the client's own words began it, with XA.
         whole: its name, once it is over several shards and commits in two phases.
         xids: its branches of XA: all but the first one, where it commits in two phases.
@@ -244,6 +245,7 @@ class Transaction:
     broken: str = ""
     reads_only: bool = False
     is_snapshot: bool = False
+    is_implicit: bool = False
     is_xa: bool = False
     whole: GlobalId | None = None
     xids: dict[Backend, Xid] = field(default_factory=dict)
@@ -298,6 +300,7 @@ class SessionState:
         "id_before_at",
         "initial_settings",
         "insert_id_at",
+        "is_stopped",
         "last_insert_id",
         "left",
         "locks",
@@ -325,6 +328,8 @@ class SessionState:
         self.initial_settings = initial_settings
         # COM_SET_OPTION changes it for as long as the connection lasts, whatever is reset.
         self.multi_statements = bool(capabilities & Capability.MULTI_STATEMENTS)
+        # Somebody has stopped the statement that runs: KILL QUERY, or a limit.
+        self.is_stopped = False
         self.reset()
 
     def reset(self) -> None:

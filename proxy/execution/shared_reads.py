@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.backends.diagnostics_area import LastDiagnostics
 from streamfrom.proxy.execution.answer_relay import AnswerRelay
-from streamfrom.proxy.execution.prepared_execution import STALE, Execution
+from streamfrom.proxy.execution.prepared_execution import Execution
+from streamfrom.proxy.execution.retry_rules import Ending, ending_of
 from streamfrom.proxy.execution.session_connections import named
 from streamfrom.proxy.wire.constants import Status
 
@@ -162,10 +163,10 @@ class SharedReads:
         error = scanner.error
         if error is not None or not scanner.is_plain or scanner.status & _OPEN:
             read.backend.has_residue = True
+            packet = read.packet
             if (
-                error is not None
-                and error.code in STALE
-                and not isinstance(packet := read.packet, bytes)
+                not isinstance(packet, bytes)
+                and ending_of(error, is_prepared=True) is Ending.STALE
             ):
                 packet.stale(read.backend)
             return False

@@ -128,6 +128,22 @@ class Branches:
         )
 
     @property
+    def has_begun(self) -> bool:
+        """True from a client's BEGIN on, before it reaches a shard: from then on nothing waits.
+
+        Without autocommit, where no BEGIN is said, from the first shard or savepoint on.
+        """
+        transaction = self._state.transaction
+        if transaction is not None and (not transaction.is_implicit or transaction.savepoints):
+            return True
+        return any(backend.in_transaction for backend in self.held.values())
+
+    @property
+    def is_broken(self) -> bool:
+        """True once the transaction has lost a branch: only ROLLBACK leads out."""
+        return self._state.transaction is not None and bool(self._state.transaction.broken)
+
+    @property
     def open(self) -> list[tuple[ShardRuntime, Backend]]:
         """The branches of the transaction, in the order in which they joined."""
         return [(s, b) for s, b in self.held.items() if b.in_transaction]
@@ -166,7 +182,7 @@ class Branches:
         with its savepoints, within `transaction_mode`, and with all the rest if it breaks.
         """
         if self._state.transaction is None:
-            self._state.transaction = Transaction(b"START TRANSACTION")
+            self._state.transaction = Transaction(b"START TRANSACTION", is_implicit=True)
         self._state.transaction.is_xa = self._state.transaction.is_xa or is_xa
 
     def check(self) -> None:

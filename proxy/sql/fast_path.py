@@ -12,8 +12,14 @@ from typing import TYPE_CHECKING, Final
 from streamfrom.proxy.errors import BackendLost, BackendUnavailable
 from streamfrom.proxy.execution.diagnostics_queries import ASKS_BACK
 from streamfrom.proxy.execution.latency_class import LatencyClass
-from streamfrom.proxy.execution.prepared_execution import STALE, Execution
-from streamfrom.proxy.execution.retries import is_repeatable, was_refused_undone
+from streamfrom.proxy.execution.prepared_execution import Execution
+from streamfrom.proxy.execution.retry_rules import (
+    Ending,
+    Verdict,
+    decide,
+    ending_of,
+    is_repeatable,
+)
 from streamfrom.proxy.execution.shared_reads import SharedRead
 from streamfrom.proxy.routing.routes import OneShard
 from streamfrom.proxy.sql.account_protection import may_reach_accounts
@@ -194,6 +200,7 @@ class FastPath:
         self._under_way = None
         if isinstance(outcome, Exception):
             if isinstance(outcome, BackendUnavailable | BackendLost):
+                # UNSENT: the long way begins with it anew, and knows what it may wait for.
                 return False
             raise outcome
         relay = outcome
@@ -207,7 +214,7 @@ class FastPath:
                     return True
                 if relay.failure is None:
                     pace.was_slow()
-                return False
+                return decide(Ending.SET_ASIDE) is Verdict.STANDS
             self._judge(pace, shard, relay)
         if relay.failure is None and scanner.error is None:
             executor.settle(shard, shape, relay)
@@ -220,23 +227,22 @@ class FastPath:
             else:
                 reply.end(relay, is_read=is_repeatable(shape))
             return True
-        may_repeat = (
-            not executor.branches.in_transaction
-            and not relay.has_written
-            and reply.stopped is None
+        is_read = is_repeatable(shape)
+        is_lost = relay.failure is not None
+        verdict = decide(
+            Ending.BROKE_OFF if is_lost else ending_of(scanner.error, is_prepared=True),
+            in_transaction=executor.branches.has_begun,
+            is_read=is_read,
+            is_final=relay.has_written or reply.stopped is not None,
         )
-        if relay.failure is not None:
+        if is_lost:
             reply.broke_off(scanner)
         executor.settle(shard, shape, relay)
+        if verdict is not Verdict.STANDS:
+            return False
         if relay.failure is not None:
-            if may_repeat and is_repeatable(shape):
-                return False
             raise relay.failure
-        if may_repeat and was_refused_undone(scanner.error):
-            return False
-        if scanner.error is not None and scanner.error.code in STALE and not relay.has_written:
-            return False
-        reply.end(relay, is_read=is_repeatable(shape))
+        reply.end(relay, is_read=is_read)
         return True
 
     def _paced(self, direct: FastRoute) -> LatencyClass | None:

@@ -14,9 +14,9 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
-from streamfrom.proxy.errors import BackendError, BackendLost
+from streamfrom.proxy.errors import BackendError, BackendLost, BackendUnavailable
 from streamfrom.proxy.execution.diagnostics_queries import left_by_several
-from streamfrom.proxy.execution.retries import is_repeatable
+from streamfrom.proxy.execution.retry_rules import Ending, ending_of, is_repeatable
 from streamfrom.proxy.fairness import Slices
 from streamfrom.proxy.merge.expression_merge import ComputedMerge
 from streamfrom.proxy.merge.group_query import GroupsQuery
@@ -76,6 +76,9 @@ class RowSink(Protocol):
     def end_of_rows(self, *, status: int = 0, warnings: int = 0) -> None:
         """Take the end."""
 
+    def take_back(self) -> bool:
+        """Forget what came since the `head`; False where a client has it."""
+
 
 async def gather(
     executor: Executor,
@@ -98,9 +101,8 @@ async def gather(
         Unsupported, MergeTooLarge: it cannot be merged.
         BackendUnavailable, BackendLost, BackendError, PoolTimeout: as for any statement.
     """
-    loop = asyncio.get_running_loop()
-    deadline = executor.deadline()
     texts = await large_texts.read(len(statement.sql), _texts, statement, route)
+    attempts = executor.attempts(is_read=is_repeatable(statement.shape))
     while True:
         attempt = _Gather(
             executor,
@@ -114,17 +116,13 @@ async def gather(
             reply,
             memory_bytes,
         )
-        may_wait = is_repeatable(statement.shape) and not executor.branches.in_transaction
         try:
             await attempt.run()
             return True
-        except BackendLost:
-            if not may_wait or attempt.has_written:
-                raise
-            lost = attempt.lost
-            if lost is not None and not await lost.wait_available(deadline):
-                raise
-            if loop.time() > deadline:
+        except (BackendUnavailable, BackendLost, BackendError) as error:
+            is_seen = attempt.has_written and not reply.take_back()
+            ending = attempt.ending(error)
+            if not await attempts.again(ending, attempt.shard, is_final=is_seen):
                 raise
 
 
@@ -238,7 +236,8 @@ class _Gather:
         self._warnings = 0
         self._left = left_by_several()  # of what is computed behind the merge
         self.has_written = False
-        self.lost: ShardRuntime | None = None
+        # The one that is asked now, or whose answer has ended the attempt.
+        self.shard = shards[0]
 
     # --- what the parts and the client's link call ------------------------------------------
 
@@ -250,6 +249,12 @@ class _Gather:
         """Go on: the client caught up."""
         self._event.set()
 
+    def ending(self, error: BackendUnavailable | BackendLost | BackendError) -> Ending:
+        """Return how the attempt ended that raised *error*."""
+        if isinstance(error, BackendError):
+            return ending_of(error)
+        return Ending.BROKE_OFF if self._parts else Ending.UNSENT
+
     # --- the course of it ---------------------------------------------------------------------
 
     async def run(self) -> None:
@@ -258,14 +263,14 @@ class _Gather:
         shape = self._statement.shape
         taken: list[tuple[ShardRuntime, Backend]] = []
         try:
-            first = self._shards[0]
-            backend = await executor.take_patiently(first, self._database, shape)
-            taken.append((first, backend))
+            backend = await executor.take(self.shard, self._database, shape)
+            taken.append((self.shard, backend))
             sql, self._definitions = await ask_first(
                 backend, self._texts, self._query, self._statement, self._counted
             )
             for shard in self._shards[1:]:
-                backend = await executor.take_patiently(shard, self._database, shape)
+                self.shard = shard
+                backend = await executor.take(shard, self._database, shape)
                 taken.append((shard, backend))
         except BaseException:
             for shard, backend in taken:
@@ -401,9 +406,9 @@ class _Gather:
         for part in self._parts:
             if not part.is_over or part.index in self._settled:
                 continue
+            self.shard = part.shard
             await self._settle(part)
             if part.failure is not None:
-                self.lost = part.shard
                 raise part.failure
             error = part.scanner.error
             if error is not None:

@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.errors import BackendError, BackendLost, BackendUnavailable, ProxyError
 from streamfrom.proxy.execution.diagnostics_queries import left_by_several
-from streamfrom.proxy.execution.retries import was_refused_undone
+from streamfrom.proxy.execution.retry_rules import Ending, ending_of
 from streamfrom.proxy.execution.session_state import leaves_residue
 from streamfrom.proxy.execution.session_tracking import note_insert_id
 from streamfrom.proxy.execution.transaction import ROLLS_BACK
 from streamfrom.proxy.wire.commands import query
-from streamfrom.proxy.wire.resultset import Err
 
 
 if TYPE_CHECKING:
@@ -99,7 +98,10 @@ async def write_parts(
     parts: Sequence[tuple[ShardRuntime, bytes | Packet]],
     shape: Shape,
 ) -> MergedOk:
-    """Run a write's parts; all of them take effect, or none, outside a transaction patiently.
+    """Run a write's parts; all of them take effect, or none.
+
+    Outside a transaction it gets one of its own, and waits for a shard like any other statement:
+    what ran elsewhere is undone until then.
 
     A part is what is sent: a framed command, or what makes one for a connection.
 
@@ -108,25 +110,18 @@ async def write_parts(
         BackendUnavailable, BackendLost, PoolTimeout: as for any statement.
         PartialCommit: outside a transaction only, and then as it says.
     """
-    if executor.branches.in_transaction or not state.settings.autocommit:
-        return await _write_parts(executor, state, database, parts, shape, own=False)
-    deadline = executor.deadline()
+    own = not executor.branches.in_transaction and state.settings.autocommit
+    attempts = executor.attempts()
     while True:
         try:
-            return await _write_parts(executor, state, database, parts, shape, own=True)
+            return await _write_parts(executor, state, database, parts, shape, own=own)
         except (BackendUnavailable, BackendError) as error:
             # It has taken effect nowhere: no COMMIT was sent, or the first one was refused.
-            if not _may_try_again(error):
+            ending = (
+                Ending.UNSENT if isinstance(error, BackendUnavailable) else ending_of(error)
+            )
+            if not await attempts.again(ending, *(shard for shard, _ in parts)):
                 raise
-            for shard, _ in parts:
-                if not await executor.ride_out(shard, deadline):
-                    raise
-
-
-def _may_try_again(error: BackendUnavailable | BackendError) -> bool:
-    if isinstance(error, BackendUnavailable):
-        return True
-    return was_refused_undone(Err(error.code, error.state, str(error).encode()))
 
 
 async def _write_parts(
@@ -226,30 +221,22 @@ async def run_everywhere(
     Raises:
         BackendError: with the words of the shard that refused, and where it had succeeded.
     """
+    sent = query(statement.sql)
     if len(shards) == 1:
         # Its diagnostics area stays on its connection, where GET DIAGNOSTICS finds it.
-        sent = query(statement.sql)
         answer = await executor.ask(shards[0], database, sent, statement.shape)
         assert answer.ok is not None
         return MergedOk((answer.ok,))
     oks = []
     left = left_by_several()
     for shard in shards:
-        backend = await executor.take_patiently(shard, database, statement.shape)
         try:
-            (answer,) = await executor.run(shard, backend, [query(statement.sql)])
+            answer = await executor.ask(shard, database, sent, statement.shape, left=left)
             assert answer.ok is not None
             oks.append(answer.ok)
-            if answer.ok.warnings:
-                await executor.take_warnings(shard, backend, left)
-            executor.follow(shard, backend, statement.shape, answer.ok, answer.ok.trackers)
         except ProxyError as error:
             if isinstance(error, BackendError):
-                with suppress(BackendError, BackendLost):
-                    await executor.take_warnings(shard, backend, left)
                 state.answered_at, state.left = None, left
-            backend.has_residue = True
-            executor.give_back(shard, backend)
             if oks:
                 done = ", ".join(str(s) for s in shards[: len(oks)])
                 error.args = (f"{error} (shard {shard}; done before on {done})",)

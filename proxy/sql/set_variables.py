@@ -181,7 +181,10 @@ class SetVariables:
             for shard in shards:
                 with suppress(BackendUnavailable, BackendLost):
                     return shard, await self._executor.take(shard, database, shape)
-        return shards[0], await self._executor.take_patiently(shards[0], database, shape)
+        first = shards[0]
+        return first, await self._executor.patiently(
+            first, lambda: self._executor.take(first, database, shape)
+        )
 
     def _switches_autocommit_on(self, statement: Statement) -> bool:
         return not self._state.settings.autocommit and any(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from streamfrom.engine.messaging.message_store import columns_query
@@ -78,19 +79,15 @@ class StreamStatements:
 
         Where none does it waits, as any statement outside a transaction.
         """
-        deadline = self._executor.deadline()
-        failure: BackendUnavailable | BackendLost | None = None
-        while True:
-            for shard in view.runtimes:
-                try:
+        *others, last = view.runtimes
+
+        async def ask_all() -> list[bytes]:
+            for shard in others:
+                with suppress(BackendUnavailable, BackendLost):
                     return await self._definitions_at(shard, view, table, columns, shape)
-                except (BackendUnavailable, BackendLost) as error:
-                    failure = error
-            if self._executor.branches.open or not await view.runtimes[0].wait_available(
-                deadline
-            ):
-                assert failure is not None
-                raise failure
+            return await self._definitions_at(last, view, table, columns, shape)
+
+        return await self._executor.patiently(view.runtimes[0], ask_all)
 
     async def _definitions_at(
         self,

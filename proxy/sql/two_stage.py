@@ -210,6 +210,13 @@ class _Taken:
         """Take the number of warnings."""
         self.warnings += warnings
 
+    def take_back(self) -> bool:
+        """Forget the rows of this part, and return True."""
+        self._count -= len(self.rows)
+        self._bytes -= sum(map(len, self.rows))
+        self.begin()
+        return True
+
 
 def _columns(answer: BufferedAnswer) -> list[ColumnDefinition]:
     return [parse_column_definition(each) for each in answer.columns]

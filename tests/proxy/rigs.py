@@ -85,16 +85,16 @@ class RecordingLink:
 class WaitingExecutor:
     """An executor that asks again while a shard is away, and can do nothing else.
 
-    branches.open: what is in it is in a transaction.
+    branches.has_begun: it is in a transaction.
     """
 
     patiently: Any = SessionConnections.patiently
+    attempts: Any = SessionConnections.attempts
 
     def __init__(self):
-        self.branches = SimpleNamespace(open=[])
-
-    def deadline(self):
-        return 7.0
+        self.branches = SimpleNamespace(has_begun=False, is_broken=False)
+        self._state = SimpleNamespace(is_stopped=False)
+        self._failover_buffer_s = 7.0
 
 
 class ExecutorRig:

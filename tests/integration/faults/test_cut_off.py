@@ -2,6 +2,7 @@
 
 import subprocess
 import time
+from typing import Any
 
 import pymysql
 import pytest
@@ -39,6 +40,52 @@ def test_a_read_that_a_restart_cut_off_is_read_again(
     server.kill()
     server.start()
     assert answer() == ((LOW, 0),)
+
+
+def test_a_prepared_read_that_goes_as_text_is_read_again(
+    start: StartFaulty, breakable_servers: Servers
+) -> None:
+    driver = pytest.importorskip("mysql.connector", reason="no mysql-connector-python here")
+    proxy = start()
+    insert(create(proxy), LOW)
+    reader = driver.connect(
+        host="127.0.0.1", port=proxy.port, user="root", database="commerce:-80", use_pure=True
+    )
+    cursor = reader.cursor(prepared=True)
+
+    def read() -> Any:
+        # With ROW_COUNT() in it a SELECT asks back, and is sent as text.
+        sql = "SELECT id, SLEEP(1.5), ROW_COUNT() FROM my_message WHERE id = %s"
+        cursor.execute(sql, (LOW,))
+        return cursor.fetchall()
+
+    answer = in_thread(read)
+    server = breakable_servers[0]
+    eventually(lambda: running(server, "SLEEP"), "the query runs")
+    server.kill()
+    server.start()
+    assert answer()[0][:2] == (LOW, 0)
+    reader.close()
+
+
+def test_from_its_begin_on_nothing_of_a_transaction_waits(
+    start: StartFaulty, breakable_servers: Servers
+) -> None:
+    proxy = start()  # outside a transaction a statement waits for 20 s
+    create(proxy)
+    connection = proxy.connect(database="commerce", autocommit=True)
+    breakable_servers[0].kill()
+    for sql in (
+        "SELECT id FROM my_message WHERE id = 1",
+        "SELECT COUNT(*) FROM my_message",
+        "SELECT COUNT(*) FROM (SELECT DISTINCT id FROM my_message) AS t",
+        "INSERT INTO my_message (id) VALUES (1), (4)",
+    ):
+        run(connection, "BEGIN")
+        started = time.monotonic()
+        assert refused(connection, sql)[0] == 1105
+        assert time.monotonic() - started < 10
+        run(connection, "ROLLBACK")
 
 
 def test_a_write_that_was_cut_off_is_reported_and_not_sent_twice(

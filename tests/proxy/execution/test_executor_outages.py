@@ -15,7 +15,7 @@ from streamfrom.proxy.errors import (
 )
 from streamfrom.proxy.execution.reply import Reply
 from streamfrom.proxy.wire.commands import query
-from tests.proxy.fake_answers import Error, HangUp, Rows, rows_of, until
+from tests.proxy.fake_answers import Error, HangUp, Rows, Silence, rows_of, until
 from tests.proxy.rigs import ExecutorRig, running_shard
 from tests.sqlparse_ext.facts import shape
 
@@ -185,6 +185,60 @@ async def test_other_options_that_prevent_a_statement_are_no_failover(server, de
     result = await desk.run("SELECT 1 INTO OUTFILE 'x'")
     assert result.message == secure
     assert len([text for text in server.heard if "OUTFILE" in text]) == 1
+
+
+# --- what is asked and not relayed: text behind a prepared SELECT, a second stage ------------
+
+
+async def ask(desk, sql):
+    return await desk.executor.ask(desk.shards[0], "db", query(sql.encode()), shape(sql))
+
+
+async def test_a_question_that_broke_off_is_asked_again(server, desk):
+    server.on("FROM t", rows_of(5))
+    server.once("FROM t", HangUp(), HangUp())
+    assert len((await ask(desk, "SELECT id FROM t")).rows) == 1
+    assert server.heard.count("SELECT id FROM t") == 3
+
+
+async def test_a_write_that_is_asked_is_sent_once(server, desk):
+    server.once("ALTER", HangUp())
+    with pytest.raises(BackendLost):
+        await ask(desk, "ALTER TABLE t ADD b INT")
+    assert server.heard.count("ALTER TABLE t ADD b INT") == 1
+
+
+async def test_what_is_asked_waits_for_a_read_only_server(server, desk):
+    server.once("ALTER", READ_ONLY)
+    assert (await ask(desk, "ALTER TABLE t ADD b INT")).ok is not None
+    assert server.heard.count("ALTER TABLE t ADD b INT") == 2
+
+
+async def test_a_question_that_somebody_stopped_is_not_asked_again(server, desk):
+    server.on("FROM t", Silence())
+    running = asyncio.ensure_future(ask(desk, "SELECT id FROM t"))
+    await until(lambda: "SELECT id FROM t" in server.heard)
+    desk.executor.break_off()
+    with pytest.raises(BackendLost):
+        await running
+    assert server.heard.count("SELECT id FROM t") == 1
+
+
+async def test_from_its_begin_on_no_question_of_a_transaction_waits(server, desk, monkeypatch):
+    async def wait_available(deadline_s):
+        raise AssertionError("it waits")
+
+    shard = desk.shards[0]
+    monkeypatch.setattr(shard, "wait_available", wait_available)
+    await desk.begin()
+    server.stop()
+    for question in (
+        ask(desk, "SELECT id FROM t"),
+        desk.executor.prepare_on(shard, "db", b"SELECT id FROM t"),
+        desk.executor.patiently(shard, lambda: shard.control.rows("SELECT 1")),
+    ):
+        with pytest.raises(BackendUnavailable):
+            await question
 
 
 async def test_inside_a_transaction_a_refusal_is_passed_on_at_once(server, desk):

@@ -368,7 +368,35 @@ async def test_a_session_that_leaves_during_its_commit_closes_the_connection(ser
 
 async def test_entering_keeps_the_transaction_that_is_there(desk):
     desk.branches.entered()
-    assert desk.state.transaction == Transaction(b"START TRANSACTION")
+    assert desk.state.transaction == Transaction(b"START TRANSACTION", is_implicit=True)
     await desk.begin("BEGIN WORK")
     desk.branches.entered()
     assert desk.state.transaction == Transaction(b"BEGIN WORK")
+
+
+async def test_a_transaction_has_begun_with_its_begin_or_else_with_its_first_shard(desk, low):
+    branches = desk.branches
+    assert not branches.has_begun
+    await desk.begin()
+    assert branches.has_begun
+    await branches.rollback()
+    await desk.run("SET autocommit = 0")
+    branches.entered()
+    assert branches.in_transaction
+    assert not branches.has_begun
+    await desk.run("SELECT id FROM t")
+    assert branches.has_begun
+    await branches.rollback()
+    assert not branches.has_begun
+    await branches.savepoint(b"SAVEPOINT a")
+    assert branches.has_begun
+
+
+async def test_a_transaction_that_lost_a_branch_is_broken(server, desk):
+    await desk.begin()
+    await desk.run("SELECT id FROM t")
+    assert not desk.branches.is_broken
+    server.once("FROM t", HangUp())
+    with pytest.raises(BackendLost):
+        await desk.run("SELECT id FROM t")
+    assert desk.branches.is_broken

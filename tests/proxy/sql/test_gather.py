@@ -83,18 +83,20 @@ class FakeBackend:
 
 class FakeExecutor:
     take_warnings: Any = SessionConnections.take_warnings
+    attempts: Any = SessionConnections.attempts
 
     def __init__(self, backends):
-        self.branches = SimpleNamespace(in_transaction=False, holds=lambda shard: False)
+        self.branches = SimpleNamespace(
+            has_begun=False, is_broken=False, holds=lambda shard: False
+        )
+        self._state = SimpleNamespace(is_stopped=False)
+        self._failover_buffer_s = 60.0
         self.relay: Any = None
         self.given: list[int] = []
         self.abandoned: list[int] = []
         self._backends = backends
 
-    def deadline(self):
-        return 0.0
-
-    async def take_patiently(self, shard, database, shape):
+    async def take(self, shard, database, shape):
         return self._backends[shard]
 
     async def ask(self, shard, database, packet, shape, *, left):
@@ -120,8 +122,19 @@ class FakeExecutor:
         self.abandoned.append(shard)
 
 
+class FakeShard(int):
+    """A shard that is there again as soon as somebody waits for it."""
+
+    waits = 0
+
+    async def wait_available(self, deadline_s):
+        self.waits += 1
+        return True
+
+
 class FakeReply:
     binary = False
+    can_take_back = False
 
     def __init__(self):
         self.columns: list[bytes] | None = None
@@ -136,6 +149,11 @@ class FakeReply:
 
     def end_of_rows(self, *, status, warnings):
         self.ended = status, warnings
+
+    def take_back(self):
+        if self.can_take_back:
+            self.columns, self.rows = None, []
+        return self.can_take_back
 
 
 def questions(text):
@@ -153,6 +171,7 @@ class Stage:
         self.reply = FakeReply()
         self.state: Any = SimpleNamespace(answered_at=self.backends[1], left=None)
         self.link = FakeLink()
+        self.shards: Any = [FakeShard(0), FakeShard(1)]
         found = statement(sql)
         select = read_select(found.shape.template)
         assert select is not None
@@ -163,7 +182,7 @@ class Stage:
                 self.state,
                 self.link,
                 None,
-                [0, 1],
+                self.shards,
                 found,
                 Merge((), select, in_groups),
                 self.reply,
@@ -317,12 +336,61 @@ async def test_an_error_of_one_shard_ends_the_answer_and_the_other_shards_query(
 
 async def test_a_shard_that_is_lost_ends_the_answer():
     stage = Stage("SELECT a FROM t ORDER BY a")
-    stage.executor.branches.in_transaction = True
+    stage.executor.branches.has_begun = True
     await stage.until_asked()
     stage.backends[0].reader.lost(BackendLost("ks", "-80"))
     with pytest.raises(BackendLost):
         await stage.task
     assert stage.executor.abandoned == [1]
+
+
+async def again(stage):
+    """Have both shards answer the second attempt of *stage*, and return the rows."""
+    for backend in stage.backends:
+        backend.reader = None
+    await stage.until_asked()
+    stage.backends[0].answer(ordered(1))
+    stage.backends[1].answer(ordered(2))
+    assert await stage.task
+    return stage.reply.rows
+
+
+@pytest.mark.parametrize("is_refused", [True, False])
+async def test_a_read_of_which_the_client_has_seen_nothing_is_asked_again(is_refused):
+    stage = Stage("SELECT a FROM t ORDER BY a")
+    await stage.until_asked()
+    if is_refused:
+        stage.backends[1].answer(refusal(1053, "Server shutdown in progress"))
+    else:
+        stage.backends[1].reader.lost(BackendLost("ks", "80-"))
+    assert await again(stage) == [b"\x011", b"\x012"]
+    assert [shard.waits for shard in stage.shards] == [0, 1]
+
+
+@pytest.mark.parametrize("can_take_back", [True, False])
+async def test_rows_that_no_client_has_seen_are_taken_back(can_take_back):
+    stage = Stage("SELECT a FROM t")
+    stage.reply.can_take_back = can_take_back
+    await stage.until_asked()
+    for backend in stage.backends:
+        backend.reader.feed(ordered(1, 2)[:-8])
+    await stage.settle()
+    assert stage.reply.rows
+    stage.backends[1].reader.lost(BackendLost("ks", "80-"))
+    if can_take_back:
+        assert sorted(await again(stage)) == [b"\x011\x011", b"\x012\x012"]
+    else:
+        with pytest.raises(BackendLost):
+            await stage.task
+
+
+async def test_a_read_that_somebody_stopped_is_not_asked_again():
+    stage = Stage("SELECT a FROM t ORDER BY a")
+    await stage.until_asked()
+    stage.executor._state.is_stopped = True
+    stage.backends[1].reader.lost(BackendLost("ks", "80-"))
+    with pytest.raises(BackendLost):
+        await stage.task
 
 
 async def test_the_servers_own_words_about_a_wrong_statement_reach_the_client():

@@ -164,6 +164,18 @@ async def test_what_another_session_could_notice_of_a_part_is_remembered(server,
     assert (await desk.run("SELECT LAST_INSERT_ID()", shard=1)).values == [b"41"]
 
 
+async def test_the_first_write_without_autocommit_waits_as_on_one_shard(
+    server, other_server, desk
+):
+    await desk.run("SET autocommit = 0", shard=0)
+    other_server.once(HIGH, READ_ONLY)
+    assert (await write(desk)).affected_rows == 2
+    other_server.once(HIGH, READ_ONLY)
+    with pytest.raises(BackendError):
+        await write(desk)
+    await desk.branches.rollback()
+
+
 # --- parts, inside a transaction -------------------------------------------------------
 
 
@@ -257,6 +269,12 @@ async def test_ddl_stops_at_the_first_refusal_and_says_where_it_has_run(
     assert refused.value.wire_code() == (1060, "42S21")
     (backend,) = high.pool._idle
     assert backend.has_residue
+
+
+async def test_ddl_waits_for_a_shard_that_refuses_it_undone(server, other_server, desk):
+    other_server.once(DDL, READ_ONLY)
+    assert len((await everywhere(desk)).answers) == 2
+    assert [said(each).count(DDL) for each in (server, other_server)] == [1, 2]
 
 
 async def test_ddl_that_the_first_shard_refuses_reads_as_on_one_server(

@@ -171,6 +171,6 @@ async def test_a_shard_that_is_away_is_waited_for_outside_a_transaction():
     assert await shelf.next("SELECT NEXT VALUE FROM seq") == ("nextval", b"100")
     assert shelf.waits == 2
     shelf.sequences.failures = 1
-    shelf.executor.branches.open.append("a shard")
+    shelf.executor.branches.has_begun = True
     with pytest.raises(BackendUnavailable):
         await shelf.next("SELECT NEXT VALUE FROM seq")

@@ -1,0 +1,136 @@
+"""Whether a statement that met trouble is sent again: the only copy of these rules. Pure.
+
+How an attempt ended, and what follows (`decide`; its test is the same as a table):
+
+| ending | what follows outside a transaction | inside one |
+|---|---|---|
+| UNSENT, READ_ONLY | it waits for the shard, and is sent again | the error stands |
+| BROKE_OFF, a read | likewise | the error stands |
+| BROKE_OFF, anything else | the error stands: whether it took effect is unknown | likewise |
+| STALE, FULL | it is sent again at once, one time | likewise |
+| SET_ASIDE | it is sent again at once, on a connection of its own | cannot be |
+| ANSWERED | the answer stands | likewise |
+
+What a client has seen some of, or what somebody has stopped, always stands. A transaction begins
+with its BEGIN and not with the first shard that it reaches: nothing inside it waits, since locks
+on other shards would be held meanwhile, and a read sent again would not be of its snapshot.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Final
+
+from streamfrom.sqlparse_ext.statements import Kind, Uses
+
+
+if TYPE_CHECKING:
+    from streamfrom.proxy.errors import BackendError
+    from streamfrom.proxy.wire.resultset import Err
+    from streamfrom.sqlparse_ext.statements import Shape
+
+
+# ER_SERVER_SHUTDOWN, ER_READ_ONLY_MODE, ER_SERVER_OFFLINE_MODE: the server did nothing.
+_READ_ONLY: Final = frozenset({1053, 1836, 3032})
+# ER_OPTION_PREVENTS_STATEMENT names the option: --read-only, --super-read-only, but also
+# --secure-file-priv.
+_OPTION_PREVENTS: Final = 1290
+# ER_UNKNOWN_STMT_HANDLER, ER_NEED_REPREPARE.
+_STALE: Final = frozenset({1243, 1615})
+# ER_MAX_PREPARED_STMT_COUNT_REACHED
+_FULL: Final = 1461
+
+
+class Ending(Enum):
+    """How one attempt to run a statement ended.
+
+    Attributes:
+        UNSENT: no connection was to be had, or it broke before the statement left.
+        BROKE_OFF: the connection broke after bytes of the statement had left.
+        READ_ONLY: the server did nothing, because it is read-only or shutting down.
+        STALE: the server did nothing, because it does not know the prepared statement any more.
+        FULL: the server did nothing, because it has no room for another prepared statement.
+        SET_ASIDE: a shared connection gave an answer that a quick read must not have.
+        ANSWERED: the server answered anything else, an error or not.
+    """
+
+    UNSENT = auto()
+    BROKE_OFF = auto()
+    READ_ONLY = auto()
+    STALE = auto()
+    FULL = auto()
+    SET_ASIDE = auto()
+    ANSWERED = auto()
+
+
+class Verdict(Enum):
+    """What becomes of a statement whose attempt has ended.
+
+    Attributes:
+        STANDS: the client is told how it ended.
+        AGAIN: it is sent again at once.
+        WAITS: it waits for its shard until the deadline, and is sent again then.
+    """
+
+    STANDS = auto()
+    AGAIN = auto()
+    WAITS = auto()
+
+
+def decide(
+    ending: Ending,
+    *,
+    in_transaction: bool = False,
+    is_read: bool = False,
+    is_final: bool = False,
+    is_renewed: bool = False,
+    is_late: bool = False,
+) -> Verdict:
+    """Return what follows on *ending*.
+
+    in_transaction: a transaction had begun before this attempt.
+    is_read: the statement `is_repeatable`.
+    is_final: the client has seen some of the answer, or somebody has stopped the statement.
+    is_renewed: it was sent again at once before.
+    is_late: the deadline for waiting has passed.
+    """
+    if is_final or ending is Ending.ANSWERED:
+        return Verdict.STANDS
+    if ending is Ending.SET_ASIDE:
+        return Verdict.AGAIN
+    if ending is Ending.STALE or ending is Ending.FULL:
+        return Verdict.STANDS if is_renewed else Verdict.AGAIN
+    if in_transaction or is_late or (ending is Ending.BROKE_OFF and not is_read):
+        return Verdict.STANDS
+    return Verdict.WAITS
+
+
+def ending_of(error: Err | BackendError | None, *, is_prepared: bool = False) -> Ending:
+    """Return how an attempt ended that a server answered with *error*, None for success.
+
+    is_prepared: what was sent can be prepared anew; else a client names the statement itself.
+    """
+    if error is None:
+        return Ending.ANSWERED
+    code = error.code
+    if code in _READ_ONLY:
+        return Ending.READ_ONLY
+    if code == _OPTION_PREVENTS:
+        words = str(error)
+        is_read_only = "read-only" in words or "read_only" in words
+        return Ending.READ_ONLY if is_read_only else Ending.ANSWERED
+    if code == _FULL:
+        return Ending.FULL
+    return Ending.STALE if is_prepared and code in _STALE else Ending.ANSWERED
+
+
+def is_repeatable(shape: Shape) -> bool:
+    """True for statements that change nothing, not even by a function we know of."""
+    return shape.kind in {Kind.SELECT, Kind.SHOW, Kind.EXPLAIN} and not shape.uses & (
+        Uses.UNPARSED
+        | Uses.USER_VARIABLE
+        | Uses.ADVISORY_LOCK
+        | Uses.SETS_LAST_INSERT_ID
+        | Uses.LOCKING_READ
+        | Uses.INTO
+    )

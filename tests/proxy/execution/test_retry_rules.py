@@ -1,0 +1,93 @@
+import pytest
+
+from streamfrom.proxy.execution.retry_rules import (
+    Ending,
+    Verdict,
+    decide,
+    ending_of,
+    is_repeatable,
+)
+from streamfrom.proxy.wire.resultset import Err
+from tests.sqlparse_ext.facts import shape
+
+
+STANDS, AGAIN, WAITS = Verdict.STANDS, Verdict.AGAIN, Verdict.WAITS
+
+# How it ended: what follows on a read and on a write, outside a transaction and inside one.
+RULES = [
+    (Ending.UNSENT, WAITS, WAITS, STANDS, STANDS),
+    (Ending.READ_ONLY, WAITS, WAITS, STANDS, STANDS),
+    (Ending.BROKE_OFF, WAITS, STANDS, STANDS, STANDS),
+    (Ending.STALE, AGAIN, AGAIN, AGAIN, AGAIN),
+    (Ending.FULL, AGAIN, AGAIN, AGAIN, AGAIN),
+    (Ending.SET_ASIDE, AGAIN, AGAIN, AGAIN, AGAIN),
+    (Ending.ANSWERED, STANDS, STANDS, STANDS, STANDS),
+]
+
+
+def test_the_table_names_every_ending():
+    assert [row[0] for row in RULES] == sorted(Ending, key=[row[0] for row in RULES].index)
+    assert len(RULES) == len(Ending)
+
+
+@pytest.mark.parametrize(("ending", "read", "write", "read_inside", "write_inside"), RULES)
+def test_what_follows(ending, read, write, read_inside, write_inside):
+    assert decide(ending, is_read=True) is read
+    assert decide(ending) is write
+    assert decide(ending, is_read=True, in_transaction=True) is read_inside
+    assert decide(ending, in_transaction=True) is write_inside
+
+
+@pytest.mark.parametrize("ending", Ending)
+@pytest.mark.parametrize("is_read", [True, False])
+def test_what_a_client_has_seen_or_somebody_stopped_stands(ending, is_read):
+    assert decide(ending, is_read=is_read, is_final=True) is STANDS
+
+
+@pytest.mark.parametrize("ending", Ending)
+def test_behind_the_deadline_nothing_waits(ending):
+    assert decide(ending, is_read=True, is_late=True) is not WAITS
+
+
+@pytest.mark.parametrize("ending", [Ending.STALE, Ending.FULL])
+def test_at_once_is_once(ending):
+    assert decide(ending, is_read=True, is_renewed=True) is STANDS
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("SELECT 1", True),
+        ("SHOW TABLES", True),
+        ("EXPLAIN SELECT 1", True),
+        ("UPDATE t SET a = 1", False),
+        ("SELECT (", False),
+    ],
+)
+def test_only_what_changes_nothing_may_be_repeated(kind, expected):
+    assert is_repeatable(shape(kind)) is expected
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (None, Ending.ANSWERED),
+        (Err(1064, "42000", b"read-only"), Ending.ANSWERED),
+        (Err(1290, "HY000", b"--skip-grant-tables"), Ending.ANSWERED),
+        (Err(1290, "HY000", b"--read-only"), Ending.READ_ONLY),
+        (Err(1290, "HY000", b"--read-only").exception(), Ending.READ_ONLY),
+        (Err(1290, "HY000", b"the read_only option"), Ending.READ_ONLY),
+        (Err(1053, "08S01", b""), Ending.READ_ONLY),
+        (Err(1836, "HY000", b""), Ending.READ_ONLY),
+        (Err(3032, "HY000", b""), Ending.READ_ONLY),
+        (Err(1461, "42000", b""), Ending.FULL),
+        (Err(1243, "HY000", b""), Ending.ANSWERED),
+    ],
+)
+def test_what_a_server_refused_without_doing_anything(error, expected):
+    assert ending_of(error) is expected
+
+
+@pytest.mark.parametrize("code", [1243, 1615])
+def test_what_was_prepared_can_be_prepared_anew(code):
+    assert ending_of(Err(code, "HY000", b""), is_prepared=True) is Ending.STALE
