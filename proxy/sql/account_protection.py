@@ -18,8 +18,11 @@ if TYPE_CHECKING:
 
 
 _WHY: Final = "accounts live in the proxy's configuration"
-# SET PASSWORD, SET ROLE, SET DEFAULT ROLE, SET RESOURCE GROUP. No variable is called so.
-_SET_OF_THE_ACCOUNT: Final = frozenset({"password", "role", "default", "resource"})
+# SET PASSWORD, SET ROLE, SET DEFAULT ROLE, SET RESOURCE GROUP: no variable is called so. And what
+# a server runs as whoever connects next.
+_SET_OF_THE_ACCOUNT: Final = frozenset(
+    {"password", "role", "default", "resource"} | {"init_connect", "init_slave", "init_replica"}
+)
 _ACCOUNT_OBJECTS: Final = frozenset({"USER", "ROLE"})
 _ACCOUNT_VERBS: Final = frozenset({"CREATE", "ALTER", "DROP", "RENAME"})
 _RIGHTS: Final = frozenset({"GRANT", "REVOKE"})
@@ -45,6 +48,13 @@ _BORDERS: Final = frozenset({";", "BEGIN", "THEN", "ELSE", "DO", "LOOP", "REPEAT
 _BEFORE_NO_DYNAMIC_SQL: Final = frozenset({"DEALLOCATE", "DROP", "XA"})
 _BEFORE_NO_UPDATE: Final = frozenset({"BEFORE", "AFTER", "OR", "FOR", "ON"})
 _NAMES_WITHOUT_PARENTHESES: Final = frozenset({"CURRENT_USER", "CURRENT_ROLE"})
+# In front of the name of an account.
+_BEFORE_NAME: Final = frozenset({"USER", "ROLE", "EXISTS", "TO", ","})
+# Procedures that come with servers and run a text that they are given, or make views of all tables.
+_RUNS_TEXTS: Final = frozenset(
+    {"execute_prepared_stmt", "create_synonym_db", "statement_performance_analyzer"}
+    | {"diagnostics", "table_exists", "addgeometrycolumn", "dropgeometrycolumn"}
+)
 _SELVES: Final = frozenset({"USER", "SESSION_USER", "SYSTEM_USER"})
 
 
@@ -80,6 +90,7 @@ def check_accounts(statement: Statement, accounts: frozenset[str], schema: str |
             if "CURRENT_USER" not in keys:  # whom the proxy answers itself
                 _check_names(statement, tokens, accounts)
         return
+    _check_calls(keys)
     if shape.verb == "FLUSH" and "PRIVILEGES" in keys:
         raise Unsupported(f"FLUSH PRIVILEGES: {_WHY}")
     if shape.verb in _RIGHTS:
@@ -92,6 +103,15 @@ def check_accounts(statement: Statement, accounts: frozenset[str], schema: str |
         _check_names(statement, tokens, accounts)
     elif _is_program(statement, keys):
         _check_body(keys, statement)
+
+
+def _check_calls(keys: list[str]) -> None:
+    for place, key in enumerate(keys):
+        if key == "CALL":
+            name = keys[place + 3 : place + 4] if keys[place + 2 : place + 3] == ["."] else []
+            for called in name or keys[place + 1 : place + 2]:
+                if called.strip('`"').lower() in _RUNS_TEXTS:
+                    raise Unsupported(f"CALL of {called}, which runs what nobody read: {_WHY}")
 
 
 def _is_account_object(keys: list[str], place: int) -> bool:
@@ -109,11 +129,18 @@ def _check_names(statement: Statement, tokens: list[Token], accounts: frozenset[
             raise Unsupported(f"{verb} of CURRENT_USER() or USER(): {_WHY}")
         if token.slot is not None:
             (value,) = statement.values((token.slot,)) or (None,)
-            name = value.decode("utf-8", "replace") if isinstance(value, bytes) else ""
+            if not isinstance(value, bytes):
+                continue
+            name = value.decode("utf-8", "replace")
         elif token.is_name:
             name = unquote(token, template)
         else:
             continue
+        # Servers keep names without the blanks behind them.
+        name = name.rstrip(" ")
+        if not name and verb != "DROP" and tokens[place - 1].key in _BEFORE_NAME:
+            # It comes before accounts with a name whose host is less exact.
+            raise Unsupported(f"{verb} of an account without a name: {_WHY}")
         if name.lower() in accounts:
             raise Unsupported(f"{verb} of the account of a server: {_WHY}")
 

@@ -362,6 +362,8 @@ class _Confinement:
             elif self.around.home(schema) is None and self.user.keyspaces is not None:
                 raise DatabaseAccessDenied(self.user.name, self.guard.host, schema)
         if self.user.tables is not None:
+            if found.has_qualified_calls:
+                raise self.refuse("a stored function may read any table")
             self._check_tables(tables)
         return is_certain
 

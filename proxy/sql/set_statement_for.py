@@ -58,7 +58,6 @@ async def run_set_statement(
         )
     variables, text = parts
     inner = await read(size, compiler.parse, text)
-    compiler.check(inner)
     if inner.shape.kind in _OF_THE_PROXY or is_virtual(inner.shape):
         raise Unsupported(f"SET STATEMENT for {inner.shape.verb}")
     if reply.binary and inner.shape.kind not in _WITHOUT_ROWS:
@@ -94,7 +93,6 @@ def is_plain_query(statement: Statement, compiler: StatementCompiler) -> bool:
     if parts is None or here is None or here.is_sharded:
         return False
     inner = compiler.parse(parts[1])
-    compiler.check(inner)
     if inner.shape.kind is not Kind.SELECT or is_virtual(inner.shape):
         return False
     return compiler.place(inner) == StatementTarget(here, compiler.database, inner)

@@ -25,7 +25,9 @@ from streamfrom.proxy.routing.planner import qualifiers
 from streamfrom.proxy.sql.confinement import confine
 from streamfrom.sqlparse_ext.errors import SqlError, StreamfromError, Unsupported
 from streamfrom.sqlparse_ext.reading.parser import explained_text
+from streamfrom.sqlparse_ext.reading.session_settings import split_set_statement
 from streamfrom.sqlparse_ext.reading.split import several
+from streamfrom.sqlparse_ext.session.dynamic_sql import takes_text
 from streamfrom.sqlparse_ext.session.schemas import (
     SYSTEM_SCHEMAS,
     rename_schemas,
@@ -178,7 +180,7 @@ class StatementCompiler:
     # --- who ------------------------------------------------------------------------------
 
     def check(self, statement: Statement) -> None:
-        """Raise for what the session's user may not send.
+        """Raise for what the session's user may not send, in EXPLAIN and SET STATEMENT too.
 
         Raises:
             CommandDenied, StatementRefused, DatabaseAccessDenied, Unsupported.
@@ -192,14 +194,23 @@ class StatementCompiler:
             None if view is None else view.schema or view.database,
             is_explained=is_explained,
         )
-        if not self._privileges.user.is_restricted:
-            return True
-        is_certain = confine(self._privileges, statement, self, is_explained=is_explained)
-        text = explained_text(statement)
-        if text is not None:
-            runs = "ANALYZE" in (statement.shape.verb, *statement.shape.words[:3])
-            return self._check(self.parse(text), is_explained=not runs) and is_certain
-        return is_certain
+        is_certain = not self._privileges.user.is_restricted or confine(
+            self._privileges, statement, self, is_explained=is_explained
+        )
+        shape = statement.shape
+        if shape.kind is Kind.EXPLAIN:
+            text = explained_text(statement)
+            runs = "ANALYZE" in (shape.verb, *shape.words[:3])
+        else:
+            _, text = split_set_statement(statement) or (b"", None)
+            runs = True
+        if text is None:
+            return is_certain
+        inner = self.parse(text)
+        if takes_text(inner.shape):
+            # Its text would have to be read first, which is done for what stands alone.
+            raise Unsupported(f"{inner.shape.verb} in another statement")
+        return self._check(inner, is_explained=not runs) and is_certain
 
     def admits(self, statement: Statement) -> bool:
         """Tell whether the user may send every statement of this shape, in the session's target."""

@@ -22,7 +22,7 @@ from streamfrom.proxy.wire.constants import BINARY_CHARSET, FieldType
 from streamfrom.proxy.wire.execute import Parameter, literal_of
 from streamfrom.proxy.wire.resultset import parse_column_definition, parse_text_row
 from streamfrom.sqlparse_ext.errors import Unsupported
-from streamfrom.sqlparse_ext.session.dynamic_sql import Dynamic, Step, dynamic
+from streamfrom.sqlparse_ext.session.dynamic_sql import Dynamic, Step, dynamic, takes_text
 from streamfrom.sqlparse_ext.statements import OPAQUE, Kind, Slot, SqlMode, Uses
 from streamfrom.sqlparse_ext.text.lexer import Edit, splice
 from streamfrom.sqlparse_ext.text.parameters import as_text, parameter_places
@@ -156,8 +156,7 @@ class TextStatements:
         """
         shape = statement.shape
         asked = dynamic(shape)
-        words = (shape.verb, *shape.words)
-        if asked is None and (words[0] == "PREPARE" or words[:2] == ("EXECUTE", "IMMEDIATE")):
+        if asked is None and takes_text(shape):
             raise Unsupported(
                 f"this form of {shape.verb}; give the text as a literal or a user variable, and"
                 " values as user variables"

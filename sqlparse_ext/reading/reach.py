@@ -25,12 +25,14 @@ class Reach(NamedTuple):
 
     tables: (schema, name) of whatever stands where a table can, CTEs too; the schema as written.
     schemas: what stands before a dot and is no table or alias of the statement.
+    has_qualified_calls: a function is called by the name of its schema, so it is a stored one.
     has_wide_names: a bare name has characters beyond ASCII, which are a blank in some character sets.
     fault: why the text is not understood to its last token; "" where it is.
     """
 
     tables: frozenset[tuple[str | None, str]]
     schemas: frozenset[str]
+    has_qualified_calls: bool
     has_wide_names: bool
     fault: str
 
@@ -109,7 +111,13 @@ def _read(shape: Shape) -> Reach:
     if any(quote in hint for hint in lexed.hints for quote in _QUOTES):
         fault = fault or "a hint with a quote in it is not understood"
     if fault:
-        return Reach(frozenset(), frozenset(), has_wide_names=False, fault=fault)
+        return Reach(
+            frozenset(),
+            frozenset(),
+            has_qualified_calls=False,
+            has_wide_names=False,
+            fault=fault,
+        )
     return _Walk(shape, tokens).reach()
 
 
@@ -145,6 +153,7 @@ class _Walk:
         self.schemas: set[str] = set()
         self.names: set[str] = set()
         self.columns_of: set[str] = set()
+        self.has_qualified_calls = False
         self.fault = ""
 
     def reach(self) -> Reach:
@@ -155,6 +164,7 @@ class _Walk:
         return Reach(
             frozenset(self.tables),
             frozenset(self.schemas | unexplained),
+            self.has_qualified_calls,
             any(token.is_word and not token.key.isascii() for token in self.tokens),
             self.fault,
         )
@@ -263,6 +273,7 @@ class _Walk:
                 self.fault = "a table's name of three parts is not understood"
         elif len(parts) > 2 or self._key(place) == "(" or not frame.has_query:
             self.schemas.add(parts[0])
+            self.has_qualified_calls |= self._key(place) == "("
         else:
             self.columns_of.add(parts[0])
         if parts[-1].upper() in _SEQUENCE_COLUMNS:

@@ -78,7 +78,7 @@ def read_set(builder: ShapeBuilder, cursor: Cursor) -> None:
 def split_set_statement(statement: Statement) -> tuple[bytes, bytes] | None:
     """Return `SET STATEMENT … FOR` and the statement behind it; None for anything else."""
     shape = statement.shape
-    if shape.kind is not Kind.SET or [item.name for item in shape.set] != ["statement"]:
+    if len(shape.set) != 1 or shape.set[0].name != "statement":
         return None
     depth = 0
     for token in statement_tokens(shape.template):

@@ -38,6 +38,13 @@ class Dynamic:
     using: tuple[str, ...] = ()
 
 
+def takes_text(shape: Shape) -> bool:
+    """Return whether a statement is PREPARE or EXECUTE IMMEDIATE: what it runs is a value."""
+    return shape.kind is Kind.PREPARE and (
+        shape.verb == "PREPARE" or shape.words[:1] == ("IMMEDIATE",)
+    )
+
+
 def dynamic(shape: Shape) -> Dynamic | None:
     """Return what a statement of Kind.PREPARE says; None for what cannot be read."""
     if shape.kind is not Kind.PREPARE:

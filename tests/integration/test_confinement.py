@@ -115,6 +115,10 @@ READ = [
     "SET @q='SELECT s FROM BETA.secret'; PREPARE z FROM @q; EXECUTE z",
     "PREPARE z FROM 'SELECT s FROM BETA.secret'; EXECUTE z",
     "EXECUTE IMMEDIATE CONCAT('SELECT s FROM BE', 'TA.secret')",
+    "EXECUTE IMMEDIATE 'SET STATEMENT max_statement_time=1 FOR SELECT s FROM BETA.secret'",
+    "PREPARE z FROM 'SET STATEMENT max_statement_time=1 FOR SELECT s FROM BETA.secret'; EXECUTE z",
+    "SET STATEMENT max_statement_time=1 FOR EXECUTE IMMEDIATE 'SELECT s FROM BETA.secret'",
+    "SET STATEMENT max_statement_time=1 FOR PREPARE z FROM 'SELECT s FROM BETA.secret'; EXECUTE z",
     "BEGIN NOT ATOMIC SELECT * FROM BETA.secret; END",
     "IF 1 THEN SELECT * FROM BETA.secret; END IF",
     "DO extractvalue(1,concat(0x7e,(SELECT s FROM BETA.secret)))",
@@ -146,6 +150,10 @@ READ = [
 ]
 WROTE = [
     "EXECUTE IMMEDIATE 'DELETE FROM BETA.secret'",
+    "EXECUTE IMMEDIATE 'SET STATEMENT max_statement_time=1 FOR DELETE FROM BETA.secret'",
+    "SET STATEMENT max_statement_time=1 FOR EXECUTE IMMEDIATE 'DELETE FROM BETA.secret'",
+    "SET STATEMENT max_statement_time=1 FOR SET STATEMENT lock_wait_timeout=1 FOR"
+    " EXECUTE IMMEDIATE 'DELETE FROM BETA.secret'",
     "ANALYZE DELETE FROM BETA.secret",
     "ALTER DATABASE BETA CHARACTER SET latin1",
     "CREATE TABLE fk (id INT, FOREIGN KEY (id) REFERENCES BETA.secret(id))",
@@ -223,6 +231,19 @@ ACCOUNTS = [
     "SET DEFAULT ROLE NONE TO sf",
     "SET STATEMENT max_statement_time=1 FOR SET PASSWORD = PASSWORD('x')",
     "SET STATEMENT max_statement_time=1 FOR SET @a=1, PASSWORD = PASSWORD('x')",
+    "EXECUTE IMMEDIATE 'SET STATEMENT max_statement_time=1 FOR SET PASSWORD = PASSWORD(\\'x\\')'",
+    "SET STATEMENT max_statement_time=1 FOR EXECUTE IMMEDIATE 'SET PASSWORD = PASSWORD(\\'x\\')'",
+    "SET STATEMENT max_statement_time=1 FOR SET STATEMENT lock_wait_timeout=1 FOR SET PASSWORD ="
+    " PASSWORD('x')",
+    "ANALYZE UPDATE mysql.global_priv SET Priv = '{}' WHERE User = 'sf'",
+    "ANALYZE FORMAT=JSON UPDATE mysql.global_priv SET Priv = '{}' WHERE User = 'sf'",
+    "EXECUTE IMMEDIATE 'ANALYZE UPDATE mysql.global_priv SET Priv = 1'",
+    "CALL sys.execute_prepared_stmt('ALTER USER sf IDENTIFIED BY \\'x\\'')",
+    "USE sys; CALL `execute_prepared_stmt`('ALTER USER sf IDENTIFIED BY \\'x\\'')",
+    "CREATE PROCEDURE pw() CALL sys.execute_prepared_stmt('ALTER USER sf IDENTIFIED BY \\'x\\'')",
+    "CREATE USER ''@'127.0.0.1' IDENTIFIED BY 'x'",
+    "CREATE USER IF NOT EXISTS nobody, ``@'127.0.0.1'",
+    "GRANT USAGE ON *.* TO ''@'127.0.0.1' IDENTIFIED BY 'x'",
     "ALTER USER sf IDENTIFIED BY 'x'",
     "ALTER USER 'sf'@'%' IDENTIFIED BY 'x'",
     "ALTER USER `sf`@`%` ACCOUNT LOCK",
@@ -261,6 +282,10 @@ def numbered(texts: list[str]) -> pytest.MarkDecorator:
 
 def check_silent(seen: str) -> None:
     assert SECRET not in seen, seen
+
+
+def test_who_may_read_the_secret_finds_it(house: Walls) -> None:
+    assert SECRET in house.say("boss", "SELECT s FROM BETA.secret")
 
 
 @numbered(BEHIND_COMMENTS + WRITES + INTO)

@@ -122,6 +122,8 @@ def wrapped(text: str, dice: random.Random) -> str:
             f"SET sql_mode = NO_BACKSLASH_ESCAPES; SELECT '\\'; {text} -- '",
             f"SET NAMES latin1; {text}", f"SET NAMES gbk; SELECT '\u00bf\\'; {text} -- '",
             f"SET NAMES utf8mb4; {text}", f"SELECT /*+ '*/ 1 -- ' */ 1; {text}",
+            f"SET STATEMENT lock_wait_timeout=1 FOR {text}",
+            f"CALL sys.execute_prepared_stmt('{literal}')",
             f"USE `ALPHA:0`; {text}", f"USE information_schema; {text}",
         )
     )  # fmt: skip

@@ -17,7 +17,8 @@ from tests.fixtures.running_proxy import RunningProxy, with_port
 from tests.fixtures.streams import message_table
 
 
-SECRET = "TOPSECRETBETA"
+# No name of a keyspace is in it, which `Walls.sql` would replace.
+SECRET = "TOPSECRETOFB"
 ACCOUNT = "sf"
 USERS = """
 [[users]]

@@ -126,3 +126,10 @@ def test_time_is_linear(piece):
         return partial(reach, shape("SET @a = " + piece * count))
 
     assert is_linear(reading, 1000, 8000)
+
+
+def test_a_call_by_the_name_of_a_schema_is_told():
+    assert reach(shape("SELECT a.f(1) FROM t")).has_qualified_calls
+    assert reach(shape("UPDATE t SET n = a . f ()")).has_qualified_calls
+    assert not reach(shape("SELECT f(t.n) FROM a.t JOIN a.u USING (n)")).has_qualified_calls
+    assert not reach(shape("INSERT INTO a.t (n) VALUES (1)")).has_qualified_calls

@@ -1,6 +1,6 @@
 import pytest
 
-from streamfrom.sqlparse_ext.session.dynamic_sql import Dynamic, Step, dynamic
+from streamfrom.sqlparse_ext.session.dynamic_sql import Dynamic, Step, dynamic, takes_text
 from streamfrom.sqlparse_ext.statements import Slot
 from tests.sqlparse_ext.facts import shape
 
@@ -41,3 +41,18 @@ def test_it_is_read(sql, found):
 )
 def test_what_is_written_in_another_way_is_not(sql):
     assert dynamic(shape(sql)) is None
+
+
+@pytest.mark.parametrize(
+    ("sql", "takes"),
+    [
+        ("PREPARE s FROM CONCAT('a', 'b')", True),
+        ("EXECUTE IMMEDIATE CONCAT('a', 'b')", True),
+        ("EXECUTE s", False),
+        ("EXECUTE `immediate`", False),
+        ("DEALLOCATE PREPARE s", False),
+        ("SELECT 1", False),
+    ],
+)
+def test_a_text_is_a_value_of_prepare_and_of_execute_immediate(sql, takes):
+    assert takes_text(shape(sql)) is takes
