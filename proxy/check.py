@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from streamfrom.engine.errors import TableLoadError
     from streamfrom.engine.messaging.message_table import RawTable
     from streamfrom.engine.sharding.keyspace import Keyspace
-    from streamfrom.proxy.config.file import Config, KeyspaceConfig, Server, Tls
+    from streamfrom.proxy.config.file import Config, KeyspaceConfig, Server, TlsSettings
 
 
 # Statements that touch no row but need every privilege that delivery needs.
@@ -66,7 +66,7 @@ _CASCADES: Final = (
 )
 
 
-class _Listed(NamedTuple):
+class _ShardTables(NamedTuple):
     """What a shard has: its message tables, and the comments of all its tables, by name."""
 
     shard: ShardRuntime
@@ -98,7 +98,7 @@ def _write_line(line: str) -> None:
     sys.stdout.write(line + "\n")
 
 
-def _check_tls(tls: Tls, now: datetime, report: CheckReport) -> None:
+def _check_tls(tls: TlsSettings, now: datetime, report: CheckReport) -> None:
     """Say whether the certificate is one, is valid, and whether the key belongs to it."""
     place = "server.tls.cert"
     certificate = read_certificate(Path(tls.cert).read_bytes())
@@ -133,7 +133,7 @@ async def _check_keyspace(config: KeyspaceConfig, server: Server, report: CheckR
             config.name,
             f"vschema {config.vschema_path}: {tables}; read again when it changes, or on SIGHUP",
         )
-    listed: list[_Listed] = []
+    listed: list[_ShardTables] = []
     for shard_config in config.shards:
         shard = ShardRuntime(
             config.name, shard_config, pool_timeout_s=10, on_change=lambda _: None
@@ -179,7 +179,7 @@ def _check_sequences(config: Config, report: CheckReport) -> None:
 
 async def _check_shard(
     keyspace: Keyspace, shard: ShardRuntime, report: CheckReport
-) -> _Listed | None:
+) -> _ShardTables | None:
     """Check one shard and its message tables; return them unless they cannot be listed."""
     subject = str(shard)
     await shard.probe()
@@ -216,7 +216,7 @@ async def _check_shard(
     for raw in tables.values():
         await _check_table(keyspace, shard, raw, load(keyspace.name, raw), report)
     await _check_foreign_keys(shard, report)
-    return _Listed(shard, tables, comments)
+    return _ShardTables(shard, tables, comments)
 
 
 async def _check_foreign_keys(shard: ShardRuntime, report: CheckReport) -> None:
@@ -244,7 +244,7 @@ async def _check_foreign_keys(shard: ShardRuntime, report: CheckReport) -> None:
         )
 
 
-def _compare(listed: list[_Listed], report: CheckReport) -> None:
+def _compare(listed: list[_ShardTables], report: CheckReport) -> None:
     """Say how the message tables of a keyspace differ between its shards.
 
     Each is compared with that of the first shard that has it, whose settings are the ones in use.

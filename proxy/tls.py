@@ -11,7 +11,7 @@ from streamfrom.proxy.config.toml_values import ConfigError, reason
 
 
 if TYPE_CHECKING:
-    from streamfrom.proxy.config.file import Tls
+    from streamfrom.proxy.config.file import TlsSettings
 
 
 _BEGIN: Final = "-----BEGIN CERTIFICATE-----"
@@ -41,7 +41,7 @@ class ServerTls:
         "wants_certificate",
     )
 
-    def __init__(self, tls: Tls) -> None:
+    def __init__(self, tls: TlsSettings) -> None:
         self.requires_tls = tls.require
         self.wants_certificate = tls.client_ca is not None
         self.context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)

@@ -37,7 +37,7 @@ __all__ = [
     "Secret",
     "Server",
     "ShardConfig",
-    "Tls",
+    "TlsSettings",
     "TransactionMode",
     "User",
     "load",
@@ -78,7 +78,7 @@ _UNRESTRICTED: Final = frozenset({Role.ADMIN, Role.READWRITE})
 
 
 @dataclass(frozen=True, slots=True)
-class Tls:
+class TlsSettings:
     """The proxy's own certificate, as absolute paths that were readable when checked.
 
     require: refuse clients that do not ask for TLS.
@@ -128,7 +128,7 @@ class Server:
     max_logins_per_address: int
     connect_timeout_s: float
     max_allowed_packet_bytes: int
-    tls: Tls | None
+    tls: TlsSettings | None
     connection_memory_bytes: int
     user_memory_bytes: int
     merge_memory_bytes: int
@@ -301,11 +301,11 @@ def _mode(table: TomlTable) -> int:
     return int(text, 8)
 
 
-def _tls(table: TomlTable) -> Tls:
+def _tls(table: TomlTable) -> TlsSettings:
     cert = table.string("cert", REQUIRED, expected="a path")
     key = table.string("key", REQUIRED, expected="a path")
     ca = table.string("client_ca", "", expected="a path")
-    tls = Tls(
+    tls = TlsSettings(
         cert=str(table.around.readable_file(cert, table.key("cert"))),
         key=str(table.around.readable_file(key, table.key("key"))),
         require=table.boolean("require", default=False),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.proxy.errors import MergeTooLarge
 from streamfrom.proxy.merge.comparison import scaled, unscaled
-from streamfrom.proxy.merge.group_merge import KEPT_BYTES, Kept, sorted_in_bites
+from streamfrom.proxy.merge.group_merge import KEPT_BYTES, WaitingGroup, sorted_in_bites
 from streamfrom.proxy.merge.literals import Sort, sort_of
 from streamfrom.proxy.wire.resultset import parse_text_row, text_row
 from streamfrom.sqlparse_ext.errors import Unsupported
@@ -69,9 +69,9 @@ class ComputedMerge:
         self._tests = tests
         self._order = order
         self._memory_bytes = memory_bytes
-        self._held: list[Kept] = []
+        self._held: list[WaitingGroup] = []
         self._held_bytes = 0
-        self._sorted: list[Kept] = []
+        self._sorted: list[WaitingGroup] = []
         self.waiting_bytes = groups.waiting_bytes
         self.feed = groups.feed
         self.end = groups.end
@@ -93,13 +93,13 @@ class ComputedMerge:
             MergeTooLarge: more groups must be kept than there may be.
         """
         rows = self._groups.take()
-        self._held += [Kept(row, ()) for row in rows]
+        self._held += [WaitingGroup(row, ()) for row in rows]
         self._held_bytes += sum(map(len, rows)) + KEPT_BYTES * len(rows)
         if self._held_bytes > self._memory_bytes:
             raise MergeTooLarge(self._memory_bytes)
         return []
 
-    def batches(self) -> Iterator[list[Kept]]:
+    def batches(self) -> Iterator[list[WaitingGroup]]:
         """Give the groups in pieces of which each is one question, while any can be wanted."""
         waiting = self._groups.take_kept() if self.is_late else self._held
         start = 0
@@ -117,12 +117,15 @@ class ComputedMerge:
         """All groups are computed, whatever the answer has of them."""
         return bool(self._tests or self._order)
 
-    def question(self, batch: Sequence[Kept]) -> bytes:
+    def question(self, batch: Sequence[WaitingGroup]) -> bytes:
         """Return what a shard is asked to compute for these groups."""
         return self._computation.question([parse_text_row(kept.row) for kept in batch])
 
     def answer(
-        self, batch: Sequence[Kept], columns: Sequence[ColumnDefinition], rows: Sequence[bytes]
+        self,
+        batch: Sequence[WaitingGroup],
+        columns: Sequence[ColumnDefinition],
+        rows: Sequence[bytes],
     ) -> list[bytes]:
         """Take what a shard computed for *batch*; return the rows that can leave now.
 
@@ -150,7 +153,7 @@ class ComputedMerge:
                 else later.decode(values[later.place])
                 for later, component in zip(self._order, kept.order, strict=True)
             ]
-            self._sorted.append(Kept(row, tuple(order)))
+            self._sorted.append(WaitingGroup(row, tuple(order)))
         return self._window.cut(found) if self._tests and not self._order else found
 
     def rest(self) -> Iterator[list[bytes]]:

@@ -110,7 +110,7 @@ class Test:
         return answer
 
 
-class Kept(NamedTuple):
+class WaitingGroup(NamedTuple):
     """A group that cannot leave yet, and what it is sorted by."""
 
     row: bytes
@@ -154,7 +154,7 @@ class GroupsMerge:
         self._width = width
         self._tests = tests
         self._sorts: list[tuple[Callable[[SortKey, Row], Component], bool]] = []
-        self._kept: list[Kept] = []
+        self._kept: list[WaitingGroup] = []
         self._kept_bytes = 0
         self._memory_bytes = memory_bytes
         self._cut = cut
@@ -162,7 +162,7 @@ class GroupsMerge:
         self._key: SortKey | None = None
         self._ended = False
         # The groups on their way through a sort: at the end, or to be cut to what LIMIT lets out.
-        self._sorting: Iterator[list[Kept]] | None = None
+        self._sorting: Iterator[list[WaitingGroup]] | None = None
         self._is_cutting = False
         self.waiting_bytes = parts.waiting_bytes
         self.feed = parts.feed
@@ -244,13 +244,13 @@ class GroupsMerge:
             return self._take_sorted(self._sort())
         return self._window.cut(rows)
 
-    def _sort(self) -> Iterator[list[Kept]]:
+    def _sort(self) -> Iterator[list[WaitingGroup]]:
         directions = [down for _, down in self._sorts]
         kept, self._kept, self._kept_bytes = self._kept, [], 0
         self._sorting = sorted_in_bites(kept, directions)
         return self._sorting
 
-    def _take_sorted(self, sorting: Iterator[list[Kept]]) -> list[bytes]:
+    def _take_sorted(self, sorting: Iterator[list[WaitingGroup]]) -> list[bytes]:
         """Go on with a sort, by one bite."""
         bite = next(sorting, None)
         if self._is_cutting:
@@ -269,7 +269,7 @@ class GroupsMerge:
             self._sorting, self._ended = None, True
         return rows
 
-    def take_kept(self) -> list[Kept]:
+    def take_kept(self) -> list[WaitingGroup]:
         """Return all groups, where what sorts or tests them is to be computed yet."""
         kept, self._kept = self._kept, []
         return kept
@@ -286,7 +286,9 @@ class GroupsMerge:
         if not (self._sorts or self._is_late):
             rows.append(row)
             return
-        self._kept.append(Kept(row, tuple(part(key, values) for part, _ in self._sorts)))
+        self._kept.append(
+            WaitingGroup(row, tuple(part(key, values) for part, _ in self._sorts))
+        )
         self._kept_bytes += len(row) + KEPT_BYTES
 
     def _average(self, place: int) -> bytes | None:
@@ -295,14 +297,16 @@ class GroupsMerge:
         return accumulator.cut()
 
 
-def sorted_in_bites(kept: list[Kept], directions: Sequence[bool]) -> Iterator[list[Kept]]:
+def sorted_in_bites(
+    kept: list[WaitingGroup], directions: Sequence[bool]
+) -> Iterator[list[WaitingGroup]]:
     """Give *kept* in order, in bites of bounded work; empty ones while no place is sure.
 
     The last component of their order is sorted by first. *directions*: is it descending.
     """
     for component, down in enumerate(directions):
 
-        def component_of(each: Kept, at: int = component) -> Component:
+        def component_of(each: WaitingGroup, at: int = component) -> Component:
             return each.order[at]
 
         runs = []

@@ -134,3 +134,21 @@ def test_every_step_of_the_trace_exists():
         if not any(map(exists, names)):
             lost.append(step)
     assert not lost
+
+
+def glossary() -> list[list[str]]:
+    """Return the term, the sentence and the places of each line of the glossary."""
+    _, _, rest = (ROOT / "docs/design.md").read_text().partition("\n## Glossary\n")
+    rows = re.findall(r"^\| (.+) \| (.+) \| (.+) \|$", rest.partition("\n## ")[0], re.MULTILINE)
+    return [list(row) for row in rows if row[0] != "term"]
+
+
+def test_the_glossary_says_each_term_once_in_one_sentence_and_where_it_is():
+    found = glossary()
+    terms = [term for term, _, _ in found]
+    assert len(terms) >= 25
+    assert terms == sorted(set(terms))
+    assert not [text for _, text, _ in found if not re.fullmatch(r"[A-Z].+[^.]\.", text)]
+    places = [place for _, _, where in found for place in where.split(", ")]
+    assert not [place for place in places if not DOTTED.fullmatch(place)]
+    assert not [place for place in places if not exists(place.strip("`"))]

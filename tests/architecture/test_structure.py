@@ -2,7 +2,8 @@
 
 import ast
 import functools
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 
@@ -21,6 +22,33 @@ ENVIRONMENT_READERS = {
 }
 """Who may touch os.environ: the command line, what starts programs of its own, a source that has no command line, and what sets a
 switch that workers of Spark have nowhere else."""
+
+SAME_FILE_NAME = {
+    "cli.py": "each program has one",
+    "errors.py": "each package has the root of its own errors",
+    "session.py": "docs/spark.md promises streamfrom.spark.session; the other is a client's",
+}
+"""File names that stand in several folders, and why; a new one gets a name of its own."""
+
+PYMYSQL_PRIVATES = {
+    "_data",
+    "_execute_command",
+    "_force_close",
+    "_next_seq_id",
+    "_read_ok_packet",
+    "_read_packet",
+    "_read_query_result",
+    "_result",
+    "_rfile",
+    "_sock",
+}
+"""PyMySQL has no public way to send a command byte by byte, which these tests are about."""
+
+DOCUMENTED = {"_asdict", "_exit", "_fields", "_make", "_replace"}
+"""Names of Python's own library that are public in spite of their underscore."""
+
+PRIVATES_IN_TESTS_MAX = 150
+"""Accesses to privates of other objects in tests, when they were counted last. It may only shrink."""
 
 
 def sources() -> dict[str, Path]:
@@ -83,6 +111,55 @@ def test_no_module_takes_what_another_keeps_private():
         if node.module.split(".")[0] in PACKAGES and alias.name.startswith("_")
     ]
     assert not taken
+
+
+def repeated(names: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    """Return the names that stand in several places, each with its places."""
+    places = defaultdict(list)
+    for name, place in names:
+        places[name].append(place)
+    return {name: found for name, found in places.items() if len(found) > 1}
+
+
+def test_a_class_name_stands_in_one_place():
+    classes = (
+        (node.name.lstrip("_"), f"{module}.{node.name}")
+        for module in SOURCES
+        for node in ast.walk(tree_of(module))
+        if isinstance(node, ast.ClassDef)
+    )
+    assert not repeated(classes)
+
+
+def test_a_file_name_needs_no_folder_to_be_told_apart():
+    files = (
+        (path.name, module)
+        for module, path in SOURCES.items()
+        if path.name not in {"__init__.py", "__main__.py"}
+    )
+    assert repeated(files).keys() == SAME_FILE_NAME.keys()
+
+
+def privates_of_others(tree: ast.AST) -> Iterator[ast.Attribute]:
+    """Yield each `x._y` that is neither of self nor of a library."""
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, ast.Attribute)
+            and node.attr.startswith("_")
+            and not node.attr.startswith("__")
+            and node.attr not in PYMYSQL_PRIVATES | DOCUMENTED
+            and not (isinstance(node.value, ast.Name) and node.value.id in {"self", "cls"})
+        ):
+            yield node
+
+
+def test_tests_ask_through_public_doors():
+    taken = [
+        f"{path.relative_to(ROOT)}:{node.lineno}: {ast.unparse(node)}"
+        for path in sorted((ROOT / "tests").rglob("*.py"))
+        for node in privates_of_others(ast.parse(path.read_text()))
+    ]
+    assert len(taken) <= PRIVATES_IN_TESTS_MAX, "\n".join(taken)
 
 
 def test_only_few_modules_read_the_environment():

@@ -10,7 +10,7 @@ import structlog
 from streamfrom.proxy.app import FALLBACK_VERSION, Application, greeting_version, run
 from streamfrom.proxy.backends.opening import open_backend
 from streamfrom.proxy.config.dsn import Dsn, SslMode
-from streamfrom.proxy.config.file import Role, Secret, Tls, User
+from streamfrom.proxy.config.file import Role, Secret, TlsSettings, User
 from streamfrom.proxy.errors import BackendError, BackendUnavailable
 from streamfrom.proxy.wire.constants import Capability, Status
 from tests.proxy.certificates import write_certificate
@@ -228,7 +228,9 @@ async def test_every_kind_of_password_lets_its_owner_in_without_tls(server, user
 
 async def test_tls_is_offered_with_the_configured_certificate(server, tmp_path):
     certificate, key = write_certificate(tmp_path)
-    async with running_proxy(server, users=USERS, tls=Tls(certificate, key, False)) as house:
+    async with running_proxy(
+        server, users=USERS, tls=TlsSettings(certificate, key, False)
+    ) as house:
         secure = {"ssl_mode": SslMode.VERIFY_IDENTITY, "ssl_ca": certificate}
         for user in ("clear", "crypt", "native"):
             assert await log_in(dsn_of(house.port, user, PASSWORD, **secure))
@@ -237,7 +239,9 @@ async def test_tls_is_offered_with_the_configured_certificate(server, tmp_path):
 
 async def test_where_tls_is_required_nobody_logs_in_without(server, tmp_path):
     certificate, key = write_certificate(tmp_path)
-    async with running_proxy(server, users=USERS, tls=Tls(certificate, key, True)) as house:
+    async with running_proxy(
+        server, users=USERS, tls=TlsSettings(certificate, key, True)
+    ) as house:
         with pytest.raises(BackendError, match="insecure transport are prohibited") as refused:
             await log_in(dsn_of(house.port, "clear", PASSWORD))
         assert refused.value.wire_code()[0] == 3159

@@ -8,7 +8,7 @@ import pytest
 import structlog
 
 from streamfrom.proxy.app import Application
-from streamfrom.proxy.config.file import Role, Secret, Tls, User
+from streamfrom.proxy.config.file import Role, Secret, TlsSettings, User
 from streamfrom.proxy.config.toml_values import ConfigError
 from tests.proxy.certificates import issued, write_certificate
 from tests.proxy.fake_answers import Silence, until
@@ -166,7 +166,7 @@ async def test_what_cannot_be_used_changes_nothing_and_the_log_says_why(proxy):
 async def test_a_key_that_is_not_the_certificates_changes_nothing(proxy, tmp_path):
     certificate, _ = write_certificate(tmp_path)
     _, key = issued("other").write(tmp_path, "other")
-    logs = await proxy.reload(users=(APP,), tls=Tls(certificate, key, require=False))
+    logs = await proxy.reload(users=(APP,), tls=TlsSettings(certificate, key, require=False))
     assert logs[-1]["key"] == "server.tls.key"
     assert key in logs[-1]["reason"]
     await proxy.house.client(user="eve", password="sesame")

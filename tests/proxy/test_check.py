@@ -6,7 +6,7 @@ import structlog
 
 from streamfrom.proxy import check as module
 from streamfrom.proxy.check import check
-from streamfrom.proxy.config.file import KeyspaceConfig, Tls, TransactionMode
+from streamfrom.proxy.config.file import KeyspaceConfig, TlsSettings, TransactionMode
 from streamfrom.proxy.config.toml_values import Secret
 from tests.proxy.certificates import write_certificate
 from tests.proxy.fake_answers import Error, Rows
@@ -292,7 +292,7 @@ async def test_settings_that_differ_between_shards_are_a_warning(server, other_s
 
 def with_tls(config, cert, key):
     return type(config)(
-        replace(config.server, tls=Tls(cert, key, require=False)), (), config.keyspaces
+        replace(config.server, tls=TlsSettings(cert, key, require=False)), (), config.keyspaces
     )
 
 

@@ -8,14 +8,14 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
 )
 
-from streamfrom.proxy.config.file import Tls
+from streamfrom.proxy.config.file import TlsSettings
 from streamfrom.proxy.config.toml_values import ConfigError
 from streamfrom.proxy.tls import ServerTls
 from tests.proxy.certificates import issued, write_certificate
 
 
 def test_a_pair_speaks_tls_and_asks_for_no_certificate(tmp_path):
-    tls = ServerTls(Tls(*write_certificate(tmp_path), require=True))
+    tls = ServerTls(TlsSettings(*write_certificate(tmp_path), require=True))
     assert tls.requires_tls
     assert not tls.wants_certificate
     assert tls.context.verify_mode is ssl.CERT_NONE
@@ -24,7 +24,7 @@ def test_a_pair_speaks_tls_and_asks_for_no_certificate(tmp_path):
 
 def test_with_an_authority_certificates_are_verified(tmp_path):
     ca, _ = issued("ca").write(tmp_path, "ca")
-    tls = ServerTls(Tls(*write_certificate(tmp_path), require=False, client_ca=ca))
+    tls = ServerTls(TlsSettings(*write_certificate(tmp_path), require=False, client_ca=ca))
     assert tls.wants_certificate
     assert not tls.requires_tls
     assert tls.context.verify_mode is ssl.CERT_OPTIONAL
@@ -33,10 +33,16 @@ def test_with_an_authority_certificates_are_verified(tmp_path):
 def test_the_fingerprint_tells_whether_any_file_has_changed(tmp_path):
     pair = write_certificate(tmp_path)
     ca, _ = issued("ca").write(tmp_path, "ca")
-    first = ServerTls(Tls(*pair, require=False, client_ca=ca))
-    assert ServerTls(Tls(*pair, require=True, client_ca=ca)).fingerprint == first.fingerprint
+    first = ServerTls(TlsSettings(*pair, require=False, client_ca=ca))
+    assert (
+        ServerTls(TlsSettings(*pair, require=True, client_ca=ca)).fingerprint
+        == first.fingerprint
+    )
     issued("ca2").write(tmp_path, "ca")
-    assert ServerTls(Tls(*pair, require=False, client_ca=ca)).fingerprint != first.fingerprint
+    assert (
+        ServerTls(TlsSettings(*pair, require=False, client_ca=ca)).fingerprint
+        != first.fingerprint
+    )
 
 
 def encrypted():
@@ -63,7 +69,7 @@ def test_a_file_that_cannot_be_used_is_named_with_its_key(tmp_path, file, conten
     ca, _ = issued("ca").write(tmp_path, "ca")
     (tmp_path / file).write_bytes(contents)
     with pytest.raises(ConfigError) as refused:
-        ServerTls(Tls(*pair, require=False, client_ca=ca))
+        ServerTls(TlsSettings(*pair, require=False, client_ca=ca))
     assert refused.value.key == key
     assert words in refused.value.problem
     assert str(tmp_path / file) in refused.value.problem
@@ -73,4 +79,4 @@ def test_a_file_that_went_away_is_named(tmp_path):
     pair = write_certificate(tmp_path)
     Path(pair[0]).unlink()
     with pytest.raises(ConfigError, match=r"server\.pem"):
-        ServerTls(Tls(*pair, require=False))
+        ServerTls(TlsSettings(*pair, require=False))

@@ -12,7 +12,7 @@ PROBES_MAX: Final = 200
 
 
 @dataclass(slots=True)
-class Verdict:
+class IsolatedFailures:
     """What became of the rows of a batch, by their places.
 
     alone: rows that fail by themselves, and why.
@@ -30,12 +30,12 @@ class Verdict:
 
 def isolated(
     count: int, failure_of: "Callable[[range], str | None]", probes: int = PROBES_MAX
-) -> Verdict:
+) -> IsolatedFailures:
     """Say which of *count* rows fail; all others have passed in some group.
 
     failure_of: tries the rows of a range and returns why they fail, or None.
     """
-    verdict = Verdict()
+    verdict = IsolatedFailures()
 
     def look(group: range, *, fails: bool) -> bool:
         """Find those of *group* that fail, and say whether any does; fails: it is known already."""

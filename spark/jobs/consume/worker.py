@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from streamfrom.spark.jobs.consume.dead_letters import DeadLetters
     from streamfrom.spark.jobs.consume.function import Function
-    from streamfrom.spark.jobs.consume.isolation import Verdict
+    from streamfrom.spark.jobs.consume.isolation import IsolatedFailures
     from streamfrom.spark.jobs.consume.sinks import ResultSink
     from streamfrom.spark.jobs.progress import Progress
     from streamfrom.spark.source.claims import ClaimShard
@@ -169,7 +169,7 @@ class Worker:
 
     def _verdict(
         self, numbered: "DataFrame", number: int, count: int, error: Exception
-    ) -> "Verdict":
+    ) -> "IsolatedFailures":
         """Say which messages fail, after making sure that it is them.
 
         Raises:

@@ -53,11 +53,12 @@ class Receiver:
 class Rig:
     """A runner on a store in memory, inside a running virtual loop."""
 
-    def __init__(self, comment=COMMENT, **store):
-        self.store = MemoryStore(VirtualClock(), **store)
+    def __init__(self, comment=COMMENT, clock=None, **store):
+        clock = clock or VirtualClock()
+        self.store = MemoryStore(clock, **store)
         self.table = loaded(raw_table("msg", comment))
         self.runner = Runner(
-            self.table, ["0"], self.store, clock=VirtualClock(), draw=lambda: 0,
+            self.table, ["0"], self.store, clock=clock, draw=lambda: 0,
             grace_ns=30 * SECOND_NS,
         )  # fmt: skip
 
@@ -349,9 +350,8 @@ def test_a_wall_clock_that_jumps_is_noticed():
             def time_ns(self):
                 return super().time_ns() + self.ahead_ns
 
-        rig, receiver = Rig(), Receiver()
         clock = Jumping()
-        rig.store.clock = rig.runner._clock = clock
+        rig, receiver = Rig(clock=clock), Receiver()
         rig.runner.attach(receiver)
         await asyncio.sleep(1)
         rig.commit(1, time_next_ns=START_NS + 500 * SECOND_NS)

@@ -2,7 +2,7 @@ from dataclasses import fields, replace
 
 from streamfrom.proxy.config.changes import LIVE, changes
 from streamfrom.proxy.config.dsn import Dsn, SslMode
-from streamfrom.proxy.config.file import Config, Role, Secret, Server, Tls, User
+from streamfrom.proxy.config.file import Config, Role, Secret, Server, TlsSettings, User
 from streamfrom.proxy.config.keyspaces import KeyspaceConfig, ShardConfig
 from tests.proxy.rigs import SERVER
 
@@ -26,7 +26,7 @@ def test_what_counts_at_once_is_a_field_of_the_server():
 
 
 def test_limits_and_certificates_count_at_once_and_are_named_by_their_keys():
-    tls = Tls("/a.pem", "/a.key", require=True)
+    tls = TlsSettings("/a.pem", "/a.key", require=True)
     server = replace(
         SERVER, max_connections=5, idle_timeout_s=9, max_allowed_packet_bytes=2048, tls=tls
     )

@@ -7,8 +7,8 @@ from streamfrom.proxy.merge.aggregates import Average, Count, First, Sum
 from streamfrom.proxy.merge.comparison import ColumnKey, Comparison
 from streamfrom.proxy.merge.group_merge import (
     GroupsMerge,
-    Kept,
     Test as Condition,
+    WaitingGroup,
     sorted_in_bites,
 )
 from streamfrom.proxy.merge.ordered_merge import LimitWindow, OrderedMerge
@@ -117,7 +117,7 @@ def test_more_groups_than_may_be_sorted_are_an_error():
     st.integers(1, 7),
 )
 def test_a_sort_in_bites_is_a_sort_by_all_components(values, directions, at_once, bite_groups):
-    kept = [Kept(b"%d" % n, ((1, a), (1, b))) for n, (a, b) in enumerate(values)]
+    kept = [WaitingGroup(b"%d" % n, ((1, a), (1, b))) for n, (a, b) in enumerate(values)]
     expected = list(kept)
     expected.sort(key=lambda each: each.order[0], reverse=directions[0])
     expected.sort(key=lambda each: each.order[1], reverse=directions[1])

@@ -144,13 +144,11 @@ def test_a_function_that_fails_on_nothing_at_all_puts_nothing_aside(spark, queue
 
 
 def test_a_stop_in_a_batch_blames_nobody(spark, queue):
-    worker = worker_of(queue)
-
     def stopped(messages):
         worker.stopping.set()
         raise RuntimeError("cancelled")
 
-    worker._function = stopped
+    worker = worker_of(queue, stopped)
     with pytest.raises(JobError, match="stopped"):
         worker(batch_of(spark, (1, 9, "a")), 0)
     assert (queue.acked, queue.back, queue.dead) == ([], [], [])
