@@ -467,7 +467,7 @@ class Application:
         return Catalogs(owner, readonly)
 
     def _accept(self, link: Link) -> Session:
-        return Session(self._services, link, self._connection_ids.take(self._sessions))
+        return Session(self._services, link, self._connection_ids.allocate(self._sessions))
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)

@@ -45,16 +45,16 @@ _SHORT_NAMES = {
 class Owner(Protocol):
     """Who a link reports to. Every call comes from the event loop."""
 
-    def connected(self) -> None:
+    def connection_made(self) -> None:
         """Learn that bytes can be sent."""
 
-    def received(self, data: bytes) -> None:
+    def data_received(self, data: bytes) -> None:
         """Take bytes that arrived (already decrypted)."""
 
-    def lost(self, error: Exception | None) -> None:
+    def connection_lost(self, error: Exception | None) -> None:
         """Learn that the link is gone; None for an orderly close. Called exactly once."""
 
-    def writable(self) -> None:
+    def resume_writing(self) -> None:
         """Learn that a blocked link took what was waiting."""
 
 
@@ -62,7 +62,7 @@ class Link(asyncio.Protocol):
     """One byte stream with flow control.
 
     `blocked` is True while more bytes wait in user space than the high-water mark allows.
-    Writing is still allowed then, but a well-behaved owner stops until `writable`.
+    Writing is still allowed then, but a well-behaved owner stops until `resume_writing`.
     `is_paused` is True while nothing is taken from the peer; `on_resumed` is called once when
     that ends. `on_blocked` is told how many bytes wait when that begins. `fault` is why TLS failed,
     None if it did not.
@@ -103,7 +103,7 @@ class Link(asyncio.Protocol):
         self._tls: _Tls | None = None
         self._transport: asyncio.Transport | None = None
         self._owner = owner_of(self)
-        self.data_received = self._owner.received
+        self.data_received = self._owner.data_received
 
     # --- what the owner calls -------------------------------------------------------------
 
@@ -134,7 +134,7 @@ class Link(asyncio.Protocol):
 
     @property
     def is_gone(self) -> bool:
-        """True once writing is in vain; it may take a turn of the loop until `lost` says so."""
+        """True once writing is in vain; it may take a turn of the loop until `connection_lost` says so."""
         return self.closed or self._transport is None or self._transport.is_closing()
 
     def set_high_water(self, limit_bytes: int) -> None:
@@ -244,7 +244,7 @@ class Link(asyncio.Protocol):
             # A stream may be silent for hours: only keep-alive notices a peer that lost power.
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._owner.connected()
+        self._owner.connection_made()
 
     def pause_writing(self) -> None:
         """Note that the peer is slower than we are."""
@@ -255,13 +255,13 @@ class Link(asyncio.Protocol):
     def resume_writing(self) -> None:
         """Note that the peer caught up."""
         self.blocked = False
-        self._owner.writable()
+        self._owner.resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Report the end once."""
         self.closed = True
         self._is_lost = True
-        self._owner.lost(exc)
+        self._owner.connection_lost(exc)
 
     def _receive_by(self, take: Callable[[bytes], None]) -> None:
         assert self._transport is not None
@@ -287,7 +287,7 @@ class Link(asyncio.Protocol):
         if answer:
             self._transport.write(answer)
         if plain:
-            self._owner.received(plain)
+            self._owner.data_received(plain)
         if self._tls.ended:
             self.close()
 

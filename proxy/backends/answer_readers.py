@@ -27,26 +27,26 @@ T = TypeVar("T")
 class AnswerReader(Protocol):
     """Consumes one answer."""
 
-    def feed(self, data: bytes) -> bytes | None:
+    def data_received(self, data: bytes) -> bytes | None:
         """Take bytes; return None while the answer goes on, else what came behind it."""
 
-    def ended(self) -> None:
+    def answer_completed(self) -> None:
         """Learn that the answer is complete and the connection free for the next command."""
 
-    def lost(self, error: BackendLost) -> None:
+    def connection_lost(self, error: BackendLost) -> None:
         """Learn that the rest of the answer will not come."""
 
 
 class DiscardedAnswer:
     """Takes all that comes, for nobody."""
 
-    def feed(self, data: bytes) -> bytes | None:
+    def data_received(self, data: bytes) -> bytes | None:
         """Drop it."""
 
-    def ended(self) -> None:
+    def answer_completed(self) -> None:
         """Never learn of it."""
 
-    def lost(self, error: BackendLost) -> None:
+    def connection_lost(self, error: BackendLost) -> None:
         """Do nothing: nobody waits."""
 
 
@@ -82,12 +82,12 @@ class AwaitedReader(ABC, Generic[T]):
         self.finished = finished
 
     @abstractmethod
-    def feed(self, data: bytes) -> bytes | None:
-        """Take bytes, as `AnswerReader.feed`."""
+    def data_received(self, data: bytes) -> bytes | None:
+        """Take bytes, as `AnswerReader.data_received`."""
 
     @abstractmethod
-    def ended(self) -> None:
-        """Learn that the answer is complete, as `AnswerReader.ended`."""
+    def answer_completed(self) -> None:
+        """Learn that the answer is complete, as `AnswerReader.answer_completed`."""
 
     def succeed(self, result: T) -> None:
         """Wake the sender with *result*, unless it has stopped waiting."""
@@ -99,8 +99,8 @@ class AwaitedReader(ABC, Generic[T]):
         if not self.finished.done():
             self.finished.set_exception(error)
 
-    def lost(self, error: BackendLost) -> None:
-        """Learn that the rest will not come, as `AnswerReader.lost`."""
+    def connection_lost(self, error: BackendLost) -> None:
+        """Learn that the rest will not come, as `AnswerReader.connection_lost`."""
         self.fail(error)
 
 
@@ -114,12 +114,12 @@ class AnswerCollector(AwaitedReader[BufferedAnswer]):
         self._collector = RowCollector()
         self._rows: list[bytes] = []
 
-    def feed(self, data: bytes) -> bytes | None:
-        """Take bytes, as `AnswerReader.feed`."""
+    def data_received(self, data: bytes) -> bytes | None:
+        """Take bytes, as `AnswerReader.data_received`."""
         self._rows += self._collector.feed(data)
         return self._collector.rest if self._collector.done else None
 
-    def ended(self) -> None:
+    def answer_completed(self) -> None:
         """Give the answer, be it a refusal."""
         self.succeed(BufferedAnswer(self._collector, self._rows))
 
@@ -140,19 +140,19 @@ class AnswerCallback:
         self._collector = RowCollector()
         self._rows: list[bytes] = []
 
-    def feed(self, data: bytes) -> bytes | None:
-        """Take bytes, as `AnswerReader.feed`."""
+    def data_received(self, data: bytes) -> bytes | None:
+        """Take bytes, as `AnswerReader.data_received`."""
         self._rows += self._collector.feed(data)
         return self._collector.rest if self._collector.done else None
 
-    def ended(self) -> None:
+    def answer_completed(self) -> None:
         """Tell the answer."""
         if self._collector.error is None:
             self._heard(BufferedAnswer(self._collector, self._rows))
         else:
             self._missed()
 
-    def lost(self, error: BackendLost) -> None:
+    def connection_lost(self, error: BackendLost) -> None:
         """Tell that there is none."""
         self._missed()
 
@@ -166,12 +166,12 @@ class PrepareAnswerReader(AwaitedReader[PrepareReader]):
         super().__init__(finished)
         self._answer = PrepareReader()
 
-    def feed(self, data: bytes) -> bytes | None:
-        """Take bytes, as `AnswerReader.feed`."""
+    def data_received(self, data: bytes) -> bytes | None:
+        """Take bytes, as `AnswerReader.data_received`."""
         self._answer.feed(data)
         return self._answer.rest if self._answer.done else None
 
-    def ended(self) -> None:
+    def answer_completed(self) -> None:
         """Give the answer, be it a refusal."""
         self.succeed(self._answer)
 
@@ -191,8 +191,8 @@ class LoginReader(AwaitedReader[None]):
         self.early = b""
         self.conversation: Callable[[bytes], None] | None = None
 
-    def feed(self, data: bytes) -> bytes | None:
-        """Take bytes, as `AnswerReader.feed`."""
+    def data_received(self, data: bytes) -> bytes | None:
+        """Take bytes, as `AnswerReader.data_received`."""
         if self.conversation is None:
             # The greeting may arrive before `connect` has returned.
             self.early += data
@@ -200,5 +200,5 @@ class LoginReader(AwaitedReader[None]):
         self.conversation(data)
         return b"" if self.finished.done() else None
 
-    def ended(self) -> None:
+    def answer_completed(self) -> None:
         """Do nothing more: `succeed` has told who waits."""

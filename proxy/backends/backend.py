@@ -51,10 +51,10 @@ class ConnectionOwner(Protocol):
     variant: int
     attributes: tuple[Attribute, ...]
 
-    def evicted(self, backend: Backend, last_insert_id: int) -> None:
+    def handed_over(self, backend: Backend, last_insert_id: int) -> None:
         """Learn that *backend* goes to somebody else, and what LAST_INSERT_ID() was on it."""
 
-    def leaves(self, backend: Backend, left: LastDiagnostics) -> bool:
+    def keeps_diagnostics(self, backend: Backend, left: LastDiagnostics) -> bool:
         """Take *left*, to be filled, for what the last statement left on *backend*.
 
         False if nobody will ask: another connection has run something since.
@@ -197,7 +197,7 @@ class Backend:
     def _fail(self, reader: AnswerReader) -> None:
         # Maybe everybody has been told that it is lost: this one would wait for ever.
         failure = BackendLost(self._keyspace, self._shard)
-        asyncio.get_running_loop().call_soon(reader.lost, failure)
+        asyncio.get_running_loop().call_soon(reader.connection_lost, failure)
 
     def leave_to_first(self) -> AnswerReader | None:
         """Return the reader that is being served; to those behind it the connection is lost.
@@ -226,7 +226,7 @@ class Backend:
             return sql + b" AND NO CHAIN NO RELEASE"
         return sql
 
-    async def run(self, sql: bytes) -> BufferedAnswer:
+    async def query(self, sql: bytes) -> BufferedAnswer:
         """Run one of the proxy's own statements and return its decoded-enough answer.
 
         Raises:
@@ -236,12 +236,12 @@ class Backend:
         return await self.command(query(sql))
 
     async def command(self, packet: bytes) -> BufferedAnswer:
-        """Send one framed command and return its answer. Raises as `run`."""
+        """Send one framed command and return its answer. Raises as `query`."""
         (answer,) = await self.pipeline([packet])
         return answer
 
     async def pipeline(self, packets: list[bytes]) -> list[BufferedAnswer]:
-        """Send several commands in one write and return all answers. Raises as `run`.
+        """Send several commands in one write and return all answers. Raises as `query`.
 
         The first refusal is raised after the last answer is in; later commands have run.
         """
@@ -282,14 +282,14 @@ class Backend:
     async def prepare(self, key: StatementKey) -> PrepareReader:
         """Prepare a statement under this connection's variables; keep its id in `statements`.
 
-        The connection's database must be *key*'s. Raises as `run`.
+        The connection's database must be *key*'s. Raises as `query`.
         """
         answer = await self.prepare_apart(key.text)
         self.statements.put(key, answer.statement_id)
         return answer
 
     async def prepare_apart(self, sql: bytes) -> PrepareReader:
-        """Prepare a statement that is the caller's alone, who closes it. Raises as `run`."""
+        """Prepare a statement that is the caller's alone, who closes it. Raises as `query`."""
         answer = await self._prepare(sql)
         error = answer.error
         if error is not None and error.code == TOO_MANY_STATEMENTS and await self.make_room():
@@ -355,10 +355,10 @@ class Backend:
 
     # --- what the link calls --------------------------------------------------------------
 
-    def connected(self) -> None:
+    def connection_made(self) -> None:
         """Wait: the server speaks first."""
 
-    def received(self, data: bytes) -> None:
+    def data_received(self, data: bytes) -> None:
         """Give bytes to the reader whose answer they are."""
         rest: bytes | None = data
         while rest:
@@ -369,7 +369,7 @@ class Backend:
                 return
             reader = self._readers[0]
             try:
-                rest = reader.feed(rest)
+                rest = reader.data_received(rest)
             except WireError:
                 self.abort()
                 return
@@ -379,19 +379,19 @@ class Backend:
                     # Before the next one's statement is sent here, to be answered by it.
                     self.abort()
                     rest = None
-                reader.ended()
+                reader.answer_completed()
 
-    def lost(self, error: Exception | None) -> None:
+    def connection_lost(self, error: Exception | None) -> None:
         """Tell everybody who waits."""
-        self.writable()
+        self.resume_writing()
         readers, self._readers = self._readers, deque()
         failure = BackendLost(self._keyspace, self._shard)
         for reader in readers:
-            reader.lost(failure)
+            reader.connection_lost(failure)
         if self._on_lost is not None:
             self._on_lost(self)
 
-    def writable(self) -> None:
+    def resume_writing(self) -> None:
         """Let who waits go on: only the sender of a file does, statements are bounded."""
         if self.on_writable is not None:
             self.on_writable()

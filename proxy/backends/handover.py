@@ -1,8 +1,8 @@
 """Whose a connection is, and how it becomes somebody else's.
 
 A client's session has a connection for as long as nobody else needs it. Before another one gets
-it, `take_leave` tells the old one what it leaves there, and `adopt` makes it the new one's:
-variables, database, and a reset where the new one could notice the last one. `adopt_now` is that
+it, `take_diagnostics` tells the old one what it leaves there, and `hand_over` makes it the new one's:
+variables, database, and a reset where the new one could notice the last one. `hand_over_now` is that
 for the hot path, where nothing is waited for.
 """
 
@@ -36,7 +36,7 @@ _WHAT_IS_LEFT: Final = query(
 def fits(
     backend: Backend, owner: ConnectionOwner, settings: Settings, database: str | None
 ) -> bool:
-    """True when `adopt` would have nothing to do."""
+    """True when `hand_over` would have nothing to do."""
     return (
         backend.settings is settings
         and backend.database == database
@@ -44,10 +44,10 @@ def fits(
     )
 
 
-def adopt_now(
+def hand_over_now(
     backend: Backend, owner: ConnectionOwner, settings: Settings, database: str | None
 ) -> bool:
-    """Do what `adopt` does where nothing must be waited for; False, and nothing, elsewhere.
+    """Do what `hand_over` does where nothing must be waited for; False, and nothing, elsewhere.
 
     What the last owner leaves is asked for just before the statement that will come, so where
     clients outnumber connections a change of hands is no round trip of its own.
@@ -57,12 +57,12 @@ def adopt_now(
     if backend.owner is not owner:
         if backend.has_residue or backend.leaving is not None:
             return False
-        take_leave(backend, backend.owner)
+        take_diagnostics(backend, backend.owner)
         backend.owner = owner
     return True
 
 
-async def adopt(
+async def hand_over(
     backend: Backend, owner: ConnectionOwner, settings: Settings, database: str | None
 ) -> None:
     """Make this the connection of *owner*: reset, variables, database as needed.
@@ -74,7 +74,7 @@ async def adopt(
     """
     foreign = backend.owner is not owner
     if foreign:
-        await asyncio.wait([take_leave(backend, backend.owner).known])
+        await asyncio.wait([take_diagnostics(backend, backend.owner).known])
         backend.check_open()
     if fits(backend, owner, settings, database):
         backend.owner = owner
@@ -110,7 +110,7 @@ async def adopt(
         backend.database = database
 
 
-def take_leave(backend: Backend, owner: ConnectionOwner | None) -> LastDiagnostics:
+def take_diagnostics(backend: Backend, owner: ConnectionOwner | None) -> LastDiagnostics:
     """Tell *owner* what it leaves here before others come; take LAST_INSERT_ID() away.
 
     Returns what it is told, which is `known` once the server has said its part. Mostly that is
@@ -119,7 +119,7 @@ def take_leave(backend: Backend, owner: ConnectionOwner | None) -> LastDiagnosti
     session left would stay on it.
     """
     left = LastDiagnostics(asyncio.get_running_loop().create_future())
-    asks = owner is not None and owner.leaves(backend, left)
+    asks = owner is not None and owner.keeps_diagnostics(backend, left)
     if isinstance(backend.found_rows, CarriedFoundRows):
         left.found_rows = backend.found_rows.told or 0
     elif backend.found_rows is not None:
@@ -173,7 +173,7 @@ class _LeavingQuery:
         if backend.row_count is None:
             left.row_count = counted
         if self._owner is not None:
-            self._owner.evicted(backend, insert_id)
+            self._owner.handed_over(backend, insert_id)
         backend.has_insert_id = False
         # What that SELECT itself has found.
         backend.found_rows = 1

@@ -107,7 +107,7 @@ class SharedConnection:
         return self._waiting > 0
 
     def connection(self) -> Backend | None:
-        """Return the connection for one more read; `boarded` is called when it is sent.
+        """Return the connection for one more read; `read_sent` is called when it is sent.
 
         None where there is no room, or no connection; then it asks for one.
         """
@@ -119,18 +119,18 @@ class SharedConnection:
             return None
         return backend if self._waiting < _WAITING_MAX else None
 
-    def boarded(self) -> None:
-        """Learn that a read was sent on the `connection`; `left` is called when it is over."""
+    def read_sent(self) -> None:
+        """Learn that a read was sent on the `connection`; `read_over` is called when it is over."""
         self._waiting += 1
         self._boarded += 1
 
-    def left(self, backend: Backend) -> None:
+    def read_over(self, backend: Backend) -> None:
         """Learn that a read on *backend* is over."""
         if backend is self._backend:
             self._waiting -= 1
             self._answered += 1
 
-    def lost(self, backend: Backend) -> None:
+    def connection_lost(self, backend: Backend) -> None:
         """Learn that *backend* broke."""
         if backend is self._backend:
             self._backend = None
@@ -158,7 +158,7 @@ class SharedConnection:
             self.break_up()
         elif self._backend is not None:
             backend, self._backend = self._backend, None
-            self._pool.give(backend)
+            self._pool.release(backend)
             self._pool.forget_owner(self, backend)
 
     def break_up(self) -> None:
@@ -176,10 +176,10 @@ class SharedConnection:
 
     # --- what a tenant of the pool is asked -----------------------------------------------
 
-    def evicted(self, backend: Backend, last_insert_id: int) -> None:
+    def handed_over(self, backend: Backend, last_insert_id: int) -> None:
         """Let it go: no read has an insert id."""
 
-    def leaves(self, backend: Backend, left: LastDiagnostics) -> bool:
+    def keeps_diagnostics(self, backend: Backend, left: LastDiagnostics) -> bool:
         """Return False: what a read leaves is known without asking."""
         return False
 
@@ -193,7 +193,7 @@ class SharedConnection:
 
     async def _take(self) -> None:
         try:
-            self._backend = await self._pool.take(self, self.database)
+            self._backend = await self._pool.acquire(self, self.database)
         except ProxyError:
             # Whoever wants to read meets the same trouble on a connection of its own.
             pass

@@ -77,7 +77,7 @@ async def open_backend(
                 greeting.server_version,
                 ignores_space=bool(variant & Capability.IGNORE_SPACE),
             )
-            await backend.run(backend.tracking)
+            await backend.query(backend.tracking)
     except TimeoutError:
         link.abort()
         raise BackendUnavailable(keyspace, shard, f"{dsn}: login timed out") from None
@@ -96,7 +96,7 @@ def _log_in(
     wire: ClientConnection, link: net.Link, dsn: Dsn, login: LoginReader, data: bytes
 ) -> None:
     try:
-        events = wire.receive(data)
+        events = wire.receive_data(data)
         answer = wire.data_to_send()
         if answer:
             link.write(answer)

@@ -17,7 +17,7 @@ import asyncio
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from streamfrom.proxy.backends.handover import adopt, fits
+from streamfrom.proxy.backends.handover import fits, hand_over
 from streamfrom.proxy.backends.settings import Settings
 from streamfrom.proxy.errors import BackendUnavailable, PoolTimeout, ProxyError
 from streamfrom.proxy.wire.commands import reset_connection
@@ -113,7 +113,9 @@ class Pool:
 
     # --- taking and giving ----------------------------------------------------------------
 
-    def take_own(self, backend: Backend, tenant: ConnectionOwner, database: str | None) -> bool:
+    def acquire_own(
+        self, backend: Backend, tenant: ConnectionOwner, database: str | None
+    ) -> bool:
         """Take *backend* back if it is idle and still as *tenant* left it: the hot path."""
         if (
             backend not in self._idle
@@ -127,7 +129,7 @@ class Pool:
         self._lent.add(backend)
         return True
 
-    def line_up(self, turn: PoolWaiter) -> None:
+    def enqueue(self, turn: PoolWaiter) -> None:
         """Serve *turn* as soon as all before it are served, which may be at once."""
         if self._closed:
             turn.failed(self._shutting_down())
@@ -138,7 +140,7 @@ class Pool:
         if self._waiting and self._timer is None:
             self._set_timer()
 
-    def leave(self, turn: PoolWaiter) -> None:
+    def dequeue(self, turn: PoolWaiter) -> None:
         """Wait no longer. What *turn* has been served with already is its owner's to give back."""
         self._waiting.pop(turn, None)
 
@@ -154,13 +156,13 @@ class Pool:
         """
         backend = await self._open(tenant, database) if served is None else served
         try:
-            await adopt(backend, tenant, tenant.settings, database)
+            await hand_over(backend, tenant, tenant.settings, database)
         except BaseException:
-            self.give(backend)
+            self.release(backend)
             raise
         return backend
 
-    async def take(self, tenant: ConnectionOwner, database: str | None) -> Backend:
+    async def acquire(self, tenant: ConnectionOwner, database: str | None) -> Backend:
         """Return a connection that is *tenant*'s own now: its variables, its database.
 
         Raises:
@@ -181,17 +183,17 @@ class Pool:
                 outcome.set_exception(error)
 
         turn = PoolWaiter(tenant, database, served, failed)
-        self.line_up(turn)
+        self.enqueue(turn)
         try:
             found = await outcome
         except asyncio.CancelledError:
-            self.leave(turn)
+            self.dequeue(turn)
             if outcome.done() and not outcome.cancelled() and outcome.exception() is None:
                 self._take_back(outcome.result())
             raise
         return await self.make_own(found, tenant, database)
 
-    def give(self, backend: Backend) -> None:
+    def release(self, backend: Backend) -> None:
         """Put a connection back; one that nobody else may have is thrown away."""
         self._lent.discard(backend)
         if backend.link.closed or self._closed:
@@ -214,7 +216,7 @@ class Pool:
                 # Refused within a transaction of XA. What is prepared there outlives the
                 # connection, but on MariaDB no reset: XA COMMIT says OK to it, the rows are
                 # gone, and who uses the connection next is refused InnoDB's tables (1031).
-                await backend.run(backend.ending(b"ROLLBACK"))
+                await backend.query(backend.ending(b"ROLLBACK"))
                 await backend.command(reset_connection())
         except (ProxyError, TimeoutError):
             self.discard(backend)
@@ -226,7 +228,7 @@ class Pool:
         backend.owner = None
         # The reset has taken the tracking too: whoever adopts the connection sets it again.
         backend.has_residue, backend.has_insert_id = True, False
-        self.give(backend)
+        self.release(backend)
 
     def discard(self, backend: Backend) -> None:
         """Throw a lent connection away."""
@@ -336,7 +338,7 @@ class Pool:
     def _take_back(self, served: Backend | None) -> None:
         """Undo the serving of a turn whose owner has gone."""
         if served is not None:
-            self.give(served)
+            self.release(served)
         else:
             self._opening -= 1
             self._serve()

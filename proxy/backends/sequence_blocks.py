@@ -54,7 +54,7 @@ class Sequences:
         self._reserved.setdefault(table, _Reserved())
         return True
 
-    async def take(self, table: str, count: int) -> int:
+    async def reserve(self, table: str, count: int) -> int:
         """Return the first of *count* values in a row of *table*, which `is_sequence`.
 
         Raises:

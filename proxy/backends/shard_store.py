@@ -55,10 +55,10 @@ class _Engine:
             [("autocommit", "OFF"), (isolation_variable, "READ-COMMITTED")]
         )
 
-    def evicted(self, backend: Backend, last_insert_id: int) -> None:
+    def handed_over(self, backend: Backend, last_insert_id: int) -> None:
         """Lose nothing: a claim keeps its connection until it is over."""
 
-    def leaves(self, backend: Backend, left: LastDiagnostics) -> bool:
+    def keeps_diagnostics(self, backend: Backend, left: LastDiagnostics) -> bool:
         """Want nothing: whatever a claim must know it asks at once."""
         return False
 
@@ -146,7 +146,7 @@ class ShardStore:
     ) -> T:
         tenant = _ON_MARIADB if "MariaDB" in runtime.version else _ON_MYSQL
         try:
-            backend = await runtime.pool.take(tenant, runtime.database)
+            backend = await runtime.pool.acquire(tenant, runtime.database)
         except ProxyError as error:
             raise StoreError(str(error)) from error
         try:
@@ -160,7 +160,7 @@ class ShardStore:
         except BaseException:
             runtime.pool.discard(backend)
             raise
-        runtime.pool.give(backend)
+        runtime.pool.release(backend)
         return result
 
 

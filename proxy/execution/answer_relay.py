@@ -68,7 +68,7 @@ class AnswerRelay:
         self._file_sequence = 0
         self._throttled = False
 
-    def feed(self, data: bytes) -> bytes | None:
+    def data_received(self, data: bytes) -> bytes | None:
         """Forward what *data* holds for the client."""
         scanner = self.scanner
         out = scanner.feed(data)
@@ -102,7 +102,7 @@ class AnswerRelay:
             self._client.pause_reading()
             self.backend.on_writable = self._client.resume_reading
 
-    def ended(self) -> None:
+    def answer_completed(self) -> None:
         """Report the end."""
         if self._throttled:
             self.client_writable()
@@ -114,7 +114,7 @@ class AnswerRelay:
             self._throttled = False
             self.backend.link.resume_reading()
 
-    def lost(self, error: BackendLost) -> None:
+    def connection_lost(self, error: BackendLost) -> None:
         """Report that the backend went away."""
         self.failure = error
         self._on_done(self)

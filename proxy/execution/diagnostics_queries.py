@@ -12,7 +12,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.backends.diagnostics_area import CarriedFoundRows, LastDiagnostics
-from streamfrom.proxy.backends.handover import take_leave
+from streamfrom.proxy.backends.handover import take_diagnostics
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.constants import BINARY_CHARSET, FieldType
 from streamfrom.proxy.wire.resultset import (
@@ -105,7 +105,7 @@ class DiagnosticsQueries:
             return None
         return query(inline(self._statement, _numbers(left)))
 
-    async def prepare(self, backend: Backend) -> None:
+    async def prepare_on(self, backend: Backend) -> None:
         """Wait until it is known. Raises AnswerHere for what a server cannot be told."""
         state = self._state
         if state.answered_at is backend:
@@ -117,14 +117,14 @@ class DiagnosticsQueries:
                 await asyncio.wait([backend.found_rows.of.known])
             return
         if state.answered_at is not None:
-            take_leave(state.answered_at, state)
+            take_diagnostics(state.answered_at, state)
         left = state.left
         if left is not None:
             await asyncio.wait([left.known])
         if self._statement.shape.kind is not Kind.SELECT:
             raise AnswerHere(left)
 
-    def stale(self, backend: Backend) -> None:
+    def forget_on(self, backend: Backend) -> None:
         """Change nothing: no id of a server's is in the text."""
 
 

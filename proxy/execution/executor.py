@@ -20,7 +20,7 @@ from streamfrom.proxy.execution.answer_relay import AnswerRelay
 from streamfrom.proxy.execution.retry_rules import Ending, ending_of, is_repeatable
 from streamfrom.proxy.execution.session_connections import SessionConnections, named
 from streamfrom.proxy.execution.session_state import traits
-from streamfrom.proxy.execution.session_tracking import follow, follow_error, follow_prepare
+from streamfrom.proxy.execution.session_tracking import apply_error, apply_ok, apply_prepare
 from streamfrom.proxy.execution.shared_reads import SharedReads
 from streamfrom.proxy.wire.constants import Status
 from streamfrom.proxy.wire.response import AnswerKind
@@ -127,11 +127,11 @@ class Executor(SessionConnections):
                 if self.relay is not None:
                     return True
             backend = self._homes.get(shard)
-            if backend is None or not shard.pool.take_own(
+            if backend is None or not shard.pool.acquire_own(
                 backend, state, database if shard.is_alone else named(shard, database)
             ):
                 use = partial(self._send, shard, packet, reply, on_over)
-                self.take_soon(shard, database, use, on_over)
+                self.acquire_soon(shard, database, use, on_over)
                 return True
         elif (
             backend.is_closed
@@ -209,7 +209,7 @@ class Executor(SessionConnections):
         attempts = self.attempts(is_read=is_read)
         while True:
             try:
-                backend = await self.take(shard, database, shape)
+                backend = await self.acquire(shard, database, shape)
                 data = await self.bytes_for(shard, backend, packet)
             except (BackendUnavailable, BackendLost):
                 if not await attempts.again(Ending.UNSENT, shard):
@@ -276,30 +276,30 @@ class Executor(SessionConnections):
         rows = [] if left is None else left.rows
         while True:
             try:
-                backend = await self.take(shard, database, shape)
+                backend = await self.acquire(shard, database, shape)
                 data = await self.bytes_for(shard, backend, packet)
             except (BackendUnavailable, BackendLost):
                 if not await attempts.again(Ending.UNSENT, shard):
                     raise
                 continue
             try:
-                (answer,) = await self.run(shard, backend, [data])
+                (answer,) = await self.pipeline(shard, backend, [data])
                 if left is not None and answer.ok is not None and answer.ok.warnings:
                     await self.take_warnings(shard, backend, left)
             except BackendError as error:
                 if left is not None:
                     with suppress(BackendError, BackendLost):
                         await self.take_warnings(shard, backend, left)
-                follow_error(self._state, self.branches, shard, backend, shape, error.code)
+                apply_error(self._state, self.branches, shard, backend, shape, error.code)
                 if not await attempts.again(ending_of(error), shard):
                     raise
             except BackendLost:
-                self.lost(shard, backend)
+                self.connection_lost(shard, backend)
                 if not await attempts.again(Ending.BROKE_OFF, shard):
                     raise
             else:
                 assert answer.ok is not None
-                self.follow(shard, backend, shape, answer.ok, answer.ok.trackers)
+                self.apply_ok(shard, backend, shape, answer.ok, answer.ok.trackers)
                 return answer
             if left is not None:
                 left.rows = rows
@@ -317,24 +317,24 @@ class Executor(SessionConnections):
     async def _prepare_once(
         self, shard: ShardRuntime, database: str | None, sql: bytes
     ) -> PrepareReader:
-        backend = await self.take_apart(shard, database)
+        backend = await self.acquire_apart(shard, database)
         try:
             answer = await backend.prepare(
                 StatementKey(sql, database, self._state.settings.reading)
             )
         except BackendLost:
-            self.lost(shard, backend)
+            self.connection_lost(shard, backend)
             raise
         except BackendError:
-            follow_prepare(self._state, backend)
+            apply_prepare(self._state, backend)
             raise
         else:
             if answer.warnings:
-                follow_prepare(self._state, backend)
+                apply_prepare(self._state, backend)
             return answer
         finally:
             if not backend.is_closed:
-                self.give_back(shard, backend)
+                self.release(shard, backend)
 
     def settle_shared(self, shard: ShardRuntime, read: SharedRead) -> bool:
         """Follow the answer of a read that was sent among others', as `SharedReads.settle`."""
@@ -348,10 +348,10 @@ class Executor(SessionConnections):
         self.relay = None
         self._active.pop(backend, None)
         if relay.failure is not None:
-            self.lost(shard, backend)
+            self.connection_lost(shard, backend)
         elif scanner.error is not None:
             code = scanner.error.code
-            follow_error(self._state, self.branches, shard, backend, shape, code)
+            apply_error(self._state, self.branches, shard, backend, shape, code)
         elif (
             scanner.is_plain
             and not scanner.status & _STAYS
@@ -364,13 +364,13 @@ class Executor(SessionConnections):
             backend.found_rows = scanner.rows if said.finds_its_rows else None
             backend.row_count = -1
             backend.has_warnings = False
-            shard.pool.give(backend)
+            shard.pool.release(backend)
         else:
             ok = scanner.ok
             assert ok is not None
-            self.follow(shard, backend, shape, ok, scanner.trackers)
+            self.apply_ok(shard, backend, shape, ok, scanner.trackers)
 
-    def follow(
+    def apply_ok(
         self,
         shard: ShardRuntime,
         backend: Backend,
@@ -379,7 +379,7 @@ class Executor(SessionConnections):
         trackers: Sequence[Tracker],
     ) -> None:
         """Follow a successful answer that was not relayed, as `settle` does."""
-        follow(self._state, self.branches, shard, backend, shape, ok, trackers)
+        apply_ok(self._state, self.branches, shard, backend, shape, ok, trackers)
 
     # --- other ends -----------------------------------------------------------------------
 
@@ -408,7 +408,7 @@ async def _is_renewed(ending: Ending, backend: Backend, packet: bytes | Packet) 
     """Have *backend* ready for the statement that it refused; False where it cannot be."""
     if ending is Ending.STALE:
         assert not isinstance(packet, bytes)
-        packet.stale(backend)
+        packet.forget_on(backend)
     elif ending is Ending.FULL:
         # A PREPARE in text, which counts like any other.
         return not backend.is_busy and await backend.make_room()

@@ -38,12 +38,12 @@ class Packet(Protocol):
     """What is sent to a connection that is not known yet."""
 
     def packet_for(self, backend: Backend) -> bytes | None:
-        """Return the bytes for *backend*, None when it must `prepare` first."""
+        """Return the bytes for *backend*, None when it must `prepare_on` first."""
 
-    async def prepare(self, backend: Backend) -> None:
+    async def prepare_on(self, backend: Backend) -> None:
         """Get *backend* ready. Raises BackendError and BackendLost."""
 
-    def stale(self, backend: Backend) -> None:
+    def forget_on(self, backend: Backend) -> None:
         """Learn that *backend* does not know what it was sent any more."""
 
 
@@ -77,11 +77,11 @@ class Execution:
         packet = _execute(backend, statement_id, 0, self._body, self._count)
         return _long(statement_id, self._long_data) + packet if self._long_data else packet
 
-    async def prepare(self, backend: Backend) -> None:
+    async def prepare_on(self, backend: Backend) -> None:
         """Prepare the statement on *backend*."""
         await backend.prepare(self.key)
 
-    def stale(self, backend: Backend) -> None:
+    def forget_on(self, backend: Backend) -> None:
         """Have the statement prepared anew."""
         backend.statements.drop(self.key)
 
@@ -117,11 +117,11 @@ class BulkExecution:
             backend.statements.drop(self._key)
         return stmt_bulk_execute(statement_id, self._flags, self._body)
 
-    async def prepare(self, backend: Backend) -> None:
+    async def prepare_on(self, backend: Backend) -> None:
         """Prepare the statement on *backend*."""
         await backend.prepare(self._key)
 
-    def stale(self, backend: Backend) -> None:
+    def forget_on(self, backend: Backend) -> None:
         """Have the statement prepared anew."""
         backend.statements.drop(self._key)
 
@@ -158,12 +158,12 @@ class CursorExecution:
         )
         return _long(self._statement_id, self._long_data or {}) + packet
 
-    async def prepare(self, backend: Backend) -> None:
+    async def prepare_on(self, backend: Backend) -> None:
         """Prepare the statement on *backend*."""
         self._statement_id = (await backend.prepare_apart(self._sql)).statement_id
         self.backend = backend
 
-    def stale(self, backend: Backend) -> None:
+    def forget_on(self, backend: Backend) -> None:
         """Have the statement prepared anew."""
         self.backend = None
 
@@ -194,11 +194,11 @@ class Fetch:
         """Return the bytes, None for a connection that does not have the cursor."""
         return self._packet if backend is self._backend else None
 
-    async def prepare(self, backend: Backend) -> None:
+    async def prepare_on(self, backend: Backend) -> None:
         """Refuse: no other connection has the rows."""
         raise NoOpenCursor(self._client_id)
 
-    def stale(self, backend: Backend) -> None:
+    def forget_on(self, backend: Backend) -> None:
         """Learn that the server has closed the cursor."""
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from streamfrom.proxy.backends.handover import SHOW_WARNINGS, adopt, adopt_now
+from streamfrom.proxy.backends.handover import SHOW_WARNINGS, hand_over, hand_over_now
 from streamfrom.proxy.backends.pool import PoolWaiter
 from streamfrom.proxy.errors import BackendLost, BackendUnavailable
 from streamfrom.proxy.execution.attempts import Attempts
@@ -89,14 +89,14 @@ class SessionConnections:
 
     # --- taking ---------------------------------------------------------------------------
 
-    def take_soon(
+    def acquire_soon(
         self,
         shard: ShardRuntime,
         database: str | None,
         use: Callable[[Backend], None],
         failed: Callable[[Exception], None],
     ) -> None:
-        """Have *use* called with what `take_apart` returns, or *failed* with what it raises.
+        """Have *use* called with what `acquire_apart` returns, or *failed* with what it raises.
 
         That is at once where a connection is at hand; nothing is called after `forget`.
         """
@@ -104,7 +104,7 @@ class SessionConnections:
 
         def served(backend: Backend | None) -> None:
             state = self._state
-            if backend is not None and adopt_now(backend, state, state.settings, database):
+            if backend is not None and hand_over_now(backend, state, state.settings, database):
                 self._turn = None
                 self._homes[shard] = backend
                 use(backend)
@@ -113,7 +113,7 @@ class SessionConnections:
 
         turn = PoolWaiter(self._state, database, served, failed)
         self._turn = shard, turn
-        shard.pool.line_up(turn)
+        shard.pool.enqueue(turn)
 
     async def _make_own(
         self,
@@ -122,7 +122,7 @@ class SessionConnections:
         turn: PoolWaiter,
         use: Callable[[Backend], None],
     ) -> None:
-        """Go on with `take_soon` where a server must be asked."""
+        """Go on with `acquire_soon` where a server must be asked."""
         try:
             backend = await shard.pool.make_own(served, turn.tenant, turn.database)
         except Exception as error:  # noqa: BLE001 - whoever waits must hear of it
@@ -133,7 +133,7 @@ class SessionConnections:
             self._homes[shard] = backend
             use(backend)
         else:
-            shard.pool.give(backend)
+            shard.pool.release(backend)
             shard.pool.forget_owner(self._state, backend)
 
     def _is_next(self, turn: PoolWaiter) -> bool:
@@ -156,7 +156,7 @@ class SessionConnections:
                 if not await attempts.again(Ending.UNSENT, shard):
                     raise
 
-    async def run(
+    async def pipeline(
         self, shard: ShardRuntime, backend: Backend, packets: list[bytes]
     ) -> list[BufferedAnswer]:
         """Run commands whose answers are not relayed; KILL and a vanishing client stop them too.
@@ -173,7 +173,7 @@ class SessionConnections:
     async def answers(
         self, shard: ShardRuntime, backend: Backend, packets: list[bytes]
     ) -> list[BufferedAnswer]:
-        """Run commands as `run`, and return refusals too. Raises BackendLost."""
+        """Run commands as `pipeline`, and return refusals too. Raises BackendLost."""
         self._active[backend] = shard
         try:
             return await backend.answers(packets)
@@ -185,18 +185,18 @@ class SessionConnections:
     ) -> None:
         """Add to *left* the warnings of the last statement on *backend*.
 
-        At once: what comes next on this connection clears them. Raises as `run`.
+        At once: what comes next on this connection clears them. Raises as `pipeline`.
         """
-        (answer,) = await self.run(shard, backend, [SHOW_WARNINGS])
+        (answer,) = await self.pipeline(shard, backend, [SHOW_WARNINGS])
         left.columns = answer.columns
         left.rows = [*left.rows, *answer.rows]
 
-    async def take(self, shard: ShardRuntime, database: str | None, shape: Shape) -> Backend:
+    async def acquire(self, shard: ShardRuntime, database: str | None, shape: Shape) -> Backend:
         """Return a connection to *shard* that is ready for a statement of this session.
 
         It has the session's variables and database, and takes part in its transaction.
         """
-        backend = await self.take_apart(shard, database)
+        backend = await self.acquire_apart(shard, database)
         try:
             if database is None and shape.kind in _TOUCH_NO_ROW:
                 # It has no table of a keyspace, so this shard is not one of the transaction's.
@@ -207,24 +207,24 @@ class SessionConnections:
                 await bring_insert_id(self._state, backend, shape)
         except BaseException:
             if shard not in self.branches.held:
-                shard.pool.give(backend)
+                shard.pool.release(backend)
             raise
         return backend
 
-    async def take_apart(self, shard: ShardRuntime, database: str | None) -> Backend:
-        """Return a connection as `take`, but one that need not take part in a transaction."""
+    async def acquire_apart(self, shard: ShardRuntime, database: str | None) -> Backend:
+        """Return a connection as `acquire`, but one that need not take part in a transaction."""
         database = named(shard, database)
         backend = self.branches.held.get(shard)
         if backend is not None and backend.is_closed:
-            self.lost(shard, backend)
+            self.connection_lost(shard, backend)
             # Only now is it known, but nothing was sent: say what became of the transaction.
             self.branches.check()
             raise BackendLost(shard.keyspace, shard.name)
         if backend is None:
-            backend = await shard.pool.take(self._state, database)
+            backend = await shard.pool.acquire(self._state, database)
             self._homes[shard] = backend
         else:
-            await adopt(backend, self._state, self._state.settings, database)
+            await hand_over(backend, self._state, self._state.settings, database)
         if backend.variables is not self._state.variables:
             await self._bring_variables(shard, backend)
         return backend
@@ -234,9 +234,9 @@ class SessionConnections:
             await carry_variables(self._state, self.branches, shard, backend)
         except BaseException:
             newest = self._state.variables
-            self.give_back(shard, backend)
+            self.release(shard, backend)
             if newest is not None and newest.backend.is_closed:
-                self.lost(newest.shard, newest.backend)
+                self.connection_lost(newest.shard, newest.backend)
             raise
 
     async def bytes_for(
@@ -248,23 +248,23 @@ class SessionConnections:
         try:
             data = packet.packet_for(backend)
             if data is None:
-                await packet.prepare(backend)
+                await packet.prepare_on(backend)
                 data = packet.packet_for(backend)
         except BackendLost:
-            self.lost(shard, backend)
+            self.connection_lost(shard, backend)
             raise
         except BaseException:
-            self.give_back(shard, backend)
+            self.release(shard, backend)
             raise
         assert data is not None
         return data
 
-    def lost(self, shard: ShardRuntime, backend: Backend) -> None:
-        """Learn that a connection is gone. Raises SessionLost as `Branches.lost`."""
+    def connection_lost(self, shard: ShardRuntime, backend: Backend) -> None:
+        """Learn that a connection is gone. Raises SessionLost as `Branches.branch_lost`."""
         shard.suspect()
         shard.pool.discard(backend)
         self._homes.pop(shard, None)
-        self.branches.lost(shard, backend)
+        self.branches.branch_lost(shard, backend)
 
     def started(self, shard: ShardRuntime, backend: Backend) -> None:
         """Note that a statement runs on *backend*, for `interrupt` and `forget`."""
@@ -278,10 +278,10 @@ class SessionConnections:
         if self._homes.get(shard) is backend:
             del self._homes[shard]
 
-    def give_back(self, shard: ShardRuntime, backend: Backend) -> None:
-        """Return a connection from `take` that answered a statement of the proxy's own."""
+    def release(self, shard: ShardRuntime, backend: Backend) -> None:
+        """Return a connection from `acquire` that answered a statement of the proxy's own."""
         if shard not in self.branches.held:
-            shard.pool.give(backend)
+            shard.pool.release(backend)
 
     # --- the end --------------------------------------------------------------------------
 
@@ -310,7 +310,7 @@ class SessionConnections:
         if self._turn is not None:
             shard, turn = self._turn
             self._turn = None
-            shard.pool.leave(turn)
+            shard.pool.dequeue(turn)
         for backend, shard in self._active.items():
             # The server would run the statement to its end for nobody.
             self._spawn(shard.control.kill(backend.thread_id))

@@ -381,7 +381,7 @@ class SessionState:
         """Return what the client is told of a server's session state."""
         return shown_to(session_state, self.tracked, changes=self.tracks_changes)
 
-    def evicted(self, backend: Backend, last_insert_id: int) -> None:
+    def handed_over(self, backend: Backend, last_insert_id: int) -> None:
         """Learn that *backend* goes to somebody else, and what LAST_INSERT_ID() was on it."""
         if self.insert_id_at is backend:
             self.insert_id_at = None
@@ -394,7 +394,7 @@ class SessionState:
             if self.insert_id_at is None:
                 self.last_insert_id = self.id_before
 
-    def leaves(self, backend: Backend, left: LastDiagnostics) -> bool:
+    def keeps_diagnostics(self, backend: Backend, left: LastDiagnostics) -> bool:
         """Take *left* for what the last statement left on *backend*, if it ran there."""
         if self.answered_at is not backend:
             return False

@@ -12,7 +12,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.backends.diagnostics_area import CarriedFoundRows
-from streamfrom.proxy.backends.handover import take_leave
+from streamfrom.proxy.backends.handover import take_diagnostics
 from streamfrom.proxy.execution.diagnostics_queries import ASKS_BACK
 from streamfrom.proxy.execution.session_state import leaves_residue, must_stay, traits
 from streamfrom.proxy.execution.transaction import ROLLS_BACK
@@ -37,7 +37,7 @@ _CURSOR_EXISTS: Final = int(Status.CURSOR_EXISTS)
 _MATCHED: Final = re.compile(rb"Rows matched: (\d+)")
 
 
-def follow(
+def apply_ok(
     state: SessionState,
     branches: Branches,
     shard: ShardRuntime,
@@ -84,11 +84,11 @@ def follow(
         branches.opened_cursor(shard, backend)
     elif not branches.is_sticky(shard):
         branches.held.pop(shard, None)
-        shard.pool.give(backend)
+        shard.pool.release(backend)
     if (trackers or said.assigns or said.runs_unseen) and branches.is_sticky(shard):
         note_changes(state, shard, backend, shape, trackers)
     if was_in_transaction and not backend.in_transaction:
-        branches.left(shard, rolled_back="ROLLBACK" in (shape.verb, *shape.words[:1]))
+        branches.branch_ended(shard, rolled_back="ROLLBACK" in (shape.verb, *shape.words[:1]))
 
 
 def _carry_found_rows(state: SessionState, backend: Backend) -> None:
@@ -102,12 +102,12 @@ def _carry_found_rows(state: SessionState, backend: Backend) -> None:
             )
             return
         # Its server alone knows, and will say it.
-        take_leave(source, state)
+        take_diagnostics(source, state)
     backend.found_rows = CarriedFoundRows(0)
     backend.found_rows.of = state.left
 
 
-def follow_error(
+def apply_error(
     state: SessionState,
     branches: Branches,
     shard: ShardRuntime,
@@ -115,7 +115,7 @@ def follow_error(
     shape: Shape,
     code: int,
 ) -> None:
-    """Follow an error that the server answered, as `follow` does success."""
+    """Follow an error that the server answered, as `apply_ok` does success."""
     if traits(shape).outlives_reset:
         backend.is_spent = True
         branches.stick(shard, backend)
@@ -141,10 +141,10 @@ def follow_error(
         backend.in_transaction = True
         branches.held[shard] = backend
     if shard not in branches.held:
-        shard.pool.give(backend)
+        shard.pool.release(backend)
 
 
-def follow_prepare(state: SessionState, backend: Backend) -> None:
+def apply_prepare(state: SessionState, backend: Backend) -> None:
     """Follow a COM_STMT_PREPARE that left an error or warnings on its connection."""
     if state.answered_at is not backend:
         _carry_found_rows(state, backend)
@@ -186,7 +186,7 @@ def generated(state: SessionState, insert_id: int) -> None:
 
 def _take_insert_id(state: SessionState, source: Backend) -> None:
     if source.leaving is None:
-        take_leave(source, state)
+        take_diagnostics(source, state)
 
 
 async def bring_insert_id(state: SessionState, backend: Backend, shape: Shape) -> None:
@@ -208,14 +208,14 @@ async def bring_insert_id(state: SessionState, backend: Backend, shape: Shape) -
         return
     if state.answered_at is backend and shape.uses & ASKS_BACK:
         # Behind the SET it would be told of the SET.
-        await asyncio.wait([take_leave(backend, state).known])
+        await asyncio.wait([take_diagnostics(backend, state).known])
     value = b"%d" % state.last_insert_id
     if state.insert_id_at is backend:
         # MySQL takes integers alone, and the choice of one that is signed is none.
         value = (
             b"CAST(IF(LAST_INSERT_ID(), LAST_INSERT_ID(), %d) AS UNSIGNED)" % state.id_before
         )
-    await backend.run(b"SET last_insert_id = " + value)
+    await backend.query(b"SET last_insert_id = " + value)
     state.insert_id_at, state.id_before_at = backend, None
     state.id_before = 0
     backend.has_insert_id = True

@@ -68,11 +68,11 @@ class SharedRead(AnswerRelay):
         self.packet = packet
         self._on_own = on_own
 
-    def feed(self, data: bytes) -> bytes | None:
+    def data_received(self, data: bytes) -> bytes | None:
         """Keep what *data* holds for the client until the answer is complete."""
         line = self.line
         if line is None:
-            return super().feed(data)
+            return super().data_received(data)
         scanner = self.scanner
         self.held += scanner.feed(data)
         if scanner.done:
@@ -81,17 +81,17 @@ class SharedRead(AnswerRelay):
             line.break_up()
         return None
 
-    def ended(self) -> None:
+    def answer_completed(self) -> None:
         """Report the end."""
         if self.line is not None:
-            self.line.left(self.backend)
-        super().ended()
+            self.line.read_over(self.backend)
+        super().answer_completed()
 
-    def lost(self, error: BackendLost) -> None:
+    def connection_lost(self, error: BackendLost) -> None:
         """Report that the backend went away, for this read at least."""
         if self.line is not None:
-            self.line.lost(self.backend)
-        super().lost(error)
+            self.line.connection_lost(self.backend)
+        super().connection_lost(error)
 
     def take_over(self) -> None:
         """Go on as any other answer, on a connection of the session's own."""
@@ -144,7 +144,7 @@ class SharedReads:
         on_own = partial(self._take_over, shard)
         read = SharedRead(reply.scanner(), backend, self._link, on_over, line, packet, on_own)
         self._current = read
-        line.boarded()
+        line.read_sent()
         backend.send_ahead(data, read)
         return read
 
@@ -168,7 +168,7 @@ class SharedReads:
                 not isinstance(packet, bytes)
                 and ending_of(error, is_prepared=True) is Ending.STALE
             ):
-                packet.stale(read.backend)
+                packet.forget_on(read.backend)
             return False
         if self._known is None:
             # What a read leaves is known with its answer.

@@ -173,7 +173,7 @@ class Branches:
         if backend is None or shard in self._sticky or backend.in_transaction:
             return
         del self.held[shard]
-        shard.pool.give(backend)
+        shard.pool.release(backend)
 
     def entered(self, *, is_xa: bool = False) -> None:
         """Learn that a branch is in a transaction, which no BEGIN may have announced.
@@ -264,7 +264,7 @@ class Branches:
         """Learn that the client goes back to a savepoint: which effects are left is not known."""
         self._effects.partly_rolled_back()
 
-    def left(self, shard: ShardRuntime, *, rolled_back: bool) -> None:
+    def branch_ended(self, shard: ShardRuntime, *, rolled_back: bool) -> None:
         """Learn that *shard* is no longer in a transaction: by COMMIT, ROLLBACK or implicitly."""
         if self.open:
             if self._coordinator is not None:
@@ -293,7 +293,7 @@ class Branches:
         if not self.open:
             self._state.transaction = None
 
-    def lost(self, shard: ShardRuntime, backend: Backend) -> None:
+    def branch_lost(self, shard: ShardRuntime, backend: Backend) -> None:
         """Learn that the connection of a branch is gone.
 
         Raises:
@@ -358,7 +358,7 @@ class Branches:
         committed: list[str] = []
         for index, branch in enumerate(branches):
             try:
-                await branch.backend.run(branch.backend.ending(b"COMMIT"))
+                await branch.backend.query(branch.backend.ending(b"COMMIT"))
             except (BackendError, BackendLost) as error:
                 if isinstance(error, BackendError) and error.code == XA_REFUSES and not index:
                     # It goes on, as on one server, and so does all that the client has there.
@@ -442,7 +442,7 @@ class Branches:
         # that this state is gone.
         if not self.is_sticky(shard):
             self.held.pop(shard, None)
-            shard.pool.give(backend)
+            shard.pool.release(backend)
 
     async def savepoint(self, sql: bytes) -> None:
         """Run SAVEPOINT, ROLLBACK TO or RELEASE on every branch; late branches repeat it.
@@ -455,7 +455,7 @@ class Branches:
             self.entered()
         self.check()
         for _, backend in self.open:
-            await backend.run(sql)
+            await backend.query(sql)
         transaction = self._state.transaction
         if transaction is not None:
             transaction.savepoints.append(sql)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.proxy.backends.handover import take_leave
+from streamfrom.proxy.backends.handover import take_diagnostics
 from streamfrom.proxy.execution.session_state import traits
 from streamfrom.proxy.execution.user_variables import (
     NAMES_ON_MARIADB,
@@ -102,7 +102,7 @@ async def carry_variables(
 def _leave(state: SessionState, backend: Backend) -> None:
     """Have what the last statement left behind told before more runs on its connection."""
     if state.answered_at is backend:
-        take_leave(backend, state)
+        take_diagnostics(backend, state)
 
 
 async def _names(newest: UserVariables) -> frozenset[str]:

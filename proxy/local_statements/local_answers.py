@@ -34,7 +34,7 @@ _GRANTS: Final = frozenset({("GRANTS",), ("GRANTS", "FOR", "CURRENT_USER")})
 _CONNECTION_ID: Final = b"SELECT CONNECTION_ID()"
 
 
-def is_virtual(shape: Shape) -> bool:
+def is_answered_locally(shape: Shape) -> bool:
     """True when the proxy itself answers statements of this shape."""
     if shape.kind is Kind.SHOW:
         words = shape.words
@@ -58,7 +58,7 @@ _PRIVILEGES: Final = {
 def answer(
     statement: Statement, keyspaces: Iterable[Keyspace], user: User, connection_id: int
 ) -> tuple[ColumnDefinition, list[str]]:
-    """Return the one column and its values for a statement whose shape `is_virtual`.
+    """Return the one column and its values for a statement whose shape `is_answered_locally`.
 
     *keyspaces* are those that *user* may use.
     """

@@ -83,16 +83,16 @@ class ComputedMerge:
 
     @property
     def has_more(self) -> bool:
-        """Another `take` goes on without further news."""
+        """Another `next_rows` goes on without further news."""
         return self._groups.has_more
 
-    def take(self) -> list[bytes]:
+    def next_rows(self) -> list[bytes]:
         """Keep what is sure; no row can leave.
 
         Raises:
             MergeTooLarge: more groups must be kept than there may be.
         """
-        rows = self._groups.take()
+        rows = self._groups.next_rows()
         self._held += [WaitingGroup(row, ()) for row in rows]
         self._held_bytes += sum(map(len, rows)) + KEPT_BYTES * len(rows)
         if self._held_bytes > self._memory_bytes:

@@ -165,8 +165,8 @@ class GroupsMerge:
         self._sorting: Iterator[list[WaitingGroup]] | None = None
         self._is_cutting = False
         self.waiting_bytes = parts.waiting_bytes
-        self.feed = parts.feed
-        self.end = parts.end
+        self.feed = parts.add_rows
+        self.end = parts.end_source
 
     # --- the final order, its last component first --------------------------------------------
 
@@ -203,10 +203,10 @@ class GroupsMerge:
 
     @property
     def has_more(self) -> bool:
-        """Another `take` goes on without further news."""
+        """Another `next_rows` goes on without further news."""
         return self._sorting is not None or self._parts.has_more
 
-    def take(self) -> list[bytes]:
+    def next_rows(self) -> list[bytes]:
         """Return rows that are sure, for the client, some at a time.
 
         Raises:
@@ -219,7 +219,7 @@ class GroupsMerge:
         rows: list[bytes] = []
         width = self._group_width
         accumulators = list(zip(self._accumulators, self._lists, strict=True))
-        for key, payload in zip(*self._parts.take(), strict=True):
+        for key, payload in zip(*self._parts.next_rows(), strict=True):
             before = self._key
             is_same = before is not None and before[:width] == key[:width]
             if before is not None and not is_same:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 SortKey = tuple["Component", ...]
 
-# What `take` gives at once, of all sources together: others wait meanwhile. Groups cost most,
+# What `next_rows` gives at once, of all sources together: others wait meanwhile. Groups cost most,
 # 4 to 6 µs a row.
 TAKEN_ROWS_MAX: Final = 200
 
@@ -61,7 +61,7 @@ class OrderedMerge:
 
     Attributes:
         waiting_bytes: what waits of each source's rows.
-        has_more: the last `take` left rows that another one gives without further news.
+        has_more: the last `next_rows` left rows that another one gives without further news.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class OrderedMerge:
         """Every source has ended and nothing waits."""
         return not self._open and not any(self._rows)
 
-    def feed(self, source: int, rows: Sequence[bytes]) -> None:
+    def add_rows(self, source: int, rows: Sequence[bytes]) -> None:
         """Accept rows; their keys are cut off.
 
         Raises:
@@ -103,11 +103,11 @@ class OrderedMerge:
         self._last[source] = before
         self.waiting_bytes[source] += size
 
-    def end(self, source: int) -> None:
+    def end_source(self, source: int) -> None:
         """Note that a source has no more rows."""
         self._open.discard(source)
 
-    def take(self) -> tuple[list[SortKey], list[bytes]]:
+    def next_rows(self) -> tuple[list[SortKey], list[bytes]]:
         """Return rows that nothing still to come can precede, with their keys, some at a time.
 
         No source gives more than its share of `TAKEN_ROWS_MAX`. What is left of one is not

@@ -64,16 +64,16 @@ class CountedMerge:
 
     @property
     def has_more(self) -> bool:
-        """Another `take` goes on without further news."""
+        """Another `next_rows` goes on without further news."""
         return self._rows.has_more
 
-    def take(self) -> list[bytes]:
+    def next_rows(self) -> list[bytes]:
         """Return the row as soon as all others are known.
 
         Raises:
             MergeTooLarge: they cannot be merged.
         """
-        self._count += len(self._rows.take())
+        self._count += len(self._rows.next_rows())
         if self.is_complete or not self._rows.is_complete:
             return []
         self.is_complete = True

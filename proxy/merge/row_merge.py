@@ -194,8 +194,8 @@ class RowsMerge:
         self._window = window
         self._floats = floats
         self.waiting_bytes = rows.waiting_bytes
-        self.feed = rows.feed
-        self.end = rows.end
+        self.feed = rows.add_rows
+        self.end = rows.end_source
 
     @property
     def is_complete(self) -> bool:
@@ -204,12 +204,12 @@ class RowsMerge:
 
     @property
     def has_more(self) -> bool:
-        """Another `take` gives more without further news."""
+        """Another `next_rows` gives more without further news."""
         return self._rows.has_more
 
-    def take(self) -> list[bytes]:
+    def next_rows(self) -> list[bytes]:
         """Return rows that are sure, for the client, some at a time."""
-        _, rows = self._rows.take()
+        _, rows = self._rows.next_rows()
         rows = self._window.cut(rows)
         return [self._restored(row) for row in rows] if self._floats else rows
 

@@ -6,7 +6,7 @@ import ipaddress
 
 
 class Addresses:
-    """The connections of all addresses. Each is `entered`, perhaps `logged_in`, and `left` once."""
+    """The connections of all addresses. Each is `connected`, perhaps `logged_in`, and `disconnected` once."""
 
     def __init__(self) -> None:
         self._all: dict[str, int] = {}
@@ -24,7 +24,7 @@ class Addresses:
         """Return how many connections of *address* have not logged in."""
         return self._strangers.get(address, 0)
 
-    def entered(self, address: str) -> None:
+    def connected(self, address: str) -> None:
         """Count a connection, of somebody who has not logged in."""
         self._all[address] = self._all.get(address, 0) + 1
         self._strangers[address] = self._strangers.get(address, 0) + 1
@@ -33,7 +33,7 @@ class Addresses:
         """Learn that a connection has logged in."""
         _less(self._strangers, address)
 
-    def left(self, address: str, *, was_in: bool) -> None:
+    def disconnected(self, address: str, *, was_in: bool) -> None:
         """Learn that a connection is gone; *was_in*: it had logged in."""
         _less(self._all, address)
         if not was_in:

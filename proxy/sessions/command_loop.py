@@ -141,7 +141,7 @@ class CommandLoop:
         # After SET wait_timeout: when the silence has lasted too long.
         self._silence: asyncio.TimerHandle | None = None
 
-    def over(self) -> list[asyncio.Task[None]]:
+    def close(self) -> list[asyncio.Task[None]]:
         """End: the client is gone, or has become another user.
 
         Return what has servers end what the session had there.
@@ -161,7 +161,7 @@ class CommandLoop:
 
     # --- one after the other --------------------------------------------------------------
 
-    def command(self, command: CommandReceived) -> None:
+    def command_received(self, command: CommandReceived) -> None:
         """Carry a command out, or queue it behind what is running."""
         if not (self.is_busy or self._commands or self._link.blocked):
             self._begin(command)
@@ -217,7 +217,7 @@ class CommandLoop:
                     return
             elif code == _EXECUTE and self._direct.execute(payload, reply, self._direct_done):
                 return
-        self._start(self._dispatch.run, payload, reply)
+        self._start(self._dispatch.dispatch, payload, reply)
 
     def _unanswered(self, payload: bytes) -> None:
         try:
@@ -241,7 +241,7 @@ class CommandLoop:
             self._answer_error(error)
             again = False
         if again:
-            self._start(self._dispatch.run, self._current.payload, self._reply)
+            self._start(self._dispatch.dispatch, self._current.payload, self._reply)
         else:
             self._next()
 

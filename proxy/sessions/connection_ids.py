@@ -28,7 +28,7 @@ class ConnectionIds:
         self._member = member << NUMBER_BITS
         self._number = dice & (1 << NUMBER_BITS) - 1
 
-    def take(self, in_use: Container[int]) -> int:
+    def allocate(self, in_use: Container[int]) -> int:
         """Return an id that is not *in_use*; one is given again only when all others have been."""
         while True:
             self._number = self._number + 1 & (1 << NUMBER_BITS) - 1

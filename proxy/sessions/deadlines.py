@@ -32,22 +32,22 @@ class Deadlines:
         self._idle_s = idle_s
 
     @property
-    def look_s(self) -> float | None:
+    def sweep_s(self) -> float | None:
         """How long it is from one look to the next; None if there is nothing to look for."""
         limits = [limit for limit in (self._statement_s, self._idle_s) if limit]
         return min(max(min(limits) / 10, LOOK_S_MIN), SWEEP_S_MAX) if limits else None
 
     async def run(self) -> None:
         """Look at all sessions again and again."""
-        look_s = self.look_s
+        look_s = self.sweep_s
         if look_s is None:
             return
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(look_s)
-            self.look(loop.time())
+            self.sweep(loop.time())
 
-    def look(self, now_s: float) -> None:
+    def sweep(self, now_s: float) -> None:
         """End what has taken too long at *now_s*, in the loop's time."""
         for session in list(self._sessions.values()):
             busy_s, idle_s = session.times(now_s)

@@ -27,7 +27,7 @@ class Dispatch:
         self._link = link
         self._peers = peers
 
-    async def run(self, payload: bytes, reply: Reply) -> None:
+    async def dispatch(self, payload: bytes, reply: Reply) -> None:
         """Carry out a command and answer it.
 
         Raises:

@@ -67,8 +67,8 @@ class LoginGate:
         return None
 
     def open(self, on_timeout: Callable[[], None]) -> None:
-        """Let the client log in; *on_timeout* is called if it has not `left` by then."""
-        self._services.addresses.entered(self._address)
+        """Let the client log in; *on_timeout* is called if it has not `disconnected` by then."""
+        self._services.addresses.connected(self._address)
         self._is_counted = True
         self._on_timeout = on_timeout
         self._set_timer()
@@ -91,21 +91,21 @@ class LoginGate:
             self._timer.cancel()
             self._timer = None
 
-    def came_in(self) -> None:
+    def logged_in(self) -> None:
         """Learn that the client has logged in."""
         self.leave()
         if self._is_counted and not self._is_in:
             self._services.addresses.logged_in(self._address)
         self._is_in = True
 
-    def left(self) -> None:
+    def disconnected(self) -> None:
         """Learn that the client is gone; a proof that it has not waited for was a guess."""
         self.leave()
         if self._user is not None and self._waited_s == 0.0:
             self._services.backoff.failed(self._address, self._user, self._loop.time())
         if self._is_counted:
             self._is_counted = False
-            self._services.addresses.left(self._address, was_in=self._is_in)
+            self._services.addresses.disconnected(self._address, was_in=self._is_in)
 
     def check(self, user: User, session: Peer) -> None:
         """Raise UserLimitReached or TooManyConnections if there is no place for *user*."""

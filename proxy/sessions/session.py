@@ -26,7 +26,7 @@ from streamfrom.proxy.sessions.command_loop import CommandLoop
 from streamfrom.proxy.sessions.dispatch import Dispatch
 from streamfrom.proxy.sessions.login_gate import LoginGate
 from streamfrom.proxy.sessions.peers import Peers
-from streamfrom.proxy.sessions.session_factory import assemble
+from streamfrom.proxy.sessions.session_factory import make_session
 from streamfrom.proxy.sql.sibling_databases import use
 from streamfrom.proxy.wire.auth import Authenticated, Deferred
 from streamfrom.proxy.wire.constants import (
@@ -102,7 +102,7 @@ class Session:
 
     # --- what the link calls --------------------------------------------------------------
 
-    def connected(self) -> None:
+    def connection_made(self) -> None:
         """Greet, unless the client may not even try to log in."""
         services = self._services
         refusal = self._login_gate.refusal()
@@ -143,16 +143,16 @@ class Session:
         self._login_gate.open(self._login_timed_out)
         self._link.write(self._wire.data_to_send())
 
-    def received(self, data: bytes) -> None:
+    def data_received(self, data: bytes) -> None:
         """Run what the bytes ask for, or queue it behind what is running."""
         if self._is_over:
             return
-        for event in self._wire.receive(data):
+        for event in self._wire.receive_data(data):
             if self._link.closed:
                 return
             if type(event) is CommandReceived:
                 assert self._command_loop is not None
-                self._command_loop.command(event)
+                self._command_loop.command_received(event)
             elif type(event) is InfileData:
                 assert self._command_loop is not None
                 self._command_loop.parts.executor.file(event.payload)
@@ -172,7 +172,7 @@ class Session:
             self._link.on_resumed = self._go_on
             return
         self._goes_on = False
-        self.received(b"")
+        self.data_received(b"")
         if not self._goes_on:
             self._link.set_busy(on=False)
 
@@ -186,7 +186,7 @@ class Session:
         else:
             self._unread_bytes += waiting_bytes
 
-    def writable(self) -> None:
+    def resume_writing(self) -> None:
         """Go on after the client caught up."""
         self._memory.change(-self._unread_bytes)
         self._unread_bytes = 0
@@ -197,17 +197,17 @@ class Session:
         if stream is not None and stream.resume():
             self._services.registry.ready(stream)
 
-    def lost(self, error: Exception | None) -> None:
+    def connection_lost(self, error: Exception | None) -> None:
         """Clean up after a client that left, in whatever it was doing."""
         self._services.sessions.pop(self.connection_id, None)
-        self._login_gate.left()
+        self._login_gate.disconnected()
         self._is_over = True
         self.closed.set()
         if self._link.fault is not None:
             self._log.info("TLS failed", host=self._link.peer, reason=self._link.fault)
         if self._command_loop is not None:
             self._log.info("session closed")
-            self._command_loop.over()
+            self._command_loop.close()
         self._memory.belong_to(None)
 
     # --- login ----------------------------------------------------------------------------
@@ -256,11 +256,11 @@ class Session:
                 return
             self._login_event(event)
         # Also what has come behind the proof.
-        self.received(b"")
+        self.data_received(b"")
 
     def _logged_in(self, name: str) -> None:
         """Make the session of a login, or of COM_CHANGE_USER, which makes a new one."""
-        ending = self._command_loop.over() if self._command_loop is not None else []
+        ending = self._command_loop.close() if self._command_loop is not None else []
         if ending:
             self._entering = asyncio.create_task(self._begin_behind(ending, name))
         else:
@@ -285,7 +285,7 @@ class Session:
             return
         user = services.users[name]
         try:
-            parts = assemble(
+            parts = make_session(
                 services,
                 self._link,
                 self._wire,
@@ -345,7 +345,7 @@ class Session:
             self._services.tally,
             self._memory,
         )
-        self._login_gate.came_in()
+        self._login_gate.logged_in()
         subject = {} if (found := self._link.subject) is None else {"subject": found}
         self._log.info("session opened", user=user.name, host=self._link.peer, **subject)
         self._wire.accept(status=parts.state.status)
@@ -354,7 +354,7 @@ class Session:
             self._compression = self._wire.compression
             self._link.start_packing(self._compression.pack_whole)
         # Commands that came in the same segment as the login.
-        self.received(b"")
+        self.data_received(b"")
 
     def _login_timed_out(self) -> None:
         self._log.info("login timed out", host=self._link.peer)

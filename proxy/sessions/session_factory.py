@@ -60,7 +60,7 @@ class SessionParts:
     attributes: QueryAttributes
 
 
-def assemble(
+def make_session(
     services: Services,
     link: Link,
     wire: ServerConnection,

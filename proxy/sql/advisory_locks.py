@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.proxy.backends.handover import take_leave
+from streamfrom.proxy.backends.handover import take_diagnostics
 from streamfrom.proxy.execution.session_state import AskedLocks
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.resultset import parse_text_row
@@ -47,12 +47,12 @@ class AdvisoryLocks:
             Unsupported: it calls such functions where the session has no locks, and it has, or may
                 have, some elsewhere; or several shards would call them.
             BackendLost: the connection with its locks is gone.
-            StreamfromError: as `StatementCompiler.place`.
+            StreamfromError: as `StatementCompiler.resolve`.
         """
         shape = statement.shape
         if not shape.uses & Uses.ADVISORY_LOCK or shape.kind in _TELL_OF:
             return
-        view = self._compiler.place(statement).view
+        view = self._compiler.resolve(statement).view
         if view.is_sharded and shape.tables:
             raise Unsupported(
                 "functions of advisory locks beside a table in a sharded keyspace"
@@ -84,7 +84,7 @@ class AdvisoryLocks:
         if asked.has_others:
             return True
         if self._state.answered_at is backend:
-            take_leave(backend, self._state)
+            take_diagnostics(backend, self._state)
         held = (b"IS_USED_LOCK(%b) <=> CONNECTION_ID()" % name for name in asked.names)
         (answer,) = await backend.answers([query(b"SELECT " + b" OR ".join(held))])
         return not answer.rows or parse_text_row(answer.rows[0], 1) != [b"0"]

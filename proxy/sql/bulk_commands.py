@@ -185,7 +185,7 @@ class BulkCommands:
         assert prepared.place is not None
         if prepared.statement is not None:
             return prepared.statement
-        statement = self._compiler.step(prepared.place.view, prepared.original).statement
+        statement = self._compiler.compile(prepared.place.view, prepared.original).statement
         if len(parameter_places(statement.sql, statement.mode)) != prepared.count:
             raise Unsupported("this statement in a batch; execute it row by row")
         return statement
@@ -215,7 +215,7 @@ class BulkCommands:
             )
             if prepared.takes_back(bound):
                 raise Unsupported("NULL for time_acked in a batch that acknowledges")
-            step = self._compiler.bound_step(view, bound)
+            step = self._compiler.compile_bound(view, bound)
             for shard in _shards_of(plan, bound):
                 shares.setdefault(shard, ShardBatch()).add(row.data, step)
         return shares

@@ -118,7 +118,7 @@ class FastPath:
             if shard is None:
                 plan = direct.plan
                 if direct.touches_messages:
-                    step = compiler.step(view, statement)
+                    step = compiler.compile(view, statement)
                     statement = step.statement
                     plan = view.planner.plan(statement.shape)
                 route = plan.route(statement)
@@ -177,7 +177,7 @@ class FastPath:
                     return False
                 shard = view.runtime(route.shard)
                 if direct.touches_messages:
-                    step = self._compiler.bound_step(view, statement)
+                    step = self._compiler.compile_bound(view, statement)
                     statement = step.statement
         except StreamfromError:
             return False

@@ -153,7 +153,7 @@ class _Part:
         self.fresh: list[bytes] = []
         self.fresh_bytes = 0
 
-    def feed(self, data: bytes) -> bytes | None:
+    def data_received(self, data: bytes) -> bytes | None:
         """Take bytes; their rows wait for their turn."""
         rows = self.scanner.feed(data)
         if rows and not self.is_dropped:
@@ -171,13 +171,13 @@ class _Part:
         self.fresh_bytes -= sum(map(len, rows))
         return rows
 
-    def ended(self) -> None:
+    def answer_completed(self) -> None:
         """Note that the answer is complete."""
         self.is_over = True
         self.pause(on=False)
         self._owner.wake()
 
-    def lost(self, error: BackendLost) -> None:
+    def connection_lost(self, error: BackendLost) -> None:
         """Note that the rest will not come."""
         self.is_over = True
         self.failure = error
@@ -263,18 +263,18 @@ class _Gather:
         shape = self._statement.shape
         taken: list[tuple[ShardRuntime, Backend]] = []
         try:
-            backend = await executor.take(self.shard, self._database, shape)
+            backend = await executor.acquire(self.shard, self._database, shape)
             taken.append((self.shard, backend))
             sql, self._definitions = await ask_first(
                 backend, self._texts, self._query, self._statement, self._counted
             )
             for shard in self._shards[1:]:
                 self.shard = shard
-                backend = await executor.take(shard, self._database, shape)
+                backend = await executor.acquire(shard, self._database, shape)
                 taken.append((shard, backend))
         except BaseException:
             for shard, backend in taken:
-                executor.give_back(shard, backend)
+                executor.release(shard, backend)
             raise
         packet = query(sql)
         for index, (shard, backend) in enumerate(taken):
@@ -308,7 +308,7 @@ class _Gather:
                 await self._wait()
                 continue
             self._feed(merge)
-            rows = merge.take()
+            rows = merge.next_rows()
             if rows:
                 self._write(rows)
             if merge.is_complete:

@@ -28,7 +28,7 @@ from streamfrom.proxy.errors import (
 )
 from streamfrom.proxy.execution.diagnostics_queries import ASKS_BACK
 from streamfrom.proxy.execution.prepared_execution import CursorExecution, Execution
-from streamfrom.proxy.local_statements.local_answers import is_virtual
+from streamfrom.proxy.local_statements.local_answers import is_answered_locally
 from streamfrom.proxy.local_statements.show_status import is_session_status
 from streamfrom.proxy.routing.routes import Combine, Merge, OneShard, WriteParts
 from streamfrom.proxy.sql.prepared_statements import PreparedStatement, PreparedStatements
@@ -131,7 +131,7 @@ class PreparedCommands:
                 raise await read(size, self._compiler.one_at_a_time, statement)
             statement = await read(size, self._compiler.parse, texts[0])
         await read(size, self._compiler.check, statement)
-        is_own = is_virtual(shape) or (
+        is_own = is_answered_locally(shape) or (
             shape.kind in _OWN and not is_plain_query(statement, self._compiler)
         )
         if is_own or await self._statements.asks_sequence(statement):
@@ -145,7 +145,7 @@ class PreparedCommands:
     async def _prepare_own(self, statement: Statement, reply: Reply) -> None:
         warnings = 0
         if statement.shape.kind in _CHECKED and not is_ignored(statement):
-            place = self._compiler.place(statement)
+            place = self._compiler.resolve(statement)
             try:
                 warnings = (await self._ask(PreparedStatement(place.statement, place))).warnings
             except BackendError as error:
@@ -161,7 +161,7 @@ class PreparedCommands:
     async def _prepare_on_shard(self, statement: Statement, reply: Reply) -> None:
         read, size = self._compiler.large_texts.read, len(statement.sql)
         place = await self._insert_columns.named(
-            await read(size, self._compiler.place, statement)
+            await read(size, self._compiler.resolve, statement)
         )
         prepared = await read(size, self._planned, place)
         answer = await self._ask(prepared)
@@ -249,7 +249,7 @@ class PreparedCommands:
         if isinstance(route, WriteParts | Merge | Combine):
             await self._run_as_text(prepared, command, reply)
             return
-        step = await read(size, self._compiler.bound_step, view, bound)
+        step = await read(size, self._compiler.compile_bound, view, bound)
         body = with_types(command.body, prepared.count, prepared.types)
         is_query = bound.shape.kind is Kind.SELECT
         if command.flags & _CURSOR_READ_ONLY and is_query and isinstance(route, OneShard):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from streamfrom.proxy.local_statements.local_answers import is_virtual
+from streamfrom.proxy.local_statements.local_answers import is_answered_locally
 from streamfrom.proxy.local_statements.show_status import is_session_status
 from streamfrom.proxy.routing.planner import qualifiers
 from streamfrom.sqlparse_ext.session.schemas import asks_for_schemas
@@ -26,7 +26,7 @@ def is_sent_as_written(compiler: StatementCompiler, view: View, shape: Shape) ->
         shape.target is not None
         or qualifiers(shape)
         or asks_for_schemas(shape, view.database)
-        or is_virtual(shape)
+        or is_answered_locally(shape)
         or is_session_status(shape)
         or next_values(shape) is not None
         or compiler.sequence_of(view, shape) is not None

@@ -152,7 +152,7 @@ class RoutedStatements:
         """
         if effect.ids is None:
             return effect
-        part = self._compiler.step(view, self._compiler.parse(sql))
+        part = self._compiler.compile(view, self._compiler.parse(sql))
         return part.effect or effect
 
     async def on_shard(

@@ -141,7 +141,7 @@ async def _write_parts(
         # other one waits for would otherwise be possible.
         taken = []
         for shard, packet in parts:
-            backend = await executor.take(shard, database, shape)
+            backend = await executor.acquire(shard, database, shape)
             data = await executor.bytes_for(shard, backend, packet)
             taken.append((shard, backend, data))
         oks = await _run_parts(executor, state, taken, undo=not own)
@@ -177,7 +177,7 @@ async def _run_parts(
     try:
         for shard, backend, data in parts:
             packets = [_SAVEPOINT, data] if undo else [data]
-            answers.append((await executor.run(shard, backend, packets))[-1])
+            answers.append((await executor.pipeline(shard, backend, packets))[-1])
             ok = answers[-1].ok
             if ok is not None and ok.warnings:
                 await executor.take_warnings(shard, backend, left)

@@ -133,4 +133,6 @@ class SequenceStatements:
         if not await self._is_sequence(shard, table):
             raise SequenceError(f"{table} is not a sequence")
         # Values that were reserved and not heard of are a gap, and none of them comes twice.
-        return await self._executor.patiently(shard, lambda: shard.sequences.take(table, count))
+        return await self._executor.patiently(
+            shard, lambda: shard.sequences.reserve(table, count)
+        )

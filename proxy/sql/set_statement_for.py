@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.errors import NotPreparable
-from streamfrom.proxy.local_statements.local_answers import is_virtual
+from streamfrom.proxy.local_statements.local_answers import is_answered_locally
 from streamfrom.proxy.routing.routes import OneShard
 from streamfrom.proxy.sql.statement_compiler import CompiledStatement, StatementTarget
 from streamfrom.sqlparse_ext.errors import Unsupported
@@ -58,7 +58,7 @@ async def run_set_statement(
         )
     variables, text = parts
     inner = await read(size, compiler.parse, text)
-    if inner.shape.kind in _OF_THE_PROXY or is_virtual(inner.shape):
+    if inner.shape.kind in _OF_THE_PROXY or is_answered_locally(inner.shape):
         raise Unsupported(f"SET STATEMENT for {inner.shape.verb}")
     if reply.binary and inner.shape.kind not in _WITHOUT_ROWS:
         raise NotPreparable(f"SET STATEMENT for {inner.shape.verb}")
@@ -66,7 +66,7 @@ async def run_set_statement(
         return await streams.run(inner, reply)
     if compiler.sequence_of(view, inner.shape) is not None:
         raise Unsupported("SET STATEMENT for an INSERT that takes values of a sequence")
-    place = await read(size, compiler.place, inner)
+    place = await read(size, compiler.resolve, inner)
     step, route = await read(
         size,
         compiler.routed,
@@ -93,6 +93,6 @@ def is_plain_query(statement: Statement, compiler: StatementCompiler) -> bool:
     if parts is None or here is None or here.is_sharded:
         return False
     inner = compiler.parse(parts[1])
-    if inner.shape.kind is not Kind.SELECT or is_virtual(inner.shape):
+    if inner.shape.kind is not Kind.SELECT or is_answered_locally(inner.shape):
         return False
-    return compiler.place(inner) == StatementTarget(here, compiler.database, inner)
+    return compiler.resolve(inner) == StatementTarget(here, compiler.database, inner)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.proxy.backends.handover import SHOW_WARNINGS, take_leave
+from streamfrom.proxy.backends.handover import SHOW_WARNINGS, take_diagnostics
 from streamfrom.proxy.backends.statement_ids import StatementKey
 from streamfrom.proxy.errors import BackendLost, BackendUnavailable, ProxyError
 from streamfrom.proxy.execution.prepared_execution import Execution
@@ -141,12 +141,12 @@ class SetVariables:
         try:
             told, shown, reported = await self._executor.answers(shard, backend, packets)
         except ProxyError:
-            self._executor.give_back(shard, backend)
+            self._executor.release(shard, backend)
             raise
         if shown.error is not None or reported.error is not None:
             # Killed between the three: what variables this connection has, nobody knows.
             backend.close()
-            self._executor.lost(shard, backend)
+            self._executor.connection_lost(shard, backend)
             raise BackendLost(shard.keyspace, shard.name)
         report = reported.ok
         assert report is not None
@@ -156,11 +156,11 @@ class SetVariables:
         if not is_known:
             backend.has_residue = True
         trackers = (*before, *report.trackers)
-        self._executor.follow(shard, backend, shape, report._replace(warnings=0), trackers)
+        self._executor.apply_ok(shard, backend, shape, report._replace(warnings=0), trackers)
         if not is_known:
             backend.row_count = -1 if told.ok is None else 0
             if state.answered_at is backend:
-                take_leave(backend, state)
+                take_diagnostics(backend, state)
             assert state.left is not None
             state.left.columns, state.left.rows = shown.columns, shown.rows
         if told.ok is None:
@@ -180,10 +180,10 @@ class SetVariables:
         if shards[0] not in self._branches.held:
             for shard in shards:
                 with suppress(BackendUnavailable, BackendLost):
-                    return shard, await self._executor.take(shard, database, shape)
+                    return shard, await self._executor.acquire(shard, database, shape)
         first = shards[0]
         return first, await self._executor.patiently(
-            first, lambda: self._executor.take(first, database, shape)
+            first, lambda: self._executor.acquire(first, database, shape)
         )
 
     def _switches_autocommit_on(self, statement: Statement) -> bool:

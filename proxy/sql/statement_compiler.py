@@ -254,11 +254,11 @@ class StatementCompiler:
     def routed(
         self, view: View, statement: Statement, *, has_own_clock: bool = False
     ) -> tuple[CompiledStatement, Route]:
-        """Return what is sent of a statement in its place, as `step`, and where.
+        """Return what is sent of a statement in its place, as `compile`, and where.
 
         Raises what either raises.
         """
-        step = self.step(view, statement, has_own_clock=has_own_clock)
+        step = self.compile(view, statement, has_own_clock=has_own_clock)
         return step, view.planner.plan(step.statement.shape).route(step.statement)
 
     # --- where ----------------------------------------------------------------------------
@@ -340,15 +340,15 @@ class StatementCompiler:
         """What unqualified names mean on a backend connection of the current target."""
         return None if self.view is None else self.view.database
 
-    def place(self, statement: Statement) -> StatementTarget:
+    def resolve(self, statement: Statement) -> StatementTarget:
         """Return where a statement runs. Raises as `lookup`, and ReplicaTarget."""
-        place = self._place(statement)
+        place = self._resolve(statement)
         check_target(place.view, statement.shape)
         if self._state.unread and place.view.is_sharded and not statement.sql.isascii():
             raise self._unread()
         return place
 
-    def _place(self, statement: Statement) -> StatementTarget:
+    def _resolve(self, statement: Statement) -> StatementTarget:
         if makes_or_drops_database(statement.shape):
             return self._place_database(statement)
         names = _names(statement.shape)
@@ -526,7 +526,7 @@ class StatementCompiler:
             return statement
         return self.parse(self.gaps(view, statement, auto.column).filled(statement.sql, 1))
 
-    def step(
+    def compile(
         self, view: View, statement: Statement, *, has_own_clock: bool = False
     ) -> CompiledStatement:
         """Complete a statement on a message table and find out what it will do to it.
@@ -561,7 +561,7 @@ class StatementCompiler:
         None when there is no such text: it would hold the time of the execution, or other
         parameters than the client knows of.
 
-        Raises as `step`.
+        Raises as `compile`.
         """
         touched = self._touched(view, statement.shape)
         if touched is None:
@@ -577,10 +577,10 @@ class StatementCompiler:
             return None
         return self.parse(completed)
 
-    def bound_step(self, view: View, statement: Statement) -> CompiledStatement:
+    def compile_bound(self, view: View, statement: Statement) -> CompiledStatement:
         """Find out what a completed statement will do with the values it is bound to.
 
-        Raises as `step`.
+        Raises as `compile`.
         """
         touched = self._touched(view, statement.shape)
         if touched is None:

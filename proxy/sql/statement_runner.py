@@ -21,7 +21,7 @@ from streamfrom.proxy.execution.diagnostics_queries import (
     warnings_answer,
 )
 from streamfrom.proxy.execution.reply import Reply
-from streamfrom.proxy.local_statements.local_answers import answer, is_virtual
+from streamfrom.proxy.local_statements.local_answers import answer, is_answered_locally
 from streamfrom.proxy.local_statements.show_databases import chooses_databases, chosen_databases
 from streamfrom.proxy.local_statements.show_processlist import columns, is_processlist, rows
 from streamfrom.proxy.local_statements.show_status import (
@@ -218,7 +218,7 @@ class StatementRunner:
         locks: and who holds a lock, which may be another one the next time.
         """
         shape = statement.shape
-        if shape.kind not in _TELL_WHO or is_virtual(shape):
+        if shape.kind not in _TELL_WHO or is_answered_locally(shape):
             return statement
         asks_locks = locks and shape.uses & Uses.ADVISORY_LOCK
         if not shape.uses & Uses.IDENTITY and not asks_locks:
@@ -236,7 +236,7 @@ class StatementRunner:
     async def _on_rows(self, statement: Statement, reply: Reply) -> bool:
         read, size = self._large_texts.read, len(statement.sql)
         place = await self._insert_columns.named(
-            await read(size, self._compiler.place, statement)
+            await read(size, self._compiler.resolve, statement)
         )
         view = place.view
         filled, insert_id = await self._sequences.filled(view, place.statement)
@@ -263,7 +263,7 @@ class StatementRunner:
 
     async def _ddl(self, statement: Statement, reply: Reply) -> bool:
         place = await self._large_texts.read(
-            len(statement.sql), self._compiler.place, statement
+            len(statement.sql), self._compiler.resolve, statement
         )
         view = place.view
         if statement.shape.uses & Uses.TEMPORARY_TABLE and view.is_sharded:
@@ -364,7 +364,7 @@ class StatementRunner:
     async def _show(self, statement: Statement, reply: Reply) -> bool:
         if is_session_status(statement.shape):
             return await self._status(statement, reply)
-        if not is_virtual(statement.shape):
+        if not is_answered_locally(statement.shape):
             return await self._on_rows(statement, reply)
         if chooses_databases(statement.shape):
             keyspaces = self._catalog.visible(self._privileges.user.keyspaces)
@@ -373,7 +373,7 @@ class StatementRunner:
         return await self._virtual(statement, reply)
 
     async def _status(self, statement: Statement, reply: Reply) -> bool:
-        view, database, own = self._compiler.place(statement)
+        view, database, own = self._compiler.resolve(statement)
         asked = query(own.sql)
         answer = await self._executor.ask(view.runtimes[0], database, asked, own.shape)
         assert answer.ok is not None
@@ -387,7 +387,7 @@ class StatementRunner:
         if await self.asks_sequence(statement):
             reply.rows(*await self._sequences.next(statement))
             return True
-        if not is_virtual(statement.shape):
+        if not is_answered_locally(statement.shape):
             return await self._on_rows(statement, reply)
         return await self._virtual(statement, reply)
 
@@ -433,7 +433,7 @@ class StatementRunner:
             columns: Sequence[ColumnDefinition] = VEXPLAIN_COLUMNS
         elif next_values(shape) is not None:
             columns = NEXT_COLUMNS
-        elif is_virtual(shape):
+        elif is_answered_locally(shape):
             columns, _ = self._virtual_answer(statement)
         elif shape.stream is not None:
             return await self._streams.definitions(statement)

@@ -97,14 +97,14 @@ class StreamStatements:
         columns: tuple[str, ...],
         shape: Shape,
     ) -> list[bytes]:
-        backend = await self._executor.take(shard, view.database, shape)
+        backend = await self._executor.acquire(shard, view.database, shape)
         packets = [query(columns_query(table, columns))]
         if not backend.in_transaction:
             # Without autocommit even this opens a transaction, and an endless one
             # would stand in the way of every ALTER and of the server's own purge.
             packets.append(query(b"ROLLBACK"))
         try:
-            answer, *_ = await self._executor.run(shard, backend, packets)
+            answer, *_ = await self._executor.pipeline(shard, backend, packets)
         finally:
-            self._executor.give_back(shard, backend)
+            self._executor.release(shard, backend)
         return answer.columns

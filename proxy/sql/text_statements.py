@@ -16,7 +16,7 @@ from streamfrom.proxy.errors import (
     TooManyStatements,
     UnknownStatement,
 )
-from streamfrom.proxy.local_statements.local_answers import is_virtual
+from streamfrom.proxy.local_statements.local_answers import is_answered_locally
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.constants import BINARY_CHARSET, FieldType
 from streamfrom.proxy.wire.execute import Parameter, literal_of
@@ -135,10 +135,10 @@ class TextStatements:
         self._compiler.check(found)
         if (
             found.shape.kind in _CHECKED
-            and not is_virtual(found.shape)
+            and not is_answered_locally(found.shape)
             and next_values(found.shape) is None
         ):
-            place = await read(len(sql), self._compiler.place, found)
+            place = await read(len(sql), self._compiler.resolve, found)
             shard = place.view.runtimes[0]
             await self._executor.prepare_on(shard, place.database, place.statement.sql)
         elif found.shape.kind is Kind.OTHER:

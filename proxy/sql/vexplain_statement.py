@@ -40,7 +40,7 @@ async def explanation(
         view, table = compiler.stream_source(inner.shape.stream.table)
         table.project(inner.shape.stream.columns)
         return COLUMNS, [(explain_stream(view.keyspace, view.shards, table.name),)]
-    place = await naming.named(await read(size, compiler.place, inner))
+    place = await naming.named(await read(size, compiler.resolve, inner))
     view = place.view
     auto = compiler.sequence_of(view, place.statement.shape)
     if auto is not None:

@@ -127,7 +127,7 @@ class Coordinator:
             await roll_back((first, *others))
             raise failed.said() from failed.error
         try:
-            await first.backend.run(first.backend.ending(b"COMMIT"))
+            await first.backend.query(first.backend.ending(b"COMMIT"))
         except (BackendError, BackendLost) as error:
             await self._settle(whole, first, others, error)
         await self._finish(whole, first, others)
@@ -203,7 +203,7 @@ class _Failed(Exception):
 async def _write(first: Branch, sql: bytes) -> None:
     """Write the decision row."""
     try:
-        answer = await first.backend.run(sql)
+        answer = await first.backend.query(sql)
     except BackendError as error:
         if error.code == _READ_ONLY_TRANSACTION:
             raise _ReadOnly from None
@@ -220,7 +220,7 @@ async def _write(first: Branch, sql: bytes) -> None:
 
 async def _is_read_only(branch: Branch, sql: bytes) -> bool:
     try:
-        await branch.backend.run(sql)
+        await branch.backend.query(sql)
     except BackendError as error:
         return error.code == _READ_ONLY_TRANSACTION
     except BackendLost:
@@ -250,7 +250,7 @@ async def _commit_branch(branch: Branch) -> bool:
     """Commit a prepared branch on its own connection; True if that has certainly happened."""
     assert branch.xid is not None
     try:
-        await branch.backend.run(branch.xid.commit)
+        await branch.backend.query(branch.xid.commit)
     except (BackendError, BackendLost):
         branch.shard.pool.discard(branch.backend)
         return False

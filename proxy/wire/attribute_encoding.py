@@ -55,7 +55,7 @@ def from_query(payload: bytes) -> tuple[bytes, tuple[Attribute, ...]]:
         raise WireError("more than one set of query attributes")
     if not count:
         return _QUERY + cursor.rest(), ()
-    bitmap = cursor.take((count + 7) // 8)
+    bitmap = cursor.read((count + 7) // 8)
     if cursor.uint(1) != 1:
         raise WireError("query attributes without types")
     types, names = _described(cursor, count)
@@ -74,7 +74,7 @@ def from_execute(
         WireError: it is malformed, or has fewer values than there are parameters.
     """
     cursor = PacketReader(payload)
-    head = bytearray(cursor.take(_EXECUTE_HEAD_BYTES))
+    head = bytearray(cursor.read(_EXECUTE_HEAD_BYTES))
     if not count and not head[5] & COUNT_FOLLOWS:
         return payload, ()
     head[5] &= ~COUNT_FOLLOWS
@@ -83,7 +83,7 @@ def from_execute(
         raise WireError("fewer values than parameters")
     if not total:
         return bytes(head), ()
-    bitmap = cursor.take((total + 7) // 8)
+    bitmap = cursor.read((total + 7) // 8)
     if not cursor.uint(1):
         if total > count:
             raise WireError("query attributes without types")
@@ -137,7 +137,7 @@ def _described(cursor: PacketReader, count: int) -> tuple[bytes, list[bytes]]:
     types = bytearray()
     names = []
     for _ in range(count):
-        types += cursor.take(2)
+        types += cursor.read(2)
         names.append(cursor.lenenc_bytes())
     return bytes(types), names
 

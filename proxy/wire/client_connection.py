@@ -130,7 +130,7 @@ class ClientConnection:
         self._out.clear()
         return data
 
-    def receive(self, data: bytes) -> list[StartTls | LoginComplete]:
+    def receive_data(self, data: bytes) -> list[StartTls | LoginComplete]:
         """Accept bytes in pieces of any size; return what they lead to.
 
         Raises BackendError with the server's own words if it refuses, WireError if its bytes

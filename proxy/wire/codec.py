@@ -57,7 +57,7 @@ class PacketReader:
         """How many bytes are left."""
         return self._end - self.pos
 
-    def take(self, size: int) -> bytes:
+    def read(self, size: int) -> bytes:
         """Return the next *size* bytes."""
         end = self.pos + size
         if end > self._end:
@@ -68,7 +68,7 @@ class PacketReader:
 
     def uint(self, size: int) -> int:
         """Return the next *size* bytes as a little-endian unsigned integer."""
-        return int.from_bytes(self.take(size), "little")
+        return int.from_bytes(self.read(size), "little")
 
     def lenenc_int(self) -> int:
         """Return a length-encoded integer."""
@@ -77,7 +77,7 @@ class PacketReader:
 
     def lenenc_bytes(self) -> bytes:
         """Return a string with its length in front."""
-        return self.take(self.lenenc_int())
+        return self.read(self.lenenc_int())
 
     def until_nul(self) -> bytes:
         """Return a string that ends with NUL, without the NUL. An unended one is an error."""
@@ -90,4 +90,4 @@ class PacketReader:
 
     def rest(self) -> bytes:
         """Return everything that is left."""
-        return self.take(self.remaining)
+        return self.read(self.remaining)

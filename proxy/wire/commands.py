@@ -213,7 +213,7 @@ def _set_option(cursor: PacketReader) -> SetOption | Unknown:
 def _stmt_execute(cursor: PacketReader) -> StmtExecute:
     statement_id = cursor.uint(4)
     flags = cursor.uint(1)
-    cursor.take(4)  # the iteration count, always 1
+    cursor.read(4)  # the iteration count, always 1
     return StmtExecute(statement_id, flags, cursor.rest())
 
 

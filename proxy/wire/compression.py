@@ -208,11 +208,11 @@ class Compression:
                 if len(self._unfinished) >= _AHEAD_BYTES:
                     if self._ahead is None:
                         self._ahead = _Ahead(self._packer.packing())
-                    self._ahead.take(self._unfinished, wanted_bytes)
+                    self._ahead.pack_new(self._unfinished, wanted_bytes)
                 return b""
             data = bytes(self._unfinished)
             if self._ahead is not None:
-                self._ahead.take(data, wanted_bytes)
+                self._ahead.pack_new(data, wanted_bytes)
                 start, end = self._ahead.done_bytes, wanted_bytes
                 first = self._piece(data[:start], self._ahead.whole())
                 self._ahead = None
@@ -338,7 +338,7 @@ class _Ahead:
         self._packed: list[bytes] = []
         self.done_bytes = 0
 
-    def take(self, packet: bytes | bytearray, packet_bytes: int) -> None:
+    def pack_new(self, packet: bytes | bytearray, packet_bytes: int) -> None:
         """Pack what is new in *packet*, and no more than one piece has."""
         end = min(packet_bytes, len(packet), FRAME_BYTES_MAX)
         with memoryview(packet) as view:

@@ -128,9 +128,9 @@ def read_value(cursor: PacketReader, kind: int, flags: int) -> Parameter:
     if kind == FieldType.NULL:
         data = None
     elif (size := _FIXED_BYTES.get(kind)) is not None:
-        data = cursor.take(size)
+        data = cursor.read(size)
     elif kind in _TEMPORAL:
-        data = cursor.take(cursor.uint(1))
+        data = cursor.read(cursor.uint(1))
         if len(data) not in (_TIME_SIZES if kind == FieldType.TIME else _DATE_SIZES):
             raise WireError(f"a temporal parameter of {len(data)} bytes")
     else:

@@ -125,8 +125,8 @@ def decode_greeting(payload: bytes) -> Greeting:
         raise WireError("the server does not speak protocol version 10")
     version = name_from(cursor.until_nul())
     connection_id = cursor.uint(4)
-    nonce = cursor.take(8)
-    cursor.take(1)
+    nonce = cursor.read(8)
+    cursor.read(1)
     capabilities = cursor.uint(2)
     if not cursor.remaining:
         raise WireError("the server is older than MySQL 4.1")
@@ -134,10 +134,10 @@ def decode_greeting(payload: bytes) -> Greeting:
     status = cursor.uint(2)
     capabilities |= cursor.uint(2) << 16
     nonce_bytes = cursor.uint(1)
-    cursor.take(6)
+    cursor.read(6)
     capabilities |= _read_extensions(cursor, capabilities)
     # "max(13, length of auth-plugin-data - 8)" bytes, of which the last is a NUL.
-    nonce += cursor.take(max(13, nonce_bytes - 8))[: NONCE_BYTES - 8]
+    nonce += cursor.read(max(13, nonce_bytes - 8))[: NONCE_BYTES - 8]
     plugin = NATIVE_PASSWORD
     if capabilities & _PLUGIN_AUTH:
         # Some old servers forget the final NUL (MySQL bug #59453).
@@ -181,13 +181,13 @@ def decode_login(payload: bytes) -> LoginRequest:
     capabilities |= cursor.uint(2) << 16
     packet_bytes_max = cursor.uint(4)
     charset = cursor.uint(1)
-    cursor.take(len(_FILLER))
+    cursor.read(len(_FILLER))
     capabilities |= _read_extensions(cursor, capabilities)
     user = name_from(cursor.until_nul())
     if capabilities & _LENENC:
         response = cursor.lenenc_bytes()
     elif capabilities & _SECURE_CONNECTION:
-        response = cursor.take(cursor.uint(1))
+        response = cursor.read(cursor.uint(1))
     else:
         response = cursor.until_nul()
     database = None
@@ -245,7 +245,7 @@ def decode_change_user(payload: bytes, capabilities: int) -> LoginRequest:
     cursor = PacketReader(payload, pos=1)
     user = name_from(cursor.until_nul())
     if capabilities & _SECURE_CONNECTION:
-        response = cursor.take(cursor.uint(1))
+        response = cursor.read(cursor.uint(1))
     else:
         response = cursor.until_nul()
     database = name_from(cursor.until_nul()) or None

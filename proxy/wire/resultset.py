@@ -284,7 +284,7 @@ def parse_err(payload: bytes) -> Err:
     cursor = PacketReader(payload, pos=1)
     code = cursor.uint(2)
     if payload[3:4] == b"#" and cursor.remaining >= 6:
-        state = cursor.take(6)[1:].decode("ascii", "replace")
+        state = cursor.read(6)[1:].decode("ascii", "replace")
         return Err(code, state, cursor.rest())
     return Err(code, "HY000", cursor.rest())
 
@@ -302,7 +302,7 @@ def parse_trackers(session_state: bytes) -> tuple[Tracker, ...]:
                 name = _text(inner.lenenc_bytes())
                 trackers.append(Tracker(kind, name, _text(inner.lenenc_bytes())))
         elif kind == TrackerKind.GTIDS:
-            inner.take(1)  # the encoding, always 0
+            inner.read(1)  # the encoding, always 0
             trackers.append(Tracker(kind, "", _text(inner.lenenc_bytes())))
         elif kind == TrackerKind.STATE:
             # A bare "1" from MariaDB 10.11 and MySQL 9.7; the manual has a length before it.

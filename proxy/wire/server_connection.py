@@ -1,6 +1,6 @@
 """One client, seen from the server: bytes in, events out, and the bytes of the login back.
 
-The shell writes ``data_to_send``, feeds ``receive`` and acts on the events; it writes answers to
+The shell writes ``data_to_send``, feeds ``receive_data`` and acts on the events; it writes answers to
 commands itself. The phases and every allowed move between them are the table ``_NEXT``:
 
     GREETED ─ request for TLS ──► TLS ─ tls_started ─► GREETED
@@ -173,7 +173,7 @@ class ServerConnection:
     ``holds_back``: whole packets, or what must be unpacked, wait: call ``receive(b"")`` for more
     when others have had their turn.
     ``compression``: what all bytes pass once the first login is accepted, None where none was
-    agreed on. `receive` unpacks; the shell packs what it writes.
+    agreed on. `receive_data` unpacks; the shell packs what it writes.
     """
 
     def __init__(
@@ -231,7 +231,7 @@ class ServerConnection:
         self._out.clear()
         return data
 
-    def receive(self, data: bytes) -> list[Event]:
+    def receive_data(self, data: bytes) -> list[Event]:
         """Accept bytes in pieces of any size; return what they complete, in order.
 
         Never raises for what the client sent: the last event is then ``Closed``. Call it with
@@ -257,7 +257,7 @@ class ServerConnection:
         return events
 
     def judge(self) -> Generator[None, None, list[Event]]:
-        """Judge the proof of a ``Deferred``, in pieces; return what follows, as `receive`.
+        """Judge the proof of a ``Deferred``, in pieces; return what follows, as `receive_data`.
 
         Call ``receive(b"")`` then, to get what came behind the proof.
         """
@@ -464,7 +464,7 @@ class ServerConnection:
                 events.append(action.proof)
 
 
-# How much one call of `receive` unpacks before it gives the shell a chance to pause.
+# How much one call of `receive_data` unpacks before it gives the shell a chance to pause.
 _UNPACKED_BYTES_MAX: Final = 1 << 20
 # So far beyond its budget a connection may go with a command that is not whole. To refuse one
 # there is to close; a piece of long data (drivers send 1 MiB at most) is refused when it is whole.

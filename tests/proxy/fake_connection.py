@@ -138,7 +138,7 @@ class Connection(asyncio.Protocol):
             transport.write(greeting)
 
     def data_received(self, data: bytes) -> None:
-        for event in self._wire.receive(data):
+        for event in self._wire.receive_data(data):
             match event:
                 case Authenticated():
                     self._logged_in()

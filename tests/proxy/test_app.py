@@ -140,7 +140,7 @@ async def test_a_unix_socket_serves_too_and_goes_with_the_proxy(server, tmp_path
         backend = await open_backend(
             "p", "-", dsn_of(0, unix_socket=str(path)), database="plain"
         )
-        assert (await backend.run(b"SELECT 1")).rows
+        assert (await backend.query(b"SELECT 1")).rows
         backend.close()
     assert not path.exists()
 
@@ -206,7 +206,7 @@ def dsn_of(port, user="root", password="", **options):
 
 async def log_in(dsn):
     backend = await open_backend("p", "-", dsn, database="plain")
-    rows = (await backend.run(b"SELECT 1")).rows
+    rows = (await backend.query(b"SELECT 1")).rows
     backend.close()
     return rows
 

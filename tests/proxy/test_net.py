@@ -22,16 +22,16 @@ class Owner:
         self.got = bytearray()
         self.told = []
 
-    def connected(self):
+    def connection_made(self):
         self.told.append("connected")
 
-    def received(self, data):
+    def data_received(self, data):
         self.got += data
 
-    def lost(self, error):
+    def connection_lost(self, error):
         self.told.append("lost")
 
-    def writable(self):
+    def resume_writing(self):
         self.told.append("writable")
 
 

@@ -19,23 +19,23 @@ class Tenant:
         self.attributes: tuple[Any, ...] = ()
         self.lost_ids = []
 
-    def evicted(self, backend, last_insert_id):
+    def handed_over(self, backend, last_insert_id):
         self.lost_ids.append(last_insert_id)
 
-    def leaves(self, backend, left):
+    def keeps_diagnostics(self, backend, left):
         return False
 
 
 class Sink:
     """A reader that nobody listens to."""
 
-    def feed(self, data):
+    def data_received(self, data):
         return None
 
-    def ended(self):
+    def answer_completed(self):
         pass
 
-    def lost(self, error):
+    def connection_lost(self, error):
         pass
 
 
@@ -61,7 +61,7 @@ async def pool_on(server, size=2, timeout_s=1.0, opens=None):
 async def busy(pool, tenant):
     """A task that waits for a connection, and does wait."""
     before = len(pool._waiting)
-    task = asyncio.ensure_future(pool.take(tenant, "db"))
+    task = asyncio.ensure_future(pool.acquire(tenant, "db"))
     await until(lambda: len(pool._waiting) > before)
     return task
 
@@ -72,4 +72,4 @@ class Sender:
     def __init__(self, pool, tenant=None):
         self.served: list[Any] = []
         self.turn = PoolWaiter(tenant or Tenant(), "db", self.served.append, self.served.append)
-        pool.line_up(self.turn)
+        pool.enqueue(self.turn)

@@ -30,18 +30,18 @@ def future():
 @pytest.mark.parametrize("cut", range(len(OK) + 1))
 def test_a_whole_answer_is_collected_however_it_is_cut(future, cut):
     reader = AnswerCollector(future)
-    rest = reader.feed(OK[:cut])
+    rest = reader.data_received(OK[:cut])
     if rest is None:
-        rest = reader.feed(OK[cut:] + b"next")
+        rest = reader.data_received(OK[cut:] + b"next")
         assert rest == b"next"
-    reader.ended()
+    reader.answer_completed()
     assert future.result().ok.affected_rows == 3
     assert future.result().error is None
 
 
 @pytest.mark.parametrize("kind", [AnswerCollector, PrepareAnswerReader, LoginReader])
 def test_a_lost_connection_is_what_the_sender_gets(future, kind):
-    kind(future).lost(BackendLost("commerce", "0"))
+    kind(future).connection_lost(BackendLost("commerce", "0"))
     assert isinstance(future.exception(), BackendLost)
 
 
@@ -49,22 +49,22 @@ def test_a_lost_connection_is_what_the_sender_gets(future, kind):
 def test_a_sender_that_stopped_waiting_is_left_alone(future, kind):
     future.cancel()
     reader = kind(future)
-    reader.lost(BackendLost("commerce", "0"))
-    reader.ended()
+    reader.connection_lost(BackendLost("commerce", "0"))
+    reader.answer_completed()
     assert future.cancelled()
 
 
 def test_a_greeting_that_comes_before_its_conversation_is_kept(future):
     login = LoginReader(future)
-    assert login.feed(b"early") is None
+    assert login.data_received(b"early") is None
     assert login.early == b"early"
 
 
 def test_a_login_takes_bytes_until_it_has_succeeded(future):
     login = LoginReader(future)
     login.conversation = lambda data: login.succeed(None) if data == b"ok" else None
-    assert login.feed(b"more") is None
-    assert login.feed(b"ok") == b""
+    assert login.data_received(b"more") is None
+    assert login.data_received(b"ok") == b""
 
 
 def told(reader_of):
@@ -75,21 +75,21 @@ def told(reader_of):
 
 def test_a_function_hears_a_good_answer():
     reader, seen = told(AnswerCallback)
-    assert reader.feed(OK + b"next") == b"next"
-    reader.ended()
+    assert reader.data_received(OK + b"next") == b"next"
+    reader.answer_completed()
     assert seen[0].affected_rows == 3
 
 
 def test_a_function_hears_that_there_is_no_good_answer():
     refused, seen = told(AnswerCallback)
-    refused.feed(frame(err_packet(1317, "70100", "interrupted", int(PROXY_OFFER)), 1))
-    refused.ended()
+    refused.data_received(frame(err_packet(1317, "70100", "interrupted", int(PROXY_OFFER)), 1))
+    refused.answer_completed()
     lost, also_seen = told(AnswerCallback)
-    lost.lost(BackendLost("commerce", "0"))
+    lost.connection_lost(BackendLost("commerce", "0"))
     assert seen == also_seen == ["missed"]
 
 
 def test_what_nobody_wants_has_no_end():
     reader = DiscardedAnswer()
-    assert reader.feed(OK + b"next") is None
-    reader.lost(BackendLost("ks", "-"))
+    assert reader.data_received(OK + b"next") is None
+    reader.connection_lost(BackendLost("ks", "-"))

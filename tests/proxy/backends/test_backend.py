@@ -28,15 +28,15 @@ class Reader:
     def __init__(self):
         self.told = []
 
-    def feed(self, data):
+    def data_received(self, data):
         size = 4 + int.from_bytes(data[:3], "little")
         self.told.append(data[:size])
         return data[size:]
 
-    def ended(self):
+    def answer_completed(self):
         self.told.append("ended")
 
-    def lost(self, error):
+    def connection_lost(self, error):
         self.told.append(type(error))
 
 
@@ -46,7 +46,7 @@ class Reader:
 async def test_an_answer_has_columns_rows_and_the_ok(server):
     server.on("FROM t", Rows(("a", "b"), ((b"1", None), (b"2", b"x")), warnings=3))
     backend = await opened(server)
-    answer = await backend.run(b"SELECT a, b FROM t")
+    answer = await backend.query(b"SELECT a, b FROM t")
     assert len(answer.columns) == 2
     assert answer.rows == [b"\x011\xfb", b"\x012\x01x"]
     assert answer.ok is not None
@@ -58,9 +58,9 @@ async def test_a_refusal_keeps_the_servers_code_state_and_words(server):
     server.on("FROM t", Error(1146, "Table 'db.t' doesn't exist", "42S02"))
     backend = await opened(server)
     with pytest.raises(BackendError, match=r"^Table 'db\.t' doesn't exist$") as refused:
-        await backend.run(b"SELECT * FROM t")
+        await backend.query(b"SELECT * FROM t")
     assert refused.value.wire_code() == (1146, "42S02")
-    assert (await backend.run(b"SELECT 1")).rows == [b"\x011"]
+    assert (await backend.query(b"SELECT 1")).rows == [b"\x011"]
     backend.close()
 
 
@@ -68,7 +68,7 @@ async def test_rows_that_end_in_an_error_are_a_refusal(server):
     server.on("FROM t", Rows(("a",), ((b"1",),), then=Error(1317, "interrupted", "70100")))
     backend = await opened(server)
     with pytest.raises(BackendError, match="interrupted"):
-        await backend.run(b"SELECT a FROM t")
+        await backend.query(b"SELECT a FROM t")
     backend.close()
 
 
@@ -107,7 +107,7 @@ async def test_everybody_who_waits_learns_that_the_connection_is_lost(server):
     backend.on_lost(gone.append)
     reader = Reader()
     server.once("SLEEP", HangUp())
-    running = asyncio.ensure_future(backend.run(b"SELECT SLEEP(1)"))
+    running = asyncio.ensure_future(backend.query(b"SELECT SLEEP(1)"))
     await asyncio.sleep(0)
     backend.send(query(b"DO 1"), reader)
     with pytest.raises(BackendLost, match="lost the connection to shard '-' of keyspace 'ks'"):
@@ -116,7 +116,7 @@ async def test_everybody_who_waits_learns_that_the_connection_is_lost(server):
     assert gone == [backend]
     assert backend.is_closed
     with pytest.raises(BackendLost):
-        await backend.run(b"SELECT 1")
+        await backend.query(b"SELECT 1")
 
 
 async def test_who_sends_into_a_lost_connection_is_told_and_does_not_wait_for_ever(server):
@@ -133,7 +133,7 @@ async def test_bytes_that_make_no_sense_close_the_connection(server):
     backend = await opened(server)
     server.once("SELECT", Bytes(b"\x01\x00\x00\x01\xfb"))
     with pytest.raises(BackendLost):
-        await backend.run(b"SELECT 1")
+        await backend.query(b"SELECT 1")
     assert backend.is_closed
 
 
@@ -146,7 +146,7 @@ async def test_a_server_that_speaks_unasked_is_left(server):
 async def test_a_cancelled_statement_takes_its_connection_with_it(server):
     backend = await opened(server)
     server.once("SLEEP", Silence())
-    running = asyncio.ensure_future(backend.run(b"SELECT SLEEP(9)"))
+    running = asyncio.ensure_future(backend.query(b"SELECT SLEEP(9)"))
     await until(lambda: "SELECT SLEEP(9)" in server.heard)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -166,7 +166,7 @@ async def test_closing_says_goodbye_and_aborting_does_not(server):
 async def test_trackers_are_followed(server):
     backend = await opened(server)
     for sql in (b"USE shop", b"SET sql_mode = 'ANSI'"):
-        answer = await backend.run(sql)
+        answer = await backend.query(sql)
         assert answer.ok is not None
         backend.note(answer.ok.trackers)
     assert backend.database == "shop"
@@ -202,7 +202,7 @@ async def test_there_may_be_nothing_that_makes_room(server):
     await backend.prepare(statement_key(b"SELECT 1"))
     with pytest.raises(BackendError, match="max_prepared_stmt_count"):
         await backend.prepare_apart(b"SELECT 3")
-    assert (await backend.run(b"SELECT 1")).rows
+    assert (await backend.query(b"SELECT 1")).rows
     backend.close()
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from streamfrom.proxy.backends.handover import adopt, adopt_now, fits, take_leave
+from streamfrom.proxy.backends.handover import fits, hand_over, hand_over_now, take_diagnostics
 from streamfrom.proxy.backends.opening import open_backend
 from streamfrom.proxy.backends.settings import Settings, names
 from streamfrom.proxy.errors import BackendError, BackendLost
@@ -20,10 +20,10 @@ class Tenant:
         self.asks = False
         self.lost_ids = []
 
-    def evicted(self, backend, last_insert_id):
+    def handed_over(self, backend, last_insert_id):
         self.lost_ids.append(last_insert_id)
 
-    def leaves(self, backend, left):
+    def keeps_diagnostics(self, backend, left):
         self.left = left
         return self.asks
 
@@ -37,19 +37,19 @@ async def opened(server, database="db", variant=0, **dsn):
 
 async def test_the_same_owner_finds_everything_as_it_left_it(server):
     backend = await opened(server)
-    await adopt(backend, ANN, Settings(), "db")
+    await hand_over(backend, ANN, Settings(), "db")
     backend.has_residue = True
     heard = len(server.heard)
-    await adopt(backend, ANN, Settings(), "db")
+    await hand_over(backend, ANN, Settings(), "db")
     assert server.heard[heard:] == []
 
 
 async def test_variables_are_only_added_without_a_reset(server):
     backend = await opened(server)
-    await adopt(backend, ANN, names("latin1", "latin1_bin"), "db")
+    await hand_over(backend, ANN, names("latin1", "latin1_bin"), "db")
     heard = len(server.heard)
     more = names("latin1", "latin1_bin").with_changes([("time_zone", "UTC")])
-    await adopt(backend, ANN, more, "db")
+    await hand_over(backend, ANN, more, "db")
     assert server.heard[heard:] == ["SET @@session.time_zone = 'UTC'"]
     assert backend.settings is more
     backend.close()
@@ -57,8 +57,8 @@ async def test_variables_are_only_added_without_a_reset(server):
 
 async def test_a_variable_too_many_takes_a_reset_and_everything_is_said_again(server):
     backend = await opened(server)
-    await adopt(backend, ANN, names("latin1", "latin1_bin"), "db")
-    await adopt(backend, BOB, Settings([("time_zone", "UTC")]), "other")
+    await hand_over(backend, ANN, names("latin1", "latin1_bin"), "db")
+    await hand_over(backend, BOB, Settings([("time_zone", "UTC")]), "other")
     (connection,) = server.relays
     assert connection.heard[-4] == "RESET"
     assert "session_track" in connection.heard[-3]
@@ -73,10 +73,10 @@ async def test_a_variable_too_many_takes_a_reset_and_everything_is_said_again(se
 
 async def test_a_reset_says_the_same_database_again_as_it_forgets_its_collation(server):
     backend = await opened(server)
-    await adopt(backend, ANN, Settings(), "db")
+    await hand_over(backend, ANN, Settings(), "db")
     backend.has_residue = True
     heard = len(server.heard)
-    await adopt(backend, BOB, Settings(), "db")
+    await hand_over(backend, BOB, Settings(), "db")
     assert "RESET" in server.heard[heard:]
     assert server.heard[-1] == "INIT_DB db"
     backend.close()
@@ -84,11 +84,11 @@ async def test_a_reset_says_the_same_database_again_as_it_forgets_its_collation(
 
 async def test_residue_is_for_its_owner_alone(server):
     backend = await opened(server)
-    await adopt(backend, ANN, Settings(), "db")
+    await hand_over(backend, ANN, Settings(), "db")
     backend.has_residue = True
     assert fits(backend, ANN, Settings(), "db")
     assert not fits(backend, BOB, Settings(), "db")
-    await adopt(backend, BOB, Settings(), "db")
+    await hand_over(backend, BOB, Settings(), "db")
     assert "RESET" in server.heard
     assert not backend.has_residue
     assert backend.owner is BOB
@@ -98,10 +98,10 @@ async def test_residue_is_for_its_owner_alone(server):
 @pytest.mark.parametrize("step", ["RESET", "session_track", "time_zone", "INIT_DB"])
 async def test_a_connection_that_could_not_be_made_anothers_is_closed(server, step):
     backend = await opened(server)
-    await adopt(backend, ANN, names("latin1", "latin1_bin"), "db")
+    await hand_over(backend, ANN, names("latin1", "latin1_bin"), "db")
     server.on(step, Error(1049, "no"))
     with pytest.raises(BackendError):
-        await adopt(backend, BOB, Settings([("time_zone", "UTC")]), "other")
+        await hand_over(backend, BOB, Settings([("time_zone", "UTC")]), "other")
     assert backend.is_closed
 
 
@@ -118,7 +118,7 @@ async def backend(server):
 
 
 def adopted(backend, owner, settings=None, database="db"):
-    return adopt_now(backend, owner, settings or Settings(), database)
+    return hand_over_now(backend, owner, settings or Settings(), database)
 
 
 async def test_what_fits_changes_hands_and_the_server_hears_nothing(server, backend):
@@ -129,7 +129,7 @@ async def test_what_fits_changes_hands_and_the_server_hears_nothing(server, back
     assert backend.owner is BOB
     assert (before.left.found_rows, before.left.row_count) == (4, -1)
     assert before.left.known.done()
-    await backend.run(b"SELECT 1")
+    await backend.query(b"SELECT 1")
     assert server.heard[heard:] == ["SELECT 1"]
 
 
@@ -145,12 +145,12 @@ async def test_what_must_be_reset_or_set_is_not_adopted_without_waiting(backend)
 
 async def test_an_insert_id_is_taken_away_in_front_of_the_next_ones_statement(server, backend):
     server.once("INSERT", Ok(last_insert_id=7))
-    await backend.run(b"INSERT INTO t VALUES ()")
+    await backend.query(b"INSERT INTO t VALUES ()")
     backend.has_insert_id = True
     before, heard = backend.owner, len(server.heard)
     assert adopted(backend, BOB)
     assert not adopted(backend, ANN)  # the one before is not told yet
-    await backend.run(b"SELECT 1")
+    await backend.query(b"SELECT 1")
     assert before.lost_ids == [7]
     assert ["LAST_INSERT_ID(0)" in text for text in server.heard[heard:]] == [True, False]
     assert (backend.has_insert_id, backend.leaving) == (False, None)
@@ -159,7 +159,7 @@ async def test_an_insert_id_is_taken_away_in_front_of_the_next_ones_statement(se
 async def test_warnings_are_taken_along(server, backend):
     server.on("SHOW WARNINGS", rows_of("careful"))
     backend.has_warnings = backend.owner.asks = True
-    left = take_leave(backend, backend.owner)
+    left = take_diagnostics(backend, backend.owner)
     assert not left.known.done()
     await left.known
     assert len(left.rows) == len(left.columns) == 1
@@ -182,4 +182,4 @@ async def test_who_waits_for_a_connection_that_breaks_meanwhile_is_told(server, 
     server.once("LAST_INSERT_ID", HangUp())
     backend.has_insert_id = True
     with pytest.raises(BackendLost):
-        await adopt(backend, BOB, Settings(), "db")
+        await hand_over(backend, BOB, Settings(), "db")

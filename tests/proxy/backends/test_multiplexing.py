@@ -34,20 +34,20 @@ class Read:
         self.line = line
         self.backend = backend
         self.fate = ""
-        line.boarded()
+        line.read_sent()
         backend.send_ahead(READ, self)
 
-    def feed(self, data):
+    def data_received(self, data):
         size = 4 + int.from_bytes(data[:3], "little")
         return data[size:]
 
-    def ended(self):
+    def answer_completed(self):
         if not self.fate:
-            self.line.left(self.backend)
+            self.line.read_over(self.backend)
         self.fate += "answered"
 
-    def lost(self, error):
-        self.line.lost(self.backend)
+    def connection_lost(self, error):
+        self.line.connection_lost(self.backend)
         self.fate += "lost"
 
     def take_over(self):
@@ -126,7 +126,7 @@ async def test_a_line_keeps_its_connection_while_it_is_used_and_gives_it_back_th
         assert (pool.lent, server.logins) == (1, 1)
         await until(lambda: not line.is_held)
         assert (pool.lent, pool.connections) == (0, 1)
-        assert await pool.take(Tenant(autocommit="ON"), "db")
+        assert await pool.acquire(Tenant(autocommit="ON"), "db")
         assert server.logins == 1
 
 
@@ -145,7 +145,7 @@ async def test_a_read_that_is_slow_gets_the_connection_and_the_others_lose_it(
         gate.set()
         await until(lambda: "answered" in reads[0].fate)
         # What the others asked for is still to come: nobody else may have the connection.
-        pool.give(backend)
+        pool.release(backend)
         await until(lambda: pool.connections == 0)
 
 
@@ -176,7 +176,7 @@ async def test_a_slow_read_that_is_alone_may_give_the_connection_back_as_it_is(
         await until(lambda: slow.fate)
         gate.set()
         await until(lambda: not backend.is_busy)
-        pool.give(backend)
+        pool.release(backend)
         assert pool.connections == 1
 
 
@@ -340,9 +340,9 @@ async def test_there_is_company_while_anybody_uses_a_connection(server):
         lines = lines_of(pool)
         line = await held(lines, "db")
         seen = [lines.others_are_busy]
-        backend = await pool.take(Tenant(), "db")
+        backend = await pool.acquire(Tenant(), "db")
         seen.append(lines.others_are_busy)
-        pool.give(backend)
+        pool.release(backend)
         seen.append(lines.others_are_busy)
         read(line)
         seen.append(lines.others_are_busy)
@@ -352,12 +352,12 @@ async def test_there_is_company_while_anybody_uses_a_connection(server):
 async def test_a_line_waits_for_a_connection_like_anybody_else(server):
     async with pool_on(server, size=4) as pool:
         line = line_of(lines_of(pool))
-        lent = [await pool.take(Tenant(), "db") for _ in range(4)]
+        lent = [await pool.acquire(Tenant(), "db") for _ in range(4)]
         assert line.connection() is None
         await until(lambda: pool._waiting)
         assert not line.is_held
         waiting = await busy(pool, Tenant())
-        pool.give(lent[0])
+        pool.release(lent[0])
         await until(lambda: line.is_held)
         assert not waiting.done()
         waiting.cancel()

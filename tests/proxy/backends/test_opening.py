@@ -101,5 +101,5 @@ async def test_tls_is_not_given_up_where_it_is_required(server):
 
 async def test_tls_is_done_without_where_it_is_only_preferred(server):
     backend = await opened(server, ssl_mode=SslMode.PREFERRED)
-    assert (await backend.run(b"SELECT 1")).rows
+    assert (await backend.query(b"SELECT 1")).rows
     backend.close()

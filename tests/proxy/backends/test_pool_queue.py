@@ -15,26 +15,26 @@ from tests.proxy.fake_answers import until
 
 async def test_who_waits_in_vain_is_told_so(server):
     async with pool_on(server, size=1, timeout_s=0.01) as pool:
-        await pool.take(Tenant(), "db")
+        await pool.acquire(Tenant(), "db")
         with pytest.raises(PoolTimeout, match=r"within 0\.01 s; nothing was executed"):
-            await pool.take(Tenant(), "db")
+            await pool.acquire(Tenant(), "db")
         assert not pool._waiting
 
 
 async def test_those_who_wait_are_served_in_order(server):
     async with pool_on(server, size=1) as pool:
-        backend = await pool.take(Tenant(), "db")
+        backend = await pool.acquire(Tenant(), "db")
         served = []
 
         async def wait(name):
-            served.append((name, await pool.take(Tenant(), "db")))
-            pool.give(backend)
+            served.append((name, await pool.acquire(Tenant(), "db")))
+            pool.release(backend)
 
         tasks = []
         for name in "abc":
             tasks.append(asyncio.ensure_future(wait(name)))
             await until(lambda: len(pool._waiting) == len(tasks))
-        pool.give(backend)
+        pool.release(backend)
         await asyncio.gather(*tasks)
         assert served == [(name, backend) for name in "abc"]
 
@@ -42,22 +42,22 @@ async def test_those_who_wait_are_served_in_order(server):
 async def test_who_gives_and_takes_again_at_once_does_not_pass_those_who_wait(server):
     async with pool_on(server, size=1) as pool:
         ann = Tenant()
-        backend = await pool.take(ann, "db")
+        backend = await pool.acquire(ann, "db")
         waiting = await busy(pool, Tenant())
-        pool.give(backend)
-        assert not pool.take_own(backend, ann, "db")
-        again = asyncio.ensure_future(pool.take(ann, "db"))
+        pool.release(backend)
+        assert not pool.acquire_own(backend, ann, "db")
+        again = asyncio.ensure_future(pool.acquire(ann, "db"))
         assert await waiting is backend
         assert not again.done()
-        pool.give(backend)
+        pool.release(backend)
         assert await again is backend
 
 
 async def test_a_turn_that_was_called_and_not_taken_goes_to_the_next(server):
     async with pool_on(server, size=1) as pool:
-        backend = await pool.take(Tenant(), "db")
+        backend = await pool.acquire(Tenant(), "db")
         leaving, staying = await busy(pool, Tenant()), await busy(pool, Tenant())
-        pool.give(backend)
+        pool.release(backend)
         leaving.cancel()
         assert await staying is backend
         with pytest.raises(asyncio.CancelledError):
@@ -66,21 +66,21 @@ async def test_a_turn_that_was_called_and_not_taken_goes_to_the_next(server):
 
 async def test_one_that_comes_back_before_a_called_turn_is_taken_serves_a_newcomer(server):
     async with pool_on(server, size=2) as pool:
-        first, second = await pool.take(Tenant(), "db"), await pool.take(Tenant(), "db")
+        first, second = await pool.acquire(Tenant(), "db"), await pool.acquire(Tenant(), "db")
         waiting = await busy(pool, Tenant())
-        pool.give(first)
-        pool.give(second)
-        newcomer = asyncio.ensure_future(pool.take(Tenant(), "db"))
+        pool.release(first)
+        pool.release(second)
+        newcomer = asyncio.ensure_future(pool.acquire(Tenant(), "db"))
         assert {await waiting, await newcomer} == {first, second}
 
 
 async def test_a_lost_connection_makes_room_at_once(server):
     async with pool_on(server, size=1) as pool:
-        backend = await pool.take(Tenant(), "db")
+        backend = await pool.acquire(Tenant(), "db")
         waiting = await busy(pool, Tenant())
         server.break_connections()
         assert await waiting is not backend
-        pool.give(backend)
+        pool.release(backend)
         assert (pool.connections, pool.lent) == (1, 1)
 
 
@@ -92,7 +92,7 @@ async def test_a_connection_that_cannot_be_opened_lets_the_next_try(server):
         raise BackendUnavailable("ks", "-", "down")
 
     async with pool_on(server, size=1, opens=refuse) as pool:
-        first = asyncio.ensure_future(pool.take(Tenant(), "db"))
+        first = asyncio.ensure_future(pool.acquire(Tenant(), "db"))
         await until(lambda: pool.connections)
         second = await busy(pool, Tenant())
         attempts.set()
@@ -104,14 +104,14 @@ async def test_a_connection_that_cannot_be_opened_lets_the_next_try(server):
 
 async def test_closing_ends_everything_and_everybodys_wait(server):
     async with pool_on(server, size=1) as pool:
-        backend = await pool.take(Tenant(), "db")
+        backend = await pool.acquire(Tenant(), "db")
         waiting = [await busy(pool, Tenant()) for _ in range(3)]
         pool.close()
         for task in waiting:
             with pytest.raises(BackendUnavailable, match="shutting down"):
                 await task
         assert backend.is_closed
-        pool.give(backend)
+        pool.release(backend)
         assert pool.connections == 0
 
 
@@ -121,48 +121,48 @@ async def test_who_lines_up_is_served_at_once_where_something_is_there(server):
         assert first.served == [None]  # leave to open one
         backend = await pool.make_own(None, first.turn.tenant, "db")
         assert (pool.connections, pool.lent) == (1, 1)
-        pool.give(backend)
+        pool.release(backend)
         assert Sender(pool).served == [backend]
 
 
 async def test_what_comes_back_goes_on_to_the_first_in_the_same_turn_of_the_loop(server):
     async with pool_on(server, size=1) as pool:
-        backend = await pool.take(Tenant(), "db")
+        backend = await pool.acquire(Tenant(), "db")
         first, second = Sender(pool), Sender(pool)
         assert first.served == []
-        pool.give(backend)
+        pool.release(backend)
         assert (first.served, second.served) == ([backend], [])
         assert pool.lent == 1
 
 
 async def test_tasks_and_senders_stand_in_one_line(server):
     async with pool_on(server, size=1) as pool:
-        backend = await pool.take(Tenant(), "db")
+        backend = await pool.acquire(Tenant(), "db")
         first = Sender(pool)
         task = await busy(pool, Tenant())
         last = Sender(pool)
-        pool.give(backend)
+        pool.release(backend)
         assert (first.served, task.done(), last.served) == ([backend], False, [])
-        pool.give(backend)
+        pool.release(backend)
         assert await task is backend
         assert last.served == []
-        pool.give(backend)
+        pool.release(backend)
         assert last.served == [backend]
 
 
 async def test_who_leaves_the_line_is_passed_over(server):
     async with pool_on(server, size=1) as pool:
-        backend = await pool.take(Tenant(), "db")
+        backend = await pool.acquire(Tenant(), "db")
         leaving, staying = Sender(pool), Sender(pool)
-        pool.leave(leaving.turn)
-        pool.give(backend)
+        pool.dequeue(leaving.turn)
+        pool.release(backend)
         assert (leaving.served, staying.served) == ([], [backend])
-        pool.leave(leaving.turn)  # once more does no harm
+        pool.dequeue(leaving.turn)  # once more does no harm
 
 
 async def test_a_connection_lost_while_somebody_waits_is_leave_to_open_another(server):
     async with pool_on(server, size=1) as pool:
-        await pool.take(Tenant(), "db")
+        await pool.acquire(Tenant(), "db")
         waiting = Sender(pool)
         server.break_connections()
         await until(lambda: waiting.served)
@@ -186,23 +186,23 @@ async def test_a_connection_that_cannot_be_opened_is_the_next_ones_turn(server):
 
 async def test_any_number_may_give_back_at_once_what_they_are_served_with(server):
     async with pool_on(server, size=1) as pool:
-        backend = await pool.take(Tenant(), "db")
+        backend = await pool.acquire(Tenant(), "db")
         served = []
 
         def pass_on(served_with):
             served.append(served_with)
-            pool.give(served_with)
+            pool.release(served_with)
 
         for _ in range(2000):
-            pool.line_up(PoolWaiter(Tenant(), "db", pass_on, served.append))
-        pool.give(backend)
+            pool.enqueue(PoolWaiter(Tenant(), "db", pass_on, served.append))
+        pool.release(backend)
         assert served == [backend] * 2000
         assert pool.lent == 0
 
 
 async def test_the_wait_of_each_has_its_own_end(server):
     async with pool_on(server, size=1, timeout_s=0.05) as pool:
-        backend = await pool.take(Tenant(), "db")
+        backend = await pool.acquire(Tenant(), "db")
         first = Sender(pool)
         await asyncio.sleep(0.02)
         second = Sender(pool)
@@ -212,13 +212,13 @@ async def test_the_wait_of_each_has_its_own_end(server):
         await until(lambda: second.served)
         assert isinstance(second.served[0], PoolTimeout)
         third = Sender(pool)
-        pool.give(backend)
+        pool.release(backend)
         assert third.served == [backend]
 
 
 async def test_closing_ends_the_wait_of_senders_too(server):
     async with pool_on(server, size=1) as pool:
-        await pool.take(Tenant(), "db")
+        await pool.acquire(Tenant(), "db")
         waiting = Sender(pool)
         pool.close()
         late = Sender(pool)
@@ -230,10 +230,10 @@ async def test_closing_ends_the_wait_of_senders_too(server):
 
 async def test_a_task_cancelled_while_it_is_served_leaves_everything_to_the_next(server):
     async with pool_on(server, size=1) as pool:
-        backend = await pool.take(Tenant(), "db")
+        backend = await pool.acquire(Tenant(), "db")
         served_before, served_after = await busy(pool, Tenant()), await busy(pool, Tenant())
         next_one = Sender(pool)
-        pool.give(backend)
+        pool.release(backend)
         served_before.cancel()
         served_after.cancel()
         assert next_one.served == []
@@ -307,14 +307,14 @@ async def test_everybody_is_served_in_order_whatever_comes_and_goes(seed):
             case "come":
                 waiting.append(Sender(pool))
             case "leave" if waiting:
-                pool.leave(waiting.pop(dice.randrange(len(waiting))).turn)
+                pool.dequeue(waiting.pop(dice.randrange(len(waiting))).turn)
             case "give" if lent:
-                pool.give(lent.pop(dice.randrange(len(lent))))
+                pool.release(lent.pop(dice.randrange(len(lent))))
             case "lose" if lent:
                 lent.pop(dice.randrange(len(lent))).close()
         await look()
     while lent:
-        pool.give(lent.pop())
+        pool.release(lent.pop())
         await look()
     assert not waiting
     assert pool.lent == 0

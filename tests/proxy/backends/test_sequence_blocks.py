@@ -30,20 +30,20 @@ class Control:
 async def test_values_are_reserved_by_blocks_and_given_without_asking_again():
     control = Control()
     sequences = Sequences(control)  # type: ignore[arg-type]
-    assert [await sequences.take("seq", 1) for _ in range(10)] == list(range(1, 11))
+    assert [await sequences.reserve("seq", 1) for _ in range(10)] == list(range(1, 11))
     assert control.transactions == 1
     assert control.texts == [
         "SELECT next_id, cache FROM `seq` WHERE id = 0 FOR UPDATE",
         "UPDATE `seq` SET next_id = 11 WHERE id = 0",
     ]
-    assert await sequences.take("seq", 25) == 11
+    assert await sequences.reserve("seq", 25) == 11
     assert control.transactions == 2
 
 
 async def test_two_proxies_share_a_sequence():
     control = Control()
     one, two = Sequences(control), Sequences(control)  # type: ignore[arg-type]
-    firsts = [await each.take("seq", 3) for _ in range(20) for each in (one, two)]
+    firsts = [await each.reserve("seq", 3) for _ in range(20) for each in (one, two)]
     values = [first + step for first in firsts for step in range(3)]
     assert len(set(values)) == 120
 
@@ -51,7 +51,7 @@ async def test_two_proxies_share_a_sequence():
 async def test_sessions_at_the_same_time_reserve_one_block_between_them():
     control = Control(cache=100)
     sequences = Sequences(control)  # type: ignore[arg-type]
-    firsts = await asyncio.gather(*(sequences.take("seq", 2) for _ in range(50)))
+    firsts = await asyncio.gather(*(sequences.reserve("seq", 2) for _ in range(50)))
     assert sorted(firsts) == list(range(1, 101, 2))
     assert control.transactions == 1
 
@@ -60,11 +60,11 @@ async def test_what_cannot_be_used_leaves_nothing_reserved():
     control = Control(cache=0)
     sequences = Sequences(control)  # type: ignore[arg-type]
     with pytest.raises(SequenceError, match="invalid cache value"):
-        await sequences.take("seq", 1)
+        await sequences.reserve("seq", 1)
     with pytest.raises(SequenceError, match="invalid increment"):
-        await sequences.take("seq", 0)
+        await sequences.reserve("seq", 0)
     control.row = (1, 5)
-    assert await sequences.take("seq", 1) == 1
+    assert await sequences.reserve("seq", 1) == 1
 
 
 @pytest.mark.parametrize(

@@ -46,32 +46,32 @@ def scene():
 
 
 def test_bytes_go_to_the_client_as_they_come_and_the_last_piece_waits(scene):
-    assert scene.relay.feed(ANSWER[:50]) is None
+    assert scene.relay.data_received(ANSWER[:50]) is None
     assert scene.client.written
     assert scene.relay.has_written
-    assert scene.relay.feed(ANSWER[50:]) == b""
+    assert scene.relay.data_received(ANSWER[50:]) == b""
     written = bytes(scene.client.written)
     assert written + scene.relay.held == ANSWER
     assert scene.done == []
-    scene.relay.ended()
+    scene.relay.answer_completed()
     assert scene.done == [scene.relay]
     assert scene.client.written == written
 
 
 def test_a_whole_answer_in_one_piece_is_not_written_before_it_was_judged(scene):
-    assert scene.relay.feed(ANSWER) == b""
+    assert scene.relay.data_received(ANSWER) == b""
     assert not scene.client.written
     assert not scene.relay.has_written
     assert scene.relay.held == ANSWER
 
 
 def test_what_came_behind_the_answer_belongs_to_the_next(scene):
-    assert scene.relay.feed(ANSWER + b"next") == b"next"
+    assert scene.relay.data_received(ANSWER + b"next") == b"next"
 
 
 def test_a_slow_client_stops_the_server_until_it_caught_up(scene):
     scene.client.blocked = True
-    scene.relay.feed(ANSWER[:50])
+    scene.relay.data_received(ANSWER[:50])
     assert not scene.server.link.is_reading
     scene.client.blocked = False
     scene.relay.client_writable()
@@ -79,7 +79,7 @@ def test_a_slow_client_stops_the_server_until_it_caught_up(scene):
 
 
 def test_a_fast_client_stops_nobody(scene):
-    scene.relay.feed(ANSWER[:50])
+    scene.relay.data_received(ANSWER[:50])
     scene.server.link.is_reading = False  # somebody else's wish
     scene.relay.client_writable()
     assert not scene.server.link.is_reading
@@ -87,16 +87,16 @@ def test_a_fast_client_stops_nobody(scene):
 
 def test_a_connection_is_given_back_reading_even_if_its_client_is_still_behind(scene):
     scene.client.blocked = True
-    scene.relay.feed(ANSWER[:50])
-    scene.relay.feed(ANSWER[50:])
-    scene.relay.ended()
+    scene.relay.data_received(ANSWER[:50])
+    scene.relay.data_received(ANSWER[50:])
+    scene.relay.answer_completed()
     assert scene.server.link.is_reading
 
 
 def test_a_lost_server_is_reported_once(scene):
     error = BackendLost("ks", "-")
-    scene.relay.feed(ANSWER[:50])
-    scene.relay.lost(error)
+    scene.relay.data_received(ANSWER[:50])
+    scene.relay.connection_lost(error)
     assert scene.done == [scene.relay]
     assert scene.relay.failure is error
 
@@ -105,7 +105,7 @@ def test_a_lost_server_is_reported_once(scene):
 @pytest.mark.parametrize("end", range(0, len(ANSWER), 7))
 def test_what_may_follow_a_broken_answer_is_known_wherever_it_broke(capabilities, end):
     scene = Scene(capabilities)
-    scene.relay.feed(ANSWER[:end])
+    scene.relay.data_received(ANSWER[:end])
     written = bytes(scene.client.written)
     whole = 0
     at = 0
@@ -123,10 +123,10 @@ def test_numbers_run_over_many_rows_and_several_results():
         [ColumnDefinition("a")], [(b"x",)] * 700, capabilities=MODERN, status=2 | 8
     )
     scene = Scene()
-    scene.relay.feed(many)
+    scene.relay.data_received(many)
     assert scene.relay.scanner.next_sequence == (1 + 1 + 1 + 700 + 1) % 256
     more, _ = frames([b"\x01", b"\x03def" + bytes(20), b"\x01y", b"\x01z"], 704 % 256)
-    scene.relay.feed(more)
+    scene.relay.data_received(more)
     assert scene.relay.scanner.next_sequence == (704 + 4) % 256
 
 
@@ -136,7 +136,7 @@ async def test_a_file_goes_to_the_server_under_its_own_numbers_and_at_its_pace()
     scanner = Resequencer(MODERN, sequence=5, allows_local_infile=True)
     relay = AnswerRelay(scanner, server, client.link, print, asked.append)  # type: ignore[arg-type]
     request = b"\xfbrows.csv"
-    assert relay.feed(frames([request], 1)[0]) is None
+    assert relay.data_received(frames([request], 1)[0]) is None
     assert client.written == frames([request], 5)[0]
     assert asked == [6]
     relay.file(b"1\n")

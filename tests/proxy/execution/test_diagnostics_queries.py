@@ -67,19 +67,21 @@ async def test_the_connection_of_the_last_statement_is_asked_when_another_is_use
 ):
     def take_leave(backend, owner):
         told = left(found_rows=9)
-        assert owner.leaves(backend, told)
+        assert owner.keeps_diagnostics(backend, told)
 
-    monkeypatch.setattr("streamfrom.proxy.execution.diagnostics_queries.take_leave", take_leave)
+    monkeypatch.setattr(
+        "streamfrom.proxy.execution.diagnostics_queries.take_diagnostics", take_leave
+    )
     state.answered_at = THERE
     recall = DiagnosticsQueries(state, parse("SELECT FOUND_ROWS() f"))
     assert recall.packet_for(HERE) is None
-    await recall.prepare(HERE)
+    await recall.prepare_on(HERE)
     assert recall.packet_for(HERE) == query(b"SELECT 9 f")
 
 
 async def test_only_the_last_statement_leaves_something(state):
     state.answered_at = HERE
-    assert not state.leaves(THERE, left())
+    assert not state.keeps_diagnostics(THERE, left())
     assert state.left is None
 
 
@@ -88,7 +90,7 @@ async def test_show_warnings_is_answered_from_what_is_left(state):
     recall = DiagnosticsQueries(state, parse("SHOW WARNINGS"))
     assert recall.packet_for(HERE) is None
     with pytest.raises(AnswerHere) as asked:
-        await recall.prepare(HERE)
+        await recall.prepare_on(HERE)
     assert warnings_answer(parse("SHOW WARNINGS"), asked.value.left, 0) == ((b"c",), ROWS)
     assert warnings_answer(parse("SHOW ERRORS"), asked.value.left, 0) == ((b"c",), ROWS[1:])
 
@@ -146,7 +148,7 @@ async def test_a_count_that_another_server_is_being_asked_for_is_waited_for():
     state.answered_at = here
     recall = DiagnosticsQueries(state, parse("SELECT FOUND_ROWS()"))
     assert recall.packet_for(here) is None
-    waiting = asyncio.ensure_future(recall.prepare(here))
+    waiting = asyncio.ensure_future(recall.prepare_on(here))
     coming.found_rows = 7
     coming.known.set_result(None)
     # In the same turn of the loop, too.

@@ -61,13 +61,13 @@ async def test_what_a_statement_sets_follows_the_session_to_other_connections(
 ):
     await desk.run("SET sql_mode = 'ANSI'")
     assert desk.state.settings.sql_mode == "ANSI"
-    other = await shard.pool.take(ExecutorRig(shard).state, "db")
-    backend = await shard.pool.take(desk.state, "db")
+    other = await shard.pool.acquire(ExecutorRig(shard).state, "db")
+    backend = await shard.pool.acquire(desk.state, "db")
     other.close()
-    await backend.run(b"SELECT 1")
+    await backend.query(b"SELECT 1")
     for connection in server.relays:
         assert connection.variables.get("sql_mode") == "ANSI"
-    shard.pool.give(backend)
+    shard.pool.release(backend)
 
 
 async def test_a_use_is_followed(server, shard, desk):

@@ -54,15 +54,15 @@ async def test_each_connection_gets_its_own_id(backend):
     execution = Execution(KEY, b"body", 1)
     assert execution.packet_for(backend) is None
     backend.last_id = 41
-    await execution.prepare(backend)
+    await execution.prepare_on(backend)
     assert execution.packet_for(backend) == stmt_execute(42, 0, b"body")
     assert execution.packet_for(Connection()) is None
 
 
 async def test_a_statement_that_the_server_lost_is_prepared_anew(backend):
     execution = Execution(KEY, b"", 0)
-    await execution.prepare(backend)
-    execution.stale(backend)
+    await execution.prepare_on(backend)
+    execution.forget_on(backend)
     assert execution.packet_for(backend) is None
     assert backend.statements.take_stale() == [1]
 
@@ -73,7 +73,7 @@ async def test_a_server_of_attributes_gets_the_owners_behind_the_parameters(back
     body = b"\0\1\x08\0" + (7).to_bytes(8, "little")
     for make in (lambda: Execution(KEY, body, 1), lambda: CursorExecution(KEY.text, body, 1)):
         execution = make()
-        await execution.prepare(backend)
+        await execution.prepare_on(backend)
         for attributes in ((), (attribute,)):
             backend.owner = SimpleNamespace(attributes=attributes)
             packet = execution.packet_for(backend)
@@ -84,7 +84,7 @@ async def test_a_server_of_attributes_gets_the_owners_behind_the_parameters(back
 
 async def test_long_data_goes_ahead_of_the_execution_in_pieces(backend):
     execution = Execution(KEY, b"body", 4, {1: bytearray(b"x" * (600 << 10)), 3: bytearray()})
-    await execution.prepare(backend)
+    await execution.prepare_on(backend)
     assert execution.packet_for(backend) == b"".join(
         (
             stmt_send_long_data(1, 1, b"x" * (512 << 10)),
@@ -97,7 +97,7 @@ async def test_long_data_goes_ahead_of_the_execution_in_pieces(backend):
 
 async def test_a_cursor_is_on_a_statement_of_its_own(backend):
     execution = CursorExecution(KEY.text, b"body", 1)
-    await execution.prepare(backend)
+    await execution.prepare_on(backend)
     assert backend.statements.get(KEY) is None
     assert execution.packet_for(backend) == stmt_execute(1, 1, b"body")
     assert execution.packet_for(Connection()) is None
@@ -109,13 +109,13 @@ async def test_only_the_connection_of_a_cursor_has_its_rows(backend):
     execution = CursorExecution(KEY.text, b"", 0)
     with pytest.raises(NoOpenCursor):
         execution.fetch(7, 10)
-    await execution.prepare(backend)
+    await execution.prepare_on(backend)
     fetch = execution.fetch(7, 10)
     assert fetch.packet_for(backend) == stmt_fetch(1, 10)
     other = Connection()
     assert fetch.packet_for(other) is None
     with pytest.raises(NoOpenCursor, match="7"):
-        await fetch.prepare(other)
+        await fetch.prepare_on(other)
     backend.link.close()
     with pytest.raises(NoOpenCursor):
         execution.fetch(7, 10)

@@ -15,7 +15,7 @@ class Wish:
 
     def __init__(self, desk, database="db"):
         self.got: list[Any] = []
-        desk.executor.take_soon(desk.shards[0], database, self.got.append, self.got.append)
+        desk.executor.acquire_soon(desk.shards[0], database, self.got.append, self.got.append)
 
 
 async def test_a_connection_at_hand_is_used_at_once(shard, desk):
@@ -26,7 +26,7 @@ async def test_a_connection_at_hand_is_used_at_once(shard, desk):
     third = ExecutorRig(shard)
     (backend,) = Wish(third).got
     assert backend.owner is third.state
-    shard.pool.give(backend)
+    shard.pool.release(backend)
 
 
 async def test_one_that_must_be_set_up_first_is_used_when_it_is(server, shard, desk):
@@ -36,7 +36,7 @@ async def test_one_that_must_be_set_up_first_is_used_when_it_is(server, shard, d
     (backend,) = wish.got
     assert (backend.owner, backend.database) == (desk.state, "db")
     assert server.relays[0].variables["collation_connection"] == "utf8mb4_general_ci"
-    shard.pool.give(backend)
+    shard.pool.release(backend)
 
 
 async def test_who_waits_in_vain_is_told_why(server):
@@ -84,9 +84,9 @@ async def test_an_insert_id_is_waited_for_that_the_next_user_takes_away(server):
         await desk.run("INSERT INTO t VALUES ()")
         await other.run("SELECT 1")
         assert desk.state.last_insert_id == 7
-        backend = await desk.executor.take(shard, "db", shape("SELECT LAST_INSERT_ID()"))
+        backend = await desk.executor.acquire(shard, "db", shape("SELECT LAST_INSERT_ID()"))
         assert "SET last_insert_id = 7" in server.heard
-        shard.pool.give(backend)
+        shard.pool.release(backend)
         await other.leave()
         await desk.leave()
 

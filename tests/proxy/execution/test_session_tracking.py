@@ -1,7 +1,7 @@
 import pytest
 
 from streamfrom.proxy.backends.diagnostics_area import CarriedFoundRows
-from streamfrom.proxy.backends.handover import adopt_now
+from streamfrom.proxy.backends.handover import hand_over_now
 from streamfrom.proxy.execution.session_tracking import bring_insert_id
 from tests.proxy.fake_answers import Error, Ok, Rows, until
 from tests.proxy.rigs import ExecutorRig, running_shard
@@ -235,10 +235,10 @@ async def test_a_connection_that_breaks_does_not_take_the_last_insert_id_along(
     (backend,) = shard.pool._idle
     backend.abort()
     await until(lambda: not shard.pool.connections)
-    other = await shard.pool.take(desk.state, "db")
+    other = await shard.pool.acquire(desk.state, "db")
     await bring_insert_id(desk.state, other, shape("SELECT LAST_INSERT_ID()"))
     assert "SET last_insert_id = 41" in server.heard
-    shard.pool.give(other)
+    shard.pool.release(other)
 
 
 async def test_the_last_insert_id_outlives_the_connection_it_was_made_on(server):
@@ -327,9 +327,9 @@ async def test_an_insert_id_that_somebody_takes_away_at_this_moment_is_waited_fo
     await desk.run("INSERT INTO t VALUES ()")
     (source,) = shard.pool._idle
     somebody = ExecutorRig(shard).state
-    other = await shard.pool.take(somebody, "db")
-    assert adopt_now(source, somebody, source.settings, "db")
+    other = await shard.pool.acquire(somebody, "db")
+    assert hand_over_now(source, somebody, source.settings, "db")
     await bring_insert_id(desk.state, other, shape("SELECT LAST_INSERT_ID()"))
     assert desk.state.last_insert_id == 7
     assert "SET last_insert_id = 7" in server.heard
-    shard.pool.give(other)
+    shard.pool.release(other)

@@ -167,7 +167,7 @@ async def test_a_long_answer_takes_the_connection_over_and_streams(
         bytes(reader.desk.link.written[reader.at :]), reader.desk.state.capabilities
     )
     assert len(result.values) == 30
-    company.pool.give(relay.backend)
+    company.pool.release(relay.backend)
     await other.leave()
 
 
@@ -183,7 +183,7 @@ async def test_a_read_that_hangs_can_be_killed_and_those_behind_it_go_on(
     await until(lambda: reader.outcome and other.outcome)
     assert other.finish() == "again"
     assert reader.outcome.scanner.error.code == 1317
-    company.pool.give(reader.outcome.backend)
+    company.pool.release(reader.outcome.backend)
     await other.leave()
 
 

@@ -314,7 +314,7 @@ async def test_after_a_deadlock_elsewhere_session_state_waits_for_rollback(serve
     await on_both(desk)
     held = desk.branches.held[desk.shards[1]]
     desk.branches.undone(desk.shards[1], held)
-    desk.shards[1].pool.give(held)
+    desk.shards[1].pool.release(held)
     with pytest.raises(TransactionBroken, match="rolled it back"):
         await desk.run("INSERT INTO t VALUES (2)", shard=0)
     await desk.branches.rollback()

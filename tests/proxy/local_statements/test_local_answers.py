@@ -1,7 +1,7 @@
 import pytest
 
 from streamfrom.proxy.config.file import Role, Secret, User
-from streamfrom.proxy.local_statements.local_answers import answer, is_virtual
+from streamfrom.proxy.local_statements.local_answers import answer, is_answered_locally
 from tests.proxy.keyspaces import PLAIN, SHARDED
 from tests.sqlparse_ext.facts import shape, statement
 
@@ -12,7 +12,7 @@ READER = User("eve", Secret(""), None, Role.READONLY, None)
 
 def told(sql, user=ADMIN, connection_id=7):
     found = statement(sql)
-    assert is_virtual(found.shape)
+    assert is_answered_locally(found.shape)
     column, values = answer(found, [PLAIN, SHARDED], user, connection_id)
     return column.name, values
 
@@ -30,7 +30,7 @@ def told(sql, user=ADMIN, connection_id=7):
     ],
 )
 def test_everything_else_is_for_the_servers(sql):
-    assert not is_virtual(shape(sql))
+    assert not is_answered_locally(shape(sql))
 
 
 def test_databases_are_the_keyspaces_in_sight():
@@ -75,4 +75,4 @@ def test_grants_are_those_of_the_proxys_account():
     ],
 )
 def test_the_grants_of_a_servers_account_are_the_servers(sql):
-    assert not is_virtual(shape(sql))
+    assert not is_answered_locally(shape(sql))

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from streamfrom.proxy.errors import NoDatabaseSelected, NoSuchVschemaTable, UnknownDatabase
-from streamfrom.proxy.local_statements.local_answers import is_virtual
+from streamfrom.proxy.local_statements.local_answers import is_answered_locally
 from streamfrom.proxy.local_statements.show_vschema import is_show_vschema, show_vschema
 from tests.proxy.keyspaces import PLAIN, SHARDED
 from tests.sqlparse_ext.facts import shape
@@ -11,7 +11,7 @@ from tests.sqlparse_ext.facts import shape
 
 def told(sql, selected=SHARDED):
     found = shape(sql)
-    assert is_virtual(found)
+    assert is_answered_locally(found)
     assert is_show_vschema(found)
     columns, rows = show_vschema(found, [SHARDED, PLAIN], selected)
     return [column.name for column in columns], [

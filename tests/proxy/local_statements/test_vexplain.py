@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from streamfrom.proxy.local_statements.local_answers import is_virtual
+from streamfrom.proxy.local_statements.local_answers import is_answered_locally
 from streamfrom.proxy.local_statements.vexplain import (
     check_form,
     explain_plan,
@@ -38,7 +38,7 @@ def plan(sql, keyspace=SHARDED, shards=None):
 )
 def test_these_ask_the_proxy(sql):
     assert is_vexplain(shape(sql))
-    assert is_virtual(shape(sql))
+    assert is_answered_locally(shape(sql))
 
 
 @pytest.mark.parametrize("sql", ["EXPLAIN SELECT 1", "EXPLAIN FORMAT=JSON SELECT 1", "DESC t"])

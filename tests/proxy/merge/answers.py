@@ -46,7 +46,7 @@ def answer(merge, *shards):
         merge.end(index)
     found = []
     while not merge.is_complete:
-        found += merge.take()
+        found += merge.next_rows()
     return [tuple(_text(value) for value in parse_text_row(row)) for row in found]
 
 

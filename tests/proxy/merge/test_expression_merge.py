@@ -24,7 +24,7 @@ def merge(sql, *, memory_bytes=1 << 20, shown=None, width=3):
 def feed(found, rows):
     found.feed(0, [text_row([str(value).encode() for value in row]) for row in rows])
     found.end(0)
-    assert found.take() == []
+    assert found.next_rows() == []
     assert found.is_complete
 
 
@@ -96,7 +96,7 @@ def test_more_groups_than_there_may_be_are_an_error():
     _, found = merge("SELECT a, -COUNT(*) FROM t GROUP BY a", memory_bytes=900, width=2)
     found.feed(0, [text_row([b"%d" % n] * 3) for n in range(9)])
     with pytest.raises(MergeTooLarge):
-        found.take()
+        found.next_rows()
 
 
 def test_strings_are_not_sorted_by_their_bytes():

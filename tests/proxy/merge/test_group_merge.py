@@ -87,9 +87,9 @@ def test_where_rounding_an_average_decides_nothing_is_said(total, count, symbol,
 def test_a_group_leaves_when_the_next_one_begins():
     found = merge(1)
     found.feed(0, [b"\x011\x011\x015", b"\x011\x011\x011", b"\x012\x012\x011"])
-    assert found.take() == [b"\x011\x016"]
+    assert found.next_rows() == [b"\x011\x016"]
     found.end(0)
-    assert found.take() == [b"\x012\x011"]
+    assert found.next_rows() == [b"\x012\x011"]
     assert found.is_complete
 
 
@@ -147,7 +147,7 @@ def test_no_take_sorts_or_gives_more_than_a_bite():
     found.end(0)
     sizes, rows = [], []
     while not found.is_complete:
-        taken = found.take()
+        taken = found.next_rows()
         sizes.append(len(taken))
         rows += taken
     assert max(sizes) <= group_merge._BITE_GROUPS

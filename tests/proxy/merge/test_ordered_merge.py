@@ -55,12 +55,12 @@ def test_however_the_rows_come_they_leave_once_and_in_order(sources, descending,
     while left:
         source = dice.choice(sorted(left))
         count = dice.randrange(4)
-        merge.feed(source, waiting[source][:count])
+        merge.add_rows(source, waiting[source][:count])
         del waiting[source][:count]
         if not waiting[source]:
-            merge.end(source)
+            merge.end_source(source)
             left.discard(source)
-        keys += merge.take()[0]
+        keys += merge.next_rows()[0]
     assert merge.is_complete
     assert not any(merge.waiting_bytes)
     every = [n for each in sources for n in each]
@@ -75,11 +75,11 @@ def test_no_take_gives_more_than_its_share_and_none_of_it_comes_too_late(sources
     merge = OrderedMerge(len(sources), [NUMBER.decoder()] if is_ordered else [])
     for source, numbers in enumerate(sources):
         ordered = sorted(numbers) if is_ordered else numbers
-        merge.feed(source, [row(n, b"x") if is_ordered else b"x" for n in ordered])
-        merge.end(source)
+        merge.add_rows(source, [row(n, b"x") if is_ordered else b"x" for n in ordered])
+        merge.end_source(source)
     keys = []
     while not merge.is_complete:
-        taken, rows = merge.take()
+        taken, rows = merge.next_rows()
         assert len(taken if is_ordered else rows) <= TAKEN_ROWS_MAX
         assert merge.has_more or merge.is_complete
         keys += taken
@@ -90,26 +90,26 @@ def test_no_take_gives_more_than_its_share_and_none_of_it_comes_too_late(sources
 
 def test_nothing_leaves_before_every_source_has_spoken():
     merge = OrderedMerge(2, [NUMBER.decoder()])
-    merge.feed(0, [row(1, b"a"), row(9, b"b")])
-    assert merge.take() == ([], [])
-    merge.feed(1, [row(5, b"c")])
-    assert values(merge.take()[1]) == [b"a", b"c"]
+    merge.add_rows(0, [row(1, b"a"), row(9, b"b")])
+    assert merge.next_rows() == ([], [])
+    merge.add_rows(1, [row(5, b"c")])
+    assert values(merge.next_rows()[1]) == [b"a", b"c"]
     assert merge.waiting_bytes[1] == 0
     assert merge.waiting_bytes[0] > 0
 
 
 def test_without_an_order_rows_leave_as_they_come():
     merge = OrderedMerge(2, [])
-    merge.feed(1, [text_row([b"b"])])
-    assert values(merge.take()[1]) == [b"b"]
+    merge.add_rows(1, [text_row([b"b"])])
+    assert values(merge.next_rows()[1]) == [b"b"]
 
 
 def test_a_source_out_of_order_is_an_error_and_no_wrong_answer():
     merge = OrderedMerge(1, [NUMBER.decoder()])
-    merge.feed(0, [row(5, b"a")])
-    merge.take()
+    merge.add_rows(0, [row(5, b"a")])
+    merge.next_rows()
     with pytest.raises(Unsupported, match="sorts differently"):
-        merge.feed(0, [row(4, b"b")])
+        merge.add_rows(0, [row(4, b"b")])
 
 
 @given(

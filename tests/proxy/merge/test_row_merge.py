@@ -83,7 +83,7 @@ def test_rows_interleave_and_the_window_is_cut_from_all_of_them():
 def test_a_full_window_needs_no_more_rows():
     merge = plan("SELECT a FROM t LIMIT 1").merger(2, ())
     merge.feed(0, [b"\x01x", b"\x01y"])
-    assert merge.take() == [b"\x01x"]
+    assert merge.next_rows() == [b"\x01x"]
     assert merge.is_complete
 
 

@@ -5,16 +5,16 @@ from streamfrom.proxy.sessions.addresses import Addresses, group
 
 def test_connections_are_counted_until_they_leave():
     addresses = Addresses()
-    addresses.entered("a")
-    addresses.entered("a")
-    addresses.entered("b")
+    addresses.connected("a")
+    addresses.connected("a")
+    addresses.connected("b")
     assert (addresses.connections("a"), addresses.strangers("a")) == (2, 2)
     addresses.logged_in("a")
     assert (addresses.connections("a"), addresses.strangers("a")) == (2, 1)
-    addresses.left("a", was_in=True)
-    addresses.left("b", was_in=False)
+    addresses.disconnected("a", was_in=True)
+    addresses.disconnected("b", was_in=False)
     assert (addresses.connections("a"), addresses.strangers("a")) == (1, 1)
-    addresses.left("a", was_in=False)
+    addresses.disconnected("a", was_in=False)
     assert len(addresses) == 0
     assert addresses.connections("a") == addresses.strangers("a") == 0
 

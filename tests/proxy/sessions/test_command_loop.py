@@ -136,11 +136,11 @@ async def test_a_fault_of_ours_is_an_internal_error_and_logged_once(server, hous
         raise KeyError("a fault of ours")
 
     monkeypatch.setattr(session._command_loop.parts.executor, "settle", fail)
-    monkeypatch.setattr(session._command_loop.parts.compiler, "place", fail)
+    monkeypatch.setattr(session._command_loop.parts.compiler, "resolve", fail)
     with structlog.testing.capture_logs() as logs:
         direct = await client.query("SELECT 1")
         monkeypatch.undo()
-        monkeypatch.setattr(session._command_loop.parts.compiler, "place", fail)
+        monkeypatch.setattr(session._command_loop.parts.compiler, "resolve", fail)
         long_way = await client.query("SHOW TABLES FROM x")
     for result in (direct, long_way):
         assert result.code == 1105

@@ -5,13 +5,13 @@ from streamfrom.proxy.sessions.connection_ids import MEMBER_BITS, NUMBER_BITS, C
 
 def test_ids_count_up_from_a_random_place():
     ids = ConnectionIds(5 << NUMBER_BITS | 77)
-    assert [ids.take(()) for _ in range(3)] == [5 << NUMBER_BITS | n for n in (78, 79, 80)]
+    assert [ids.allocate(()) for _ in range(3)] == [5 << NUMBER_BITS | n for n in (78, 79, 80)]
 
 
 @pytest.mark.parametrize("dice", [0, 1, (1 << 32) - 1, (1 << NUMBER_BITS) - 1])
 def test_ids_fit_the_protocol_and_are_never_0(dice):
     ids = ConnectionIds(dice)
-    taken = [ids.take(()) for _ in range(10)]
+    taken = [ids.allocate(()) for _ in range(10)]
     assert all(0 < each < 1 << 32 for each in taken)
     assert len(set(taken)) == 10
     assert len({each >> NUMBER_BITS for each in taken}) == 1, "all name the same proxy"
@@ -20,11 +20,11 @@ def test_ids_fit_the_protocol_and_are_never_0(dice):
 def test_numbers_wrap_around_past_those_in_use():
     member = 3 << NUMBER_BITS
     ids = ConnectionIds(member | (1 << NUMBER_BITS) - 2)
-    assert ids.take(()) == member | (1 << NUMBER_BITS) - 1
-    assert ids.take({member, member | 1}) == member | 2
+    assert ids.allocate(()) == member | (1 << NUMBER_BITS) - 1
+    assert ids.allocate({member, member | 1}) == member | 2
 
 
 def test_proxies_share_no_ids():
     a, b = ConnectionIds(1 << NUMBER_BITS), ConnectionIds(2 << NUMBER_BITS)
-    assert not {a.take(()) for _ in range(1000)} & {b.take(()) for _ in range(1000)}
+    assert not {a.allocate(()) for _ in range(1000)} & {b.allocate(()) for _ in range(1000)}
     assert MEMBER_BITS + NUMBER_BITS == 32

@@ -34,7 +34,7 @@ def made(*sessions, statement_s=0.0, idle_s=0.0):
 
 
 @pytest.mark.parametrize(
-    ("statement_s", "idle_s", "look_s"),
+    ("statement_s", "idle_s", "sweep_s"),
     [
         (0, 0, None),
         (2, 0, 0.2),
@@ -44,8 +44,8 @@ def made(*sessions, statement_s=0.0, idle_s=0.0):
         (0, 28_800, SWEEP_S_MAX),
     ],
 )
-def test_looks_are_as_frequent_as_the_shortest_limit_wants(statement_s, idle_s, look_s):
-    assert made(statement_s=statement_s, idle_s=idle_s).look_s == look_s
+def test_looks_are_as_frequent_as_the_shortest_limit_wants(statement_s, idle_s, sweep_s):
+    assert made(statement_s=statement_s, idle_s=idle_s).sweep_s == sweep_s
 
 
 def test_without_limits_nothing_runs():
@@ -55,25 +55,25 @@ def test_without_limits_nothing_runs():
 def test_a_statement_is_stopped_once_its_time_is_up():
     session = Session(busy_at=10)
     deadlines = made(session, statement_s=5)
-    deadlines.look(14.9)
+    deadlines.sweep(14.9)
     assert session.told == []
-    deadlines.look(15)
+    deadlines.sweep(15)
     assert session.told == [("time_out", 15)]
 
 
 def test_a_silent_client_is_left_once_its_time_is_up():
     session = Session(idle_at=10)
     deadlines = made(session, idle_s=5)
-    deadlines.look(14.9)
+    deadlines.sweep(14.9)
     assert session.told == []
-    deadlines.look(15)
+    deadlines.sweep(15)
     assert session.told == ["idle"]
 
 
 def test_a_limit_that_is_not_set_concerns_nobody():
     busy, idle = Session(busy_at=0), Session(idle_at=0)
-    made(busy, idle, idle_s=5).look(100)
-    made(busy, idle, statement_s=500).look(100)
+    made(busy, idle, idle_s=5).sweep(100)
+    made(busy, idle, statement_s=500).sweep(100)
     assert (busy.told, idle.told) == ([], ["idle"])
 
 

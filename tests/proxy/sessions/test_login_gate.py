@@ -118,7 +118,7 @@ def test_one_who_leaves_is_not_judged_any_more():
         assert entrance.defers("eve", is_costly=False)
         entrance.judge("eve", proof(works), lambda _: None, is_costly=False)
         await asyncio.sleep(0.1)
-        entrance.left()
+        entrance.disconnected()
         await asyncio.sleep(5)
         assert not works
         assert not link.written
@@ -146,7 +146,7 @@ def test_a_turn_that_waits_ends_the_time_to_log_in_unless_the_queue_is_long():
         other.judge("eve", proof(), lambda _: None, is_costly=False)
         await asyncio.sleep(11)
         assert 2 in late
-        other.left()
+        other.disconnected()
 
     run_virtual(main())
 
@@ -183,12 +183,12 @@ def test_a_proof_that_nobody_waits_for_was_a_guess():
     async def main():
         entrance, _, services = made()
         assert not entrance.defers("eve", is_costly=False)
-        entrance.left()
+        entrance.disconnected()
         assert len(services.backoff) == 2
         entrance, _, services = made()
         assert not entrance.defers("eve", is_costly=False)
         entrance.proven("eve", b"welcome", lambda: None)
-        entrance.left()
+        entrance.disconnected()
         assert len(services.backoff) == 0
 
     run_virtual(main())
@@ -212,15 +212,15 @@ def test_an_address_has_so_many_connections_and_so_many_without_a_login():
         assert refusal.wire_code() == (1040, "08004")
         assert "max_logins_per_address = 2" in str(refusal)
         assert come("10.0.0.2")[1] is None
-        first.came_in()
-        second.came_in()
+        first.logged_in()
+        second.logged_in()
         third, refusal = come()
         assert refusal is None
         refusal = come()[1]
         assert refusal is not None
         assert "max_connections_per_address = 3" in str(refusal)
         for one in (first, third):
-            one.left()
+            one.disconnected()
         assert come()[1] is None
         # One host may have all addresses of such a network.
         for number in (1, 2):

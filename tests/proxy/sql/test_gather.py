@@ -77,8 +77,8 @@ class FakeBackend:
         self.reader = reader
 
     def answer(self, data):
-        if self.reader.feed(data) is not None:
-            self.reader.ended()
+        if self.reader.data_received(data) is not None:
+            self.reader.answer_completed()
 
 
 class FakeExecutor:
@@ -96,7 +96,7 @@ class FakeExecutor:
         self.abandoned: list[int] = []
         self._backends = backends
 
-    async def take(self, shard, database, shape):
+    async def acquire(self, shard, database, shape):
         return self._backends[shard]
 
     async def ask(self, shard, database, packet, shape, *, left):
@@ -109,13 +109,13 @@ class FakeExecutor:
     def started(self, shard, backend):
         pass
 
-    async def run(self, shard, backend, packets):
+    async def pipeline(self, shard, backend, packets):
         return await backend.answers(packets)
 
     def settle(self, shard, shape, part):
         self.given.append(shard)
 
-    def give_back(self, shard, backend):
+    def release(self, shard, backend):
         self.given.append(shard)
 
     def abandon(self, shard, backend):
@@ -338,7 +338,7 @@ async def test_a_shard_that_is_lost_ends_the_answer():
     stage = Stage("SELECT a FROM t ORDER BY a")
     stage.executor.branches.has_begun = True
     await stage.until_asked()
-    stage.backends[0].reader.lost(BackendLost("ks", "-80"))
+    stage.backends[0].reader.connection_lost(BackendLost("ks", "-80"))
     with pytest.raises(BackendLost):
         await stage.task
     assert stage.executor.abandoned == [1]
@@ -362,7 +362,7 @@ async def test_a_read_of_which_the_client_has_seen_nothing_is_asked_again(is_ref
     if is_refused:
         stage.backends[1].answer(refusal(1053, "Server shutdown in progress"))
     else:
-        stage.backends[1].reader.lost(BackendLost("ks", "80-"))
+        stage.backends[1].reader.connection_lost(BackendLost("ks", "80-"))
     assert await again(stage) == [b"\x011", b"\x012"]
     assert [shard.waits for shard in stage.shards] == [0, 1]
 
@@ -373,10 +373,10 @@ async def test_rows_that_no_client_has_seen_are_taken_back(can_take_back):
     stage.reply.can_take_back = can_take_back
     await stage.until_asked()
     for backend in stage.backends:
-        backend.reader.feed(ordered(1, 2)[:-8])
+        backend.reader.data_received(ordered(1, 2)[:-8])
     await stage.settle()
     assert stage.reply.rows
-    stage.backends[1].reader.lost(BackendLost("ks", "80-"))
+    stage.backends[1].reader.connection_lost(BackendLost("ks", "80-"))
     if can_take_back:
         assert sorted(await again(stage)) == [b"\x011\x011", b"\x012\x012"]
     else:
@@ -388,7 +388,7 @@ async def test_a_read_that_somebody_stopped_is_not_asked_again():
     stage = Stage("SELECT a FROM t ORDER BY a")
     await stage.until_asked()
     stage.executor._state.is_stopped = True
-    stage.backends[1].reader.lost(BackendLost("ks", "80-"))
+    stage.backends[1].reader.connection_lost(BackendLost("ks", "80-"))
     with pytest.raises(BackendLost):
         await stage.task
 

@@ -45,7 +45,7 @@ class InsertColumnsRig:
         return True
 
     async def named(self, sql):
-        place = self.compiler.place(self.compiler.parse(sql.encode()))
+        place = self.compiler.resolve(self.compiler.parse(sql.encode()))
         return (await self.naming.named(place)).statement.sql.decode()
 
 

@@ -42,7 +42,7 @@ class Sequences:
     async def is_sequence(self, table):
         return table == "seq"
 
-    async def take(self, table, count):
+    async def reserve(self, table, count):
         if self.failures:
             self.failures -= 1
             raise BackendUnavailable("lookup", "0", "away")

@@ -74,7 +74,7 @@ def compiler(use=None, keyspaces=None, state=None, role=Role.READWRITE):
 
 def place(sql, use=None, keyspaces=None):
     made = compiler(use, keyspaces)
-    found = made.place(made.parse(sql.encode()))
+    found = made.resolve(made.parse(sql.encode()))
     return found.view.keyspace.name, found.database, found.statement.sql.decode()
 
 
@@ -247,7 +247,7 @@ def test_what_is_no_usable_message_table_cannot_be_streamed(use, table, error):
 def step(sql, use="plain"):
     made = compiler(use)
     assert made.view is not None
-    return made.step(made.view, made.parse(sql.encode()))
+    return made.compile(made.view, made.parse(sql.encode()))
 
 
 def test_an_ack_is_completed_and_its_effect_known():
@@ -351,13 +351,13 @@ def test_what_may_write_does_not_run_on_a_replica(sql):
     with pytest.raises(
         ReplicaTarget, match=r"^VT09002: [A-Z]+ statement with a replica target$"
     ):
-        made.place(made.parse(sql.encode()))
+        made.resolve(made.parse(sql.encode()))
 
 
 @pytest.mark.parametrize("sql", ["SELECT 1", "SHOW TABLES", "EXPLAIN SELECT 1", "DO 1"])
 def test_what_reads_does(sql):
     made = reading(Replica("one"))
-    assert made.place(made.parse(sql.encode())).view.is_replica
+    assert made.resolve(made.parse(sql.encode())).view.is_replica
 
 
 def test_no_stream_reads_a_replica():

@@ -40,7 +40,7 @@ def greeting(capabilities=OFFER, plugin=CACHING_SHA2):
 
 def greeted(**options):
     client = ClientConnection("app", "pw", **options)
-    assert client.receive(greeting()) == []
+    assert client.receive_data(greeting()) == []
     return client, decode_login(client.data_to_send()[4:])
 
 
@@ -59,7 +59,7 @@ def test_a_login_asks_for_what_answers_rely_on_and_no_more():
 
 def test_the_login_ends_with_an_ok():
     client, _ = greeted()
-    assert client.receive(frame(OK, 2)) == [LoginComplete()]
+    assert client.receive_data(frame(OK, 2)) == [LoginComplete()]
     assert client.phase is LoginPhase.READY
     assert client.status == 2
 
@@ -68,20 +68,22 @@ def test_the_login_ends_with_an_ok():
 def test_any_cut_of_the_stream_leads_to_the_same_login(places):
     client = ClientConnection("app", "pw")
     for piece in cut(greeting(), places):
-        assert client.receive(piece) == []
+        assert client.receive_data(piece) == []
     first = client.data_to_send()
     assert decode_login(first[4:]).response == sha2_proof(b"pw", NONCE)
     switch = frame(encode_auth_switch(NATIVE_PASSWORD, NONCE[::-1]), 2)
     for piece in cut(switch, places):
-        assert client.receive(piece) == []
+        assert client.receive_data(piece) == []
     assert client.data_to_send() == frame(native_proof(b"pw", NONCE[::-1]), 3)
-    events = [event for piece in cut(frame(OK, 4), places) for event in client.receive(piece)]
+    events = [
+        event for piece in cut(frame(OK, 4), places) for event in client.receive_data(piece)
+    ]
     assert events == [LoginComplete()]
 
 
 def test_tls_is_used_where_wanted_and_offered():
     client = ClientConnection("app", "pw", wants_tls=True)
-    assert client.receive(greeting()) == [StartTls()]
+    assert client.receive_data(greeting()) == [StartTls()]
     request = client.data_to_send()
     assert is_tls_request(request[4:])
     assert b"app" not in request
@@ -89,60 +91,62 @@ def test_tls_is_used_where_wanted_and_offered():
     login = client.data_to_send()
     assert login[3] == 2
     assert decode_login(login[4:]).user == "app"
-    client.receive(frame(b"\x01\x04", 3))
+    client.receive_data(frame(b"\x01\x04", 3))
     assert client.data_to_send() == frame(b"pw\0", 4)
 
 
 def test_a_server_without_tls_is_refused_where_it_is_required():
     client = ClientConnection("app", "pw", requires_tls=True)
     with pytest.raises(BackendError, match="TLS"):
-        client.receive(greeting(PROXY_OFFER))
+        client.receive_data(greeting(PROXY_OFFER))
     assert client.data_to_send() == b""
     lenient = ClientConnection("app", "pw", wants_tls=True)
-    assert lenient.receive(greeting(PROXY_OFFER)) == []
+    assert lenient.receive_data(greeting(PROXY_OFFER)) == []
 
 
 def test_a_server_that_is_too_old_is_refused():
     with pytest.raises(BackendError, match="DEPRECATE_EOF"):
-        ClientConnection("app", "pw").receive(greeting(OFFER & ~Capability.DEPRECATE_EOF))
+        ClientConnection("app", "pw").receive_data(greeting(OFFER & ~Capability.DEPRECATE_EOF))
 
 
 def test_extended_metadata_is_asked_for_a_client_that_has_it_and_never_left_out():
     mariadb = OFFER & ~Capability.LONG_PASSWORD | MARIADB_METADATA
     for wanted in (0, MARIADB_METADATA):
         client = ClientConnection("app", "pw", options=wanted)
-        client.receive(greeting(mariadb))
+        client.receive_data(greeting(mariadb))
         assert client.capabilities & MARIADB_METADATA == wanted
     with pytest.raises(BackendError, match=r"8\.4\.0 lacks the extended metadata"):
-        ClientConnection("app", "pw", options=MARIADB_METADATA).receive(greeting(OFFER))
+        ClientConnection("app", "pw", options=MARIADB_METADATA).receive_data(greeting(OFFER))
 
 
 def test_a_refusal_keeps_the_servers_words():
     client, _ = greeted()
     with pytest.raises(BackendError, match="Access denied") as caught:
-        client.receive(frame(err_packet(1045, "28000", "Access denied", PROXY_OFFER), 2))
+        client.receive_data(frame(err_packet(1045, "28000", "Access denied", PROXY_OFFER), 2))
     assert caught.value.wire_code() == (1045, "28000")
     assert client.phase is LoginPhase.CLOSED
 
 
 def test_a_refusal_may_come_instead_of_a_greeting():
     with pytest.raises(BackendError, match="Too many connections") as caught:
-        ClientConnection("app", "pw").receive(frame(b"\xff\x10\x04Too many connections", 0))
+        ClientConnection("app", "pw").receive_data(
+            frame(b"\xff\x10\x04Too many connections", 0)
+        )
     assert caught.value.code == 1040
 
 
 def test_a_server_that_speaks_out_of_turn_is_refused():
     with pytest.raises(WireError):
-        ClientConnection("a", "pw", wants_tls=True).receive(greeting() + b"injected")
+        ClientConnection("a", "pw", wants_tls=True).receive_data(greeting() + b"injected")
     client, _ = greeted()
     with pytest.raises(WireError):
-        client.receive(frame(OK, 2) + frame(OK, 0))
+        client.receive_data(frame(OK, 2) + frame(OK, 0))
 
 
 def test_a_login_in_clear_text_is_refused():
     client, _ = greeted()
     with pytest.raises(BackendError, match="mysql_clear_password"):
-        client.receive(frame(encode_auth_switch("mysql_clear_password", NONCE), 2))
+        client.receive_data(frame(encode_auth_switch("mysql_clear_password", NONCE), 2))
 
 
 def test_the_greeting_is_not_there_before_it_came():
@@ -152,7 +156,7 @@ def test_the_greeting_is_not_there_before_it_came():
 
 def test_no_wish_is_asked_of_a_server_that_does_not_offer_it():
     client = ClientConnection("app", "pw", attributes={"a": "b"})
-    client.receive(greeting(BACKEND_NEEDS))
+    client.receive_data(greeting(BACKEND_NEEDS))
     login = decode_login(client.data_to_send()[4:])
     assert login.capabilities == BACKEND_NEEDS
     assert login.capabilities & BACKEND_WISHES == login.capabilities
@@ -163,8 +167,8 @@ def test_no_wish_is_asked_of_a_server_that_does_not_offer_it():
 def test_noise_raises_nothing_but_errors_of_ours(data, framed, is_greeted):
     client = ClientConnection("app", "pw")
     if is_greeted:
-        client.receive(greeting())
+        client.receive_data(greeting())
     try:
-        client.receive(frame(data, 2 if is_greeted else 0) if framed else data)
+        client.receive_data(frame(data, 2 if is_greeted else 0) if framed else data)
     except (WireError, BackendError):
         assert client.phase is LoginPhase.CLOSED

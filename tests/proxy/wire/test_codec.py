@@ -51,7 +51,7 @@ def test_a_cursor_reads_in_order():
 
 
 _STEPS = [
-    lambda cursor: cursor.take(5),
+    lambda cursor: cursor.read(5),
     lambda cursor: cursor.uint(4),
     lambda cursor: cursor.until_nul(),
     lambda cursor: cursor.lenenc_int(),

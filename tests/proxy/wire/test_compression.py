@@ -234,7 +234,7 @@ class Client:
         self.login = LoginRequest("empty", b"", None, flags, 45, plugin="caching_sha2_password")
         greeting = Greeting("8.0.36", 7, NONCE, flags)
         self.server = ServerConnection(greeting, authenticator("empty"), host="h", **options)
-        self.server.receive(frame(encode_login(self.login), 1))
+        self.server.receive_data(frame(encode_login(self.login), 1))
         self.server.accept()
         # The OK of the login is the last that is not packed.
         assert self.server.data_to_send().endswith(frame(b"\0\0\0\2\0\0\0", 2))
@@ -242,7 +242,7 @@ class Client:
 
     def send(self, data, sequence=0):
         self.packing.sequence = sequence
-        return self.server.receive(self.packing.pack(data))
+        return self.server.receive_data(self.packing.pack(data))
 
     def sent(self):
         assert self.server.compression is not None
@@ -279,10 +279,10 @@ def test_a_command_that_came_with_the_login_is_packed_already():
     server = ServerConnection(greeting, authenticator("empty"), host="h")
     sql = b"select '" + b"x" * 1000 + b"'"
     packed = Compression(Zstd(3)).pack(commands.query(sql))
-    events = server.receive(frame(encode_login(login), 1) + packed)
+    events = server.receive_data(frame(encode_login(login), 1) + packed)
     assert events == [LoginAttempt(login, is_change=False), Authenticated("empty")]
     server.accept()
-    assert server.receive(b"") == [CommandReceived(b"\x03" + sql, 1, 1)]
+    assert server.receive_data(b"") == [CommandReceived(b"\x03" + sql, 1, 1)]
 
 
 def test_a_file_goes_on_counting_from_the_request():
@@ -314,7 +314,7 @@ def test_a_change_of_user_stays_packed():
 
 def test_a_refusal_is_numbered_behind_what_is_refused():
     client = Client()
-    (closed,) = client.server.receive(piece(b"no zlib", size=100))
+    (closed,) = client.server.receive_data(piece(b"no zlib", size=100))
     assert isinstance(closed, Closed)
     assert isinstance(closed.error, CannotUnpack)
     assert client.sent()[3] == 1
@@ -323,7 +323,7 @@ def test_a_refusal_is_numbered_behind_what_is_refused():
 
 def test_a_piece_larger_than_the_largest_packet_is_refused():
     client = Client(limits=Limits(packet_bytes_max=1000))
-    (closed,) = client.server.receive(piece(zlib.compress(b"x"), size=1005))
+    (closed,) = client.server.receive_data(piece(zlib.compress(b"x"), size=1005))
     assert isinstance(closed, Closed)
     assert isinstance(closed.error, PacketTooLarge)
 
@@ -332,8 +332,8 @@ def test_little_that_becomes_much_is_unpacked_bit_by_bit():
     client = Client()
     packet = commands.query(b"x" * 700_000)
     stream = b"".join(Compression(Zlib()).pack(packet) for _ in range(5))
-    counts = [len(client.server.receive(stream))]
+    counts = [len(client.server.receive_data(stream))]
     while client.server.holds_back:
-        counts.append(len(client.server.receive(b"")))
+        counts.append(len(client.server.receive_data(b"")))
     # A call unpacks 1 MiB and what its last bite has beyond, wherever a packet ends.
     assert counts == [1, 2, 2]

@@ -61,7 +61,7 @@ def login(user="empty", password="", flags=PROXY_OFFER, database=None, plugin=No
 
 def logged_in(**options):
     server = connection(**options)
-    *_, proof = server.receive(frame(encode_login(login()), 1))
+    *_, proof = server.receive_data(frame(encode_login(login()), 1))
     assert proof == Authenticated("empty")
     server.accept()
     assert server.phase is ConnectionPhase.COMMAND
@@ -82,7 +82,7 @@ def payloads(data, sequence):
 def test_a_login_is_reported_proven_and_answered():
     server = connection()
     request = login(database="shop")
-    events = server.receive(frame(encode_login(request), 1))
+    events = server.receive_data(frame(encode_login(request), 1))
     assert events == [LoginAttempt(request, is_change=False), Authenticated("empty")]
     phase = server.phase
     assert phase is ConnectionPhase.DECIDING
@@ -95,16 +95,16 @@ def test_a_login_is_reported_proven_and_answered():
 
 def test_a_login_may_be_proven_and_still_refused():
     server = connection()
-    server.receive(frame(encode_login(login(database="nowhere")), 1))
+    server.receive_data(frame(encode_login(login(database="nowhere")), 1))
     server.refuse(UnknownDatabase("nowhere"))
     (error,) = payloads(server.data_to_send(), 2)
     assert parse_err(error).code == 1049
-    assert server.receive(commands.query(b"select 1")) == []
+    assert server.receive_data(commands.query(b"select 1")) == []
 
 
 def test_flags_in_force_are_those_of_both_sides():
     server = connection()
-    server.receive(
+    server.receive_data(
         frame(encode_login(login(flags=PROXY_OFFER | Capability.QUERY_ATTRIBUTES)), 1)
     )
     assert server.capabilities == PROXY_OFFER
@@ -113,13 +113,13 @@ def test_flags_in_force_are_those_of_both_sides():
 @given(data=st.binary(max_size=200), places=places)
 def test_no_command_is_read_after_a_refused_login(data, places):
     server = connection()
-    events = server.receive(frame(encode_login(login("clear", "wrong")), 1))
+    events = server.receive_data(frame(encode_login(login("clear", "wrong")), 1))
     assert isinstance(events[-1], Closed)
     assert isinstance(events[-1].error, AccessDenied)
     (error,) = payloads(server.data_to_send(), 2)
     assert parse_err(error).sqlstate == "28000"
     for piece in cut(commands.query(b"select 1") + data, places):
-        assert server.receive(piece) == []
+        assert server.receive_data(piece) == []
     assert server.data_to_send() == b""
     assert server.user is None
 
@@ -127,17 +127,17 @@ def test_no_command_is_read_after_a_refused_login(data, places):
 def test_a_command_sent_along_with_a_wrong_password_is_not_read():
     server = connection()
     stream = frame(encode_login(login("clear", "wrong")), 1) + commands.query(b"drop table t")
-    events = server.receive(stream)
+    events = server.receive_data(stream)
     assert [type(event) for event in events] == [LoginAttempt, Closed]
 
 
 def test_a_command_sent_along_with_the_login_waits_for_the_decision():
     server = connection()
-    events = server.receive(frame(encode_login(login()), 1) + commands.query(b"select 1"))
+    events = server.receive_data(frame(encode_login(login()), 1) + commands.query(b"select 1"))
     assert [type(event) for event in events] == [LoginAttempt, Authenticated]
-    assert server.receive(b"") == []
+    assert server.receive_data(b"") == []
     server.accept()
-    assert server.receive(b"") == [CommandReceived(b"\x03select 1", 1)]
+    assert server.receive_data(b"") == [CommandReceived(b"\x03select 1", 1)]
 
 
 @given(
@@ -147,19 +147,19 @@ def test_a_command_sent_along_with_the_login_waits_for_the_decision():
 def test_any_cut_of_the_stream_gives_the_same_events(sqls, places):
     stream = frame(encode_login(login()), 1)
     server = connection()
-    events = [event for piece in cut(stream, places) for event in server.receive(piece)]
+    events = [event for piece in cut(stream, places) for event in server.receive_data(piece)]
     assert events == [LoginAttempt(login(), is_change=False), Authenticated("empty")]
     server.accept()
     stream = b"".join(commands.query(sql) for sql in sqls)
-    events = [event for piece in cut(stream, places) for event in server.receive(piece)]
+    events = [event for piece in cut(stream, places) for event in server.receive_data(piece)]
     assert events == [CommandReceived(b"\x03" + sql, 1) for sql in sqls]
 
 
 def test_a_command_of_several_frames_moves_its_answers_number():
     server = logged_in()
     payload = b"\x03" + b"x" * (1 << 24)
-    assert server.receive(frame(payload, 0)) == [CommandReceived(payload, 2)]
-    assert server.receive(PING) == [CommandReceived(b"\x0e", 1)]
+    assert server.receive_data(frame(payload, 0)) == [CommandReceived(payload, 2)]
+    assert server.receive_data(PING) == [CommandReceived(b"\x0e", 1)]
 
 
 def play(server, client, *, tls=False):
@@ -170,15 +170,15 @@ def play(server, client, *, tls=False):
         data = frame(Greeting("8.0.36", 7, NONCE, server_offer(tls)).encode(), 0)
     for _ in range(20):
         if data:
-            for event in client.receive(data):
+            for event in client.receive_data(data):
                 if isinstance(event, LoginComplete):
                     return events
                 assert isinstance(event, StartTls)
-                asked = server.receive(client.data_to_send())
+                asked = server.receive_data(client.data_to_send())
                 assert asked == [TlsRequested(b"")]
                 server.tls_started()
                 client.tls_started()
-        for event in server.receive(client.data_to_send()):
+        for event in server.receive_data(client.data_to_send()):
             events.append(event)
             if isinstance(event, Authenticated):
                 server.accept()
@@ -202,41 +202,45 @@ def test_our_own_client_logs_in(kind, tls):
     assert attempt.request.attributes == {"program_name": "test"}
     assert proof == Authenticated(kind)
     assert server.is_tls == client.is_tls == tls
-    assert server.receive(PING) == [CommandReceived(b"\x0e", 1)]
+    assert server.receive_data(PING) == [CommandReceived(b"\x0e", 1)]
 
 
 def test_what_follows_a_request_for_tls_goes_to_the_tls_layer():
     server = connection(tls=True)
     stream = frame(encode_tls_request(login()), 1) + b"\x16\x03\x01"
-    assert server.receive(stream) == [TlsRequested(b"\x16\x03\x01")]
+    assert server.receive_data(stream) == [TlsRequested(b"\x16\x03\x01")]
     assert server.phase is ConnectionPhase.TLS
-    assert server.receive(frame(encode_login(login()), 2)) == [], "plain text is not read now"
+    assert server.receive_data(frame(encode_login(login()), 2)) == [], (
+        "plain text is not read now"
+    )
 
 
 def test_only_the_login_inside_tls_counts():
     server = connection(tls=True)
     forged = login(flags=PROXY_OFFER | Capability.FOUND_ROWS)
-    server.receive(frame(encode_tls_request(forged), 1))
+    server.receive_data(frame(encode_tls_request(forged), 1))
     server.tls_started()
     flags = PROXY_OFFER & ~Capability.FOUND_ROWS | Capability.SSL
-    server.receive(frame(encode_login(login(flags=flags)), 2))
+    server.receive_data(frame(encode_login(login(flags=flags)), 2))
     assert not server.capabilities & Capability.FOUND_ROWS
 
 
 def test_tls_that_was_not_offered_is_refused():
     server = connection()
-    (closed,) = server.receive(frame(encode_tls_request(login()), 1))
+    (closed,) = server.receive_data(frame(encode_tls_request(login()), 1))
     assert isinstance(closed.error, WireError)
 
 
 def test_a_login_in_the_clear_is_refused_where_tls_is_required():
     server = connection(tls=True, requires_tls=True)
-    (closed,) = server.receive(frame(encode_login(login()), 1))
+    (closed,) = server.receive_data(frame(encode_login(login()), 1))
     assert isinstance(closed.error, InsecureTransport)
     (error,) = payloads(server.data_to_send(), 2)
     assert parse_err(error).code == 3159
     on_a_socket = connection(tls=True, requires_tls=True, is_secure=True)
-    assert on_a_socket.receive(frame(encode_login(login()), 1))[-1] == Authenticated("empty")
+    assert on_a_socket.receive_data(frame(encode_login(login()), 1))[-1] == Authenticated(
+        "empty"
+    )
 
 
 def test_a_change_of_user_starts_a_new_login_on_the_same_connection():
@@ -244,23 +248,23 @@ def test_a_change_of_user_starts_a_new_login_on_the_same_connection():
     change = LoginRequest(
         "clear", b"stale", "shop", PROXY_OFFER, 45, plugin=NATIVE_PASSWORD, attributes={}
     )
-    (attempt,) = server.receive(frame(encode_change_user(change), 0))
+    (attempt,) = server.receive_data(frame(encode_change_user(change), 0))
     assert attempt.is_change
     assert server.user is None
     (switch,) = payloads(server.data_to_send(), 1)
     nonce = switch.split(b"\0", 1)[1][:20]
     proof = native_proof(PASSWORD.encode(), nonce)
-    assert server.receive(frame(proof, 2)) == [Authenticated("clear")]
+    assert server.receive_data(frame(proof, 2)) == [Authenticated("clear")]
     server.accept()
     assert payloads(server.data_to_send(), 3)[0][0] == 0
-    assert server.receive(PING) == [CommandReceived(b"\x0e", 1)]
+    assert server.receive_data(PING) == [CommandReceived(b"\x0e", 1)]
 
 
 def test_a_refused_change_of_user_closes():
     server = logged_in()
     change = LoginRequest("clear", b"", None, PROXY_OFFER, 45, plugin=NATIVE_PASSWORD)
-    server.receive(frame(encode_change_user(change), 0))
-    (closed,) = server.receive(frame(b"x" * 20, 2) + commands.query(b"select 1"))
+    server.receive_data(frame(encode_change_user(change), 0))
+    (closed,) = server.receive_data(frame(b"x" * 20, 2) + commands.query(b"select 1"))
     assert isinstance(closed.error, AccessDenied)
     assert server.phase is ConnectionPhase.CLOSED
 
@@ -271,25 +275,25 @@ def test_a_client_without_plugins_changes_user_natively():
     request = LoginRequest(
         "clear", native_proof(PASSWORD.encode(), NONCE), None, int(flags), 45, plugin=None
     )
-    assert server.receive(frame(encode_login(request), 1))[-1] == Authenticated("clear")
+    assert server.receive_data(frame(encode_login(request), 1))[-1] == Authenticated("clear")
     server.accept()
     change = frame(encode_change_user(request), 0)
-    assert server.receive(change)[-1] == Authenticated("clear")
+    assert server.receive_data(change)[-1] == Authenticated("clear")
 
 
 def test_file_data_is_read_where_it_is_expected_and_nowhere_else():
     server = logged_in()
     server.expect_infile(2)
-    events = server.receive(frame(b"a,b\n", 2) + frame(b"", 3) + PING)
+    events = server.receive_data(frame(b"a,b\n", 2) + frame(b"", 3) + PING)
     assert events == [InfileData(b"a,b\n"), InfileData(b""), CommandReceived(b"\x0e", 1)]
 
 
 def test_the_size_limits_of_login_and_commands():
     server = connection(limits=Limits(packet_bytes_max=100, login_bytes_max=200))
-    (closed,) = server.receive(b"\xc9\x00\x00\x01")
+    (closed,) = server.receive_data(b"\xc9\x00\x00\x01")
     assert isinstance(closed.error, PacketTooLarge)
     server = logged_in(limits=Limits(packet_bytes_max=100, login_bytes_max=300))
-    (closed,) = server.receive(commands.query(b"x" * 100))
+    (closed,) = server.receive_data(commands.query(b"x" * 100))
     assert isinstance(closed.error, PacketTooLarge)
     (error,) = payloads(server.data_to_send(), 0)
     assert parse_err(error).code == 1153
@@ -301,7 +305,7 @@ def test_bad_bytes_close_with_an_error():
         (frame(b"", 0), WireError),
     ):
         server = logged_in()
-        (closed,) = server.receive(data)
+        (closed,) = server.receive_data(data)
         assert isinstance(closed.error, error)
         assert parse_err(server.data_to_send()[4:]).code == closed.error.mysql_code
 
@@ -322,7 +326,7 @@ def test_a_refusal_instead_of_a_greeting():
 def test_noise_closes_and_never_raises(data, framed):
     server = connection(tls=True)
     stream = b"".join(frame(piece, 1) if framed else piece for piece in data)
-    for event in server.receive(stream):
+    for event in server.receive_data(stream):
         if isinstance(event, Closed):
             assert server.phase is ConnectionPhase.CLOSED
 
@@ -331,10 +335,10 @@ def test_noise_closes_and_never_raises(data, framed):
 def test_noise_during_a_login_never_logs_in(data, kind):
     server = connection(is_secure=data.draw(st.booleans()))
     plugin = data.draw(st.sampled_from([None, NATIVE_PASSWORD, "x"]))
-    server.receive(frame(encode_login(login(kind, "wrong", plugin=plugin)), 1))
+    server.receive_data(frame(encode_login(login(kind, "wrong", plugin=plugin)), 1))
     for answer in data.draw(st.lists(st.binary(max_size=64), max_size=3)):
         sequence = server._framer.next_sequence
-        for event in server.receive(frame(answer, sequence)):
+        for event in server.receive_data(frame(answer, sequence)):
             assert isinstance(event, Closed)
     assert server.user is None
     assert server.phase in (ConnectionPhase.AUTHENTICATING, ConnectionPhase.CLOSED)
@@ -343,11 +347,11 @@ def test_noise_during_a_login_never_logs_in(data, kind):
 @given(data=st.binary(max_size=80))
 def test_noise_among_commands_never_raises(data):
     server = logged_in()
-    server.receive(data)
+    server.receive_data(data)
     server = logged_in()
-    server.receive(frame(data, 0))
+    server.receive_data(frame(data, 0))
     server = logged_in()
-    server.receive(frame(b"\x11" + data, 0))
+    server.receive_data(frame(b"\x11" + data, 0))
 
 
 def test_a_refusal_of_a_client_that_is_in_has_the_sqlstate():
@@ -357,14 +361,14 @@ def test_a_refusal_of_a_client_that_is_in_has_the_sqlstate():
 
 def test_many_small_packets_are_taken_in_bites_and_none_is_lost():
     server = logged_in()
-    events = server.receive(frame(PING, 0) * 1700)
+    events = server.receive_data(frame(PING, 0) * 1700)
     counts = [len(events)]
     while server.holds_back:
-        events = server.receive(b"")
+        events = server.receive_data(b"")
         counts.append(len(events))
     assert sum(counts) == 1700
     assert max(counts) <= 501
-    assert server.receive(frame(PING, 0)) == [CommandReceived(PING, 1)]
+    assert server.receive_data(frame(PING, 0)) == [CommandReceived(PING, 1)]
     assert not server.holds_back
 
 
@@ -376,7 +380,7 @@ def test_what_is_not_whole_is_counted_until_it_is(sizes, places):
     came = taken = 0
     for part in cut(stream, places):
         came += len(part)
-        for event in server.receive(part):
+        for event in server.receive_data(part):
             assert isinstance(event, CommandReceived)
             taken += 4 + len(event.payload)
         assert memory.used_bytes == came - taken
@@ -387,10 +391,10 @@ def test_a_command_that_is_not_whole_closes_where_it_is_too_much():
     memory = Memory(1000, ConnectionMemoryExceeded)
     server = logged_in(memory=memory)
     slack_bytes = 1 << 20
-    assert server.receive(frame(b"\x03" + b"x" * 3_000_000, 0)[: slack_bytes + 1000]) == []
-    (closed,) = server.receive(b"x")
+    assert server.receive_data(frame(b"\x03" + b"x" * 3_000_000, 0)[: slack_bytes + 1000]) == []
+    (closed,) = server.receive_data(b"x")
     assert isinstance(closed, Closed)
     assert isinstance(closed.error, ConnectionMemoryExceeded)
     assert b"Connection memory limit 1000 bytes exceeded" in server.data_to_send()
-    assert server.receive(b"x" * 3000) == []
+    assert server.receive_data(b"x" * 3000) == []
     assert memory.used_bytes == 0
