@@ -94,6 +94,15 @@ def test_actions_and_the_image_are_named_by_digest():
     assert re.fullmatch(r"[\w./:-]+@sha256:[0-9a-f]{64}", bases[0])
 
 
+def test_hooks_before_a_commit_are_checks_of_dev_check_at_the_locked_versions():
+    hooks = (ROOT / ".pre-commit-config.yaml").read_text()
+    assert re.findall(r"repo: (\S+)", hooks) == ["local"]
+    ours = re.findall(r"entry: \.venv/bin/(\S+(?: [a-z]+)?)", hooks)
+    checks = re.findall(r"check_one \S+ (\S+(?: [a-z]+)?)", (ROOT / "dev").read_text())
+    assert len(ours) > 3
+    assert set(ours) <= set(checks)
+
+
 def test_pip_is_told_to_check_hashes_wherever_it_installs_dependencies():
     for name in ("dev", "Dockerfile"):
         text = (ROOT / name).read_text()

@@ -15,6 +15,7 @@ from tests.integration.bad_input.raw_client import LATE_S, frame
 from tests.integration.conftest import CreateTable, SharedCluster
 
 
+READS_NOTHING_S = 0.3
 pytestmark = pytest.mark.db
 
 
@@ -150,7 +151,7 @@ class TestVanishing:
         cursor.fetchone()
         eventually(lambda: sleeping(cluster, "sleeper"), "it runs")
         before = memory_bytes(cluster.proxy)
-        time.sleep(0.3)  # a slow client: the server waits, the proxy does not hoard
+        time.sleep(READS_NOTHING_S)  # the server waits meanwhile, the proxy does not hoard
         assert memory_bytes(cluster.proxy) - before < 20 << 20
         vanishing._force_close()
         # The driver would read the rest of the rows from its lost connection.

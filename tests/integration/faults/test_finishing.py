@@ -24,6 +24,7 @@ from tests.integration.faults.breaking import (
 )
 
 
+WORK_S = 0.5  # on a message
 pytestmark = [pytest.mark.db]
 
 
@@ -60,7 +61,7 @@ def test_a_worker_acks_and_a_transaction_commits_after_sigterm(
     assert stream.error(LATE_S) == (1053, "Server shutdown in progress")
     with pytest.raises(pymysql.MySQLError):
         proxy.connect()
-    time.sleep(0.5)  # the work on a message
+    time.sleep(WORK_S)
     acked = "UPDATE my_message SET time_acked = NOW() WHERE id IN (%d, %d)"
     assert run(acks, acked % (LOW, HIGH)) == 2
     insert(producer, 5)
