@@ -31,11 +31,11 @@ from streamfrom.proxy.reload import VschemaFiles
 from streamfrom.proxy.rsa import ServerKey
 from streamfrom.proxy.sessions.addresses import Addresses
 from streamfrom.proxy.sessions.connection_ids import ConnectionIds
-from streamfrom.proxy.sessions.deadlines import Deadlines
 from streamfrom.proxy.sessions.login_backoff import LoginBackoff
 from streamfrom.proxy.sessions.login_work import LoginWork
 from streamfrom.proxy.sessions.services import Peer, Services, Tally
 from streamfrom.proxy.sessions.session import Session
+from streamfrom.proxy.sessions.statement_timeout import StatementTimeout
 from streamfrom.proxy.sql.catalog import Catalog, Catalogs
 from streamfrom.proxy.sql.large_texts import readers
 from streamfrom.proxy.tls import ServerTls
@@ -417,13 +417,13 @@ class Application:
         return is_renewed
 
     def _keep_deadlines(self, server: Server) -> None:
-        """Have all sessions keep to the limits of *server* from now on."""
+        """Have all sessions keep to the time limits of *server* from now on."""
         if self._looking is not None:
             self._looking.cancel()
-        deadlines = Deadlines(
-            self._sessions, statement_s=server.statement_timeout_s, idle_s=server.idle_timeout_s
-        )
-        self._looking = self._spawn(deadlines.run())
+        timeout = StatementTimeout(self._sessions, server.statement_timeout_s)
+        self._looking = self._spawn(timeout.run())
+        for session in self._sessions.values():
+            session.limits_changed()
 
     async def _dismiss(self, sessions: list[Peer]) -> None:
         """Cut those off whose server does not stop what it was told to stop."""

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Final
 from streamfrom.proxy.errors import (
     BackendError,
     ConnectionKilled,
-    IdleTooLong,
     InternalError,
     ServerShutdown,
     SessionLost,
@@ -26,6 +25,7 @@ from streamfrom.proxy.execution.answer_relay import AnswerRelay
 from streamfrom.proxy.execution.diagnostics_queries import left_by_error
 from streamfrom.proxy.execution.reply import INTERRUPTED, Reply
 from streamfrom.proxy.local_statements.show_processlist import Process
+from streamfrom.proxy.sessions.idle_timeout import IdleTimeout
 from streamfrom.proxy.wire.constants import Capability, Command
 from streamfrom.proxy.wire.server_connection import CommandReceived, ConnectionPhase, refusal
 from streamfrom.sqlparse_ext.errors import StreamfromError
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from streamfrom.proxy.memory import Memory
     from streamfrom.proxy.net import Link
     from streamfrom.proxy.sessions.dispatch import Dispatch
-    from streamfrom.proxy.sessions.services import Tally
+    from streamfrom.proxy.sessions.services import Services
     from streamfrom.proxy.sessions.session_factory import SessionParts
     from streamfrom.proxy.wire.server_connection import ServerConnection
 
@@ -106,7 +106,7 @@ class CommandLoop:
         user: User,
         connection_id: int,
         logger: FilteringBoundLogger,
-        tally: Tally,
+        services: Services,
         memory: Memory,
     ) -> None:
         self.parts = parts
@@ -117,7 +117,7 @@ class CommandLoop:
         self._user = user
         self._connection_id = connection_id
         self._log = logger
-        self._tally = tally
+        self._tally = services.tally
         self._memory = memory
         self._large_bytes = 0  # of the command that runs
         self._loop = asyncio.get_running_loop()
@@ -138,8 +138,13 @@ class CommandLoop:
         self._commands: deque[CommandReceived] = deque()
         self._queued_bytes = 0
         self._task: asyncio.Task[None] | None = None
-        # After SET wait_timeout: when the silence has lasted too long.
-        self._silence: asyncio.TimerHandle | None = None
+        self._idle_timeout = IdleTimeout(
+            link,
+            wire,
+            logger,
+            lambda: None if self.is_busy else self._since_s,
+            lambda: services.config.idle_timeout_s,
+        )
 
     def close(self) -> list[asyncio.Task[None]]:
         """End: the client is gone, or has become another user.
@@ -147,8 +152,7 @@ class CommandLoop:
         Return what has servers end what the session had there.
         """
         self._is_over = True
-        if self._silence is not None:
-            self._silence.cancel()
+        self._idle_timeout.stop()
         # Backends first: their readers must not find a task to wake that is being cancelled.
         ending = self.parts.executor.forget()
         if self._task is not None:
@@ -277,11 +281,10 @@ class CommandLoop:
             self._go_on()
         if self._farewell is not None:
             self._leave_at_rest()
-        limit_s = self._state.settings.wait_timeout_s
-        if limit_s is not None and not (self._is_over or self.is_busy):
-            if self._silence is not None:
-                self._silence.cancel()
-            self._silence = self._loop.call_later(limit_s, self._was_silent, self._since_s)
+        wait_timeout_s = self._state.settings.wait_timeout_s
+        if wait_timeout_s != self._idle_timeout.wait_timeout_s and not self._is_over:
+            self._idle_timeout.wait_timeout_s = wait_timeout_s
+            self._idle_timeout.look()
 
     def client_writable(self) -> None:
         """Go on after the client caught up."""
@@ -302,13 +305,6 @@ class CommandLoop:
         self._queued_bytes -= len(command.payload)
         self._memory.change(-(len(command.payload) + _QUEUED_COMMAND_BYTES))
         return command
-
-    def _was_silent(self, since_s: float) -> None:
-        if since_s == self._since_s and not (self._is_over or self.is_busy):
-            if self._wire.is_mariadb:
-                self._link.close()  # without a word, as MariaDB does
-            else:
-                self.leave_idle("wait_timeout and interactive_timeout")
 
     def _answer_error(self, error: Exception) -> None:
         stopped = None if self._wire.phase is ConnectionPhase.CLOSED else self._reply.stopped
@@ -404,12 +400,14 @@ class CommandLoop:
     def _in_transaction(self) -> bool:
         return self.parts.executor.branches.in_transaction
 
-    def times(self, now_s: float) -> tuple[float, float]:
-        """Return for how long a statement has been running, and the client been silent."""
-        if self.is_streaming:
-            return 0.0, 0.0
-        since_s = now_s - self._since_s
-        return (since_s, 0.0) if self.is_busy else (0.0, since_s)
+    def busy_s(self, now_s: float) -> float:
+        """Return for how long a statement has been running, 0 for none and for a STREAM."""
+        return now_s - self._since_s if self.is_busy and not self.is_streaming else 0.0
+
+    def limits_changed(self) -> None:
+        """Keep to the limits of a configuration that was read again."""
+        if not self._is_over:
+            self._idle_timeout.look()
 
     def time_out(self, now_s: float) -> None:
         """Stop the statement, which takes too long; once more if it goes on nevertheless."""
@@ -425,12 +423,6 @@ class CommandLoop:
                 self._log.info("statement timed out")
         elif now_s - self._stopped_s >= STOP_S:
             self.parts.executor.break_off()
-
-    def leave_idle(self, setting: str = "idle_timeout") -> None:
-        """Disconnect a client that said nothing for longer than *setting* allows."""
-        self._log.info("client idle for too long")
-        self._tell(IdleTooLong(setting))
-        self._link.close()
 
     @property
     def is_streaming(self) -> bool:

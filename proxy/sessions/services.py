@@ -61,17 +61,14 @@ class Peer(Protocol):
     def end(self) -> None:
         """End it now."""
 
-    def times(self, now_s: float) -> tuple[float, float]:
-        """Return for how long a statement has been running, and the client been silent.
-
-        Both in seconds, 0 where that is not so; neither runs while a STREAM is open.
-        """
+    def busy_s(self, now_s: float) -> float:
+        """Return for how long a statement has been running, 0 for none and for a STREAM."""
 
     def time_out(self, now_s: float) -> None:
         """Stop the statement, which takes too long; once more if it goes on nevertheless."""
 
-    def leave_idle(self) -> None:
-        """End the session of a client that said nothing for too long."""
+    def limits_changed(self) -> None:
+        """Keep to the limits of a configuration that was read again."""
 
 
 class Tally:

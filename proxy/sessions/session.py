@@ -342,7 +342,7 @@ class Session:
             user,
             self.connection_id,
             self._log,
-            self._services.tally,
+            self._services,
             self._memory,
         )
         self._login_gate.logged_in()
@@ -401,19 +401,19 @@ class Session:
         """End the session now; what it runs is stopped."""
         self._link.abort()
 
-    def times(self, now_s: float) -> tuple[float, float]:
-        """Return for how long a statement has been running, and the client been silent."""
-        return (0.0, 0.0) if self._command_loop is None else self._command_loop.times(now_s)
+    def busy_s(self, now_s: float) -> float:
+        """Return for how long a statement has been running, 0 for none and for a STREAM."""
+        return 0.0 if self._command_loop is None else self._command_loop.busy_s(now_s)
 
     def time_out(self, now_s: float) -> None:
         """Stop the statement, which takes too long; once more if it goes on nevertheless."""
         if self._command_loop is not None:
             self._command_loop.time_out(now_s)
 
-    def leave_idle(self) -> None:
-        """End the session of a client that said nothing for too long."""
+    def limits_changed(self) -> None:
+        """Keep to the limits of a configuration that was read again."""
         if self._command_loop is not None:
-            self._command_loop.leave_idle()
+            self._command_loop.limits_changed()
 
     def thread_on(self, shard: ShardRuntime) -> int | None:
         """Return the id that *shard* knows this session by, if it holds a connection there."""

@@ -1,0 +1,83 @@
+"""When an idle client is sent away, and what it is told: the only place.
+
+Two limits count, the sooner one of them: `idle_timeout` of the configuration, and what the client
+has said itself with SET wait_timeout. Neither runs while a statement or a STREAM does.
+
+Each session has one timer, which is not set anew for each command: that would cost every point
+SELECT. One that finds that the client has spoken meanwhile is set for the rest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from streamfrom.proxy.errors import IdleTooLong
+from streamfrom.proxy.wire.server_connection import refusal
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from structlog.typing import FilteringBoundLogger
+
+    from streamfrom.proxy.net import Link
+    from streamfrom.proxy.wire.server_connection import ServerConnection
+
+
+class IdleTimeout:
+    """The silence of one client.
+
+    Attributes:
+        wait_timeout_s: the client's own limit, None where it has set none.
+    """
+
+    def __init__(
+        self,
+        link: Link,
+        wire: ServerConnection,
+        logger: FilteringBoundLogger,
+        idle_since_s: Callable[[], float | None],
+        idle_timeout_s: Callable[[], float],
+    ) -> None:
+        """*idle_since_s*: in the loop's time, None while the client waits for an answer.
+
+        idle_timeout_s: the limit that the configuration has now, 0 for none.
+        """
+        self.wait_timeout_s: float | None = None
+        self._link = link
+        self._wire = wire
+        self._log = logger
+        self._idle_since_s = idle_since_s
+        self._idle_timeout_s = idle_timeout_s
+        self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.TimerHandle | None = None
+        self.look()
+
+    def look(self) -> None:
+        """Send the client away if it is time, else look again when it may be; limits may be new."""
+        self.stop()
+        limit_s = self._idle_timeout_s() or None
+        own_s = self.wait_timeout_s
+        is_own = own_s is not None and (limit_s is None or own_s < limit_s)
+        if is_own:
+            limit_s = own_s
+        if limit_s is None:
+            return
+        since_s, now_s = self._idle_since_s(), self._loop.time()
+        end_s = limit_s + (now_s if since_s is None else since_s)
+        if since_s is None or now_s < end_s:
+            self._timer = self._loop.call_at(end_s, self.look)
+        elif is_own and self._wire.is_mariadb:
+            self._link.close()  # without a word, as MariaDB does
+        else:
+            self._log.info("client idle for too long")
+            setting = "wait_timeout and interactive_timeout" if is_own else "idle_timeout"
+            self._link.write(refusal(IdleTooLong(setting), self._wire.capabilities))
+            self._link.close()
+
+    def stop(self) -> None:
+        """Look no more: the client is gone, or has become another user."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
