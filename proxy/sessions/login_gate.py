@@ -1,4 +1,15 @@
-"""One client's way in: who may try, how long it may take, when its proof is looked at."""
+"""One client's way in: how a login is refused, how long it may take, when its proof is judged.
+
+Every refusal of a login is told here, and the connection closed behind it:
+
+| when | which error | told |
+|---|---|---|
+| before the greeting | `refusal`: no place, or not from this machine | at once |
+| the proof is wrong | AccessDenied, which `proxy.wire.auth` raises | when `auth_backoff` says |
+| the protocol is broken | what `proxy.wire.server_connection` raises | at once |
+| the proof is right | `check`: no place for this user; no such database; the proxy ends | at once |
+| `connect_timeout` is over | none | the connection is reset |
+"""
 
 from __future__ import annotations
 
@@ -14,36 +25,47 @@ from streamfrom.proxy.errors import (
     UserLimitReached,
 )
 from streamfrom.proxy.sessions.addresses import group
+from streamfrom.proxy.wire.server_connection import refusal
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
+    from structlog.typing import FilteringBoundLogger
+
     from streamfrom.proxy.config.file import User
     from streamfrom.proxy.net import Link
     from streamfrom.proxy.sessions.services import Peer, Services
-    from streamfrom.proxy.wire.server_connection import Event
+    from streamfrom.proxy.wire.server_connection import Event, ServerConnection
     from streamfrom.sqlparse_ext.errors import StreamfromError
 
 
 class LoginGate:
     """The entrance of one connection."""
 
-    def __init__(self, services: Services, link: Link) -> None:
+    def __init__(self, services: Services, link: Link, logger: FilteringBoundLogger) -> None:
         self._services = services
         self._link = link
+        self._log = logger
         self._loop = asyncio.get_running_loop()
         self._address = ""
         self._is_counted = False
         self._is_in = False
         # Either the end of the time to log in, or the moment of an answer that waits.
         self._timer: asyncio.TimerHandle | None = None
-        self._on_timeout: Callable[[], None] | None = None
         # Who the login under way wants to be; None when it has been decided.
         self._user: str | None = None
         # How long this login has waited for its turn; None before it was asked.
         self._waited_s: float | None = None
         self._judging: asyncio.Task[None] | None = None
+
+    def admits(self) -> bool:
+        """Return whether a client may try to log in; one that may not is told why."""
+        error = self.refusal()
+        if error is not None:
+            self._link.write(refusal(error))
+            self._link.close()
+        return error is None
 
     def refusal(self) -> StreamfromError | None:
         """Return why a client may not even try to log in, None if it may."""
@@ -66,18 +88,21 @@ class LoginGate:
             return AddressLimitReached(self._link.peer, "max_logins_per_address", limit)
         return None
 
-    def open(self, on_timeout: Callable[[], None]) -> None:
-        """Let the client log in; *on_timeout* is called if it has not `disconnected` by then."""
+    def open(self) -> None:
+        """Let the client log in, for as long as `connect_timeout` says."""
         self._services.addresses.connected(self._address)
         self._is_counted = True
-        self._on_timeout = on_timeout
         self._set_timer()
 
     def _set_timer(self) -> None:
-        if not self._is_in and self._on_timeout is not None:
+        if self._is_counted and not self._is_in:
             self._timer = self._loop.call_later(
-                self._services.config.connect_timeout_s, self._on_timeout
+                self._services.config.connect_timeout_s, self._timed_out
             )
+
+    def _timed_out(self) -> None:
+        self._log.info("login timed out", host=self._link.peer)
+        self._link.abort()
 
     def leave(self) -> None:
         """Stop every wait: the client is in, or gone."""
@@ -199,8 +224,14 @@ class LoginGate:
         self._link.write(answer)
         then()
 
-    def refused(self, error: StreamfromError, answer: bytes, then: Callable[[], None]) -> None:
-        """Send *answer* to a client that was refused with *error*, and go on."""
+    def refuse(self, wire: ServerConnection, error: StreamfromError) -> None:
+        """Refuse a client that has proven who it is."""
+        wire.refuse(error)
+        self._link.write(wire.data_to_send())
+        self._link.close()
+
+    def refused(self, error: StreamfromError, answer: bytes) -> None:
+        """Send *answer* to a client that the protocol refused with *error*, when it is time."""
         wait_s = 0.0
         if isinstance(error, AccessDenied):
             self._user = None
@@ -209,7 +240,7 @@ class LoginGate:
             )
         if not wait_s:
             self._link.write(answer)
-            then()
+            self._link.close()
             return
         self.leave()
         self._link.pause_reading()
@@ -218,6 +249,6 @@ class LoginGate:
             self._timer = None
             self._link.resume_reading()
             self._link.write(answer)
-            then()
+            self._link.close()
 
         self._timer = self._loop.call_later(wait_s, go_on)

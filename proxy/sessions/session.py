@@ -46,7 +46,6 @@ from streamfrom.proxy.wire.server_connection import (
     LoginAttempt,
     ServerConnection,
     TlsRequested,
-    refusal as wire_refusal,
 )
 from streamfrom.sqlparse_ext.errors import StreamfromError
 
@@ -87,7 +86,7 @@ class Session:
         self._link = link
         self._loop = asyncio.get_running_loop()
         self._log = log.bind(connection=connection_id)
-        self._login_gate = LoginGate(services, link)
+        self._login_gate = LoginGate(services, link, self._log)
         self._wire: ServerConnection
         link.on_blocked = self._unread
         self._peers = Peers(services, self)
@@ -105,11 +104,8 @@ class Session:
     def connection_made(self) -> None:
         """Greet, unless the client may not even try to log in."""
         services = self._services
-        refusal = self._login_gate.refusal()
-        if refusal is not None:
+        if not self._login_gate.admits():
             self._is_over = True
-            self._link.write(wire_refusal(refusal))
-            self._link.close()
             return
         services.sessions[self.connection_id] = self
         tls = self._tls
@@ -140,7 +136,7 @@ class Session:
             ),
             defers=self._defers,
         )
-        self._login_gate.open(self._login_timed_out)
+        self._login_gate.open()
         self._link.write(self._wire.data_to_send())
 
     def data_received(self, data: bytes) -> None:
@@ -240,7 +236,7 @@ class Session:
             case Closed(error):
                 what = "connection refused" if self.user is None else "connection closed"
                 self._log.info(what, host=self._link.peer, reason=str(error))
-                self._login_gate.refused(error, self._wire.data_to_send(), self._link.close)
+                self._login_gate.refused(error, self._wire.data_to_send())
             case _:
                 pass
 
@@ -277,11 +273,11 @@ class Session:
         login = self._wire.login
         assert login is not None
         if services.is_stopping():
-            self._refuse(ServerShutdown())
+            self._login_gate.refuse(self._wire, ServerShutdown())
             return
         if services.authenticator.account(name) is not self._account:
             # Changed since the proof was asked for.
-            self._refuse(AccountChanged(name))
+            self._login_gate.refuse(self._wire, AccountChanged(name))
             return
         user = services.users[name]
         try:
@@ -298,7 +294,7 @@ class Session:
                 holders=self._peers.holders,
             )
         except NoClientCharset as error:
-            self._refuse(error)
+            self._login_gate.refuse(self._wire, error)
             return
         if self._command_loop is not None:
             parts.state.multi_statements = self._command_loop.parts.state.multi_statements
@@ -310,7 +306,7 @@ class Session:
             # Perhaps a server has it beside a keyspace.
             self._entering = asyncio.create_task(self._enter(user, parts, login.database or ""))
         except StreamfromError as error:
-            self._refuse(error)
+            self._login_gate.refuse(self._wire, error)
         else:
             self._welcome(user, parts)
 
@@ -321,15 +317,10 @@ class Session:
             self._login_gate.check(user, self)
         except StreamfromError as error:
             if not self._is_over:
-                self._refuse(error)
+                self._login_gate.refuse(self._wire, error)
         else:
             if not self._is_over:
                 self._welcome(user, parts)
-
-    def _refuse(self, error: StreamfromError) -> None:
-        self._wire.refuse(error)
-        self._link.write(self._wire.data_to_send())
-        self._link.close()
 
     def _welcome(self, user: User, parts: SessionParts) -> None:
         self.user = user
@@ -355,10 +346,6 @@ class Session:
             self._link.start_packing(self._compression.pack_whole)
         # Commands that came in the same segment as the login.
         self.data_received(b"")
-
-    def _login_timed_out(self) -> None:
-        self._log.info("login timed out", host=self._link.peer)
-        self._link.abort()
 
     # --- what others ask of this session --------------------------------------------------
 
@@ -393,7 +380,7 @@ class Session:
             ConnectionPhase.JUDGING,
             ConnectionPhase.DECIDING,
         ):
-            self._refuse(error)
+            self._login_gate.refuse(self._wire, error)
         else:
             self._link.close()
 

@@ -3,6 +3,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+import structlog
 
 from streamfrom.proxy.config.file import Role, User
 from streamfrom.proxy.config.toml_values import Secret
@@ -20,6 +21,7 @@ from tests.proxy.rigs import RecordingLink
 from tests.virtual_loop import run_virtual
 
 
+LOG = structlog.get_logger()
 DENIED = AccessDenied("eve", "10.0.0.1", has_password=True)
 
 
@@ -48,7 +50,7 @@ def made(
         sessions={n: SimpleNamespace(user=user) for n, user in enumerate(users)},
         backoff=LoginBackoff(backoff_s),
     )
-    entrance = LoginGate(services, link.link)  # type: ignore[arg-type]
+    entrance = LoginGate(services, link.link, LOG)  # type: ignore[arg-type]
     entrance._address = link.peer
     return entrance, link, services
 
@@ -68,7 +70,7 @@ async def login(entrance, works, *, user="eve", is_costly=False, pieces=0, is_wr
 
     def then(_):
         if is_wrong:
-            entrance.refused(DENIED, b"no", lambda: None)
+            entrance.refused(DENIED, b"no")
         done.set()
 
     if entrance.defers(user, is_costly=is_costly):
@@ -87,13 +89,12 @@ def test_an_answer_waits_without_the_client_being_read():
         entrance, link, services = made()
         for _ in range(4):
             services.backoff.failed(link.peer, "eve", 0)
-        gone = []
-        entrance.refused(DENIED, b"no", lambda: gone.append(1))
-        assert (bytes(link.written), link.is_reading, gone) == (b"", False, [])
+        entrance.refused(DENIED, b"no")
+        assert (bytes(link.written), link.is_reading, link.closed) == (b"", False, False)
         await asyncio.sleep(0.19)
         assert not link.written
         await asyncio.sleep(0.02)
-        assert (bytes(link.written), link.is_reading, gone) == (b"no", True, [1])
+        assert (bytes(link.written), link.is_reading, link.closed) == (b"no", True, True)
 
     run_virtual(main())
 
@@ -102,7 +103,9 @@ def test_what_is_no_wrong_password_is_answered_at_once_and_not_counted():
     async def main():
         entrance, link, services = made()
         for _ in range(9):
-            entrance.refused(ServerShutdown(), b"x", lambda: None)
+            entrance.refused(ServerShutdown(), b"x")
+            assert link.closed
+            link.closed = False
         assert bytes(link.written) == b"x" * 9
         assert len(services.backoff) == 0
 
@@ -128,24 +131,23 @@ def test_one_who_leaves_is_not_judged_any_more():
 
 def test_a_turn_that_waits_ends_the_time_to_log_in_unless_the_queue_is_long():
     async def main():
-        late = []
         entrance, link, services = made(backoff_s=60)
         for _ in range(20):
             services.backoff.failed(link.peer, "eve", 0)
-        entrance.open(lambda: late.append(1))
+        entrance.open()
         works: list[float] = []
         await login(entrance, works)
         assert works[0] >= 60
-        assert not late
-        other = LoginGate(services, link.link)
+        assert not link.is_gone
+        other = LoginGate(services, link.link, LOG)
         other._address = link.peer
-        other.open(lambda: late.append(2))
+        other.open()
         for _ in range(3):
             services.backoff.turn(link.peer, "eve", asyncio.get_running_loop().time())
         assert other.defers("eve", is_costly=False)
         other.judge("eve", proof(), lambda _: None, is_costly=False)
         await asyncio.sleep(11)
-        assert 2 in late
+        assert link.closed
         other.disconnected()
 
     run_virtual(main())
@@ -158,7 +160,7 @@ def test_guesses_of_an_address_are_judged_one_after_another_and_others_at_once()
         others: list[float] = []
 
         def entrance(address):
-            made_ = LoginGate(services, link.link)
+            made_ = LoginGate(services, link.link, LOG)
             made_._address = address
             return made_
 
@@ -200,10 +202,10 @@ def test_an_address_has_so_many_connections_and_so_many_without_a_login():
 
         def come(address="10.0.0.1"):
             link.peer = address
-            one = LoginGate(services, link.link)
+            one = LoginGate(services, link.link, LOG)
             found = one.refusal()
             if found is None:
-                one.open(lambda: None)
+                one.open()
             return one, found
 
         first, second = come()[0], come()[0]
@@ -248,13 +250,12 @@ def test_a_place_is_kept_for_an_admin():
 
 def test_the_time_to_log_in_is_limited_unless_the_client_is_in():
     async def main():
-        late = []
-        slow, quick = made()[0], made()[0]
+        (slow, slow_link, _), (quick, quick_link, _) = made(), made()
         for entrance in (slow, quick):
-            entrance.open(lambda: late.append(1))
+            entrance.open()
         quick.leave()
         await asyncio.sleep(11)
-        assert late == [1]
+        assert (slow_link.closed, quick_link.closed) == (True, False)
 
     run_virtual(main())
 
@@ -293,6 +294,9 @@ def test_who_may_not_even_try():
         refusal = entrance.refusal()
         assert refusal is not None
         assert refusal.mysql_code == 1130
+        assert not entrance.admits()
+        assert b"is not allowed to connect" in link.written
+        assert link.closed
         assert made()[0].refusal() is None
 
     run_virtual(main())
