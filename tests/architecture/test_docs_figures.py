@@ -1,0 +1,236 @@
+"""What documents say twice with the code: defaults, limits and time-outs, commands and their options."""
+
+import contextlib
+import io
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from bench.workloads import drain
+from streamfrom.engine.messaging import message_store, shard_state, table_comment
+from streamfrom.proxy import cli
+from streamfrom.proxy.backends import control, shard
+from streamfrom.proxy.config.file import ConfigError, load
+from streamfrom.proxy.sessions import login_backoff, login_work
+from streamfrom.proxy.sql import gather, large_texts
+from streamfrom.sqlparse_ext.text import chunks
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+ROOT = Path(__file__).parents[2]
+KEYSPACE = '[keyspaces.k]\n[[keyspaces.k.shards]]\nname = "-"\nprimary = "mysql://u@h/d"\n'
+REQUIRED = {
+    "vt_ack_wait": "30",
+    "vt_purge_after": "60",
+    "vt_batch_size": "10",
+    "vt_cache_size": "100",
+    "vt_poller_interval": "5",
+}
+COMMAND = re.compile(r"^(?:\$ )?(streamfrom(?:-spark)?) (\S.*)$")
+
+
+def text_of(document: str) -> str:
+    return (ROOT / document).read_text()
+
+
+def key_table(document: str, first: str) -> dict[str, str]:
+    """Return key and default of each row of the table of keys that begins with *first*."""
+    rows: dict[str, str] = {}
+    for line in text_of(document).splitlines():
+        match = re.match(r"\| `(\w+)` \| ", line)
+        if match and (rows or match[1] == first):
+            cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+            rows[match[1]] = cells[-2]
+        elif rows:
+            break
+    assert rows, f"no table of keys begins with {first}"
+    return rows
+
+
+def expected_keys(tmp_path: Path, faulty: str) -> set[str]:
+    """Return the keys that the loader knows where *faulty* has one that it does not."""
+    path = tmp_path / "faulty.toml"
+    path.write_text(faulty)
+    with pytest.raises(ConfigError) as caught:
+        load(path, {})
+    listed = str(caught.value).partition("expected one of ")[2].partition(" (")[0]
+    return set(listed.split(", "))
+
+
+@pytest.mark.parametrize(
+    ("first", "faulty", "elsewhere"),
+    [
+        ("listen", f"[server]\nqqqq = 1\n{KEYSPACE}", {"tls"}),
+        ("cert", f'[server.tls]\ncert = "dev"\nkey = "dev"\nqqqq = 1\n{KEYSPACE}', set()),
+        ("name", f'[[users]]\nname = "a"\npassword = "b"\nqqqq = 1\n{KEYSPACE}', set()),
+        ("vschema", "[keyspaces.k]\nqqqq = 1\n" + KEYSPACE.partition("\n")[2], {"shards"}),
+    ],
+)
+def test_the_manual_has_every_key_of_a_table_and_no_other(tmp_path, first, faulty, elsewhere):
+    (tmp_path / "dev").touch()
+    known = expected_keys(tmp_path, faulty)
+    assert set(key_table("docs/operations.md", first)) == known - elsewhere
+
+
+def test_defaults_in_the_manual_are_what_an_empty_configuration_gets(tmp_path):
+    path = tmp_path / "small.toml"
+    path.write_text(KEYSPACE)
+    server = load(path, {}).server
+    checked = 0
+    for key, default in key_table("docs/operations.md", "listen").items():
+        number = re.match(r"(\d+)\b", default)
+        if number is None:
+            continue
+        names = (key, f"{key}_s", f"{key}_bytes")
+        (found,) = [getattr(server, name) for name in names if hasattr(server, name)]
+        assert found == float(number[1]), key
+        checked += 1
+    assert checked >= 15
+    defaults = key_table("docs/operations.md", "listen")
+    assert defaults["listen"] == f'`"{server.host}:{server.port}"`'
+    assert defaults["unix_socket_mode"] == f'`"{server.unix_socket_mode:04o}"`'
+    assert defaults["transaction_mode"] == f'`"{server.transaction_mode}"`'
+    assert defaults["max_logins_per_address"] == "half of `max_connections`"
+    assert server.max_logins_per_address == server.max_connections // 2
+    assert defaults["user_memory"] == "four times `connection_memory`"
+    assert server.user_memory_bytes == 4 * server.connection_memory_bytes
+
+
+def comment(settings: dict[str, str]) -> str:
+    return ",".join(["vitess_message", *(f"{key}={value}" for key, value in settings.items())])
+
+
+def test_the_manual_has_the_keys_of_a_table_comment_and_says_which_must_be_there():
+    table = key_table("docs/sql.md", "vt_ack_wait")
+    assert {key for key, default in table.items() if default == "required"} == set(REQUIRED)
+    for key in REQUIRED:
+        others = {name: value for name, value in REQUIRED.items() if name != key}
+        with pytest.raises(table_comment.CommentError, match=key):
+            table_comment.parse_comment(comment(others))
+    for key in table:
+        known = table_comment.parse_comment(comment(REQUIRED | {key: REQUIRED.get(key, "")}))
+        assert not [each for each in known.warnings if "unknown" in each], key
+    found = table_comment.parse_comment(comment(REQUIRED))
+    assert (table["vt_min_backoff"], found.min_backoff_ns) == ("`vt_ack_wait`", 30 * 10**9)
+    assert (table["vt_max_backoff"], found.max_backoff_ns) == ("none", 0)
+    assert (table["vt_order"], found.newest) == ("`oldest`", False)
+
+
+NUMBERS = {"three": 3, "two": 2, "four": 4, "a minute": 60, "once a second": 1}
+
+
+@pytest.mark.parametrize(
+    ("document", "sentence", "values"),
+    [
+        (
+            "docs/operations.md",
+            r"After (three) wrong passwords from one address the next refusal waits ([\d.]+) s",
+            (login_backoff.FREE_FAILURES, login_backoff.FIRST_S),
+        ),
+        (
+            "docs/operations.md",
+            r"(a minute) without a failure forgets them",
+            (login_backoff.FORGOTTEN_S,),
+        ),
+        (
+            "docs/operations.md",
+            r"at a time and (four) addresses at most",
+            (login_work.ADDRESSES_AT_ONCE,),
+        ),
+        (
+            "docs/operations.md",
+            r"primary is asked every (\d+) s whether it is writable",
+            (shard.CHECK_INTERVAL_S,),
+        ),
+        (
+            "docs/operations.md",
+            r"asked again after (\d+) ms, then less often, up to (once a second)",
+            (shard.RETRY_FIRST_S * 1000, shard.RETRY_LAST_S),
+        ),
+        (
+            "docs/operations.md",
+            r"keeps up to (\d+) control connections",
+            (control.CONNECTIONS_MAX,),
+        ),
+        (
+            "docs/design.md",
+            r"Tries again after (\d+) ms, doubling to (\d+) s",
+            (shard_state.RETRY_FIRST_NS / 10**6, shard_state.RETRY_LAST_NS / 10**9),
+        ),
+        (
+            "docs/design.md",
+            r"A text above (\d+) KB is read in one of (two) threads",
+            (chunks.CHUNK_BYTES / 1024, large_texts.AT_ONCE),
+        ),
+        ("docs/sql.md", r"in batches of (\d+)", (message_store.PURGE_ROWS_MAX,)),
+        (
+            "docs/sql.md",
+            r"what waits for the others is at most (\d+) KB",
+            (gather.WAITING_BYTES_MAX / 1024,),
+        ),
+        (
+            "docs/benchmarks.md",
+            r"`drain_single` \| drains ([\d,]+) by",
+            (drain.SINGLE_MESSAGES[0],),
+        ),
+    ],
+)
+def test_a_figure_that_stands_in_a_document_is_that_of_the_code(document, sentence, values):
+    found = re.search(sentence.replace(" ", r"\s+"), text_of(document))
+    assert found, sentence
+    told = [NUMBERS.get(group) or float(group.replace(",", "")) for group in found.groups()]
+    assert told == pytest.approx(values)
+
+
+def documented_commands() -> list[tuple[str, str, str]]:
+    """Return document, program and the rest of each command line in the documents."""
+    found = []
+    for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
+        if path.name == "changelog.md":
+            continue
+        text = path.read_text().replace("\\\n", " ")
+        fenced = [line for block in text.split("```")[1::2] for line in block.splitlines()]
+        inline = re.findall(r"`([^`\n]+)`", "".join(text.split("```")[::2]))
+        found += [
+            (path.name, match[1], match[2])
+            for line in (*fenced, *inline)
+            if (match := COMMAND.match(line))
+        ]
+    return found
+
+
+def help_of(program: str, command: str) -> str:
+    main: Callable[[Sequence[str]], int] = cli.main
+    if program == "streamfrom-spark":
+        from streamfrom.spark.command import run_command
+
+        main = run_command
+    written = io.StringIO()
+    with contextlib.redirect_stdout(written), pytest.raises(SystemExit):
+        main([command, "--help"])
+    return written.getvalue()
+
+
+@pytest.mark.parametrize("program", ["streamfrom", "streamfrom-spark"])
+def test_commands_and_options_in_the_documents_exist(program):
+    commands: tuple[str, ...] = cli.COMMANDS
+    if program == "streamfrom-spark":
+        pytest.importorskip("pyspark")
+        from streamfrom.spark.jobs import JOBS
+
+        commands = (*JOBS, "package")
+    lines = [each for each in documented_commands() if each[1] == program]
+    assert len(lines) > 5
+    for document, _, rest in lines:
+        named = [word for word in rest.split() if word in commands]
+        options = set(re.findall(r"(?<!\S)\[?(--[a-z][a-z-]*)", rest))
+        if named:
+            told = help_of(program, named[0])
+            strays = [option for option in options if option not in told]
+            assert not strays, (document, rest)
+        else:
+            assert re.match(r"JOB\b|--(help|version|verbose)$", rest), (document, rest)
