@@ -152,3 +152,15 @@ def test_the_glossary_says_each_term_once_in_one_sentence_and_where_it_is():
     places = [place for _, _, where in found for place in where.split(", ")]
     assert not [place for place in places if not DOTTED.fullmatch(place)]
     assert not [place for place in places if not exists(place.strip("`"))]
+
+
+def test_the_changelog_has_each_heading_once_in_a_release_and_each_entry_once():
+    """A merge by union brings an old text back beside its new one: take main's, and add your lines to it."""
+    text = (ROOT / "docs/changelog.md").read_text()
+    kinds = {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
+    for release in text.split("\n## ")[1:]:
+        headings = re.findall(r"^### (.+)$", release, re.MULTILINE)
+        assert len(headings) == len(set(headings)), release[:20]
+        assert set(headings) <= kinds
+    entries = re.findall(r"^- .*", text, re.MULTILINE)
+    assert len(entries) == len(set(entries))
