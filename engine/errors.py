@@ -30,7 +30,7 @@ class EngineError(StreamfromError):
 class TableLoadError(EngineError):
     """A message table whose definition cannot be used; every other table keeps working.
 
-    others: further reasons, for `streamfrom check`.
+    others: the further reasons, which `streamfrom check` shows.
     """
 
     others: tuple[str, ...] = ()

@@ -46,9 +46,9 @@ _UNREACHABLE: Final = 2003  # the client library's own error: nobody listens the
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A keyspace behind a proxy, and who asks for it.
+    """A keyspace behind a proxy, and the user that logs in.
 
-    options: what its user calls the address and the password, for what is said of them.
+    options: the names under which the user gave address and password, for error texts.
     """
 
     host: str
@@ -66,8 +66,8 @@ class Endpoint:
     ) -> Any:
         """Return an autocommitting connection to the keyspace, or to one *shard* of it.
 
-        setting: a statement for its session that runs first.
-        streams: its rows are read by `spark.fetching` alone; the proxy then passes on a server's answer as it is.
+        setting: a statement that runs first, for the session.
+        streams: `spark.fetching` alone reads the rows, so the proxy may pass on a server's answer as it is.
 
         Raises:
             JobError: the proxy cannot be reached, or refuses the user, keyspace or shard.

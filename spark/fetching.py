@@ -27,13 +27,12 @@ def fetch_columns(
     values: "Sequence[Any]" = (),
     kinds: "Sequence[pa.DataType | None]" = (),
 ) -> "Iterator[list[pa.Array]]":
-    """Yield the rows of a SELECT by and by: an array for each column.
+    """Yield the rows of a SELECT in portions, each with an array for each column.
 
-    kinds: for each column the type of whole or broken numbers that it is read as; None, or nothing at all, for binary as the server
-        wrote it.
+    kinds: the number type as which each column is read; None, or a shorter list, for binary as the server wrote it.
 
-    What comes at once is about 2 MiB, or a row that is larger. Whoever stops before the end must throw the connection away, and not
-    close it, which would first read the rest.
+    A portion is about 2 MiB, or one row that is larger. A caller that stops before the end must throw the connection away:
+    closing it would first read the rest.
 
     Raises:
         MySQLError: as the driver raises it, also in the middle.
@@ -70,7 +69,7 @@ def _past_definitions(connection: Any) -> int:
 
 
 def _buffered(connection: Any, room: memoryview) -> int:
-    """Put what the driver has read already into *room*, or what comes next, and return how much it is."""
+    """Move the bytes that the driver has buffered, or else those that come next, into *room*, and return their number."""
 
     def move(room: memoryview) -> int:
         data: bytes = connection._rfile.read1(READ_BYTES)  # more than its buffer has

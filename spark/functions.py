@@ -43,7 +43,7 @@ def keyspace_id(column: Column | str, vindex: str = "hash") -> Column:
 def shard_of(column: Column | str, shards: Sequence[str], vindex: str = "hash") -> Column:
     """Return the name of the shard that owns *column*, NULL where a value has none.
 
-    shards: all shards of the keyspace, such as `["-80", "80-"]`; `SHOW VITESS_SHARDS` lists them.
+    shards: the names of all shards of the keyspace, such as `["-80", "80-"]`; `SHOW VITESS_SHARDS` lists them.
     vindex: as for `keyspace_id`.
 
     Raises:

@@ -84,7 +84,7 @@ def options(
         here.
 
     Raises:
-        RequestError: Connector/J is to use TLS and has not been told how.
+        RequestError: Connector/J is to use TLS, and the certificates are not set.
     """
     parameters = parameters or {}
     tls = {}
@@ -125,15 +125,15 @@ def read(
 ) -> "DataFrame":
     """Return a table as a DataFrame, each shard read by itself; filters are pushed to the shards.
 
-    shards: which; by default all of the keyspace.
+    shards: the names of the shards to read; by default all shards of the keyspace.
     column: an integer column by which each shard is cut into ranges, such as the primary key;
         without it a shard is one partition.
     partitions: how many ranges a shard is cut into.
     parameters: as for `options`.
 
-    Rows of different partitions are read at different moments. `BIT(n)` comes as the number that
-    it is, `TIME` and `YEAR` as text and number; `BOOLEAN` is a boolean unless
-    `{"tinyInt1isBit": "false"}` says that such columns hold other numbers.
+    Rows of different partitions are read at different moments. `BIT(n)` and `YEAR` come as numbers,
+    `TIME` as text; `BOOLEAN` is a boolean unless `{"tinyInt1isBit": "false"}` says that such columns
+    hold other numbers.
 
     Raises:
         RequestError: the driver, a shard, the table or the column is missing.

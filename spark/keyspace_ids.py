@@ -40,8 +40,8 @@ def keyspace_ids(values: pa.Array, vindex: str = "hash") -> pa.Array:
     values: integers, decimals without a fraction (BIGINT UNSIGNED by JDBC), strings or binary.
     vindex: `hash`, `numeric`, `xxhash` or `binary_md5`, with the meaning Vitess gives them.
 
-    NULL has no keyspace id under `hash` and `numeric`, nor has what `numeric` cannot hold; the
-    two others take NULL for the empty string, as Vitess does.
+    NULL has no keyspace id under `hash` and `numeric`, and a number that `numeric` cannot hold has none
+    either. `xxhash` and `binary_md5` take NULL for the empty string, as Vitess does.
 
     Raises:
         KeyspaceIdError: another vindex, or a type that has no such ids.
@@ -57,7 +57,8 @@ def keyspace_ids(values: pa.Array, vindex: str = "hash") -> pa.Array:
 class Shards:
     """The shards of a keyspace, in the order of their ranges.
 
-    names: such as ("-80", "80-"). starts: the first eight bytes of where each begins.
+    names: the names of the shards, such as ("-80", "80-").
+    starts: the first eight bytes of the id at which each shard begins.
     """
 
     names: tuple[str, ...]

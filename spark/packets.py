@@ -32,7 +32,7 @@ _HOPS: Final = 2  # packets that must follow a place before it is taken for a be
 
 
 def packet_starts(data: "NDArray[np.uint8]", begin: int) -> "tuple[Places, int]":
-    """Return where the packets begin that are whole, the first one at *begin*, and where the next one does or will."""
+    """Return the beginnings of the whole packets from *begin* on, and the place behind the last of them."""
     if len(data) - begin < _FEW_BYTES:
         return _one_by_one(data, begin, len(data))
     first, place = _one_by_one(data, begin, _CHAIN)
@@ -63,9 +63,10 @@ def _one_by_one(data: "NDArray[np.uint8]", begin: int, most: int) -> "tuple[Plac
 
 
 def _guesses(data: "NDArray[np.uint8]", begin: int, sizes: "Places") -> "Places":
-    """Return places behind *begin*, in order, from which packets follow each other that count on.
+    """Return places behind *begin*, in order, at which packets begin whose sequence numbers go on.
 
-    sizes: of some packets, header included; others are about as long. The third byte of their length is 0.
+    sizes: the sizes of some packets with their headers; the others are about as long, so the third byte
+        of their lengths is 0.
     """
     stride, window = _CHAIN * int(sizes.mean()), int(sizes.max() * _MARGIN)
     count = (len(data) - begin - window - HEADER_BYTES) // stride

@@ -38,7 +38,7 @@ _WRONG: Final = "a row has other columns than its result has definitions"
 
 
 class MalformedRowsError(Exception):
-    """What came is no result of the text protocol with so many columns."""
+    """The bytes received are no result of the text protocol with this number of columns."""
 
 
 class TextRows:
@@ -51,14 +51,14 @@ class TextRows:
     def __init__(self, columns: int, room_bytes: int = ROOM_BYTES) -> None:
         self._columns = columns
         self._buffer = bytearray(room_bytes)
-        self._end = 0  # of what came
+        self._end = 0  # behind the last byte that came
         self._walked = 0  # where the first packet begins that is not whole
-        self._starts = _NONE  # of whole packets, those of rows alone
+        self._starts = _NONE  # where the whole packets of rows begin
         self.error: bytes | None = None
 
     @property
     def bytes_held(self) -> int:
-        """How many bytes have come and were not taken."""
+        """The number of bytes that have come and were not taken."""
         return self._end
 
     def room(self) -> memoryview:
@@ -76,7 +76,7 @@ class TextRows:
         return self._may_have_ended() and self._has_ended()
 
     def _may_have_ended(self) -> bool:
-        """Whether there might be an end where the bytes end: for that nobody need know where rows begin."""
+        """Whether the last bytes may be the end of the result, which shows without knowing where rows begin."""
         low = max(self._walked + HEADER_BYTES, self._end - _END_BYTES)
         for mark in (_END, _ERROR):
             place = self._buffer.find(mark, low, self._end)
@@ -88,7 +88,7 @@ class TextRows:
         return False
 
     def _has_ended(self) -> bool:
-        """Nothing follows the end of a result, so only the newest packet may be it."""
+        """Whether the newest packet ends the result: it must be the last one, since nothing follows the end."""
         self._walk()
         if self._walked < self._end or not len(self._starts):
             return False
@@ -113,7 +113,7 @@ class TextRows:
     def take(self, kinds: "Sequence[pa.DataType | None]" = ()) -> list[pa.Array]:
         """Return the columns of the whole rows, NULL where the server says so.
 
-        kinds: for each column the type of whole or broken numbers that its text is read as; None, or nothing at all, for binary.
+        kinds: the number type as which each column's text is read; None, or a shorter list, for binary.
 
         Raises:
             MalformedRowsError: a row has more columns or fewer.
@@ -182,7 +182,7 @@ def _columns(
 
 
 def _values(data: "NDArray[np.uint8]", places: "Places") -> "Values":
-    """Return the values whose lengths are at *places*; who is outside finds something that ends outside."""
+    """Return the values whose lengths are at *places*; a place outside of the data gives a value that ends outside."""
     first = data.take(places, mode="clip")
     starts = places + 1
     if first.max() < _NULL:

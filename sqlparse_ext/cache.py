@@ -70,8 +70,8 @@ class _Generations(Generic[_Value]):
 class StatementCache:
     """The statements and shapes seen lately, for each sql_mode apart.
 
-    bytes_max: what the exact texts and the templates may take, each, about.
-    server: by whose rule version comments are read at this moment.
+    bytes_max: about how many bytes the kept texts may take, and as many again the kept templates.
+    server: the server version by which version comments are read at this moment.
     tokens_max: how many tokens a statement may have beside the literals of rows and IN lists.
     """
 

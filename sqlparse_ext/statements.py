@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 class SqlMode(IntFlag):
     """The bits of `@@sql_mode` that change how a text is cut into tokens or read.
 
-    The others are none of them. OTHER_CHARSET: in such a text bytes of 0x80 and more are not UTF-8,
-    so the server stores others than these. BIG5 to SJIS: a character may have a backslash or a
-    quote in it. DOLLAR_QUOTES: `$$ … $$` quotes. See `text.readable`.
+    The last bits belong to the client's character set. OTHER_CHARSET: bytes of 0x80 and more are not
+    UTF-8, so the server stores other bytes than these. BIG5 to SJIS: a character may contain a
+    backslash or a quote. DOLLAR_QUOTES: `$$ … $$` quotes. See `text.readable`.
     """
 
     ANSI_QUOTES = 1
@@ -82,8 +82,8 @@ class Kind(StrEnum):
 class Uses(IntFlag):
     """What no tracker of the server shows, and what routing must know.
 
-    Found by tokens, anywhere in the statement, so a flag may be set where a closer reading would
-    not set it (an ORDER BY inside a subquery sets ORDER); it is never missing.
+    The flags are found by tokens, anywhere in the statement. So a flag may be set where a closer
+    reading would not set it (an ORDER BY inside a subquery sets ORDER), but no flag is missing.
     """
 
     USER_VARIABLE = 1 << 0
@@ -140,9 +140,9 @@ class ListSlot(int):
 
 
 class Param(int):
-    """A `?` of a statement to be prepared, by its place among all of them.
+    """A `?` of a statement to be prepared, by its place among all `?`s.
 
-    Behind VALUES rows, which a shape does not count, the place is from the end: -1 is the last.
+    A shape does not count VALUES rows, so behind them places count from the end: -1 is the last.
     """
 
     __slots__ = ()
@@ -226,10 +226,11 @@ class SetScope(StrEnum):
 class SetItem:
     """One assignment of a SET.
 
-    name: lower case, without `@`s and scope. For TRANSACTION "isolation level" or "access mode".
+    name: the variable in lower case, without `@`s and scope; "isolation level" or "access mode" for
+        SET TRANSACTION.
     value: a Slot, a bare word as written (OFF, utf8mb4, DEFAULT), None for NULL, OPAQUE for any
-        other expression. For TRANSACTION the words: "READ COMMITTED", "READ ONLY".
-    collation: what COLLATE says after SET NAMES.
+        other expression; words such as "READ COMMITTED" for SET TRANSACTION.
+    collation: the collation of SET NAMES … COLLATE; None without one.
     """
 
     kind: SetKind
@@ -256,7 +257,7 @@ class KillBy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class KillTarget:
-    """Whom KILL means. *operand* is a Slot, a user's name as written, or OPAQUE."""
+    """The target of a KILL. *operand* is a Slot, a user's name as written, or OPAQUE."""
 
     scope: KillScope
     by: KillBy
@@ -266,7 +267,7 @@ class KillTarget:
 
 @dataclass(frozen=True, slots=True)
 class StreamShape:
-    """STREAM's own parts; columns None means `*`."""
+    """The parts of a STREAM. columns: the columns it names; None for `*`."""
 
     columns: tuple[str, ...] | None
     table: TableRef
@@ -278,20 +279,20 @@ class Shape:
 
     Compared by identity, so it is a cheap key for whatever a caller derives from it.
 
-    template: the text the facts were read from, see `lexer`.
+    template: the text from which the facts were read, see `lexer`.
     verb: the first keyword in upper case; "" for EMPTY.
     words: up to six bare words after the verb, in upper case.
-    options: of BEGIN, COMMIT, ROLLBACK ("READ ONLY", "CHAIN", …) and DDL ("IF EXISTS", …).
-    tables: the target first, then all others, those of subqueries too; names of CTEs and DUAL
-        are left out. Best effort with Uses.UNPARSED.
-    conditions: of a single-table SELECT, UPDATE or DELETE: the top-level AND-ed `col = literal`
-        and `col IN (literals)`, by lower-case column without qualifier. Where a column comes
-        twice the first counts: each alone already bounds the rows.
-    condition_only: the WHERE is nothing but *conditions* and *guards*.
-    guards: lower-case columns with a top-level `col IS NULL`.
-    assignments: UPDATE's SET, or ON DUPLICATE KEY UPDATE, by lower-case column.
+    options: the options of BEGIN, COMMIT, ROLLBACK ("READ ONLY", "CHAIN", …) and DDL ("IF EXISTS", …).
+    tables: the target first, then all other tables, also of subqueries, but no CTEs and no DUAL. With
+        Uses.UNPARSED they are what could be found.
+    conditions: the top-level `col = literal` and `col IN (literals)` of the WHERE of a single-table
+        SELECT, UPDATE or DELETE, by lower-case column without qualifier. Of two conditions on one
+        column the first counts, since each alone already bounds the rows.
+    condition_only: the WHERE consists of *conditions* and *guards* alone.
+    guards: the lower-case columns of top-level `col IS NULL`.
+    assignments: the assignments of UPDATE … SET or ON DUPLICATE KEY UPDATE, by lower-case column.
     target: the name in USE, SAVEPOINT, PREPARE, CALL, CREATE DATABASE, SHOW … FROM <database>.
-    directives: `/*vt+ K=V K2 */`, keys in lower case, a missing value is "true".
+    directives: the pairs of `/*vt+ K=V K2 */`; keys in lower case, "true" for a missing value.
     """
 
     kind: Kind
@@ -317,11 +318,11 @@ class Shape:
 class Statement:
     """One concrete text: its shape and its own literals. Shared and never changed.
 
-    literals: the literals outside of VALUES rows, raw, in order; IN lists are flat.
-    runs: for each IN list, (slot, the place of its first literal, how many literals).
-    arguments: the values bound to its `?`s, by place; None where nothing is bound.
-    spell: gives the SQL text of an argument by its place, for a statement that has to be sent
-        as text after all.
+    literals: the raw literals outside of VALUES rows, in order; those of IN lists one after another.
+    runs: (slot, place of the first literal, number of literals) of each IN list.
+    arguments: the values bound to the `?`s, by place; None where nothing is bound.
+    spell: returns the SQL text of an argument by its place, for a prepared statement that is sent as
+        text after all.
     """
 
     sql: bytes

@@ -22,11 +22,11 @@ T = TypeVar("T")
 class StoreQuery:
     """One statement to send.
 
-    values: how many leading columns of each row are wanted decoded; the rest stays raw.
+    values: how many leading columns of each row are decoded; the other columns stay raw.
     about: the question as a value, for a store that answers without reading SQL.
-    commits: a COMMIT follows in the same write. If the statement is refused, the COMMIT ends
+    commits: a COMMIT follows in the same write. If the server refuses the statement, the COMMIT ends
         a transaction that has changed nothing.
-    skips_locked: it reads definitions, and leaves out what somebody's DDL locks rather than wait.
+    skips_locked: the statement reads definitions, and leaves out those that a DDL statement locks.
     """
 
     sql: bytes
@@ -43,9 +43,9 @@ Row: TypeAlias = tuple[tuple[bytes | None, ...], bytes]
 
 @dataclass(frozen=True, slots=True)
 class StoreAnswer:
-    """What the server said: rows to a query, affected rows to anything else.
+    """The server's answer: the rows of a query, or the number of affected rows.
 
-    has_skipped: to a query that `skips_locked`: it has left something out.
+    has_skipped: a query that `skips_locked` has left something out.
     """
 
     rows: Sequence[Row] = ()

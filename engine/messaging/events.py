@@ -1,4 +1,4 @@
-"""What a table's scheduler is told, and what it asks for. See `engine.messaging.table_state`."""
+"""The events that a table's scheduler handles, and its actions. See `engine.messaging.table_state`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Attached:
-    """A stream opens; it is ready for rows. shards None: all."""
+    """A stream opens, ready for rows. shards: the shards that it covers; None for all."""
 
     receiver: int
     shards: frozenset[ShardName] | None
@@ -28,7 +28,7 @@ class Attached:
 
 @dataclass(frozen=True, slots=True)
 class Detached:
-    """A stream is over. unsent: rows it was given that never reached its socket."""
+    """A stream is over. unsent: the rows that its socket never took."""
 
     receiver: int
     unsent: tuple[ClaimedRow, ...] = ()
@@ -59,14 +59,14 @@ class Acked:
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """Committed: something that cannot be told from the statement."""
+    """Committed: changes of messages that the statement's text does not show."""
 
     shard: ShardName
 
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """A claim is through; *rows* were won, in any order."""
+    """A claim has ended. rows: the rows that it won, in any order."""
 
     number: int
     shard: ShardName
@@ -84,7 +84,7 @@ class ClaimFailed:
 
 @dataclass(frozen=True, slots=True)
 class Polled:
-    """A poll is through."""
+    """A poll has ended."""
 
     shard: ShardName
     result: PollResult
@@ -100,7 +100,7 @@ class PollFailed:
 
 @dataclass(frozen=True, slots=True)
 class Released:
-    """A release is through."""
+    """A release has ended."""
 
     number: int
     shard: ShardName
@@ -109,7 +109,7 @@ class Released:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseFailed:
-    """A release failed: the rows are due when their claim said."""
+    """A release failed: its rows stay due at the time that their claim wrote."""
 
     number: int
     shard: ShardName
@@ -203,7 +203,7 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class Deliver:
-    """Hand rows to a receiver; answer ReceiverReady when it can take more, Detached if it is gone."""
+    """Hand rows to a receiver; answer ReceiverReady once it can take more, Detached if it is gone."""
 
     receiver: int
     rows: tuple[ClaimedRow, ...]

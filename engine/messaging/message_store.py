@@ -39,9 +39,9 @@ PURGE_ROWS_MAX: Final = 500  # one short transaction
 class ClaimRequest:
     """Rows to claim.
 
-    ids: literals of the rows believed due, in the order they shall be sent.
-    columns: what the receivers get of each row.
-    draw: gives `engine.messaging.backoff.DICE_BITS` random bits.
+    ids: the ids, as literals, of rows believed due, in the order in which they shall be sent.
+    columns: the columns that the receivers get.
+    draw: returns `engine.messaging.backoff.DICE_BITS` random bits.
     """
 
     ids: tuple[bytes, ...]

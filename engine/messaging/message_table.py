@@ -67,7 +67,7 @@ class RawIndex:
 class RawTable:
     """What information_schema says about a table whose comment has the mark.
 
-    is_hidden: no more than that there is a table of this name: somebody's DDL locks its definition.
+    is_hidden: a DDL statement locks the definition, so only the table's name is known.
     """
 
     name: str
@@ -88,16 +88,17 @@ class IdKind(Enum):
 class MessageTable:
     """A usable message table.
 
-    columns: all, in the table's order; streamed: what ``STREAM *`` gives, the id first.
-    priority_nullable: whether rows with a NULL priority (read as 0) can exist.
-    default_time_next_ns: None when the column's default is NULL.
+    columns: all columns, in the table's order.
+    streamed: the columns of ``STREAM *``, the id first.
+    priority_nullable: rows with a NULL priority (read as 0) can exist.
+    default_time_next_ns: the default of time_next; None for NULL.
     id_index: the index that finds a row by its id, for a hint; None without one.
-    poll_index: the first layout's index on time_next, for a hint.
+    poll_index: the first layout's index on time_next, for a hint; None without one.
     purge_index: the index on time_acked, for a hint; None without one.
-    purge_by_schedule: whether the purge may use time_scheduled, the first layout's key.
-    null_lane: whether rows with a NULL time_next can be looked for by index.
+    purge_by_schedule: the purge may use time_scheduled, the first layout's key.
+    null_lane: an index finds rows with a NULL time_next.
     advice: sentences for `streamfrom check` and the log.
-    visible: what ``SELECT *`` gives, and an INSERT without a list of columns fills.
+    visible: the columns of ``SELECT *``, which an INSERT without a column list fills.
     facts: what `sqlparse_ext.writes.messages` must know to read and complete statements.
     """
 
@@ -255,7 +256,7 @@ def _type_of(column: RawColumn) -> str:
 
 
 def _holds_nanoseconds(column: RawColumn) -> bool:
-    """Whether a moment of today fits, which has 19 digits. Whatever else fits may be used."""
+    """Whether the column holds 19 digits, which a moment of today has in nanoseconds."""
     kind = column.data_type.lower()
     if kind == "decimal" and (size := _DECIMAL.match(column.column_type.lower())):
         return int(size[1]) - int(size[2] or 0) >= _TIME_DIGITS
@@ -263,7 +264,7 @@ def _holds_nanoseconds(column: RawColumn) -> bool:
 
 
 def _is_read_whole(column: RawColumn) -> bool:
-    """Whether a server writes its values as integers, which is how the engine reads them."""
+    """Whether a server sends the column's values as integers, as the engine reads them."""
     kind = column.data_type.lower()
     if kind == "decimal" and (size := _DECIMAL.match(column.column_type.lower())):
         return int(size[2] or 0) == 0

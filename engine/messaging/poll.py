@@ -47,9 +47,10 @@ PRIORITIES_MAX: Final = 1000
 class PollRequest:
     """What a queue asks for.
 
-    limit: keys it has room for. extra: rows it knows to be claimed or locked just now, which
-    may come back and shall not use up the room. newest: the order of ``vt_order=newest``.
-    overloaded: priorities whose lanes were full of due rows the last time.
+    limit: the number of keys for which the queue has room.
+    extra: the number of keys in flight or lately not won: a poll may find them, but they need no room.
+    newest: the rows are wanted in the order of ``vt_order=newest``.
+    overloaded: the priorities whose lanes were full of due rows after the last poll.
     """
 
     limit: int
@@ -62,8 +63,9 @@ class PollRequest:
 class TierRead:
     """What a poll found of one priority.
 
-    fresh_more and timed_more: rows of the lane were left out. Of the timed lane all keys in
-    [floor_ns, horizon_ns] are here, up to ties at the edge that leaves rows out.
+    fresh_more, timed_more: rows of the lane were left out.
+    floor_ns, horizon_ns: the timed lane has every key in [floor_ns, horizon_ns], but perhaps not each
+        of those that are due at the very edge.
     """
 
     priority: int
@@ -97,7 +99,7 @@ class PollPart(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PollSelect:
-    """The rows of one part; priority None stands for NULL."""
+    """A question for the soonest rows of one part. priority: None stands for NULL."""
 
     part: PollPart
     priority: int | None

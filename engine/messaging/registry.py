@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# Until definitions are looked at again that somebody's lock hides.
+# The time after which definitions that a lock hides are read again.
 HIDDEN_S: Final = 1.0
 
 
@@ -78,10 +78,10 @@ class _KeyspaceTables:
 class Registry:
     """The message tables of one proxy. Every method belongs to one event loop.
 
-    reload_interval_s: between looks at the table definitions that nothing else caused.
+    reload_interval_s: the time between two readings of the table definitions.
     stream_grace_s: how long a stream survives a shard that fails without a break.
-    generation: counts the changes of what is known of tables; whoever keeps something worked
-        out from `table` keeps it no longer than this number.
+    generation: a number that changes with the table definitions; what a caller derives from `table`
+        is valid as long as the number stays.
     """
 
     def __init__(
@@ -103,9 +103,9 @@ class Registry:
         self._keyspaces = {keyspace.name: _KeyspaceTables(keyspace) for keyspace in keyspaces}
         self._attached: dict[int, Runner] = {}
         self._reloader: asyncio.Task[None] | None = None
-        # Somebody's lock hides definitions, which are looked at again soon.
+        # Set when a lock hides definitions: they are read again after HIDDEN_S.
         self._hides = asyncio.Event()
-        # Why no stream may begin any more, once that is so.
+        # The error that `stop` was given: no stream may begin any more.
         self._ending: StreamfromError | None = None
         self.generation = 0
 
@@ -310,7 +310,7 @@ class Registry:
 
 
 def _event(shard: ShardName, effect: Effect) -> Event | None:
-    """Return what the scheduler is told of *effect*, or None if that is nothing."""
+    """Return the scheduler's event for *effect*; None where the scheduler need not know."""
     if effect.kind in (EffectKind.ACK, EffectKind.REMOVE):
         if effect.ids is None:
             # Which ones is not known; a claim finds them gone.

@@ -68,10 +68,11 @@ class ShardState:
 
     receivers: how many streams cover the shard.
     releases: keys that are being released, by the number of the release.
-    poll_wanted: something has happened that only a poll can tell.
-    is_in_doubt: a claim failed, and none has worked since: it may have been committed.
-    next_poll_ns: when the interval is over.
-    wake_ns, wake_ready_ns: when to look again, by itself and if a receiver is ready.
+    poll_wanted: rows have changed in a way that only a poll can find out.
+    is_in_doubt: a claim failed, perhaps after its commit, and no claim has worked since.
+    next_poll_ns: the end of the interval between two polls.
+    wake_ns: when the shard has work to do by itself.
+    wake_ready_ns: when the shard has work to do if a receiver is ready.
     """
 
     name: ShardName
@@ -90,7 +91,9 @@ class ShardState:
     _is_polling: bool = False
     _poll_discarded: bool = False  # the running poll began before the last receiver left
     _poll_started_ns: int = 0
-    _wakeup_ns: int = 0  # not before: polls for poll_wanted take half the time at most
+    _wakeup_ns: int = (
+        0  # the earliest poll for poll_wanted: such polls take half the time at most
+    )
 
     # Polls
 

@@ -49,7 +49,7 @@ _KEYS = frozenset(
 class CommentError(EngineError):
     """A definition that is marked as a message table but cannot be used; the text is the reason.
 
-    others: the other reasons.
+    others: the further reasons.
     """
 
     others: tuple[str, ...] = ()
@@ -67,13 +67,13 @@ class Properties:
     """The settings of one message table.
 
     ack_wait_ns: the base wait after each send.
-    purge_after_ns: acked rows older than this are deleted.
-    batch_size: rows a receiver is given at once, at most.
-    cache_size: keys held in memory for each shard, at most; also what a poll asks for.
-    poller_interval_ns: between polls that nothing else caused, and between purges.
-    min_backoff_ns, max_backoff_ns: the bounds of the backoff; a max of 0 is none.
-    message_cols: the streamed columns, or None for all that are not hidden.
-    newest: the original's order: latest ``time_next`` first, never-sent rows last.
+    purge_after_ns: the age at which acked rows are deleted.
+    batch_size: how many rows a receiver is given at once, at most.
+    cache_size: how many keys of each shard are held in memory, and asked for by a poll, at most.
+    poller_interval_ns: the time between two polls, and between two purges.
+    min_backoff_ns, max_backoff_ns: the bounds of the backoff; a max of 0 stands for no maximum.
+    message_cols: the streamed columns; None for all columns that are not hidden.
+    newest: rows go out as in Vitess: latest ``time_next`` first, never-sent rows last.
     warnings: sentences for `streamfrom check`.
     """
 

@@ -31,8 +31,8 @@ def differences(
 ) -> Differences:
     """Return how *here* differs from *there*, the table on the shard called *place*.
 
-    same_kind: both servers are MariaDB, or both MySQL; else types and defaults are not compared,
-        which the two spell in ways of their own.
+    same_kind: both servers are MariaDB, or both MySQL. Otherwise types and defaults are not compared,
+        because MariaDB and MySQL spell them differently.
     """
     own, other = _by_name(here), _by_name(there)
     broken = [

@@ -230,6 +230,7 @@ class TableState:
             if not receivers:
                 return
             batch = self._table.properties.batch_size
+            # Rounded up, here and below: 7 rows for 3 receivers are 3, 3 and 1, not 2 each and 1 left.
             rows_each = min(-(-due // len(receivers)), batch)
             rows = min(due, rows_each * len(receivers))
             receivers = receivers[: -(-rows // rows_each)]
@@ -260,7 +261,7 @@ class TableState:
             self._row_bytes = max(largest, self._row_bytes // 2, 1)
 
     def _choose(self, shard: ShardName, at_most: int) -> list[_AttachedReceiver]:
-        """Return ready receivers for one claim: the longest waiting, and its likes."""
+        """Return ready receivers for one claim: the one that waited longest, and others of its columns."""
         chosen: list[_AttachedReceiver] = []
         for receiver in self._ready.values():
             if len(chosen) == at_most:
@@ -308,6 +309,7 @@ class TableState:
     def _deliver(self, shard: ShardState, run: ClaimRun, won: list[ClaimedRow]) -> None:
         """Share *won* out evenly; what nobody can take is released."""
         present = [ident for ident in run.receivers if ident in self._receivers]
+        # Rounded up as in `_claim`: the last receivers may get fewer, none gets a row more than its batch.
         each = min(-(-len(won) // len(present)), run.rows_each) if present else 0
         start = 0
         idle: list[int] = []

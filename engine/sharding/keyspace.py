@@ -72,7 +72,7 @@ EVERYTHING: Final = KeyRange(b"", b"")
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """One primary. A name without ``-`` is opaque and has no range: the whole keyspace."""
+    """One shard. A name without ``-`` says nothing of a range: such a shard is the whole keyspace."""
 
     name: ShardName
     key_range: KeyRange | None
@@ -91,9 +91,10 @@ class Shard:
 
 @dataclass(frozen=True, slots=True)
 class Keyspace:
-    """One logical database. shards stand in the order of their ranges.
+    """One logical database.
 
-    vschema_fault: why a newer vschema than this one could not be used, empty while there is none.
+    shards: the shards in the order of their ranges.
+    vschema_fault: the reason why a newer vschema could not be used; empty without one.
     """
 
     name: str

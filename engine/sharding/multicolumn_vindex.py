@@ -24,20 +24,20 @@ _DEFAULT_VINDEX: Final = "hash"
 
 
 class MultiColumnVindex(Protocol):
-    """Computes keyspace ids of several columns, whose number is *count*."""
+    """Computes keyspace ids from *count* columns."""
 
     count: int
 
     def prefix(self, values: Sequence[Value]) -> bytes | None:
-        """Return how the ids of rows with these values in the first columns begin.
+        """Return the first bytes of the ids of rows with these values in the first columns.
 
-        With values for all columns that is the id. None where no shard owns them.
+        Values for all columns give the whole id. None for values that no shard owns.
         """
         ...
 
 
 def make_any_vindex(vindex_type: str, params: Mapping[str, str]) -> Vindex | MultiColumnVindex:
-    """Return the vindex of this type, of one column or several; VindexError for no such."""
+    """Return the vindex of this type, of one column or several; VindexError for an unknown type."""
     make = _TYPES.get(vindex_type)
     return make_vindex(vindex_type, params) if make is None else make(params)
 
@@ -57,8 +57,8 @@ class MultiCol:
     """``multicol``: some first bytes of each column's own vindex, one after another.
 
     params: ``column_count`` (1 to 8), ``column_bytes`` and ``column_vindex`` (both may leave
-    columns out, as in ``2,,1``). Bytes that are not given out are shared, the first columns
-    getting more; 8 in all.
+    columns out, as in ``2,,1``). The columns without a size share the rest of the 8 bytes, the first
+    of them getting more.
     """
 
     def __init__(self, params: Mapping[str, str]) -> None:
@@ -74,7 +74,7 @@ class MultiCol:
             found = vindex.map(value)
             if found is None:
                 return None
-            # What a shorter one lacks is zeros, if another column follows.
+            # A part that is shorter than its size is filled up with zeros before the next column.
             keyspace_id = keyspace_id.ljust(filled, b"\0") + found[:size]
             filled += size
         return keyspace_id if len(values) == self.count else keyspace_id.ljust(filled, b"\0")

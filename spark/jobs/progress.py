@@ -23,7 +23,7 @@ _LINE_AGAIN: Final = "\r\x1b[K"
 class Report:
     """What a job did: counts by name that add up, and how long its steps took, in seconds.
 
-    wrote: the files or folders that hold what it made, where that is not plain from its options.
+    wrote: the files or folders that the job made and that its options do not name.
     """
 
     job: str
@@ -52,7 +52,7 @@ class Progress:
         self.steps_s: dict[str, float] = {}
 
     def enter(self, step: str) -> None:
-        """A *step* begins, and the one before it has ended; one that comes again adds to its time, unsaid."""
+        """Begin *step*, and end the one before it. A step that begins again adds to its time and is not announced."""
         self._count_time()
         self._step, self._started_s = step, time.monotonic()
         if step not in self.steps_s:
@@ -72,7 +72,7 @@ class Progress:
         self._step = ""
 
     def rows(self, done: int, total: int) -> None:
-        """*done* rows of *total* have passed through the step; said once a second and at its end."""
+        """Note that *done* rows of *total* have passed through the step; shown once a second and at its end."""
         now_s = time.monotonic()
         if done < total and now_s - self._said_s < 1:
             return
@@ -86,7 +86,7 @@ class Progress:
         )
 
     def passed(self, rows: int, notes: dict[str, int]) -> None:
-        """*rows* have passed through a job that has no end; said once a second, with *notes*."""
+        """Note that *rows* have passed through a job that has no end; shown once a second, with *notes*."""
         now_s = time.monotonic()
         if now_s - self._said_s < 1:
             return
@@ -105,7 +105,7 @@ class Progress:
     ) -> "Iterator[None]":
         """Say every second how far Spark is with *total* rows.
 
-        passed: tells how many rows are through; by default it is the share of the tasks that Spark has finished.
+        passed: returns how many rows are through; by default the share of the tasks that Spark has finished.
         """
         ended = threading.Event()
         share = passed or (lambda: _by_tasks(spark, total))

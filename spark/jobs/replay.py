@@ -42,11 +42,11 @@ class ReplayConfig:
     """Which archived messages come back, and how.
 
     archive: the folder that the archive job was given as `--out`.
-    archived: the table that they were in, if it is not the one that they go to.
-    low_ns, high_ns: the window [low, high) of `time_acked`; all that is published, if None.
+    archived: the table from which the messages were archived, if it is another one than their new table.
+    low_ns, high_ns: the window [low, high) of `time_acked`; None for all published windows.
     where: a condition in Spark's SQL on the archived columns.
-    without: columns that are left out, because the table has them no more.
-    label: makes new ids; None keeps the old ones.
+    without: the archived columns that the table has no more.
+    label: the text of which new ids are made; None keeps the old ids.
     start_ns, rate_per_s: as for `spark.jobs.enqueue.EnqueueConfig`.
     """
 

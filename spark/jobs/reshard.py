@@ -55,9 +55,9 @@ _SHARD_SUMS: Final = "shard string, rows bigint, bits string"
 
 @dataclass(frozen=True, slots=True)
 class ReshardConfig:
-    """From which keyspace to which, and how much of the table.
+    """The keyspace to copy from, the one to copy to, and the part of the table.
 
-    until_ns: rows acknowledged before; None: all rows, since writes have stopped.
+    until_ns: the time before which the copied rows were acknowledged; None for all rows, once writes have stopped.
     """
 
     step: str

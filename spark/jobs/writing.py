@@ -42,9 +42,9 @@ _COUNTS: Final = "rows bigint, inserted bigint"
 class TargetColumn:
     """A column that rows are written to.
 
-    mysql_type: as `SHOW COLUMNS` writes it, `json` also for MariaDB's text with a check.
-    is_required: it takes no NULL and has no default.
-    is_generated: the server computes it.
+    mysql_type: the type as `SHOW COLUMNS` writes it; `json` also for MariaDB's text with a check.
+    is_required: the column takes no NULL and has no default.
+    is_generated: the server computes the column.
     """
 
     name: str

@@ -70,7 +70,7 @@ class ClaimShard:
     ) -> "dict[int, list[Id]]":
         """Take at most *limit* due messages for *lease_s* seconds, and return their ids by epoch.
 
-        until_ns: take only what was due then.
+        until_ns: the moment at which the messages must have been due.
         """
 
         def claim() -> "dict[int, list[Id]]":
@@ -94,7 +94,7 @@ class ClaimShard:
         return won
 
     def renew(self, claims: "Mapping[int, Sequence[Id]]", lease_s: float) -> None:
-        """Keep what is still ours for *lease_s* more seconds: not acknowledged, and of our epoch."""
+        """Lease the claimed messages for *lease_s* more seconds, where nobody acknowledged or claimed them since."""
 
         def renew() -> None:
             until_ns = self._now_ns() + int(lease_s * 1e9)
@@ -104,7 +104,7 @@ class ClaimShard:
         self._with_connection(renew)
 
     def ack(self, claims: "Mapping[int, Sequence[Id]]") -> None:
-        """Acknowledge them, whoever claimed them since: their work is done. Again is no harm."""
+        """Acknowledge the messages, also where others claimed them since, as their work is done; twice is fine."""
 
         def ack() -> None:
             now_ns = self._now_ns()
@@ -121,7 +121,7 @@ class ClaimShard:
     def put_back(
         self, claims: "Mapping[int, Sequence[Id]]", wait_s: "Callable[[int], float]"
     ) -> None:
-        """Let them be due again *wait_s(epoch)* seconds from now, where nobody claimed or acknowledged them since."""
+        """Make the messages due in *wait_s(epoch)* seconds, where nobody claimed or acknowledged them since."""
 
         def put_back() -> None:
             now_ns = self._now_ns()

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from streamfrom.spark.source.offsets import Claims
 
 BEATS: Final = 3
-"""How often in a lease it is renewed: two beats may fail before others may have the messages."""
+"""How often a lease is renewed while it lasts: two renewals may fail before others may take the messages."""
 
 
 class LeaseRenewer:
-    """Renews what it holds from a thread of its own, until it is told to let it go."""
+    """Renews the leases of the claims it holds, from a thread of its own."""
 
     def __init__(self, open_shard: "Callable[[str], ClaimShard]", lease_s: float) -> None:
         self._open_shard = open_shard
@@ -30,7 +30,7 @@ class LeaseRenewer:
         self._renewing = threading.Lock()
 
     def hold(self, claims: "Claims") -> None:
-        """Renew *claims* too from now on."""
+        """Renew *claims* from now on."""
         with self._changing:
             self._held = (*self._held, claims)
             if self._thread is None:
@@ -38,16 +38,16 @@ class LeaseRenewer:
                 self._thread.start()
 
     def let_go(self, claims: "Claims") -> None:
-        """Renew *claims* no more; if they were not held that is no harm."""
+        """Renew *claims* no more; fine also for claims that are not held."""
         with self._changing:
             self._held = tuple(held for held in self._held if held != claims)
 
     def holds(self, claims: "Claims") -> bool:
-        """Say whether these are renewed."""
+        """Whether *claims* are renewed."""
         return claims in self._held
 
     def stop(self) -> None:
-        """Renew nothing any more; what was held comes due when its lease ends."""
+        """Renew nothing any more; the messages held come due when their leases end."""
         self._held = ()
         self._stopped.set()
         if self._thread is not None:
@@ -56,7 +56,7 @@ class LeaseRenewer:
             shard.close()
 
     def renew_all(self) -> None:
-        """Renew all once; what cannot be reached is tried again at the next beat."""
+        """Renew all leases once; a shard that cannot be reached is tried again the next time."""
         with self._renewing:
             for name, claims in [pair for held in self._held for pair in held.items()]:
                 shard = self._shards.get(name)

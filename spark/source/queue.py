@@ -53,7 +53,7 @@ class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     ) -> None:
         """*fields* are read; *columns* are all of the table, with their MySQL types.
 
-        shard_place: where among the fields the column `SHARD` stands, if it is wanted.
+        shard_place: the place of the column `SHARD` among the fields; None without it.
         """
         self.options = options
         self.shards = shards
@@ -257,7 +257,7 @@ class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def shares_of(room: int, names: "Sequence[str]") -> dict[str, int]:
-    """Divide *room* equally; where it is not even the first have one more, and who has nothing is left out."""
+    """Divide *room* equally: the first shards get the remainder, one each, and a shard without a share is left out."""
     each, more = divmod(room, len(names))
     shares = {name: each + (place < more) for place, name in enumerate(names)}
     return {name: share for name, share in shares.items() if share}

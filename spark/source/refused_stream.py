@@ -22,7 +22,7 @@ _WORKERS: Final = ("PYTHON_WORKER_FACTORY_SECRET", "PYTHON_WORKER_FACTORY_SOCK_D
 
 @contextmanager
 def told_plainly() -> "Iterator[None]":
-    """Let a JobError be told without its trace; what nobody foresaw keeps it."""
+    """Show a JobError without its trace; an unforeseen error keeps its trace."""
     try:
         yield
     except JobError:
@@ -32,7 +32,7 @@ def told_plainly() -> "Iterator[None]":
 
 
 class RefusedStream(DataSourceStreamReader):
-    """Says why there is no reader when it is first asked for something: what `streamReader` raises, Spark does not tell."""
+    """Raises the reason why there is no reader, once Spark uses it: Spark hides what `streamReader` itself raises."""
 
     def __init__(self, refusal: JobError) -> None:
         self.refusal = refusal

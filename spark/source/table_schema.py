@@ -43,7 +43,8 @@ _LONG_BITS: Final = 64
 class Field:
     """A column of the table and the Spark type that it is read as.
 
-    name: as the DataFrame calls it. column: as the table does.
+    name: the column's name in the DataFrame.
+    column: the column's name in the table.
     """
 
     name: str
@@ -58,12 +59,12 @@ class Field:
 
     @property
     def is_text(self) -> bool:
-        """Whether it holds characters that a server compares as such."""
+        """Whether the column holds text, which a server compares by a collation."""
         return self.base in _TEXTS
 
     @property
     def sql(self) -> str:
-        """What is selected: a FLOAT as the DOUBLE that it is, since servers round it to six digits."""
+        """The expression to select: a FLOAT as a DOUBLE, since servers round a FLOAT to six digits."""
         return f"{quoted(self.column)} + 0e0" if self.base == "float" else quoted(self.column)
 
 

@@ -40,7 +40,7 @@ _EQUALS: Final = frozenset({"=", "<=>"})
 
 
 class Where(NamedTuple):
-    """What `read_where` found: see the fields of the same names in `Shape`."""
+    """What `read_where` found. The fields of `Shape` have the same names and meanings."""
 
     conditions: dict[str, tuple[Operand, ...]]
     guards: frozenset[str]

@@ -34,11 +34,11 @@ _ROW_MARKS: Final = frozenset({ROWS.decode(), CALL_ROWS.decode()})
 class InsertParts(NamedTuple):
     """Where the lists of an INSERT are, in indexes of tokens.
 
-    columns: the names, in lower case; None without a list.
-    columns_end: the parenthesis that closes the list; without one, what it would stand behind.
-    source_at: what VALUES, SET or SELECT gives, behind the word VALUES or SET.
+    columns: the names of the column list, in lower case; None without a list.
+    columns_end: the parenthesis that closes the column list; without a list, the token before its place.
+    source_at: the rows of VALUES, the assignments of SET, or the SELECT.
     duplicate_at: the assignments of ON DUPLICATE KEY UPDATE.
-    complete: nothing was left over.
+    complete: every token of the statement belongs to one of these parts.
     """
 
     table: TableRef

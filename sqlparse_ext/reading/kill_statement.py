@@ -43,7 +43,7 @@ def read_kill(builder: ShapeBuilder, cursor: Cursor) -> None:
 
 
 def killed_expression(statement: Statement) -> bytes:
-    """Return the text behind KILL, which names a connection; empty where there is none."""
+    """Return the expression that names the connection to kill; empty without one."""
     template = statement.shape.template
     tokens = statement_tokens(template)
     at = 1

@@ -66,8 +66,8 @@ class Assignment(NamedTuple):
 class UpdateParts(NamedTuple):
     """Where the clauses of a single-table UPDATE are, in indexes of tokens.
 
-    where: the condition without the word WHERE; None without the clause.
-    set_end: behind the last assignment.
+    where: the condition of WHERE, without that word; None without the clause.
+    set_end: the place behind the last assignment.
     """
 
     table: TableRef

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 class Reach(NamedTuple):
     """What a statement names.
 
-    tables: (schema, name) of whatever stands where a table can, CTEs too; the schema as written.
-    schemas: what stands before a dot and is no table or alias of the statement.
+    tables: (schema, name) of each name that stands where a table can, CTEs included; the schema as written.
+    schemas: the names before a dot that are neither a table nor an alias of the statement.
     has_qualified_calls: a function is called by the name of its schema, so it is a stored one.
-    has_wide_names: a bare name has characters beyond ASCII, which are a blank in some character sets.
-    fault: why the text is not understood to its last token; "" where it is.
+    has_wide_names: an unquoted name has a character beyond ASCII, which some character sets read as a blank.
+    fault: the reason why the text is not understood to its last token; "" for a text that is.
     """
 
     tables: frozenset[tuple[str | None, str]]
@@ -86,7 +86,7 @@ _EXPRESSION, _TABLE, _BEHIND_TABLE = range(3)
 
 
 class _Frame:
-    """One level of parentheses. has_query: a SELECT stands in it or around it."""
+    """One level of parentheses. has_query: a SELECT stands in this level or in one around it."""
 
     __slots__ = ("has_from", "has_query", "state")
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class ShapeBuilder:
-    """The fields of `Shape`, to be filled by whoever reads the statement."""
+    """The fields of `Shape`, filled one by one by the functions that read the statement."""
 
     template: bytes
     uses: Uses
@@ -46,7 +46,7 @@ class ShapeBuilder:
     stream: StreamShape | None = None
 
     def take_table(self, cursor: Cursor) -> None:
-        """Name the one table that comes next, if one does."""
+        """Read the table name at the cursor, if there is one, as the statement's only table."""
         table = cursor.table()
         self.tables = () if table is None else (table,)
 

@@ -50,9 +50,9 @@ def end_of_statement(tokens: list[Token], start: int, template: bytes) -> int:
 def are_several(tokens: list[Token], template: bytes) -> bool:
     """Return whether a text surely is several statements; it has no `;` around it.
 
-    Where a body was taken for ended too soon, as one in Oracle's words or with a column `end` may
-    be, its own end is what a statement cannot begin with. Then the text counts as one: the server
-    says what it is.
+    The end of a body may be found too soon, in Oracle's syntax or behind a column called `end`. The
+    rest of that body then begins with a word that begins no statement, and the text counts as one
+    statement: the server judges it.
     """
     if not any(token.key == ";" for token in tokens):
         return False

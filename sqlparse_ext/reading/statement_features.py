@@ -1,7 +1,7 @@
 """Which features a statement uses, found by one sweep over its tokens.
 
 A flag too many costs a pinned connection or a refusal; a flag too few would cost a wrong answer.
-So the sweep looks everywhere and at words alone, also where a parser would know better.
+So the sweep reads every token by its word alone, also where a parser would tell two uses apart.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ _SYSTEM_VARIABLES: Final[dict[str, int]] = {
     "last_insert_id": Uses.LAST_INSERT_ID.value,
     "warning_count": Uses.DIAGNOSTICS.value,
     "error_count": Uses.DIAGNOSTICS.value,
-    "socket": Uses.IDENTITY.value,  # where whom the client speaks to can be reached
+    "socket": Uses.IDENTITY.value,  # the path of the server's socket, not of the proxy's
 }
 _QUERY_WORDS: Final = frozenset({"SELECT", "WITH", "TABLE", "VALUES"})
 # What stands before a parenthesised SELECT that is no subquery.

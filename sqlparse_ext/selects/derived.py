@@ -29,9 +29,9 @@ _STARTS: Final = frozenset({"SELECT", "("})
 class Counted:
     """`SELECT COUNT(*) FROM (inner) alias` and nothing else.
 
-    inner: what is counted, without its parentheses.
-    end: behind the last word of the template.
-    select: the pieces of all of it.
+    inner: the derived table whose rows are counted, without its parentheses.
+    end: the place behind the last token of the template.
+    select: the parts of the whole statement.
     """
 
     inner: Excerpt
@@ -39,24 +39,24 @@ class Counted:
     select: Select
 
     def statement(self, statement: Statement) -> Statement:
-        """Return what is counted as a statement of its own."""
+        """Return the derived table as a statement of its own."""
         return self.inner.statement(statement)
 
     def described(self, statement: Statement) -> bytes:
-        """Return *statement* without rows."""
+        """Return *statement* with LIMIT 0, which has the same columns and no row."""
         (end,) = locate(statement.sql, statement.mode, (self.end,))
         return statement.sql[:end] + b" LIMIT 0"
 
 
 def read_derived(template: bytes) -> Select | None:
-    """Return the pieces of a SELECT from one derived table; None for any other."""
+    """Return the parts of a SELECT from one derived table; None for any other statement."""
     tokens = _tokens(template)
     found = _find(tokens, template)
     return None if found is None else _select(tokens, template, *found)
 
 
 def read_counted(template: bytes) -> Counted | None:
-    """Return the pieces of a count of a derived table's rows; None for any other statement."""
+    """Return the parts of a count of a derived table's rows; None for any other statement."""
     tokens = _tokens(template)
     found = _find(tokens, template)
     if found is None:

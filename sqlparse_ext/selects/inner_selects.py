@@ -38,7 +38,7 @@ _FOREIGN: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """A piece of a template that is a statement of its own, and which `?`s are in it."""
+    """A range of a template that is a statement of its own. parameters: the range of its `?`s."""
 
     start: int
     end: int
@@ -58,12 +58,12 @@ class Excerpt:
 
 @dataclass(frozen=True, slots=True)
 class InnerSelects:
-    """The parts of one template.
+    """The SELECTs within one template.
 
-    operators: between the parts, where these are the SELECTs of a UNION; else none.
-    names: what WITH calls its bodies, in lower case.
-    outside: the shape of the statement without its parts.
-    union_end: behind the last SELECT of a UNION.
+    operators: the UNIONs and the like between the SELECTs; empty for derived tables and WITH.
+    names: the names that WITH gives to its bodies, in lower case.
+    outside: the shape of the statement with `SELECT 1` in the place of each SELECT.
+    union_end: the place behind the last SELECT of a UNION.
     """
 
     excerpts: tuple[Excerpt, ...]
@@ -80,7 +80,7 @@ class InnerSelects:
         return sql[: len(sql) - behind]
 
     def with_parts(self, statement: Statement, texts: Mapping[int, bytes]) -> bytes:
-        """Return *statement* with other texts for its parts, by their numbers."""
+        """Return *statement* with *texts*, by the numbers of the SELECTs that they replace."""
         sql = statement.sql
         places = [place for each in self.excerpts for place in (each.start, each.end)]
         found = locate(sql, statement.mode, places)
@@ -94,7 +94,7 @@ class InnerSelects:
 
 
 def read_inner_selects(template: bytes) -> InnerSelects | None:
-    """Return the parts of a SELECT; None where there are none, or in doubt."""
+    """Return the SELECTs within a statement; None where there are none, or in doubt."""
     if BAD in template:
         return None
     tokens = statement_tokens(template)

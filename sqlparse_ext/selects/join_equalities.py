@@ -55,8 +55,8 @@ _JOIN_SIDES: Final = frozenset({"", "LEFT", "RIGHT"})
 def read_join_equalities(template: bytes) -> JoinEqualities | None:
     """Return the equalities of a SELECT, an UPDATE, a DELETE or an INSERT … SELECT; None when in doubt.
 
-    Of an UPDATE or DELETE they are those of a SELECT of the same rows, of an INSERT those of its
-    SELECT, whose sources do not contain the target.
+    An UPDATE or DELETE is read as a SELECT of the same rows. Of an INSERT its SELECT is read, so the
+    target is none of the sources.
     """
     tokens = _query_tokens(statement_tokens(template), template)
     if tokens is None:
@@ -83,7 +83,7 @@ def _query_tokens(tokens: list[Token], template: bytes) -> list[Token] | None:
 
 
 class _DoubtError(Exception):
-    """The query has a form whose meaning is not known here for certain."""
+    """The query has a form that this module does not know."""
 
 
 class _EqualityReader:
@@ -182,7 +182,7 @@ class _EqualityReader:
     ) -> Scope | None:
         """Read a query at any depth; return the scope of a SELECT.
 
-        is_present: each of its rows is a row of an outermost SELECT, or a part of one.
+        is_present: each row of the query is a row, or a part of a row, of an outermost SELECT.
         """
         while isinstance(node, exp.Subquery | exp.Paren):
             self.check_limit(node)
@@ -264,8 +264,8 @@ class _EqualityReader:
     def derived(self, node: exp.Expr, outer: exp.Select, scope: Scope) -> bool:
         """Read a derived table that is all of *outer*'s FROM.
 
-        False unless each of its rows is made of rows that a shard has together, or of groups of
-        them, which are noted.
+        False unless each of its rows comes from one row of its FROM, or from a group of such rows, whose
+        columns are added to `groupings`.
         """
         inner = node.unnest()
         if not isinstance(node, exp.Subquery) or not isinstance(inner, exp.Select):
@@ -339,7 +339,7 @@ class _EqualityReader:
         return frozenset(found)
 
     def source(self, node: exp.Expr, scope: Scope, *, is_main: bool) -> int | None:
-        """Add one source; its number, None for what is no table."""
+        """Read one factor of a FROM, and return the number of its table; None for a derived table or a CTE."""
         if node.args.get("joins") or node.args.get("pivots"):
             raise _DoubtError
         alias = node.alias_or_name.lower()
@@ -415,7 +415,7 @@ class _EqualityReader:
         both_ways: bool,
         only: set[int] | None,
     ) -> None:
-        """Read what AND binds together. *only*: the sources that the condition chooses rows of."""
+        """Read the operands of AND. *only*: the sources whose rows the condition chooses; None for all."""
         for condition in operands_of_and(node):
             if isinstance(condition, exp.EQ):
                 pairs = [(condition.this.unnest(), condition.expression.unnest())]

@@ -18,11 +18,12 @@ class Scope:
     """The FROM of one SELECT: which name means which source.
 
     Attributes:
-        outer: the scope of the SELECT around it.
-        names: by alias, a source, or what the columns of a derived table are that tie it to a
-            shard; None for one of which nothing is known, and for a CTE.
-        numbers: of its own sources. inner: those in such derived tables.
-        shared: the columns of USING, and which sources have them.
+        outer: the scope of the SELECT around this one; None for an outermost SELECT.
+        names: what each alias means: the number of a table, the columns of a derived table that
+            equal columns of its tables, or None for a CTE and a derived table of unknown columns.
+        numbers: the numbers of the tables in this FROM.
+        inner: the numbers of the tables in its derived tables.
+        shared: the columns of USING, each with the tables that have it.
     """
 
     def __init__(self, outer: Scope | None) -> None:
@@ -30,20 +31,20 @@ class Scope:
         self.names: dict[str, int | Mapping[str, Reference] | None] = {}
         self.numbers: set[int] = set()
         self.inner: set[int] = set()
-        # The first one's values are never missing.
+        # The first of these tables has no NULLs from an outer join.
         self.shared: dict[str, list[int]] = defaultdict(list)
 
     def add(self, name: str, number: int | None) -> None:
-        """Add a source, or None for what is none."""
+        """Add the table *number* under *name*; None for a derived table or a CTE."""
         self.names[name] = number
         if number is not None:
             self.numbers.add(number)
 
     def find(self, column: exp.Column) -> Reference | None:
-        """Return which source's column this is, as far as it is certain."""
+        """Return the table and column that this name means; None where that is not certain."""
         name, qualifier = column.name.lower(), column.table.lower()
         if not qualifier:
-            # Of several tables any may have it; an only one has it if it is what matters to us.
+            # Of several tables any may have the column; a single one must have it.
             if self.shared[name]:
                 return Reference(self.shared[name][0], name)
             (only,) = self.names.values() if len(self.names) == 1 else (None,)

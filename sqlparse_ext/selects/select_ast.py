@@ -1,4 +1,4 @@
-"""The pieces of a SELECT as `select` finds them: places in its template, and what stands there."""
+"""The parts of a SELECT as `select_reader` finds them: places in its template, and what stands there."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ WINDOWED: Final = ("over",)  # the same of one with a window function
 class Expression:
     """One expression: where it stands and what it is.
 
-    words: its tokens in a form that compares; a literal is its slot.
-    column: the lower-case column, if it is nothing but one.
-    names: the lower-case columns (or aliases) in it.
-    calls: the functions in it, in upper case.
-    call: set when it is one call of an aggregate function and nothing else.
-    is_qualified: the table stands before a name in it, which then means no alias.
-    leaves: of one that is made of others, the calls of aggregates in it and the names outside of
-        these, as they stand; a keyword (the CHAR of CAST) is a name like any other.
+    words: the tokens in a form that can be compared; a literal is its slot.
+    column: the column, in lower case, of an expression that is one column and nothing else.
+    names: the columns (or aliases) in the expression, in lower case.
+    calls: the functions that the expression calls, in upper case.
+    call: the aggregate call of an expression that is one and nothing else.
+    is_qualified: a name in the expression has its table before it, so that it is no alias.
+    leaves: the aggregate calls in a composed expression, and the names outside of these calls; a
+        keyword (the CHAR of CAST) counts as a name.
     """
 
     span: Span
@@ -59,9 +59,10 @@ class Expression:
 
 @dataclass(frozen=True, slots=True)
 class AggregateCall:
-    """`function([DISTINCT] arguments)`; no arguments is `*`.
+    """`function([DISTINCT] arguments)`; no arguments stand for `*`.
 
-    order, separator: of GROUP_CONCAT; None is the comma.
+    order: the ORDER BY of GROUP_CONCAT.
+    separator: the SEPARATOR of GROUP_CONCAT; None is the comma.
     """
 
     function: str
@@ -75,8 +76,8 @@ class AggregateCall:
 class Item:
     """One item of the select list. `*` and `t.*` have no expression.
 
-    span: all of it, its alias too.
-    alias: in lower case.
+    span: the item with its alias.
+    alias: the alias in lower case; None without one.
     """
 
     span: Span
@@ -98,8 +99,8 @@ class OrderItem:
 class HavingCondition:
     """One operand of HAVING's AND.
 
-    operator: of `left operator literal`, or "IS NULL" and "IS NOT NULL"; "" for any other form,
-        whose left is then all of it.
+    operator: the operator of `left operator literal`, or "IS NULL", or "IS NOT NULL"; "" for any
+        other form, of which *left* is the whole.
     """
 
     left: Expression
@@ -118,18 +119,18 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """The pieces of one SELECT.
+    """The parts of one SELECT.
 
-    select_end: behind the word SELECT.
-    distinct: the span of the word DISTINCT.
-    table_span: the table's name with its schema, no alias.
-    joined: all tables of a join, in order; empty for one table alone.
-    source: FROM with the table and its hints, or the whole join, before WHERE.
-    where: from the word WHERE to its end; empty, behind the source, without one.
-    group_span, having_span, order_span: from the first keyword on; None without the clause.
-    rows_end: behind all clauses that choose rows and their order, so where LIMIT begins or would.
+    select_end: the place behind the word SELECT.
+    distinct: the span of the word DISTINCT; None without it.
+    table_span: the span of the table's name with its schema, without its alias.
+    joined: all tables of a join, in order; empty for a single table.
+    source: the span of FROM with the table and its hints, or with the whole join.
+    where: the span of the WHERE clause; an empty one behind *source* without the clause.
+    group_span, having_span, order_span: the spans of these clauses; None without the clause.
+    rows_end: the place where LIMIT begins, or would begin.
     is_derived: *table* is a derived table.
-    windows: what each window function of the items is partitioned by.
+    windows: the PARTITION BY expressions of each window function of the items.
     """
 
     select_end: int

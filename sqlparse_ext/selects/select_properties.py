@@ -33,7 +33,7 @@ def has_aggregate(select: exp.Select) -> bool:
 
 
 def is_row_by_row(select: exp.Select) -> bool:
-    """Whether rows that have nothing in common cannot change one another's part of the answer."""
+    """Whether rows of different groups, or any two rows without groups, cannot change each other's part of the answer."""
     group = select.args.get("group")
     if group is None:  # an aggregate makes one row of all rows
         return select.args.get("having") is None and not has_aggregate(select)

@@ -1,8 +1,8 @@
 """Takes a SELECT apart: its items, groups, order and limit, as places in its template.
 
-Whoever spreads a SELECT over several servers rewrites it from these pieces, so a piece is never
-guessed: `read_select` returns None for every form that is not read with certainty, down to an
-alias that may be none. Expressions are compared by their `words`, in which names are unquoted and in
+The proxy rewrites a SELECT for several shards from these parts, so no part is ever guessed:
+`read_select` returns None for every form that it does not read with certainty, even for a name that
+may or may not be an alias. Expressions are compared by their `words`, in which names are unquoted and in
 lower case, without the table's name in front where there is but one table.
 """
 
@@ -74,7 +74,7 @@ _LOOSER: Final = frozenset({"OR", "XOR", "||", "BETWEEN", "CASE", "NOT"})
 
 
 def read_select(template: bytes, tables: tuple[TableRef, ...] = ()) -> Select | None:
-    """Return the pieces of a SELECT from one table, or from a join of *tables*; None for any other.
+    """Return the parts of a SELECT from one table, or from a join of *tables*; None for any other.
 
     A subquery in an item is one value; one in a group, an order or HAVING is not read.
     """
@@ -89,7 +89,7 @@ def read_select(template: bytes, tables: tuple[TableRef, ...] = ()) -> Select | 
 
 
 def read_select_from(tokens: list[Token], template: bytes) -> Select | None:
-    """Return the pieces of a SELECT from what one token of *tokens* stands for, under an alias."""
+    """Return the parts of a SELECT whose FROM is one token, which stands for a derived table with an alias."""
     found = _SelectReader(tokens, template, ()).read()
     return None if found is None else replace(found, is_derived=True)
 
@@ -415,7 +415,7 @@ class _SelectReader:
         )
 
     def conditions(self, start: int, end: int) -> list[HavingCondition]:
-        """Read the operands of HAVING's AND; anything looser is one operand."""
+        """Read the operands of HAVING's AND; a condition that binds looser than AND is one operand."""
         tokens = self.tokens
         depth = 0
         first = start

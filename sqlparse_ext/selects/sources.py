@@ -17,7 +17,7 @@ ALL: Final = "*"
 
 
 class Reference(NamedTuple):
-    """A column of a source, by its number; the column in lower case."""
+    """A column of the source with this number. column: its name in lower case."""
 
     source: int
     column: str
@@ -30,12 +30,12 @@ Equality = Reference | tuple["Operand", ...]
 class Source:
     """One table, at one place of the query.
 
-    equalities: what a column equals, by lower-case column: literals, of which it is one, or a column.
-    block: the number of the outermost SELECT that it belongs to, in whatever depth; None for
-        one in a CTE of several.
-    is_main: it stands in that SELECT's own FROM.
-    is_certain: every row of that SELECT has one of its rows in it, not NULLs instead; it stands in
-        its FROM, or in that of a derived table which is all of it.
+    equalities: what each column (in lower case) equals: another column, or one of some literals.
+    block: the number of the outermost SELECT around the table, at any depth; None in a CTE that
+        several outermost SELECTs share.
+    is_main: the table stands in the FROM of that SELECT itself.
+    is_certain: every row of that SELECT has a row of the table, never NULLs instead of one. Such a
+        table stands in its FROM, or in the derived table that is all of its FROM.
     """
 
     table: TableRef
@@ -49,10 +49,10 @@ class Source:
 class QueryBlock:
     """An outermost SELECT: the only one, or one of those that UNION and the like put together.
 
-    items: what each item of its select list is: a column, one literal, or None for everything
-        else; empty with a `*`.
-    is_distinct: it says DISTINCT.
-    is_grouped: it says GROUP BY.
+    items: each item of the select list, as a column, a literal, or None for any other expression;
+        empty with a `*`.
+    is_distinct: the SELECT has DISTINCT.
+    is_grouped: the SELECT has GROUP BY.
     """
 
     items: tuple[Equality | None, ...]
@@ -65,14 +65,14 @@ class JoinEqualities:
     """The tables of a query, and what their columns equal.
 
     blocks: the outermost SELECTs.
-    operators: what puts them together, such as "UNION" and "UNION ALL", the last to do so first.
-    limits_inside: a derived table, a CTE, or one of several blocks or of a subquery's has a LIMIT.
-    groupings: for each derived table that is all of a FROM and has groups or DISTINCT, the columns
-        whose equals are in one row of it together.
-    limited: for each subquery in an expression that has a LIMIT, the sources of its FROM.
-    factors: what stands in the outermost FROM, derived tables that are joined by their aliases.
-    apart: for each such derived table that has groups or DISTINCT, its sources, and the columns
-        whose equals are in one row of it together.
+    operators: the operators between the blocks, such as "UNION ALL", the one that is applied last first.
+    limits_inside: a LIMIT stands in a derived table, in a CTE, in one of several blocks, or in a
+        SELECT of a UNION that is a subquery.
+    groupings: the GROUP BY or DISTINCT columns of each derived table that is all of a FROM: rows that
+        are equal in these columns become one row.
+    limited: the sources of each subquery that stands in an expression and has a LIMIT.
+    factors: the tables of the outermost FROM, and the derived tables joined there by their aliases.
+    apart: the sources and the GROUP BY or DISTINCT columns of each such joined derived table.
     """
 
     sources: tuple[Source, ...]

@@ -30,9 +30,9 @@ _CLOSING: Final = b") AS `streamfrom`"
 class Union:
     """Where a UNION ends and what follows it begins.
 
-    body_end: behind the last SELECT, as a place in the template.
+    body_end: the place in the template behind the last SELECT.
     is_distinct: the answer has each row once, whatever the operators between the SELECTs do.
-    select: the pieces of the wrapped template.
+    select: the parts of the wrapped template.
     """
 
     body_end: int
@@ -54,7 +54,7 @@ class Union:
 
 
 def read_union(template: bytes, *, is_distinct: bool) -> Union | None:
-    """Return the pieces of a UNION, EXCEPT or INTERSECT; None when in doubt."""
+    """Return the parts of a UNION, EXCEPT or INTERSECT; None when in doubt."""
     if BAD in template:
         return None
     tokens = statement_tokens(template)

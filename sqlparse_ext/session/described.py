@@ -102,8 +102,8 @@ def _conditions(
 ) -> list[tuple[str, str, Slot | ListSlot | Param | str | None]]:
     """Return (scope, owner, operand) of each `owner.column = operand` that must hold.
 
-    scope: "" in WHERE; in ON the table that is joined, of which alone it decides.
-    operand: None for DATABASE(), another owner for a column of *columns*.
+    scope: "" for a condition of WHERE; the joined table for one of ON, which decides about its rows alone.
+    operand: None for DATABASE(); another owner for a column of *columns*; else the literal or `?`.
     """
     tokens = statement_tokens(shape.template)
     found = []

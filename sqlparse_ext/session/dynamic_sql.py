@@ -25,11 +25,11 @@ class Step(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Dynamic:
-    """One of these statements.
+    """A PREPARE, EXECUTE, EXECUTE IMMEDIATE or DEALLOCATE PREPARE.
 
-    name: the prepared statement's, in lower case; "" of EXECUTE IMMEDIATE.
-    text: its SQL, as a literal or as a user variable; None where none is given.
-    using: the user variables with its values, as written.
+    name: the name of the prepared statement, in lower case; "" for EXECUTE IMMEDIATE.
+    text: the SQL to prepare, as a literal or as a user variable; None without one.
+    using: the user variables of USING, as written.
     """
 
     step: Step

@@ -42,8 +42,9 @@ def inline(
 ) -> bytes:
     """Return the text with SQL in the place of calls without arguments and of variables.
 
-    values: SQL text by name in upper case, `FOUND_ROWS`; variables as `@@WARNING_COUNT`.
-    holders: what `IS_USED_LOCK(…)` is to say for each number that the server would.
+    values: the SQL text of each call or variable, by its name in upper case: `FOUND_ROWS`,
+        `@@WARNING_COUNT`.
+    holders: the connection id that `IS_USED_LOCK(…)` is to return, by the one that the server returns.
     """
     template = statement.shape.template
     tokens = statement_tokens(template)
@@ -74,7 +75,7 @@ def inline(
 
 
 def _texts(statement: Statement, ranges: list[tuple[int, int]]) -> list[bytes]:
-    """Return what the statement has in *ranges* of its template."""
+    """Return the texts of the statement that stand in *ranges* of its template."""
     places = locate(statement.sql, statement.mode, [place for pair in ranges for place in pair])
     return [
         statement.sql[begin:stop] for begin, stop in zip(places[::2], places[1::2], strict=True)

@@ -24,9 +24,9 @@ _PLAIN: Final = re.compile(rb"'[^'\\\x80-\xff]*'|[0-9]+")
 class LockCalls(NamedTuple):
     """The calls of GET_LOCK and RELEASE_ALL_LOCKS in a statement.
 
-    names: the names that GET_LOCK is given as plain literals, as written.
-    has_others: it is given some in another way.
-    releases_all: it releases all locks, and asks for none.
+    names: the lock names that are plain literals, as written.
+    has_others: a GET_LOCK takes a name that is no plain literal.
+    releases_all: the statement releases all locks and takes none.
     """
 
     names: frozenset[bytes]

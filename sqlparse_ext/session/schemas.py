@@ -49,18 +49,18 @@ class _Asked(NamedTuple):
 def asks_for_schemas(shape: Shape, database: str | None) -> bool:
     """True for a query on a system schema that compares a schema's name with values.
 
-    database: what unqualified names mean.
+    database: the current database, to which unqualified names belong.
     """
     return bool(_asked(shape, database))
 
 
 def asks_by_parameter(shape: Shape, database: str | None) -> bool:
-    """True when such a value comes with each execution of a prepared statement."""
+    """True when a parameter of a prepared statement is compared with a schema's name."""
     return any(isinstance(each.operand, Param) for each in _asked(shape, database))
 
 
 def schemas_asked(statement: Statement, database: str | None) -> list[str]:
-    """Return the names that it asks for, in the order of the text, each once."""
+    """Return the schema names that a query asks for, in the order of the text, each once."""
     names = dict.fromkeys(
         value.decode("utf-8", "surrogateescape")
         for each in _asked(statement.shape, database)
@@ -73,7 +73,7 @@ def schemas_asked(statement: Statement, database: str | None) -> list[str]:
 def rename_schemas(
     statement: Statement, names: Mapping[str, str], database: str | None
 ) -> bytes:
-    """Return the text that asks for other schemas: those that *names* gives for its own."""
+    """Return the text with each schema name replaced as *names* says."""
     spelled = {
         old.encode("utf-8", "surrogateescape"): new.encode("utf-8", "surrogateescape")
         for old, new in names.items()

@@ -58,7 +58,7 @@ _TO_THE_QUOTE = re.compile(rb"[^']*+")
 
 
 class Patterns(Protocol):
-    """What a `lexer.Lexis` has that large texts are read with; see there."""
+    """The regular expressions of a `lexer.Lexis` that read large texts."""
 
     ansi_quotes: bool
     backslash_escapes: bool
@@ -72,10 +72,10 @@ class Patterns(Protocol):
 
 
 class Chunk(NamedTuple):
-    """Where a chunk is in the text, and what gives its pieces again.
+    """Where a chunk stands in the text, and how its pieces are read once more.
 
-    stop: how far the regular expression may look; of what it finds the first *kept* pieces count.
-    whole: for what was read by hand, which of the four parts of a piece it is; else 0.
+    stop: the end of what the regular expression may see; the first *kept* of its pieces count.
+    whole: which of the four parts of a piece the chunk is, where no regular expression read it; else 0.
     """
 
     start: int
@@ -263,7 +263,7 @@ def _elements(
 class Passage(NamedTuple):
     """A chunk, and how much of the template and of the literals stands before it.
 
-    follows_noise: it continues blanks and comments, which are one space.
+    follows_noise: the chunk before ends in blanks or comments, which have become one space.
     """
 
     chunk: Chunk
@@ -275,7 +275,7 @@ class Passage(NamedTuple):
 class LargeText:
     """A text read in chunks, as one template in which nothing is folded yet.
 
-    rows: where the uniform rows of an INSERT are, which one mark stands for.
+    rows: the range of an INSERT's uniform rows, for which one mark stands; None without them.
     """
 
     def __init__(
@@ -383,9 +383,9 @@ def _first(anchor: tuple[int, int]) -> int:
 
 
 class Literals(Sequence[bytes]):
-    """The literals of a large text, read again whenever somebody asks for some.
+    """The literals of a large text, read again whenever they are asked for.
 
-    left_out: (place, count) of those that fell out with rows that were folded, in order.
+    left_out: (place, count) of the literals of folded rows, which do not count, in order.
     """
 
     def __init__(self, text: LargeText, left_out: Sequence[tuple[int, int]] = ()) -> None:

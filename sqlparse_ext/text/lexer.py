@@ -63,17 +63,17 @@ _HARMLESS_CALL = (
 class Lexis:
     """The regular expressions for one way of quoting.
 
-    pieces: findall gives (code, literal, comments and blanks, bad byte) until the end.
-    chunk_pieces: the same, but not much at once; for chunks of a large text.
-    values: an INSERT's head (group 1) and its rows of literals (group 2).
-    call_values: the same, with harmless calls in the rows.
-    head: such a head alone.
+    pieces: findall returns (code, literal, comments and blanks, bad byte) for each piece of a text.
+    chunk_pieces: like `pieces`, with shorter pieces, for the chunks of a large text.
+    values: the head of an INSERT (group 1) and its rows of literals (group 2).
+    call_values: like `values`, with rows that may also call harmless functions.
+    head: the head of an INSERT.
     plain_rows, call_rows: rows of literals; rows that may also call harmless functions.
-    plain_element: a value of the former (group 1) and the blanks around it.
-    comma: what stands between two rows.
-    row, element: a row of the latter; one of its values (group 1) and the blanks around it.
-    skeleton: the next parenthesis or comma (group 1) that is code; empty at the end.
-    parameter: the next `?` (group 1) that is code, likewise.
+    plain_element: a value of `plain_rows` (group 1) and the blanks around it.
+    comma: the comma between two rows, with the blanks around it.
+    row, element: a row of `call_rows`; a value in it (group 1) and the blanks around it.
+    skeleton: the next parenthesis or comma (group 1) outside of literals; empty at the end.
+    parameter: the next `?` (group 1) outside of literals; empty at the end.
     """
 
     def __init__(self, *, ansi_quotes: bool, backslash_escapes: bool) -> None:
@@ -224,8 +224,8 @@ def lexis(mode: SqlMode) -> Lexis:
 class Fingerprint(NamedTuple):
     """A text, taken apart.
 
-    literals: those that are slots, raw, in order; IN lists are flat.
-    runs: for each LIST marker, (slot, the place of its first literal, how many literals).
+    literals: the raw literals that are slots, in order; those of IN lists one after another.
+    runs: (slot, place of the first literal, number of literals) of each LIST marker.
     """
 
     template: bytes
@@ -429,7 +429,8 @@ def _write_chunk(
 ) -> tuple[int, bool]:
     """Append the template of *pieces* to *parts*.
 
-    Return how many literals they are, and whether they end in noise. Noise that was cut into several pieces is one space.
+    Return the number of their literals, and whether they end in noise: blanks and comments, which are
+    one space also where several pieces share them.
     """
     count = 0
     for code, literal, noise, bad in pieces:
@@ -455,8 +456,8 @@ def _fold_large_rows(
 ) -> tuple[bytes, list[_Fold], list[tuple[int, int]]]:
     """Do what `_fold_rows` does, for each statement of a template, and in pieces.
 
-    has_rows: those of the first statement are one mark already. Also return which literals fell
-    out, as (place, count).
+    has_rows: the rows of the first statement are one mark already. Also return the (place, count) of
+    the literals that fell out.
     """
     folds: list[_Fold] = []
     left_out: list[tuple[int, int]] = []
@@ -486,7 +487,7 @@ def _fold_large_rows(
 
 
 def _row_kinds(template: bytes, start: int) -> tuple[int, Iterable[bytes], int]:
-    """Return where the VALUES rows at *start* end, one row of each kind, and how many literals they have."""
+    """Return the end of the VALUES rows at *start*, one row of each kind, and the number of their literals."""
     kinds: dict[bytes, None] = {}
     count = 0
     at = end = start
@@ -557,7 +558,7 @@ def _fold_large_lists(
 
 
 def _list_end(template: bytes, start: int) -> tuple[int, int]:
-    """Return where the literals of a list end that begin at *start*, and how many they are."""
+    """Return the end of the list's literals that begin at *start*, and their number."""
     end = at = start
     count = 0
     while items := _LIST_ITEMS.match(template, at, at + CHUNK_BYTES):

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 class Token(NamedTuple):
     """One token of a template.
 
-    key: a word in upper case; of all others the text itself, so that a quoted name (which keeps
-        its quotes) never equals a keyword. A word behind a dot counts as quoted.
+    key: a bare word in upper case; any other token as written, so that a quoted name (with its
+        quotes) never equals a keyword. A word behind a dot counts as quoted.
     """
 
     key: str
@@ -64,7 +64,7 @@ _WORD, _SLOT, _HINT = range(1, 4)
 class Tokens(NamedTuple):
     """The tokens of one template.
 
-    hints: `/*+ … */` and `/*vt+ … */`, as written.
+    hints: the comments `/*+ … */` and `/*vt+ … */`, as written.
     """
 
     tokens: list[Token]
@@ -112,7 +112,7 @@ def statement_tokens(template: bytes) -> list[Token]:
 
 
 def depths_of(tokens: list[Token]) -> list[int]:
-    """Return how many parentheses are around each token; they themselves are inside."""
+    """Return how many parentheses are around each token; a parenthesis counts as inside itself."""
     depth = 0
     depths = []
     for token in tokens:
@@ -152,7 +152,7 @@ def stand_in(key: str) -> Token:
 class Cursor:
     """A place among a template's tokens. Past the end stands END, whose key is empty.
 
-    end: where it ends, as an index of *tokens*; behind the last of them if that is not said.
+    end: the index in *tokens* at which the cursor stops; by default the number of tokens.
     """
 
     def __init__(

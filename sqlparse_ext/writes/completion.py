@@ -58,11 +58,11 @@ NO_STRUCTURE: Final = Uses.UNPARSED | Uses.MULTIPLE
 class TableFacts:
     """What this module must know of a message table.
 
-    default_time_next_ns: what a row gets that does not say; None for NULL.
+    default_time_next_ns: the default of time_next; None for NULL.
     columns: all columns, in lower case.
-    first_layout: the one with time_scheduled and time_created.
-    in_order: what an INSERT without a list of columns gives values to, in lower case.
-    times: its time columns.
+    first_layout: the table has time_scheduled and time_created.
+    in_order: the columns, in lower case, to which an INSERT without a column list gives values.
+    times: the time columns.
     """
 
     name: str
@@ -196,10 +196,7 @@ def is_ack(shape: Shape) -> bool:
 def _complete_insert(
     statement: Statement, facts: TableFacts, now_ns: int, edits: list[Edit]
 ) -> list[Edit]:
-    """Complete the rows and the SET list; add edits of the template to *edits*.
-
-    Returns those of the text.
-    """
+    """Complete the rows and the SET list: add edits of the template to *edits*, return those of the text."""
     shape = statement.shape
     insert = shape.insert
     assert insert is not None
@@ -218,9 +215,9 @@ def _complete_insert(
 class InsertPlan(NamedTuple):
     """Where an INSERT's template takes additions.
 
-    columns_end: before the parenthesis that closes the column list.
-    set_end: behind the last assignment of INSERT … SET.
-    values: the ranges of that form's values, by column.
+    columns_end: the place before the parenthesis that closes the column list.
+    set_end: the place behind the last assignment of INSERT … SET.
+    values: the ranges of the values of INSERT … SET, by column.
     """
 
     columns_end: int | None = None
@@ -293,7 +290,7 @@ def _value(statement: Statement, column: str, text: bytes, now_ns: int) -> bytes
     """Return *text*, one value of *column* in a row, with its moments as nanoseconds.
 
     Raises:
-        Unsupported: it is a moment that cannot be, or a literal that is none.
+        Unsupported: the moment or the literal cannot be nanoseconds.
     """
     template, literals, runs = fingerprint(text, statement.mode)
     plan = value_plan(template, column)

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 class Gaps:
     """Where a statement takes generated values: texts around each, in order.
 
-    places: (start, end) in the statement's text, and what stands before the value there.
-    names: what goes into the column list, by its place; None where the column is in it.
+    places: (start, end) of each gap in the statement's text, and the text to put before its value.
+    names: the column name to add, by its place in the column list; None where the list has it.
     """
 
     places: tuple[tuple[int, int, bytes], ...]
@@ -66,10 +66,10 @@ def gaps(
 ) -> Gaps:
     """Return where *statement*, an INSERT or REPLACE, lacks values of *column* (in lower case).
 
-    columns: those of the table, where the statement names none.
+    columns: the table's columns, for a statement without a column list.
 
     Raises:
-        Unsupported: that cannot be told of this form.
+        Unsupported: the form of the statement does not show where its values are.
     """
     shape = statement.shape
     insert = shape.insert
@@ -147,7 +147,7 @@ def _is_gap(text: bytes, value: Value | Opaque, *, zero_is_value: bool) -> bool:
 class NextValues:
     """`SELECT NEXT VALUE FROM table` or `SELECT NEXT n VALUES FROM table`.
 
-    count: None in the first form, which elsewhere names a column `next` as `value`.
+    count: the number of values; None in the first form, which in other tables selects a column `next`.
     """
 
     table: TableRef

@@ -55,8 +55,8 @@ class Effect:
 
     ids: exactly those of ACK, REMOVE and NEW, at least those of RESCHEDULE; None when the text
         does not tell, and the table has to be read.
-    keys: the rows of a NEW whose ids are known.
-    generated: the one row of a NEW whose id the server generates, with id None.
+    keys: the keys of new messages whose ids are known.
+    generated: the key of the one new message whose id the server generates; its id is None.
     """
 
     kind: EffectKind
@@ -72,7 +72,7 @@ class Effect:
 
 
 def together(effects: Sequence[Effect]) -> Effect | None:
-    """Return what a statement does that was executed several times, each time as *effects* say."""
+    """Return the effect of one statement that was executed several times, once for each of *effects*."""
     if len(effects) < 2:
         return effects[0] if effects else None
     kind = effects[0].kind
@@ -108,7 +108,7 @@ def effect(statement: Statement, facts: TableFacts) -> Effect | None:
 
 
 def _is_target(shape: Shape, facts: TableFacts) -> bool:
-    """Whether the statement writes this table; the others it names it only reads."""
+    """Whether the statement writes this table, rather than only reads it."""
     is_unknown = bool(shape.uses & NO_STRUCTURE) or not shape.tables
     return is_unknown or shape.tables[0].name.lower() == facts.name.lower()
 

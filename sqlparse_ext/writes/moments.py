@@ -132,8 +132,8 @@ class Beside(NamedTuple):
 class MomentPlan(NamedTuple):
     """What is to be done about the moments of one shape.
 
-    named: the ranges of the template of what is selected with a moment in it, and has no alias:
-        a column keeps the name that its text gives it.
+    named: the ranges of select items that contain a moment and have no alias. Such an item is given
+        its text as an alias, since the server names its column after the text.
     """
 
     moments: tuple[PlacedMoment, ...] = ()
@@ -149,10 +149,10 @@ NO_MOMENTS: Final = MomentPlan()
 class TimeColumns(NamedTuple):
     """The time columns that a statement can name.
 
-    names: of its message tables, in lower case.
-    foreign: the names and aliases of its other tables, whose columns are none of them.
-    target: of a statement that writes a message table, what an INSERT without a list of columns
-        gives values to; () of every other statement.
+    names: the time columns of the statement's message tables, in lower case.
+    foreign: the names and aliases of its other tables, whose columns are no time columns.
+    target: the columns to which an INSERT into a message table without a column list gives values; ()
+        for every other statement.
     """
 
     names: frozenset[str]
@@ -172,10 +172,11 @@ class _Place(NamedTuple):
 class _Value(NamedTuple):
     """One of the values of a term.
 
-    places: the time columns and time functions that it is made of.
-    is_column: it is a time column, plus or minus the durations in *moments*.
+    places: the time columns and time functions in the value.
+    is_column: the value is a time column, plus or minus the durations in *moments*.
     moments: what becomes nanoseconds beside a time column: the value itself, or these durations.
-    operand, terms: what must be nanoseconds then: a literal, or several that are added up.
+    operand: the literal or parameter that must be nanoseconds beside a time column.
+    terms: the literals, multiplied and added, whose sum must be nanoseconds beside a time column.
     """
 
     places: tuple[_Place, ...] = ()

@@ -50,8 +50,8 @@ class Operand(NamedTuple):
 class Terms:
     """The terms of a template's tokens.
 
-    ends: where a group ends, by its beginning.
-    depth: how deep groups are nested; None where one is not closed.
+    ends: the end of each group, by its beginning.
+    depth: how deep groups are nested; None where a group is not closed.
     """
 
     def __init__(self, tokens: list[Token]) -> None:

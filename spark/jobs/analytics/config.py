@@ -24,14 +24,14 @@ _NO_COLUMNS: Final = Told()
 
 @dataclass(frozen=True, slots=True)
 class AnalyticsConfig:
-    """What is measured of which table, and where the results go.
+    """The table, the time and the columns to measure, and the place of the results.
 
-    low_ns, high_ns: the window of `time_acked`; by default the last day, as far as the table has it.
-    told: columns of the application; those that are None are taken from the table where it has one
-        of Vitess's names (`tenant_id`, `time_created`, `time_scheduled`).
-    bucket_ns: the width of a window in the charts; by default one that gives about a hundred.
-    poison_sends: how often a message was sent without an acknowledgement to be listed.
-    poison_rows: how many of them are kept at most; the page shows the first.
+    low_ns, high_ns: the window of `time_acked`; by default the last day, or the part of it that the table has.
+    told: the application's columns; for one that is None the table's column with Vitess's name, if there
+        is one (`tenant_id`, `time_created`, `time_scheduled`).
+    bucket_ns: the width of a window in the charts; by default about a hundredth of the time.
+    poison_sends: the number of sends without an acknowledgement from which on a message is listed.
+    poison_rows: how many listed messages are kept at most; the page shows the first of them.
     """
 
     endpoint: Endpoint

@@ -85,7 +85,7 @@ def attempts(acked: "DataFrame", table: str) -> "DataFrame":
 def waits(waiting: "DataFrame", table: str, poison_sends: int) -> "DataFrame":
     """Return a row for each shard and state: how many messages wait, and since or until when.
 
-    suspects: those among them that were sent *poison_sends* times or more.
+    suspects: the number of messages that were sent *poison_sends* times or more.
     """
     until = F.when(F.col("next_ns") > F.col("now_ns"), F.col("next_ns") - F.col("now_ns"))
     counted = (

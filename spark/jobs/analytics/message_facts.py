@@ -36,13 +36,13 @@ STATES: Final = (DUE, DUE_AGAIN, SENT, SCHEDULED)
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """Which columns of the application tell more about a message; None where there is none.
+    """The application's columns that say more about a message; None for a column that it lacks.
 
-    tenant: whose message it is.
-    created: when it was written.
-    due: when it was to be delivered first; when it was written, if there is no such column.
-    delivered: when its consumer got it.
-    unit_ns: what a number in the three columns of times counts; text in them is a DATETIME in UTC.
+    tenant: the column with the message's owner.
+    created: the column with the time at which the message was written.
+    due: the column with the time of the first delivery; without one *created* counts.
+    delivered: the column with the time at which the consumer got the message.
+    unit_ns: the unit of numbers in the three columns of times; text in them is a DATETIME in UTC.
     """
 
     tenant: str | None = None
@@ -63,7 +63,7 @@ def acked_facts(rows: "DataFrame", told: Told) -> "DataFrame":
 
     lag_ns: delivered - due where there is a column for the delivery. Else, for a message that was
         sent once, acknowledged - due: its delivery took no longer than that.
-    is_skewed: it was acknowledged or delivered before it was written, so two clocks disagree.
+    is_skewed: the message was acknowledged or delivered before it was written, so two clocks disagree.
     """
     created, delivered = _time(rows, told.created, told), _time(rows, told.delivered, told)
     due = F.greatest(_time(rows, told.due, told), created)
@@ -101,12 +101,12 @@ def acked_facts(rows: "DataFrame", told: Told) -> "DataFrame":
 def waiting_facts(rows: "DataFrame", told: Told, clocks_ns: "Mapping[str, int]") -> "DataFrame":
     """Return one row for each message of *rows*, none of them acknowledged.
 
-    clocks_ns: what each shard's server took for now when they had been read.
+    clocks_ns: the time of each shard's server when its messages had been read.
     state: `due` was never sent and should be, `due again` was sent and waited long enough, `sent` is
         with a consumer or waits for its next attempt, `scheduled` is for the future.
-    overdue_ns: since when it is due; NULL where `time_next` does not say and no column either.
-    age_ns: since when it is written; NULL where no column says.
-    is_skewed: it was written in the future, so two clocks disagree.
+    overdue_ns: the time since the message is due; NULL where neither `time_next` nor a column says.
+    age_ns: the time since the message was written; NULL where no column says.
+    is_skewed: the message was written in the future, so two clocks disagree.
     """
     clocks = F.create_map(
         *(F.lit(part) for clock in sorted(clocks_ns.items()) for part in clock)

@@ -40,10 +40,10 @@ _STATES_TOLD: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """What the report shows; rows are those of `spark.jobs.analytics.measures`.
+    """What the report shows. Its rows come from `spark.jobs.analytics.measures`.
 
-    lag_is_bound: the lag is no delivery's, but that of acknowledgements after one send.
-    basis: (figure, what it is derived from), said at the end.
+    lag_is_bound: the lag is the time to the acknowledgement after one send, no time to a delivery.
+    basis: (figure, what it is derived from) for the end of the page.
     """
 
     table: str

@@ -76,8 +76,8 @@ def warnings(
 ) -> list[str]:
     """Return a sentence for everything that makes a figure doubtful.
 
-    clocks_ns, made_ns: what each shard and this machine took for now at one moment.
-    acked_later: messages acknowledged well after their shard's now.
+    clocks_ns, made_ns: the times that each shard's clock and this machine's showed at one moment.
+    acked_later: the number of messages that were acknowledged well after their shard's time.
     """
     found = []
     if total["skewed"]:

@@ -54,16 +54,18 @@ _LOOK_S: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class ConsumeConfig:
-    """Whose messages go through which function into which sink.
+    """The messages to consume, the function for them, and the place of the results.
 
-    password_env: the variable with the endpoint's password, if it has one: a stream must not show it.
+    password_env: the environment variable with the endpoint's password, which a stream must not show.
     function: the function, or `module:name` or `path.py:name`.
     checkpoint: a folder that belongs to this consumer alone.
-    out: a folder for Parquet. into_table: a message table in the same keyspace. With neither, standard output.
+    out: a folder for Parquet. Without *out* and *into_table* results go to standard output.
+    into_table: a message table in the same keyspace.
     dead_folder, dead_table: where messages go that failed *max_attempts* times; with neither they are tried for ever.
-    retry_s: how long a message that failed waits; twice as long after each more time, at most an hour.
-    rows: messages in a batch. lease_s: how long a batch's messages stay after a consumer that died.
-    available_now: end when all is taken that was due at the beginning.
+    retry_s: how long a failed message waits; twice as long after each further failure, at most an hour.
+    rows: the number of messages in a batch.
+    lease_s: how long the messages of a consumer that died stay away from others.
+    available_now: the job ends when everything that was due at its beginning is taken.
     """
 
     endpoint: Endpoint

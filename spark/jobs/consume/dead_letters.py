@@ -27,7 +27,7 @@ _PAST: Final = frozenset({"epoch", "time_next", "time_acked"})
 
 
 class DeadLetters(Protocol):
-    """What keeps them: a message once its batch is acknowledged, however often that takes."""
+    """A place that keeps messages which failed, each once, however often its batch is tried."""
 
     def put(self, number: int, frame: "DataFrame | None") -> None:
         """Keep the messages of *frame*, which has `ERROR`, for good; these are all of batch *number*."""
@@ -35,7 +35,7 @@ class DeadLetters(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DeadFolder:
-    """Parquet, as a sink's folder: a later try of a batch replaces what an earlier one left."""
+    """A folder of Parquet: a later try of a batch replaces the files of an earlier one."""
 
     folder: FolderSink
 
@@ -50,7 +50,7 @@ class DeadFolder:
 
 @dataclass(frozen=True, slots=True)
 class DeadTable:
-    """A message table with the message's columns, a queue of its own; one that is there stays as it is there."""
+    """A message table with the columns of the messages; a row that is there already stays as it is."""
 
     plan: "WritePlan"
     columns: "tuple[Column, ...]"

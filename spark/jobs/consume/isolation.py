@@ -13,10 +13,10 @@ PROBES_MAX: Final = 200
 
 @dataclass(slots=True)
 class IsolatedFailures:
-    """What became of the rows of a batch, by their places.
+    """The rows of a batch that fail, by their places.
 
-    alone: rows that fail by themselves, and why.
-    unsure: rows that failed together with others, where no more was tried.
+    alone: the rows that fail by themselves, each with its reason.
+    unsure: the rows that failed together with others, when no try was left.
     """
 
     alone: dict[int, str] = field(default_factory=dict)
@@ -24,7 +24,7 @@ class IsolatedFailures:
 
     @property
     def all(self) -> dict[int, str]:
-        """All that are to stay out of the batch, and why."""
+        """All rows that must stay out of the batch, each with its reason."""
         return self.alone | self.unsure
 
 

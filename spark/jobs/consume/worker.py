@@ -52,9 +52,9 @@ class Worker:
         max_attempts: int,
         retry_s: float,
     ) -> None:
-        """max_attempts: a message that fails by itself when it was sent so often is put aside.
+        """max_attempts: the number of sends after which a message that fails by itself is put aside.
 
-        retry_s: how long one that failed waits after its first send; twice as long after each more.
+        retry_s: how long a message waits that failed after its first send; twice as long after each further one.
         """
         self._function = function
         self._sink = sink

@@ -57,14 +57,14 @@ class Files:
 
 @dataclass(frozen=True, slots=True)
 class EnqueueConfig:
-    """What goes into which table, under which ids, and when it is due.
+    """The rows to insert, their table, their ids, and when they are due.
 
     source: the rows; their columns are the table's, by name.
     id_column: which of them is the id; `id`, if there is one. None makes an id of `key`.
     key: the columns that an id is made of; all of them, if empty.
     start_ns: when the first message is due, in nanoseconds since the epoch. Without it all are due at
         once, or with a rate from now on.
-    rate_per_s: how many become due each second.
+    rate_per_s: how many messages become due each second.
     """
 
     endpoint: Endpoint
