@@ -1,4 +1,4 @@
-"""Who consumes the answers of a backend connection, each its own command's.
+"""Readers of a backend connection's answers, one for each command.
 
 `Backend.send` leaves a `AnswerReader` for the answer that will come. Those here make an object of
 it: a whole answer (`AnswerCollector`, `AnswerCallback`), a prepared statement (`PrepareAnswerReader`), a login (`LoginReader`), or
@@ -28,26 +28,26 @@ class AnswerReader(Protocol):
     """Consumes one answer."""
 
     def data_received(self, data: bytes) -> bytes | None:
-        """Take bytes; return None while the answer goes on, else what came behind it."""
+        """Take bytes; return None while the answer goes on, else the bytes that follow it."""
 
     def answer_completed(self) -> None:
-        """Learn that the answer is complete and the connection free for the next command."""
+        """Use the answer, which is complete; the connection is free for the next command."""
 
     def connection_lost(self, error: BackendLost) -> None:
-        """Learn that the rest of the answer will not come."""
+        """Give the answer up: its rest will not come."""
 
 
 class DiscardedAnswer:
-    """Takes all that comes, for nobody."""
+    """Drops an answer."""
 
     def data_received(self, data: bytes) -> bytes | None:
         """Drop it."""
 
     def answer_completed(self) -> None:
-        """Never learn of it."""
+        """Do nothing."""
 
     def connection_lost(self, error: BackendLost) -> None:
-        """Do nothing: nobody waits."""
+        """Do nothing: no caller waits."""
 
 
 class BufferedAnswer:
@@ -73,7 +73,7 @@ class AwaitedReader(ABC, Generic[T]):
     """A reader whose sender waits.
 
     Attributes:
-        finished: what came of it; raises BackendLost if the rest will not come.
+        finished: the result; raises BackendLost if the rest of the answer will not come.
     """
 
     __slots__ = ("finished",)
@@ -201,4 +201,4 @@ class LoginReader(AwaitedReader[None]):
         return b"" if self.finished.done() else None
 
     def answer_completed(self) -> None:
-        """Do nothing more: `succeed` has told who waits."""
+        """Do nothing more: `succeed` has woken the sender."""

@@ -45,19 +45,19 @@ TOO_MANY_STATEMENTS: Final = 1461
 
 
 class ConnectionOwner(Protocol):
-    """Who uses a connection for a while: a client's session, or the engine."""
+    """The user of a connection until its handover: a client's session, or the engine."""
 
     settings: Settings
     variant: int
     attributes: tuple[Attribute, ...]
 
     def handed_over(self, backend: Backend, last_insert_id: int) -> None:
-        """Learn that *backend* goes to somebody else, and what LAST_INSERT_ID() was on it."""
+        """Keep the *last_insert_id* of *backend*, which another owner has now."""
 
     def keeps_diagnostics(self, backend: Backend, left: LastDiagnostics) -> bool:
-        """Take *left*, to be filled, for what the last statement left on *backend*.
+        """Keep *left*, which the server's answer will fill, for the last statement on *backend*.
 
-        False if nobody will ask: another connection has run something since.
+        Returns False where the owner has run a later statement on another connection.
         """
 
 
@@ -66,27 +66,27 @@ class Backend:
 
     Attributes:
         thread_id: the server's own connection id, for KILL.
-        variant: the capability bits it was opened with that change what statements mean.
-        settings: the session variables it is known to have.
-        tracking: the SET that makes it report what sessions change.
-        database: its current database.
-        owner: the session that used it last.
+        variant: the capability bits of the login that change what statements mean.
+        settings: the session variables that the server is known to have on this connection.
+        tracking: the SET that makes the server report what sessions change.
+        database: the current database.
+        owner: the session that used the connection last.
         has_residue: the owner may have left something that another session could notice.
-        leaving: what its last owner is being told of what it left here, until that is known.
-        has_insert_id: that is so of LAST_INSERT_ID(), which is taken away without a reset.
-        in_transaction: as the last answer said.
-        found_rows, row_count: what these functions would say now, None where only the server
-            knows.
-        has_warnings: so does SHOW WARNINGS.
-        is_spent: what the owner did to it outlives a reset, so nobody else may have it.
-        on_crowded: called when the server has too many prepared statements and none of them is kept
-            here; closes some elsewhere, and returns what is done when the server has done so.
-        on_writable: called once when the server has caught up with what it was sent.
-        statements: what is prepared on it, for whichever session comes.
-        variables: which of its session's user variables it has; None for none.
-        takes_bulk: it understands COM_STMT_BULK_EXECUTE.
-        takes_attributes: query attributes stand before every statement, those of the owner.
-        awaits_kill: a KILL QUERY is on its way, which must not meet another session's statement.
+        leaving: the diagnostics of the last owner, until the server has answered for them.
+        has_insert_id: LAST_INSERT_ID() may be the owner's; a SELECT sets it to 0 without a reset.
+        in_transaction: the last answer had the flag SERVER_STATUS_IN_TRANS.
+        found_rows, row_count: the values of FOUND_ROWS() and ROW_COUNT() now, None where only the
+            server knows them.
+        has_warnings: the server may hold warnings of the owner's last statement.
+        is_spent: the owner left something that outlives a reset, so no other session may have it.
+        on_crowded: called when the server has too many prepared statements and none of them is
+            this connection's; closes some elsewhere and returns futures of their end.
+        on_writable: called once when the server has read what was waiting to be sent.
+        statements: the prepared statements of the connection, for any session that comes.
+        variables: the version of its session's user variables that is set here; None for none.
+        takes_bulk: the server understands COM_STMT_BULK_EXECUTE.
+        takes_attributes: every statement is sent with the owner's query attributes.
+        awaits_kill: a KILL QUERY is under way, which must not meet another session's statement.
     """
 
     __slots__ = (
@@ -195,12 +195,12 @@ class Backend:
         self.link.write_ahead(self._attributed(packet) if self.takes_attributes else packet)
 
     def _fail(self, reader: AnswerReader) -> None:
-        # Maybe everybody has been told that it is lost: this one would wait for ever.
+        # The readers may all have had their `connection_lost`; this one would wait for ever.
         failure = BackendLost(self._keyspace, self._shard)
         asyncio.get_running_loop().call_soon(reader.connection_lost, failure)
 
     def leave_to_first(self) -> AnswerReader | None:
-        """Return the reader that is being served; to those behind it the connection is lost.
+        """Return the reader that is being served; the connection is lost to all later ones.
 
         It can be used for nothing else afterwards: what they asked for still comes.
         """
@@ -272,7 +272,7 @@ class Backend:
                 reader.finished.cancel()
             self.abort()
             raise
-        # All are looked at before one is raised: a failure that nobody retrieves is logged.
+        # Every result is read before one is raised: asyncio logs an exception that is never read.
         failures = [reader.finished.exception() for reader in readers]
         for failure in failures:
             if failure is not None:
@@ -382,7 +382,7 @@ class Backend:
                 reader.answer_completed()
 
     def connection_lost(self, error: Exception | None) -> None:
-        """Tell everybody who waits."""
+        """Tell every reader and the pool."""
         self.resume_writing()
         readers, self._readers = self._readers, deque()
         failure = BackendLost(self._keyspace, self._shard)
@@ -392,7 +392,7 @@ class Backend:
             self._on_lost(self)
 
     def resume_writing(self) -> None:
-        """Let who waits go on: only the sender of a file does, statements are bounded."""
+        """Let the sender of a LOAD DATA LOCAL file go on; statements never wait here."""
         if self.on_writable is not None:
             self.on_writable()
             self.on_writable = None

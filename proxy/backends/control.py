@@ -68,8 +68,8 @@ class Control:
     ) -> tuple[list[tuple[Any, ...]], bool]:
         """Return the rows of a query of information_schema, without those of locked tables.
 
-        And whether there are such: MariaDB opens each table, waits for whoever locks its definition, and
-        then warns that it has left the table out. MySQL reads its dictionary, and waits for nobody.
+        The second value is whether a table was left out: MariaDB opens each table, waits while another
+        session locks its definition, and then warns. MySQL reads its dictionary and never waits.
         """
         if not on_mariadb:
             return await self.rows(sql), False
@@ -159,7 +159,7 @@ class Control:
                 reason = f"{self._dsn}: no answer within {STATEMENT_TIMEOUT_S:g} s"
                 raise BackendUnavailable(self._keyspace, self._shard, reason) from None
             except BaseException:
-                # Cancelled or broken half way: the answer that is under way belongs to nobody.
+                # Cancelled or broken half way: no caller reads the answer that is under way.
                 connection.close()
                 raise
             self._put_back(connection)
@@ -212,7 +212,7 @@ class Control:
 
 
 def _is_cancelled() -> bool:
-    """True when a cancellation was lost, and whoever waits for it would wait for ever.
+    """True when a cancellation was lost, and the task that waits for it would wait for ever.
 
     `asyncio.wait_for`, with which the driver connects, prefers a result of the same moment
     (https://github.com/python/cpython/issues/86296, mended in 3.12).

@@ -1,6 +1,7 @@
-"""What a statement leaves on its connection for the one behind it: warnings and counts.
+"""The diagnostics area of a session's last statement: its warnings, its count of rows, its FOUND_ROWS().
 
-A connection that goes to another session fills a `LastDiagnostics` for the one it had; see `proxy.execution.diagnostics_queries`.
+A connection that goes to another session fills a `LastDiagnostics` for the session that had it;
+`proxy.execution.diagnostics_queries` answers from there.
 """
 
 from __future__ import annotations
@@ -14,32 +15,32 @@ if TYPE_CHECKING:
 
 
 class CarriedFoundRows(int):
-    """What FOUND_ROWS() says to a session, and not what its server would say.
+    """The FOUND_ROWS() of a session whose last SELECT ran on another connection.
 
-    Its last SELECT ran on another connection, and what it has run here since, a write, leaves the
-    count as it is.
+    The server would give another number. The session has run writes here since, and a write
+    leaves FOUND_ROWS() as it is.
 
     Attributes:
-        of: what tells the count, once it is known there; None where the number itself does.
+        of: the diagnostics that will hold the count; None where the number itself is the count.
     """
 
     of: LastDiagnostics | None = None
 
     @property
     def told(self) -> int | None:
-        """The count, None as long as it is not known."""
+        """The count; None as long as the server has not answered."""
         if self.of is None:
             return int(self)
         return self.of.found_rows if self.of.known.done() else None
 
 
 class LastDiagnostics:
-    """What one statement left.
+    """The diagnostics area of one statement.
 
     Attributes:
-        known: done once the rest is; a connection that breaks leaves what there is by then.
-        found_rows, row_count: what the functions of these names would say.
-        columns, rows: the answer to SHOW WARNINGS, as payloads; no columns when there are none.
+        known: done once the other attributes are final, also when the connection broke before.
+        found_rows, row_count: the values of FOUND_ROWS() and ROW_COUNT().
+        columns, rows: the answer to SHOW WARNINGS, as payloads; empty without a warning.
     """
 
     __slots__ = ("columns", "found_rows", "known", "row_count", "rows")

@@ -1,9 +1,9 @@
-"""Whose a connection is, and how it becomes somebody else's.
+"""The handover of a connection from one session to another.
 
-A client's session has a connection for as long as nobody else needs it. Before another one gets
-it, `take_diagnostics` tells the old one what it leaves there, and `hand_over` makes it the new one's:
-variables, database, and a reset where the new one could notice the last one. `hand_over_now` is that
-for the hot path, where nothing is waited for.
+A session keeps a connection until another session needs it. Before the handover `take_diagnostics`
+gives the old owner the diagnostics that it leaves there. `hand_over` then sets the new owner's
+variables and database, and resets the connection where the new owner could notice the old one.
+`hand_over_now` does the same on the hot path, where nothing may wait.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 SHOW_WARNINGS: Final = query(b"SHOW WARNINGS")
-# From left to right: what the last two say is the value before and the one from now on.
+# Read from left to right: LAST_INSERT_ID() is the value before, LAST_INSERT_ID(0) sets it to 0.
 _WHAT_IS_LEFT: Final = query(
     b"SELECT FOUND_ROWS(), ROW_COUNT(), LAST_INSERT_ID(), LAST_INSERT_ID(0)"
 )
@@ -49,8 +49,8 @@ def hand_over_now(
 ) -> bool:
     """Do what `hand_over` does where nothing must be waited for; False, and nothing, elsewhere.
 
-    What the last owner leaves is asked for just before the statement that will come, so where
-    clients outnumber connections a change of hands is no round trip of its own.
+    The question for the old owner's diagnostics leaves in one write with the next statement, so a
+    handover costs no round trip where clients outnumber connections.
     """
     if backend.settings is not settings or backend.database != database:
         return False
@@ -82,8 +82,8 @@ async def hand_over(
     packets = []
     resets = (foreign and backend.has_residue) or not settings.fits(backend.settings)
     if resets:
-        # A reset forgets the tracking too, and takes the server's default character set
-        # rather than the one of the login, so everything is said again.
+        # A reset also ends the tracking, and sets the server's default character set instead of
+        # the login's, so tracking and every variable are set again.
         packets += [reset_connection(), query(backend.tracking)]
         backend.settings = Settings()
         backend.variables = None
@@ -97,7 +97,7 @@ async def hand_over(
     # LOAD DATA reads files, until the database is named again.
     if database is not None and (resets or database != backend.database):
         packets.append(init_db(settings.encoded(database)))
-    # It is the new owner's already: the packets carry no query attributes of the old one's.
+    # The owner changes before the packets: they must not carry the old owner's query attributes.
     backend.owner = owner
     try:
         if packets:
@@ -111,12 +111,12 @@ async def hand_over(
 
 
 def take_diagnostics(backend: Backend, owner: ConnectionOwner | None) -> LastDiagnostics:
-    """Tell *owner* what it leaves here before others come; take LAST_INSERT_ID() away.
+    """Return the diagnostics that *owner* leaves on *backend*; set LAST_INSERT_ID() there to 0.
 
-    Returns what it is told, which is `known` once the server has said its part. Mostly that is
-    nothing, or one statement: with more clients than connections every INSERT into a table with
-    AUTO_INCREMENT pays for it. A server that refuses loses the connection: what another
-    session left would stay on it.
+    The result is `known` once the server has answered. The server is mostly asked nothing, or one
+    statement: with more clients than connections, every INSERT into a table with AUTO_INCREMENT
+    pays for it. The connection is closed if the server refuses: the next session would otherwise
+    see the insert id of this one.
     """
     left = LastDiagnostics(asyncio.get_running_loop().create_future())
     asks = owner is not None and owner.keeps_diagnostics(backend, left)
@@ -139,7 +139,7 @@ def take_diagnostics(backend: Backend, owner: ConnectionOwner | None) -> LastDia
 
 
 class _LeavingQuery:
-    """What a server is asked when its connection changes hands, and what becomes of the answers."""
+    """The questions to a server before a handover, and the use of their answers."""
 
     def __init__(
         self, backend: Backend, owner: ConnectionOwner | None, left: LastDiagnostics
@@ -175,7 +175,7 @@ class _LeavingQuery:
         if self._owner is not None:
             self._owner.handed_over(backend, insert_id)
         backend.has_insert_id = False
-        # What that SELECT itself has found.
+        # The SELECT of this question has found one row itself.
         backend.found_rows = 1
         self._answered()
 

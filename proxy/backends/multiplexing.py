@@ -1,14 +1,14 @@
-"""Connections that many sessions use at the same moment: quick reads, one behind the other.
+"""Connections that many sessions use at the same moment, for quick reads, one after the other.
 
-With a connection for each statement, every statement is a write and a read, and wakes somebody on
-either side. On a line, what all sessions ask in one turn of the loop leaves in one write, and
-several answers come back in one read. For point SELECTs of 16 clients that is half of the
-server's processor time and a third of the proxy's.
+With a connection for each statement, every statement is a write and a read, and wakes a thread of
+the server and the proxy. On a shared connection (a *line*), the reads that all sessions send in one
+turn of the loop leave in one write, and several answers come back in one read. For point SELECTs
+of 16 clients that saves half of the server's processor time and a third of the proxy's.
 
-What makes it safe: only reads that leave nothing behind come here (`sqlparse_ext.selects.plain_reads`), of
-sessions with the same variables and database, in shapes that have been quick (`proxy.execution.latency_class`).
-A read that is slow this time holds up those behind it. Then the line breaks up: the connection
-becomes the slow one's own, and to the others it is lost, so that each asks again on another.
+Three conditions make it safe: the read changes nothing (`sqlparse_ext.selects.plain_reads`), the sessions
+have the same variables and database, and the shape has been quick (`proxy.execution.latency_class`).
+A read that is slow this time holds up all later ones. The line then breaks up: the slow read
+keeps the connection as its session's own, and every other read is sent again elsewhere.
 """
 
 from __future__ import annotations
@@ -31,38 +31,38 @@ if TYPE_CHECKING:
     from streamfrom.proxy.wire.attribute_encoding import Attribute
 
 
-# A pool has a line for eight connections. A small one has none: who cannot use the line must
-# find connections, too.
+# A pool has one line for eight connections, and none below four: statements that cannot use the
+# line need connections, too.
 _SIZE_MIN: Final = 4
 _CONNECTIONS_FOR_ONE: Final = 8
-# Who comes when so many wait gets a connection of its own, and so another core of the server.
+# A read that comes when so many wait gets its own connection, and so another core of the server.
 _WAITING_MAX: Final = 64
-# How long no answer may come before the line breaks up, beside twice the way to the server.
-# A server that has to share its processors may be silent for a while.
+# The line breaks up when no answer came for so long, plus twice the round trip to the server.
+# A server that shares its processors may be silent for a while.
 _PATIENCE_S: Final = 0.04
-# Before that is believed, the loop reads what came while it was busy elsewhere.
+# Before the break-up the loop reads what came while it was busy elsewhere.
 _SECOND_LOOK_S: Final = 0.001
-# An unused line gives its connection back after about so long.
+# An unused line gives its connection back after so many looks, about one second.
 _IDLE_LOOKS_MAX: Final = 25
-# One without a connection asks for another as often.
+# A line without a connection asks for another one every so many seconds.
 _REOPEN_S: Final = 1.0
 
 
 @runtime_checkable
 class Borrower(AnswerReader, Protocol):
-    """What takes the answer of a read on a line."""
+    """The reader of one answer on a line."""
 
     def take_over(self) -> None:
-        """Learn that the connection is yours alone now, to be given back to its pool."""
+        """Own the connection from now on, and release it to its pool after the answer."""
 
 
 class SharedConnection:
     """One connection for all sessions with the same variables, database and variant.
 
-    It is the pool's `Tenant`, and keeps its connection while it is used.
+    To the pool it is the `ConnectionOwner`. It keeps its connection while sessions use it.
 
     Attributes:
-        settings, variant, database: what a session must have to use it.
+        settings, variant, database: a session must have the same ones to use the line.
     """
 
     attributes: tuple[Attribute, ...] = ()
@@ -84,7 +84,7 @@ class SharedConnection:
         self._opening: asyncio.Task[None] | None = None
         self._may_open_s = 0.0
         self._preparing: dict[StatementKey, asyncio.Task[None]] = {}
-        # How many reads wait, and how many there have been, for the looks.
+        # Reads under way, reads sent and answers received; `_look` compares the last two.
         self._waiting = self._boarded = self._answered = 0
         self._idle_looks = 0
         self._next_look: asyncio.TimerHandle | None = None
@@ -107,9 +107,9 @@ class SharedConnection:
         return self._waiting > 0
 
     def connection(self) -> Backend | None:
-        """Return the connection for one more read; `read_sent` is called when it is sent.
+        """Return the connection for one more read; the caller calls `read_sent` after sending it.
 
-        None where there is no room, or no connection; then it asks for one.
+        Returns None where the line is full or has no connection; in that case it opens one.
         """
         backend = self._backend
         if backend is None or backend.is_closed:
@@ -120,24 +120,24 @@ class SharedConnection:
         return backend if self._waiting < _WAITING_MAX else None
 
     def read_sent(self) -> None:
-        """Learn that a read was sent on the `connection`; `read_over` is called when it is over."""
+        """Count a read that was sent on the `connection`; its end is `read_over`."""
         self._waiting += 1
         self._boarded += 1
 
     def read_over(self, backend: Backend) -> None:
-        """Learn that a read on *backend* is over."""
+        """Count the end of a read on *backend*."""
         if backend is self._backend:
             self._waiting -= 1
             self._answered += 1
 
     def connection_lost(self, backend: Backend) -> None:
-        """Learn that *backend* broke."""
+        """Forget *backend*, which broke."""
         if backend is self._backend:
             self._backend = None
             self._waiting = 0
 
     def prepare(self, backend: Backend, key: StatementKey) -> None:
-        """Have a statement prepared on *backend* for those who come later."""
+        """Prepare a statement on *backend* in the background, for later reads."""
         if key not in self._preparing:
             self._preparing[key] = asyncio.create_task(self._prepare(backend, key))
 
@@ -145,7 +145,7 @@ class SharedConnection:
         try:
             await backend.prepare(key)
         except ProxyError:
-            # Whoever asks on a connection of its own is told why.
+            # A session that prepares it on its own connection gets the error.
             pass
         finally:
             del self._preparing[key]
@@ -153,7 +153,7 @@ class SharedConnection:
     # --- leaving it -----------------------------------------------------------------------
 
     def release(self) -> None:
-        """Give the connection up: nobody uses it, or the server is not the right one any more."""
+        """Release the connection: it is unused, or its server is not the shard's any more."""
         if self._waiting:
             self.break_up()
         elif self._backend is not None:
@@ -162,7 +162,7 @@ class SharedConnection:
             self._pool.forget_owner(self, backend)
 
     def break_up(self) -> None:
-        """Leave the connection to the read that is being answered; to the others it is lost."""
+        """Leave the connection to the read that is being answered; all others lose it."""
         backend, self._backend = self._backend, None
         self._waiting = 0
         if backend is None:
@@ -171,16 +171,16 @@ class SharedConnection:
         if isinstance(first, Borrower):
             first.take_over()
         else:
-            # A statement is being prepared.
+            # The first in turn is a COM_STMT_PREPARE, which no session owns.
             self._pool.discard(backend)
 
-    # --- what a tenant of the pool is asked -----------------------------------------------
+    # --- as the pool's ConnectionOwner ----------------------------------------------------
 
     def handed_over(self, backend: Backend, last_insert_id: int) -> None:
-        """Let it go: no read has an insert id."""
+        """Do nothing: no read has an insert id."""
 
     def keeps_diagnostics(self, backend: Backend, left: LastDiagnostics) -> bool:
-        """Return False: what a read leaves is known without asking."""
+        """Return False: a plain read's diagnostics are known without asking."""
         return False
 
     # --- having one, and looking after it -------------------------------------------------
@@ -195,7 +195,7 @@ class SharedConnection:
         try:
             self._backend = await self._pool.acquire(self, self.database)
         except ProxyError:
-            # Whoever wants to read meets the same trouble on a connection of its own.
+            # A session meets the same trouble on its own connection, and reports it.
             pass
         else:
             self._idle_looks = 0
@@ -206,11 +206,11 @@ class SharedConnection:
 
     @property
     def patience_s(self) -> float:
-        """How long no answer may come, about, before the line breaks up."""
+        """The time in seconds without an answer after which the line breaks up."""
         return _PATIENCE_S + 2 * self._way_s()
 
     def _look_again(self) -> None:
-        # Of those who wait now, the first has an answer by then.
+        # The first of the reads that wait now has its answer by the next look, or is slow.
         expected = self._answered if self._waiting else None
         self._next_look = asyncio.get_running_loop().call_later(
             self.patience_s, self._look, self._boarded, expected
@@ -241,7 +241,7 @@ class SharedConnection:
 class SharedConnections:
     """The lines of one pool; none where they are not allowed.
 
-    way_s: returns how long an answer from this server takes at least.
+    way_s: returns the shortest time in seconds that an answer from this server has taken.
     """
 
     def __init__(
@@ -257,9 +257,9 @@ class SharedConnections:
     def line(
         self, settings: Settings, variant: int, database: str | None
     ) -> SharedConnection | None:
-        """Return the line of such sessions; None where there are enough others.
+        """Return the line for sessions with these values; None if the pool has no room for one.
 
-        Without autocommit a read begins a transaction, so there is none either.
+        There is no line without autocommit, where a read begins a transaction.
         """
         for line in self._lines:
             if (
@@ -281,7 +281,7 @@ class SharedConnections:
 
     @property
     def others_are_busy(self) -> bool:
-        """True when somebody uses a connection at this moment: only then is there company."""
+        """True when another session uses a connection now; alone, sharing gains nothing."""
         held = busy = 0
         for line in self._lines:
             held += line.is_held
@@ -289,6 +289,6 @@ class SharedConnections:
         return busy > 0 or self._pool.lent > held
 
     def release(self) -> None:
-        """Have all lines give their connections up."""
+        """Release the connections of all lines."""
         for line in self._lines:
             line.release()

@@ -1,12 +1,12 @@
 """The backend connections of one shard that clients share.
 
-A session that is done with a connection gives it back, and gets the same one again as long as
-nobody else needed it: with fewer clients than connections everybody keeps their own, and what
+A session releases a connection after each statement, and acquires the same one again unless another
+session needed it meanwhile. With fewer clients than connections every session keeps its own, and what
 no tracker shows (FOUND_ROWS, ROW_COUNT, the warnings of the last statement) is simply there.
-When connections are short, the one that has been idle longest changes hands; when there is none,
-those who want one form a queue, and who gives back hands on to the first of it in the same turn
-of the loop. A place in the queue is two functions and no task: 64 clients of 32 connections wait
-for every statement.
+When connections are short, the one that has been idle longest is handed over. When none is idle,
+sessions wait in a queue, and a release serves the first of them in the same turn of the loop.
+A place in the queue is two functions and no task: with 64 clients of 32 connections every
+statement waits in it.
 
 `_choose` decides and does nothing; the methods around it carry the decision out.
 """
@@ -39,11 +39,11 @@ class _Choice(Enum):
 
 
 class PoolWaiter:
-    """A place in the queue of those who want a connection.
+    """A place in a pool's queue.
 
-    One of these is called, once, unless the place is left:
-    served: with a connection that is lent now and may have to be made *tenant*'s own
-        (`Pool.make_own`), or with None for leave to open one.
+    The pool calls one of two functions, once, unless `Pool.dequeue` came before:
+    served: with a connection that is lent now and may have to be made the *tenant*'s own
+        (`Pool.make_own`), or with None as permission to open one.
     failed: with PoolTimeout, or BackendUnavailable where the proxy shuts down.
     """
 
@@ -141,7 +141,7 @@ class Pool:
             self._set_timer()
 
     def dequeue(self, turn: PoolWaiter) -> None:
-        """Wait no longer. What *turn* has been served with already is its owner's to give back."""
+        """Wait no longer. The owner of *turn* releases what it has been served with already."""
         self._waiting.pop(turn, None)
 
     async def make_own(
@@ -194,7 +194,7 @@ class Pool:
         return await self.make_own(found, tenant, database)
 
     def release(self, backend: Backend) -> None:
-        """Put a connection back; one that nobody else may have is thrown away."""
+        """Put a connection back; close it if no other session may have it."""
         self._lent.discard(backend)
         if backend.link.closed or self._closed:
             backend.close()
@@ -226,7 +226,7 @@ class Pool:
         backend.statements.clear()
         backend.in_transaction = False
         backend.owner = None
-        # The reset has taken the tracking too: whoever adopts the connection sets it again.
+        # The reset has ended the tracking too; the next handover sets it again.
         backend.has_residue, backend.has_insert_id = True, False
         self.release(backend)
 
@@ -237,11 +237,11 @@ class Pool:
         self._serve()
 
     def forget_owner(self, tenant: ConnectionOwner, backend: Backend | None) -> None:
-        """Mark a departed session's idle connection as nobody's, so that it is taken first."""
+        """Take the owner from a departed session's idle connection, so that it is taken first."""
         if backend is not None and backend.owner is tenant:
             backend.owner = None
             if backend in self._idle:
-                # To the front: nobody will come back for it.
+                # To the front: no session will come back for it.
                 del self._idle[backend]
                 self._idle = {backend: None, **self._idle}
 
@@ -253,9 +253,9 @@ class Pool:
         return [each.caught_up() for each in self._idle if each.release_statements()]
 
     def outdate(self) -> None:
-        """Have every connection reset before another session gets it.
+        """Have every connection reset before its next session, after a SET GLOBAL.
 
-        What sessions begin with has changed on the server; those that there are keep what they have.
+        New sessions begin with the server's new values; sessions that there are keep the old ones.
         """
         for backend in (*self._idle, *self._lent):
             backend.has_residue = True
@@ -281,7 +281,7 @@ class Pool:
     # --- deciding -------------------------------------------------------------------------
 
     def _choose(self, tenant: ConnectionOwner, database: str | None) -> Backend | _Choice:
-        """Say what *tenant* gets: its own, else nobody's, else a new one, else the oldest."""
+        """Return *tenant*'s own connection, else one without owner, else OPEN, else the oldest."""
         fitting = unowned = oldest = None
         for backend in self._idle:
             if backend.variant != tenant.variant or (
@@ -313,9 +313,9 @@ class Pool:
         return _Choice.WAIT
 
     def _serve(self) -> None:
-        """Serve those who wait, in their order, with what there is."""
+        """Serve the queue, in order, with what there is."""
         if self._is_serving:
-            # Who is being served has given back at once; the loop below goes on with that.
+            # A waiter that was just served has released at once; the loop below goes on with that.
             return
         self._is_serving = True
         try:
@@ -357,7 +357,7 @@ class Pool:
         return backend
 
     def _set_timer(self) -> None:
-        """Have the first one's wait end in time: all wait equally long, so it ends first."""
+        """Time the first waiter out; all wait equally long, so its wait ends first."""
         first = next(iter(self._waiting), None)
         self._timer = (
             None

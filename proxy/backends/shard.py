@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger()
 
 # How often a healthy server is asked. Statements that fail ask at once, so this only bounds
-# how long a server that nobody uses may be read-only unnoticed.
+# how long an unused server may be read-only unnoticed.
 CHECK_INTERVAL_S = 2.0
 CHECK_TIMEOUT_S = 10.0
 RETRY_FIRST_S = 0.05
@@ -55,7 +55,7 @@ class ShardRuntime:
         database: the real database's name on its server.
         is_alone: it is the only shard of its keyspace.
         pool: connections for clients' statements.
-        lines: those of them that many clients use at the same moment.
+        lines: the connections that many clients use at the same moment.
         control: connections for the proxy's own.
         sequences: the values reserved here and not given yet.
         version: the server's version, empty until it was first reached.

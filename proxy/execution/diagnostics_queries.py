@@ -1,8 +1,8 @@
-"""What a client's last statement left on a connection that others have had since.
+"""The diagnostics of a client's last statement, after its connection went to another session.
 
-`SHOW WARNINGS`, `FOUND_ROWS()` and `ROW_COUNT()` ask a server of the statement before. When its
-connection goes to another session, what it would have said is taken along (`remains.Left`), and a
-statement that asks is answered from there (`DiagnosticsQueries`).
+`SHOW WARNINGS`, `FOUND_ROWS()` and `ROW_COUNT()` ask a server about the statement before. At a
+handover the session takes that statement's diagnostics along (`diagnostics_area.LastDiagnostics`),
+and the proxy answers from there (`DiagnosticsQueries`).
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ _WARNINGS: Final = (
 
 
 def left_by_several() -> LastDiagnostics:
-    """Return what is to be filled by `SessionConnections.take_warnings`, for a statement of several shards."""
+    """Return empty diagnostics for a statement of several shards; `SessionConnections.take_warnings` fills them."""
     left = LastDiagnostics(asyncio.get_running_loop().create_future())
     left.known.set_result(None)
     return left
 
 
 def left_by_error(error: StreamfromError) -> LastDiagnostics:
-    """Return what a statement leaves that the proxy itself refused."""
+    """Return the diagnostics of a statement that the proxy itself refused."""
     left = left_by_several()
     code, _ = error.wire_code()
     left.rows = [text_row([b"Error", b"%d" % code, message_bytes(str(error))])]
@@ -76,7 +76,7 @@ class AnswerHere(Exception):
 
 
 class DiagnosticsQueries:
-    """A statement that asks what the one before it left; a packet of `proxy.execution.prepared_execution`."""
+    """A statement that asks for the diagnostics of the one before; a packet of `proxy.execution.prepared_execution`."""
 
     __slots__ = ("_state", "_statement")
 
@@ -85,7 +85,7 @@ class DiagnosticsQueries:
         self._statement = statement
 
     def packet_for(self, backend: Backend) -> bytes | None:
-        """Return the text where the server knows, else with the numbers in it."""
+        """Return the text for the server that ran that statement; for another with the numbers in it."""
         source = self._state.answered_at
         if source is backend:
             found = backend.found_rows
@@ -106,10 +106,10 @@ class DiagnosticsQueries:
         return query(inline(self._statement, _numbers(left)))
 
     async def prepare_on(self, backend: Backend) -> None:
-        """Wait until it is known. Raises AnswerHere for what a server cannot be told."""
+        """Wait until the diagnostics are known. Raises AnswerHere for what only the proxy can answer."""
         state = self._state
         if state.answered_at is backend:
-            # What FOUND_ROWS() said before the last statement, on another connection.
+            # FOUND_ROWS() is that of an earlier SELECT, which ran on another connection.
             if (
                 isinstance(backend.found_rows, CarriedFoundRows)
                 and backend.found_rows.of is not None
@@ -125,7 +125,7 @@ class DiagnosticsQueries:
             raise AnswerHere(left)
 
     def forget_on(self, backend: Backend) -> None:
-        """Change nothing: no id of a server's is in the text."""
+        """Do nothing: the text has no statement id of a server."""
 
 
 def warnings_answer(
@@ -134,7 +134,7 @@ def warnings_answer(
     """Return columns and rows of SHOW WARNINGS or SHOW ERRORS, as payloads for such a client.
 
     Raises:
-        Unsupported: it asks in another way.
+        Unsupported: the statement has another form.
     """
     asked = _ASKS_WARNINGS.fullmatch(statement.sql)
     if asked is None:
@@ -161,7 +161,7 @@ def warnings_answer(
 
 
 def _numbers(left: LastDiagnostics | None) -> dict[str, bytes]:
-    """Return the values by what asks for them; of a session that has run nothing yet, nothing."""
+    """Return the values by the function or variable that asks for them; 0 before the first statement."""
     rows = left.rows if left else ()
     errors = sum(parse_text_row(row)[0] == b"Error" for row in rows)
     return {

@@ -1,9 +1,9 @@
-"""How quick the statements of one shape are: whether others can wait behind them. Pure.
+"""Whether the statements of one shape are quick enough to share a connection. Pure.
 
-Reads that share a connection (`proxy.backends.multiplexing`) wait for each other, so a shape must earn its
-place there: several answers on connections of its own, the fastest of which was hardly slower than
-this server ever is. The fastest, because on a busy machine all others measure the queue. A shape
-that was slow on a line has more to show the next time.
+Reads on a shared connection (`proxy.backends.multiplexing`) wait for each other, so a shape must prove
+itself first: FIRST_TRIAL answers on connections of a session's own, the fastest of which took at
+most QUICK_S longer than this server's fastest answer ever. The fastest counts, because on a busy
+machine all others measure the queue. A shape that was slow on a line must prove itself longer.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import math
 from typing import Final
 
 
-# Slower than the fastest answer of the server by no more than this.
+# A quick shape's fastest answer is slower than the server's fastest by no more than this.
 QUICK_S: Final = 0.001
 FIRST_TRIAL: Final = 8
 _LONGER: Final = 4
@@ -20,10 +20,10 @@ LAST_TRIAL: Final = 8192
 
 
 class LatencyClass:
-    """What is known of one shape.
+    """The measured latency of one shape.
 
     Attributes:
-        is_quick: others may wait behind it.
+        is_quick: reads of the shape may share a connection.
     """
 
     __slots__ = ("_answers", "_fastest_s", "_trial", "is_quick")
@@ -35,7 +35,7 @@ class LatencyClass:
         self._fastest_s = math.inf
 
     def answered(self, took_s: float, way_s: float) -> None:
-        """Learn that an answer was small and took *took_s*, where any takes *way_s* at least."""
+        """Count a small answer that took *took_s*; the server's fastest one took *way_s*."""
         self._fastest_s = min(self._fastest_s, took_s)
         self._answers += 1
         if self._answers >= self._trial:
@@ -43,7 +43,7 @@ class LatencyClass:
             self._start_over()
 
     def was_slow(self) -> None:
-        """Learn that an answer was large, or late, or left something behind."""
+        """Begin a longer trial: an answer was large, late, or had warnings."""
         self.is_quick = False
         self._trial = min(self._trial * _LONGER, LAST_TRIAL)
         self._start_over()

@@ -93,18 +93,19 @@ class Traits:
     """What the text of a statement says about the connection that runs it.
 
     Attributes:
-        is_sticky: it leaves state that only this connection has.
-        is_traceless: it leaves nothing that another session could notice, unless its answer
-            says otherwise.
-        finds_its_rows: FOUND_ROWS() says afterwards how many rows it answered.
-        keeps_found_rows: FOUND_ROWS() says afterwards what it said before.
-        counts_rows: ROW_COUNT() says afterwards what its OK says.
-        needs_insert_id: it asks for LAST_INSERT_ID(), or sets it, perhaps only for rows that it finds.
-        outlives_reset: what it leaves is there behind a reset, too.
-        sets_insert_id: LAST_INSERT_ID() may be another one afterwards, whatever its OK says.
-        variables, assigns: the user variables that it names; it may set them.
-        runs_unseen: it runs statements that are not in it.
-        may_begin: it runs statements that are not read here, and may leave a transaction open.
+        is_sticky: the statement leaves state that only this connection has.
+        is_traceless: the statement leaves nothing that another session could notice, unless its
+            answer says otherwise.
+        finds_its_rows: FOUND_ROWS() is afterwards the number of rows of the answer.
+        keeps_found_rows: the statement leaves FOUND_ROWS() as it was.
+        counts_rows: ROW_COUNT() is afterwards the number of the statement's OK.
+        needs_insert_id: the statement reads or sets LAST_INSERT_ID(), perhaps only for rows it finds.
+        outlives_reset: COM_RESET_CONNECTION does not undo what the statement leaves.
+        sets_insert_id: LAST_INSERT_ID() may have changed afterwards, whatever the OK says.
+        variables: the user variables that the text names.
+        assigns: the statement may set the user variables that it names.
+        runs_unseen: the statement runs others that are not in its text, such as a procedure's.
+        may_begin: the statement runs unread ones, which may leave a transaction open.
     """
 
     __slots__ = (
@@ -233,10 +234,10 @@ class Transaction:
         savepoints: the savepoint statements so far, to be repeated on a shard that joins late.
         broken: why nothing but ROLLBACK is possible any more, empty while all is well.
         reads_only: the client began it as READ ONLY.
-        is_snapshot: it sees one moment, WITH CONSISTENT SNAPSHOT.
+        is_snapshot: it began WITH CONSISTENT SNAPSHOT.
         is_implicit: no BEGIN of the client opened it, but a statement without autocommit.
-        is_xa: the client's own words began it, with XA.
-        whole: its name, once it is over several shards and commits in two phases.
+        is_xa: the client began it with XA START.
+        whole: its global id, once it is over several shards and commits in two phases.
         xids: its branches of XA: all but the first one, where it commits in two phases.
     """
 
@@ -262,7 +263,7 @@ class Transaction:
 
     @classmethod
     def chained_to(cls, before: Transaction | None) -> Transaction:
-        """Return what AND CHAIN opens behind *before*: one that reads only if that did."""
+        """Return the transaction that AND CHAIN opens after *before*, READ ONLY if that was."""
         if before is not None and before.reads_only:
             return cls(b"START TRANSACTION READ ONLY", reads_only=True)
         return cls(b"START TRANSACTION")
@@ -271,7 +272,8 @@ class Transaction:
 class AskedLocks(NamedTuple):
     """The advisory locks that a session has asked for on the connection it keeps to *shard*.
 
-    names: those given as literals, as SQL text; *has_others*: it asked for others, too.
+    names: the locks whose names were literals, as SQL text.
+    has_others: the session asked for a lock by an expression, too.
     """
 
     shard: ShardRuntime
@@ -319,25 +321,25 @@ class SessionState:
         self.capabilities = capabilities
         # Capability bits that change what a statement means on the backend connection.
         self.variant = capabilities & _VARIANTS
-        # What came beside the command that runs, for whatever a server is sent because of it.
+        # The query attributes of the command that runs, for every statement that it sends.
         self.attributes: tuple[Attribute, ...] = ()
         if initial_settings.sql_mode and capabilities & Capability.IGNORE_SPACE:
-            # A server adds it to its own mode; here that is set anew behind the login.
+            # A server adds IGNORE_SPACE to its own mode at the login; the proxy sets sql_mode later.
             mode = f"{initial_settings.sql_mode},IGNORE_SPACE"
             initial_settings = initial_settings.with_changes([("sql_mode", mode)])
         self.initial_settings = initial_settings
         # COM_SET_OPTION changes it for as long as the connection lasts, whatever is reset.
         self.multi_statements = bool(capabilities & Capability.MULTI_STATEMENTS)
-        # Somebody has stopped the statement that runs: KILL QUERY, or a limit.
+        # The statement that runs was stopped, by KILL QUERY or a limit.
         self.is_stopped = False
         self.reset()
 
     def reset(self) -> None:
         """Return to what a fresh login has, as COM_RESET_CONNECTION does."""
         self.use(self.initial_settings)
-        # Of the system variables, which changes the client is told; None for all.
+        # The system variables whose changes the client is shown; None for all.
         self.tracked: frozenset[str] | None = SHOWN_BY_DEFAULT
-        # It has said itself whether it is told that something has changed, and servers know.
+        # session_track_state_change is on, on the servers as well.
         self.tracks_changes = False
         # LAST_INSERT_ID() belongs to the session, but the connection of the last INSERT knows
         # it; the value moves here when that connection goes to somebody else.
@@ -351,25 +353,25 @@ class SessionState:
         # connection has gone to somebody else, what was taken along.
         self.answered_at: Backend | None = None
         self.left: LastDiagnostics | None = None
-        # Since they changed last; None as long as no statement has set one.
+        # The user variables since their last change; None before a statement has set one.
         self.variables: UserVariables | None = None
-        # None where none can be held, as long as no stored program asks for one.
+        # The advisory locks that the session may hold; None if only a stored program may hold one.
         self.locks: AskedLocks | None = None
         self.transaction: Transaction | None = None
         # A SET timestamp: what NOW() says on the server is not the time any more.
         self.has_own_clock = False
 
     def use(self, settings: Settings) -> None:
-        """Have *settings* be the variables that every backend connection of this session has."""
+        """Take *settings* for the variables of every backend connection of this session."""
         self.settings = settings
         self.mode = SqlMode.parse(settings.sql_mode)
         if settings.charset_mode:
             self.mode |= settings.charset_mode
         self.unread = settings.unread
-        # Told with every answer to an older client: worked out here once.
+        # Older clients get the status with every answer, so it is worked out once.
         self._status = int(Status.AUTOCOMMIT) if settings.autocommit else 0
         if SqlMode.NO_BACKSLASH_ESCAPES in self.mode:
-            # Drivers go by it when they put values into a text.
+            # Drivers read the flag when they quote values.
             self._status |= int(Status.NO_BACKSLASH_ESCAPES)
 
     @property
@@ -378,11 +380,11 @@ class SessionState:
         return self._status if self.transaction is None else self._status | _IN_TRANS
 
     def shown(self, session_state: bytes) -> bytes:
-        """Return what the client is told of a server's session state."""
+        """Return the part of a server's session state that the client is shown."""
         return shown_to(session_state, self.tracked, changes=self.tracks_changes)
 
     def handed_over(self, backend: Backend, last_insert_id: int) -> None:
-        """Learn that *backend* goes to somebody else, and what LAST_INSERT_ID() was on it."""
+        """Keep the *last_insert_id* of *backend*, which another owner has now."""
         if self.insert_id_at is backend:
             self.insert_id_at = None
             self.last_insert_id = last_insert_id or self.id_before
@@ -395,7 +397,7 @@ class SessionState:
                 self.last_insert_id = self.id_before
 
     def keeps_diagnostics(self, backend: Backend, left: LastDiagnostics) -> bool:
-        """Take *left* for what the last statement left on *backend*, if it ran there."""
+        """Keep *left* as the last statement's diagnostics; False if it did not run on *backend*."""
         if self.answered_at is not backend:
             return False
         self.answered_at = None

@@ -6,7 +6,7 @@ import ipaddress
 
 
 class Addresses:
-    """The connections of all addresses. Each is `connected`, perhaps `logged_in`, and `disconnected` once."""
+    """The connections of all addresses. Each is `connected` once, then perhaps `logged_in`, then `disconnected`."""
 
     def __init__(self) -> None:
         self._all: dict[str, int] = {}
@@ -25,16 +25,16 @@ class Addresses:
         return self._strangers.get(address, 0)
 
     def connected(self, address: str) -> None:
-        """Count a connection, of somebody who has not logged in."""
+        """Count a connection before its login."""
         self._all[address] = self._all.get(address, 0) + 1
         self._strangers[address] = self._strangers.get(address, 0) + 1
 
     def logged_in(self, address: str) -> None:
-        """Learn that a connection has logged in."""
+        """Count the login of a connection."""
         _less(self._strangers, address)
 
     def disconnected(self, address: str, *, was_in: bool) -> None:
-        """Learn that a connection is gone; *was_in*: it had logged in."""
+        """Uncount a connection that is gone; *was_in*: it had logged in."""
         _less(self._all, address)
         if not was_in:
             _less(self._strangers, address)

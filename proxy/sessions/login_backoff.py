@@ -1,16 +1,17 @@
 """How long a login waits, after failures from the same address. Pure.
 
 The first few failures cost nothing, as people mistype. Then every refusal to an address waits twice
-as long as the one before, up to a bound. A login that succeeds waits only if this very user
-has failed from this address: otherwise one client with a wrong password would slow down all
-others of its machine. But that one must wait, for who guesses could take a late answer for a no.
+as long as the one before, up to a bound. A login that succeeds waits only if the same user has
+failed from this address before: otherwise one client with a wrong password would slow down all
+clients of its machine. Such a login must wait like a refusal: a guesser could otherwise hang up
+as soon as an answer is late, and try the next password.
 
-After the free ones, the proofs of one user from one address are looked at one after another, each of them when
-its wait is over (`turn`), however many connections bring them: a hundred guesses at once are worth no
-more than a hundred in a row.
+After the free failures, the proofs of one user from one address are judged one after another, each
+when its wait is over (`turn`): a hundred guesses over a hundred connections take as long as a
+hundred over one.
 
-Failures are forgotten a minute after the last one, and of many the oldest first, so that nobody
-can fill the memory from many addresses or with many names.
+Failures are forgotten a minute after the last one, and the oldest first when REMEMBERED_MAX are
+kept, so that no attacker can fill the memory from many addresses or with many names.
 """
 
 from __future__ import annotations
@@ -23,38 +24,38 @@ FREE_FAILURES: Final = 3
 FIRST_S: Final = 0.1
 FORGOTTEN_S: Final = 60.0
 REMEMBERED_MAX: Final = 4096
-# Behind this many doublings of any FIRST_S there is no bound that has not been reached.
+# After so many doublings of FIRST_S (three years) every sensible bound has been reached.
 _DOUBLINGS_MAX: Final = 30
 
 _Key = tuple[str, str | None]
 
 
 class LoginBackoff:
-    """The failures of late.
+    """The failures of the last minute.
 
     Attributes:
-        longest_s: no answer waits longer; 0 is not at all.
+        longest_s: the longest wait of an answer; with 0 no answer waits.
     """
 
     def __init__(self, longest_s: float) -> None:
         self.longest_s = longest_s
-        # How many, and when the last was; the oldest first.
+        # The number of failures and the time of the last one; the oldest entry first.
         self._failures: OrderedDict[_Key, tuple[int, float]] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._failures)
 
     def turn(self, address: str, user: str, now_s: float) -> float:
-        """Return in how many seconds a proof of *user* may be looked at, behind those before it.
+        """Return the seconds until a proof of *user* may be judged, after all earlier ones.
 
-        One that waits counts as failed already.
+        A proof that waits counts as a failure already.
         """
         key = address, user
         if not self._wait_s(self._known(key, now_s)):
             return 0.0
         _, last_s = self._failures[key]
         number = self._known(key, now_s)
-        # The last one's turn may be still to come.
+        # The proof before may still wait for its turn.
         turn_s = max(now_s, last_s) + self._wait_s(number)
         self._count(key, turn_s, number)
         return turn_s - now_s
@@ -62,7 +63,7 @@ class LoginBackoff:
     def failed(self, address: str, user: str, now_s: float, waited_s: float = 0.0) -> float:
         """Count a failure, and return how many seconds its answer waits.
 
-        waited_s: how long it has waited for its turn.
+        waited_s: how long the proof has waited for its turn.
         """
         if not waited_s:
             self._count((address, user), now_s, self._known((address, user), now_s))

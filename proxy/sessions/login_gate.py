@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 class LoginGate:
-    """The entrance of one connection."""
+    """The limits and waits of one connection's login."""
 
     def __init__(self, services: Services, link: Link, logger: FilteringBoundLogger) -> None:
         self._services = services
@@ -53,9 +53,9 @@ class LoginGate:
         self._is_in = False
         # Either the end of the time to log in, or the moment of an answer that waits.
         self._timer: asyncio.TimerHandle | None = None
-        # Who the login under way wants to be; None when it has been decided.
+        # The user that the login under way names; None when the login has been decided.
         self._user: str | None = None
-        # How long this login has waited for its turn; None before it was asked.
+        # How long this login has waited for its turn; None before `LoginBackoff.turn` was asked.
         self._waited_s: float | None = None
         self._judging: asyncio.Task[None] | None = None
 
@@ -73,7 +73,7 @@ class LoginGate:
         config = services.config
         number = len(services.sessions)
         if number >= config.max_connections and not (
-            # One more may come in, and must be an admin: see `check`.
+            # One more may log in if it is an admin: see `check`.
             number == config.max_connections and services.has_admin
         ):
             return TooManyConnections()
@@ -117,14 +117,14 @@ class LoginGate:
             self._timer = None
 
     def logged_in(self) -> None:
-        """Learn that the client has logged in."""
+        """End the waits, and count the client among those of its address that have logged in."""
         self.leave()
         if self._is_counted and not self._is_in:
             self._services.addresses.logged_in(self._address)
         self._is_in = True
 
     def disconnected(self) -> None:
-        """Learn that the client is gone; a proof that it has not waited for was a guess."""
+        """End the waits of a client that is gone; an answer that it did not wait for counts as a failure."""
         self.leave()
         if self._user is not None and self._waited_s == 0.0:
             self._services.backoff.failed(self._address, self._user, self._loop.time())
@@ -158,7 +158,7 @@ class LoginGate:
         if self._user is None:
             self._user, self._waited_s = user, None
         if self._waited_s is None:
-            # Costly ones ask when it is their turn, and know then what became of those before.
+            # A costly proof asks in its own turn, when the proofs before it have been judged.
             self._waited_s = 0.0 if is_costly else self._turn_s(user)
         return is_costly or self._waited_s > 0
 
@@ -174,7 +174,7 @@ class LoginGate:
         is_costly: bool,
     ) -> None:
         """Have a proof that was deferred judged when it may be, and call *then* with what follows."""
-        # Nothing is read meanwhile: who sends on only fills the socket.
+        # Nothing is read meanwhile: a client that goes on sending fills its own socket.
         self._link.pause_reading()
         self._judging = asyncio.create_task(
             self._judge(user, pieces, then, is_costly=is_costly)
@@ -208,7 +208,7 @@ class LoginGate:
         then(events)
 
     async def _wait(self, wait_s: float) -> None:
-        """Wait for one's turn, which is no time that the client takes unless the queue is long."""
+        """Wait for the turn of a proof; connect_timeout stands still unless the queue is long."""
         services = self._services
         if wait_s > services.backoff.longest_s + services.config.connect_timeout_s:
             await asyncio.sleep(wait_s)

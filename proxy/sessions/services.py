@@ -31,52 +31,52 @@ if TYPE_CHECKING:
 
 
 class Peer(Protocol):
-    """A session, as others see it: KILL, and the shutdown."""
+    """A session as KILL, SHOW PROCESSLIST, the time limits and the shutdown see it."""
 
     user: User | None
     closed: asyncio.Event
 
     def process(self) -> Process | None:
-        """Return its line in SHOW PROCESSLIST, None before it has logged in."""
+        """Return the session's line in SHOW PROCESSLIST, None before its login."""
 
     def thread_on(self, shard: ShardRuntime) -> int | None:
-        """Return the id that *shard* knows it by, None where it holds no connection."""
+        """Return the session's thread id on *shard*, None where it holds no connection."""
 
     def interrupt(self, error: StreamfromError) -> list[asyncio.Task[None]]:
-        """Stop what it is running; return what tells its servers."""
+        """Stop the statement under way; return the tasks that kill it on its servers."""
 
     def shut_down(self, error: StreamfromError) -> None:
-        """End it with *error* once it has nothing to do and no transaction is open."""
+        """End the session with *error* once it is idle and has no transaction open."""
 
     def stop_work(self, error: StreamfromError) -> None:
-        """End it with *error* once what runs is answered; stop that if nothing is lost so."""
+        """End the session with *error* after the statement under way; stop that if nothing is lost."""
 
     @property
     def is_committing(self) -> bool:
-        """True while what runs may commit, so that only its own answer tells what became of it."""
+        """True while the statement under way may commit, so that only its own answer is true."""
 
     def cut_off(self, error: StreamfromError) -> None:
-        """Disconnect it now; the client is told *error* if it waits for an answer."""
+        """Disconnect now; send *error* first if the client waits for an answer."""
 
     def end(self) -> None:
-        """End it now."""
+        """End the session now."""
 
     def busy_s(self, now_s: float) -> float:
         """Return for how long a statement has been running, 0 for none and for a STREAM."""
 
     def time_out(self, now_s: float) -> None:
-        """Stop the statement, which takes too long; once more if it goes on nevertheless."""
+        """Stop the statement, which takes too long; called again if the statement goes on."""
 
     def limits_changed(self) -> None:
         """Keep to the limits of a configuration that was read again."""
 
 
 class Tally:
-    """What has been counted since the proxy started.
+    """Counters since the start of the proxy.
 
     Attributes:
-        questions: commands of clients, without those that servers do not count as such either:
-            COM_PING, COM_STATISTICS, and what prepares, resets and closes statements.
+        questions: commands of clients, without those that MySQL's `Questions` leaves out:
+            COM_PING, COM_STATISTICS, COM_STMT_PREPARE, COM_STMT_RESET and COM_STMT_CLOSE.
     """
 
     __slots__ = ("questions",)
@@ -95,24 +95,25 @@ class Services:
     Attributes:
         config: limits and time-outs.
         users: by name; empty when only the loopback root may enter.
-        has_admin: one of them is an admin, for whom a place is kept.
-        loopback_only: refuse everybody who is not on this machine.
+        has_admin: one of the users is an admin; one connection is kept for admins.
+        loopback_only: refuse every client that is not on this machine.
         authenticator: decides logins.
-        tls: how to speak TLS to clients, None when it is not offered.
-        server_version, collation_id: what the greeting says.
+        tls: the TLS context for clients, None when TLS is not offered.
+        server_version, collation_id: return the values of the greeting.
         extends_metadata: every server can tell more of a column than its type, as MariaDB does.
         catalogs, registry, cache, clock: keyspaces, message tables, parsed statements, time.
         charset_settings: from the collation id of a login to the session's first variables.
-        sessions: everybody who is connected, by connection id.
-        is_stopping: nobody may log in any more.
-        uptime_s: how long the proxy has been running.
-        tally: what has been counted.
-        nonce: 20 fresh random bytes for a login.
-        backoff: how long logins wait. work: does what is costly of them.
+        sessions: all sessions, by connection id.
+        is_stopping: returns True once no client may log in any more.
+        uptime_s: returns how long the proxy has been running.
+        tally: the counters of SHOW STATUS.
+        nonce: returns 20 fresh random bytes for a login.
+        backoff: how long logins wait.
+        work: runs the costly parts of logins.
         addresses: how many connections each address has.
-        memory_of: the budget that all connections of a user share, by the user's name.
-        coordinator: commits in two phases; None where the configuration does not ask for it.
-        readers: the threads that large texts are read in.
+        memory_of: returns the memory budget that all connections of the named user share.
+        coordinator: commits in two phases; None without `transaction_mode = "twopc"`.
+        readers: the threads that read large texts.
         spawn: runs a coroutine in the background and logs its failure.
     """
 
