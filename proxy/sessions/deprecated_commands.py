@@ -14,10 +14,8 @@ from streamfrom.proxy.wire.response import AnswerKind
 
 
 if TYPE_CHECKING:
-    from streamfrom.proxy.execution.executor import Executor
     from streamfrom.proxy.execution.reply import Reply
-    from streamfrom.proxy.sql.privileges import Privileges
-    from streamfrom.proxy.sql.statement_compiler import StatementCompiler
+    from streamfrom.proxy.sql.session_context import SessionContext
 
 
 class DeprecatedCommands:
@@ -25,12 +23,10 @@ class DeprecatedCommands:
 
     __slots__ = ("_compiler", "_executor", "_privileges")
 
-    def __init__(
-        self, guard: Privileges, executor: Executor, compiler: StatementCompiler
-    ) -> None:
-        self._privileges = guard
-        self._executor = executor
-        self._compiler = compiler
+    def __init__(self, context: SessionContext) -> None:
+        self._privileges = context.privileges
+        self._executor = context.executor
+        self._compiler = context.compiler
 
     async def refresh(self, payload: bytes, reply: Reply) -> None:
         """Answer COM_REFRESH, whose flags say what to FLUSH. Raises whatever stops a FLUSH."""

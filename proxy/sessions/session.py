@@ -288,10 +288,7 @@ class Session:
                 user,
                 self.connection_id,
                 memory=self._memory,
-                kill=self._peers.kill,
-                kill_user=self._peers.kill_user,
-                processes=self._peers.processes,
-                holders=self._peers.holders,
+                others=self._peers,
             )
         except NoClientCharset as error:
             self._login_gate.refuse(self._wire, error)

@@ -16,28 +16,24 @@ from streamfrom.proxy.sessions.deprecated_commands import DeprecatedCommands
 from streamfrom.proxy.sessions.query_attributes import QueryAttributes
 from streamfrom.proxy.sql.bulk_commands import BulkCommands
 from streamfrom.proxy.sql.fast_path import FastPath
-from streamfrom.proxy.sql.insert_columns import InsertColumns
 from streamfrom.proxy.sql.large_texts import LargeTexts
 from streamfrom.proxy.sql.prepared_commands import PreparedCommands
 from streamfrom.proxy.sql.prepared_statements import PreparedStatements
 from streamfrom.proxy.sql.privileges import Privileges
-from streamfrom.proxy.sql.routed_statements import RoutedStatements
-from streamfrom.proxy.sql.sequence_statements import SequenceStatements
+from streamfrom.proxy.sql.session_context import SessionContext
 from streamfrom.proxy.sql.statement_compiler import StatementCompiler
-from streamfrom.proxy.sql.statement_runner import Kill, KillUser, StatementRunner
-from streamfrom.proxy.sql.stream_statements import StreamStatements
-from streamfrom.proxy.sql.text_statements import TextStatements
+from streamfrom.proxy.sql.statement_runner import StatementRunner
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.config.file import User
-    from streamfrom.proxy.local_statements.show_processlist import Process
     from streamfrom.proxy.memory import Memory
     from streamfrom.proxy.net import Link
     from streamfrom.proxy.sessions.services import Services
+    from streamfrom.proxy.sql.session_context import OtherSessions
+    from streamfrom.proxy.sql.stream_statements import StreamStatements
+    from streamfrom.proxy.sql.text_statements import TextStatements
     from streamfrom.proxy.wire.server_connection import ServerConnection
     from streamfrom.sqlparse_ext.writes.messages import Effect
 
@@ -68,10 +64,7 @@ def make_session(
     connection_id: int,
     *,
     memory: Memory,
-    kill: Kill,
-    kill_user: KillUser,
-    processes: Callable[[], list[Process]],
-    holders: Callable[[ShardRuntime], Mapping[int, int]],
+    others: OtherSessions,
 ) -> SessionParts:
     """Return the parts of a session of *user*, whose login *wire* has seen.
 
@@ -109,73 +102,32 @@ def make_session(
         services.clock,
         LargeTexts(services.readers),
     )
-    routed = RoutedStatements(
-        link=link,
-        state=state,
-        executor=executor,
-        compiler=compiler,
-        merge_memory_bytes=services.config.merge_memory_bytes,
+    context = SessionContext(
+        connection_id,
+        state,
+        link,
+        executor,
+        guard,
+        catalog,
+        services.registry,
+        compiler,
+        services.config,
+        others,
     )
-    streams = StreamStatements(
-        link=link, executor=executor, compiler=compiler, registry=services.registry
-    )
-    naming = InsertColumns(executor, compiler)
-    text_statements = TextStatements(compiler, executor)
-    statements = StatementRunner(
-        connection_id=connection_id,
-        socket=services.config.unix_socket,
-        guard=guard,
-        state=state,
-        executor=executor,
-        compiler=compiler,
-        routed=routed,
-        naming=naming,
-        text_statements=text_statements,
-        sequencing=SequenceStatements(guard, executor, compiler, catalog),
-        streams=streams,
-        catalog=catalog,
-        registry=services.registry,
-        kill=kill,
-        kill_user=kill_user,
-        processes=processes,
-        tls=lambda: link.tls,
-        holders=holders,
-    )
+    statements = StatementRunner(context)
     table = PreparedStatements(memory)
-    prepared = PreparedCommands(
-        state=state,
-        executor=executor,
-        compiler=compiler,
-        registry=services.registry,
-        statements=statements,
-        routed=routed,
-        naming=naming,
-        table=table,
-        long_data_bytes_max=services.config.max_allowed_packet_bytes,
-    )
-    bulk = BulkCommands(
-        state=state,
-        executor=executor,
-        compiler=compiler,
-        registry=services.registry,
-        statements=statements,
-        routed=routed,
-        table=table,
-        prepared=prepared,
-    )
-    direct = FastPath(compiler, executor, services.registry, link, table)
-    old = DeprecatedCommands(guard, executor, compiler)
+    prepared = PreparedCommands(context, statements, table)
     return SessionParts(
         state=state,
         executor=executor,
         compiler=compiler,
-        direct=direct,
+        direct=FastPath(context, table),
         statements=statements,
-        text_statements=text_statements,
-        streams=streams,
+        text_statements=statements.text_statements,
+        streams=statements.streams,
         prepared=prepared,
-        bulk=bulk,
-        old=old,
+        bulk=BulkCommands(context, statements, prepared, table),
+        old=DeprecatedCommands(context),
         table=table,
         attributes=QueryAttributes(state, table),
     )

@@ -20,9 +20,7 @@ from streamfrom.sqlparse_ext.statements import Kind, Uses
 
 
 if TYPE_CHECKING:
-    from streamfrom.proxy.execution.executor import Executor
-    from streamfrom.proxy.execution.session_state import SessionState
-    from streamfrom.proxy.sql.statement_compiler import StatementCompiler
+    from streamfrom.proxy.sql.session_context import SessionContext
     from streamfrom.sqlparse_ext.statements import Statement
 
 
@@ -33,12 +31,10 @@ _TELL_OF: Final = frozenset({Kind.DDL, Kind.EXPLAIN, Kind.SHOW, Kind.PREPARE})
 class AdvisoryLocks:
     """The advisory locks of one session."""
 
-    def __init__(
-        self, state: SessionState, executor: Executor, compiler: StatementCompiler
-    ) -> None:
-        self._state = state
-        self._executor = executor
-        self._compiler = compiler
+    def __init__(self, context: SessionContext) -> None:
+        self._state = context.state
+        self._executor = context.executor
+        self._compiler = context.compiler
 
     async def before(self, statement: Statement) -> None:
         """Learn of a statement that is about to run.

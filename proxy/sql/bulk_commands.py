@@ -31,16 +31,12 @@ from streamfrom.sqlparse_ext.writes.messages import together
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from streamfrom.engine.messaging.registry import Registry
     from streamfrom.engine.sharding.keyspace import Shard
-    from streamfrom.proxy.execution.executor import Executor
     from streamfrom.proxy.execution.reply import Reply
-    from streamfrom.proxy.execution.session_state import SessionState
     from streamfrom.proxy.routing.routes import Plan
     from streamfrom.proxy.sql.prepared_commands import PreparedCommands
     from streamfrom.proxy.sql.prepared_statements import PreparedStatement, PreparedStatements
-    from streamfrom.proxy.sql.routed_statements import RoutedStatements
-    from streamfrom.proxy.sql.statement_compiler import StatementCompiler
+    from streamfrom.proxy.sql.session_context import SessionContext
     from streamfrom.proxy.sql.statement_runner import StatementRunner
     from streamfrom.proxy.wire.bulk_rows import Row
     from streamfrom.proxy.wire.commands import StmtBulkExecute
@@ -89,22 +85,17 @@ class BulkCommands:
 
     def __init__(
         self,
-        *,
-        state: SessionState,
-        executor: Executor,
-        compiler: StatementCompiler,
-        registry: Registry,
+        context: SessionContext,
         statements: StatementRunner,
-        routed: RoutedStatements,
-        table: PreparedStatements,
         prepared: PreparedCommands,
+        table: PreparedStatements,
     ) -> None:
-        self._state = state
-        self._executor = executor
-        self._compiler = compiler
-        self._registry = registry
+        self._state = context.state
+        self._executor = context.executor
+        self._compiler = context.compiler
+        self._registry = context.registry
         self._statements = statements
-        self._routed = routed
+        self._routed = statements.routed
         self._table = table
         self._prepared = prepared
 

@@ -36,15 +36,13 @@ from streamfrom.sqlparse_ext.text.lexer import LARGE_TEXT_BYTES
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from streamfrom.engine.messaging.registry import Registry
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.execution.answer_relay import AnswerRelay
-    from streamfrom.proxy.execution.executor import Executor
     from streamfrom.proxy.execution.reply import Reply
-    from streamfrom.proxy.net import Link
     from streamfrom.proxy.sql.catalog import View
     from streamfrom.proxy.sql.prepared_statements import PreparedStatements
-    from streamfrom.proxy.sql.statement_compiler import CompiledStatement, StatementCompiler
+    from streamfrom.proxy.sql.session_context import SessionContext
+    from streamfrom.proxy.sql.statement_compiler import CompiledStatement
     from streamfrom.sqlparse_ext.statements import Shape, Statement
 
 
@@ -72,18 +70,11 @@ _SMALL_BYTES_MAX: Final = 16 << 10
 class FastPath:
     """The hot path of one session."""
 
-    def __init__(
-        self,
-        compiler: StatementCompiler,
-        executor: Executor,
-        registry: Registry,
-        link: Link,
-        table: PreparedStatements,
-    ) -> None:
-        self._compiler = compiler
-        self._executor = executor
-        self._registry = registry
-        self._link = link
+    def __init__(self, context: SessionContext, table: PreparedStatements) -> None:
+        self._compiler = context.compiler
+        self._executor = context.executor
+        self._registry = context.registry
+        self._link = context.link
         self._table = table
         # Of the one statement that a session runs at a time.
         self._under_way: (

@@ -36,14 +36,11 @@ if TYPE_CHECKING:
 
     from streamfrom.proxy.backends.backend import Backend
     from streamfrom.proxy.backends.shard import ShardRuntime
-    from streamfrom.proxy.execution.executor import Executor
-    from streamfrom.proxy.execution.session_state import SessionState
     from streamfrom.proxy.merge.group_merge import GroupsMerge
     from streamfrom.proxy.merge.row_count import CountedMerge
     from streamfrom.proxy.merge.row_merge import RowsMerge
-    from streamfrom.proxy.net import Link
     from streamfrom.proxy.routing.routes import Merge
-    from streamfrom.proxy.sql.large_texts import LargeTexts
+    from streamfrom.proxy.sql.session_context import SessionContext
     from streamfrom.sqlparse_ext.statements import Statement
 
 
@@ -81,41 +78,24 @@ class RowSink(Protocol):
 
 
 async def gather(
-    executor: Executor,
-    state: SessionState,
-    link: Link,
+    context: SessionContext,
     database: str | None,
     shards: Sequence[ShardRuntime],
     statement: Statement,
     route: Merge,
     reply: RowSink,
-    *,
-    memory_bytes: int,
-    large_texts: LargeTexts,
 ) -> bool:
     """Answer *statement* from all *shards*, and return True.
-
-    memory_bytes: what groups may take that must be sorted once all of them are known.
 
     Raises:
         Unsupported, MergeTooLarge: it cannot be merged.
         BackendUnavailable, BackendLost, BackendError, PoolTimeout: as for any statement.
     """
-    texts = await large_texts.read(len(statement.sql), _texts, statement, route)
-    attempts = executor.attempts(is_read=is_repeatable(statement.shape))
+    read = context.compiler.large_texts.read
+    texts = await read(len(statement.sql), _texts, statement, route)
+    attempts = context.executor.attempts(is_read=is_repeatable(statement.shape))
     while True:
-        attempt = _Gather(
-            executor,
-            state,
-            link,
-            database,
-            shards,
-            statement,
-            route,
-            texts,
-            reply,
-            memory_bytes,
-        )
+        attempt = _Gather(context, database, shards, statement, route, texts, reply)
         try:
             await attempt.run()
             return True
@@ -196,20 +176,17 @@ class _Part:
 class _Gather:
     def __init__(
         self,
-        executor: Executor,
-        state: SessionState,
-        link: Link,
+        context: SessionContext,
         database: str | None,
         shards: Sequence[ShardRuntime],
         statement: Statement,
         route: Merge,
         texts: Texts,
         reply: RowSink,
-        memory_bytes: int,
     ) -> None:
-        self._executor = executor
-        self._state = state
-        self._link = link
+        self._executor = context.executor
+        self._state = context.state
+        self._link = context.link
         self._database = database
         self._shards = shards
         self._statement = statement
@@ -217,6 +194,8 @@ class _Gather:
         self._counted = route.counted
         self._texts = texts
         exact = reply.binary and route.counted is None
+        # What groups may take that must be sorted once all of them are known.
+        memory_bytes = context.config.merge_memory_bytes
         rows: RowsQuery | GroupsQuery = (
             GroupsQuery(
                 self._texts, memory_bytes, exact=exact, is_counted=route.counted is not None

@@ -16,8 +16,8 @@ from streamfrom.sqlparse_ext.writes.column_list import leaves_out_columns, with_
 
 if TYPE_CHECKING:
     from streamfrom.proxy.backends.shard import ShardRuntime
-    from streamfrom.proxy.execution.executor import Executor
-    from streamfrom.proxy.sql.statement_compiler import StatementCompiler, StatementTarget
+    from streamfrom.proxy.sql.session_context import SessionContext
+    from streamfrom.proxy.sql.statement_compiler import StatementTarget
 
 
 _INVISIBLE = "INVISIBLE"
@@ -26,9 +26,9 @@ _INVISIBLE = "INVISIBLE"
 class InsertColumns:
     """Names columns for one session."""
 
-    def __init__(self, executor: Executor, compiler: StatementCompiler) -> None:
-        self._executor = executor
-        self._compiler = compiler
+    def __init__(self, context: SessionContext) -> None:
+        self._executor = context.executor
+        self._compiler = context.compiler
 
     async def named(self, place: StatementTarget) -> StatementTarget:
         """Return *place* with all columns named where its statement has to name them.

@@ -46,14 +46,10 @@ from streamfrom.sqlparse_ext.text.parameters import as_text
 
 
 if TYPE_CHECKING:
-    from streamfrom.engine.messaging.registry import Registry
     from streamfrom.proxy.backends.shard import ShardRuntime
-    from streamfrom.proxy.execution.executor import Executor
     from streamfrom.proxy.execution.reply import Reply
-    from streamfrom.proxy.execution.session_state import SessionState
-    from streamfrom.proxy.sql.insert_columns import InsertColumns
-    from streamfrom.proxy.sql.routed_statements import RoutedStatements
-    from streamfrom.proxy.sql.statement_compiler import StatementCompiler, StatementTarget
+    from streamfrom.proxy.sql.session_context import SessionContext
+    from streamfrom.proxy.sql.statement_compiler import StatementTarget
     from streamfrom.proxy.sql.statement_runner import StatementRunner
     from streamfrom.proxy.wire.commands import StmtExecute, StmtFetch, StmtSendLongData
     from streamfrom.proxy.wire.prepare_response import PrepareReader
@@ -84,33 +80,20 @@ _LAST_ROW_SENT: Final = int(Status.LAST_ROW_SENT)
 
 
 class PreparedCommands:
-    """The prepared statements of one session at work.
-
-    long_data_bytes_max: how much of one statement's parameters may be sent ahead.
-    """
+    """The prepared statements of one session at work."""
 
     def __init__(
-        self,
-        *,
-        state: SessionState,
-        executor: Executor,
-        compiler: StatementCompiler,
-        registry: Registry,
-        statements: StatementRunner,
-        routed: RoutedStatements,
-        naming: InsertColumns,
-        table: PreparedStatements,
-        long_data_bytes_max: int,
+        self, context: SessionContext, statements: StatementRunner, table: PreparedStatements
     ) -> None:
-        self._state = state
-        self._executor = executor
-        self._compiler = compiler
-        self._registry = registry
+        self._state = context.state
+        self._executor = context.executor
+        self._compiler = context.compiler
+        self._registry = context.registry
         self._statements = statements
-        self._routed = routed
-        self._insert_columns = naming
+        self._routed = statements.routed
+        self._insert_columns = statements.insert_columns
         self._table = table
-        self._long_data_bytes_max = long_data_bytes_max
+        self._long_data_bytes_max = context.config.max_allowed_packet_bytes
 
     # --- COM_STMT_PREPARE -----------------------------------------------------------------
 

@@ -30,14 +30,12 @@ from streamfrom.sqlparse_ext.statements import Kind, Uses
 
 if TYPE_CHECKING:
     from streamfrom.proxy.backends.shard import ShardRuntime
-    from streamfrom.proxy.execution.executor import Executor
     from streamfrom.proxy.execution.prepared_execution import Packet
     from streamfrom.proxy.execution.reply import Reply
-    from streamfrom.proxy.execution.session_state import SessionState
-    from streamfrom.proxy.net import Link
     from streamfrom.proxy.routing.routes import Route
     from streamfrom.proxy.sql.catalog import View
-    from streamfrom.proxy.sql.statement_compiler import CompiledStatement, StatementCompiler
+    from streamfrom.proxy.sql.session_context import SessionContext
+    from streamfrom.proxy.sql.statement_compiler import CompiledStatement
     from streamfrom.sqlparse_ext.writes.messages import Effect
 
 
@@ -47,21 +45,12 @@ _HAS_ROWS: Final = frozenset({Kind.SELECT, Kind.SHOW})
 class RoutedStatements:
     """The statements of one session that its shards answer."""
 
-    def __init__(
-        self,
-        *,
-        link: Link,
-        state: SessionState,
-        executor: Executor,
-        compiler: StatementCompiler,
-        merge_memory_bytes: int,
-    ) -> None:
-        self._link = link
-        self._state = state
-        self._executor = executor
-        self._branches = executor.branches
-        self._compiler = compiler
-        self._merge_memory_bytes = merge_memory_bytes
+    def __init__(self, context: SessionContext) -> None:
+        self._context = context
+        self._state = context.state
+        self._executor = context.executor
+        self._compiler = context.compiler
+        self._branches = context.executor.branches
 
     async def run(
         self,
@@ -92,31 +81,15 @@ class RoutedStatements:
                 if not self._state.settings.autocommit:
                     # It opens a transaction on all of them, which is one.
                     self._branches.entered()
+                runtimes = [view.runtime(shard) for shard in shards]
                 return await gather(
-                    self._executor,
-                    self._state,
-                    self._link,
-                    database,
-                    [view.runtime(shard) for shard in shards],
-                    step.statement,
-                    route,
-                    reply,
-                    memory_bytes=self._merge_memory_bytes,
-                    large_texts=self._compiler.large_texts,
+                    self._context, database, runtimes, step.statement, route, reply
                 )
             case Combine():
                 if not self._state.settings.autocommit:
                     self._branches.entered()
-                combining = TwoStageSelect(
-                    self._executor,
-                    self._state,
-                    self._link,
-                    database,
-                    view.runtime,
-                    memory_bytes=self._merge_memory_bytes,
-                    large_texts=self._compiler.large_texts,
-                )
-                return await combining.run(step.statement, route, reply)
+                two_stages = TwoStageSelect(self._context, database, view.runtime)
+                return await two_stages.run(step.statement, route, reply)
             case WriteParts(parts):
                 own = step.statement.sql
                 pieces = [(view.runtime(shard), sql or own) for shard, sql in parts]

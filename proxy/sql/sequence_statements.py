@@ -19,10 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from streamfrom.proxy.backends.shard import ShardRuntime
-    from streamfrom.proxy.execution.executor import Executor
-    from streamfrom.proxy.sql.catalog import Catalog, View
-    from streamfrom.proxy.sql.privileges import Privileges
-    from streamfrom.proxy.sql.statement_compiler import StatementCompiler
+    from streamfrom.proxy.sql.catalog import View
+    from streamfrom.proxy.sql.session_context import SessionContext
     from streamfrom.sqlparse_ext.statements import Statement
 
 COLUMNS: Final = (ColumnDefinition("nextval", type=FieldType.LONGLONG, length=21),)
@@ -31,17 +29,11 @@ COLUMNS: Final = (ColumnDefinition("nextval", type=FieldType.LONGLONG, length=21
 class SequenceStatements:
     """The sequences as one session uses them."""
 
-    def __init__(
-        self,
-        guard: Privileges,
-        executor: Executor,
-        compiler: StatementCompiler,
-        catalog: Catalog,
-    ) -> None:
-        self._privileges = guard
-        self._executor = executor
-        self._compiler = compiler
-        self._catalog = catalog
+    def __init__(self, context: SessionContext) -> None:
+        self._privileges = context.privileges
+        self._executor = context.executor
+        self._compiler = context.compiler
+        self._catalog = context.catalog
 
     async def filled(self, view: View, statement: Statement) -> tuple[Statement, int]:
         """Return an INSERT with values of its table's sequence, and the first of them.

@@ -27,11 +27,9 @@ from streamfrom.sqlparse_ext.statements import SetKind, Uses
 if TYPE_CHECKING:
     from streamfrom.proxy.backends.backend import Backend
     from streamfrom.proxy.backends.shard import ShardRuntime
-    from streamfrom.proxy.execution.executor import Executor
     from streamfrom.proxy.execution.reply import Reply
-    from streamfrom.proxy.execution.session_state import SessionState
     from streamfrom.proxy.sql.routed_statements import RoutedStatements
-    from streamfrom.proxy.sql.statement_compiler import StatementCompiler
+    from streamfrom.proxy.sql.session_context import SessionContext
     from streamfrom.proxy.sql.stream_statements import StreamStatements
     from streamfrom.sqlparse_ext.statements import Shape, Statement
 
@@ -50,18 +48,12 @@ class SetVariables:
     """The SETs of one session."""
 
     def __init__(
-        self,
-        *,
-        state: SessionState,
-        executor: Executor,
-        compiler: StatementCompiler,
-        routed: RoutedStatements,
-        streams: StreamStatements,
+        self, context: SessionContext, routed: RoutedStatements, streams: StreamStatements
     ) -> None:
-        self._state = state
-        self._executor = executor
-        self._branches = executor.branches
-        self._compiler = compiler
+        self._state = context.state
+        self._executor = context.executor
+        self._compiler = context.compiler
+        self._branches = context.executor.branches
         self._routed = routed
         self._streams = streams
 

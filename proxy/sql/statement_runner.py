@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.errors import (
     EmptyQuery,
@@ -32,11 +32,15 @@ from streamfrom.proxy.local_statements.show_status import (
 from streamfrom.proxy.local_statements.show_vschema import is_show_vschema, show_vschema
 from streamfrom.proxy.local_statements.vexplain import COLUMNS as VEXPLAIN_COLUMNS, is_vexplain
 from streamfrom.proxy.sql.advisory_locks import AdvisoryLocks
+from streamfrom.proxy.sql.insert_columns import InsertColumns
 from streamfrom.proxy.sql.kill_targets import killed_id, killed_user
+from streamfrom.proxy.sql.routed_statements import RoutedStatements
 from streamfrom.proxy.sql.scatter import run_everywhere
-from streamfrom.proxy.sql.sequence_statements import COLUMNS as NEXT_COLUMNS
+from streamfrom.proxy.sql.sequence_statements import COLUMNS as NEXT_COLUMNS, SequenceStatements
 from streamfrom.proxy.sql.set_variables import SetVariables
 from streamfrom.proxy.sql.sibling_databases import has_database, use
+from streamfrom.proxy.sql.stream_statements import StreamStatements
+from streamfrom.proxy.sql.text_statements import TextStatements
 from streamfrom.proxy.sql.transaction_control import TransactionControl
 from streamfrom.proxy.sql.vexplain_statement import explanation
 from streamfrom.proxy.wire.commands import query
@@ -54,21 +58,9 @@ from streamfrom.sqlparse_ext.writes.generated import next_values
 
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
-    from streamfrom.engine.messaging.registry import Registry
-    from streamfrom.proxy.backends.shard import ShardRuntime
-    from streamfrom.proxy.execution.executor import Executor
-    from streamfrom.proxy.execution.session_state import SessionState
-    from streamfrom.proxy.local_statements.show_processlist import Process
-    from streamfrom.proxy.sql.catalog import Catalog
-    from streamfrom.proxy.sql.insert_columns import InsertColumns
-    from streamfrom.proxy.sql.privileges import Privileges
-    from streamfrom.proxy.sql.routed_statements import RoutedStatements
-    from streamfrom.proxy.sql.sequence_statements import SequenceStatements
-    from streamfrom.proxy.sql.statement_compiler import StatementCompiler
-    from streamfrom.proxy.sql.stream_statements import StreamStatements
-    from streamfrom.proxy.sql.text_statements import TextStatements
+    from streamfrom.proxy.sql.session_context import SessionContext
     from streamfrom.proxy.wire.resultset import ColumnDefinition
 
 
@@ -92,88 +84,40 @@ def _is_comment(sql: bytes) -> bool:
     return at == len(sql)
 
 
-class Kill(Protocol):
-    """Ends another connection, or only what it is running."""
-
-    async def __call__(self, connection_id: int, *, query_only: bool) -> None:
-        """Raise NoSuchThread or NotOwner where that is not possible."""
-
-
-class KillUser(Protocol):
-    """Ends the connections of a user, or only what they are running."""
-
-    async def __call__(self, name: str, *, query_only: bool) -> int:
-        """Return how many there were. Raise KillDenied where that is not allowed."""
-
-
 class StatementRunner:
-    """The statements of one session."""
+    """The statements of one session.
 
-    def __init__(
-        self,
-        *,
-        connection_id: int,
-        socket: str | None,
-        guard: Privileges,
-        state: SessionState,
-        executor: Executor,
-        compiler: StatementCompiler,
-        routed: RoutedStatements,
-        sequencing: SequenceStatements,
-        naming: InsertColumns,
-        text_statements: TextStatements,
-        streams: StreamStatements,
-        catalog: Catalog,
-        registry: Registry,
-        kill: Kill,
-        kill_user: KillUser,
-        processes: Callable[[], list[Process]],
-        tls: Callable[[], tuple[str, str]],
-        holders: Callable[[ShardRuntime], Mapping[int, int]],
-    ) -> None:
-        self._connection_id = connection_id
-        self._privileges = guard
-        self._state = state
-        self._executor = executor
-        self._branches = executor.branches
-        self._compiler = compiler
-        self._large_texts = compiler.large_texts
-        self._routed = routed
-        self._sequences = sequencing
-        self._insert_columns = naming
-        self._text_statements = text_statements
-        self._streams = streams
-        self._catalog = catalog
-        self._registry = registry
-        self._kill = kill
-        self._kill_user = kill_user
-        self._processes = processes
-        self._tls = tls
-        self._holders = holders
-        self._locks = AdvisoryLocks(state, executor, compiler)
-        self._set_variables = SetVariables(
-            state=state,
-            executor=executor,
-            compiler=compiler,
-            routed=routed,
-            streams=streams,
-        )
-        self._transaction_control = TransactionControl(
-            state=state,
-            branches=executor.branches,
-            compiler=compiler,
-            routed=routed,
-            on_rows=self._on_rows,
-        )
-        account = literal(f"{guard.user.name}@%".encode())
-        login = literal(f"{guard.user.name}@{guard.host}".encode())
+    Attributes:
+        routed, streams, text_statements, insert_columns: what carries out some of them, each
+            named after its module.
+    """
+
+    def __init__(self, context: SessionContext) -> None:
+        self.routed = RoutedStatements(context)
+        self.streams = StreamStatements(context)
+        self.text_statements = TextStatements(context)
+        self.insert_columns = InsertColumns(context)
+        self._context = context
+        self._privileges = privileges = context.privileges
+        self._state = context.state
+        self._executor = context.executor
+        self._branches = context.executor.branches
+        self._compiler = context.compiler
+        self._large_texts = context.compiler.large_texts
+        self._sequences = SequenceStatements(context)
+        self._catalog = context.catalog
+        self._locks = AdvisoryLocks(context)
+        self._set_variables = SetVariables(context, self.routed, self.streams)
+        self._transaction_control = TransactionControl(context, self.routed, self._on_rows)
+        account = literal(f"{privileges.user.name}@%".encode())
+        login = literal(f"{privileges.user.name}@{privileges.host}".encode())
         self._identity = {
-            "CONNECTION_ID": b"%d" % connection_id,
+            "CONNECTION_ID": b"%d" % context.connection_id,
             "CURRENT_USER": account,
             **dict.fromkeys(("USER", "SESSION_USER", "SYSTEM_USER"), login),
             # Drivers (mysql_async) that find themselves on this machine connect there again: it
             # must not be the server's own, past the proxy.
-            "@@SOCKET": literal((socket or "").encode()),
+            "@@SOCKET": literal((context.config.unix_socket or "").encode()),
         }
 
     async def run(self, sql: bytes, reply: Reply) -> None:
@@ -225,7 +169,11 @@ class StatementRunner:
             return statement
         values = self._identity if shape.uses & Uses.IDENTITY else {}
         # A SELECT of no table runs on the first shard.
-        holders = self._holders(self._compiler.here().runtimes[0]) if asks_locks else {}
+        holders = (
+            self._context.others.holders(self._compiler.here().runtimes[0])
+            if asks_locks
+            else {}
+        )
         return await self._large_texts.read(
             len(statement.sql),
             lambda: self._compiler.parse(inline(statement, values, holders)),
@@ -235,7 +183,7 @@ class StatementRunner:
 
     async def _on_rows(self, statement: Statement, reply: Reply) -> bool:
         read, size = self._large_texts.read, len(statement.sql)
-        place = await self._insert_columns.named(
+        place = await self.insert_columns.named(
             await read(size, self._compiler.resolve, statement)
         )
         view = place.view
@@ -247,10 +195,10 @@ class StatementRunner:
         ):
             raise LocalDataDisabled(on_mariadb=view.runtimes[0].is_mariadb)
         if not step.statement.shape.uses & ASKS_BACK:
-            return await self._routed.run(view, place.database, step, route, reply)
+            return await self.routed.run(view, place.database, step, route, reply)
         packet = DiagnosticsQueries(self._state, step.statement)
         try:
-            return await self._routed.run(view, place.database, step, route, reply, packet)
+            return await self.routed.run(view, place.database, step, route, reply, packet)
         except AnswerHere as asked:
             capabilities = self._state.capabilities
             definitions, payloads = warnings_answer(step.statement, asked.left, capabilities)
@@ -281,7 +229,7 @@ class StatementRunner:
         if leaves:
             self._compiler.leave()
         if view.schema is None:
-            await self._registry.reload(view.keyspace.name)
+            await self._context.registry.reload(view.keyspace.name)
         reply.ok(
             affected_rows=result.affected_rows,
             warnings=result.warnings,
@@ -293,7 +241,7 @@ class StatementRunner:
         return True
 
     async def _stream(self, statement: Statement, reply: Reply) -> bool:
-        return await self._streams.run(statement, reply)
+        return await self.streams.run(statement, reply)
 
     # --- the session's own statements -----------------------------------------------------
 
@@ -346,18 +294,20 @@ class StatementRunner:
 
     async def _prepared(self, statement: Statement, reply: Reply) -> bool:
         if self._compiler.here().is_sharded:
-            return await self._text_statements.run(statement, reply, self.run_one)
-        return await self._on_rows(await self._text_statements.read(statement), reply)
+            return await self.text_statements.run(statement, reply, self.run_one)
+        return await self._on_rows(await self.text_statements.read(statement), reply)
 
     async def _kill_statement(self, statement: Statement, reply: Reply) -> bool:
         target = statement.shape.kill
         query_only = target is not None and target.scope is KillScope.QUERY
         if target is not None and target.by is KillBy.USER:
-            killed = await self._kill_user(killed_user(statement), query_only=query_only)
+            killed = await self._context.others.kill_user(
+                killed_user(statement), query_only=query_only
+            )
             reply.ok(affected_rows=killed)
             return True
         number = await killed_id(statement, self._compiler, self._executor, self.told_who)
-        await self._kill(number, query_only=query_only)
+        await self._context.others.kill(number, query_only=query_only)
         reply.ok()
         return True
 
@@ -378,7 +328,7 @@ class StatementRunner:
         answer = await self._executor.ask(view.runtimes[0], database, asked, own.shape)
         assert answer.ok is not None
         reply.head(answer.columns)
-        told = own_status(self._tls(), self._state.capabilities)
+        told = own_status(self._context.link.tls, self._state.capabilities)
         reply.more_rows(with_own_status(answer.rows, told))
         reply.end_of_rows(warnings=answer.ok.warnings)
         return True
@@ -394,7 +344,7 @@ class StatementRunner:
     async def _explain(self, statement: Statement, reply: Reply) -> bool:
         if not is_vexplain(statement.shape):
             return await self._on_rows(statement, reply)
-        reply.rows(*await explanation(self._compiler, self._insert_columns, statement))
+        reply.rows(*await explanation(self._compiler, self.insert_columns, statement))
         return True
 
     async def _virtual(self, statement: Statement, reply: Reply) -> bool:
@@ -409,14 +359,14 @@ class StatementRunner:
             on_mariadb = self._compiler.here().runtimes[0].is_mariadb
             return (
                 columns(on_mariadb=on_mariadb),
-                rows(shape, self._processes(), on_mariadb=on_mariadb),
+                rows(shape, self._context.others.processes(), on_mariadb=on_mariadb),
             )
         user = self._privileges.user
         keyspaces = self._catalog.visible(user.keyspaces)
         if is_show_vschema(shape):
             view = self._compiler.view
             return show_vschema(shape, keyspaces, None if view is None else view.keyspace)
-        column, values = answer(statement, keyspaces, user, self._connection_id)
+        column, values = answer(statement, keyspaces, user, self._context.connection_id)
         return (column,), [(value.encode(),) for value in values]
 
     async def asks_sequence(self, statement: Statement) -> bool:
@@ -436,7 +386,7 @@ class StatementRunner:
         elif is_answered_locally(shape):
             columns, _ = self._virtual_answer(statement)
         elif shape.stream is not None:
-            return await self._streams.definitions(statement)
+            return await self.streams.definitions(statement)
         else:
             columns = ()
         return [column_definition(column, self._state.capabilities) for column in columns]

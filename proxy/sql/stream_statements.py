@@ -14,13 +14,10 @@ from streamfrom.proxy.wire.commands import query
 
 if TYPE_CHECKING:
     from streamfrom.engine.messaging.message_table import MessageTable
-    from streamfrom.engine.messaging.registry import Registry
     from streamfrom.proxy.backends.shard import ShardRuntime
-    from streamfrom.proxy.execution.executor import Executor
     from streamfrom.proxy.execution.reply import Reply
-    from streamfrom.proxy.net import Link
     from streamfrom.proxy.sql.catalog import View
-    from streamfrom.proxy.sql.statement_compiler import StatementCompiler
+    from streamfrom.proxy.sql.session_context import SessionContext
     from streamfrom.sqlparse_ext.statements import Shape, Statement
 
 
@@ -31,14 +28,12 @@ class StreamStatements:
         current: the one that is open, if any.
     """
 
-    def __init__(
-        self, *, link: Link, executor: Executor, compiler: StatementCompiler, registry: Registry
-    ) -> None:
+    def __init__(self, context: SessionContext) -> None:
         self.current: MessageStream | None = None
-        self._link = link
-        self._executor = executor
-        self._compiler = compiler
-        self._registry = registry
+        self._link = context.link
+        self._executor = context.executor
+        self._compiler = context.compiler
+        self._registry = context.registry
 
     async def run(self, statement: Statement, reply: Reply) -> bool:
         """Stream until the client leaves or something ends it, which is raised."""

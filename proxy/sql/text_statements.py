@@ -33,10 +33,9 @@ from streamfrom.sqlparse_ext.writes.generated import next_values
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from streamfrom.proxy.execution.executor import Executor
     from streamfrom.proxy.execution.reply import Reply
     from streamfrom.proxy.sql.catalog import View
-    from streamfrom.proxy.sql.statement_compiler import StatementCompiler
+    from streamfrom.proxy.sql.session_context import SessionContext
     from streamfrom.sqlparse_ext.statements import Statement
 
 
@@ -63,9 +62,9 @@ class _Kept(NamedTuple):
 class TextStatements:
     """The statements that one session has prepared by name."""
 
-    def __init__(self, compiler: StatementCompiler, executor: Executor) -> None:
-        self._compiler = compiler
-        self._executor = executor
+    def __init__(self, context: SessionContext) -> None:
+        self._compiler = context.compiler
+        self._executor = context.executor
         self._kept: dict[str, _Kept] = {}
 
     def clear(self) -> None:

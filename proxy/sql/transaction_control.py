@@ -19,10 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from streamfrom.proxy.execution.reply import Reply
-    from streamfrom.proxy.execution.session_state import SessionState
-    from streamfrom.proxy.execution.transaction import Branches
     from streamfrom.proxy.sql.routed_statements import RoutedStatements
-    from streamfrom.proxy.sql.statement_compiler import StatementCompiler
+    from streamfrom.proxy.sql.session_context import SessionContext
     from streamfrom.sqlparse_ext.statements import Shape, Statement
 
 
@@ -37,16 +35,13 @@ class TransactionControl:
 
     def __init__(
         self,
-        *,
-        state: SessionState,
-        branches: Branches,
-        compiler: StatementCompiler,
+        context: SessionContext,
         routed: RoutedStatements,
         on_rows: Callable[[Statement, Reply], Awaitable[bool]],
     ) -> None:
-        self._state = state
-        self._branches = branches
-        self._compiler = compiler
+        self._state = context.state
+        self._compiler = context.compiler
+        self._branches = context.executor.branches
         self._routed = routed
         self._on_rows = on_rows
 

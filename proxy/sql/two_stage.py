@@ -26,12 +26,9 @@ if TYPE_CHECKING:
     from streamfrom.engine.sharding.keyspace import Shard
     from streamfrom.proxy.backends.answer_readers import BufferedAnswer
     from streamfrom.proxy.backends.shard import ShardRuntime
-    from streamfrom.proxy.execution.executor import Executor
-    from streamfrom.proxy.execution.session_state import SessionState
-    from streamfrom.proxy.net import Link
     from streamfrom.proxy.routing.routes import Route
     from streamfrom.proxy.sql.gather import RowSink
-    from streamfrom.proxy.sql.large_texts import LargeTexts
+    from streamfrom.proxy.sql.session_context import SessionContext
     from streamfrom.proxy.wire.resultset import ColumnDefinition
     from streamfrom.sqlparse_ext.statements import Statement
 
@@ -46,22 +43,15 @@ class TwoStageSelect:
 
     def __init__(
         self,
-        executor: Executor,
-        state: SessionState,
-        link: Link,
+        context: SessionContext,
         database: str | None,
         runtime: Callable[[Shard], ShardRuntime],
-        *,
-        memory_bytes: int,
-        large_texts: LargeTexts,
     ) -> None:
-        self._executor = executor
-        self._state = state
-        self._link = link
+        self._context = context
+        self._state = context.state
+        self._executor = context.executor
         self._database = database
         self._runtime = runtime
-        self._memory_bytes = memory_bytes
-        self._large_texts = large_texts
 
     async def run(self, statement: Statement, route: Combine, reply: RowSink) -> bool:
         """Answer *statement*, and return True.
@@ -100,7 +90,7 @@ class TwoStageSelect:
                 is_windowed=bool(part.shape.uses & Uses.WINDOW) and not route.parts.operators,
             )
         whole.check_parts()
-        taken = _Taken(min(self._memory_bytes, _BYTES_MAX))
+        taken = _Taken(min(self._context.config.merge_memory_bytes, _BYTES_MAX))
         for number, part, way in route.answered:
             before = self._state.left
             await self._take(part, way, taken)
@@ -141,16 +131,12 @@ class TwoStageSelect:
         match route:
             case Merge(shards):
                 await gather(
-                    self._executor,
-                    self._state,
-                    self._link,
+                    self._context,
                     self._database,
                     [self._runtime(shard) for shard in shards],
                     part,
                     route,
                     taken,
-                    memory_bytes=self._memory_bytes,
-                    large_texts=self._large_texts,
                 )
             case Combine():
                 await self.run(part, route, taken)

@@ -82,6 +82,11 @@ class RecordingLink:
         self.is_reading = True
 
 
+def context_of(**parts: Any) -> Any:
+    """Return the context of a session that has these *parts* and no other."""
+    return SimpleNamespace(**parts)
+
+
 class WaitingExecutor:
     """An executor that asks again while a shard is away, and can do nothing else.
 

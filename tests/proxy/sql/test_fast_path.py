@@ -22,7 +22,7 @@ from streamfrom.sqlparse_ext.writes.messages import EffectKind
 from tests.proxy.fake_answers import Error, HangUp, Ok, rows_of, until
 from tests.proxy.fake_client import read_result
 from tests.proxy.keyspaces import HIGH, SHARDED
-from tests.proxy.rigs import ExecutorRig, running_shard
+from tests.proxy.rigs import ExecutorRig, context_of, running_shard
 
 
 PLAIN = Keyspace("plain", (Shard.named("-"),))
@@ -67,10 +67,12 @@ class Scene:
             LargeTexts(readers()),
         )
         self.path = FastPath(
-            self.compiler,
-            desk.executor,
-            self.registry,  # type: ignore[arg-type]
-            desk.link.link,
+            context_of(
+                compiler=self.compiler,
+                executor=desk.executor,
+                registry=self.registry,
+                link=desk.link.link,
+            ),
             PreparedStatements(),
         )
 

@@ -18,6 +18,7 @@ from streamfrom.proxy.wire.response import RowCollector
 from streamfrom.proxy.wire.resultset import ColumnDefinition, err_packet
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.selects.select_reader import read_select
+from tests.proxy.rigs import context_of
 from tests.proxy.wire.peers import text_resultset
 from tests.sqlparse_ext.facts import statement
 
@@ -178,16 +179,18 @@ class Stage:
         in_groups = bool(select.group) or select.has_aggregate
         self.task = asyncio.ensure_future(
             gather(
-                self.executor,
-                self.state,
-                self.link,
+                context_of(
+                    executor=self.executor,
+                    state=self.state,
+                    link=self.link,
+                    config=SimpleNamespace(merge_memory_bytes=1 << 20),
+                    compiler=SimpleNamespace(large_texts=LargeTexts(readers())),
+                ),
                 None,
                 self.shards,
                 found,
                 Merge((), select, in_groups),
                 self.reply,
-                memory_bytes=1 << 20,
-                large_texts=LargeTexts(readers()),
             )
         )
 

@@ -5,7 +5,7 @@ import pytest
 from streamfrom.proxy.config.file import Role
 from streamfrom.proxy.errors import BackendError, BackendUnavailable
 from streamfrom.proxy.sql.insert_columns import InsertColumns
-from tests.proxy.rigs import WaitingExecutor
+from tests.proxy.rigs import WaitingExecutor, context_of
 from tests.proxy.sql.test_statement_compiler import compiler
 
 
@@ -22,7 +22,9 @@ class InsertColumnsRig:
             runtime.trouble = None
             runtime.control = SimpleNamespace(records=self.records(name))
             runtime.wait_available = self.wait_available
-        self.naming = InsertColumns(WaitingExecutor(), self.compiler)  # type: ignore[arg-type]
+        self.naming = InsertColumns(
+            context_of(executor=WaitingExecutor(), compiler=self.compiler)
+        )
 
     def records(self, name):
         async def records(sql):

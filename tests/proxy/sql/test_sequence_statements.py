@@ -16,7 +16,7 @@ from streamfrom.proxy.sql.sequence_statements import SequenceStatements
 from streamfrom.proxy.sql.statement_compiler import StatementCompiler
 from streamfrom.sqlparse_ext.cache import StatementCache
 from tests.proxy.fake_client import MODERN
-from tests.proxy.rigs import WaitingExecutor
+from tests.proxy.rigs import WaitingExecutor, context_of
 
 
 VSCHEMA = """{"sharded": true, "vindexes": {"n": {"type": "numeric"}}, "tables": {
@@ -83,7 +83,14 @@ class Shelf:
         if use:
             self.compiler.use(use)
         self.executor = WaitingExecutor()
-        self.sequencing = SequenceStatements(guard, self.executor, self.compiler, catalog)  # type: ignore[arg-type]
+        self.sequencing = SequenceStatements(
+            context_of(
+                privileges=guard,
+                executor=self.executor,
+                compiler=self.compiler,
+                catalog=catalog,
+            )
+        )
 
     async def filled(self, sql):
         found, first = await self.sequencing.filled(

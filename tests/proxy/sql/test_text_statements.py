@@ -9,6 +9,7 @@ from streamfrom.proxy.sql.text_statements import TextStatements
 from streamfrom.proxy.wire.constants import BINARY_CHARSET, FieldType
 from streamfrom.proxy.wire.resultset import ColumnDefinition, column_definition, text_row
 from streamfrom.sqlparse_ext.errors import Unsupported
+from tests.proxy.rigs import context_of
 from tests.proxy.sql.test_statement_compiler import compiler
 
 
@@ -35,7 +36,7 @@ class Session:
         executor = SimpleNamespace(
             prepare_on=self.prepare_on, ask=self.ask, branches=SimpleNamespace(held=[])
         )
-        self.statements = TextStatements(self.compiler, executor)  # type: ignore[arg-type]
+        self.statements = TextStatements(context_of(compiler=self.compiler, executor=executor))
 
     async def prepare_on(self, shard, database, sql):
         self.prepared.append(sql.decode())

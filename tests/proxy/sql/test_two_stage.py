@@ -16,6 +16,7 @@ from streamfrom.proxy.wire.response import RowCollector
 from streamfrom.proxy.wire.resultset import ColumnDefinition, parse_text_row
 from streamfrom.sqlparse_ext.errors import Unsupported
 from tests.proxy.keyspaces import HIGH, SHARDED
+from tests.proxy.rigs import context_of
 from tests.proxy.sql.test_gather import FakeReply, result
 from tests.sqlparse_ext.facts import statement
 
@@ -49,15 +50,14 @@ def run(sql, answers, memory_bytes=1 << 20):
     state: Any = SimpleNamespace(left=None, answered_at=None)
 
     async def answer():
-        combining = Combining(
-            executor,
-            state,
-            None,
-            None,
-            lambda shard: shard,
-            memory_bytes=memory_bytes,
-            large_texts=LargeTexts(readers()),
+        context = context_of(
+            executor=executor,
+            state=state,
+            link=None,
+            config=SimpleNamespace(merge_memory_bytes=memory_bytes),
+            compiler=SimpleNamespace(large_texts=LargeTexts(readers())),
         )
+        combining = Combining(context, None, lambda shard: shard)
         await combining.run(given, route, reply)
 
     asyncio.run(answer())
