@@ -30,10 +30,10 @@ class AnswerRelay:
 
     Attributes:
         backend: the connection that answers.
-        scanner: what the answer was so far: status, rows, OK or error.
-        held: the last piece, not written yet; the session writes it, or drops it to try again.
+        scanner: the reader of the answer, with its status, rows, OK or error so far.
+        held: the last piece of the answer; the session writes it, or drops it to try again.
         failure: set when the backend went away before the answer's end.
-        has_written: the client has been sent some of the answer.
+        has_written: some of the answer has been written to the client.
     """
 
     __slots__ = (

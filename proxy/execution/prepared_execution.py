@@ -44,15 +44,15 @@ class Packet(Protocol):
         """Get *backend* ready. Raises BackendError and BackendLost."""
 
     def forget_on(self, backend: Backend) -> None:
-        """Learn that *backend* does not know what it was sent any more."""
+        """Forget the statement id of *backend*, which the server does not know any more."""
 
 
 class Execution:
     """COM_STMT_EXECUTE without a cursor.
 
-    key: the statement.
-    body: the parameters with their types, *count* of them, as they go on the wire.
-    long_data: what comes before them, by parameter.
+    key: the text of the statement, with the variables under which it is prepared.
+    body: the *count* parameters with their types, as they go on the wire.
+    long_data: what COM_STMT_SEND_LONG_DATA sends before, by parameter.
     """
 
     __slots__ = ("_body", "_count", "_long_data", "key")
@@ -82,7 +82,7 @@ class Execution:
         await backend.prepare(self.key)
 
     def forget_on(self, backend: Backend) -> None:
-        """Have the statement prepared anew."""
+        """Forget the statement id, so that the statement is prepared anew."""
         backend.statements.drop(self.key)
 
 
@@ -122,15 +122,15 @@ class BulkExecution:
         await backend.prepare(self._key)
 
     def forget_on(self, backend: Backend) -> None:
-        """Have the statement prepared anew."""
+        """Forget the statement id, so that the statement is prepared anew."""
         backend.statements.drop(self._key)
 
 
 class CursorExecution:
-    """COM_STMT_EXECUTE that opens a cursor, on a statement that nobody shares.
+    """COM_STMT_EXECUTE that opens a cursor, on a prepared statement of its own.
 
     Attributes:
-        backend: where it was executed last; only there are the rows.
+        backend: the connection that executed it last, which alone has the rows.
     """
 
     __slots__ = ("_body", "_count", "_long_data", "_sql", "_statement_id", "backend")
@@ -164,7 +164,7 @@ class CursorExecution:
         self.backend = backend
 
     def forget_on(self, backend: Backend) -> None:
-        """Have the statement prepared anew."""
+        """Forget the statement id, so that the statement is prepared anew."""
         self.backend = None
 
     def close(self) -> None:

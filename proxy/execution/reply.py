@@ -51,7 +51,7 @@ class Reply:
         sequence: the number of the next packet.
         more: True while another statement's answer follows this one.
         binary: the answer is one to COM_STMT_EXECUTE, whose rows are binary.
-        stopped: why the proxy has stopped the statement, if it has.
+        stopped: the error with which the proxy has stopped the statement; None if it has not.
     """
 
     __slots__ = ("_binary_rows", "_link", "_state", "binary", "more", "sequence", "stopped")
@@ -146,7 +146,7 @@ class Reply:
         self._link.write(framed)
 
     def more_rows(self, rows: Sequence[bytes]) -> None:
-        """Go on with rows of the text protocol, as payloads, behind a `head`."""
+        """Write more rows of the text protocol, as payloads, after a `head`."""
         if self._binary_rows is not None:
             rows = list(map(self._binary_rows.from_text, rows))
         framed, self.sequence = frames(rows, self.sequence)
@@ -211,7 +211,7 @@ class Reply:
         )
 
     def broke_off(self, scanner: PassThrough | Resequencer) -> None:
-        """Go on behind an answer that will not end; an error may follow.
+        """Number on after an answer that will not end; an error may follow.
 
         If it breaks off inside a packet, whatever followed would be read as the rest of it:
         then the connection closes, as a server's would.
@@ -243,7 +243,7 @@ class Reply:
             self.sequence = scanner.next_sequence
 
     def hang_up(self) -> None:
-        """Disconnect the client behind what it was answered."""
+        """Disconnect the client after what has been written."""
         self._link.close()
 
     def _send(self, payload: bytes) -> None:

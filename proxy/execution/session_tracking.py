@@ -92,7 +92,7 @@ def apply_ok(
 
 
 def _carry_found_rows(state: SessionState, backend: Backend) -> None:
-    """Have FOUND_ROWS() on *backend*, where a session has come to, say what it said before."""
+    """Keep FOUND_ROWS() for a session that has moved to *backend*."""
     source = state.answered_at
     if source is not None:
         found = source.found_rows
@@ -160,7 +160,7 @@ def note_insert_id(state: SessionState, backend: Backend, told: int) -> None:
     one means that the one before is still right: an INSERT whose rows name their ids makes none,
     and the OK does not say so.
 
-    told: the id that the answer tells; 0 for none.
+    told: the insert id in the answer's OK; 0 for none.
     """
     source = state.insert_id_at
     if source is not backend:
@@ -190,7 +190,7 @@ def _take_insert_id(state: SessionState, source: Backend) -> None:
 
 
 async def bring_insert_id(state: SessionState, backend: Backend, shape: Shape) -> None:
-    """Have LAST_INSERT_ID() on *backend* be that of the session's last INSERT.
+    """Set LAST_INSERT_ID() on *backend* to that of the session's last INSERT.
 
     shape: the statement that asks, perhaps for what the one before it left, too.
 
@@ -207,7 +207,7 @@ async def bring_insert_id(state: SessionState, backend: Backend, shape: Shape) -
     if state.insert_id_at is backend and not state.id_before:
         return
     if state.answered_at is backend and shape.uses & ASKS_BACK:
-        # Behind the SET it would be told of the SET.
+        # After the SET the server would answer for the SET.
         await asyncio.wait([take_diagnostics(backend, state).known])
     value = b"%d" % state.last_insert_id
     if state.insert_id_at is backend:

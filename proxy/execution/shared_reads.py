@@ -46,8 +46,8 @@ class SharedRead(AnswerRelay):
     """One read on a line.
 
     Attributes:
-        line: where it runs, None once the connection is its session's own.
-        packet: what was sent.
+        line: the shared connection that runs it, None once the connection is the session's own.
+        packet: the packet that was sent.
     """
 
     __slots__ = ("_on_own", "line", "packet")
@@ -180,16 +180,16 @@ class SharedReads:
         return True
 
     def break_up(self) -> None:
-        """Have the read under way run on a connection of its own, where it can be stopped.
+        """Give the read under way a connection of its own, where it can be stopped.
 
-        One that waits behind others is not stopped: it begins anew.
+        A read that waits for earlier ones is not stopped but sent again.
         """
         read = self._current
         if read is not None and read.line is not None:
             read.line.break_up()
 
     def forget(self) -> None:
-        """Learn that nobody wants the answer any more."""
+        """Give up the read under way."""
         self._current = None
 
     def _line(self, shard: ShardRuntime, database: str | None) -> SharedConnection | None:

@@ -57,7 +57,7 @@ _MAY_COMMIT: Final = frozenset({Kind.CALL, Kind.PREPARE, Kind.LOCK, Kind.XA})
 
 
 class PendingEffects:
-    """What a transaction did to message tables, told to the engine when it commits."""
+    """What a transaction did to message tables; the engine gets it at the commit."""
 
     __slots__ = ("_pending", "_publish")
 
@@ -79,7 +79,7 @@ class PendingEffects:
             self._publish(shard, table, effects)
 
     def rolled_back(self) -> None:
-        """Forget: a rollback reaches nobody."""
+        """Forget the effects: no row has changed."""
         self._pending.clear()
 
     def taken(self) -> PendingEffects:
@@ -98,7 +98,7 @@ class Branches:
     """The connections that must stay with a session, and the transaction on them.
 
     Attributes:
-        held: by shard, in the order in which they were first kept.
+        held: the connection of each shard, in the order in which the shards were reached.
     """
 
     def __init__(
@@ -167,7 +167,7 @@ class Branches:
         self.held[shard] = backend
 
     def closed_cursors(self, shard: ShardRuntime) -> None:
-        """Learn that the last cursor on a shard is closed; its connection may go."""
+        """Let the connection of *shard* go: the last cursor on it is closed."""
         self._cursors.discard(shard)
         backend = self.held.get(shard)
         if backend is None or shard in self._sticky or backend.in_transaction:
@@ -176,7 +176,7 @@ class Branches:
         shard.pool.release(backend)
 
     def entered(self, *, is_xa: bool = False) -> None:
-        """Learn that a branch is in a transaction, which no BEGIN may have announced.
+        """Note that a branch is in a transaction, perhaps without a BEGIN.
 
         Without autocommit any statement opens one. The next shard must join it like any other:
         with its savepoints, within `transaction_mode`, and with all the rest if it breaks.
@@ -213,7 +213,7 @@ class Branches:
             return
         others = self.open
         if others and transaction.is_xa:
-            # XA PREPARE and XA COMMIT reach the shard alone that has been told of it.
+            # XA PREPARE and XA COMMIT reach only the shard that has seen XA START.
             raise Unsupported(
                 f"a transaction of XA over several shards; it is on {others[0][0]}"
             )
@@ -233,7 +233,7 @@ class Branches:
                 if self._state.settings.autocommit
                 else (backend.ending(b"COMMIT"), xid.start)
             )
-        # From here on, even if it fails half way: nobody else may get the connection like this.
+        # Noted before it is sent: a connection that fails half way must stay with this session.
         backend.in_transaction = True
         await backend.pipeline([query(sql) for sql in (*opening, *transaction.savepoints)])
         # Behind those that joined before it, also where it was held already.
@@ -261,11 +261,11 @@ class Branches:
             self._effects.committed()
 
     def partly_rolled_back(self) -> None:
-        """Learn that the client goes back to a savepoint: which effects are left is not known."""
+        """Keep of the effects only their tables: a ROLLBACK TO has undone some of them."""
         self._effects.partly_rolled_back()
 
     def branch_ended(self, shard: ShardRuntime, *, rolled_back: bool) -> None:
-        """Learn that *shard* is no longer in a transaction: by COMMIT, ROLLBACK or implicitly."""
+        """End the branch of *shard*, after COMMIT, ROLLBACK or an implicit commit."""
         if self.open:
             if self._coordinator is not None:
                 self._break(f"shard '{shard}' ended its part by itself")
@@ -277,7 +277,7 @@ class Branches:
             self._effects.committed()
 
     def undone(self, shard: ShardRuntime, backend: Backend) -> None:
-        """Learn that the server has rolled back a branch by itself, as after a deadlock.
+        """Break the transaction: a server has rolled its branch back, as after a deadlock.
 
         The others go with it: one server would have rolled back everything.
         """
@@ -294,7 +294,7 @@ class Branches:
             self._state.transaction = None
 
     def branch_lost(self, shard: ShardRuntime, backend: Backend) -> None:
-        """Learn that the connection of a branch is gone.
+        """Drop the connection of a branch, which is gone.
 
         Raises:
             SessionLost: it held state of the session itself, which nothing can rebuild.
@@ -361,7 +361,7 @@ class Branches:
                 await branch.backend.query(branch.backend.ending(b"COMMIT"))
             except (BackendError, BackendLost) as error:
                 if isinstance(error, BackendError) and error.code == XA_REFUSES and not index:
-                    # It goes on, as on one server, and so does all that the client has there.
+                    # The transaction goes on, as on one server, with the connections that it has.
                     self._state.transaction = transaction
                     raise
                 await self._end(branches[index:])
@@ -397,7 +397,7 @@ class Branches:
         sticky: set[ShardRuntime],
         effects: PendingEffects,
     ) -> ProxyError | None:
-        """Commit, and give the connections back; return what the client is to be told."""
+        """Commit and release the connections; return the client's error, None for success."""
         failure: ProxyError | None = None
         try:
             await coordinator.commit(branches[0], branches[1:])
@@ -416,12 +416,12 @@ class Branches:
                     self.held[branch.shard] = branch.backend
                 self._ended(branch)
             else:
-                # The client has left, and nobody has cleaned up behind it yet.
+                # The client has left, and its `forget` did not reset these connections.
                 await branch.shard.pool.recycle(branch.backend)
         return failure
 
     async def rollback(self) -> None:
-        """Roll back every branch; a branch that cannot be told is closed, which does the same."""
+        """Roll back every branch; closing the connection rolls back one that does not answer."""
         transaction, self._state.transaction = self._state.transaction, None
         self._effects.rolled_back()
         await self._end(self._branches(transaction))

@@ -52,9 +52,9 @@ def note_changes(
     *,
     has_failed: bool = False,
 ) -> None:
-    """Learn that a statement, which may have set user variables, ran on a connection that stays.
+    """Note a statement that may have set user variables, on a connection that stays.
 
-    has_failed: no tracker tells what a trigger did before that.
+    has_failed: the statement failed, and a trigger may have set variables before.
     """
     said, known = traits(shape), state.variables
     names, has_unnamed = said.variables, said.runs_unseen
@@ -71,7 +71,7 @@ def note_changes(
 async def carry_variables(
     state: SessionState, branches: Branches, shard: ShardRuntime, backend: Backend
 ) -> None:
-    """Have the user variables on *backend* be those of the session.
+    """Set the user variables on *backend* to those of the session.
 
     Raises:
         Unsupported: one of them cannot be carried exactly.
@@ -100,7 +100,7 @@ async def carry_variables(
 
 
 def _leave(state: SessionState, backend: Backend) -> None:
-    """Have what the last statement left behind told before more runs on its connection."""
+    """Take the last statement's diagnostics before another one runs on its connection."""
     if state.answered_at is backend:
         take_diagnostics(backend, state)
 

@@ -1,4 +1,4 @@
-"""The values of user variables, read from one server and said to another. Pure.
+"""The values of user variables, read from one server and set on another. Pure.
 
 A session's user variables are in the connection that changed them last. Where the session goes on
 another one, they are read there, by `question`, and set here, by `assignment`: with their type, and
@@ -56,12 +56,12 @@ _HEX: Final = re.compile(rb"(?:[0-9A-F]{2})*")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UserVariables:
-    """A session's user variables as they are since they were changed last; compared by identity.
+    """A session's user variables, a new object for each change; compared by identity.
 
-    backend: the connection that has all of them, of *shard*; it stays with the session.
-    names: those that the client's texts have named.
-    has_unnamed: there may be others, which a stored program or an EXECUTE has set.
-    values: what *backend* has said of them, once it was asked.
+    backend: the connection to *shard* that has all the variables; it stays with the session.
+    names: the variables that the client's texts have named.
+    has_unnamed: a stored program or an EXECUTE may have set other variables.
+    values: the values on *backend*, once the server was asked for them.
     """
 
     shard: ShardRuntime
@@ -72,12 +72,12 @@ class UserVariables:
 
 
 class VariableValue(NamedTuple):
-    """What a server says of a user variable.
+    """The value of a user variable on a server.
 
-    kind: its type, VAR_STRING for all strings; those of a geometry begin with its SRID.
-    number: its text, None for a string and for NULL.
+    kind: the column type, VAR_STRING for all strings; a geometry is a string after its SRID.
+    number: the text of a number, None for a string and for NULL.
     hex: the bytes of a string, in *charset*.
-    is_null: it is NULL; so are variables that were never set, which are binary strings.
+    is_null: the value is NULL; a variable that was never set is a binary string that is NULL.
     """
 
     kind: int

@@ -41,10 +41,10 @@ _FORMS: Final = frozenset({("PROCESSLIST",), ("FULL", "PROCESSLIST")})
 class Process:
     """One connected client.
 
-    target: what it has said USE to.
-    command: as servers name them: Query, Execute, Sleep, …
-    time_s: for how long, in seconds.
-    info: the text it runs, None when it runs none.
+    target: the current target of the session.
+    command: the command under way, as servers name it: Query, Execute, Sleep, …
+    time_s: the seconds since the command began.
+    info: the text of the statement under way, None without one.
     """
 
     connection_id: int

@@ -1,4 +1,4 @@
-"""SHOW STATUS, which tells of the server's connection where it must tell of the client's. Pure.
+"""SHOW STATUS, with the client's TLS and compression in place of the backend connection's. Pure.
 
 `Ssl_cipher` and `Ssl_version` are what a client asks to know whether somebody can listen, and
 `Compression` whether it is packed what goes over the line.

@@ -65,11 +65,11 @@ class Computed(NamedTuple):
 class Computation:
     """The expressions of one statement, and what they are computed from.
 
-    definitions: the columns of the answer.
-    exact: texts are wanted that lose no digits.
+    definitions: the column definitions of the answer.
+    exact: the texts must keep all digits.
 
     Attributes:
-        averages: the outputs whose values follow a group's once more, with all their digits.
+        averages: the outputs whose values stand once more after a group's, with all their digits.
     """
 
     def __init__(

@@ -158,8 +158,8 @@ class ColumnKey:
     """How the values of one expression compare.
 
     Attributes:
-        comparison: what decides.
-        space: the weight to pad strings with, in hex; empty for none.
+        comparison: the rule, by the column's type and collation.
+        space: the weight that pads strings, in hex; empty for no padding.
     """
 
     __slots__ = ("comparison", "space")

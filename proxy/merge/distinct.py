@@ -28,9 +28,9 @@ _NULL: Final = (0,)
 class Distinct:
     """The lists of one SELECT.
 
-    width: how many components of a row's key are those of the group; behind them are the arguments.
-    lists: the arguments of each list, as places among all of them.
-    memory_bytes: what the values that are remembered of a group may take.
+    width: the number of key components that are the group's; the arguments follow them.
+    lists: the arguments of each list, as places among all arguments.
+    memory_bytes: the limit for the remembered values of a group.
     """
 
     def __init__(

@@ -41,14 +41,14 @@ class Later(NamedTuple):
 
 
 class ComputedMerge:
-    """The groups of the shards, with values that are computed behind the merge.
+    """The groups of the shards, with values that are computed after the merge.
 
-    width: of the answer.
-    tests: HAVING's conditions on what is computed.
-    order: the final order where something computed is in it; else empty.
+    width: the number of the answer's columns.
+    tests: HAVING's conditions on computed values.
+    order: the final order where a computed value is in it; else empty.
 
     Attributes:
-        waiting_bytes: what waits of each shard's rows.
+        waiting_bytes: the size of each shard's rows that wait.
     """
 
     def __init__(

@@ -47,8 +47,8 @@ class Group(NamedTuple):
 class Output(NamedTuple):
     """One value of a group: an aggregate, a group's own value, or something made of these.
 
-    operands: of an expression of aggregates, where outputs stand in it, and which.
-    tail: what stands behind an expression that is the left side of a condition.
+    operands: the places of outputs in an expression of aggregates, and which outputs.
+    tail: the rest of a condition, after its left side.
     """
 
     text: bytes
@@ -66,12 +66,12 @@ class Grouping:
     """The groups and outputs of one statement.
 
     Attributes:
-        groups: what rows are grouped by.
-        outputs: see above; the first *width* are the select list.
-        distinct: all arguments that aggregates want DISTINCT, each once.
-        lists: which of these each such aggregate has, as places among them; no list twice.
-        list_of: the list of an output.
-        concatenated: what GROUP_CONCAT lists, the same for all of them, or None.
+        groups: the expressions of GROUP BY.
+        outputs: the values of a group; the first *width* are the select list.
+        distinct: all DISTINCT arguments of aggregates, each once.
+        lists: the arguments of each such aggregate, as places in *distinct*; no list twice.
+        list_of: the list of each output.
+        concatenated: what every GROUP_CONCAT of the SELECT lists, or None without one.
         tests: HAVING's conditions on aggregates: an output, an operator, and a number or None.
         pushed: HAVING's conditions on groups alone, as text.
         order: the groups in the order the shards give them, and whether descending.
@@ -264,7 +264,7 @@ class Grouping:
     def _made(
         self, expression: Expression, *, in_list: bool = False, tail: bytes | None = None
     ) -> Output:
-        """Return an expression of aggregates. What is no operand of it is a keyword, or wrong."""
+        """Return an expression of aggregates. A token that is no operand is a keyword, or wrong."""
         texts = self._texts
         texts.check_steady(expression)
         operands = [

@@ -25,15 +25,15 @@ _NULLS: Final = ((0,), (2,))  # as they are compared, in either direction
 
 
 class Listed:
-    """What a GROUP_CONCAT lists and in which order, for shards to be asked.
+    """The list of a GROUP_CONCAT and its order, as expressions for the shards.
 
     Attributes:
-        order: the expressions that it is ordered by. directions: whether descending.
-        bytes: what tells texts apart that compare as equal.
-        parts: a text, its length, and the number of its rows.
+        order: the expressions of its ORDER BY. directions: whether each is descending.
+        bytes: an expression that differs for texts that compare as equal.
+        parts: expressions for a text, its length, and the number of its rows.
 
     Raises:
-        Unsupported: the order is not told, or not one that can be followed.
+        Unsupported: there is no ORDER BY, or one that the merge cannot follow.
     """
 
     def __init__(self, call: AggregateCall, texts: Texts) -> None:
@@ -78,10 +78,10 @@ def separator_of(call: AggregateCall, texts: Texts) -> bytes:
 class GroupConcat:
     """One GROUP_CONCAT.
 
-    column: of its value; behind it come the value's length in the server's own bytes, the number of
-        rows, and what the value is ordered by.
-    decoders: of what it is ordered by.
-    bytes_max: how long it may become.
+    column: the place of its value in a row; after it come the value's length in the server's own
+        bytes, the number of rows, and the values of ORDER BY.
+    decoders: read the values of ORDER BY.
+    bytes_max: group_concat_max_len.
     """
 
     def __init__(

@@ -57,8 +57,8 @@ _NUMBERS: Final = frozenset({Comparison.NUMBER, Comparison.DOUBLE, Comparison.FL
 class Test:
     """One condition of HAVING on the output *place*: `value operator literal` or IS [NOT] NULL.
 
-    An AVG is rounded before MariaDB compares it, and has nine digits or more when MySQL does, cut
-    off: where that makes a difference, nothing is said.
+    MariaDB rounds an AVG before it compares; MySQL compares nine digits or more, cut off. Where the
+    two differ, the statement is refused.
     """
 
     __slots__ = ("_check", "_holds", "place")
@@ -120,14 +120,14 @@ class WaitingGroup(NamedTuple):
 class GroupsMerge:
     """The groups of the shards as one answer.
 
-    cut: where the rows are for somebody who computes with them: they have all values then, and
-        behind them the averages at these places with more digits than are shown.
-    is_late: what tests or sorts groups is yet to be computed: all of them are kept.
-    distinct: the lists of DISTINCT arguments, if there are any.
-    lists: which of these each accumulator is about, or NO_LIST.
+    cut: set where a shard computes with the rows: they then have all values, followed by the
+        averages at these places with more digits than are shown.
+    is_late: a value that tests or sorts groups is computed later, so all groups are kept.
+    distinct: the lists of DISTINCT arguments, None without any.
+    lists: the list of each accumulator, or NO_LIST.
 
     Attributes:
-        waiting_bytes: what waits of each shard's rows.
+        waiting_bytes: the size of each shard's rows that wait.
     """
 
     def __init__(

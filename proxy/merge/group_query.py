@@ -64,16 +64,15 @@ _NOT_NUMBERS: Final = frozenset({Comparison.STRING, Comparison.BYTES, Comparison
 class GroupsQuery:
     """How one SELECT of groups is asked and answered.
 
-    exact: texts are wanted that lose no digits.
-    is_counted: only how many groups there are is wanted.
+    exact: the texts must keep all digits.
+    is_counted: only the number of groups is wanted.
 
     Attributes:
-        computation: the expressions of aggregates that are wanted, if any; known with `describe`.
-        expressions: what is compared, and whether an aggregate is in it; known once `describe`
-            was called.
-        asks_concat_length: how long GROUP_CONCAT may become must be known: `concat_bytes_max`.
-        asks_columns: the table's own columns must be known, because an alias in GROUP BY means
-            a column where there is one of that name.
+        computation: the expressions of aggregates, None without any; set by `describe`.
+        expressions: the compared expressions, and whether an aggregate is in each; set by `describe`.
+        asks_concat_length: a shard must be asked for group_concat_max_len (`concat_bytes_max`).
+        asks_columns: a shard must be asked for the table's columns, because an alias in GROUP BY
+            means a column where there is one of that name.
     """
 
     def __init__(

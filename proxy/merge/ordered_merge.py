@@ -60,8 +60,8 @@ class OrderedMerge:
     5.8 µs with a string of 40 characters.
 
     Attributes:
-        waiting_bytes: what waits of each source's rows.
-        has_more: the last `next_rows` left rows that another one gives without further news.
+        waiting_bytes: the size of each source's rows that wait.
+        has_more: another `next_rows` gives rows without further rows from the sources.
     """
 
     def __init__(
@@ -160,7 +160,7 @@ class LimitWindow:
     """LIMIT and OFFSET.
 
     Attributes:
-        reach: how many rows can matter at most; None is all.
+        reach: OFFSET plus LIMIT, the rows that can matter; None without a LIMIT.
     """
 
     def __init__(self, offset: int = 0, count: int | None = None) -> None:

@@ -51,7 +51,7 @@ class CountedMerge:
     """The number of the rows of a merge, as the one row of an answer.
 
     Attributes:
-        waiting_bytes: what waits of each shard's rows.
+        waiting_bytes: the size of each shard's rows that wait.
     """
 
     def __init__(self, rows: RowsMerge | GroupsMerge) -> None:

@@ -35,12 +35,12 @@ _HIDDEN: Final = b" AS `streamfrom:%d`"
 class RowsQuery:
     """How one SELECT of rows is asked and answered.
 
-    exact: texts are wanted that lose no digits.
+    exact: the texts must keep all digits.
 
     Attributes:
-        expressions: what is compared, and what else must be known the type of, and whether it
-            has an aggregate in it; known once `describe` was called.
-        asks_columns: the table's own columns must be known.
+        expressions: the expressions whose types must be known, such as those compared, and whether
+            an aggregate is in each; set by `describe`.
+        asks_columns: a shard must be asked for the table's columns.
     """
 
     asks_columns = False
@@ -181,10 +181,10 @@ class RowsQuery:
 class RowsMerge:
     """The rows of the shards as one answer.
 
-    floats: the columns whose values stand in front of the row, in their order.
+    floats: the columns whose exact values stand before the row, in their order.
 
     Attributes:
-        waiting_bytes: what waits of each shard's rows.
+        waiting_bytes: the size of each shard's rows that wait.
     """
 
     def __init__(

@@ -37,9 +37,9 @@ class Texts:
     """The texts of one statement's pieces.
 
     Attributes:
-        select: the pieces.
-        offset: of LIMIT, 0 without one.
-        count: of LIMIT, None without one.
+        select: the pieces of the SELECT.
+        offset: the OFFSET, 0 without one.
+        count: the LIMIT, None without one.
     """
 
     def __init__(self, statement: Statement, select: Select) -> None:

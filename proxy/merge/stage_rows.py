@@ -44,7 +44,7 @@ _WHOLE: Final = frozenset({Sort.INTEGER, Sort.UNSIGNED})
 class AnsweredPart:
     """One part and its rows.
 
-    is_merged: groups of several shards have been put together for it.
+    is_merged: its rows are merged groups of several shards.
     """
 
     def __init__(self, part: Statement, *, is_merged: bool) -> None:

@@ -62,12 +62,12 @@ class JoinPlanner:
     """The plan of one shape over several tables.
 
     Args:
-        tables: of the keyspace.
+        tables: the tables of the keyspace.
         shape: a SELECT, UPDATE, DELETE, INSERT or REPLACE.
-        column_place: of an INSERT … SELECT, where its vindex column stands among the columns.
+        column_place: the place of the vindex column among the columns of an INSERT … SELECT.
 
     Raises:
-        Unsupported: it goes to no shard whatever its values are.
+        Unsupported: no values would let a shard answer the shape.
     """
 
     def __init__(

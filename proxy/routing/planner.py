@@ -73,7 +73,7 @@ class Planner:
     Args:
         keyspace: where the statements go.
         shards: the shards in reach: all of them, or those that a target such as `ks:-80` names.
-        columns_of: the columns of a table in order, None when they are not known.
+        columns_of: returns a table's columns in order, None if they are unknown.
     """
 
     _PLANS_MAX: Final = 8192

@@ -35,10 +35,10 @@ class Concatenate:
 class Merge:
     """A SELECT whose answer must be put together from the rows of all *shards*.
 
-    in_groups: rows of several shards are in one group; otherwise each row, or group, is a whole.
-    union: set for SELECTs that UNION puts together; *select* is then that of `union.wrapped`.
-    counted: set where the answer is only how many rows there are; all else is then about the
-        statement that `counted.statement` gives.
+    in_groups: a group may have rows on several shards; otherwise each row, or group, is whole.
+    union: set for a UNION; *select* is then the SELECT of `union.wrapped`.
+    counted: set where the answer is only a number of rows; all other attributes then describe
+        the statement that `counted.statement` returns.
     """
 
     shards: tuple[Shard, ...]
@@ -52,8 +52,8 @@ class Merge:
 class Combine:
     """A SELECT whose parts are answered first, each as its route says; then a shard answers the rest.
 
-    shards: all that take part; the first one answers the rest.
-    answered: the parts that are answered first, by their numbers; the others are left to the shard.
+    shards: all shards that take part; the first one answers the rest.
+    answered: the parts that are answered first, by their numbers; that shard answers the others.
     """
 
     shards: tuple[Shard, ...]
@@ -85,7 +85,7 @@ class Plan:
     """How to find the shards of every statement of one shape.
 
     Attributes:
-        always: the route when it does not depend on the values, else None.
+        always: the route of a shape whose values do not matter, else None.
     """
 
     __slots__ = ("_find", "always")

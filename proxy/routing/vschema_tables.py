@@ -28,7 +28,7 @@ class VschemaTables:
     """The tables of one keyspace, as statements reach them.
 
     Attributes:
-        keyspace: whose tables.
+        keyspace: the keyspace of the tables.
         shards: the shards in reach: all of them, or those that a target such as `ks:-80` names.
     """
 

@@ -48,16 +48,16 @@ _WRITES: Final = frozenset({Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE}
 # As MariaDB names the commands in errors.
 _EXECUTE: Final = "mysqld_stmt_execute"
 _BULK_EXECUTE: Final = "mysqld_stmt_bulk_execute"
-# Of a longer batch the engine is told that it happened, and reads the table.
+# Of a longer batch the engine learns only that it happened, and reads the table.
 _EFFECTS_MAX: Final = 10_000
 
 
 class ShardBatch:
-    """What one shard gets of a batch.
+    """One shard's rows of a batch.
 
     Attributes:
-        rows: as they were sent.
-        table, effects: what they do to a message table; "" and nothing for no such table.
+        rows: the rows as the client sent them.
+        table, effects: a message table and what the rows do to it; "" and empty for another table.
     """
 
     __slots__ = ("effects", "rows", "table")

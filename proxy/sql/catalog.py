@@ -35,13 +35,13 @@ _NO_REPLICAS: Final[Mapping[tuple[str, str], Sequence[ShardRuntime]]] = MappingP
 
 
 class FastRoute:
-    """What the hot path knows of a shape.
+    """The route of a shape on the hot path.
 
     Attributes:
-        plan: how its shard is found.
-        touches_messages: it names a message table, so every statement is looked at.
-        shard: where all statements of the shape go, None where each must be looked at.
-        pace: whether they can share a connection with others, None where they never can.
+        plan: finds the shard of a statement by its values.
+        touches_messages: the shape names a message table, so its effect must be worked out.
+        shard: the shard of all statements of the shape, None where the values decide.
+        pace: the latency class of a plain read, None where the shape may not share a connection.
     """
 
     __slots__ = ("pace", "plan", "shard", "touches_messages")
@@ -67,17 +67,17 @@ class View:
     unsharded keyspace. It has no message tables and no vschema.
 
     Attributes:
-        name: the target as it is written, `commerce:-80`.
-        keyspace: the keyspace it lies in.
+        name: the target as the client writes it, `commerce:-80`.
+        keyspace: the keyspace of the target.
         shards: the shards in reach, in key-range order.
         planner: routes statements over them.
-        is_narrowed: True when the target names shards.
-        is_replica: it is read from a replica of each shard.
-        schema: the database that is no keyspace's, None for the shards' own.
+        is_narrowed: the target names shards.
+        is_replica: statements go to a replica of each shard.
+        schema: a database that is no keyspace, None for the shards' own databases.
         database: the real database's name on the first shard.
-        columns_of: the columns of a table in order, in lower case; None when they are not known.
-        direct: what the hot path knows of each shape, None where it may not take it.
-        generation: the engine's generation that *direct* was worked out for.
+        columns_of: returns a table's columns in order, in lower case; None if they are unknown.
+        direct: the hot path's route of each shape, None for a shape that takes the long way.
+        generation: the engine's generation for which *direct* is valid.
     """
 
     __slots__ = (

@@ -1,7 +1,7 @@
 """The hot path: a statement that one shard answers is sent in the turn of the loop it came in.
 
 No task, no future, no copy of the answer. What is not plain is left to
-`statements.Statements.run`; so is a second attempt after a failover.
+`statement_runner.StatementRunner.run`; so is a second attempt after a failover.
 """
 
 from __future__ import annotations

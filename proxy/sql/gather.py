@@ -57,9 +57,9 @@ _DRAIN_ROWS_MAX: Final = 1000
 
 
 class RowSink(Protocol):
-    """Who takes an answer: the reply to a client, or somebody who goes on with the rows.
+    """The consumer of a merged answer: the reply to a client, or a second stage.
 
-    binary: texts are wanted that lose no digits.
+    binary: the rows become binary, so their texts must keep all digits.
     """
 
     binary: bool
@@ -110,11 +110,11 @@ class _Part:
     """The rows of one shard on their way: the reader of its answer.
 
     Attributes:
-        is_over: nothing more will come.
-        failure: the connection broke.
-        scanner: the answer.
+        is_over: the answer has ended.
+        failure: the error of a connection that broke, else None.
+        scanner: the reader of the answer.
         fresh: the rows that the merge has not seen yet; fresh_bytes: their size.
-        left: its warnings.
+        left: the warnings of the shard.
     """
 
     def __init__(

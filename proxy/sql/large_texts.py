@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.errors import StreamfromError
 
 
-# How many are read at once; others wait for their turn. More would be no faster, since one thread
-# computes at a time, and each takes a share of what the loop is left with.
+# So many texts are read at once; others wait for their turn. More threads would be no faster, since
+# one thread computes at a time, and each takes a share of the loop's time.
 AT_ONCE: Final = 2
 
 _Result = TypeVar("_Result")
@@ -39,7 +39,7 @@ def readers() -> ThreadPoolExecutor:
 class LargeTexts:
     """The large texts of one session.
 
-    threads: those that `readers` made.
+    threads: the threads that `readers` made, shared with all sessions.
     """
 
     def __init__(self, threads: ThreadPoolExecutor) -> None:

@@ -37,7 +37,7 @@ class MessageStream:
     """`engine.messaging.registry.Receiver` over a client's link.
 
     Attributes:
-        id, shards, columns: what the engine wants to know of a receiver.
+        id, shards, columns: the receiver's attributes that the engine reads.
         sequence: the number of the next packet.
         ended: done with the error that ends the stream.
 
@@ -96,7 +96,7 @@ class MessageStream:
         return not self._waiting and not self._link.blocked
 
     def end(self, error: StreamfromError) -> None:
-        """Have the stream end with *error*."""
+        """End the stream with *error*."""
         if not self.ended.done():
             self.ended.set_result(error)
 

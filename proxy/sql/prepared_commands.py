@@ -162,7 +162,7 @@ class PreparedCommands:
         return prepared
 
     async def _ask(self, prepared: PreparedStatement) -> PrepareReader:
-        """Have a shard prepare a statement: it knows the columns and the parameters."""
+        """Prepare a statement on a shard, whose answer has the columns and the parameters."""
         place = prepared.place
         assert place is not None
         runtimes = place.view.runtimes
@@ -330,7 +330,7 @@ class PreparedCommands:
         prepared.drop_long_data()
 
     def send_long_data(self, command: StmtSendLongData) -> None:
-        """Keep a piece of a parameter. There is no answer: what is wrong is told later."""
+        """Keep a piece of a parameter. An error is the answer of the next execution."""
         prepared = self._table.get(command.statement_id)
         if prepared is not None:
             prepared.add_long_data(command.parameter, command.data, self._long_data_bytes_max)

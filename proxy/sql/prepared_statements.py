@@ -54,20 +54,20 @@ class PreparedStatement:
     """One prepared statement.
 
     Attributes:
-        id: what the client calls it.
+        id: the statement id that the client sends.
         original: the statement, with the names of real databases.
-        place: where it runs; None for what the proxy answers itself.
-        count: how many parameters it has.
-        types: those of the last execution that told them.
-        long_data: what was sent of the next execution's parameters, by place.
-        fault: what was wrong with that, to be told by the execution.
-        cursor, cursor_shard: the execution whose rows are being fetched, and where.
+        place: where the statement runs; None for a statement that the proxy answers itself.
+        count: the number of parameters.
+        types: the parameter types of the last execution that sent them.
+        long_data: the pieces sent for the next execution's parameters, by place.
+        fault: the error of a piece, which the next execution answers with.
+        cursor, cursor_shard: the execution whose rows are being fetched, and its shard.
         statement: what is prepared on a shard, completed on a message table; None when that
             text changes from call to call (it holds the time, values of a sequence, or names of
             schemas) and is sent as text.
-        touches_messages: it names a message table.
-        is_countable: it is known which parameter is which.
-        memory: what it keeps is counted there.
+        touches_messages: the statement names a message table.
+        is_countable: the proxy can tell which parameter is which.
+        memory: the budget that counts the long data.
     """
 
     __slots__ = (
@@ -138,7 +138,7 @@ class PreparedStatement:
         self._keyspace = view.keyspace
 
     def counted(self, count: int) -> None:
-        """Learn how many parameters the server sees.
+        """Take the number of parameters that the server sees.
 
         Another number than the text shows (some are in a comment that only some servers read)
         means that nobody here can tell which is which.

@@ -42,8 +42,8 @@ class Privileges:
     """One logged-in user.
 
     Attributes:
-        user, host: who, and from where: what a refusal names.
-        accounts: those of the proxy on its servers, in lower case.
+        user, host: the user and its client's host, which a refusal names.
+        accounts: the proxy's own accounts on its servers, in lower case.
         reads_only: the user's role allows no write but those of its role.
     """
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def is_sent_as_written(compiler: StatementCompiler, view: View, shape: Shape) -> bool:
     """Whether servers understand such a statement without other names or values put into it.
 
-    On a message table it may be completed nevertheless; what it uses of its session is not looked at.
+    On a message table it may be completed nevertheless; its use of session state is not looked at.
     """
     return not (
         shape.target is not None

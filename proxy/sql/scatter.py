@@ -41,9 +41,9 @@ _NUMBER: Final = re.compile(rb"\d+")
 
 @dataclass(frozen=True, slots=True)
 class MergedOk:
-    """The answers of several shards, and what one server would have said.
+    """The OKs of several shards as the one OK of a server.
 
-    is_insert: they answer INSERT or REPLACE.
+    is_insert: the statement is an INSERT or REPLACE.
     """
 
     answers: tuple[Ok, ...]
@@ -78,7 +78,7 @@ class MergedOk:
 
     @property
     def session_state(self) -> bytes:
-        """What the last one told of its session."""
+        """The session state of the last OK."""
         return self.answers[-1].session_state
 
     def _info(self, ok: Ok) -> bytes:

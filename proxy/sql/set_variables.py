@@ -1,4 +1,4 @@
-"""SET: what it changes follows the session, whichever connection it was said on.
+"""SET, whose changes follow the session to every connection.
 
 A server carries it out and says by its trackers what has changed; what no tracker shows pins the
 session to that connection (`proxy.execution.session_state`), and over several shards is said on each.
@@ -105,12 +105,12 @@ class SetVariables:
             reply.ok()
             return True
         if len(self._branches.open) > 1 and self._switches_autocommit_on(statement):
-            # It commits, on every shard of the transaction and not just where it is said.
+            # SET autocommit = 1 commits on every shard of the transaction, not just where it runs.
             await self._branches.commit()
         # Any shard will do: what it answers follows the session. One that is down would not.
         shards.sort(key=lambda s: (s not in self._branches.held, s.trouble is not None))
         if shape.uses & Uses.ADVISORY_LOCK:
-            # All who use the keyspace ask the same one.
+            # All sessions that use the keyspace ask the same shard.
             shards = [view.runtimes[0]]
         if sets_collation(shape):
             return await self._set_collation(shards, statement, reply)
@@ -125,7 +125,7 @@ class SetVariables:
         shard, backend = await self._take_any(shards, shape)
         packet: bytes | Execution = query(statement.sql)
         if reply.binary:
-            # What MySQL warns of when it reads a statement, it has said when it was prepared.
+            # MySQL has given the warnings of the parser when the statement was prepared.
             key = StatementKey(statement.sql, backend.database, state.settings.reading)
             packet = Execution(key, b"", 0)
         data = await self._executor.bytes_for(shard, backend, packet)
@@ -136,7 +136,7 @@ class SetVariables:
             self._executor.release(shard, backend)
             raise
         if shown.error is not None or reported.error is not None:
-            # Killed between the three: what variables this connection has, nobody knows.
+            # Killed between the three: the variables of this connection are not known any more.
             backend.close()
             self._executor.connection_lost(shard, backend)
             raise BackendLost(shard.keyspace, shard.name)

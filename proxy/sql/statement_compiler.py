@@ -80,8 +80,8 @@ _ON_ROWS: Final = frozenset(
 class StatementTarget(NamedTuple):
     """Where a statement runs.
 
-    database: what unqualified names mean on the backend connection, None for nothing.
-    statement: the client's, without the qualifiers that a backend would not understand.
+    database: the default database of the backend connection, None for no default.
+    statement: the client's statement, without qualifiers that a backend would not understand.
     """
 
     view: View
@@ -93,8 +93,8 @@ class CompiledStatement:
     """A statement that is ready to run.
 
     Attributes:
-        table, effect: what it will do to a message table; "" and None for nothing.
-        insert_id: the first value that a sequence gave it; 0 for none.
+        table, effect: a message table and what the statement will do to it; else "" and None.
+        insert_id: the first value that a sequence gave the statement; 0 for none.
     """
 
     __slots__ = ("effect", "insert_id", "statement", "table")
@@ -109,11 +109,11 @@ class CompiledStatement:
 
 
 class StatementCompiler:
-    """Prepares the statements of one session.
+    """Compiles the statements of one session.
 
     Attributes:
         view: the session's current target, None before any `USE`.
-        large_texts: reads what is too large for a turn of the loop.
+        large_texts: reads texts that are too large for a turn of the loop.
     """
 
     def __init__(
@@ -319,7 +319,7 @@ class StatementCompiler:
         )
 
     def leave(self) -> None:
-        """Have no target from now on: its database was dropped. The server stays the same."""
+        """Leave the target, whose database was dropped. The server stays the same."""
         self._left, self.view = self.view, None
 
     def neighbourhood(self) -> View | None:

@@ -1,7 +1,7 @@
 """What each kind of statement does: the text of a client's command to answers on its link.
 
 `StatementRunner.run` may wait; the statements that need not take the hot path (`proxy.sql.fast_path`)
-instead. `_HANDLERS` is the table of who does what.
+instead. `_HANDLERS` has the method for each kind.
 """
 
 from __future__ import annotations

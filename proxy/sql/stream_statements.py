@@ -25,7 +25,7 @@ class StreamStatements:
     """The streams of one session, one at a time.
 
     Attributes:
-        current: the one that is open, if any.
+        current: the open stream, None without one.
     """
 
     def __init__(self, context: SessionContext) -> None:

@@ -98,7 +98,7 @@ class CryptHash:
 
 @dataclass(frozen=True, slots=True)
 class Verifier:
-    """What is known of a password, enough to recognise it.
+    """The hashes of a password that recognise it.
 
     native: SHA1(SHA1(password)), for mysql_native_password.
     sha2: SHA256(SHA256(password)), for caching_sha2_password without its slow path.
@@ -225,7 +225,7 @@ class Authenticator:
     accounts: by user name; names are compared byte for byte, as servers do.
     nonces: draws a fresh nonce, see ``nonce_from``.
     decoy_seed: any secret bytes; makes the decoys' hashes.
-    rsa_key: for full authentication without TLS; without it that is refused.
+    rsa_key: for full authentication without TLS, which is refused where the key is None.
     certificate_sha256: SHA-256 of the TLS certificate in DER, where the greeting announces
         MariaDB 11.4 or newer, whose clients expect the signature. Else None.
     """
@@ -285,11 +285,11 @@ class ServerAuth:
     ``begin`` once with the client's request, then ``receive`` every further packet until an
     ``Accepted`` comes back. Both raise AccessDenied, after which the connection must close.
 
-    nonce: what the greeting carried.
-    greeted_plugin: what the greeting named.
-    is_secure: nobody can listen (TLS or a unix socket), so clear text is fine.
+    nonce: the nonce of the greeting.
+    greeted_plugin: the plugin of the greeting.
+    is_secure: no third party can listen (TLS or a unix socket), so clear text is fine.
     is_tls: TLS is on, so the certificate may need its signature.
-    defers: whether a proof is deferred; it is told whether judging it is costly. Without it none is.
+    defers: returns whether a proof is deferred, given whether it is costly; by default none is.
     """
 
     def __init__(

@@ -43,7 +43,7 @@ _BITMAP_SHIFT: Final = 2
 class BinaryRows:
     """Encodes the rows of one result set.
 
-    definitions: its columns, as payloads.
+    definitions: the column definitions, as payloads.
     """
 
     __slots__ = ("_encoders",)

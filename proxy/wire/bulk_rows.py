@@ -33,8 +33,8 @@ _IGNORE: Final = 3
 class Row(NamedTuple):
     """One row.
 
-    parameters: None for what the client leaves to the server: a default, or what is there.
-    data: the row as it was sent.
+    parameters: None stands for DEFAULT and for IGNORE, which the server resolves.
+    data: the row as the client sent it.
     """
 
     parameters: tuple[Parameter | None, ...]

@@ -45,7 +45,7 @@ _CR_AUTH_PLUGIN_CANNOT_LOAD: Final = 2059
 class ClientAuth:
     """Answers one server's questions during a login.
 
-    is_secure: nobody can listen (TLS or a unix socket), so the password may go as it is.
+    is_secure: no third party can listen (TLS or a unix socket), so the password may go as it is.
 
     Without TLS the server's RSA key is fetched from the server itself, as drivers do: that
     keeps listeners out, but not someone who can stand in for the server. TLS does.

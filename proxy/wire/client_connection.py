@@ -78,10 +78,10 @@ class LoginPhase(Enum):
 class ClientConnection:
     """The login at one backend.
 
-    options: flags that sessions differ in; a server that lacks EXTENDED_METADATA of them is refused.
+    options: flags in which sessions differ; a server without a wanted EXTENDED_METADATA is refused.
     attributes: connection attributes, seen in performance_schema.
     wants_tls: use TLS if the server offers it. requires_tls: refuse a server that does not.
-    is_secure: nobody can listen even without TLS (a unix socket).
+    is_secure: no third party can listen even without TLS (a unix socket).
 
     ``capabilities``: flags in force, 0 before.
     ``status``: the server's state at the end of the login.

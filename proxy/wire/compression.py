@@ -328,7 +328,7 @@ class _Ahead:
     """The first piece of a large packet, packed while the packet comes.
 
     Attributes:
-        done_bytes: how much of the packet has gone in.
+        done_bytes: the bytes of the packet that are packed already.
     """
 
     __slots__ = ("_packed", "_packing", "done_bytes")

@@ -147,11 +147,11 @@ def decode_greeting(payload: bytes) -> Greeting:
 
 @dataclass(frozen=True, slots=True)
 class LoginRequest:
-    """What a client asks for: HandshakeResponse41, or COM_CHANGE_USER.
+    """A client's login: HandshakeResponse41, or COM_CHANGE_USER.
 
     response: the proof made for *plugin*; empty means no password.
     plugin: None where the client knows no plugins, and then speaks mysql_native_password.
-    zstd_level: what a client that wants zstd compression wants to be spent on it.
+    zstd_level: the compression level that a client of zstd asks for.
     """
 
     user: str

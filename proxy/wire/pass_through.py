@@ -36,11 +36,11 @@ class PassThrough(Forwarder):
     """Path (a): forwards what the backend sends, chunk by chunk.
 
     capabilities: the client's, which must include DEPRECATE_EOF.
-    shown: of a session state, what a client gets of it that asked for any; None is nothing.
+    shown: returns the part of a session state that the client is shown; None shows nothing.
     more_results: answers of further statements follow, so the last OK must say so.
     allows_local_infile: the statement is a LOAD DATA LOCAL.
 
-    ``next_sequence``: what follows the last packet handed out, at any time.
+    ``next_sequence``: the number after the last packet handed out, at any time.
 
     Measured on CPython 3.11: 0.08 µs a row, 2 µs for a whole small answer in one chunk.
     """

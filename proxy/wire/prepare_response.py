@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 class PrepareReader:
     """Reads one answer of a backend, which has DEPRECATE_EOF.
 
-    ``done``: the answer is complete; ``rest`` holds what came behind it.
-    ``statement_id``, ``parameters``, ``columns`` (definitions as payloads), ``warnings``: what
-    it says; ``error``: the refusal instead.
+    ``done``: the answer is complete; ``rest`` holds the bytes that follow it.
+    ``statement_id``, ``parameters``, ``columns`` (definitions as payloads), ``warnings``: the
+    fields of COM_STMT_PREPARE_OK; ``error``: the ERR in its place, else None.
     """
 
     def __init__(self) -> None:

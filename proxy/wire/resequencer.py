@@ -41,21 +41,21 @@ _MORE_RESULTS: Final = int(Status.MORE_RESULTS_EXISTS)
 class Resequencer(Forwarder):
     """Path (b): renumbers what the backend sends, and makes several answers one.
 
-    capabilities: the client's. Without DEPRECATE_EOF it gets its EOF packets back.
+    capabilities: the client's flags. Without DEPRECATE_EOF the client gets its EOF packets back.
     sequence: the number of the first packet.
     columns: False where an earlier shard has already sent them.
     final: False where a later shard follows: the last OK is kept, an ERR is not.
-    status: flags for the EOF behind the columns, which no backend sends.
+    status: flags for the EOF after the columns, which no backend sends.
     call: the answer of a CALL, in which those flags say what kind of result follows (its rows,
         OUT parameters) and that there are more: they are taken from the result's end where it
         has one row or none, and one row is held back to see.
     cursor: the client may have asked for a cursor, which has its columns here and no rows. A server
         says so by a flag that others wear, too: a result without rows of a procedure or a
         loop that has a cursor of its own open.
-    warnings: those of earlier shards, which the last OK counts, too.
-    Everything else as in ``Relay``.
+    warnings: the number of warnings of earlier shards, which the last OK adds to its own.
+    All other arguments are those of ``PassThrough``.
 
-    ``next_sequence``: what follows the last packet handed out, at any time.
+    ``next_sequence``: the number after the last packet handed out, at any time.
 
     Measured on CPython 3.11: 0.11 µs a row, 4.5 µs for a whole small answer in one chunk.
     """

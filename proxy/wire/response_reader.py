@@ -69,9 +69,9 @@ class AnswerKind(IntEnum):
 
 
 class ResponseReader:
-    """What the three readers share: the places in an answer and what its special packets say.
+    """The base of the three readers: the places in an answer and its special packets.
 
-    ``done``: the answer is complete; ``rest`` holds what came behind it (empty unless commands
+    ``done``: the answer is complete; ``rest`` holds the bytes that follow it (empty unless commands
     were pipelined) and belongs to the next reader.
     ``status``: flags of the last OK; 0 before it and after an ERR, which carries none.
     ``error``: the ERR that ended the answer, or None.

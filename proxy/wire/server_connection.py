@@ -160,20 +160,20 @@ _NEXT: Final[dict[tuple[ConnectionPhase, _Move], ConnectionPhase]] = {
 class ServerConnection:
     """The protocol of one client connection.
 
-    host: where the client comes from, for the words of a refusal.
-    is_secure: nobody can listen even without TLS (a unix socket).
-    memory: what is kept until the rest of it comes is counted there.
+    host: the client's host, which a refusal names.
+    is_secure: no third party can listen even without TLS (a unix socket).
+    memory: the budget that counts incomplete packets.
     requires_tls: refuse logins in the clear.
-    defers: whether judging a proof is left to `judge`; it is told whether that is costly.
-    lacks_certificate: says whether a client that speaks TLS has no certificate, but must.
+    defers: returns whether `judge` judges a proof later, given whether judging is costly.
+    lacks_certificate: returns whether a client with TLS lacks a required certificate.
 
     ``capabilities``: flags in force, 0 before a login was read.
     ``login``: the last login read, or None.
-    ``user``: who is logged in, or None.
-    ``holds_back``: whole packets, or what must be unpacked, wait: call ``receive(b"")`` for more
-    when others have had their turn.
-    ``compression``: what all bytes pass once the first login is accepted, None where none was
-    agreed on. `receive_data` unpacks; the shell packs what it writes.
+    ``user``: the name of the user that is logged in, or None.
+    ``holds_back``: whole packets, or packed bytes, wait: call ``receive_data(b"")`` for more when
+    other sessions have had their turn.
+    ``compression``: packs and unpacks all bytes after the first login, None where the client
+    does not compress. `receive_data` unpacks; the shell packs what it writes.
     """
 
     def __init__(
