@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 # Both are tuples because they are made by the ten thousand: a frozen dataclass costs three
 # times as much to create.
 class MessageKey(NamedTuple):
-    """What the cache holds of a message. A ``time_next`` of NULL is 0: due since ever."""
+    """What a queue holds of a message. A ``time_next`` of NULL is 0: due since ever."""
 
     id: bytes
     priority: int

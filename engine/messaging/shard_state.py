@@ -149,7 +149,7 @@ class ShardState:
     # Receivers
 
     def join(self, now_ns: int) -> None:
-        """Count a receiver; the first one causes a poll."""
+        """Count a receiver; the first receiver causes a poll."""
         self.receivers += 1
         if self.receivers == 1:
             self.next_poll_ns = now_ns
@@ -158,7 +158,7 @@ class ShardState:
                 self.health.since_ns = now_ns
 
     def leave(self) -> None:
-        """Count a receiver off; the last one takes the cache with it."""
+        """Count a receiver off; the last one empties the queue."""
         self.receivers -= 1
         if self.receivers == 0:
             self.rest()

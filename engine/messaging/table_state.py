@@ -11,10 +11,10 @@ starts a poll.
 due and receivers are ready, one claim takes rows for all ready receivers that want the same
 columns, like a group commit; CLAIMS_IN_FLIGHT_MAX claims may run on a shard at once, and what
 becomes due meanwhile goes into the next. A receiver is reserved from the claim until its
-socket can take more. A won row is delivered, and waits in the cache as a timer for the moment
+socket can take more. A won row is delivered, and waits in the queue as a timer for the moment
 the claim wrote; a row that was not won is another proxy's, acked, or locked.
 
-**Behind.** Not all due rows fit into the cache. The queue asks for more when half of what a
+**Behind.** Not all due rows fit into the queue. The queue asks for more when half of what a
 poll brought is used up.
 
 **Failing.** A claim or poll that failed is tried again after 50 ms, doubling to 2 s. A shard
@@ -374,7 +374,7 @@ class TableState:
             if key is not None and isinstance(event, Released):
                 key = key._replace(time_next_ns=row.time_next_ns)
             if key is None:
-                # It had left the cache: acked, or due too late to be kept.
+                # It had left the queue: acked, or due too late to be kept.
                 shard.poll_wanted = True
             shard.queue.requeue(row.id, key, now_ns)
 

@@ -1,7 +1,7 @@
 """VEXPLAIN PLAN: where a statement would run, as Vitess describes its plans. Pure.
 
-One column `JSON` with one value, indented by tabs, in the names and the order of
-`engine.PrimitiveDescription` (https://vitess.io/docs/user-guides/sql/vexplain/): OperatorType,
+One column `JSON` with one value, indented by tabs, in the names and the order of Vitess's
+`PrimitiveDescription` (https://vitess.io/docs/user-guides/sql/vexplain/): OperatorType,
 Variant, Keyspace, TargetDestination, TargetTabletType, then the rest by name, Inputs last. Two
 things are this proxy's own, since it explains the statement with its values: `Shards` says which
 shards these name, and `Queries` what each is sent where that differs.

@@ -34,7 +34,7 @@ _ids = count(1)
 
 
 class MessageStream:
-    """`engine.messaging.registry.Receiver` over a client's link.
+    """`engine.messaging.message.Receiver` over a client's link.
 
     Attributes:
         id, shards, columns: the receiver's attributes that the engine reads.

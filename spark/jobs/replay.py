@@ -23,7 +23,7 @@ from streamfrom.spark.jobs.job import add_window, begun, nanoseconds, window_of
 from streamfrom.spark.jobs.manifest import ArchiveWindow, Manifest, manifests
 from streamfrom.spark.jobs.progress import Progress, Report
 from streamfrom.spark.jobs.reading import SHARD
-from streamfrom.spark.jobs.writing import TargetColumn, feed, targets_of
+from streamfrom.spark.jobs.writing import TargetColumn, insert_frame, targets_of
 from streamfrom.spark.session import SPARK_ERRORS, reason_of
 
 
@@ -155,7 +155,7 @@ def run(
             start_ns = time.time_ns() if config.start_ns is None else config.start_ns
             rows = with_due(rows, start_ns, config.rate_per_s)
         progress.enter("write")
-        written, inserted = feed(rows, endpoint, table, read, progress)
+        written, inserted = insert_frame(rows, endpoint, table, read, progress)
     progress.leave()
     counts = {
         "windows": len(found),

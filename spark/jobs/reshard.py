@@ -34,7 +34,7 @@ from streamfrom.spark.jobs.reading import (
     read_rows,
     slices,
 )
-from streamfrom.spark.jobs.writing import feed, targets_of
+from streamfrom.spark.jobs.writing import insert_frame, targets_of
 from streamfrom.spark.keyspace_ids import KeyspaceIdError, Shards, keyspace_ids
 from streamfrom.spark.passwords import password
 
@@ -261,7 +261,7 @@ def _copy(
         kept = targets_of(config.target, move.target_shards[0], config.table)
         names = [column.name for column in kept if not column.is_generated]
         wanted = sum(ours[condition].rows for condition in missing)
-        sent, copied = feed(
+        sent, copied = insert_frame(
             frame.select(*map(quoted, names)),
             config.target,
             config.table,

@@ -158,7 +158,7 @@ def _retried(connection: Any, statement: str, values: "Sequence[Any]") -> int:
         return int(cursor.execute(statement, values))
 
 
-def feed(
+def insert_frame(
     frame: "DataFrame", endpoint: Endpoint, table: str, total: int, progress: "Progress"
 ) -> tuple[int, int]:
     """Insert all rows of *frame* whose ids are new and return how many it has, and how many were new.

@@ -1,8 +1,8 @@
 """The data source "streamfrom": message tables for `spark.read`, `readStream`, `write` and `writeStream`.
 
-`MessageSource` is the manual. `options` checks what the user gives, `tables` knows types, `batch` reads, and `pushing` with `filters` does
-where Spark may push these down; `values` and `writer` write. `queue` streams what is due, with `claims`, `lease` and `offsets`, and `feed`
-what was acknowledged.
+`MessageSource` is the manual. `options` checks the user's options, and `table_schema` knows the types. `batch` reads;
+`filter_pushdown` and `filters` do so where Spark may push filters down. `type_conversion` and `writer` write. `queue`
+streams due messages, with `claims`, `lease` and `offsets`, and `acked_stream` acknowledged ones.
 """
 
 from streamfrom.spark.source.format import MessageSource, register

@@ -13,29 +13,9 @@ if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.text.tokens import Cursor
 
 OBJECTS: Final = frozenset(
-    {
-        "TABLE",
-        "TABLES",
-        "INDEX",
-        "VIEW",
-        "TRIGGER",
-        "DATABASE",
-        "SCHEMA",
-        "PROCEDURE",
-        "FUNCTION",
-    }
-    | {
-        "EVENT",
-        "USER",
-        "ROLE",
-        "SEQUENCE",
-        "SERVER",
-        "TABLESPACE",
-        "LOGFILE",
-        "PACKAGE",
-        "UNDO",
-    }
-    | {"RESOURCE", "INSTANCE", "SPATIAL"}
+    {"TABLE", "TABLES", "INDEX", "VIEW", "TRIGGER", "DATABASE", "SCHEMA"}
+    | {"PROCEDURE", "FUNCTION", "EVENT", "USER", "ROLE", "SEQUENCE", "SERVER"}
+    | {"TABLESPACE", "LOGFILE", "PACKAGE", "UNDO", "RESOURCE", "INSTANCE", "SPATIAL"}
 )
 _TABLE_LIKE: Final = frozenset({"TABLE", "TABLES", "VIEW", "SEQUENCE"})
 STORED_PROGRAMS: Final = frozenset({"PROCEDURE", "FUNCTION", "TRIGGER", "EVENT", "PACKAGE"})

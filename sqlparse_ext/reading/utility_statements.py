@@ -23,18 +23,8 @@ if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.text.tokens import Cursor
 
 _EXPLAINABLE: Final = frozenset(
-    {
-        "SELECT",
-        "INSERT",
-        "REPLACE",
-        "UPDATE",
-        "DELETE",
-        "WITH",
-        "TABLE",
-        "VALUES",
-        "STREAM",
-        "(",
-    }
+    {"SELECT", "INSERT", "REPLACE", "UPDATE", "DELETE"}
+    | {"WITH", "TABLE", "VALUES", "STREAM", "("}
 )
 # What MariaDB takes outside of stored programs too; no other statement begins so.
 COMPOUND: Final = frozenset({"IF", "CASE", "LOOP", "REPEAT", "WHILE", "FOR", "DECLARE"})

@@ -1,8 +1,8 @@
 """A UNION, or the like, written as a SELECT from a derived table.
 
 `a UNION ALL b ORDER BY x LIMIT 3` and `SELECT * FROM (a UNION ALL b) AS u ORDER BY x LIMIT 3` are
-the same rows in the same order. The second one has the form that `select` reads, so whoever can
-put together a SELECT over several servers can do so with a UNION.
+the same rows in the same order. The second one has the form that `select_reader` reads, so a
+UNION over several shards is merged like a SELECT.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """How a queue behaves: throughput, delays, retries, what waits; as Parquet and as an HTML page.
 
-`facts` reads messages out of rows and `measures` counts them, both pure; `page` and `charts` draw what
-was counted, `basis` says what it rests on. Here is the reading and the writing. The table is only read,
-and a run replaces what an earlier one left in its folder.
+`message_facts` reads messages out of rows and `measures` counts them, both pure. `page` and `charts` draw the
+counts, `provenance` says what they rest on. This module reads and writes: the table is only read, and a run
+replaces the files of an earlier run in its folder.
 """
 
 import time

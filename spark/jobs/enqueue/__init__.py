@@ -23,7 +23,7 @@ from streamfrom.spark.jobs.enqueue.identity import (
 )
 from streamfrom.spark.jobs.job import begun, nanoseconds
 from streamfrom.spark.jobs.progress import Progress, Report
-from streamfrom.spark.jobs.writing import feed, targets_of
+from streamfrom.spark.jobs.writing import insert_frame, targets_of
 from streamfrom.spark.session import SPARK_ERRORS, reason_of
 
 
@@ -167,7 +167,7 @@ def run(
         start_ns = time.time_ns() if config.start_ns is None else config.start_ns
         messages = with_due(messages, start_ns, config.rate_per_s)
     progress.enter("write")
-    written, inserted = feed(messages, endpoint, table, read, progress)
+    written, inserted = insert_frame(messages, endpoint, table, read, progress)
     rows.unpersist()
     progress.leave()
     counts = {

@@ -24,14 +24,14 @@ def table(sharded_proxy):
     return connection, lambda: ClaimShard(endpoint, "-80", "my_message", columns)
 
 
-def test_each_message_goes_to_one_of_several_and_the_stream_has_the_rest(table, consume):
+def test_each_message_goes_to_one_of_several_and_the_stream_has_the_rest(
+    table, consume, sharded_proxy
+):
     connection, opened = table
+    one_shard = sharded_proxy.connect(database="commerce:-80", autocommit=True)
     values = ", ".join(f"({n}, {n % 3})" for n in range(1, 601))
     execute(connection, f"INSERT INTO my_message (id, priority) VALUES {values}")
-    ours = {
-        int(row[0])
-        for row in rows_of(opened()._endpoint.connect("-80"), "SELECT id FROM my_message")
-    }
+    ours = {int(row[0]) for row in rows_of(one_shard, "SELECT id FROM my_message")}
     taken: list[int | str] = []
 
     def take():
