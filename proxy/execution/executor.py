@@ -205,8 +205,7 @@ class Executor(SessionConnections):
             BackendError: the connection could not be set up for this session.
         """
         loop = asyncio.get_running_loop()
-        is_read = is_repeatable(shape)
-        attempts = self.attempts(is_read=is_read)
+        attempts = self.attempts(is_read=is_repeatable(shape))
         while True:
             try:
                 backend = await self.acquire(shard, database, shape)
@@ -252,7 +251,7 @@ class Executor(SessionConnections):
                 raise relay.failure
             if insert_id and scanner.error is None:
                 relay.held = with_insert_id(relay.held, insert_id)
-            reply.end(relay, is_read=is_read)
+            reply.end(relay, shape)
             return scanner
 
     async def ask(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Protocol
 
+from streamfrom.proxy.execution.retry_rules import is_repeatable
 from streamfrom.proxy.wire.binary_rows import BinaryRows
 from streamfrom.proxy.wire.constants import HEADER_BYTES, Status
 from streamfrom.proxy.wire.framing import frame, frames
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from streamfrom.proxy.net import Link
     from streamfrom.proxy.wire.resultset import ColumnDefinition
     from streamfrom.sqlparse_ext.errors import StreamfromError
+    from streamfrom.sqlparse_ext.statements import Shape
 
 
 _MORE_RESULTS: Final = int(Status.MORE_RESULTS_EXISTS)
@@ -220,11 +222,11 @@ class Reply:
         if scanner.is_mid_packet:
             self._link.close()
 
-    def end(self, relay: Relayed, *, is_read: bool) -> None:
+    def end(self, relay: Relayed, shape: Shape) -> None:
         """Write the last piece of an answer; one that the proxy has stopped says why.
 
-        is_read: the statement changes nothing. Then it has not succeeded either if its server
-        made an answer of the interruption, as MySQL's SLEEP does.
+        What changes nothing has not succeeded either if its server made an answer of the
+        interruption, as MySQL's SLEEP does.
         """
         held, scanner = relay.held, relay.scanner
         if self.stopped is None:
@@ -236,7 +238,7 @@ class Reply:
             self._link.write(held[:at])
             self.sequence = held[at + 3]
             self.error(self.stopped)
-        elif scanner.error is None and is_read and not relay.has_written:
+        elif scanner.error is None and not relay.has_written and is_repeatable(shape):
             self.error(self.stopped)
         else:
             self._link.write(held)

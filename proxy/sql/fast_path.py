@@ -74,7 +74,6 @@ class FastPath:
         self._compiler = context.compiler
         self._executor = context.executor
         self._registry = context.registry
-        self._link = context.link
         self._table = table
         # Of the one statement that a session runs at a time.
         self._under_way: (
@@ -201,7 +200,7 @@ class FastPath:
         if pace is not None:
             if isinstance(relay, SharedRead) and relay.line is not None:
                 if executor.settle_shared(shard, relay):
-                    self._link.write(relay.held)
+                    reply.end(relay, shape)
                     return True
                 if relay.failure is None:
                     pace.was_slow()
@@ -213,17 +212,13 @@ class FastPath:
                 ok = scanner.ok
                 insert_id = 0 if ok is None else ok.last_insert_id
                 executor.branches.happened(shard, step.table, step.effect, insert_id)
-            if reply.stopped is None:
-                self._link.write(relay.held)
-            else:
-                reply.end(relay, is_read=is_repeatable(shape))
+            reply.end(relay, shape)
             return True
-        is_read = is_repeatable(shape)
         is_lost = relay.failure is not None
         verdict = decide(
             Ending.BROKE_OFF if is_lost else ending_of(scanner.error, is_prepared=True),
             in_transaction=executor.branches.has_begun,
-            is_read=is_read,
+            is_read=is_repeatable(shape),
             is_final=relay.has_written or reply.stopped is not None,
         )
         if is_lost:
@@ -233,7 +228,7 @@ class FastPath:
             return False
         if relay.failure is not None:
             raise relay.failure
-        reply.end(relay, is_read=is_read)
+        reply.end(relay, shape)
         return True
 
     def _paced(self, direct: FastRoute) -> LatencyClass | None:

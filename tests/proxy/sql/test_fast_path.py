@@ -71,7 +71,6 @@ class Scene:
                 compiler=self.compiler,
                 executor=desk.executor,
                 registry=self.registry,
-                link=desk.link.link,
             ),
             PreparedStatements(),
         )
