@@ -25,7 +25,12 @@ from streamfrom.proxy.config.changes import changes
 from streamfrom.proxy.config.file import Role, TransactionMode, User
 from streamfrom.proxy.config.keyspaces import make_keyspace
 from streamfrom.proxy.config.toml_values import ConfigError
-from streamfrom.proxy.errors import AccountChanged, ServerShutdown, ShutdownUnanswered
+from streamfrom.proxy.errors import (
+    AccountChanged,
+    ServerShutdown,
+    ShutdownUnanswered,
+    UserMemoryExceeded,
+)
 from streamfrom.proxy.memory import users_memory
 from streamfrom.proxy.reload import VschemaFiles
 from streamfrom.proxy.rsa import ServerKey
@@ -198,7 +203,7 @@ class Application:
             tally=Tally(),
             nonce=_nonce,
             backoff=LoginBackoff(config.server.auth_backoff_s),
-            memory_of=users_memory(config.server.user_memory_bytes),
+            memory_of=users_memory(config.server.user_memory_bytes, UserMemoryExceeded),
             work=LoginWork(),
             addresses=Addresses(),
             coordinator=self._coordinator,

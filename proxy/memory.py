@@ -11,13 +11,9 @@ import sys
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
-from streamfrom.proxy.errors import UserMemoryExceeded
-
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from streamfrom.proxy.errors import ProxyError
 
 
 class Memory:
@@ -35,7 +31,7 @@ class Memory:
     def __init__(
         self,
         limit_bytes: int = sys.maxsize,
-        exceeded: Callable[[int], ProxyError] | None = None,
+        exceeded: Callable[[int], Exception] | None = None,
     ) -> None:
         self.used_bytes = 0
         self._limit_bytes = limit_bytes
@@ -48,7 +44,7 @@ class Memory:
         slack_bytes: so far beyond its own limit a connection may go; its user may not.
 
         Raises:
-            ProxyError: it would be too much, for the connection or its user. Nothing has changed.
+            what `exceeded` makes: it would be too much, for the connection or its user. Nothing has changed.
         """
         used_bytes = self.used_bytes + by_bytes
         if by_bytes > 0 and used_bytes > self._limit_bytes + slack_bytes:
@@ -70,6 +66,11 @@ class Memory:
             user.used_bytes += self.used_bytes
 
 
-def users_memory(limit_bytes: int) -> Callable[[str], Memory]:
-    """Return what gives each user, by name, one budget of *limit_bytes*, always the same."""
-    return cache(lambda user: Memory(limit_bytes, partial(UserMemoryExceeded, user)))
+def users_memory(
+    limit_bytes: int, exceeded: Callable[[str, int], Exception]
+) -> Callable[[str], Memory]:
+    """Return what gives each user, by name, one budget of *limit_bytes*, always the same.
+
+    exceeded: makes the error that says so, from the name and the limit.
+    """
+    return cache(lambda user: Memory(limit_bytes, partial(exceeded, user)))

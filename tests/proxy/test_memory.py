@@ -18,7 +18,7 @@ def test_what_is_too_much_is_refused_and_changes_nothing():
 
 
 def test_a_connection_may_be_given_slack_and_its_user_is_not():
-    memory_of = users_memory(150)
+    memory_of = users_memory(150, UserMemoryExceeded)
     memory = Memory(100, ConnectionMemoryExceeded)
     memory.belong_to(memory_of("app"))
     memory.change(120, slack_bytes=100)
@@ -30,7 +30,7 @@ def test_a_connection_may_be_given_slack_and_its_user_is_not():
 
 
 def test_the_connections_of_one_user_share_a_budget_of_their_own():
-    memory_of = users_memory(150)
+    memory_of = users_memory(150, UserMemoryExceeded)
     first, second, other = (Memory(100, ConnectionMemoryExceeded) for _ in range(3))
     first.belong_to(memory_of("app"))
     second.belong_to(memory_of("app"))
@@ -49,7 +49,7 @@ def test_the_connections_of_one_user_share_a_budget_of_their_own():
 
 
 def test_what_a_login_holds_already_counts_for_its_user():
-    memory_of = users_memory(150)
+    memory_of = users_memory(150, UserMemoryExceeded)
     memory = Memory(100, ConnectionMemoryExceeded)
     memory.change(40)
     memory.belong_to(memory_of("app"))
@@ -70,7 +70,7 @@ def test_what_a_login_holds_already_counts_for_its_user():
     )
 )
 def test_a_users_budget_is_the_sum_of_the_connections_and_ends_at_nothing(steps):
-    memory_of = users_memory(120)
+    memory_of = users_memory(120, UserMemoryExceeded)
     connections = [Memory(100, ConnectionMemoryExceeded) for _ in range(3)]
     users: list[str | None] = [None] * 3
     for number, step in steps:
