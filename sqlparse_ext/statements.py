@@ -291,6 +291,7 @@ class Shape:
     condition_only: the WHERE consists of *conditions* and *guards* alone.
     guards: the lower-case columns of top-level `col IS NULL`.
     assignments: the assignments of UPDATE … SET or ON DUPLICATE KEY UPDATE, by lower-case column.
+    variables: the user variables in the text, without `@` and quotes, ASCII in lower case.
     target: the name in USE, SAVEPOINT, PREPARE, CALL, CREATE DATABASE, SHOW … FROM <database>.
     directives: the pairs of `/*vt+ K=V K2 */`; keys in lower case, "true" for a missing value.
     """
@@ -308,6 +309,7 @@ class Shape:
     assignments: Mapping[str, Operand] = field(default_factory=_nothing)
     insert: InsertShape | None = None
     set: tuple[SetItem, ...] = ()
+    variables: frozenset[str] = frozenset()
     target: str | None = None
     kill: KillTarget | None = None
     directives: Mapping[str, str] = field(default_factory=_nothing)

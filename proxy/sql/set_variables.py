@@ -13,14 +13,14 @@ from streamfrom.proxy.backends.handover import SHOW_WARNINGS, take_diagnostics
 from streamfrom.proxy.backends.statement_ids import StatementKey
 from streamfrom.proxy.errors import BackendLost, BackendUnavailable, ProxyError
 from streamfrom.proxy.execution.prepared_execution import Execution
-from streamfrom.proxy.execution.session_state import sets_collation, sets_untracked
+from streamfrom.proxy.execution.session_state import traits
 from streamfrom.proxy.sql.scatter import run_everywhere
 from streamfrom.proxy.sql.set_statement_for import run_set_statement
 from streamfrom.proxy.sql.statement_compiler import CompiledStatement, check_target
 from streamfrom.proxy.wire.commands import query
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.reading.session_settings import with_session_scope
-from streamfrom.sqlparse_ext.session.named_variables import may_assign
+from streamfrom.sqlparse_ext.session.variable_assignment import may_assign
 from streamfrom.sqlparse_ext.statements import SetKind, Uses
 
 
@@ -59,8 +59,10 @@ class SetVariables:
 
     async def run(self, statement: Statement, reply: Reply) -> bool:
         """Carry a SET out; False when its answer is an error. Raises whatever stops it."""
-        done = await self._run(statement, reply)
-        if done:
+        read, size = self._compiler.large_texts.read, len(statement.sql)
+        names = (await read(size, traits, statement.shape)).set_names
+        done = await self._run(statement, names, reply)
+        if done and "timestamp" in names:
             for item in statement.shape.set:
                 if item.name == "timestamp" and item.kind is SetKind.SYSTEM:
                     value = str(statement.text(item.value) or "").upper()
@@ -71,29 +73,30 @@ class SetVariables:
                     account.pool.outdate()
         return done
 
-    async def _run(self, statement: Statement, reply: Reply) -> bool:
+    async def _run(self, statement: Statement, names: frozenset[str], reply: Reply) -> bool:
         shape = statement.shape
         if is_ignored(statement):
             reply.ok()
             return True
-        if [item.name for item in shape.set] == ["statement"]:
+        if names == {"statement"} and len(shape.set) == 1:
             parts = self._compiler, self._routed, self._streams
             return await run_set_statement(statement, reply, *parts)
         view = self._compiler.here()
         check_target(view, shape)
-        if any(item.name == "session_track_system_variables" for item in shape.set):
+        if "session_track_system_variables" in names:
             # From here on the server reports what the client wants to hear, and nothing else.
             self._state.tracked = None
-        if any(item.name == "session_track_state_change" for item in shape.set):
+        if "session_track_state_change" in names:
             self._state.tracks_changes = True
         read, size = self._compiler.large_texts.read, len(statement.sql)
         scoped = await read(size, with_session_scope, statement)
         if scoped is not statement.sql:
             statement = await read(size, self._compiler.parse, scoped)
+        found = await read(size, traits, statement.shape)
         shards = list(view.runtimes)
         if view.is_sharded and shape.uses & Uses.SUBQUERY and b"FROM" in shape.template.upper():
             raise Unsupported("a subquery in SET in a sharded keyspace; SELECT … INTO @x")
-        if view.is_sharded and (shape.uses & Uses.GLOBAL_SCOPE or sets_untracked(shape)):
+        if view.is_sharded and (shape.uses & Uses.GLOBAL_SCOPE or found.sets_untracked):
             if may_assign(shape):
                 # Its value may be another one on each shard.
                 raise Unsupported(
@@ -112,7 +115,7 @@ class SetVariables:
         if shape.uses & Uses.ADVISORY_LOCK:
             # All sessions that use the keyspace ask the same shard.
             shards = [view.runtimes[0]]
-        if sets_collation(shape):
+        if found.sets_collation:
             return await self._set_collation(shards, statement, reply)
         return await self._routed.on_shard(
             shards[0], self._compiler.database, CompiledStatement(statement), reply

@@ -17,7 +17,7 @@ from streamfrom.sqlparse_ext.reading.queries import (
 )
 from streamfrom.sqlparse_ext.reading.shape_builder import ShapeBuilder
 from streamfrom.sqlparse_ext.reading.statement_boundaries import are_several
-from streamfrom.sqlparse_ext.reading.statement_features import sweep
+from streamfrom.sqlparse_ext.reading.statement_features import sweep, user_variables
 from streamfrom.sqlparse_ext.reading.stream import read_stream
 from streamfrom.sqlparse_ext.reading.utility_statements import READERS, explained_at
 from streamfrom.sqlparse_ext.statements import Kind, Shape, Statement, Uses
@@ -50,6 +50,8 @@ def parse(template: bytes) -> Shape:
         builder.uses |= Uses.UNPARSED
     if are_several(tokens, template):
         builder.uses |= Uses.MULTIPLE | Uses.UNPARSED
+    if builder.uses & Uses.USER_VARIABLE:
+        builder.variables = user_variables(tokens, template)
     _read(builder, cursor)
     if builder.uses & Uses.UNPARSED:
         builder.conditions = {}

@@ -40,6 +40,7 @@ class ShapeBuilder:
     assignments: Mapping[str, Operand] = field(default_factory=dict)
     insert: InsertShape | None = None
     set: tuple[SetItem, ...] = ()
+    variables: frozenset[str] = frozenset()
     target: str | None = None
     kill: KillTarget | None = None
     directives: Mapping[str, str] = field(default_factory=dict)

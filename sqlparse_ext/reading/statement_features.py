@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.sqlparse_ext.statements import Uses
-from streamfrom.sqlparse_ext.text.tokens import END
+from streamfrom.sqlparse_ext.text.tokens import END, unquote
 
 
 if TYPE_CHECKING:
@@ -118,3 +118,14 @@ def is_user_variable(token: Token, before: Token) -> bool:
     if token.key[:1] != "@" or token.key[:2] == "@@":
         return False
     return before.end != token.start or not (before.is_name or before.slot is not None)
+
+
+def user_variables(tokens: list[Token], template: bytes) -> frozenset[str]:
+    """Return the user variables among *tokens*, without `@` and quotes, ASCII in lower case."""
+    names = {
+        unquote(token, template)
+        for before, token in zip([END, *tokens], tokens, strict=False)
+        if is_user_variable(token, before)
+    }
+    # Names are compared without regard to case; of other letters the server alone knows which.
+    return frozenset(name.lower() if name.isascii() else name for name in names)

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.statements import Shape
 
 
+# A prepared IN list of 65,535 `?`s took 100 ms of the loop to be looked at, and no plain read is long.
+_TEMPLATE_BYTES_MAX: Final = 4096
 _ALLOWED: Final = Uses.ORDER | Uses.LIMIT
 # MariaDB's NEXT VALUE FOR and PREVIOUS VALUE FOR: the first takes a value from a sequence.
 _SEQUENCES: Final = frozenset({"NEXT", "PREVIOUS"})
@@ -29,10 +31,12 @@ def is_plain_read(shape: Shape) -> bool:
     """True for `SELECT … FROM one_table WHERE column = value [AND …]` without a call.
 
     `column IN (values)` and ORDER BY may be there, and LIMIT with one number (what FOUND_ROWS() says
-    of two, only the server knows). What is not recognised is not plain.
+    of two, only the server knows). What is not recognised is not plain, nor is a text of more than
+    4 KB beside its literals.
     """
     return (
         shape.kind is Kind.SELECT
+        and len(shape.template) <= _TEMPLATE_BYTES_MAX
         and not shape.uses & ~_ALLOWED
         and not shape.directives
         and len(shape.tables) == 1

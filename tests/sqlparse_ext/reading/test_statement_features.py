@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.sqlparse_ext.facts import uses
+from tests.sqlparse_ext.facts import shape, uses
 
 
 @pytest.mark.parametrize(
@@ -81,3 +81,20 @@ from tests.sqlparse_ext.facts import uses
 )
 def test_uses(sql, expected):
     assert uses(sql) == expected
+
+
+@pytest.mark.parametrize(
+    ("sql", "names"),
+    [
+        ("SELECT 1", set()),
+        ("SELECT @@sql_mode, '@a', \"@b\" -- @c", set()),
+        ("SET @a = 1, @B=@a+1", {"a", "b"}),
+        ("SELECT @`a ``b`, @'it', @\"is\", @a.b$c", {"a `b", "it", "is", "a.b$c"}),
+        ("SELECT @É", {"É"}),
+        ("SHOW GRANTS FOR 'root'@'localhost'", set()),
+        ("SHOW GRANTS FOR root@localhost", set()),
+        ("CALL p(@out)", {"out"}),
+    ],
+)
+def test_a_statement_names_its_variables(sql, names):
+    assert shape(sql).variables == names

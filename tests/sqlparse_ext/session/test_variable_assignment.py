@@ -1,24 +1,7 @@
 import pytest
 
-from streamfrom.sqlparse_ext.session.named_variables import may_assign, named_variables
+from streamfrom.sqlparse_ext.session.variable_assignment import may_assign
 from tests.sqlparse_ext.facts import shape
-
-
-@pytest.mark.parametrize(
-    ("sql", "names"),
-    [
-        ("SELECT 1", set()),
-        ("SELECT @@sql_mode, '@a', \"@b\" -- @c", set()),
-        ("SET @a = 1, @B=@a+1", {"a", "b"}),
-        ("SELECT @`a ``b`, @'it', @\"is\", @a.b$c", {"a `b", "it", "is", "a.b$c"}),
-        ("SELECT @É", {"É"}),
-        ("SHOW GRANTS FOR 'root'@'localhost'", set()),
-        ("SHOW GRANTS FOR root@localhost", set()),
-        ("CALL p(@out)", {"out"}),
-    ],
-)
-def test_a_statement_names_its_variables(sql, names):
-    assert named_variables(shape(sql)) == names
 
 
 @pytest.mark.parametrize(
