@@ -419,6 +419,18 @@ _INT_DIGITS_MAX: Final = 20  # of 2**64; a longer literal is a DECIMAL to the se
 _INTEGER = re.compile(rb"-?[0-9]+\Z")
 _INTRODUCER = re.compile(rb"_[A-Za-z0-9]+[ \t\n\r\f\v]*")
 _ESCAPE = re.compile(rb"\\(.)", re.DOTALL)
+# What is inside of a long string, cut between two characters, by its quote and by whether a
+# backslash escapes. To undo 15 MB of escapes in one go took 0.5 s, in which no other thread ran.
+_PIECE_BYTES: Final = 32 << 10
+_PIECES: Final = {
+    (quote, escapes): re.compile(
+        rb"(?:[^%b%b]{1,128}+|%b%b|.){1,256}+"
+        % (quote, rb"\\" if escapes else b"", rb"\\.|" if escapes else b"", quote * 2),
+        re.DOTALL,
+    )
+    for quote in (b"'", b'"')
+    for escapes in (True, False)
+}
 # https://dev.mysql.com/doc/refman/8.4/en/string-literals.html; \% and \_ keep their backslash.
 _ESCAPED: Final = {
     b"0": b"\0",
@@ -469,6 +481,13 @@ def decode_literal(raw: bytes, mode: SqlMode) -> int | bytes | Number:
 def _decode_string(raw: bytes, mode: SqlMode) -> bytes:
     quote = raw[:1]
     text = raw[1:-1]
+    if len(text) <= _PIECE_BYTES:
+        return _decode_piece(text, quote, mode)
+    pieces = _PIECES[quote, SqlMode.NO_BACKSLASH_ESCAPES not in mode].finditer(text)
+    return b"".join(_decode_piece(piece[0], quote, mode) for piece in pieces)
+
+
+def _decode_piece(text: bytes, quote: bytes, mode: SqlMode) -> bytes:
     if b"\\" not in text or SqlMode.NO_BACKSLASH_ESCAPES in mode:
         return text.replace(quote * 2, quote)
     # A doubled quote is undone between escapes only: \'' is an escaped quote and then a quote.

@@ -50,7 +50,8 @@ VSCHEMA: Final = {
     "sharded": True,
     "vindexes": {"hash": {"type": "hash"}},
     "tables": {
-        name: {"column_vindexes": [{"column": "id", "name": "hash"}]} for name in ("t", "sink")
+        name: {"column_vindexes": [{"column": "id", "name": "hash"}]}
+        for name in ("t", "sink", "blobs")
     },
 }
 # `guessed`, as a server stores it for caching_sha2_password: 5,000 rounds of SHA-256.
@@ -278,6 +279,12 @@ def every_attack(rows: int, *, quick: bool) -> list[Named]:
             )
             for size in (1, 16)
         ),
+        Named(
+            "IN list over shards, 16 MB", _text(lambda: _among_all(b"SELECT s", 16 * megabyte))
+        ),
+        Named("DELETE over shards, 4 MB", _text(lambda: _among_all(b"DELETE", 4 * megabyte))),
+        Named("one word, 15 MB", _text(lambda: b"SELECT " + b"a" * (15 * megabyte))),
+        Named("escapes, 15 MB", _text(lambda: _escapes(15 * megabyte))),
         Named(f"INSERT of {rows:,} rows", _text(lambda: _inserts(rows), repeats=1)),
         Named(
             "INSERT, a value of 16 MB",
@@ -335,6 +342,15 @@ def _repeated(head: bytes, item: bytes, size: int) -> bytes:
 
 def _among(size: int) -> bytes:
     return _repeated(b"SELECT s FROM t WHERE id IN (", b"123456", size) + b")"
+
+
+def _among_all(head: bytes, size: int) -> bytes:
+    ids = b",".join(b"%d" % n for n in range(10**6, 10**6 + size // 8))
+    return head + b" FROM sink WHERE id IN (" + ids + b")"
+
+
+def _escapes(size: int) -> bytes:
+    return b"REPLACE INTO blobs (id, b) VALUES (1,'" + rb"\n" * (size // 2) + b"')"
 
 
 def _open(size: int) -> bytes:

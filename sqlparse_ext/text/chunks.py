@@ -225,13 +225,34 @@ def _rows_end(sql: bytes, at: int, rows: re.Pattern[bytes], lex: Patterns) -> in
     if found := rows.match(sql, at, at + CHUNK_BYTES):
         return found.end()
     element = lex.element if rows is lex.call_rows else lex.plain_element
-    spans = _elements(sql, at, element, lex)
+    spans = elements(sql, at, element, lex)
     return None if spans is None else spans[1]
 
 
-def _elements(
+def cut_rows(
+    sql: bytes, start: int, end: int, row: re.Pattern[bytes], lex: Patterns
+) -> Iterator[tuple[tuple[int, int], re.Match[bytes] | None]]:
+    """Yield where each of uniform rows is, and what *row* finds in it; None where it is too long."""
+    at = start
+    while True:
+        pause()
+        if found := row.match(sql, at, min(at + CHUNK_BYTES, end)):
+            span = found.span()
+        else:
+            cut = elements(sql, at, lex.element, lex)
+            assert cut is not None
+            span = at, cut[1]
+        yield span, found
+        comma = lex.comma.match(sql, span[1], end)
+        if comma is None:
+            return
+        at = comma.end()
+
+
+def elements(
     sql: bytes, at: int, element: re.Pattern[bytes], lex: Patterns
 ) -> tuple[list[tuple[int, int]], int] | None:
+    """Return where the values of the row at *at* are, and its end; None if others than *element*."""
     if not sql.startswith(b"(", at):
         return None
     end = len(sql)

@@ -17,7 +17,13 @@ from streamfrom.sqlparse_ext.statements import (
     decode_literal,
     is_converted,
 )
-from streamfrom.sqlparse_ext.text.chunks import uniform_rows
+from streamfrom.sqlparse_ext.text.chunks import (
+    CHUNK_BYTES,
+    cut_rows,
+    elements,
+    literal_end,
+    uniform_rows,
+)
 from streamfrom.sqlparse_ext.text.lexer import (
     BETWEEN_ROWS,
     CALL_ROWS,
@@ -33,6 +39,7 @@ from streamfrom.sqlparse_ext.text.tokens import Cursor, tokenise
 
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Iterable
 
     from streamfrom.sqlparse_ext.statements import Opaque, SqlMode, Statement, Value
@@ -72,9 +79,16 @@ class InsertRows:
     def spans(self) -> list[tuple[int, int]]:
         """Where each `( … )` is in the text."""
         if self._spans is None:
-            found = self._lexis.row.finditer(self._text, *self._region or ())
-            self._spans = [match.span() for match in found]
+            self._spans = [span for span, _ in self._cut(self._lexis.row)]
         return self._spans
+
+    def _cut(
+        self, row: re.Pattern[bytes]
+    ) -> Iterable[tuple[tuple[int, int], re.Match[bytes] | None]]:
+        assert self._region is not None
+        if len(self._text) > LARGE_TEXT_BYTES:
+            return cut_rows(self._text, *self._region, row, self._lexis)
+        return ((match.span(), match) for match in row.finditer(self._text, *self._region))
 
     def __len__(self) -> int:
         return len(self.spans)
@@ -92,26 +106,36 @@ class InsertRows:
 
     def position(self, index: int) -> list[Value | Opaque]:
         """Return the values at *index* of each row, as `column` does."""
-        sql = self._text
         if self._region is not None:
             # Cut the rows on the way: who asks for a vindex column then deals them out.
             spans: list[tuple[int, int]] = []
             found: list[Value | Opaque] = []
-            for match in self._lexis.row_with(index).finditer(sql, *self._region):
-                spans.append(match.span())
-                found.append(self._decode(match[1] or b""))
+            for span, match in self._cut(self._lexis.row_with(index)):
+                spans.append(span)
+                found.append(
+                    self._value_in(span, index)
+                    if match is None
+                    else self._decode(match[1] or b"")
+                )
             self._spans = spans
             return found
-        values: list[Value | Opaque] = []
-        for row in range(len(self.spans)):
-            elements = self.elements(row)
-            values.append(self.value(*elements[index]) if index < len(elements) else OPAQUE)
-        return values
+        return [self._value_in(span, index) for span in self.spans]
+
+    def _value_in(self, span: tuple[int, int], index: int) -> Value | Opaque:
+        places = self._elements_in(span)
+        return self.value(*places[index]) if index < len(places) else OPAQUE
 
     def elements(self, row: int) -> list[tuple[int, int]]:
         """Return the spans of the values in a row, without the blanks around them."""
-        start, end = self.spans[row]
+        return self._elements_in(self.spans[row])
+
+    def _elements_in(self, span: tuple[int, int]) -> list[tuple[int, int]]:
+        start, end = span
         sql = self._text
+        if self._region is not None and end - start > CHUNK_BYTES:
+            cut = elements(sql, start, self._lexis.element, self._lexis)
+            assert cut is not None
+            return cut[0]
         if self._region is not None:
             return [
                 match.span(1) for match in self._lexis.element.finditer(sql, start + 1, end)
@@ -125,6 +149,9 @@ class InsertRows:
             if self._places is None:
                 self._places = parameter_places(statement.sql, statement.mode)
             return statement.argument(bisect_left(self._places, start))
+        if end - start > CHUNK_BYTES:
+            is_literal = literal_end(self._text, start, end, self._lexis) == end
+            return self._decode(self._text[start:end]) if is_literal else OPAQUE
         match = self._lexis.element.fullmatch(self._text, start, end)
         return OPAQUE if match is None else self._decode(match[1])
 

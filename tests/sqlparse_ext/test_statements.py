@@ -52,6 +52,22 @@ def test_literals(raw, value):
     assert decode_literal(raw, DEFAULT_MODE) == value
 
 
+@pytest.mark.parametrize("quote", [b"'", b'"'])
+@pytest.mark.parametrize("mode", [DEFAULT_MODE, SqlMode.NO_BACKSLASH_ESCAPES])
+@pytest.mark.parametrize(
+    "piece", [b"a", rb"\n", b"%q%q", rb"\\", rb"\%q%q%q", b"x%q%q%q%q", rb"\\%q%qy"]
+)
+def test_a_long_string_is_what_its_parts_are(quote, mode, piece):
+    piece = piece.replace(b"%q", quote)
+    if mode is not DEFAULT_MODE and piece.count(quote) % 2:
+        piece += quote
+    whole = decode_literal(quote + piece + quote, mode)
+    assert isinstance(whole, bytes)
+    for lead in (b"", b".", b"..", b"..."):
+        long = quote + lead + piece * 40_000 + quote
+        assert decode_literal(long, mode) == lead + whole * 40_000
+
+
 def test_without_escapes_a_backslash_stays():
     assert decode_literal(rb"'a\n''b'", SqlMode.NO_BACKSLASH_ESCAPES) == rb"a\n'b"
 

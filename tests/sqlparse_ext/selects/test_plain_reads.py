@@ -1,6 +1,7 @@
 import pytest
 
 from streamfrom.sqlparse_ext.selects.plain_reads import is_plain_read
+from tests.loop_calls import calls_counted
 from tests.sqlparse_ext.facts import shape
 
 
@@ -61,3 +62,11 @@ def test_columns_of_rows_with_given_values_are_a_plain_read(sql):
 )
 def test_what_may_call_lock_set_or_count_is_not_plain(sql):
     assert not is_plain_read(shape(sql))
+
+
+def test_a_long_list_of_markers_is_no_plain_read_and_is_not_looked_at():
+    markers = ", ".join("?" * 65_535)
+    long = shape(f"SELECT a FROM t WHERE id IN ({markers})")
+    with calls_counted() as counts:
+        assert not is_plain_read(long)
+    assert sum(counts.values()) < 100

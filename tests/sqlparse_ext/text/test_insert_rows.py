@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from streamfrom.sqlparse_ext.statements import DEFAULT_MODE, OPAQUE, Number, SqlMode
+from streamfrom.sqlparse_ext.text.chunks import CHUNK_BYTES, between_chunks
 from streamfrom.sqlparse_ext.text.identifiers import literal
 from streamfrom.sqlparse_ext.text.insert_rows import insert_rows
 from tests.sqlparse_ext.facts import statement
@@ -130,3 +131,46 @@ def test_a_value_that_the_server_converts_is_opaque():
         assert rows is not None
         assert rows.column("id") == [first, b"\xe9"]
         assert rows.column("b") == [b"tea", 2]
+
+
+LONG = CHUNK_BYTES + 1000
+
+
+@pytest.mark.parametrize(
+    ("value", "meaning"),
+    [
+        (rb"'" + rb"\n" * LONG + rb"'", b"\n" * LONG),
+        (b"'" + b"''" * LONG + b"'", b"'" * LONG),
+        (b"'" + b"\\''')," * LONG + b"'", b"'')," * LONG),
+        (b'"' + b'x""' * LONG + b'"', b'x"' * LONG),
+        (b"x'" + b"41" * LONG + b"'", b"A" * LONG),
+    ],
+)
+@pytest.mark.parametrize("place", [0, 1])
+def test_rows_with_long_values_are_cut_in_chunks(value, meaning, place):
+    """A regular expression over a value of 15 MB held everybody up for half a second."""
+    values = [b"7", b"'y'"]
+    values[place] = value
+    first, last = b"(" + b" , ".join(values) + b" )", b"(8, NULL)"
+    sql = HEADS[0] + first + b" , " + last
+    paused = []
+    token = between_chunks.set(lambda: paused.append(1))
+    try:
+        found = rows(sql)
+        assert found.column("id") == ([meaning, 8] if place == 0 else [7, 8])
+        assert found.column("b") == ([b"y", None] if place == 0 else [meaning, None])
+    finally:
+        between_chunks.reset(token)
+    assert len(paused) > len(sql) / CHUNK_BYTES
+    assert [sql[slice(*span)] for span in found.spans] == [first, last]
+    assert [sql[slice(*span)] for span in found.elements(0)] == values
+    assert found.select_rows([1]) == HEADS[0] + last
+
+
+def test_a_long_text_of_short_rows_is_cut_as_a_short_one_is():
+    sql = HEADS[0] + b", ".join(b"(%d, 'a)(\\'')" % n for n in range(5000))
+    assert len(sql) > CHUNK_BYTES
+    found = rows(sql)
+    assert found.column("id") == list(range(5000))
+    assert found.column("b") == [b"a)('"] * 5000
+    assert len(found) == 5000
