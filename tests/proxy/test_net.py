@@ -313,6 +313,32 @@ async def test_what_is_written_is_packed_before_it_is_encrypted(tls, tmp_path):
         await until(lambda: client.got == b"plain PACKED")
 
 
+async def test_who_has_much_packed_goes_on_in_the_next_turn():
+    async with pair() as (server, client):
+        server.link.start_packing(lambda data: data[:1])
+        server.link.write(bytes(64 << 10))
+        assert not server.link.blocked
+        server.link.write(bytes(65 << 10))
+        assert server.link.blocked
+        assert "writable" not in server.told
+        await until(lambda: "writable" in server.told)
+        assert not server.link.blocked
+        await until(lambda: len(client.got) == 2)
+
+
+async def test_what_is_packed_waits_for_a_peer_that_does_not_read():
+    async with pair() as (server, client):
+        client.link.pause_reading()
+        server.link.start_packing(bytes)
+        while not server.link.blocked:
+            server.link.write(bytes(65 << 10))
+            # The turn of its own is over: what still blocks it is that nobody reads.
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+        client.link.resume_reading()
+        await until(lambda: not server.link.blocked)
+
+
 async def test_who_waits_for_a_paused_link_is_called_once():
     async with pair() as (server, _):
         calls = []
