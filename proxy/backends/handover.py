@@ -28,9 +28,7 @@ if TYPE_CHECKING:
 
 SHOW_WARNINGS: Final = query(b"SHOW WARNINGS")
 # Read from left to right: LAST_INSERT_ID() is the value before, LAST_INSERT_ID(0) sets it to 0.
-_WHAT_IS_LEFT: Final = query(
-    b"SELECT FOUND_ROWS(), ROW_COUNT(), LAST_INSERT_ID(), LAST_INSERT_ID(0)"
-)
+_COUNTS: Final = query(b"SELECT FOUND_ROWS(), ROW_COUNT(), LAST_INSERT_ID(), LAST_INSERT_ID(0)")
 
 
 def fits(
@@ -126,19 +124,19 @@ def take_diagnostics(backend: Backend, owner: ConnectionOwner | None) -> LastDia
         left.found_rows = backend.found_rows
     if backend.row_count is not None:
         left.row_count = backend.row_count
-    farewell = _LeavingQuery(backend, owner, left)
+    questions = _HandoverQuestions(backend, owner, left)
     # In this order: on both servers SHOW WARNINGS leaves FOUND_ROWS() as it is.
     if asks and backend.has_warnings:
-        farewell.ask_warnings()
+        questions.ask_warnings()
     counts = asks and (backend.found_rows is None or backend.row_count is None)
     if counts or backend.has_insert_id or (backend.has_residue and owner is not None):
-        farewell.ask_counts()
+        questions.ask_counts()
     if backend.leaving is None:
         left.known.set_result(None)
     return left
 
 
-class _LeavingQuery:
+class _HandoverQuestions:
     """The questions to a server before a handover, and the use of their answers."""
 
     def __init__(
@@ -153,7 +151,7 @@ class _LeavingQuery:
         self._ask(SHOW_WARNINGS, self._warned)
 
     def ask_counts(self) -> None:
-        self._ask(_WHAT_IS_LEFT, self._counted)
+        self._ask(_COUNTS, self._counted)
 
     def _ask(self, question: bytes, heard: Callable[[BufferedAnswer], None]) -> None:
         self._unanswered += 1

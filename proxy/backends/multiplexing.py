@@ -85,7 +85,7 @@ class SharedConnection:
         self._may_open_s = 0.0
         self._preparing: dict[StatementKey, asyncio.Task[None]] = {}
         # Reads under way, reads sent and answers received; `_look` compares the last two.
-        self._waiting = self._boarded = self._answered = 0
+        self._waiting = self._sent = self._answered = 0
         self._idle_looks = 0
         self._next_look: asyncio.TimerHandle | None = None
 
@@ -122,7 +122,7 @@ class SharedConnection:
     def read_sent(self) -> None:
         """Count a read that was sent on the `connection`; its end is `read_over`."""
         self._waiting += 1
-        self._boarded += 1
+        self._sent += 1
 
     def read_over(self, backend: Backend) -> None:
         """Count the end of a read on *backend*."""
@@ -213,14 +213,14 @@ class SharedConnection:
         # The first of the reads that wait now has its answer by the next look, or is slow.
         expected = self._answered if self._waiting else None
         self._next_look = asyncio.get_running_loop().call_later(
-            self.patience_s, self._look, self._boarded, expected
+            self.patience_s, self._look, self._sent, expected
         )
 
-    def _look(self, boarded: int, answered: int | None) -> None:
+    def _look(self, sent: int, answered: int | None) -> None:
         self._next_look = None
         if self._backend is None:
             return
-        self._idle_looks = self._idle_looks + 1 if boarded == self._boarded else 0
+        self._idle_looks = self._idle_looks + 1 if sent == self._sent else 0
         if answered == self._answered:
             self._next_look = asyncio.get_running_loop().call_later(
                 _SECOND_LOOK_S, self._judge, self._backend, answered

@@ -42,21 +42,21 @@ class PoolWaiter:
     """A place in a pool's queue.
 
     The pool calls one of two functions, once, unless `Pool.dequeue` came before:
-    served: with a connection that is lent now and may have to be made the *tenant*'s own
+    served: with a connection that is lent now and may have to be made the *owner*'s own
         (`Pool.make_own`), or with None as permission to open one.
     failed: with PoolTimeout, or BackendUnavailable where the proxy shuts down.
     """
 
-    __slots__ = ("database", "deadline_s", "failed", "served", "tenant")
+    __slots__ = ("database", "deadline_s", "failed", "owner", "served")
 
     def __init__(
         self,
-        tenant: ConnectionOwner,
+        owner: ConnectionOwner,
         database: str | None,
         served: Callable[[Backend | None], None],
         failed: Callable[[Exception], None],
     ) -> None:
-        self.tenant = tenant
+        self.owner = owner
         self.database = database
         self.served = served
         self.failed = failed
@@ -114,14 +114,14 @@ class Pool:
     # --- taking and giving ----------------------------------------------------------------
 
     def acquire_own(
-        self, backend: Backend, tenant: ConnectionOwner, database: str | None
+        self, backend: Backend, owner: ConnectionOwner, database: str | None
     ) -> bool:
-        """Take *backend* back if it is idle and still as *tenant* left it: the hot path."""
+        """Take *backend* back if it is idle and still as *owner* left it: the hot path."""
         if (
             backend not in self._idle
             or self._waiting
-            or backend.owner is not tenant
-            or backend.settings is not tenant.settings
+            or backend.owner is not owner
+            or backend.settings is not owner.settings
             or backend.database != database
         ):
             return False
@@ -129,41 +129,41 @@ class Pool:
         self._lent.add(backend)
         return True
 
-    def enqueue(self, turn: PoolWaiter) -> None:
-        """Serve *turn* as soon as all before it are served, which may be at once."""
+    def enqueue(self, waiter: PoolWaiter) -> None:
+        """Serve *waiter* as soon as all before it are served, which may be at once."""
         if self._closed:
-            turn.failed(self._shutting_down())
+            waiter.failed(self._shutting_down())
             return
-        turn.deadline_s = asyncio.get_running_loop().time() + self._timeout_s
-        self._waiting[turn] = None
+        waiter.deadline_s = asyncio.get_running_loop().time() + self._timeout_s
+        self._waiting[waiter] = None
         self._serve()
         if self._waiting and self._timer is None:
             self._set_timer()
 
-    def dequeue(self, turn: PoolWaiter) -> None:
-        """Wait no longer. The owner of *turn* releases what it has been served with already."""
-        self._waiting.pop(turn, None)
+    def dequeue(self, waiter: PoolWaiter) -> None:
+        """Wait no longer. The owner of *waiter* releases what it has been served with already."""
+        self._waiting.pop(waiter, None)
 
     async def make_own(
-        self, served: Backend | None, tenant: ConnectionOwner, database: str | None
+        self, served: Backend | None, owner: ConnectionOwner, database: str | None
     ) -> Backend:
-        """Return what a turn was served with as a connection of *tenant*'s; opened for None.
+        """Return *served*, or a new connection for None, as the connection of *owner*.
 
         Raises:
             BackendUnavailable: it could not be opened.
             BackendError: the server refuses the login, the database or a variable.
             BackendLost: it went away in between.
         """
-        backend = await self._open(tenant, database) if served is None else served
+        backend = await self._open(owner, database) if served is None else served
         try:
-            await hand_over(backend, tenant, tenant.settings, database)
+            await hand_over(backend, owner, owner.settings, database)
         except BaseException:
             self.release(backend)
             raise
         return backend
 
-    async def acquire(self, tenant: ConnectionOwner, database: str | None) -> Backend:
-        """Return a connection that is *tenant*'s own now: its variables, its database.
+    async def acquire(self, owner: ConnectionOwner, database: str | None) -> Backend:
+        """Return a connection that is *owner*'s own now: its variables, its database.
 
         Raises:
             PoolTimeout: all connections stayed busy.
@@ -182,16 +182,16 @@ class Pool:
             if not outcome.done():
                 outcome.set_exception(error)
 
-        turn = PoolWaiter(tenant, database, served, failed)
-        self.enqueue(turn)
+        waiter = PoolWaiter(owner, database, served, failed)
+        self.enqueue(waiter)
         try:
             found = await outcome
         except asyncio.CancelledError:
-            self.dequeue(turn)
+            self.dequeue(waiter)
             if outcome.done() and not outcome.cancelled() and outcome.exception() is None:
                 self._take_back(outcome.result())
             raise
-        return await self.make_own(found, tenant, database)
+        return await self.make_own(found, owner, database)
 
     def release(self, backend: Backend) -> None:
         """Put a connection back; close it if no other session may have it."""
@@ -236,9 +236,9 @@ class Pool:
         backend.abort()
         self._serve()
 
-    def forget_owner(self, tenant: ConnectionOwner, backend: Backend | None) -> None:
+    def forget_owner(self, owner: ConnectionOwner, backend: Backend | None) -> None:
         """Take the owner from a departed session's idle connection, so that it is taken first."""
-        if backend is not None and backend.owner is tenant:
+        if backend is not None and backend.owner is owner:
             backend.owner = None
             if backend in self._idle:
                 # To the front: no session will come back for it.
@@ -275,25 +275,26 @@ class Pool:
         if self._timer is not None:
             self._timer.cancel()
         waiting, self._waiting = self._waiting, {}
-        for turn in waiting:
-            turn.failed(self._shutting_down())
+        for waiter in waiting:
+            waiter.failed(self._shutting_down())
 
     # --- deciding -------------------------------------------------------------------------
 
-    def _choose(self, tenant: ConnectionOwner, database: str | None) -> Backend | _Choice:
-        """Return *tenant*'s own connection, else one without owner, else OPEN, else the oldest."""
+    def _choose(self, owner: ConnectionOwner, database: str | None) -> Backend | _Choice:
+        """Return *owner*'s own connection, else one without owner, else OPEN, else the oldest."""
         fitting = unowned = oldest = None
+        # The least recently used comes first, so the first match of each kind is the oldest.
         for backend in self._idle:
-            if backend.variant != tenant.variant or (
+            if backend.variant != owner.variant or (
                 # Nothing but a new login leaves a database for no database.
                 database is None and backend.database is not None
             ):
                 continue
-            if backend.owner is tenant:
+            if backend.owner is owner:
                 return backend
             if backend.owner is not None:
                 oldest = oldest or backend
-            elif fitting is None and fits(backend, tenant, tenant.settings, database):
+            elif fitting is None and fits(backend, owner, owner.settings, database):
                 fitting = backend
             else:
                 unowned = unowned or backend
@@ -305,7 +306,7 @@ class Pool:
         if oldest is not None:
             return oldest
         if self._idle:
-            # All of the wrong kind: the oldest makes room.
+            # All idle ones are of another variant or have a database: the oldest makes room.
             victim = next(iter(self._idle))
             del self._idle[victim]
             victim.close()
@@ -320,33 +321,33 @@ class Pool:
         self._is_serving = True
         try:
             while self._waiting:
-                turn = next(iter(self._waiting))
-                choice = self._choose(turn.tenant, turn.database)
+                waiter = next(iter(self._waiting))
+                choice = self._choose(waiter.owner, waiter.database)
                 if choice is _Choice.WAIT:
                     break
-                del self._waiting[turn]
+                del self._waiting[waiter]
                 if isinstance(choice, _Choice):
                     self._opening += 1
-                    turn.served(None)
+                    waiter.served(None)
                 else:
                     del self._idle[choice]
                     self._lent.add(choice)
-                    turn.served(choice)
+                    waiter.served(choice)
         finally:
             self._is_serving = False
 
     def _take_back(self, served: Backend | None) -> None:
-        """Undo the serving of a turn whose owner has gone."""
+        """Undo the serving of a waiter whose owner has gone."""
         if served is not None:
             self.release(served)
         else:
             self._opening -= 1
             self._serve()
 
-    async def _open(self, tenant: ConnectionOwner, database: str | None) -> Backend:
-        """Open what a turn was served the place of."""
+    async def _open(self, owner: ConnectionOwner, database: str | None) -> Backend:
+        """Open a connection for a waiter that was served None."""
         try:
-            backend = await self._open_backend(database, tenant.variant)
+            backend = await self._open_backend(database, owner.variant)
         except BaseException:
             self._take_back(None)
             raise
@@ -368,11 +369,11 @@ class Pool:
     def _time_out(self) -> None:
         now_s = asyncio.get_running_loop().time()
         while self._waiting:
-            turn = next(iter(self._waiting))
-            if turn.deadline_s > now_s:
+            waiter = next(iter(self._waiting))
+            if waiter.deadline_s > now_s:
                 break
-            del self._waiting[turn]
-            turn.failed(PoolTimeout(self._keyspace, self._shard, self._timeout_s))
+            del self._waiting[waiter]
+            waiter.failed(PoolTimeout(self._keyspace, self._shard, self._timeout_s))
         self._set_timer()
 
     def _shutting_down(self) -> BackendUnavailable:

@@ -144,9 +144,9 @@ class ShardStore:
     async def _by_backend(
         self, runtime: ShardRuntime, make: Callable[[], Conversation[T]]
     ) -> T:
-        tenant = _ON_MARIADB if "MariaDB" in runtime.version else _ON_MYSQL
+        owner = _ON_MARIADB if "MariaDB" in runtime.version else _ON_MYSQL
         try:
-            backend = await runtime.pool.acquire(tenant, runtime.database)
+            backend = await runtime.pool.acquire(owner, runtime.database)
         except ProxyError as error:
             raise StoreError(str(error)) from error
         try:

@@ -124,7 +124,7 @@ class SessionConnections:
     ) -> None:
         """Go on with `acquire_soon` where a server must be asked."""
         try:
-            backend = await shard.pool.make_own(served, turn.tenant, turn.database)
+            backend = await shard.pool.make_own(served, turn.owner, turn.database)
         except Exception as error:  # noqa: BLE001 - whoever waits must hear of it
             if self._is_next(turn):
                 turn.failed(error)

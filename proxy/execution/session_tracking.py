@@ -47,8 +47,8 @@ def apply_ok(
     trackers: Sequence[Tracker],
 ) -> None:
     """Follow a successful answer; its connection stays with the session or goes to the pool."""
-    said = traits(shape)
-    if not said.keeps_found_rows:
+    trait = traits(shape)
+    if not trait.keeps_found_rows:
         backend.found_rows = None
     elif shape.kind is Kind.UPDATE and not shard.is_mariadb:
         # MySQL counts the rows that an UPDATE finds, and MariaDB does not.
@@ -57,7 +57,7 @@ def apply_ok(
     elif state.answered_at is not backend:
         _carry_found_rows(state, backend)
     state.answered_at = backend
-    backend.row_count = ok.affected_rows if said.counts_rows else None
+    backend.row_count = ok.affected_rows if trait.counts_rows else None
     backend.has_warnings = ok.warnings > 0
     was_in_transaction = backend.in_transaction
     # Without autocommit a savepoint begins a transaction that no flag shows yet.
@@ -67,10 +67,10 @@ def apply_ok(
     if trackers:
         backend.note(trackers)
         state.note(trackers)
-    if ok.last_insert_id or said.sets_insert_id:
+    if ok.last_insert_id or trait.sets_insert_id:
         note_insert_id(state, backend, ok.last_insert_id)
     backend.has_residue = backend.has_residue or leaves_residue(shape, ok)
-    backend.is_spent = backend.is_spent or said.outlives_reset
+    backend.is_spent = backend.is_spent or trait.outlives_reset
     if must_stay(shape, trackers):
         branches.stick(shard, backend)
         if backend.in_transaction and shape.kind is Kind.XA:
@@ -85,7 +85,7 @@ def apply_ok(
     elif not branches.is_sticky(shard):
         branches.held.pop(shard, None)
         shard.pool.release(backend)
-    if (trackers or said.assigns or said.runs_unseen) and branches.is_sticky(shard):
+    if (trackers or trait.assigns or trait.runs_unseen) and branches.is_sticky(shard):
         note_changes(state, shard, backend, shape, trackers)
     if was_in_transaction and not backend.in_transaction:
         branches.branch_ended(shard, rolled_back="ROLLBACK" in (shape.verb, *shape.words[:1]))

@@ -56,11 +56,11 @@ def note_changes(
 
     has_failed: the statement failed, and a trigger may have set variables before.
     """
-    said, known = traits(shape), state.variables
-    names, has_unnamed = said.variables, said.runs_unseen
+    trait, known = traits(shape), state.variables
+    names, has_unnamed = trait.variables, trait.runs_unseen
     if any(t.kind == TrackerKind.STATE for t in trackers) and shape.kind not in _EXPLAINED:
         has_unnamed = True
-    may_have_set = said.assigns or has_unnamed or (has_failed and known is not None)
+    may_have_set = trait.assigns or has_unnamed or (has_failed and known is not None)
     if not may_have_set:
         return
     if known is not None:

@@ -1,10 +1,10 @@
 """What servers compute from an AVG inside of an expression, by the expression's form.
 
-An average has more digits than are shown of it, some nine behind the point. It is used with all of
-them where it stands (https://dev.mysql.com/doc/refman/8.4/en/precision-math-expressions.html says
+A server keeps an average with more digits than it shows, some nine after the point, and computes with
+all of them (https://dev.mysql.com/doc/refman/8.4/en/precision-math-expressions.html says
 that values are not rounded, but MySQL 9 rounds the result of each function to the digits that its type
-has, and both servers round an average that has been through a temporary table). So only forms that
-do one thing with it are known: `AVG(a) * 100`, `COALESCE(AVG(a), 0)`, and whatever is made of
+has, and both servers round an average that has been through a temporary table). So only forms with
+one operation on the average are known: `AVG(a) * 100`, `COALESCE(AVG(a), 0)`, and whatever is made of
 `ROUND(AVG(a), 2)`.
 """
 
@@ -18,8 +18,11 @@ from typing import Final
 AVERAGE: Final = b"\0"  # in the place of an AVG
 OTHER: Final = b"\1"  # in the place of another operand
 
+# An operand: an average, another one, or a number.
 _VALUE = rb"(?:[\x00\x01]|-?[0-9]+(?:\.[0-9]*)?)"
+# ROUND to four digits at most, which is as many as are shown of an average of integers.
 _ROUNDED: Final = re.compile(rb"\bROUND\( ?\x00 ?(?:, ?[0-4] ?)?\)", re.IGNORECASE)
+# One operation, whose result has all digits on both servers: a + - *, COALESCE, IFNULL or ABS.
 _ONE_STEP: Final = re.compile(
     rb"%b ?[-+*] ?%b|(?:COALESCE|IFNULL)\( ?%b ?(?:, ?%b ?)*\)|ABS\( ?\x00 ?\)"
     % (_VALUE, _VALUE, _VALUE, _VALUE),
@@ -40,9 +43,11 @@ _SCALED: Final = re.compile(
     rb"|(?:\x00 ?\* ?100|100 ?\* ?\x00) ?(?:, ?[01] ?)?)\)",
     re.IGNORECASE,
 )
+# An average that becomes a text has the digits that are shown.
 _SPELT: Final = re.compile(
     rb"CAST\( ?\x00 AS CHAR ?\)|CONCAT\( ?\x00[^()\x00]*\)", re.IGNORECASE
 )
+# Comparisons, IF and CASE: all words of them, in any order.
 _COMPARED: Final = re.compile(
     rb"(?:[\s(),=<>!]|%b|'[^'\\]*'"
     rb"|\b(?:IF|CASE|WHEN|THEN|ELSE|END|AND|OR|NOT|IS|NULL|BETWEEN|IN)\b)*" % _VALUE,

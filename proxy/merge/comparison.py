@@ -128,6 +128,7 @@ def padded(weight: bytes, space: bytes) -> bytes:
     the end (1): all that padding could matter for. Trailing spaces fall away.
     """
     step = len(space)
+    # Hex digits may end like a space across two units, so the length must be whole units.
     while weight.endswith(space) and not len(weight) % step:
         weight = weight[:-step]
     if space not in weight:
@@ -135,6 +136,7 @@ def padded(weight: bytes, space: bytes) -> bytes:
     units = [weight[i : i + step] for i in range(0, len(weight), step)]
     parts = [space + b"1"]
     mark = b"1"
+    # From the end: what follows a run of spaces decides the mark of each space in it.
     for unit in reversed(units):
         if unit == space:
             parts.append(space + mark)

@@ -116,8 +116,10 @@ class OrderedMerge:
         keys, rows = self._keys, self._rows
         share = self._share
         self.has_more = False
+        # No row up to `cut` can still be preceded by a row that has not come.
         cut: SortKey | None = None
         if self._is_ordered:
+            # An open source can still send any row from its last one on.
             for source in self._open:
                 if not keys[source]:
                     return [], []
@@ -132,6 +134,7 @@ class OrderedMerge:
         for source, waiting in enumerate(keys):
             if not waiting:
                 continue
+            # bisect_right: rows equal to the cut are sure too, in whatever source they are.
             sure = len(waiting) if cut is None else bisect_right(waiting, cut)
             count = min(sure, share)
             self.has_more = self.has_more or len(waiting) > share
@@ -151,7 +154,7 @@ class OrderedMerge:
                 )
         if not self._is_ordered:
             return found_keys, found
-        # The runs are in order already: this is one merge, in C.
+        # Each source's run is in order already, so Timsort only merges the runs, in C.
         order = sorted(range(len(found)), key=found_keys.__getitem__)
         return [found_keys[i] for i in order], [found[i] for i in order]
 

@@ -39,7 +39,7 @@ _SEVERAL_TABLES: Final = (
     (Uses.SUBQUERY, "a subquery of tables that no vindex column ties to one shard"),
 )
 _UNIONS: Final = frozenset({"UNION", "UNION ALL"})
-# What a row of the source becomes must not hang on rows of other shards.
+# A row of the source must become the same row whatever rows other shards have.
 _NOT_ROW_BY_ROW: Final = (
     (Uses.AGGREGATE | Uses.GROUP, "INSERT … SELECT with groups over several shards"),
     (Uses.DISTINCT, "INSERT … SELECT DISTINCT over several shards"),
@@ -169,7 +169,7 @@ class JoinPlanner:
                 if assigned is None or column in assigned:
                     raise Unsupported(f"changing the vindex column '{column}'")
 
-    # --- how they hang together -------------------------------------------------------------
+    # --- equalities between the tables ------------------------------------------------------
 
     def _reached(self, number: int) -> Iterator[Equality]:
         """Yield what the vindex column of a source equals, step by step, itself first.

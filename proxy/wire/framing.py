@@ -67,7 +67,7 @@ class Framer:
 
     packet_bytes_max: the largest payload, counted over all its frames; may be changed any time.
     next_sequence: the number that the next frame must carry.
-    is_numbered: check that it does.
+    is_numbered: whether that number is checked.
     """
 
     __slots__ = (

@@ -71,5 +71,7 @@ class Sender:
 
     def __init__(self, pool, tenant=None):
         self.served: list[Any] = []
-        self.turn = PoolWaiter(tenant or Tenant(), "db", self.served.append, self.served.append)
-        pool.enqueue(self.turn)
+        self.waiter = PoolWaiter(
+            tenant or Tenant(), "db", self.served.append, self.served.append
+        )
+        pool.enqueue(self.waiter)

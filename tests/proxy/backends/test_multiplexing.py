@@ -122,7 +122,7 @@ async def test_a_line_keeps_its_connection_while_it_is_used_and_gives_it_back_th
         for _ in range(4 * module._IDLE_LOOKS_MAX):
             read(line)
             await until(lambda: not line.is_busy)
-            line._look(line._boarded - 1, None)
+            line._look(line._sent - 1, None)
         assert (pool.lent, server.logins) == (1, 1)
         await until(lambda: not line.is_held)
         assert (pool.lent, pool.connections) == (0, 1)
@@ -186,7 +186,7 @@ async def test_a_busy_loop_is_not_taken_for_a_slow_server(server, monkeypatch):
         each = read(line)
         backend, answered = line.connection(), line._answered
         # The look is late, for the loop was busy; the answer is there, and not read yet.
-        line._look(line._boarded, answered)
+        line._look(line._sent, answered)
         await until(lambda: each.fate)
         line._judge(backend, answered)
         assert each.fate == "answered"

@@ -119,7 +119,7 @@ async def test_who_lines_up_is_served_at_once_where_something_is_there(server):
     async with pool_on(server, size=1) as pool:
         first = Sender(pool)
         assert first.served == [None]  # leave to open one
-        backend = await pool.make_own(None, first.turn.tenant, "db")
+        backend = await pool.make_own(None, first.waiter.owner, "db")
         assert (pool.connections, pool.lent) == (1, 1)
         pool.release(backend)
         assert Sender(pool).served == [backend]
@@ -154,10 +154,10 @@ async def test_who_leaves_the_line_is_passed_over(server):
     async with pool_on(server, size=1) as pool:
         backend = await pool.acquire(Tenant(), "db")
         leaving, staying = Sender(pool), Sender(pool)
-        pool.dequeue(leaving.turn)
+        pool.dequeue(leaving.waiter)
         pool.release(backend)
         assert (leaving.served, staying.served) == ([], [backend])
-        pool.dequeue(leaving.turn)  # once more does no harm
+        pool.dequeue(leaving.waiter)  # once more does no harm
 
 
 async def test_a_connection_lost_while_somebody_waits_is_leave_to_open_another(server):
@@ -168,8 +168,8 @@ async def test_a_connection_lost_while_somebody_waits_is_leave_to_open_another(s
         await until(lambda: waiting.served)
         assert waiting.served == [None]
         assert (
-            await pool.make_own(None, waiting.turn.tenant, "db")
-        ).owner is waiting.turn.tenant
+            await pool.make_own(None, waiting.waiter.owner, "db")
+        ).owner is waiting.waiter.owner
 
 
 async def test_a_connection_that_cannot_be_opened_is_the_next_ones_turn(server):
@@ -180,7 +180,7 @@ async def test_a_connection_that_cannot_be_opened_is_the_next_ones_turn(server):
         first, second = Sender(pool), Sender(pool)
         assert (first.served, second.served) == ([None], [])
         with pytest.raises(BackendUnavailable, match="down"):
-            await pool.make_own(None, first.turn.tenant, "db")
+            await pool.make_own(None, first.waiter.owner, "db")
         assert second.served == [None]
 
 
@@ -292,10 +292,10 @@ async def test_everybody_is_served_in_order_whatever_comes_and_goes(seed):
             (found,) = sender.served
             if found is None:
                 try:
-                    found = await pool.make_own(None, sender.turn.tenant, "db")
+                    found = await pool.make_own(None, sender.waiter.owner, "db")
                 except BackendUnavailable:
                     continue
-            found.owner = sender.turn.tenant
+            found.owner = sender.waiter.owner
             assert found not in lent
             lent.append(found)
         assert not any(sender.served for sender in waiting)
@@ -307,7 +307,7 @@ async def test_everybody_is_served_in_order_whatever_comes_and_goes(seed):
             case "come":
                 waiting.append(Sender(pool))
             case "leave" if waiting:
-                pool.dequeue(waiting.pop(dice.randrange(len(waiting))).turn)
+                pool.dequeue(waiting.pop(dice.randrange(len(waiting))).waiter)
             case "give" if lent:
                 pool.release(lent.pop(dice.randrange(len(lent))))
             case "lose" if lent:

@@ -73,10 +73,10 @@ async def test_the_connection_of_the_last_statement_is_asked_when_another_is_use
         "streamfrom.proxy.execution.diagnostics_queries.take_diagnostics", take_leave
     )
     state.answered_at = THERE
-    recall = DiagnosticsQueries(state, parse("SELECT FOUND_ROWS() f"))
-    assert recall.packet_for(HERE) is None
-    await recall.prepare_on(HERE)
-    assert recall.packet_for(HERE) == query(b"SELECT 9 f")
+    queries = DiagnosticsQueries(state, parse("SELECT FOUND_ROWS() f"))
+    assert queries.packet_for(HERE) is None
+    await queries.prepare_on(HERE)
+    assert queries.packet_for(HERE) == query(b"SELECT 9 f")
 
 
 async def test_only_the_last_statement_leaves_something(state):
@@ -87,10 +87,10 @@ async def test_only_the_last_statement_leaves_something(state):
 
 async def test_show_warnings_is_answered_from_what_is_left(state):
     state.left = left(columns=(b"c",), rows=ROWS)
-    recall = DiagnosticsQueries(state, parse("SHOW WARNINGS"))
-    assert recall.packet_for(HERE) is None
+    queries = DiagnosticsQueries(state, parse("SHOW WARNINGS"))
+    assert queries.packet_for(HERE) is None
     with pytest.raises(AnswerHere) as asked:
-        await recall.prepare_on(HERE)
+        await queries.prepare_on(HERE)
     assert warnings_answer(parse("SHOW WARNINGS"), asked.value.left, 0) == ((b"c",), ROWS)
     assert warnings_answer(parse("SHOW ERRORS"), asked.value.left, 0) == ((b"c",), ROWS[1:])
 
@@ -146,12 +146,12 @@ async def test_a_count_that_another_server_is_being_asked_for_is_waited_for():
     here: Any = SimpleNamespace(found_rows=CarriedFoundRows(0))
     here.found_rows.of = coming
     state.answered_at = here
-    recall = DiagnosticsQueries(state, parse("SELECT FOUND_ROWS()"))
-    assert recall.packet_for(here) is None
-    waiting = asyncio.ensure_future(recall.prepare_on(here))
+    queries = DiagnosticsQueries(state, parse("SELECT FOUND_ROWS()"))
+    assert queries.packet_for(here) is None
+    waiting = asyncio.ensure_future(queries.prepare_on(here))
     coming.found_rows = 7
     coming.known.set_result(None)
     # In the same turn of the loop, too.
-    assert recall.packet_for(here) == query(b"SELECT 7 AS `FOUND_ROWS()`")
+    assert queries.packet_for(here) == query(b"SELECT 7 AS `FOUND_ROWS()`")
     await waiting
     assert state.answered_at is here

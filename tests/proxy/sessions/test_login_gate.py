@@ -50,9 +50,9 @@ def made(
         sessions={n: SimpleNamespace(user=user) for n, user in enumerate(users)},
         backoff=LoginBackoff(backoff_s),
     )
-    entrance = LoginGate(services, link.link, LOG)  # type: ignore[arg-type]
-    entrance._address = link.peer
-    return entrance, link, services
+    gate = LoginGate(services, link.link, LOG)  # type: ignore[arg-type]
+    gate._address = link.peer
+    return gate, link, services
 
 
 def proof(works=None, pieces=0):
@@ -64,17 +64,17 @@ def proof(works=None, pieces=0):
     return ["event"]
 
 
-async def login(entrance, works, *, user="eve", is_costly=False, pieces=0, is_wrong=False):
+async def login(gate, works, *, user="eve", is_costly=False, pieces=0, is_wrong=False):
     """Judge a proof as a session does; return once that has happened."""
     done = asyncio.Event()
 
     def then(_):
         if is_wrong:
-            entrance.refused(DENIED, b"no")
+            gate.refused(DENIED, b"no")
         done.set()
 
-    if entrance.defers(user, is_costly=is_costly):
-        entrance.judge(user, proof(works, pieces), then, is_costly=is_costly)
+    if gate.defers(user, is_costly=is_costly):
+        gate.judge(user, proof(works, pieces), then, is_costly=is_costly)
         await done.wait()
     else:
         list(proof(works))
@@ -86,10 +86,10 @@ def user(limit):
 
 def test_an_answer_waits_without_the_client_being_read():
     async def main():
-        entrance, link, services = made()
+        gate, link, services = made()
         for _ in range(4):
             services.backoff.failed(link.peer, "eve", 0)
-        entrance.refused(DENIED, b"no")
+        gate.refused(DENIED, b"no")
         assert (bytes(link.written), link.is_reading, link.closed) == (b"", False, False)
         await asyncio.sleep(0.19)
         assert not link.written
@@ -101,9 +101,9 @@ def test_an_answer_waits_without_the_client_being_read():
 
 def test_what_is_no_wrong_password_is_answered_at_once_and_not_counted():
     async def main():
-        entrance, link, services = made()
+        gate, link, services = made()
         for _ in range(9):
-            entrance.refused(ServerShutdown(), b"x")
+            gate.refused(ServerShutdown(), b"x")
             assert link.closed
             link.closed = False
         assert bytes(link.written) == b"x" * 9
@@ -114,14 +114,14 @@ def test_what_is_no_wrong_password_is_answered_at_once_and_not_counted():
 
 def test_one_who_leaves_is_not_judged_any_more():
     async def main():
-        entrance, link, services = made()
+        gate, link, services = made()
         for _ in range(9):
             services.backoff.failed(link.peer, "eve", 0)
         works: list[float] = []
-        assert entrance.defers("eve", is_costly=False)
-        entrance.judge("eve", proof(works), lambda _: None, is_costly=False)
+        assert gate.defers("eve", is_costly=False)
+        gate.judge("eve", proof(works), lambda _: None, is_costly=False)
         await asyncio.sleep(0.1)
-        entrance.disconnected()
+        gate.disconnected()
         await asyncio.sleep(5)
         assert not works
         assert not link.written
@@ -131,12 +131,12 @@ def test_one_who_leaves_is_not_judged_any_more():
 
 def test_a_turn_that_waits_ends_the_time_to_log_in_unless_the_queue_is_long():
     async def main():
-        entrance, link, services = made(backoff_s=60)
+        gate, link, services = made(backoff_s=60)
         for _ in range(20):
             services.backoff.failed(link.peer, "eve", 0)
-        entrance.open()
+        gate.open()
         works: list[float] = []
-        await login(entrance, works)
+        await login(gate, works)
         assert works[0] >= 60
         assert not link.is_gone
         other = LoginGate(services, link.link, LOG)
@@ -159,19 +159,19 @@ def test_guesses_of_an_address_are_judged_one_after_another_and_others_at_once()
         works: list[float] = []
         others: list[float] = []
 
-        def entrance(address):
+        def gate(address):
             made_ = LoginGate(services, link.link, LOG)
             made_._address = address
             return made_
 
         async def guess():
-            one = entrance("10.0.0.1")
+            one = gate("10.0.0.1")
             await login(one, works, is_costly=True, pieces=10, is_wrong=True)
 
         guesses = [asyncio.ensure_future(guess()) for _ in range(100)]
         await asyncio.sleep(0.05)
         assert len(works) == 4, "the free ones, and the one whose answer waits"
-        await login(entrance("10.0.0.2"), others, is_costly=True, pieces=10)
+        await login(gate("10.0.0.2"), others, is_costly=True, pieces=10)
         assert len(others) == 1
         await asyncio.sleep(10)
         assert len(works) == 12
@@ -183,14 +183,14 @@ def test_guesses_of_an_address_are_judged_one_after_another_and_others_at_once()
 
 def test_a_proof_that_nobody_waits_for_was_a_guess():
     async def main():
-        entrance, _, services = made()
-        assert not entrance.defers("eve", is_costly=False)
-        entrance.disconnected()
+        gate, _, services = made()
+        assert not gate.defers("eve", is_costly=False)
+        gate.disconnected()
         assert len(services.backoff) == 2
-        entrance, _, services = made()
-        assert not entrance.defers("eve", is_costly=False)
-        entrance.proven("eve", b"welcome", lambda: None)
-        entrance.disconnected()
+        gate, _, services = made()
+        assert not gate.defers("eve", is_costly=False)
+        gate.proven("eve", b"welcome", lambda: None)
+        gate.disconnected()
         assert len(services.backoff) == 0
 
     run_virtual(main())
@@ -236,14 +236,14 @@ def test_an_address_has_so_many_connections_and_so_many_without_a_login():
 def test_a_place_is_kept_for_an_admin():
     async def main():
         admin = replace(user(None), role=Role.ADMIN)
-        entrance, _, services = made(users=(None, None), max_connections=2, has_admin=True)
-        assert entrance.refusal() is None
+        gate, _, services = made(users=(None, None), max_connections=2, has_admin=True)
+        assert gate.refusal() is None
         newcomer = SimpleNamespace(user=None)
         services.sessions[9] = newcomer
-        entrance.check(admin, newcomer)
+        gate.check(admin, newcomer)
         with pytest.raises(TooManyConnections):
-            entrance.check(user(None), newcomer)
-        assert isinstance(entrance.refusal(), TooManyConnections)
+            gate.check(user(None), newcomer)
+        assert isinstance(gate.refusal(), TooManyConnections)
 
     run_virtual(main())
 
@@ -251,8 +251,8 @@ def test_a_place_is_kept_for_an_admin():
 def test_the_time_to_log_in_is_limited_unless_the_client_is_in():
     async def main():
         (slow, slow_link, _), (quick, quick_link, _) = made(), made()
-        for entrance in (slow, quick):
-            entrance.open()
+        for gate in (slow, quick):
+            gate.open()
         quick.leave()
         await asyncio.sleep(11)
         assert (slow_link.closed, quick_link.closed) == (True, False)
@@ -263,18 +263,18 @@ def test_the_time_to_log_in_is_limited_unless_the_client_is_in():
 def test_a_user_has_so_many_connections_and_no_more():
     async def main():
         eve, other = user(2), replace(user(None), name="other")
-        entrance, _, services = made(users=(eve, other, other))
+        gate, _, services = made(users=(eve, other, other))
         newcomer = SimpleNamespace(user=None)
         services.sessions[9] = newcomer
-        entrance.check(eve, newcomer)
-        entrance.check(other, newcomer)
+        gate.check(eve, newcomer)
+        gate.check(other, newcomer)
         # COM_CHANGE_USER to oneself takes no second place.
         services.sessions[8] = SimpleNamespace(user=eve)
-        entrance.check(eve, services.sessions[8])
+        gate.check(eve, services.sessions[8])
         # As it was before it was read again.
         services.sessions[0] = SimpleNamespace(user=replace(eve, role=Role.READONLY))
         with pytest.raises(UserLimitReached) as refused:
-            entrance.check(eve, newcomer)
+            gate.check(eve, newcomer)
         assert refused.value.wire_code() == (1226, "42000")
         assert str(refused.value) == (
             "User 'eve' has exceeded the 'max_connections' resource (current value: 2)"
@@ -285,16 +285,16 @@ def test_a_user_has_so_many_connections_and_no_more():
 
 def test_who_may_not_even_try():
     async def main():
-        entrance, _, _ = made(users=(None, None), max_connections=2)
-        refusal = entrance.refusal()
+        gate, _, _ = made(users=(None, None), max_connections=2)
+        refusal = gate.refusal()
         assert refusal is not None
         assert refusal.mysql_code == 1040
-        entrance, link, _ = made(loopback_only=True)
+        gate, link, _ = made(loopback_only=True)
         link.is_loopback = False
-        refusal = entrance.refusal()
+        refusal = gate.refusal()
         assert refusal is not None
         assert refusal.mysql_code == 1130
-        assert not entrance.admits()
+        assert not gate.admits()
         assert b"is not allowed to connect" in link.written
         assert link.closed
         assert made()[0].refusal() is None

@@ -22,7 +22,7 @@ class InsertColumnsRig:
             runtime.trouble = None
             runtime.control = SimpleNamespace(records=self.records(name))
             runtime.wait_available = self.wait_available
-        self.naming = InsertColumns(
+        self.insert_columns = InsertColumns(
             context_of(executor=WaitingExecutor(), compiler=self.compiler)
         )
 
@@ -48,7 +48,7 @@ class InsertColumnsRig:
 
     async def named(self, sql):
         place = self.compiler.resolve(self.compiler.parse(sql.encode()))
-        return (await self.naming.named(place)).statement.sql.decode()
+        return (await self.insert_columns.named(place)).statement.sql.decode()
 
 
 async def test_the_columns_that_a_server_would_fill_are_named():

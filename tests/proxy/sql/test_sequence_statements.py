@@ -83,7 +83,7 @@ class Shelf:
         if use:
             self.compiler.use(use)
         self.executor = WaitingExecutor()
-        self.sequencing = SequenceStatements(
+        self.statements = SequenceStatements(
             context_of(
                 privileges=guard,
                 executor=self.executor,
@@ -93,16 +93,16 @@ class Shelf:
         )
 
     async def filled(self, sql):
-        found, first = await self.sequencing.filled(
+        found, first = await self.statements.filled(
             self.compiler.here(), self.compiler.parse(sql.encode())
         )
         return found.sql.decode(), first
 
     async def next(self, sql):
         statement = self.compiler.parse(sql.encode())
-        if await self.sequencing.asked(statement) is None:
+        if await self.statements.asked(statement) is None:
             return None
-        (column,), ((value,),) = await self.sequencing.next(statement)
+        (column,), ((value,),) = await self.statements.next(statement)
         return column.name, value
 
 

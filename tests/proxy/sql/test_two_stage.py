@@ -23,7 +23,7 @@ from tests.sqlparse_ext.facts import statement
 
 INT = ColumnDefinition("n", org_name="n", type=FieldType.LONGLONG, charset=BINARY_CHARSET)
 # The fakes below are no Executor and Link, and play them.
-Combining: Any = module.TwoStageSelect
+Select: Any = module.TwoStageSelect
 
 
 class FakeExecutor:
@@ -57,8 +57,8 @@ def run(sql, answers, memory_bytes=1 << 20):
             config=SimpleNamespace(merge_memory_bytes=memory_bytes),
             compiler=SimpleNamespace(large_texts=LargeTexts(readers())),
         )
-        combining = Combining(context, None, lambda shard: shard)
-        await combining.run(given, route, reply)
+        select = Select(context, None, lambda shard: shard)
+        await select.run(given, route, reply)
 
     asyncio.run(answer())
     return executor.sent, reply

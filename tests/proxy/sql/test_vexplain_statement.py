@@ -13,7 +13,9 @@ from tests.proxy.sql.test_insert_columns import InsertColumnsRig
 async def plan(sql, use="commerce", role=Role.READWRITE):
     desk = InsertColumnsRig(use, role)
     made = desk.compiler
-    (column,), ((text,),) = await explanation(made, desk.naming, made.parse(sql.encode()))
+    (column,), ((text,),) = await explanation(
+        made, desk.insert_columns, made.parse(sql.encode())
+    )
     assert column.name == "JSON"
     assert text is not None
     return json.loads(text)
