@@ -78,6 +78,7 @@ def _guesses(data: "NDArray[np.uint8]", begin: int, sizes: "Places") -> "Places"
     )
     which, offset = np.nonzero(thirds == 0)
     first = place = begin + stride - window + which * stride + offset
+    # A guess stands if the packets behind it are shorter than 64 KB and their sequence numbers count up.
     for _ in range(_HOPS):
         following = place + HEADER_BYTES + data.take(place)
         following += data.take(place + 1).astype(np.int64) << 8

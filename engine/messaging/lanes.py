@@ -89,10 +89,12 @@ class Tier:
         if fresh + timed <= room:
             fresh_taken, timed_taken = fresh, timed
         elif not self.is_behind(now_ns):
+            # Every due row is known, so none can starve: one lane first, then the other.
             first = min(room, timed if newest else fresh)
             rest = min(room - first, fresh if newest else timed)
             fresh_taken, timed_taken = (rest, first) if newest else (first, rest)
         else:
+            # More rows are due than are known: each lane gets half, or what the other leaves over.
             # An odd place goes to the lane whose turn it is, so that a room of one row at a
             # time serves both as well.
             half = (room + self.fresh_first) // 2

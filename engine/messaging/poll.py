@@ -203,6 +203,7 @@ class _PollReader:
         """Read the soonest rows; None when due rows alone fill the answer."""
         keys = yield from self._keys(PollPart.SOONEST, priority, limit)
         more = len(keys) >= limit
+        # An answer full of rows never sent (with newest: of due rows) hides those of the other lane.
         if more and (
             keys[-1].time_next_ns == 0
             or (self._request.newest and keys[-1].time_next_ns <= self._now_ns)

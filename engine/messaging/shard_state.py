@@ -38,6 +38,7 @@ class Trouble:
         """Note a failure; the pause before the next try doubles, up to RETRY_LAST_NS."""
         if self.since_ns is None:
             self.since_ns = now_ns
+        # The shift is bounded, as failures are not: 31 doublings are far beyond the maximum.
         doubled_ns = RETRY_FIRST_NS << min(self.failures, RETRY_LAST_NS.bit_length())
         self.retry_ns = now_ns + min(doubled_ns, RETRY_LAST_NS)
         # A shard that comes back shortly before the grace ends must not be missed.

@@ -134,6 +134,7 @@ def _sizes(texts: Sequence[str]) -> list[int]:
         raise VindexError(f"column_bytes must leave each column a byte of {_BYTES}")
     for index, size in enumerate(sizes):
         if not size:
+            # Rounded up, so the first columns get more: 8 bytes for 3 columns are 3, 3 and 2.
             sizes[index] = -(-left // open_columns)
             left -= sizes[index]
             open_columns -= 1

@@ -126,4 +126,5 @@ def extend(
         start = max(next_id, block.end)
         block = SequenceBlock(start, start)
     missing = block.next_value + count - block.end
+    # Whole caches, one at least: with a cache of 100, 250 missing values reserve 300.
     return SequenceBlock(block.next_value, block.end + -(-max(missing, 1) // cache) * cache)
