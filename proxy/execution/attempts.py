@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from streamfrom.proxy.execution.transaction import Branches
 
 
-# What lies between a refusal and the next attempt: the server's health may be older news.
+# The pause between a refusal and the next attempt: the known health of the server may be older.
 _PAUSE_S: Final = 0.05
 
 

@@ -111,7 +111,7 @@ class Executor(SessionConnections):
 
         This is the path of nearly every statement: no task, no future, no copy of the answer.
         *on_over* gets the answer, or what prevented that it was sent at all.
-        pace: of a read that leaves nothing behind: quick ones may go among those of others, and
+        pace: the latency class of a plain read: a quick one may share a connection, and
             then the answer is a `SharedRead`.
 
         Return False when the statement must do something else first: join a transaction, or
@@ -171,7 +171,7 @@ class Executor(SessionConnections):
     ) -> None:
         try:
             await self.bytes_for(shard, backend, packet)
-        except Exception as error:  # noqa: BLE001 - whoever waits must hear of it
+        except Exception as error:  # noqa: BLE001 - the waiting statement must end
             self._active.pop(backend, None)
             on_over(error)
         else:
@@ -194,7 +194,7 @@ class Executor(SessionConnections):
     ) -> PassThrough | Resequencer:
         """Run a command on one shard and relay its answer, riding out a failover.
 
-        insert_id: the insert id that the client is told, where the server knows of none.
+        insert_id: the insert id for the client's OK, where the server knows of none.
         left: takes the warnings, for other shards answer the client, too; they had *warnings*.
 
         Returns what the answer was; an error that the server answered is relayed, not raised.
@@ -265,7 +265,7 @@ class Executor(SessionConnections):
     ) -> BufferedAnswer:
         """Run a command on one shard and return its whole answer, as patiently as `relay_on`.
 
-        left: what its warnings are added to, those of an error, too.
+        left: the diagnostics that its warnings are added to, also an error's.
 
         Raises:
             BackendError: the server refused it.
@@ -398,7 +398,7 @@ class Executor(SessionConnections):
             self.relay.client_writable()
 
     def file(self, piece: bytes) -> None:
-        """Take a piece of the file that `on_file` told of."""
+        """Take a piece of the file that the server asked for (`on_file`)."""
         if isinstance(self.relay, AnswerRelay):
             self.relay.file(piece)
 

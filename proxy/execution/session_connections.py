@@ -1,6 +1,6 @@
 """The backend connections of one session: which it has, and how it comes by another.
 
-The pool keeps what a session has given back as its own until somebody else needs it. What must
+The pool keeps a released connection for its session until another session needs it. What must
 stay with the session is `branches`'; what runs a statement now is `_active`, for KILL, and for
 the moment when the client is gone.
 """
@@ -66,7 +66,7 @@ class SessionConnections:
         self._failover_buffer_s = failover_buffer_s
         self._spawn = spawn
         # The connection of each shard this session used last: idle in the pool, and still its
-        # own until somebody else needs it.
+        # own until another session needs it.
         self._homes: dict[ShardRuntime, Backend] = {}
         self._active: dict[Backend, ShardRuntime] = {}
         # The place in a pool's queue of the statement that waits there.
@@ -96,7 +96,7 @@ class SessionConnections:
         use: Callable[[Backend], None],
         failed: Callable[[Exception], None],
     ) -> None:
-        """Have *use* called with what `acquire_apart` returns, or *failed* with what it raises.
+        """Call *use* with what `acquire_apart` returns, or *failed* with what it raises.
 
         That is at once where a connection is at hand; nothing is called after `forget`.
         """
@@ -125,7 +125,7 @@ class SessionConnections:
         """Go on with `acquire_soon` where a server must be asked."""
         try:
             backend = await shard.pool.make_own(served, turn.owner, turn.database)
-        except Exception as error:  # noqa: BLE001 - whoever waits must hear of it
+        except Exception as error:  # noqa: BLE001 - the waiting statement must end
             if self._is_next(turn):
                 turn.failed(error)
             return
@@ -260,7 +260,7 @@ class SessionConnections:
         return data
 
     def connection_lost(self, shard: ShardRuntime, backend: Backend) -> None:
-        """Learn that a connection is gone. Raises SessionLost as `Branches.branch_lost`."""
+        """Drop a connection that is gone. Raises SessionLost as `Branches.branch_lost`."""
         shard.suspect()
         shard.pool.discard(backend)
         self._homes.pop(shard, None)
@@ -271,7 +271,7 @@ class SessionConnections:
         self._active[backend] = shard
 
     def abandon(self, shard: ShardRuntime, backend: Backend) -> None:
-        """Give up a connection in the middle of an answer that nobody wants any more."""
+        """Give up a connection in the middle of an unwanted answer."""
         self._active.pop(backend, None)
         self._spawn(shard.control.kill(backend.thread_id))
         shard.pool.discard(backend)
@@ -288,7 +288,7 @@ class SessionConnections:
     def interrupt(self) -> list[asyncio.Task[None]]:
         """Stop what is running; the server's own error ends the answer.
 
-        Returns what tells the servers, empty if nothing is running.
+        Returns the tasks that kill it on its servers, empty if nothing is running.
         """
         told = []
         for backend, shard in self._active.items():
@@ -312,7 +312,7 @@ class SessionConnections:
             self._turn = None
             shard.pool.dequeue(turn)
         for backend, shard in self._active.items():
-            # The server would run the statement to its end for nobody.
+            # The server would run the statement to its end for no client.
             self._spawn(shard.control.kill(backend.thread_id))
             shard.pool.discard(backend)
         ending = [self._spawn(recycling) for recycling in self.branches.forget()]

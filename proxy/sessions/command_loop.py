@@ -56,7 +56,7 @@ _QUEUED_COMMAND_BYTES: Final = 200
 # From here on a command is counted while it runs; others are many, and take nothing.
 _LARGE_BYTES: Final = 64 << 10
 
-# How long a server may take to stop what it was told to stop.
+# How long a server may take for a KILL QUERY.
 STOP_S: Final = 5.0
 
 _QUERY: Final = int(Command.QUERY)
@@ -166,7 +166,7 @@ class CommandLoop:
     # --- one after the other --------------------------------------------------------------
 
     def command_received(self, command: CommandReceived) -> None:
-        """Carry a command out, or queue it behind what is running."""
+        """Carry a command out, or queue it after the one that runs."""
         if not (self.is_busy or self._commands or self._link.blocked):
             self._begin(command)
             return
@@ -177,7 +177,7 @@ class CommandLoop:
         try:
             self._memory.change(len(command.payload) + _QUEUED_COMMAND_BYTES)
         except StreamfromError as error:
-            # Its place is behind answers that are still to come.
+            # Its place is after answers that are still to come.
             self._log.info("connection closed", reason=str(error))
             self._link.write(refusal(error, self._wire.capabilities))
             self._link.close()
@@ -368,7 +368,7 @@ class CommandLoop:
 
     @property
     def is_committing(self) -> bool:
-        """True while what runs may commit, so that only its own answer tells what became of it."""
+        """True while the statement under way may commit, so that only its own answer is true."""
         if not self.is_busy:
             return False
         payload = self._current.payload
@@ -410,7 +410,7 @@ class CommandLoop:
             self._idle_timeout.look()
 
     def time_out(self, now_s: float) -> None:
-        """Stop the statement, which takes too long; once more if it goes on nevertheless."""
+        """Stop the statement, which takes too long; called again if the statement goes on."""
         if self._reply.stopped is None:
             # What waits for a connection or a shard has limits of its own.
             error = StatementTimedOut()

@@ -92,7 +92,7 @@ class Peers:
         return own.role is Role.ADMIN or other.user.name == own.name
 
     def holders(self, shard: ShardRuntime) -> dict[int, int]:
-        """Return who holds a connection to the server of *shard*: the proxy's id by the server's."""
+        """Return the holders of connections to the server of *shard*: the proxy's ids by the server's."""
         threads = (
             (peer.thread_on(each), number)
             for number, peer in self._services.sessions.items()

@@ -69,8 +69,8 @@ class Session:
     """One client connection.
 
     Attributes:
-        connection_id: what the client was told, and what KILL names.
-        user: who is logged in, None before that.
+        connection_id: the id in the client's greeting, which KILL takes.
+        user: the user that is logged in, None before the login.
         closed: set once the client's link is gone.
     """
 
@@ -140,7 +140,7 @@ class Session:
         self._link.write(self._wire.data_to_send())
 
     def data_received(self, data: bytes) -> None:
-        """Run what the bytes ask for, or queue it behind what is running."""
+        """Run the commands in *data*, or queue them after the one that runs."""
         if self._is_over:
             return
         for event in self._wire.receive_data(data):
@@ -246,7 +246,7 @@ class Session:
         return self._login_gate.defers(login.user, is_costly=is_costly)
 
     def _judged(self, events: list[Event]) -> None:
-        """Go on behind a proof that was deferred."""
+        """Go on after a proof that was deferred."""
         for event in events:
             if self._link.closed:
                 return
@@ -365,11 +365,11 @@ class Session:
 
     @property
     def is_committing(self) -> bool:
-        """True while what runs may commit, so that only its own answer tells what became of it."""
+        """True while the statement under way may commit, so that only its own answer is true."""
         return self._command_loop is not None and self._command_loop.is_committing
 
     def cut_off(self, error: StreamfromError) -> None:
-        """Disconnect now; the client is told *error* if it waits for an answer."""
+        """Disconnect now; send *error* first if the client waits for an answer."""
         if self._command_loop is not None:
             self._command_loop.cut_off(error)
         elif self._wire.phase in (
@@ -390,7 +390,7 @@ class Session:
         return 0.0 if self._command_loop is None else self._command_loop.busy_s(now_s)
 
     def time_out(self, now_s: float) -> None:
-        """Stop the statement, which takes too long; once more if it goes on nevertheless."""
+        """Stop the statement, which takes too long; called again if the statement goes on."""
         if self._command_loop is not None:
             self._command_loop.time_out(now_s)
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _WHY: Final = "accounts live in the proxy's configuration"
 # SET PASSWORD, SET ROLE, SET DEFAULT ROLE, SET RESOURCE GROUP: no variable is called so. And what
-# a server runs as whoever connects next.
+# a server runs as the user of the next connection.
 _SET_OF_THE_ACCOUNT: Final = frozenset(
     {"password", "role", "default", "resource"} | {"init_connect", "init_slave", "init_replica"}
 )
@@ -43,7 +43,7 @@ GRANT_TABLES: Final = frozenset(
     }
 )
 _PROGRAMS: Final = frozenset({"PROCEDURE", "FUNCTION", "TRIGGER", "EVENT", "PACKAGE"})
-# What stands between two statements of a body, and UPDATE behind what begins none.
+# Words between two statements of a body, and words after which UPDATE begins none.
 _BORDERS: Final = frozenset({";", "BEGIN", "THEN", "ELSE", "DO", "LOOP", "REPEAT", "ROW"})
 _BEFORE_NO_DYNAMIC_SQL: Final = frozenset({"DEALLOCATE", "DROP", "XA"})
 _BEFORE_NO_UPDATE: Final = frozenset({"BEFORE", "AFTER", "OR", "FOR", "ON"})
@@ -75,7 +75,7 @@ def check_accounts(statement: Statement, accounts: frozenset[str], schema: str |
         if item.kind is not SetKind.USER and item.name.split(".")[0] in _SET_OF_THE_ACCOUNT:
             raise Unsupported(f"SET {item.name.upper()}: {_WHY}")
     if shape.kind in (Kind.SELECT, Kind.STREAM, Kind.SET):
-        return  # behind SET STATEMENT … FOR stands a statement that is checked by itself
+        return  # the statement after SET STATEMENT … FOR is checked by itself
     tokens = statement_tokens(shape.template)
     keys = [token.key for token in tokens]
     if shape.kind in _WRITES and _names_grant_tables(shape, schema):
@@ -121,7 +121,7 @@ def _is_account_object(keys: list[str], place: int) -> bool:
 
 
 def _check_names(statement: Statement, tokens: list[Token], accounts: frozenset[str]) -> None:
-    """Raise Unsupported where one of *tokens* is one of *accounts*, or means whoever asks."""
+    """Raise Unsupported where one of *tokens* is one of *accounts*, or is CURRENT_USER or CURRENT_ROLE."""
     template, verb = statement.shape.template, statement.shape.verb
     for place, token in enumerate(tokens):
         after = tokens[place + 1].key if place + 1 < len(tokens) else ""
@@ -136,7 +136,7 @@ def _check_names(statement: Statement, tokens: list[Token], accounts: frozenset[
             name = unquote(token, template)
         else:
             continue
-        # Servers keep names without the blanks behind them.
+        # Servers keep names without trailing blanks.
         name = name.rstrip(" ")
         if not name and verb != "DROP" and tokens[place - 1].key in _BEFORE_NAME:
             # It comes before accounts with a name whose host is less exact.
@@ -162,12 +162,12 @@ def _is_program(statement: Statement, keys: list[str]) -> bool:
     shape = statement.shape
     if shape.kind is Kind.DDL and shape.verb in ("CREATE", "ALTER"):
         return any(key in _PROGRAMS for key in keys)
-    # BEGIN NOT ATOMIC, IF, LOOP and their kin.
+    # BEGIN NOT ATOMIC, IF, LOOP and other compound statements.
     return shape.kind in (Kind.OTHER, Kind.BEGIN) and bool(shape.uses & Uses.UNPARSED)
 
 
 def _check_body(keys: list[str], statement: Statement) -> None:
-    """Raise Unsupported for a body that may reach the account: nobody reads all that it runs."""
+    """Raise Unsupported for a body that may reach the account: its text does not show all it runs."""
     in_update = in_set = False
     for place, key in enumerate(keys):
         before = keys[place - 1] if place else ""

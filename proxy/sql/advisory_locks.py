@@ -1,7 +1,7 @@
 """Advisory locks of a session, which are those of one server: `GET_LOCK()` and its like.
 
 A lock belongs to the server of the keyspace, or shard, in which it was asked for, so that all who
-use that keyspace exclude one another. On one server a session would have its locks behind `USE` of
+use that keyspace exclude one another. On one server a session would keep its locks after `USE` of
 another keyspace, too; here it would wait for itself, or get a second one. So while it has any, such
 functions are refused elsewhere. Whether it has is asked of the server, by the names that it gave.
 """
@@ -37,7 +37,7 @@ class AdvisoryLocks:
         self._compiler = context.compiler
 
     async def before(self, statement: Statement) -> None:
-        """Learn of a statement that is about to run.
+        """Note a statement that is about to run.
 
         Raises:
             Unsupported: it calls such functions where the session has no locks, and it has, or may
@@ -69,7 +69,7 @@ class AdvisoryLocks:
             self._state.locks = AskedLocks(shard, names, has_others)
 
     def after(self, statement: Statement) -> None:
-        """Learn that it has succeeded."""
+        """Note that the statement has succeeded."""
         if statement.shape.uses & Uses.ADVISORY_LOCK and lock_calls(statement).releases_all:
             self._state.locks = None
 

@@ -1,6 +1,6 @@
 """What a restricted user may say: a positive list, and every name looked at. Pure.
 
-Restricted is who has a role other than admin or readwrite, keyspaces, or tables. What such a user
+A user with a role other than admin or readwrite, with keyspaces, or with tables is restricted. What such a user
 sends is understood to its last token, or refused with a sentence that says why.
 """
 
@@ -65,7 +65,7 @@ KINDS: Final = {
 _EXPLAINED: Final = frozenset(
     {Kind.SELECT, Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE, Kind.STREAM}
 )
-# Verbs of Kind.OTHER and Kind.LOCK, and what must stand behind each.
+# Verbs of Kind.OTHER and Kind.LOCK, and the words that must follow each.
 _MAINTAINS: Final = frozenset({"ANALYZE", "OPTIMIZE", "REPAIR", "CHECK", "CHECKSUM"})
 _LOCKS: Final = frozenset({"LOCK", "UNLOCK"})
 _DEFINED: Final = frozenset({"TABLE", "INDEX", "VIEW", "SEQUENCE", "DATABASE", "SCHEMA"})
@@ -83,7 +83,7 @@ _BEFORE_DEFINED: Final = frozenset(
     }
     | {"ALGORITHM", "MERGE", "TEMPTABLE", "UNDEFINED", "SQL", "SECURITY", "INVOKER"}
 )
-# Words of a definition that lead out of the keyspace by a literal that nobody reads here.
+# Words of a definition that lead out of the keyspace by a literal that is not read here.
 _LEADS_OUT: Final = frozenset(
     {"CONNECTION", "DIRECTORY", "TABLESPACE", "DEFINER", "SERVER", "WRAPPER", "DBNAME"}
 )

@@ -63,7 +63,7 @@ _EXECUTE_BYTES: Final = 10
 # A longer text for several shards has hundreds of rows, and is likely to be split. To find that
 # out here, and once more on the long way, would cost more than the hot path saves.
 _SHARDED_BYTES_MAX: Final = 16 << 10
-# What an answer may take that others wait behind, on a connection that they share.
+# The longest that an answer may take on a connection whose later reads wait for it.
 _SMALL_BYTES_MAX: Final = 16 << 10
 
 

@@ -52,7 +52,7 @@ _RESUME_BYTES: Final = WAITING_BYTES_MAX // 4
 # So many rows of all shards together go into the merge at once. One read of 256 KB brings 13,000
 # short rows, and groups cost 6 µs a row: 80 ms, if they were merged in one go.
 _BITE_ROWS: Final = 200
-# With a LIMIT up to this the rest of an answer is read and dropped; beyond, the server is told.
+# With a LIMIT up to this the rest of an answer is read and dropped; beyond, the server is stopped.
 _DRAIN_ROWS_MAX: Final = 1000
 
 
@@ -315,7 +315,7 @@ class _Gather:
                 merge.end(part.index)
 
     async def _compute(self, merge: ComputedMerge) -> None:
-        """Have a shard compute what is made of the merged values, and answer."""
+        """Let a shard compute the expressions over the merged values, and answer."""
         for batch in merge.batches():
             try:
                 answer = await self._executor.ask(
@@ -347,7 +347,7 @@ class _Gather:
         self._executor.relay = None
 
     async def _breathe(self) -> None:
-        """Let others in and, if it is behind, the client catch up."""
+        """Let other sessions run and, if the client is slow, wait until it has caught up."""
         await self._slices.breathe()
         while self._link.blocked and not self._link.closed:
             self._event.clear()
@@ -355,7 +355,7 @@ class _Gather:
             self._slices.begin()
 
     async def _wait(self) -> None:
-        """Wait for rows and, if it is behind, for the client."""
+        """Wait for rows and, if the client is slow, for the client."""
         while True:
             await self._event.wait()
             self._slices.begin()
@@ -370,7 +370,7 @@ class _Gather:
         self._reply.more_rows(rows)
 
     def _begin(self) -> _Rows | None:
-        """Make the merge once a shard has told its columns and none has failed at once."""
+        """Make the merge once a shard has sent its columns and none has failed at once."""
         if not all(part.scanner.head_complete for part in self._parts):
             return None
         columns = [parse_column_definition(each) for each in self._parts[0].scanner.columns]

@@ -49,7 +49,7 @@ async def killed_id(
 ) -> int:
     """Return the id of the connection that a KILL means; a server computes an expression.
 
-    told_who: puts who the client is into a statement.
+    told_who: returns a statement with the client's own CONNECTION_ID() and user in it.
 
     Raises:
         SqlError, Unsupported: it names none, or in a way that only a server's own KILL has.

@@ -3,7 +3,7 @@
 What reads a text is pure, so any thread may do it. No call in it holds the interpreter for more
 than some milliseconds (`sqlparse_ext.text.chunks`); between them the loop's thread has its turn. The
 session is busy as with any statement: what its client sends next waits, `KILL QUERY` and
-`statement_timeout` end the wait, and a reading that nobody waits for stops at its next chunk.
+`statement_timeout` end the wait, and a reading without a waiter stops at its next chunk.
 """
 
 from __future__ import annotations

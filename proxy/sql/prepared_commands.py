@@ -1,4 +1,4 @@
-"""The commands of the binary protocol: COM_STMT_PREPARE, EXECUTE, FETCH and their kin.
+"""The commands of the binary protocol: COM_STMT_PREPARE, EXECUTE, FETCH, RESET and CLOSE.
 
 Four ways lead from an execution to its answer:
 

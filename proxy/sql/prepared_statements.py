@@ -141,7 +141,7 @@ class PreparedStatement:
         """Take the number of parameters that the server sees.
 
         Another number than the text shows (some are in a comment that only some servers read)
-        means that nobody here can tell which is which.
+        means that the proxy cannot tell which is which.
         """
         self.is_countable = count == self.count
         self.count = count

@@ -1,4 +1,4 @@
-"""What a user may do. Pure: keyspaces, roles, and the statements that nobody may send.
+"""What a user may do. Pure: keyspaces, roles, and the statements that no user may send.
 
 Who may not do everything is confined by `proxy.sql.confinement`; the account on the servers is kept
 from everybody by `proxy.sql.account_protection`.
@@ -98,5 +98,5 @@ def _is_read(shape: Shape) -> bool:
         return True
     if shape.kind not in _READS or shape.uses & _READS_THAT_WRITE:
         return False
-    # MariaDB's ANALYZE runs the statement it explains; SET STATEMENT runs the one behind FOR.
+    # MariaDB's ANALYZE runs the statement it explains; SET STATEMENT runs the one after FOR.
     return shape.verb != "ANALYZE" and not any(i.kind is SetKind.OTHER for i in shape.set)

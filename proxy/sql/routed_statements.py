@@ -140,7 +140,7 @@ class RoutedStatements:
         sent = packet or query(step.statement.sql)
         shape = step.statement.shape
         if reply.binary and shape.kind in _HAS_ROWS and not isinstance(packet, Execution):
-            # What it is sent is text, and so are the rows that come back.
+            # The statement is sent as text, so its rows are text rows.
             answer = await self._executor.ask(shard, database, sent, shape)
             assert answer.ok is not None
             reply.head(answer.columns)

@@ -1,6 +1,6 @@
 """MariaDB's `SET STATEMENT … FOR statement`: variables for one statement.
 
-What stands behind FOR is what counts: it is routed, completed on a message table and told to the
+The statement after FOR is what counts: it is routed, completed on a message table and told to the
 engine as if it stood alone, and sent with the variables in front of it. A prepared query of one
 server goes there as it is: so Connector/J asks with a time-out, or for so many rows.
 """

@@ -70,7 +70,7 @@ _COMMENTS: Final = re.compile(
     rb"(?:[\s;]++|/\*[^*]*+(?:\*(?!/)[^*]*+)*+\*/|(?:#|--(?=\s|\Z))[^\n]*+){1,4096}+"
 )
 
-# Kinds that may ask who the client is and are no definitions, which mean whoever runs them.
+# Kinds that may ask for the client's user. In a definition such a function means its later user.
 _TELL_WHO: Final = frozenset(
     {Kind.SELECT, Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE, Kind.SET}
 )
@@ -157,9 +157,9 @@ class StatementRunner:
         return has_succeeded
 
     async def told_who(self, statement: Statement, *, locks: bool = True) -> Statement:
-        """Return *statement* with who the client is in it, where it asks.
+        """Return *statement* with the client's CONNECTION_ID() and user in it, where it asks for them.
 
-        locks: and who holds a lock, which may be another one the next time.
+        locks: also the holder of a lock, which may be another one the next time.
         """
         shape = statement.shape
         if shape.kind not in _TELL_WHO or is_answered_locally(shape):

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 STATEMENTS_MAX: Final = 1024
-# What a server is asked about when it is prepared: names that are wrong are told at once.
+# A shard is asked to prepare these kinds, so that wrong names are refused at the PREPARE.
 _CHECKED: Final = frozenset({Kind.SELECT, Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE})
 _NUMBERS: Final = frozenset(
     {

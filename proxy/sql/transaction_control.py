@@ -153,7 +153,7 @@ class TransactionControl:
             if shape.verb == "SAVEPOINT":
                 names = [*(name for name in names if name != said), said]
             elif said in names:
-                # To go back to it undoes those behind it, to release it itself too.
+                # ROLLBACK TO drops the later savepoints, RELEASE drops this one, too.
                 del names[names.index(said) + (shape.verb == "ROLLBACK") :]
         if name.lower() not in names:
             raise NoSuchSavepoint(name)

@@ -127,7 +127,7 @@ class TwoStageSelect:
         return answers
 
     async def _take(self, part: Statement, route: Route, taken: _Taken) -> None:
-        """Have one part answered."""
+        """Let the shards answer one part."""
         match route:
             case Merge(shards):
                 await gather(

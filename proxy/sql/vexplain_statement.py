@@ -1,4 +1,4 @@
-"""VEXPLAIN PLAN: a statement is prepared and routed as if it ran, and its plan is told instead."""
+"""VEXPLAIN PLAN: a statement is compiled and routed as if it ran, and its plan is the answer."""
 
 from __future__ import annotations
 
