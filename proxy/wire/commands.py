@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from streamfrom.proxy.errors import WireError
 from streamfrom.proxy.wire.codec import PacketReader
 from streamfrom.proxy.wire.constants import FRAME_BYTES_MAX, HEADER_BYTES, Command
-from streamfrom.proxy.wire.framing import frame
+from streamfrom.proxy.wire.framing import frame, frame_parts
 
 
 if TYPE_CHECKING:
@@ -251,7 +251,7 @@ def query(sql: bytes) -> bytes:
     if size < FRAME_BYTES_MAX:
         # One copy of the text, and not two.
         return size.to_bytes(HEADER_BYTES, "little") + b"\x03" + sql
-    return frame(b"\x03" + sql, 0)
+    return frame_parts((b"\x03", sql), 0)
 
 
 def init_db(name: bytes) -> bytes:
@@ -261,7 +261,7 @@ def init_db(name: bytes) -> bytes:
 
 def stmt_prepare(sql: bytes) -> bytes:
     """Return a COM_STMT_PREPARE as it goes on the wire."""
-    return frame(b"\x16" + sql, 0)
+    return frame_parts((b"\x16", sql), 0)
 
 
 def stmt_execute(statement_id: int, flags: int, body: bytes) -> bytes:

@@ -5,7 +5,7 @@ from hypothesis import given, strategies as st
 
 from streamfrom.proxy.errors import OutOfOrder, PacketTooLarge
 from streamfrom.proxy.wire.constants import FRAME_BYTES_MAX
-from streamfrom.proxy.wire.framing import Framer, frame, frames, frames_used
+from streamfrom.proxy.wire.framing import Framer, frame, frame_parts, frames, frames_used
 from tests.proxy.wire.streams import cut, places, small_frames
 
 
@@ -36,6 +36,15 @@ def test_long_payloads_are_joined_from_their_frames(payloads, places):
         assert read(framer, cut(stream, places)) == payloads
         assert framer.next_sequence == following
         assert following == (7 + sum(frames_used(len(each)) for each in payloads)) % 256
+
+
+@given(parts=st.lists(st.binary(max_size=40), max_size=5))
+def test_a_payload_in_parts_is_framed_as_the_whole_one(parts):
+    with small_frames(16):
+        assert frame_parts(parts, 254) == frames([b"".join(parts)], 254)[0]
+        framer = Framer(1 << 20)
+        framer.next_sequence = 254
+        assert read(framer, [frame_parts(parts, 254)]) == [b"".join(parts)]
 
 
 @pytest.mark.parametrize("extra", [-1, 0, 1])
