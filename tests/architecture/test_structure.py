@@ -2,6 +2,7 @@
 
 import ast
 import functools
+import tomllib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -214,3 +215,16 @@ def test_no_test_sleeps_but_to_look_again():
             if (literal_s(call) or 0) >= 1 and "virtual_loop" not in text:
                 strays.append(f"{at}:{call.lineno}")
     assert not strays
+
+
+def test_coverage_is_held_for_every_module_that_sees_no_socket():
+    tools = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]
+    (pure,) = [
+        contract["source_modules"]
+        for contract in tools["importlinter"]["contracts"]
+        if contract["name"].startswith("sans-I/O")
+    ]
+    covered = tools["coverage"]["run"]["source"]
+    assert not [
+        name for name in pure if not any(f"{name}.".startswith(f"{each}.") for each in covered)
+    ]
