@@ -21,7 +21,7 @@ from streamfrom.proxy.errors import ProxyError
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from streamfrom.proxy.backends.backend import Backend
     from streamfrom.proxy.backends.diagnostics_area import LastDiagnostics
@@ -253,6 +253,10 @@ class SharedConnections:
         self._lines_max = 0
         if is_allowed:
             self._lines_max = pool.size // _CONNECTIONS_FOR_ONE or int(pool.size >= _SIZE_MIN)
+
+    def __iter__(self) -> Iterator[SharedConnection]:
+        """Return those that there are."""
+        return iter(self._lines)
 
     def line(
         self, settings: Settings, variant: int, database: str | None

@@ -91,7 +91,7 @@ class Reader:
 async def reader(company):
     made = Reader(company)
     await made.read_apart()  # there is no line yet
-    await until(lambda: any(line.is_held for line in company.lines._lines))
+    await until(lambda: any(line.is_held for line in company.lines))
     yield made
     await made.leave()
 
@@ -222,7 +222,7 @@ async def test_a_slow_read_of_a_session_that_left_is_killed(server, company, rea
     first.send()
     reader.send()
     await first.leave()
-    (line,) = company.lines._lines
+    (line,) = company.lines
     line.break_up()
     await until(lambda: reader.outcome)
     assert reader.finish() == "again"
@@ -233,7 +233,7 @@ async def test_an_execution_is_prepared_on_the_line_first(server, company, reade
     key = StatementKey(READ.encode(), "db", ())
     execution = Execution(key, b"", 0)
     await reader.read_apart(execution)
-    (line,) = company.lines._lines
+    (line,) = company.lines
     await until(lambda: line.connection().statements.get(key))
     await reader.read(execution)
     assert server.heard.count(f"PREPARE {READ}") == 2
@@ -243,7 +243,7 @@ async def test_an_execution_that_the_server_has_forgotten_is_prepared_anew(
     server, company, reader
 ):
     key = StatementKey(READ.encode(), "db", ())
-    (line,) = company.lines._lines
+    (line,) = company.lines
     backend = line.connection()
     await backend.prepare(key)
     server.once(READ, Error(1243))

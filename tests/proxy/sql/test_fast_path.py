@@ -324,11 +324,11 @@ async def test_quick_reads_of_several_sessions_share_a_connection(server, crowde
         await earn(scene)
     (shard,) = crowded[0].desk.shards
     await crowded[0].send(QUICK)
-    await until(lambda: any(line.is_held for line in shard.lines._lines))
+    await until(lambda: any(line.is_held for line in shard.lines))
     logins = server.logins
     for scene in crowded * 3:
         assert (await scene.send(QUICK)).values == [b"5"]
-    (line,) = shard.lines._lines
+    (line,) = shard.lines
     assert line._answered == 6
     assert server.logins == logins
 
@@ -341,7 +341,7 @@ async def test_a_shared_read_that_fails_is_read_again_and_has_to_earn_its_place(
     await earn(scene)
     (shard,) = scene.desk.shards
     await scene.send(QUICK)
-    await until(lambda: any(line.is_held for line in shard.lines._lines))
+    await until(lambda: any(line.is_held for line in shard.lines))
     server.once("FROM t", Error(1146))
     assert await scene.send(QUICK) == "again"
     assert not pace_of(scene, QUICK).is_quick

@@ -90,7 +90,7 @@ class FakeExecutor:
         self.branches = SimpleNamespace(
             has_begun=False, is_broken=False, holds=lambda shard: False
         )
-        self._state = SimpleNamespace(is_stopped=False)
+        self.state = self._state = SimpleNamespace(is_stopped=False)
         self._failover_buffer_s = 60.0
         self.relay: Any = None
         self.given: list[int] = []
@@ -390,7 +390,7 @@ async def test_rows_that_no_client_has_seen_are_taken_back(can_take_back):
 async def test_a_read_that_somebody_stopped_is_not_asked_again():
     stage = Stage("SELECT a FROM t ORDER BY a")
     await stage.until_asked()
-    stage.executor._state.is_stopped = True
+    stage.executor.state.is_stopped = True
     stage.backends[1].reader.connection_lost(BackendLost("ks", "80-"))
     with pytest.raises(BackendLost):
         await stage.task
