@@ -5,7 +5,7 @@ A server answers them in a way of its own, so it is sent the command itself.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.errors import NoDatabaseSelected
 from streamfrom.proxy.sql.statement_compiler import check_target
@@ -18,19 +18,24 @@ if TYPE_CHECKING:
     from streamfrom.proxy.sql.session_context import SessionContext
 
 
+_REFRESH_GRANT: Final = 1
+
+
 class DeprecatedCommands:
     """The old commands of one session."""
 
-    __slots__ = ("_compiler", "_executor", "_privileges")
+    __slots__ = ("_compiler", "_executor")
 
     def __init__(self, context: SessionContext) -> None:
-        self._privileges = context.privileges
         self._executor = context.executor
         self._compiler = context.compiler
 
     async def refresh(self, payload: bytes, reply: Reply) -> None:
         """Answer COM_REFRESH, whose flags say what to FLUSH. Raises whatever stops a FLUSH."""
-        statement = self._compiler.parse(b"FLUSH TABLES")
+        flags = payload[1] if len(payload) > 1 else 0
+        statement = self._compiler.parse(
+            b"FLUSH PRIVILEGES" if flags & _REFRESH_GRANT else b"FLUSH TABLES"
+        )
         self._compiler.check(statement)
         shape = statement.shape
         view = self._compiler.here()
@@ -52,18 +57,19 @@ class DeprecatedCommands:
 
         Raises:
             NoDatabaseSelected: there is none for the table to be in.
+            CommandDenied, StatementRefused, DatabaseAccessDenied: as SHOW COLUMNS would.
         """
         view = self._compiler.view
         if view is None:
             raise NoDatabaseSelected
-        if view.schema is None:
-            table = payload[1:].partition(b"\0")[0].decode("utf-8", "replace")
-            self._privileges.check_table(view.keyspace.name, table)
+        table = payload[1:].partition(b"\0")[0].replace(b"`", b"``")
+        statement = self._compiler.parse(b"SHOW COLUMNS FROM `%b`" % table)
+        self._compiler.check(statement)
         await self._executor.relay_on(
             view.runtimes[0],
             view.database,
             frame(payload, 0),
-            self._compiler.parse(b"SHOW COLUMNS").shape,
+            statement.shape,
             reply,
             answer=AnswerKind.ROWS,
         )

@@ -42,6 +42,8 @@ GRANT_TABLES: Final = frozenset(
         "host",
     }
 )
+# What is in them lets somebody in who guesses the password that gives such a hash.
+_HASHES: Final = frozenset({"user", "global_priv", "password_history"})
 _PROGRAMS: Final = frozenset({"PROCEDURE", "FUNCTION", "TRIGGER", "EVENT", "PACKAGE"})
 # Words between two statements of a body, and words after which UPDATE begins none.
 _BORDERS: Final = frozenset({";", "BEGIN", "THEN", "ELSE", "DO", "LOOP", "REPEAT", "ROW"})
@@ -59,10 +61,19 @@ _SELVES: Final = frozenset({"USER", "SESSION_USER", "SYSTEM_USER"})
 
 
 def may_reach_accounts(shape: Shape, schema: str | None) -> bool:
-    """Tell whether `check_accounts` may refuse a write of rows or a SHOW of this shape."""
+    """Tell whether `check_accounts` may refuse a read or write of rows or a SHOW of this shape."""
     if shape.kind is Kind.SHOW:
         return shape.words[:1] == ("GRANTS",) or shape.words[:2] == ("CREATE", "USER")
-    return shape.kind in _WRITES and _names_grant_tables(shape, schema)
+    return _names(shape, schema, GRANT_TABLES)
+
+
+def may_show_hashes(shape: Shape, schema: str | None) -> bool:
+    """Tell whether a statement that writes nothing reads a table with hashes of passwords.
+
+    What EXPLAIN explains is to be asked about by itself, and SHOW COLUMNS shows no row.
+    """
+    is_bare = shape.kind is Kind.SHOW and b"SELECT" not in shape.template.upper()
+    return not is_bare and shape.kind is not Kind.EXPLAIN and _names(shape, schema, _HASHES)
 
 
 def check_accounts(statement: Statement, accounts: frozenset[str], schema: str | None) -> None:
@@ -74,12 +85,12 @@ def check_accounts(statement: Statement, accounts: frozenset[str], schema: str |
     for item in shape.set:
         if item.kind is not SetKind.USER and item.name.split(".")[0] in _SET_OF_THE_ACCOUNT:
             raise Unsupported(f"SET {item.name.upper()}: {_WHY}")
+    if shape.kind in _WRITES and _names(shape, schema, GRANT_TABLES):
+        raise Unsupported(f"{shape.verb} of the tables of rights: {_WHY}")
     if shape.kind in (Kind.SELECT, Kind.STREAM, Kind.SET):
         return  # the statement after SET STATEMENT … FOR is checked by itself
     tokens = statement_tokens(shape.template)
     keys = [token.key for token in tokens]
-    if shape.kind in _WRITES and _names_grant_tables(shape, schema):
-        raise Unsupported(f"{shape.verb} of the tables of rights: {_WHY}")
     if shape.kind is Kind.SHOW:
         if shape.words[:2] == ("CREATE", "USER") or (
             shape.words[:1] == ("GRANTS",) and "FOR" in shape.words
@@ -145,11 +156,14 @@ def _check_names(statement: Statement, tokens: list[Token], accounts: frozenset[
             raise Unsupported(f"{verb} of the account of a server: {_WHY}")
 
 
-def _names_grant_tables(shape: Shape, schema: str | None) -> bool:
+def _names(shape: Shape, schema: str | None, tables: frozenset[str]) -> bool:
+    """Return whether a statement names one of *tables* of the schema mysql."""
     template = shape.template
+    if (schema or "").lower() != "mysql" and b"mysql" not in template.lower():
+        return False
     tokens = statement_tokens(template)
     for place, token in enumerate(tokens):
-        if not token.is_name or unquote(token, template).lower() not in GRANT_TABLES:
+        if not token.is_name or unquote(token, template).lower() not in tables:
             continue
         is_qualified = place > 1 and tokens[place - 1].key == "."
         home = unquote(tokens[place - 2], template) if is_qualified else schema or ""

@@ -18,6 +18,7 @@ from streamfrom.sqlparse_ext.session.described import (
     described,
 )
 from streamfrom.sqlparse_ext.session.dynamic_sql import Step, dynamic
+from streamfrom.sqlparse_ext.session.locks import lock_calls
 from streamfrom.sqlparse_ext.session.schemas import SYSTEM_SCHEMAS
 from streamfrom.sqlparse_ext.statements import Kind, SetKind, Slot, SqlMode, Uses
 from streamfrom.sqlparse_ext.text.tokens import statement_tokens
@@ -108,6 +109,7 @@ _SHOWS_ROUTINES: Final = frozenset({"PROCEDURE", "FUNCTION", "PACKAGE"})
 _EXPLAIN_OPTIONS: Final = frozenset(
     {"EXTENDED", "PARTITIONS", "FORMAT", "=", "JSON", "TREE", "TRADITIONAL", "ANALYZE", "PLAN"}
 )
+_OWN_LOCK: Final = b"streamfrom"
 _OF_A_MESSAGE: Final = frozenset({"time_acked", "time_next", "priority", "epoch"})
 
 
@@ -164,7 +166,8 @@ class _Confinement:
         self._check_calls()
         if not self.is_explained:
             self._check_kind(found)
-        return self._check_names(found)
+        is_certain = self._check_names(found)
+        return is_certain and not shape.uses & Uses.ADVISORY_LOCK
 
     def _set_statement(self) -> bool:
         keys = [token.key for token in statement_tokens(self.shape.template)]
@@ -188,7 +191,15 @@ class _Confinement:
             )
             if is_sequence and (self._reads_only or self.user.tables is not None):
                 raise self.refuse("a sequence's value")
+            if key == "GET_LOCK" and after == "(":
+                self._check_lock()
             before = key
+
+    def _check_lock(self) -> None:
+        # Names are the server's, of all keyspaces, and the proxy's own processes agree by them.
+        calls = lock_calls(self.statement)
+        if calls.has_others or any(_OWN_LOCK in name.lower() for name in calls.names):
+            raise self.refuse("GET_LOCK takes a literal without 'streamfrom' in it")
 
     # --- by kind --------------------------------------------------------------------------
 

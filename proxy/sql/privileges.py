@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.config.file import Role
 from streamfrom.proxy.errors import CommandDenied, DatabaseAccessDenied
-from streamfrom.proxy.sql.account_protection import check_accounts
+from streamfrom.proxy.sql.account_protection import check_accounts, may_show_hashes
 from streamfrom.sqlparse_ext.statements import Kind, SetKind, Uses
 
 
@@ -70,12 +70,6 @@ class Privileges:
         ):
             raise DatabaseAccessDenied(user.name, self.host, schema)
 
-    def check_table(self, keyspace: str, table: str) -> None:
-        """Raise CommandDenied unless the user may see *table* of *keyspace*."""
-        allowed = self.user.tables
-        if allowed is not None and not {(None, table), (keyspace, table)} & allowed:
-            raise CommandDenied("SELECT", self.user.name, self.host, table)
-
     def check_statement(
         self, statement: Statement, schema: str | None = None, *, is_explained: bool = False
     ) -> None:
@@ -86,6 +80,8 @@ class Privileges:
         """
         shape = statement.shape
         check_accounts(statement, self.accounts, schema)
+        if may_show_hashes(shape, schema):
+            raise CommandDenied(shape.verb, self.user.name, self.host, "mysql.user")
         if is_explained or self.user.role is not Role.READONLY:
             return
         if not _is_read(shape):

@@ -19,6 +19,8 @@ from tests.fixtures.streams import message_table
 
 # No name of a keyspace is in it, which `Walls.sql` would replace.
 SECRET = "TOPSECRETOFB"
+# What alpha.other holds, which the user "narrow" alone may not see.
+HIDDEN = "HIDDENFROMNARROW"
 ACCOUNT = "sf"
 USERS = """
 [[users]]
@@ -127,7 +129,7 @@ class Walls:
                 "CREATE TABLE ALPHA.t (id INT PRIMARY KEY, s VARCHAR(40), n INT)",
                 "CREATE TABLE ALPHA.other (id INT PRIMARY KEY, s VARCHAR(40))",
                 "INSERT INTO ALPHA.t VALUES (1, 'one', 1), (2, 'two', 2), (3, 'three', 3)",
-                f"INSERT INTO ALPHA.other VALUES (1, 'OTHER{SECRET}')",
+                f"INSERT INTO ALPHA.other VALUES (1, '{HIDDEN}')",
                 "CREATE TABLE BETA.secret (id INT PRIMARY KEY, s VARCHAR(40))",
                 f"INSERT INTO BETA.secret VALUES (1, '{SECRET}')",
                 f"CREATE FUNCTION BETA.fn() RETURNS VARCHAR(40) DETERMINISTIC RETURN '{SECRET}'",
@@ -167,6 +169,11 @@ class Walls:
         return execute(
             self.server, f"SELECT user, host, {column} FROM mysql.{table} ORDER BY 1, 2"
         )
+
+
+def is_told(user: str, seen: str) -> bool:
+    """Return whether an answer that *user* was given shows what it must not see."""
+    return SECRET in seen or (user == "narrow" and HIDDEN in seen)
 
 
 def _names(cursor: Any, name: str) -> Any:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from streamfrom.proxy.sql.account_protection import check_accounts
+from streamfrom.proxy.sql.account_protection import check_accounts, may_show_hashes
 from streamfrom.sqlparse_ext.errors import Unsupported
 from tests.sqlparse_ext.facts import statement
 
@@ -43,6 +43,7 @@ ACCOUNTS = frozenset({"sf"})
         "SHOW GRANTS FOR sf",
         "FLUSH PRIVILEGES",
         "DELETE FROM mysql.user",
+        "DO (SELECT Priv FROM mysql.global_priv)",
         "INSERT INTO `mysql`.`global_priv` VALUES (1)",
         "CREATE VIEW v AS SELECT * FROM mysql.db",
         "BEGIN NOT ATOMIC SET @a = 1, PASSWORD = 'x'; END",
@@ -66,6 +67,11 @@ def test_what_would_reach_it_is_refused(sql):
         "GRANT SELECT ON sf.* TO a",
         "ALTER USER a IDENTIFIED BY 'x'",
         "SELECT * FROM user",
+        "SELECT * FROM mysql.db",
+        "SELECT 'mysql', user FROM t",
+        "SHOW COLUMNS FROM mysql.user",
+        "SHOW CREATE TABLE mysql.user",
+        "EXPLAIN mysql.user",
         "DELETE FROM user",
         "SHOW GRANTS FOR CURRENT_USER()",
         "SHOW CREATE USER a",
@@ -86,3 +92,33 @@ def test_what_only_looks_like_it_is_not(sql):
 def test_unqualified_names_are_of_the_target():
     with pytest.raises(Unsupported):
         check_accounts(statement("DELETE FROM user"), ACCOUNTS, "mysql")
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT authentication_string FROM mysql.user",
+        "SELECT 1 FROM t WHERE EXISTS (SELECT 1 FROM `MYSQL` . `Global_Priv`)",
+        "TABLE mysql.password_history",
+        "SET @a = (SELECT Priv FROM mysql.global_priv LIMIT 1)",
+        "SHOW STATUS WHERE (SELECT 1 FROM mysql.user)",
+        "CALL p((SELECT Priv FROM mysql.global_priv LIMIT 1))",
+    ],
+)
+def test_what_shows_hashes_is_known(sql):
+    assert may_show_hashes(statement(sql).shape, "shop")
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM user",
+        "SELECT * FROM mysql.db",
+        "SELECT 'mysql', user FROM t",
+        "SHOW COLUMNS FROM mysql.user",
+        "SHOW CREATE TABLE mysql.user",
+        "EXPLAIN mysql.user",
+    ],
+)
+def test_what_shows_none_is_known(sql):
+    assert not may_show_hashes(statement(sql).shape, "shop")
