@@ -193,6 +193,7 @@ def _check_body(keys: list[str], statement: Statement) -> None:
             in_set = not in_update
         if (
             key in _RIGHTS
+            or (key == "GRANTS" and before == "SHOW")
             or (key in ("PREPARE", "EXECUTE") and before not in _BEFORE_NO_DYNAMIC_SQL)
             or (in_set and key.strip('`"').upper() == "PASSWORD")
             or (in_set and key in ("ROLE", "DEFAULT") and before in ("SET", ","))

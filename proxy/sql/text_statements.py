@@ -151,6 +151,7 @@ class TextStatements:
 
         Raises:
             Unsupported: the text is an expression, which only the server could work out.
+            NotPreparable: the proxy itself answers it.
             CommandDenied, StatementRefused, DatabaseAccessDenied: as running the text would.
         """
         shape = statement.shape
@@ -176,7 +177,11 @@ class TextStatements:
                 statement = self._compiler.parse(splice(statement.sql, statement.mode, [edit]))
         if text is not None:
             sql = text.encode("utf-8", "surrogateescape")
-            self._compiler.check(self._compiler.parse(sql))
+            found = self._compiler.parse(sql)
+            self._compiler.check(found)
+            if found.shape.kind is Kind.SHOW and is_answered_locally(found.shape):
+                # The server would tell of the account that all users have there.
+                raise NotPreparable(found.shape.verb)
         return statement
 
     async def _bound(self, statement: Statement, asked: Dynamic) -> Statement:

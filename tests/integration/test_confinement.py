@@ -326,6 +326,12 @@ def test_nobody_sees_the_hash_of_a_password(cluster: Walls) -> None:
             "SET @h = (SELECT authentication_string FROM mysql.user LIMIT 1)",
             "INSERT INTO t SELECT 9, authentication_string, 1 FROM mysql.user",
             "EXECUTE IMMEDIATE 'SELECT authentication_string FROM mysql.user'",
+            "EXECUTE IMMEDIATE 'SHOW GRANTS'",
+            "PREPARE z FROM 'SHOW GRANTS FOR CURRENT_USER()'",
+            "SET @q = 'SHOW GRANTS'; PREPARE z FROM @q",
+            "PREPARE z FROM 'SHOW PROCESSLIST'",
+            "BEGIN NOT ATOMIC SHOW GRANTS; END",
+            "CREATE PROCEDURE pg() SHOW GRANTS",
         ):
             seen = cluster.say(user, text)
             assert "Error" in seen, (user, text, seen)

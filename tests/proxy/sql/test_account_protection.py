@@ -42,6 +42,8 @@ ACCOUNTS = frozenset({"sf"})
         "SHOW CREATE USER sf",
         "SHOW GRANTS FOR sf",
         "FLUSH PRIVILEGES",
+        "BEGIN NOT ATOMIC SHOW GRANTS; END",
+        "CREATE PROCEDURE p() SHOW GRANTS FOR sf",
         "DELETE FROM mysql.user",
         "DO (SELECT Priv FROM mysql.global_priv)",
         "INSERT INTO `mysql`.`global_priv` VALUES (1)",
