@@ -20,6 +20,9 @@ BULK_OPERATIONS: Final = 1 << 2  # of MariaDB's own flags
 STRING: Final = b"\xfd\x00"
 LONG: Final = b"\x03\x00"
 _READ_BYTES: Final = 1 << 20
+_SWITCH: Final = (
+    0xFE  # MySQL asks for its own plugin, to which root says that it has no password
+)
 _TIMEOUT_S: Final = 120.0
 
 
@@ -46,7 +49,8 @@ class Attacker:
             login += b"\x03"
         self._socket.sendall(_frames(login, 1))
         while (payload := self._payload())[0] not in (0x00, 0xFF):
-            pass
+            if payload[0] == _SWITCH:
+                self._socket.sendall(_frames(b"", 3))
         if payload[0] == 0xFF:
             raise ConnectionError(payload[3:].decode(errors="replace"))
         self._is_packed = bool(capabilities & (COMPRESS | ZSTD))
