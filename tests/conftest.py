@@ -1,4 +1,11 @@
-"""The plugins of the suite, nothing else."""
+"""The plugins of the suite, and hypothesis without a clock."""
+
+from hypothesis import settings
+
+
+# A deadline for each example says how busy the machine is, not what the code does.
+settings.register_profile("unhurried", deadline=None)
+settings.load_profile("unhurried")
 
 pytest_plugins = (
     "tests.fixtures.database_servers",
