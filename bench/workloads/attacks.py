@@ -428,11 +428,11 @@ def _unpacked_answer(size: int) -> Attack:
     def attack(port: int) -> None:
         client = Attacker(port, DATABASE, COMPRESS)
         for _ in range(3):
-            # Random digits: what hardly shrinks takes longest.
+            # Random digits: what hardly shrinks takes longest. MySQL 9.7 has no MD5.
             client.query(
-                b"SELECT GROUP_CONCAT(MD5(RAND()) SEPARATOR '') FROM t"
+                b"SELECT GROUP_CONCAT(SHA2(RAND(), 256) SEPARATOR '') FROM t"
                 if size < 1 << 20
-                else b"SELECT REPEAT(MD5(RAND()), %d)" % (size // 32)
+                else b"SELECT REPEAT(SHA2(RAND(), 256), %d)" % (size // 64)
             )
         client.close()
 
