@@ -280,8 +280,8 @@ def numbered(texts: list[str]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("text", texts, ids=lambda text: text[:60])
 
 
-def test_who_may_read_the_secret_finds_it(house: Walls) -> None:
-    assert SECRET in house.say("boss", "SELECT s FROM BETA.secret")
+def test_who_may_read_the_secret_finds_it(cluster: Walls) -> None:
+    assert SECRET in cluster.say("boss", "SELECT s FROM BETA.secret")
 
 
 @numbered(BEHIND_COMMENTS + WRITES + INTO)
