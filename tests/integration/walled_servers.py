@@ -173,7 +173,8 @@ class Walls:
 
 def is_told(user: str, seen: str) -> bool:
     """Return whether an answer that *user* was given shows what it must not see."""
-    return SECRET in seen or (user == "narrow" and HIDDEN in seen)
+    sees_beta = user in ("boss", "writer", "reader")
+    return (SECRET in seen and not sees_beta) or (user == "narrow" and HIDDEN in seen)
 
 
 def _names(cursor: Any, name: str) -> Any:
