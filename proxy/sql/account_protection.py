@@ -42,8 +42,11 @@ GRANT_TABLES: Final = frozenset(
         "host",
     }
 )
-# What is in them lets somebody in who guesses the password that gives such a hash.
-_HASHES: Final = frozenset({"user", "global_priv", "password_history"})
+# These hold hashes of passwords, by which a guessed password can be tried without the server.
+_HASH_TABLES: Final = frozenset({"user", "global_priv", "password_history"})
+_HASH_COLUMNS: Final = frozenset(
+    {"authentication_string", "password", "priv", "user_attributes"}
+)
 _PROGRAMS: Final = frozenset({"PROCEDURE", "FUNCTION", "TRIGGER", "EVENT", "PACKAGE"})
 # Words between two statements of a body, and words after which UPDATE begins none.
 _BORDERS: Final = frozenset({";", "BEGIN", "THEN", "ELSE", "DO", "LOOP", "REPEAT", "ROW"})
@@ -68,12 +71,26 @@ def may_reach_accounts(shape: Shape, schema: str | None) -> bool:
 
 
 def may_show_hashes(shape: Shape, schema: str | None) -> bool:
-    """Tell whether a statement that writes nothing reads a table with hashes of passwords.
+    """Tell whether a statement that writes nothing reads hashes of passwords.
 
-    What EXPLAIN explains is to be asked about by itself, and SHOW COLUMNS shows no row.
+    A column is read by its name, by `*`, or by TABLE. What EXPLAIN explains is to be asked about by
+    itself, and SHOW COLUMNS shows no row.
     """
     is_bare = shape.kind is Kind.SHOW and b"SELECT" not in shape.template.upper()
-    return not is_bare and shape.kind is not Kind.EXPLAIN and _names(shape, schema, _HASHES)
+    if is_bare or shape.kind is Kind.EXPLAIN or not _names(shape, schema, _HASH_TABLES):
+        return False
+    tokens = statement_tokens(shape.template)
+    return any(_reads_hash(tokens, place, shape.template) for place in range(len(tokens)))
+
+
+def _reads_hash(tokens: list[Token], place: int, template: bytes) -> bool:
+    token = tokens[place]
+    if token.key == "*":
+        is_count = [each.key for each in tokens[place - 1 : place + 2]] == ["(", "*", ")"]
+        return not is_count
+    if token.key == "TABLE":
+        return True
+    return token.is_name and unquote(token, template).lower() in _HASH_COLUMNS
 
 
 def check_accounts(statement: Statement, accounts: frozenset[str], schema: str | None) -> None:

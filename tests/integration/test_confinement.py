@@ -337,6 +337,7 @@ def test_nobody_sees_the_hash_of_a_password(cluster: Walls) -> None:
             assert "Error" in seen, (user, text, seen)
     cluster.clients.clear()
     assert cluster.say("boss", "SELECT COUNT(*) >= 0 FROM mysql.db") == "((1,),)"
+    assert cluster.say("boss", "SELECT COUNT(*) > 0 FROM mysql.user") == "((1,),)"
 
 
 def test_names_of_locks_that_the_proxy_takes_are_not_for_restricted_users(

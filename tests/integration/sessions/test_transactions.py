@@ -160,6 +160,12 @@ class TestTransactions:
         assert self.ids(proxy, servers, sharded_database) == [[], []]
 
 
+def is_stopped(process: int) -> bool:
+    """Return whether no thread of *process* runs any more, some time after a SIGSTOP."""
+    stats = [path.read_text() for path in Path(f"/proc/{process}/task").glob("*/stat")]
+    return all(stat.rpartition(") ")[2].startswith("T") for stat in stats)
+
+
 @pytest.mark.slow
 def test_a_commit_that_reached_one_shard_only_says_which(
     start_proxy: StartProxy,
@@ -180,6 +186,7 @@ def test_a_commit_that_reached_one_shard_only_says_which(
     second = breakable_servers[1]
     process = second.pid  # type: ignore[attr-defined]
     os.kill(process, signal.SIGSTOP)
+    eventually(lambda: is_stopped(process), "each thread of the second has stopped")
     outcome: list[Any] = []
     thread = threading.Thread(
         target=lambda: outcome.append(refused(client, "COMMIT")), daemon=True

@@ -89,4 +89,5 @@ async def test_the_loop_does_not_go_through_all_that_is_set(server, client, item
     sql = "SET " + ",".join([item] * (100_000 // len(item)))
     with calls_counted() as counts:
         assert (await client.query(sql)).error is None
-    assert counts.most_common(1)[0][1] < 1000, counts.most_common(5)
+    # 15,000 and more if the loop reads the text or goes through what is set; timers take their share.
+    assert counts.most_common(1)[0][1] < 5000, counts.most_common(5)
