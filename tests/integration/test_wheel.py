@@ -20,12 +20,20 @@ PACKAGES = ("proxy", "engine", "sqlparse_ext", "spark")
 UNREACHABLE = re.compile(r"[Cc]onnection (?:error|broken)|ConnectTimeout|NewConnectionError")
 
 
+def environment() -> dict[str, str]:
+    """Return the environment of this process without the folders that its Python looks into.
+
+    pip would take a package that it finds there for installed.
+    """
+    return {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+
+
 def ran(*command: str | Path, cwd: Path, code: int = 0) -> str:
     """Return what a command wrote, both ways; it must end with *code*."""
     done = subprocess.run(
         command,
         cwd=cwd,
-        env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
+        env=environment(),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -80,7 +88,11 @@ def installed(python: Path, *what: str | Path) -> None:
     """Have pip install *what*; skip the test where no index can be reached, but never under CI."""
     pip = (python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
     done = subprocess.run(
-        [*pip, "--retries", "1", *what], capture_output=True, text=True, check=False
+        [*pip, "--retries", "1", *what],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if done.returncode and UNREACHABLE.search(done.stderr) and not os.environ.get("CI"):
         pytest.skip("pip cannot reach its package index")
