@@ -137,13 +137,12 @@ def attacker(cluster: SharedCluster, keyspace: str) -> Any:
 def test_a_large_text_holds_nobody_up(name, healthy, attacker, keyspace):
     text = TEXTS[name]()
     # A machine that stands still for a moment does not do so each time; a proxy that is held up does.
-    for _ in range(3):
-        longest_s = longest_wait_s(healthy, attacker, text)
+    waits_s: list[float] = []
+    while len(waits_s) < 3 and min(waits_s, default=WAIT_S_MAX) >= WAIT_S_MAX:
+        waits_s.append(longest_wait_s(healthy, attacker, text))
         assert rows(attacker, "SELECT 1") == ((1,),)
-        print(f"{name} ({keyspace}): {longest_s * 1000:.0f} ms")
-        if longest_s < WAIT_S_MAX:
-            return
-    pytest.fail(f"others waited for {longest_s:.1f} s")
+    print(f"{name} ({keyspace}): {waits_s[-1] * 1000:.0f} ms")
+    assert min(waits_s) < WAIT_S_MAX
 
 
 def longest_wait_s(healthy: Healthy, attacker: Any, text: bytes) -> float:
