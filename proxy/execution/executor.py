@@ -105,13 +105,13 @@ class Executor(SessionConnections):
         packet: bytes | Packet,
         reply: Reply,
         on_over: Callable[[AnswerRelay | Exception], None],
-        pace: LatencyClass | None = None,
+        latency: LatencyClass | None = None,
     ) -> bool:
         """Send a statement in this turn of the loop, or when a connection comes back.
 
         This is the path of nearly every statement: no task, no future, no copy of the answer.
         *on_over* gets the answer, or what prevented that it was sent at all.
-        pace: the latency class of a plain read: a quick one may share a connection, and
+        latency: the latency class of a plain read: a quick one may share a connection, and
             then the answer is a `SharedRead`.
 
         Return False when the statement must do something else first: join a transaction, or
@@ -122,7 +122,7 @@ class Executor(SessionConnections):
         if backend is None:
             if state.transaction is not None or state.variables is not None:
                 return False
-            if pace is not None and pace.is_quick:
+            if latency is not None and latency.is_quick:
                 self.relay = self._shared_reads.send(shard, database, packet, reply, on_over)
                 if self.relay is not None:
                     return True

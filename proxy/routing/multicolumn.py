@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 _COMBINATIONS_MAX: Final = 1000
 
 
-class MulticolumnVindex:
-    """The primary vindex of a table, over *columns*. *shards* are those in reach."""
+class MultiColumnRouting:
+    """Where the rows of a table are whose primary vindex reads several *columns*. *shards* are those in reach."""
 
     def __init__(
         self,

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from streamfrom.engine.sharding.keyspace import Keyspace, Shard
-    from streamfrom.proxy.routing.multicolumn import MulticolumnVindex
+    from streamfrom.proxy.routing.multicolumn import MultiColumnRouting
     from streamfrom.sqlparse_ext.selects.derived import Counted
     from streamfrom.sqlparse_ext.statements import (
         Opaque,
@@ -184,7 +184,7 @@ class Planner:
 
         return Plan(find=find)
 
-    def _of_several(self, shape: Shape, several: MulticolumnVindex, here: OneShard) -> Plan:
+    def _of_several(self, shape: Shape, several: MultiColumnRouting, here: OneShard) -> Plan:
         """Plan a statement on a table whose rows are placed by several columns."""
         if shape.kind is Kind.UPDATE:
             for column in several.columns:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, cast
 from streamfrom.engine.sharding.multicolumn_vindex import is_multi_column
 from streamfrom.engine.sharding.vindex import is_of_strings
 from streamfrom.proxy.errors import BadVindexValue
-from streamfrom.proxy.routing.multicolumn import MulticolumnVindex
+from streamfrom.proxy.routing.multicolumn import MultiColumnRouting
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.statements import OPAQUE, Number
 
@@ -77,7 +77,7 @@ class VschemaTables:
             raise Unsupported(f"table '{name}', whose primary vindex has several columns")
         return primary.columns[0], cast("Vindex", vindex)
 
-    def several(self, name: str) -> MulticolumnVindex | None:
+    def several(self, name: str) -> MultiColumnRouting | None:
         """Return how several columns place a row of table *name*, None where one does."""
         routing = self.get(name)
         primary = routing.primary
@@ -86,7 +86,7 @@ class VschemaTables:
         vindex = primary.vindex.vindex
         if not is_multi_column(vindex):
             return None
-        return MulticolumnVindex(self.keyspace, self.shards, name, primary.columns, vindex)
+        return MultiColumnRouting(self.keyspace, self.shards, name, primary.columns, vindex)
 
     def equality(self, name: str) -> str | None:
         """Return the vindex type by which equal values of any tables are on one shard.

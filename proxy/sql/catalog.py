@@ -41,10 +41,10 @@ class FastRoute:
         plan: finds the shard of a statement by its values.
         touches_messages: the shape names a message table, so its effect must be worked out.
         shard: the shard of all statements of the shape, None where the values decide.
-        pace: the latency class of a plain read, None where the shape may not share a connection.
+        latency: the latency class of a plain read, None where the shape may not share a connection.
     """
 
-    __slots__ = ("pace", "plan", "shard", "touches_messages")
+    __slots__ = ("latency", "plan", "shard", "touches_messages")
 
     def __init__(
         self,
@@ -52,12 +52,12 @@ class FastRoute:
         *,
         touches_messages: bool,
         shard: ShardRuntime | None = None,
-        pace: LatencyClass | None = None,
+        latency: LatencyClass | None = None,
     ) -> None:
         self.plan = plan
         self.touches_messages = touches_messages
         self.shard = shard
-        self.pace = pace
+        self.latency = latency
 
 
 class View:

@@ -117,10 +117,10 @@ class FastPath:
                 shard = view.runtime(route.shard)
         except StreamfromError:
             return False
-        pace = self._paced(direct)
-        self._under_way = shard, statement, step, reply, pace
+        latency = self._latency_class_of(direct)
+        self._under_way = shard, statement, step, reply, latency
         return self._executor.send_now(
-            shard, view.database, query(statement.sql), reply, on_over, pace
+            shard, view.database, query(statement.sql), reply, on_over, latency
         )
 
     def execute(
@@ -171,12 +171,12 @@ class FastPath:
                     statement = step.statement
         except StreamfromError:
             return False
-        pace = self._paced(direct)
-        self._under_way = shard, statement, step, reply, pace
+        latency = self._latency_class_of(direct)
+        self._under_way = shard, statement, step, reply, latency
         key = prepared.key(self._executor.settings)
         body = with_types(body, prepared.count, prepared.types)
         packet = Execution(key, body, prepared.count)
-        return self._executor.send_now(shard, database, packet, reply, on_over, pace)
+        return self._executor.send_now(shard, database, packet, reply, on_over, latency)
 
     def finish(self, outcome: AnswerRelay | Exception) -> bool:
         """End what `send` or `execute` began; False when it should be tried again the long way.
@@ -186,7 +186,7 @@ class FastPath:
             PoolTimeout, BackendError: nothing was sent.
         """
         assert self._under_way is not None
-        shard, statement, step, reply, pace = self._under_way
+        shard, statement, step, reply, latency = self._under_way
         self._under_way = None
         if isinstance(outcome, Exception):
             if isinstance(outcome, BackendUnavailable | BackendLost):
@@ -197,15 +197,15 @@ class FastPath:
         scanner = relay.scanner
         shape = statement.shape
         executor = self._executor
-        if pace is not None:
+        if latency is not None:
             if isinstance(relay, SharedRead) and relay.line is not None:
                 if executor.settle_shared(shard, relay):
                     reply.end(relay, shape)
                     return True
                 if relay.failure is None:
-                    pace.was_slow()
+                    latency.was_slow()
                 return decide(Ending.SET_ASIDE) is Verdict.STANDS
-            self._judge(pace, shard, relay)
+            self._judge(latency, shard, relay)
         if relay.failure is None and scanner.error is None:
             executor.settle(shard, shape, relay)
             if step is not None and step.effect is not None:
@@ -231,23 +231,23 @@ class FastPath:
         reply.end(relay, shape)
         return True
 
-    def _paced(self, direct: FastRoute) -> LatencyClass | None:
-        """Return the pace of the shape, and begin to take it if that has to be done."""
-        pace = direct.pace
-        if pace is not None and not pace.is_quick:
+    def _latency_class_of(self, direct: FastRoute) -> LatencyClass | None:
+        """Return the latency class of the shape; time this answer if it is not known to be quick."""
+        latency = direct.latency
+        if latency is not None and not latency.is_quick:
             self._began_s = self._loop.time()
-        return pace
+        return latency
 
-    def _judge(self, pace: LatencyClass, shard: ShardRuntime, relay: AnswerRelay) -> None:
+    def _judge(self, latency: LatencyClass, shard: ShardRuntime, relay: AnswerRelay) -> None:
         """Note what an answer on a connection of the session's own says of its shape."""
         if (
             isinstance(relay, SharedRead)
             or relay.has_written
             or len(relay.held) > _SMALL_BYTES_MAX
         ):
-            pace.was_slow()
-        elif not pace.is_quick:
-            pace.answered(self._loop.time() - self._began_s, shard.way_s)
+            latency.was_slow()
+        elif not latency.is_quick:
+            latency.answered(self._loop.time() - self._began_s, shard.way_s)
 
     def _known(self, view: View, shape: Shape) -> FastRoute | None:
         if view.generation != self._registry.generation:
@@ -274,5 +274,5 @@ class FastPath:
         plan = view.planner.plan(shape)
         always = None if touches else plan.always
         shard = view.runtime(always.shard) if isinstance(always, OneShard) else None
-        pace = LatencyClass() if is_plain_read(shape) and not touches else None
-        return FastRoute(plan, touches_messages=touches, shard=shard, pace=pace)
+        latency = LatencyClass() if is_plain_read(shape) and not touches else None
+        return FastRoute(plan, touches_messages=touches, shard=shard, latency=latency)

@@ -4,7 +4,7 @@ https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_com_query.html
 https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_com_stmt_execute.html
 
 Where QUERY_ATTRIBUTES is in force they change the layout of two commands, also of those that
-have none. Everywhere else in this house the two have the layout without: `from_query` and
+have none. Everywhere else in the proxy the two have the layout without: `from_query` and
 `from_execute` take the attributes out of what a client sent, `into_query` and `into_execute` put
 them into what a server is sent.
 

@@ -124,7 +124,7 @@ def repeated(names: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
 
 def test_a_class_name_stands_in_one_place():
     classes = (
-        (node.name.lstrip("_"), f"{module}.{node.name}")
+        (node.name.lstrip("_").casefold(), f"{module}.{node.name}")
         for module in SOURCES
         for node in ast.walk(tree_of(module))
         if isinstance(node, ast.ClassDef)

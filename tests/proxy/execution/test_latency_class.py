@@ -13,55 +13,55 @@ from streamfrom.proxy.execution.latency_class import (
 WAY_S = 0.002
 
 
-def answered(pace, took_s, times):
+def answered(latency, took_s, times):
     for _ in range(times):
-        pace.answered(took_s, WAY_S)
+        latency.answered(took_s, WAY_S)
 
 
 def test_a_shape_is_quick_once_it_has_shown_it_often_enough():
-    pace = LatencyClass()
-    answered(pace, WAY_S, FIRST_TRIAL - 1)
-    assert not pace.is_quick
-    answered(pace, WAY_S, 1)
-    assert pace.is_quick
+    latency = LatencyClass()
+    answered(latency, WAY_S, FIRST_TRIAL - 1)
+    assert not latency.is_quick
+    answered(latency, WAY_S, 1)
+    assert latency.is_quick
 
 
 def test_one_quick_answer_of_a_trial_says_that_the_others_had_to_queue():
-    pace = LatencyClass()
-    answered(pace, 1.0, FIRST_TRIAL - 1)
-    answered(pace, WAY_S + QUICK_S / 2, 1)
-    assert pace.is_quick
+    latency = LatencyClass()
+    answered(latency, 1.0, FIRST_TRIAL - 1)
+    answered(latency, WAY_S + QUICK_S / 2, 1)
+    assert latency.is_quick
 
 
 @pytest.mark.parametrize("took_s", [WAY_S + 2 * QUICK_S, math.inf])
 def test_a_slow_shape_is_never_quick(took_s):
-    pace = LatencyClass()
-    answered(pace, took_s, 10 * FIRST_TRIAL)
-    assert not pace.is_quick
+    latency = LatencyClass()
+    answered(latency, took_s, 10 * FIRST_TRIAL)
+    assert not latency.is_quick
 
 
 def test_a_shape_that_was_slow_once_must_show_more_the_next_time():
-    pace = LatencyClass()
-    answered(pace, WAY_S, FIRST_TRIAL)
-    pace.was_slow()
-    assert not pace.is_quick
-    answered(pace, WAY_S, FIRST_TRIAL)
-    assert not pace.is_quick
-    answered(pace, WAY_S, 3 * FIRST_TRIAL)
-    assert pace.is_quick
+    latency = LatencyClass()
+    answered(latency, WAY_S, FIRST_TRIAL)
+    latency.was_slow()
+    assert not latency.is_quick
+    answered(latency, WAY_S, FIRST_TRIAL)
+    assert not latency.is_quick
+    answered(latency, WAY_S, 3 * FIRST_TRIAL)
+    assert latency.is_quick
 
 
 def test_a_slow_answer_spoils_the_trial_it_falls_into():
-    pace = LatencyClass()
-    answered(pace, WAY_S, FIRST_TRIAL - 1)
-    pace.was_slow()
-    answered(pace, WAY_S, 1)
-    assert not pace.is_quick
+    latency = LatencyClass()
+    answered(latency, WAY_S, FIRST_TRIAL - 1)
+    latency.was_slow()
+    answered(latency, WAY_S, 1)
+    assert not latency.is_quick
 
 
 def test_however_often_a_shape_was_slow_it_can_become_quick_again():
-    pace = LatencyClass()
+    latency = LatencyClass()
     for _ in range(50):
-        pace.was_slow()
-    answered(pace, WAY_S, LAST_TRIAL)
-    assert pace.is_quick
+        latency.was_slow()
+    answered(latency, WAY_S, LAST_TRIAL)
+    assert latency.is_quick

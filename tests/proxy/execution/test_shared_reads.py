@@ -45,8 +45,8 @@ class Reader:
     def __init__(self, shard):
         self.desk = ExecutorRig(shard)
         self.shard = shard
-        self.pace = LatencyClass()
-        self.pace.is_quick = True
+        self.latency = LatencyClass()
+        self.latency.is_quick = True
         self.outcome: Any = None
 
     def send(self, packet=None):
@@ -54,7 +54,7 @@ class Reader:
         self.outcome = None
         reply = Reply(self.desk.link.link, self.desk.state, 1)
         assert self.desk.executor.send_now(
-            self.shard, "db", packet or query(READ.encode()), reply, self.over, self.pace
+            self.shard, "db", packet or query(READ.encode()), reply, self.over, self.latency
         )
 
     def over(self, outcome):

@@ -272,7 +272,7 @@ QUICK = "SELECT id FROM t WHERE id = 5"
 
 def pace_of(scene, sql):
     direct = scene.compiler.view.direct[scene.compiler.parse(sql.encode()).shape]
-    return direct.pace
+    return direct.latency
 
 
 async def earn(scene):
