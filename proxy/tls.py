@@ -5,17 +5,16 @@ from __future__ import annotations
 import hashlib
 import ssl
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from cryptography.hazmat.primitives.hashes import SHA256
+
+from streamfrom.proxy.certificate import fault_of_key, read_certificate
 from streamfrom.proxy.config.toml_values import ConfigError, reason
 
 
 if TYPE_CHECKING:
     from streamfrom.proxy.config.file import TlsSettings
-
-
-_BEGIN: Final = "-----BEGIN CERTIFICATE-----"
-_END: Final = "-----END CERTIFICATE-----"
 
 
 class ServerTls:
@@ -45,16 +44,20 @@ class ServerTls:
         self.requires_tls = tls.require
         self.wants_certificate = tls.client_ca is not None
         self.context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        self.certificate_sha256 = hashlib.sha256(_first_certificate(tls.cert)).digest()
+        certificate = read_certificate(_bytes_of(tls.cert, "server.tls.cert"))
+        if isinstance(certificate, str):
+            raise ConfigError("server.tls.cert", f"{tls.cert} {certificate}")
+        fault = fault_of_key(_bytes_of(tls.key, "server.tls.key"), certificate)
+        if fault is not None:
+            raise ConfigError("server.tls.key", f"{tls.key} {fault}")
+        self.certificate_sha256 = certificate.fingerprint(SHA256())
         try:
-            # An encrypted key would have the terminal asked for its password.
-            self.context.load_cert_chain(tls.cert, tls.key, password="")
-        except (ssl.SSLError, OSError, ValueError) as error:
-            if isinstance(error, ssl.SSLError) and error.reason == "KEY_VALUES_MISMATCH":
-                problem = f"{tls.key} is not the key of the certificate {tls.cert}"
-            else:
-                problem = f"expected a private key without a password in PEM, not {tls.key}"
-            raise ConfigError("server.tls.key", problem) from None
+            self.context.load_cert_chain(tls.cert, tls.key)
+        except (ssl.SSLError, OSError) as error:
+            # The pair fits, and yet OpenSSL refuses it: a key that is too short, a broken chain.
+            raise ConfigError(
+                "server.tls.cert", f"{tls.cert} cannot be used: {error}"
+            ) from error
         if tls.client_ca is not None:
             try:
                 self.context.load_verify_locations(tls.client_ca)
@@ -67,21 +70,12 @@ class ServerTls:
             # is said by an error in answer to its login.
             self.context.verify_mode = ssl.CERT_OPTIONAL
         paths = (tls.cert, tls.key, *([tls.client_ca] if tls.client_ca else []))
-        self.fingerprint = hashlib.sha256(b"\0".join(map(_bytes_of, paths))).digest()
+        contents = b"\0".join(_bytes_of(path, "server.tls") for path in paths)
+        self.fingerprint = hashlib.sha256(contents).digest()
 
 
-def _bytes_of(path: str) -> bytes:
+def _bytes_of(path: str, key: str) -> bytes:
     try:
         return Path(path).read_bytes()
     except OSError as error:
-        raise ConfigError("server.tls", f"cannot read {path}: {reason(error)}") from error
-
-
-def _first_certificate(path: str) -> bytes:
-    try:
-        pem = Path(path).read_text(encoding="ascii", errors="replace")
-        return ssl.PEM_cert_to_DER_cert(pem[pem.index(_BEGIN) : pem.index(_END) + len(_END)])
-    except (ValueError, OSError):
-        raise ConfigError(
-            "server.tls.cert", f"expected a certificate in PEM, not {path}"
-        ) from None
+        raise ConfigError(key, f"cannot read {path}: {reason(error)}") from error

@@ -1,12 +1,18 @@
 import ssl
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import (
     BestAvailableEncryption,
     Encoding,
+    NoEncryption,
     PrivateFormat,
 )
+from cryptography.x509.oid import NameOID
 
 from streamfrom.proxy.config.file import TlsSettings
 from streamfrom.proxy.config.toml_values import ConfigError
@@ -54,11 +60,11 @@ def encrypted():
 @pytest.mark.parametrize(
     ("file", "contents", "key", "words"),
     [
-        ("server.pem", b"", "server.tls.cert", "expected a certificate in PEM, not "),
-        ("server.pem", b"\xff\x00", "server.tls.cert", "expected a certificate in PEM, not "),
-        ("server.key", b"", "server.tls.key", "expected a private key without a password"),
-        ("server.key", issued("localhost").pem[0], "server.tls.key", "expected a private key"),
-        ("server.key", encrypted(), "server.tls.key", "expected a private key without a pass"),
+        ("server.pem", b"", "server.tls.cert", "holds no certificate in PEM"),
+        ("server.pem", b"\xff\x00", "server.tls.cert", "holds no certificate in PEM"),
+        ("server.key", b"", "server.tls.key", "holds no private key in PEM"),
+        ("server.key", issued("localhost").pem[0], "server.tls.key", "holds no private key"),
+        ("server.key", encrypted(), "server.tls.key", "is encrypted; write it without"),
         ("server.key", issued("other").pem[1], "server.tls.key", "is not the key of the cert"),
         ("ca.pem", b"", "server.tls.client_ca", "expected certificates of authorities in PEM"),
         ("ca.pem", issued("ca").pem[1], "server.tls.client_ca", "expected certificates of au"),
@@ -73,6 +79,23 @@ def test_a_file_that_cannot_be_used_is_named_with_its_key(tmp_path, file, conten
     assert refused.value.key == key
     assert words in refused.value.problem
     assert str(tmp_path / file) in refused.value.problem
+
+
+def test_a_pair_that_openssl_refuses_is_named(tmp_path):
+    """It fits, but is too weak for the security level that Python asks of OpenSSL."""
+    key = rsa.generate_private_key(65537, 1024)
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "weak")])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), 1, now, now + timedelta(days=1))
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    pair = tmp_path / "server.pem", tmp_path / "server.key"
+    pair[0].write_bytes(certificate.public_bytes(Encoding.PEM))
+    pair[1].write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    with pytest.raises(ConfigError, match=r"server\.pem cannot be used: .*KEY_TOO_SMALL"):
+        ServerTls(TlsSettings(str(pair[0]), str(pair[1]), require=False))
 
 
 def test_a_file_that_went_away_is_named(tmp_path):
