@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.proxy.fake_server import FakeServer
-from tests.proxy.rigs import ExecutorRig, add_message_table, running_proxy, running_shard
+from tests.proxy.rigs import SessionRig, add_message_table, running_proxy, running_shard
 
 
 if TYPE_CHECKING:
@@ -39,18 +39,21 @@ async def other_server(calm: None) -> AsyncIterator[FakeServer]:
 
 
 @pytest.fixture
-async def house(server, other_server):
+async def proxy(server, other_server):
+    """A proxy: keyspace `plain` on `server`, `commerce` on both (a ProxyRig)."""
     async with running_proxy(server, other_server) as made:
         yield made
 
 
 @pytest.fixture
-async def client(house):
-    return await house.client("commerce")
+async def client(proxy):
+    """A client of `proxy` that has logged in, in `commerce`."""
+    return await proxy.client("commerce")
 
 
 @pytest.fixture
 async def messages(server, other_server):
+    """The same as `proxy`, with a message table `msg` in both keyspaces."""
     for each in (server, other_server):
         add_message_table(each)
     async with running_proxy(server, other_server) as made:
@@ -59,24 +62,28 @@ async def messages(server, other_server):
 
 @pytest.fixture
 async def shard(server):
+    """The live side of the one shard of `plain`."""
     async with running_shard(server, pool_size=2) as runtime:
         yield runtime
 
 
 @pytest.fixture
-async def desk(shard):
-    made = ExecutorRig(shard)
+async def session(shard):
+    """A session's executor before `shard`, without a client's socket (a SessionRig)."""
+    made = SessionRig(shard)
     yield made
     await made.leave()
 
 
 @pytest.fixture
 async def low(server):
+    """The lower half of a keyspace of two shards."""
     async with running_shard(server, "-80", keyspace="ks") as runtime:
         yield runtime
 
 
 @pytest.fixture
 async def high(other_server):
+    """The upper half."""
     async with running_shard(other_server, "80-", keyspace="ks") as runtime:
         yield runtime

@@ -102,7 +102,7 @@ class WaitingExecutor:
         self._failover_buffer_s = 7.0
 
 
-class ExecutorRig:
+class SessionRig:
     """The shell of one session without its sockets: an executor before real shards.
 
     Attributes:
@@ -273,11 +273,11 @@ async def running_proxy(
     """Run a proxy before *servers*, as `config_of` says."""
     config = config_of(*servers, users=users, pool_size=pool_size, **settings)
     async with Application(config) as app:
-        house = ProxyRig(app)
+        proxy = ProxyRig(app)
         try:
-            yield house
+            yield proxy
         finally:
-            await house.close()
+            await proxy.close()
 
 
 def add_message_table(

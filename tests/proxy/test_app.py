@@ -65,59 +65,59 @@ async def test_a_proxy_starts_serves_and_stops(server):
 
 
 async def test_stopping_twice_is_fine(server):
-    async with running_proxy(server) as house:
-        await house.app.stop()
-        await house.app.stop()
+    async with running_proxy(server) as proxy:
+        await proxy.app.stop()
+        await proxy.app.stop()
 
 
 async def test_a_server_that_is_down_at_the_start_is_found_later(server):
     server.stop()
     add_message_table(server)
-    async with running_proxy(server, schema_reload_s=0.05) as house:
-        client = await house.client()
+    async with running_proxy(server, schema_reload_s=0.05) as proxy:
+        client = await proxy.client()
         assert client.greeting.server_version == FALLBACK_VERSION
         await server.start()
         assert (await client.query("SELECT 1")).values == [b"1"]
-        await until(lambda: house.app._registry.table("plain", "msg"))
-        await until(lambda: house.app._shards["plain", "-"].version)
-        later = await house.greeted()
+        await until(lambda: proxy.app._registry.table("plain", "msg"))
+        await until(lambda: proxy.app._shards["plain", "-"].version)
+        later = await proxy.greeted()
         assert later.greeting.server_version == server.version
 
 
 async def test_the_greeting_says_whether_backslashes_escape(server):
     server.on("@@global.sql_mode", rows_of("NO_BACKSLASH_ESCAPES"))
-    async with running_proxy(server) as house:
-        await until(lambda: house.app._charsets._sql_mode)
-        greeting = (await house.greeted()).greeting
+    async with running_proxy(server) as proxy:
+        await until(lambda: proxy.app._charsets._sql_mode)
+        greeting = (await proxy.greeted()).greeting
         assert greeting.status == Status.AUTOCOMMIT | Status.NO_BACKSLASH_ESCAPES
 
 
 async def test_a_greeting_tells_the_collation_of_the_server(server):
     server.collation = "latin1_swedish_ci"
-    async with running_proxy(server) as house:
-        await until(lambda: house.app._charsets.greeted == 8)
-        assert (await house.greeted()).greeting.charset == 8
+    async with running_proxy(server) as proxy:
+        await until(lambda: proxy.app._charsets.greeted == 8)
+        assert (await proxy.greeted()).greeting.charset == 8
 
 
 async def test_extended_metadata_is_offered_where_all_servers_have_it(server):
     server.version = "10.11.6-MariaDB"
-    async with FakeServer("10.4.1-MariaDB") as older, running_proxy(server, older) as house:
-        greeting = (await house.greeted()).greeting
+    async with FakeServer("10.4.1-MariaDB") as older, running_proxy(server, older) as proxy:
+        greeting = (await proxy.greeted()).greeting
         assert not greeting.capabilities & Capability.EXTENDED_METADATA
-        for shard in house.app._shards.values():
+        for shard in proxy.app._shards.values():
             shard.version = server.version
-        greeting = (await house.greeted()).greeting
+        greeting = (await proxy.greeted()).greeting
         assert greeting.capabilities & Capability.EXTENDED_METADATA
 
 
 async def test_a_port_that_is_taken_ends_the_start_and_what_had_begun(server):
-    async with running_proxy(server) as house:
+    async with running_proxy(server) as proxy:
         config = config_of(server)
-        config = replace(config, server=replace(config.server, port=house.port))
+        config = replace(config, server=replace(config.server, port=proxy.port))
         with pytest.raises(OSError, match="address already in use"):
             async with Application(config):
                 pass
-        assert (await (await house.client()).query("SELECT 1")).values == [b"1"]
+        assert (await (await proxy.client()).query("SELECT 1")).values == [b"1"]
     await until(lambda: not server.connections)
 
 
@@ -146,12 +146,12 @@ async def test_a_unix_socket_serves_too_and_goes_with_the_proxy(server, tmp_path
 
 
 async def test_what_does_not_end_in_time_is_ended(server):
-    async with running_proxy(server, shutdown_grace_s=0.05) as house:
-        client = await house.client()
+    async with running_proxy(server, shutdown_grace_s=0.05) as proxy:
+        client = await proxy.client()
         server.once("SLEEP", Silence())
         client.send("SELECT SLEEP(9)")
         await until(lambda: "SELECT SLEEP(9)" in server.heard)
-        await house.app.stop()
+        await proxy.app.stop()
         assert (await client.answer())[0].code == 1053
 
 
@@ -167,10 +167,10 @@ async def test_background_work_that_fails_is_logged_and_a_fault_of_ours_with_its
     async def fail(error):
         raise error
 
-    async with running_proxy(server) as house:
+    async with running_proxy(server) as proxy:
         with structlog.testing.capture_logs() as logs:
-            house.app._spawn(fail(BackendUnavailable("ks", "-", "down")))
-            house.app._spawn(fail(KeyError("a fault")))
+            proxy.app._spawn(fail(BackendUnavailable("ks", "-", "down")))
+            proxy.app._spawn(fail(KeyError("a fault")))
             await until(lambda: len(logs) == 2)
     assert [line["event"] for line in logs] == ["background work failed"] * 2
     assert logs[0]["exc_info"] is None
@@ -181,10 +181,10 @@ async def test_background_work_that_fails_is_logged_and_a_fault_of_ours_with_its
 
 
 async def test_the_character_set_of_a_login_is_one_that_the_servers_know(calm):
-    async with FakeServer(MARIADB) as server, running_proxy(server) as house:
-        await until(lambda: house.app._charsets._collations)
+    async with FakeServer(MARIADB) as server, running_proxy(server) as proxy:
+        await until(lambda: proxy.app._charsets._collations)
         for charset, collation in ((8, "latin1_swedish_ci"), (255, "utf8mb4_general_ci")):
-            client = await house.client(charset=charset)
+            client = await proxy.client(charset=charset)
             await client.query("SELECT 1")
             assert server.relays[-1].variables["collation_connection"] == collation
             await client.close()
@@ -220,37 +220,37 @@ USERS = (
 
 @pytest.mark.parametrize("user", ["clear", "crypt", "native"])
 async def test_every_kind_of_password_lets_its_owner_in_without_tls(server, user):
-    async with running_proxy(server, users=USERS) as house:
-        assert await log_in(dsn_of(house.port, user, PASSWORD))
+    async with running_proxy(server, users=USERS) as proxy:
+        assert await log_in(dsn_of(proxy.port, user, PASSWORD))
         with pytest.raises(BackendError, match="Access denied"):
-            await log_in(dsn_of(house.port, user, "wrong"))
+            await log_in(dsn_of(proxy.port, user, "wrong"))
 
 
 async def test_tls_is_offered_with_the_configured_certificate(server, tmp_path):
     certificate, key = write_certificate(tmp_path)
     async with running_proxy(
         server, users=USERS, tls=TlsSettings(certificate, key, False)
-    ) as house:
+    ) as proxy:
         secure = {"ssl_mode": SslMode.VERIFY_IDENTITY, "ssl_ca": certificate}
         for user in ("clear", "crypt", "native"):
-            assert await log_in(dsn_of(house.port, user, PASSWORD, **secure))
-        assert await log_in(dsn_of(house.port, "clear", PASSWORD))
+            assert await log_in(dsn_of(proxy.port, user, PASSWORD, **secure))
+        assert await log_in(dsn_of(proxy.port, "clear", PASSWORD))
 
 
 async def test_where_tls_is_required_nobody_logs_in_without(server, tmp_path):
     certificate, key = write_certificate(tmp_path)
     async with running_proxy(
         server, users=USERS, tls=TlsSettings(certificate, key, True)
-    ) as house:
+    ) as proxy:
         with pytest.raises(BackendError, match="insecure transport are prohibited") as refused:
-            await log_in(dsn_of(house.port, "clear", PASSWORD))
+            await log_in(dsn_of(proxy.port, "clear", PASSWORD))
         assert refused.value.wire_code()[0] == 3159
-        assert await log_in(dsn_of(house.port, "clear", PASSWORD, ssl_mode=SslMode.REQUIRED))
+        assert await log_in(dsn_of(proxy.port, "clear", PASSWORD, ssl_mode=SslMode.REQUIRED))
 
 
 async def test_a_shard_that_comes_back_is_asked_for_its_collations_again(server):
-    async with running_proxy(server) as house:
-        shard = house.app._shards["plain", "-"]
+    async with running_proxy(server) as proxy:
+        shard = proxy.app._shards["plain", "-"]
         server.read_only = True
         shard.suspect()
         await until(lambda: shard.trouble is not None)

@@ -21,7 +21,7 @@ APP = User("app", Secret("one"), None, Role.READWRITE, None)
 EVE = User("eve", Secret("sesame"), None, Role.READWRITE, None)
 
 
-class Reloading:
+class Reloading(ProxyRig):
     """A proxy whose configuration a test may change."""
 
     def __init__(self, config):
@@ -29,8 +29,7 @@ class Reloading:
         self.fault = None
         self.logs = []
         self._hangup = asyncio.Event()
-        self.app = Application(config, self._hangup, None, self._read)
-        self.house = ProxyRig(self.app)
+        super().__init__(Application(config, self._hangup, None, self._read))
 
     def _read(self):
         if self.fault is not None:
@@ -59,7 +58,7 @@ async def reloading(*servers, users=(APP, EVE), **settings):
         try:
             yield made
         finally:
-            await made.house.close()
+            await made.close()
 
 
 @pytest.fixture
@@ -69,20 +68,20 @@ async def proxy(server):
 
 
 async def test_a_new_user_gets_in_and_a_changed_password_counts(proxy):
-    old = await proxy.house.client(user="app", password="one")
+    old = await proxy.client(user="app", password="one")
     new = User("new", Secret("x"), None, Role.READWRITE, None)
     await proxy.reload(users=(replace(APP, password=Secret("two")), EVE, new))
-    await proxy.house.client(user="new", password="x")
-    await proxy.house.client(user="app", password="two")
-    assert (await refused(proxy.house.client(user="app", password="one"))).code == 1045
+    await proxy.client(user="new", password="x")
+    await proxy.client(user="app", password="two")
+    assert (await refused(proxy.client(user="app", password="one"))).code == 1045
     assert (await old.query("SELECT 1")).values == [b"1"], "it has proven who it is"
     assert (await refused(old.change_user("app", "one"))).code == 1045
 
 
 async def test_a_user_that_is_gone_is_told_and_does_not_come_back(server, proxy):
-    idle = await proxy.house.client(user="eve", password="sesame")
-    busy = await proxy.house.client(user="eve", password="sesame")
-    other = await proxy.house.client(user="app", password="one")
+    idle = await proxy.client(user="eve", password="sesame")
+    busy = await proxy.client(user="eve", password="sesame")
+    other = await proxy.client(user="app", password="one")
     await idle.query("BEGIN")
     await idle.query("INSERT INTO t VALUES (1)")
     server.once("SLEEP", Silence())
@@ -94,28 +93,26 @@ async def test_a_user_that_is_gone_is_told_and_does_not_come_back(server, proxy)
     assert b"the account of user 'eve' has been changed" in error.message
     assert await idle.is_closed()
     assert (await busy.answer())[0].code == 1045
-    assert (await refused(proxy.house.client(user="eve", password="sesame"))).code == 1045
+    assert (await refused(proxy.client(user="eve", password="sesame"))).code == 1045
     assert (await other.query("SELECT 1")).values == [b"1"]
 
 
 async def test_other_rights_count_once_a_session_is_at_rest(server, proxy):
-    in_transaction, idle = [
-        await proxy.house.client(user="eve", password="sesame") for _ in range(2)
-    ]
+    in_transaction, idle = [await proxy.client(user="eve", password="sesame") for _ in range(2)]
     await in_transaction.query("BEGIN")
     await proxy.reload(users=(APP, replace(EVE, role=Role.READONLY)))
     assert (await idle.farewell()).code == 1045
     assert (await in_transaction.query("INSERT INTO t VALUES (1)")).ok
     assert (await in_transaction.query("COMMIT")).ok
     assert (await in_transaction.farewell()).code == 1045
-    again = await proxy.house.client(user="eve", password="sesame")
+    again = await proxy.client(user="eve", password="sesame")
     assert (await again.query("INSERT INTO t VALUES (1)")).code == 1142
 
 
 async def test_a_stream_of_a_user_with_other_rights_ends(server):
     add_message_table(server)
     async with reloading(server) as proxy:
-        client = await proxy.house.client(user="eve", password="sesame")
+        client = await proxy.client(user="eve", password="sesame")
         client.send("STREAM * FROM msg")
         await client.head()
         await proxy.reload(users=(APP, replace(EVE, role=Role.READONLY)))
@@ -125,15 +122,15 @@ async def test_a_stream_of_a_user_with_other_rights_ends(server):
 
 
 async def test_a_login_under_way_is_decided_by_one_configuration(proxy):
-    client = await proxy.house.greeted()
+    client = await proxy.greeted()
     await proxy.reload(users=(APP,))
     assert (await refused(client.log_in("eve", "sesame"))).code == 1045
 
 
 async def test_limits_count_at_once(server, proxy):
     await proxy.reload(max_connections=1, statement_timeout_s=0.05)
-    client = await proxy.house.client(user="app", password="one")
-    assert (await refused(proxy.house.greeted())).code == 1040
+    client = await proxy.client(user="app", password="one")
+    assert (await refused(proxy.greeted())).code == 1040
     server.once("SLEEP", Silence())
     assert (await client.query("SELECT SLEEP(9)")).code == 3024
 
@@ -158,7 +155,7 @@ async def test_what_cannot_be_used_changes_nothing_and_the_log_says_why(proxy):
             "reason": "expected the environment variable X",
         }
     ]
-    await proxy.house.client(user="eve", password="sesame")
+    await proxy.client(user="eve", password="sesame")
     proxy.fault = None
     assert (await proxy.reload())[-1]["event"] == "configuration reloaded"
 
@@ -169,7 +166,7 @@ async def test_a_key_that_is_not_the_certificates_changes_nothing(proxy, tmp_pat
     logs = await proxy.reload(users=(APP,), tls=TlsSettings(certificate, key, require=False))
     assert logs[-1]["key"] == "server.tls.key"
     assert key in logs[-1]["reason"]
-    await proxy.house.client(user="eve", password="sesame")
+    await proxy.client(user="eve", password="sesame")
 
 
 async def test_the_same_again_is_said_to_be_unchanged(proxy):
@@ -183,7 +180,7 @@ async def test_no_secret_is_logged(proxy):
 
 
 async def test_no_statement_fails_while_the_configuration_is_read_again(server, proxy):
-    clients = [await proxy.house.client(user="app", password="one") for _ in range(4)]
+    clients = [await proxy.client(user="app", password="one") for _ in range(4)]
     over = False
 
     async def work(client):
@@ -197,7 +194,7 @@ async def test_no_statement_fails_while_the_configuration_is_read_again(server, 
         count = 0
         while not over:
             client = await Client.connect(
-                proxy.house.port, user="app", password="one", database="plain"
+                proxy.port, user="app", password="one", database="plain"
             )
             assert (await client.query("SELECT 1")).values == [b"1"]
             await client.close()

@@ -13,17 +13,17 @@ from tests.proxy.sessions.test_session import refused
 LONG_S = 30.0
 
 
-def stopping(house):
+def stopping(proxy):
     """Begin a stop; it has told everybody once this returns to the loop."""
-    return asyncio.ensure_future(house.app.stop())
+    return asyncio.ensure_future(proxy.app.stop())
 
 
 async def test_a_stop_with_nothing_to_do_tells_idle_clients_and_is_over_at_once(server):
-    async with running_proxy(server, shutdown_grace_s=LONG_S) as house:
-        clients = [await house.client() for _ in range(3)]
-        silent = await house.greeted()
+    async with running_proxy(server, shutdown_grace_s=LONG_S) as proxy:
+        clients = [await proxy.client() for _ in range(3)]
+        silent = await proxy.greeted()
         async with asyncio.timeout(2):
-            await house.app.stop()
+            await proxy.app.stop()
         for client in clients:
             assert (await client.farewell()).code == 1053
             assert await client.is_closed()
@@ -31,12 +31,12 @@ async def test_a_stop_with_nothing_to_do_tells_idle_clients_and_is_over_at_once(
 
 
 async def test_nobody_can_connect_any_more(server):
-    async with running_proxy(server, shutdown_grace_s=LONG_S) as house:
-        client = await house.client()
+    async with running_proxy(server, shutdown_grace_s=LONG_S) as proxy:
+        client = await proxy.client()
         await client.query("BEGIN")
-        port = house.port
-        end = stopping(house)
-        await until(lambda: house.app._stopped)
+        port = proxy.port
+        end = stopping(proxy)
+        await until(lambda: proxy.app._stopped)
         with pytest.raises(ConnectionRefusedError):
             await Client.greeted(port)
         assert (await client.query("COMMIT")).ok
@@ -44,11 +44,11 @@ async def test_nobody_can_connect_any_more(server):
 
 
 async def test_who_was_greeted_before_is_told_1053_by_its_login(server):
-    async with running_proxy(server, shutdown_grace_s=LONG_S) as house:
-        late, client = await house.greeted(), await house.client()
+    async with running_proxy(server, shutdown_grace_s=LONG_S) as proxy:
+        late, client = await proxy.greeted(), await proxy.client()
         await client.query("BEGIN")
-        end = stopping(house)
-        await until(lambda: house.app._stopped)
+        end = stopping(proxy)
+        await until(lambda: proxy.app._stopped)
         assert (await refused(late.log_in("root"))).code == 1053
         await client.query("ROLLBACK")
         await end
@@ -56,11 +56,11 @@ async def test_who_was_greeted_before_is_told_1053_by_its_login(server):
 
 @pytest.mark.parametrize("last", ["COMMIT", "ROLLBACK"])
 async def test_a_transaction_goes_on_to_its_end(server, last):
-    async with running_proxy(server, shutdown_grace_s=LONG_S) as house:
-        client, idle = await house.client(), await house.client()
+    async with running_proxy(server, shutdown_grace_s=LONG_S) as proxy:
+        client, idle = await proxy.client(), await proxy.client()
         await client.query("BEGIN")
         await client.query("INSERT INTO t VALUES (1)")
-        end = stopping(house)
+        end = stopping(proxy)
         assert (await idle.farewell()).code == 1053
         assert (await client.query("INSERT INTO t VALUES (2)")).ok
         assert (await client.query(last)).ok
@@ -71,12 +71,12 @@ async def test_a_transaction_goes_on_to_its_end(server, last):
 
 
 async def test_a_transaction_over_shards_goes_on_to_its_end(server, other_server):
-    async with running_proxy(server, other_server, shutdown_grace_s=LONG_S) as house:
-        client = await house.client("commerce")
+    async with running_proxy(server, other_server, shutdown_grace_s=LONG_S) as proxy:
+        client = await proxy.client("commerce")
         await client.query("BEGIN")
         await client.query("INSERT INTO t (id) VALUES (1)")
-        end = stopping(house)
-        await until(lambda: house.app._stopped)
+        end = stopping(proxy)
+        await until(lambda: proxy.app._stopped)
         assert (await client.query(f"INSERT INTO t (id) VALUES ({1 << 63})")).ok
         statement, *_ = await client.prepare("COMMIT")
         assert (await client.execute(statement)).ok
@@ -86,12 +86,12 @@ async def test_a_transaction_over_shards_goes_on_to_its_end(server, other_server
 
 
 async def test_a_transaction_that_nobody_ends_is_rolled_back_and_the_client_told(server):
-    async with running_proxy(server, shutdown_grace_s=0.05) as house:
-        client = await house.client()
+    async with running_proxy(server, shutdown_grace_s=0.05) as proxy:
+        client = await proxy.client()
         await client.query("BEGIN")
         await client.query("INSERT INTO t VALUES (1)")
         (backend,) = server.relays
-        await house.app.stop()
+        await proxy.app.stop()
         assert (await client.farewell()).code == 1053
         assert not backend.in_transaction
         assert "COMMIT" not in server.heard
@@ -100,8 +100,8 @@ async def test_a_transaction_that_nobody_ends_is_rolled_back_and_the_client_told
 @pytest.mark.parametrize("prepared", [False, True])
 @pytest.mark.parametrize("answer", [Ok(), Error(1180, "Got error 28 during COMMIT")])
 async def test_a_commit_under_way_is_answered_after_the_grace(server, prepared, answer):
-    async with running_proxy(server, shutdown_grace_s=0.05, failover_buffer_s=LONG_S) as house:
-        client = await house.client()
+    async with running_proxy(server, shutdown_grace_s=0.05, failover_buffer_s=LONG_S) as proxy:
+        client = await proxy.client()
         statement, *_ = await client.prepare("COMMIT")
         await client.query("BEGIN")
         await client.query("INSERT INTO t VALUES (1)")
@@ -111,7 +111,7 @@ async def test_a_commit_under_way_is_answered_after_the_grace(server, prepared, 
             client.send_execute(statement)
         else:
             client.send("COMMIT")
-        end = stopping(house)
+        end = stopping(proxy)
         await asyncio.sleep(0.1)
         assert not end.done()
         gate.set()
@@ -123,8 +123,8 @@ async def test_a_commit_under_way_is_answered_after_the_grace(server, prepared, 
 
 @pytest.mark.parametrize("sticky", [False, True])
 async def test_a_commit_that_no_server_answers_is_said_to_be_unknown(server, sticky):
-    async with running_proxy(server, shutdown_grace_s=0.05, failover_buffer_s=0.05) as house:
-        client = await house.client()
+    async with running_proxy(server, shutdown_grace_s=0.05, failover_buffer_s=0.05) as proxy:
+        client = await proxy.client()
         if sticky:
             await client.query("CREATE TEMPORARY TABLE tt (a INT)")
         await client.query("BEGIN")
@@ -132,7 +132,7 @@ async def test_a_commit_that_no_server_answers_is_said_to_be_unknown(server, sti
         server.once("COMMIT", Silence())
         client.send("COMMIT")
         await until(lambda: "COMMIT" in server.heard)
-        end = stopping(house)
+        end = stopping(proxy)
         result = (await client.answer())[0]
         assert result.code == 1105
         assert "whether the statement took effect is unknown" in result.message
@@ -141,27 +141,27 @@ async def test_a_commit_that_no_server_answers_is_said_to_be_unknown(server, sti
 
 
 async def test_a_statement_that_takes_too_long_is_stopped_and_the_client_told(server):
-    async with running_proxy(server, shutdown_grace_s=0.05) as house:
-        client = await house.client()
+    async with running_proxy(server, shutdown_grace_s=0.05) as proxy:
+        client = await proxy.client()
         server.once("UPDATE", Silence())
         client.send("UPDATE t SET a = 1")
         await until(lambda: "UPDATE t SET a = 1" in server.heard)
-        end = stopping(house)
+        end = stopping(proxy)
         assert (await client.answer())[0].code == 1053
         assert any(text.startswith("KILL QUERY") for text in server.controlled)
         await end
 
 
 async def test_a_statement_under_way_and_those_sent_behind_it_are_answered(server):
-    async with running_proxy(server, shutdown_grace_s=LONG_S) as house:
-        client = await house.client()
+    async with running_proxy(server, shutdown_grace_s=LONG_S) as proxy:
+        client = await proxy.client()
         gate = asyncio.Event()
         server.once("SLEEP", Silence(gate, rows_of(0)))
         client.send("SELECT SLEEP(1)")
         client.send("SELECT 2")
         await until(lambda: "SELECT SLEEP(1)" in server.heard)
-        end = stopping(house)
-        await until(lambda: house.app._stopped)
+        end = stopping(proxy)
+        await until(lambda: proxy.app._stopped)
         gate.set()
         assert (await client.answer())[0].values == [b"0"]
         assert (await client.answer())[0].ok is None
@@ -171,14 +171,14 @@ async def test_a_statement_under_way_and_those_sent_behind_it_are_answered(serve
 
 async def test_acks_are_taken_after_the_streams_have_ended(server):
     add_message_table(server)
-    async with running_proxy(server, shutdown_grace_s=LONG_S) as house:
-        stream, acks = await house.client(), await house.client()
+    async with running_proxy(server, shutdown_grace_s=LONG_S) as proxy:
+        stream, acks = await proxy.client(), await proxy.client()
         stream.send("STREAM * FROM msg")
         await stream.head()
         server.once("FOR UPDATE SKIP LOCKED", Rows(tuple("abcde"), (claimed(5, b"x"),)))
         await acks.query("INSERT INTO msg (id, message) VALUES (5, 'x')")
         assert (await stream.row())[0] == b"5"
-        end = stopping(house)
+        end = stopping(proxy)
         assert (await refused(stream.row())).code == 1053
         assert await stream.is_closed()
         await asyncio.sleep(0.05)
@@ -194,11 +194,11 @@ async def test_acks_are_taken_after_the_streams_have_ended(server):
 
 async def test_a_stream_that_sent_nothing_holds_up_nobody(server):
     add_message_table(server)
-    async with running_proxy(server, shutdown_grace_s=LONG_S) as house:
-        stream, idle = await house.client(), await house.client()
+    async with running_proxy(server, shutdown_grace_s=LONG_S) as proxy:
+        stream, idle = await proxy.client(), await proxy.client()
         stream.send("STREAM * FROM msg")
         await stream.head()
-        end = stopping(house)
+        end = stopping(proxy)
         assert (await refused(stream.row())).code == 1053
         assert (await idle.farewell()).code == 1053
         async with asyncio.timeout(2):
@@ -206,17 +206,17 @@ async def test_a_stream_that_sent_nothing_holds_up_nobody(server):
 
 
 async def test_a_second_signal_waits_for_nobody(server):
-    async with running_proxy(server, shutdown_grace_s=LONG_S) as house:
-        client, busy = await house.client(), await house.client()
+    async with running_proxy(server, shutdown_grace_s=LONG_S) as proxy:
+        client, busy = await proxy.client(), await proxy.client()
         await client.query("BEGIN")
         server.once("COMMIT", Silence())
         await busy.query("BEGIN")
         await busy.query("INSERT INTO t VALUES (1)")
         busy.send("COMMIT")
         await until(lambda: "COMMIT" in server.heard)
-        end = stopping(house)
-        await until(lambda: house.app._stopped)
-        house.app._hurry.set()
+        end = stopping(proxy)
+        await until(lambda: proxy.app._stopped)
+        proxy.app._hurry.set()
         async with asyncio.timeout(3):
             await end
             assert (await busy.answer())[0].code == 1105

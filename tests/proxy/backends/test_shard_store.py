@@ -12,7 +12,7 @@ from streamfrom.proxy.backends.shard_store import ShardStore
 from streamfrom.proxy.wire.constants import FieldType
 from tests.proxy.fake_answers import Error, HangUp, Ok, Rows, Silence, rows_of, until
 from tests.proxy.fake_server import MARIADB, FakeServer
-from tests.proxy.rigs import ExecutorRig, add_message_table, claimed, running_shard
+from tests.proxy.rigs import SessionRig, add_message_table, claimed, running_shard
 
 
 NOW_NS = 1_800_000_000 * 10**9
@@ -116,12 +116,12 @@ async def test_the_engines_connection_is_reset_before_a_client_gets_it(server, t
     async with running_shard(server, pool_size=1) as shard:
         store = ShardStore({("plain", "-"): shard}, Clock())
         await store.claim(table, "-", REQUEST)
-        desk = ExecutorRig(shard)
-        await desk.run("SELECT 1")
+        session = SessionRig(shard)
+        await session.run("SELECT 1")
         (connection,) = server.relays
         assert connection.autocommit
         assert "transaction_isolation" not in connection.variables
-        await desk.leave()
+        await session.leave()
 
 
 @pytest.mark.parametrize("answer", [Error(1205, "Lock wait timeout exceeded"), HangUp()])

@@ -15,7 +15,7 @@ from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.constants import Status, TrackerKind
 from streamfrom.proxy.wire.resultset import Tracker
 from tests.proxy.fake_answers import Error, Ok, Rows, Several, Silence, rows_of, until
-from tests.proxy.rigs import ExecutorRig, running_shard, said
+from tests.proxy.rigs import SessionRig, running_shard, said
 from tests.sqlparse_ext.facts import shape
 
 
@@ -26,43 +26,43 @@ if TYPE_CHECKING:
 BIG = Rows(("a",), ((b"x" * 1_000_000,),) * 16)
 
 
-async def test_an_answer_is_relayed_and_its_connection_given_back(server, shard, desk):
+async def test_an_answer_is_relayed_and_its_connection_given_back(server, shard, session):
     server.on("FROM t", rows_of(1, 2))
-    assert (await desk.run("SELECT id FROM t")).values == [b"1", b"2"]
+    assert (await session.run("SELECT id FROM t")).values == [b"1", b"2"]
     assert shard.pool.lent == 0
-    assert desk.executor.relay is None
+    assert session.executor.relay is None
 
 
-async def test_a_servers_error_is_relayed_and_not_raised(server, shard, desk):
+async def test_a_servers_error_is_relayed_and_not_raised(server, shard, session):
     server.on("FROM t", Error(1146, "Table 'db.t' doesn't exist", "42S02"))
-    result = await desk.run("SELECT id FROM t")
+    result = await session.run("SELECT id FROM t")
     assert (result.code, result.message) == (1146, "Table 'db.t' doesn't exist")
     assert shard.pool.lent == 0
 
 
-async def test_the_next_statement_finds_the_same_connection(server, desk):
+async def test_the_next_statement_finds_the_same_connection(server, session):
     for _ in range(3):
-        await desk.run("SELECT 1")
+        await session.run("SELECT 1")
     assert server.logins == 1
 
 
-async def test_a_connection_has_the_sessions_variables_and_its_shards_database(server, desk):
-    await desk.run("SELECT 1", database="beside")
+async def test_a_connection_has_the_sessions_variables_and_its_shards_database(server, session):
+    await session.run("SELECT 1", database="beside")
     (connection,) = server.relays
     assert connection.database == "beside"
     async with running_shard(server, "-80") as shard:
-        await ExecutorRig(shard).run("SELECT 1", database="named otherwise on another shard")
+        await SessionRig(shard).run("SELECT 1", database="named otherwise on another shard")
         assert server.relays[-1].database == shard.database
     assert connection.variables["collation_connection"] == "utf8mb4_general_ci"
 
 
 async def test_what_a_statement_sets_follows_the_session_to_other_connections(
-    server, shard, desk
+    server, shard, session
 ):
-    await desk.run("SET sql_mode = 'ANSI'")
-    assert desk.state.settings.sql_mode == "ANSI"
-    other = await shard.pool.acquire(ExecutorRig(shard).state, "db")
-    backend = await shard.pool.acquire(desk.state, "db")
+    await session.run("SET sql_mode = 'ANSI'")
+    assert session.state.settings.sql_mode == "ANSI"
+    other = await shard.pool.acquire(SessionRig(shard).state, "db")
+    backend = await shard.pool.acquire(session.state, "db")
     other.close()
     await backend.query(b"SELECT 1")
     for connection in server.relays:
@@ -70,77 +70,79 @@ async def test_what_a_statement_sets_follows_the_session_to_other_connections(
     shard.pool.release(backend)
 
 
-async def test_a_use_is_followed(server, shard, desk):
-    await desk.run("USE shop")
+async def test_a_use_is_followed(server, shard, session):
+    await session.run("USE shop")
     (backend,) = shard.pool._idle
     assert backend.database == "shop"
 
 
-async def test_several_results_of_one_statement_are_one_answer(server, desk):
+async def test_several_results_of_one_statement_are_one_answer(server, session):
     server.on("CALL", Several((rows_of(1), rows_of(2), Ok())))
-    at = len(desk.link.written)
+    at = len(session.link.written)
     found = shape("CALL p()")
-    reply = Reply(desk.link.link, desk.state, 1)
-    scanner = await desk.executor.relay_on(
-        desk.shards[0], "db", query(b"CALL p()"), found, reply
+    reply = Reply(session.link.link, session.state, 1)
+    scanner = await session.executor.relay_on(
+        session.shards[0], "db", query(b"CALL p()"), found, reply
     )
     assert scanner.rows == 2
     assert reply.sequence == scanner.next_sequence
-    assert len(desk.link.written) > at
+    assert len(session.link.written) > at
 
 
-def send_now(desk, sql, on_done, database="db"):
-    reply = Reply(desk.link.link, desk.state, 1)
-    return desk.executor.send_now(desk.shards[0], database, query(sql.encode()), reply, on_done)
+def send_now(session, sql, on_done, database="db"):
+    reply = Reply(session.link.link, session.state, 1)
+    return session.executor.send_now(
+        session.shards[0], database, query(sql.encode()), reply, on_done
+    )
 
 
-async def ended(desk, done, sql="SELECT 1"):
+async def ended(session, done, sql="SELECT 1"):
     """Settle what *done* was called with, as its session does."""
     await until(lambda: done)
-    desk.executor.settle(desk.shards[0], shape(sql), done[0])
+    session.executor.settle(session.shards[0], shape(sql), done[0])
 
 
 @pytest.mark.parametrize("database", ["db", None])
-async def test_the_hot_path_opens_a_connection_where_there_is_none(server, desk, database):
+async def test_the_hot_path_opens_a_connection_where_there_is_none(server, session, database):
     done: list[AnswerRelay] = []
-    assert send_now(desk, "SELECT 1", done.append, database)
-    await ended(desk, done)
+    assert send_now(session, "SELECT 1", done.append, database)
+    await ended(session, done)
     assert done[0].scanner.rows == 1
-    assert desk.shards[0].pool.lent == 0
+    assert session.shards[0].pool.lent == 0
 
 
-async def test_ones_own_connection_is_used_in_the_same_turn_of_the_loop(server, desk):
-    await desk.run("SELECT 1")
+async def test_ones_own_connection_is_used_in_the_same_turn_of_the_loop(server, session):
+    await session.run("SELECT 1")
     done: list[AnswerRelay] = []
-    assert send_now(desk, "SELECT 1", done.append)
-    assert desk.executor.relay is not None
-    await ended(desk, done)
+    assert send_now(session, "SELECT 1", done.append)
+    assert session.executor.relay is not None
+    await ended(session, done)
     assert server.logins == 1
 
 
 async def test_a_statement_waits_for_a_connection_and_goes_out_when_one_comes_back(server):
     async with running_shard(server, pool_size=1) as shard:
-        desks = [ExecutorRig(shard) for _ in range(3)]
+        sessions = [SessionRig(shard) for _ in range(3)]
         gate = asyncio.Event()
         server.once("SELECT 0", Silence(gate, rows_of(0)))
         answers: list[list[AnswerRelay]] = [[], [], []]
-        for number, desk in enumerate(desks):
-            assert send_now(desk, f"SELECT {number}", answers[number].append)
+        for number, session in enumerate(sessions):
+            assert send_now(session, f"SELECT {number}", answers[number].append)
         gate.set()
-        for number, desk in enumerate(desks):
-            await ended(desk, answers[number], f"SELECT {number}")
+        for number, session in enumerate(sessions):
+            await ended(session, answers[number], f"SELECT {number}")
         assert said(server) == ["SELECT 0", "SELECT 1", "SELECT 2"]
         assert (server.logins, shard.pool.lent) == (1, 0)
-        for desk in desks:
-            await desk.leave()
+        for session in sessions:
+            await session.leave()
 
 
 async def test_a_statement_that_waits_too_long_is_told_so(server):
     async with running_shard(server, pool_size=1, pool_timeout_s=0.01) as shard:
-        desk, other = ExecutorRig(shard), ExecutorRig(shard)
+        session, other = SessionRig(shard), SessionRig(shard)
         await other.run("BEGIN")
         done: list[Any] = []
-        assert send_now(desk, "SELECT 1", done.append)
+        assert send_now(session, "SELECT 1", done.append)
         await until(lambda: done)
         assert isinstance(done[0], PoolTimeout)
         await other.leave()
@@ -148,11 +150,11 @@ async def test_a_statement_that_waits_too_long_is_told_so(server):
 
 async def test_a_session_that_departs_while_its_statement_waits_is_passed_over(server):
     async with running_shard(server, pool_size=1) as shard:
-        desk, other = ExecutorRig(shard), ExecutorRig(shard)
+        session, other = SessionRig(shard), SessionRig(shard)
         await other.run("BEGIN")
         done: list[AnswerRelay] = []
-        assert send_now(desk, "SELECT 1", done.append)
-        await desk.leave()
+        assert send_now(session, "SELECT 1", done.append)
+        await session.leave()
         await other.run("COMMIT")
         assert not done
         assert shard.pool.lent == 0
@@ -162,153 +164,155 @@ async def test_a_session_that_departs_while_its_statement_waits_is_passed_over(s
 
 async def test_a_waiting_statement_is_not_interrupted_as_if_it_ran(server):
     async with running_shard(server, pool_size=1) as shard:
-        desk, other = ExecutorRig(shard), ExecutorRig(shard)
+        session, other = SessionRig(shard), SessionRig(shard)
         await other.run("BEGIN")
         done: list[AnswerRelay] = []
-        assert send_now(desk, "SELECT 1", done.append)
-        assert not desk.executor.interrupt()
+        assert send_now(session, "SELECT 1", done.append)
+        assert not session.executor.interrupt()
         await other.run("COMMIT")
-        await ended(desk, done)
+        await ended(session, done)
         await other.leave()
 
 
-async def test_an_execution_is_prepared_where_it_lands_and_only_once(server, shard, desk):
+async def test_an_execution_is_prepared_where_it_lands_and_only_once(server, shard, session):
     sql = b"SELECT id FROM t"
     server.on("FROM t", rows_of(5))
-    await desk.run("SELECT 1")
-    packet = Execution(StatementKey(sql, "db", desk.state.settings.reading), b"", 0)
+    await session.run("SELECT 1")
+    packet = Execution(StatementKey(sql, "db", session.state.settings.reading), b"", 0)
     for _ in range(2):
         done: list[AnswerRelay] = []
-        reply = Reply(desk.link.link, desk.state, 1)
-        assert desk.executor.send_now(shard, "db", packet, reply, done.append)
-        await ended(desk, done, sql.decode())
+        reply = Reply(session.link.link, session.state, 1)
+        assert session.executor.send_now(shard, "db", packet, reply, done.append)
+        await ended(session, done, sql.decode())
         assert done[0].scanner.rows == 1
     assert sum(text.startswith("PREPARE") for text in server.heard) == 1
 
 
-async def test_a_prepare_in_text_finds_room_where_the_server_has_too_many(server, shard, desk):
-    await desk.executor.prepare_on(shard, "db", b"SELECT 1")
+async def test_a_prepare_in_text_finds_room_where_the_server_has_too_many(
+    server, shard, session
+):
+    await session.executor.prepare_on(shard, "db", b"SELECT 1")
     server.once("PREPARE s", Error(1461, "too many"), Ok())
-    assert (await desk.run("PREPARE s FROM 'SELECT 2'")).code == 0
+    assert (await session.run("PREPARE s FROM 'SELECT 2'")).code == 0
     assert "CLOSE SELECT 1" in server.heard
     server.on("PREPARE r", Error(1461, "too many"))
-    assert (await desk.run("PREPARE r FROM 'SELECT 2'")).message == "too many"
+    assert (await session.run("PREPARE r FROM 'SELECT 2'")).message == "too many"
 
 
-async def test_an_execution_that_cannot_be_prepared_is_told_so(server, shard, desk):
-    await desk.run("SELECT 1")
+async def test_an_execution_that_cannot_be_prepared_is_told_so(server, shard, session):
+    await session.run("SELECT 1")
     server.once("FROM gone", Error(1146, "no such table"))
     packet = Execution(
-        StatementKey(b"SELECT id FROM gone", "db", desk.state.settings.reading), b"", 0
+        StatementKey(b"SELECT id FROM gone", "db", session.state.settings.reading), b"", 0
     )
     done: list[Any] = []
-    reply = Reply(desk.link.link, desk.state, 1)
-    assert desk.executor.send_now(shard, "db", packet, reply, done.append)
+    reply = Reply(session.link.link, session.state, 1)
+    assert session.executor.send_now(shard, "db", packet, reply, done.append)
     await until(lambda: done)
     assert isinstance(done[0], BackendError)
     assert shard.pool.lent == 0
-    assert not desk.executor.interrupt()
+    assert not session.executor.interrupt()
 
 
-async def test_the_hot_path_leaves_it_to_others_to_open_a_transaction(server, desk):
-    await desk.run("SELECT 1")
-    await desk.begin()
-    assert not send_now(desk, "SELECT 1", lambda _: None)
-    await desk.run("SELECT 1")
+async def test_the_hot_path_leaves_it_to_others_to_open_a_transaction(server, session):
+    await session.run("SELECT 1")
+    await session.begin()
+    assert not send_now(session, "SELECT 1", lambda _: None)
+    await session.run("SELECT 1")
     done: list[AnswerRelay] = []
-    assert send_now(desk, "SELECT 1", done.append)
+    assert send_now(session, "SELECT 1", done.append)
     await until(lambda: done)
-    desk.executor.settle(desk.shards[0], shape("SELECT 1"), done[0])
+    session.executor.settle(session.shards[0], shape("SELECT 1"), done[0])
 
 
-async def test_the_hot_path_does_not_use_a_connection_that_is_gone(server, desk):
-    await desk.begin()
-    await desk.run("SELECT 1")
+async def test_the_hot_path_does_not_use_a_connection_that_is_gone(server, session):
+    await session.begin()
+    await session.run("SELECT 1")
     server.break_connections()
-    await until(lambda: desk.branches.held[desk.shards[0]].is_closed)
-    assert not send_now(desk, "SELECT 1", lambda _: None)
+    await until(lambda: session.branches.held[session.shards[0]].is_closed)
+    assert not send_now(session, "SELECT 1", lambda _: None)
 
 
-async def test_an_interrupted_statement_ends_with_the_servers_own_error(server, shard, desk):
+async def test_an_interrupted_statement_ends_with_the_servers_own_error(server, shard, session):
     server.once("SLEEP", Silence())
-    running = asyncio.ensure_future(desk.run("SELECT SLEEP(9)"))
+    running = asyncio.ensure_future(session.run("SELECT SLEEP(9)"))
     await until(lambda: "SELECT SLEEP(9)" in server.heard)
-    desk.executor.interrupt()
+    session.executor.interrupt()
     assert (await running).code == 1317
-    await asyncio.gather(*desk.spawned)
+    await asyncio.gather(*session.spawned)
 
 
-async def test_a_kill_under_way_never_meets_another_sessions_statement(server, shard, desk):
+async def test_a_kill_under_way_never_meets_another_sessions_statement(server, shard, session):
     gate = asyncio.Event()
     server.once("SLEEP", Silence(gate, rows_of(0)))
     server.on("KILL", Silence(gate))
-    running = asyncio.ensure_future(desk.run("SELECT SLEEP(9)"))
+    running = asyncio.ensure_future(session.run("SELECT SLEEP(9)"))
     await until(lambda: "SELECT SLEEP(9)" in server.heard)
-    desk.executor.interrupt()
+    session.executor.interrupt()
     await until(lambda: any("KILL" in text for text in server.controlled))
     gate.set()
     await running
     assert shard.pool.connections == 0
 
 
-async def test_interrupting_nothing_does_nothing(server, desk):
-    await desk.run("SELECT 1")
-    desk.executor.interrupt()
-    assert desk.spawned == []
+async def test_interrupting_nothing_does_nothing(server, session):
+    await session.run("SELECT 1")
+    session.executor.interrupt()
+    assert session.spawned == []
 
 
 async def test_a_statement_of_a_client_that_left_is_killed_and_its_connection_closed(
-    server, shard, desk
+    server, shard, session
 ):
     server.once("SLEEP", Silence())
-    running = asyncio.ensure_future(desk.run("SELECT SLEEP(9)"))
+    running = asyncio.ensure_future(session.run("SELECT SLEEP(9)"))
     await until(lambda: "SELECT SLEEP(9)" in server.heard)
     thread = server.relays[0].id
-    desk.executor.forget()
+    session.executor.forget()
     running.cancel()
-    await asyncio.gather(*desk.spawned)
+    await asyncio.gather(*session.spawned)
     assert f"KILL {thread}" in server.controlled
     assert shard.pool.connections == 0
     with pytest.raises(asyncio.CancelledError):
         await running
 
 
-async def test_a_forgotten_sessions_connections_are_everybodys(server, shard, desk):
-    await desk.run("SELECT 1")
-    await desk.leave()
-    other = ExecutorRig(shard)
+async def test_a_forgotten_sessions_connections_are_everybodys(server, shard, session):
+    await session.run("SELECT 1")
+    await session.leave()
+    other = SessionRig(shard)
     await other.run("SELECT 1")
     assert server.logins == 1
     await other.leave()
 
 
-async def test_a_blocked_client_is_let_go_on(server, desk):
-    desk.executor.client_writable()
-    desk.link.blocked = True
+async def test_a_blocked_client_is_let_go_on(server, session):
+    session.executor.client_writable()
+    session.link.blocked = True
     server.on("FROM t", BIG)
-    running = asyncio.ensure_future(desk.run("SELECT a FROM t"))
-    await until(lambda: desk.link.written)
-    (backend,) = desk.executor._active
+    running = asyncio.ensure_future(session.run("SELECT a FROM t"))
+    await until(lambda: session.link.written)
+    (backend,) = session.executor._active
     await until(lambda: server.relays[0].is_stalled or running.done())
     assert server.relays[0].waiting_bytes > 0
-    assert len(desk.link.written) < 1 << 20
-    desk.link.blocked = False
-    desk.executor.client_writable()
+    assert len(session.link.written) < 1 << 20
+    session.link.blocked = False
+    session.executor.client_writable()
     rows = (await running).rows
     assert len(rows) == 16
     assert not backend.is_busy
 
 
-async def test_flags_of_the_answer_are_the_servers(server, desk):
-    await desk.run("BEGIN")
-    result = await desk.run("INSERT INTO t VALUES (1)")
+async def test_flags_of_the_answer_are_the_servers(server, session):
+    await session.run("BEGIN")
+    result = await session.run("INSERT INTO t VALUES (1)")
     assert result.ok is not None
     assert result.ok.status & Status.IN_TRANS
 
 
-async def test_trackers_stay_between_the_proxy_and_the_server(server, desk):
+async def test_trackers_stay_between_the_proxy_and_the_server(server, session):
     server.on("SET x", Ok(trackers=(Tracker(TrackerKind.SYSVAR, "sql_mode", "ANSI"),)))
-    result = await desk.run("SET x = 1")
+    result = await session.run("SET x = 1")
     assert result.ok is not None
     assert result.ok.trackers == ()
-    assert desk.state.settings.sql_mode == "ANSI"
+    assert session.state.settings.sql_mode == "ANSI"

@@ -16,7 +16,7 @@ from streamfrom.proxy.errors import (
 from streamfrom.proxy.execution.reply import Reply
 from streamfrom.proxy.wire.commands import query
 from tests.proxy.fake_answers import Error, HangUp, Rows, Silence, rows_of, until
-from tests.proxy.rigs import ExecutorRig, running_shard
+from tests.proxy.rigs import SessionRig, running_shard
 from tests.sqlparse_ext.facts import shape
 
 
@@ -27,56 +27,56 @@ BIG = Rows(("a",), ((b"x" * 1_000_000,),) * 16)
 
 
 @pytest.mark.parametrize("sql", ["SELECT 1", "INSERT INTO t VALUES (1)"])
-async def test_a_statement_that_was_not_sent_waits_for_the_shard(server, desk, sql):
+async def test_a_statement_that_was_not_sent_waits_for_the_shard(server, session, sql):
     server.stop()
-    running = asyncio.ensure_future(desk.run(sql))
-    await until(lambda: desk.shards[0].trouble is not None)
+    running = asyncio.ensure_future(session.run(sql))
+    await until(lambda: session.shards[0].trouble is not None)
     await server.start()
     assert (await running).error is None
     assert server.heard.count(sql) == 1
 
 
 async def test_the_wait_for_a_shard_has_an_end(server, shard):
-    desk = ExecutorRig(shard, failover_buffer_s=0.05)
+    session = SessionRig(shard, failover_buffer_s=0.05)
     server.stop()
     with pytest.raises(BackendUnavailable, match="nothing was executed there"):
-        await desk.run("SELECT 1")
+        await session.run("SELECT 1")
 
 
-async def test_inside_a_transaction_nobody_waits(server, shard, desk):
-    await desk.begin()
+async def test_inside_a_transaction_nobody_waits(server, shard, session):
+    await session.begin()
     server.stop()
     with pytest.raises(BackendUnavailable):
-        await asyncio.wait_for(desk.run("SELECT 1"), 0.5)
+        await asyncio.wait_for(session.run("SELECT 1"), 0.5)
 
 
 async def test_a_full_pool_is_said_to_be_full(server):
     async with running_shard(server, pool_size=1, pool_timeout_s=0.01) as shard:
-        desk, other = ExecutorRig(shard), ExecutorRig(shard)
+        session, other = SessionRig(shard), SessionRig(shard)
         await other.run("BEGIN")
         with pytest.raises(PoolTimeout):
-            await desk.run("SELECT 1")
+            await session.run("SELECT 1")
         await other.leave()
 
 
-async def test_a_connection_that_cannot_be_set_up_is_the_servers_error(server, shard, desk):
+async def test_a_connection_that_cannot_be_set_up_is_the_servers_error(server, shard, session):
     server.on("collation_connection", Error(1273, "Unknown collation"))
     with pytest.raises(BackendError, match="Unknown collation"):
-        await desk.run("SELECT 1")
+        await session.run("SELECT 1")
     assert shard.pool.connections == 0
 
 
-async def test_a_read_that_broke_before_its_first_byte_is_repeated(server, desk):
+async def test_a_read_that_broke_before_its_first_byte_is_repeated(server, session):
     server.on("FROM t", rows_of(5))
     server.once("FROM t", HangUp(), HangUp())
-    assert (await desk.run("SELECT id FROM t")).values == [b"5"]
+    assert (await session.run("SELECT id FROM t")).values == [b"5"]
     assert server.heard.count("SELECT id FROM t") == 3
 
 
-async def test_a_write_whose_bytes_have_left_is_never_sent_twice(server, shard, desk):
+async def test_a_write_whose_bytes_have_left_is_never_sent_twice(server, shard, session):
     server.once("INSERT INTO", HangUp())
     with pytest.raises(BackendLost, match="whether it took effect is unknown"):
-        await desk.run("INSERT INTO t VALUES (1)")
+        await session.run("INSERT INTO t VALUES (1)")
     assert server.heard.count("INSERT INTO t VALUES (1)") == 1
     assert shard.pool.connections == 0
 
@@ -93,64 +93,68 @@ async def test_a_write_whose_bytes_have_left_is_never_sent_twice(server, shard, 
         "SET @a = 1",
     ],
 )
-async def test_reads_that_leave_something_are_no_reads(server, desk, sql):
+async def test_reads_that_leave_something_are_no_reads(server, session, sql):
     server.once(sql, HangUp())
     with pytest.raises(BackendLost):
-        await desk.run(sql)
+        await session.run(sql)
     assert server.heard.count(sql) == 1
 
 
-async def test_a_read_is_not_repeated_once_the_client_has_seen_some_of_it(server, desk):
+async def test_a_read_is_not_repeated_once_the_client_has_seen_some_of_it(server, session):
     server.once("FROM t", HangUp(BIG, 1_000_000))
     with pytest.raises(BackendLost):
-        await desk.run("SELECT a FROM t")
+        await session.run("SELECT a FROM t")
     assert server.heard.count("SELECT a FROM t") == 1
-    assert desk.link.closed  # in the middle of a packet, where no error can be told
+    assert session.link.closed  # in the middle of a packet, where no error can be told
 
 
-async def test_behind_whole_packets_an_error_can_be_told(server, desk):
+async def test_behind_whole_packets_an_error_can_be_told(server, session):
     # The count takes 5 bytes, the definition of `a` 27, each row 4 and what is in it.
     server.once("FROM t", HangUp(Rows(("a",), ((b"x" * 95,),) * 1000), 5 + 27 + 3 * 100))
     sql = "SELECT a FROM t"
-    reply = Reply(desk.link.link, desk.state, 1)
+    reply = Reply(session.link.link, session.state, 1)
     with pytest.raises(BackendLost):
-        await desk.executor.relay_on(
-            desk.shards[0], "db", query(sql.encode()), shape(sql), reply
+        await session.executor.relay_on(
+            session.shards[0], "db", query(sql.encode()), shape(sql), reply
         )
     assert reply.sequence == 1 + 5
-    assert not desk.link.closed
+    assert not session.link.closed
 
 
-async def test_a_lost_transaction_is_not_repeated(server, shard, desk):
-    await desk.run("BEGIN")
+async def test_a_lost_transaction_is_not_repeated(server, shard, session):
+    await session.run("BEGIN")
     server.once("FROM t", HangUp())
     with pytest.raises(BackendLost):
-        await desk.run("SELECT id FROM t")
-    assert desk.state.transaction is not None
-    assert desk.state.transaction.broken == "shard 'plain/-' lost its connection"
+        await session.run("SELECT id FROM t")
+    assert session.state.transaction is not None
+    assert session.state.transaction.broken == "shard 'plain/-' lost its connection"
 
 
-async def test_a_session_whose_own_state_was_lost_is_over(server, shard, desk):
-    await desk.run("SET @a = 1")
+async def test_a_session_whose_own_state_was_lost_is_over(server, shard, session):
+    await session.run("SET @a = 1")
     server.once("SELECT", HangUp())
     with pytest.raises(SessionLost, match="held state"):
-        await desk.run("SELECT @a")
+        await session.run("SELECT @a")
     assert shard.pool.connections == 0
 
 
-async def test_a_session_whose_own_state_was_lost_while_idle_is_over_too(server, shard, desk):
-    await desk.run("SET @a = 1")
+async def test_a_session_whose_own_state_was_lost_while_idle_is_over_too(
+    server, shard, session
+):
+    await session.run("SET @a = 1")
     server.break_connections()
-    await until(lambda: desk.branches.held[shard].is_closed)
+    await until(lambda: session.branches.held[shard].is_closed)
     with pytest.raises(SessionLost):
-        await desk.run("SELECT 1")
+        await session.run("SELECT 1")
 
 
-async def test_a_connection_lost_while_idle_is_replaced_and_nobody_notices(server, shard, desk):
-    await desk.run("SELECT 1")
+async def test_a_connection_lost_while_idle_is_replaced_and_nobody_notices(
+    server, shard, session
+):
+    await session.run("SELECT 1")
     server.break_connections()
     await until(lambda: not shard.pool.connections)
-    assert (await desk.run("INSERT INTO t VALUES (1)")).error is None
+    assert (await session.run("INSERT INTO t VALUES (1)")).error is None
     assert server.logins == 2
 
 
@@ -165,24 +169,26 @@ async def test_a_connection_lost_while_idle_is_replaced_and_nobody_notices(serve
         Error(3032, "The server is currently in offline mode"),
     ],
 )
-async def test_a_write_that_was_refused_undone_waits_and_is_tried_again(server, desk, refusal):
+async def test_a_write_that_was_refused_undone_waits_and_is_tried_again(
+    server, session, refusal
+):
     server.once("INSERT INTO", refusal)
-    assert (await desk.run("INSERT INTO t VALUES (1)")).error is None
+    assert (await session.run("INSERT INTO t VALUES (1)")).error is None
     assert server.heard.count("INSERT INTO t VALUES (1)") == 2
 
 
 async def test_the_wait_for_a_read_only_server_ends_with_its_own_words(server, shard):
-    desk = ExecutorRig(shard, failover_buffer_s=0.2)
+    session = SessionRig(shard, failover_buffer_s=0.2)
     server.on("INSERT INTO", READ_ONLY)
     server.read_only = True
-    result = await desk.run("INSERT INTO t VALUES (1)")
+    result = await session.run("INSERT INTO t VALUES (1)")
     assert (result.code, result.message) == (1290, READ_ONLY.message)
 
 
-async def test_other_options_that_prevent_a_statement_are_no_failover(server, desk):
+async def test_other_options_that_prevent_a_statement_are_no_failover(server, session):
     secure = "The MySQL server is running with the --secure-file-priv option"
     server.on("OUTFILE", Error(1290, secure))
-    result = await desk.run("SELECT 1 INTO OUTFILE 'x'")
+    result = await session.run("SELECT 1 INTO OUTFILE 'x'")
     assert result.message == secure
     assert len([text for text in server.heard if "OUTFILE" in text]) == 1
 
@@ -190,58 +196,60 @@ async def test_other_options_that_prevent_a_statement_are_no_failover(server, de
 # --- what is asked and not relayed: text behind a prepared SELECT, a second stage ------------
 
 
-async def ask(desk, sql):
-    return await desk.executor.ask(desk.shards[0], "db", query(sql.encode()), shape(sql))
+async def ask(session, sql):
+    return await session.executor.ask(session.shards[0], "db", query(sql.encode()), shape(sql))
 
 
-async def test_a_question_that_broke_off_is_asked_again(server, desk):
+async def test_a_question_that_broke_off_is_asked_again(server, session):
     server.on("FROM t", rows_of(5))
     server.once("FROM t", HangUp(), HangUp())
-    assert len((await ask(desk, "SELECT id FROM t")).rows) == 1
+    assert len((await ask(session, "SELECT id FROM t")).rows) == 1
     assert server.heard.count("SELECT id FROM t") == 3
 
 
-async def test_a_write_that_is_asked_is_sent_once(server, desk):
+async def test_a_write_that_is_asked_is_sent_once(server, session):
     server.once("ALTER", HangUp())
     with pytest.raises(BackendLost):
-        await ask(desk, "ALTER TABLE t ADD b INT")
+        await ask(session, "ALTER TABLE t ADD b INT")
     assert server.heard.count("ALTER TABLE t ADD b INT") == 1
 
 
-async def test_what_is_asked_waits_for_a_read_only_server(server, desk):
+async def test_what_is_asked_waits_for_a_read_only_server(server, session):
     server.once("ALTER", READ_ONLY)
-    assert (await ask(desk, "ALTER TABLE t ADD b INT")).ok is not None
+    assert (await ask(session, "ALTER TABLE t ADD b INT")).ok is not None
     assert server.heard.count("ALTER TABLE t ADD b INT") == 2
 
 
-async def test_a_question_that_somebody_stopped_is_not_asked_again(server, desk):
+async def test_a_question_that_somebody_stopped_is_not_asked_again(server, session):
     server.on("FROM t", Silence())
-    running = asyncio.ensure_future(ask(desk, "SELECT id FROM t"))
+    running = asyncio.ensure_future(ask(session, "SELECT id FROM t"))
     await until(lambda: "SELECT id FROM t" in server.heard)
-    desk.executor.break_off()
+    session.executor.break_off()
     with pytest.raises(BackendLost):
         await running
     assert server.heard.count("SELECT id FROM t") == 1
 
 
-async def test_from_its_begin_on_no_question_of_a_transaction_waits(server, desk, monkeypatch):
+async def test_from_its_begin_on_no_question_of_a_transaction_waits(
+    server, session, monkeypatch
+):
     async def wait_available(deadline_s):
         raise AssertionError("it waits")
 
-    shard = desk.shards[0]
+    shard = session.shards[0]
     monkeypatch.setattr(shard, "wait_available", wait_available)
-    await desk.begin()
+    await session.begin()
     server.stop()
     for question in (
-        ask(desk, "SELECT id FROM t"),
-        desk.executor.prepare_on(shard, "db", b"SELECT id FROM t"),
-        desk.executor.patiently(shard, lambda: shard.control.rows("SELECT 1")),
+        ask(session, "SELECT id FROM t"),
+        session.executor.prepare_on(shard, "db", b"SELECT id FROM t"),
+        session.executor.patiently(shard, lambda: shard.control.rows("SELECT 1")),
     ):
         with pytest.raises(BackendUnavailable):
             await question
 
 
-async def test_inside_a_transaction_a_refusal_is_passed_on_at_once(server, desk):
-    await desk.run("BEGIN")
+async def test_inside_a_transaction_a_refusal_is_passed_on_at_once(server, session):
+    await session.run("BEGIN")
     server.once("INSERT INTO", READ_ONLY)
-    assert (await desk.run("INSERT INTO t VALUES (1)")).code == 1290
+    assert (await session.run("INSERT INTO t VALUES (1)")).code == 1290

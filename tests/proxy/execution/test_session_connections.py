@@ -6,72 +6,74 @@ import pytest
 from streamfrom.proxy.errors import BackendUnavailable, PoolTimeout
 from streamfrom.proxy.execution.session_connections import named
 from tests.proxy.fake_answers import Ok, until
-from tests.proxy.rigs import ExecutorRig, WaitingExecutor, running_shard
+from tests.proxy.rigs import SessionRig, WaitingExecutor, running_shard
 from tests.sqlparse_ext.facts import shape
 
 
 class Wish:
     """What became of a connection that was wanted."""
 
-    def __init__(self, desk, database="db"):
+    def __init__(self, session, database="db"):
         self.got: list[Any] = []
-        desk.executor.acquire_soon(desk.shards[0], database, self.got.append, self.got.append)
+        session.executor.acquire_soon(
+            session.shards[0], database, self.got.append, self.got.append
+        )
 
 
-async def test_a_connection_at_hand_is_used_at_once(shard, desk):
-    await desk.run("SELECT 1")
-    other = ExecutorRig(shard)
+async def test_a_connection_at_hand_is_used_at_once(shard, session):
+    await session.run("SELECT 1")
+    other = SessionRig(shard)
     await other.run("SELECT 1")
     assert shard.pool.connections == 2
-    third = ExecutorRig(shard)
+    third = SessionRig(shard)
     (backend,) = Wish(third).got
     assert backend.owner is third.state
     shard.pool.release(backend)
 
 
-async def test_one_that_must_be_set_up_first_is_used_when_it_is(server, shard, desk):
-    wish = Wish(desk)
+async def test_one_that_must_be_set_up_first_is_used_when_it_is(server, shard, session):
+    wish = Wish(session)
     assert wish.got == []
     await until(lambda: wish.got)
     (backend,) = wish.got
-    assert (backend.owner, backend.database) == (desk.state, "db")
+    assert (backend.owner, backend.database) == (session.state, "db")
     assert server.relays[0].variables["collation_connection"] == "utf8mb4_general_ci"
     shard.pool.release(backend)
 
 
 async def test_who_waits_in_vain_is_told_why(server):
     async with running_shard(server, pool_size=1, pool_timeout_s=0.01) as shard:
-        desk, other = ExecutorRig(shard), ExecutorRig(shard)
+        session, other = SessionRig(shard), SessionRig(shard)
         await other.run("BEGIN")
-        wish = Wish(desk)
+        wish = Wish(session)
         await until(lambda: wish.got)
         assert isinstance(wish.got[0], PoolTimeout)
         await other.leave()
 
 
-async def test_a_server_that_is_gone_is_told_too(server, shard, desk):
+async def test_a_server_that_is_gone_is_told_too(server, shard, session):
     server.stop()
-    wish = Wish(desk)
+    wish = Wish(session)
     await until(lambda: wish.got)
     assert isinstance(wish.got[0], BackendUnavailable)
 
 
 async def test_a_session_that_departs_in_the_queue_gets_nothing(server):
     async with running_shard(server, pool_size=1) as shard:
-        desk, other = ExecutorRig(shard), ExecutorRig(shard)
+        session, other = SessionRig(shard), SessionRig(shard)
         await other.run("BEGIN")
-        wish = Wish(desk)
-        await desk.leave()
+        wish = Wish(session)
+        await session.leave()
         await other.run("COMMIT")
         assert (wish.got, shard.pool.lent) == ([], 0)
         await other.leave()
 
 
 async def test_a_session_that_departs_while_one_is_opened_leaves_it_to_others(server, shard):
-    desk = ExecutorRig(shard)
-    wish = Wish(desk)
-    desk.executor.forget()
-    await asyncio.gather(*desk.spawned)
+    session = SessionRig(shard)
+    wish = Wish(session)
+    session.executor.forget()
+    await asyncio.gather(*session.spawned)
     (backend,) = shard.pool._idle
     assert wish.got == []
     assert backend.owner is None
@@ -79,16 +81,16 @@ async def test_a_session_that_departs_while_one_is_opened_leaves_it_to_others(se
 
 async def test_an_insert_id_is_waited_for_that_the_next_user_takes_away(server):
     async with running_shard(server, pool_size=1) as shard:
-        desk, other = ExecutorRig(shard), ExecutorRig(shard)
+        session, other = SessionRig(shard), SessionRig(shard)
         server.once("INSERT", Ok(last_insert_id=7))
-        await desk.run("INSERT INTO t VALUES ()")
+        await session.run("INSERT INTO t VALUES ()")
         await other.run("SELECT 1")
-        assert desk.state.last_insert_id == 7
-        backend = await desk.executor.acquire(shard, "db", shape("SELECT LAST_INSERT_ID()"))
+        assert session.state.last_insert_id == 7
+        backend = await session.executor.acquire(shard, "db", shape("SELECT LAST_INSERT_ID()"))
         assert "SET last_insert_id = 7" in server.heard
         shard.pool.release(backend)
         await other.leave()
-        await desk.leave()
+        await session.leave()
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from streamfrom.proxy.execution.shared_reads import SharedRead
 from streamfrom.proxy.wire.commands import query
 from tests.proxy.fake_answers import Error, HangUp, Rows, Silence, rows_of, until
 from tests.proxy.fake_client import read_result
-from tests.proxy.rigs import ExecutorRig, running_shard
+from tests.proxy.rigs import SessionRig, running_shard
 from tests.sqlparse_ext.facts import shape
 
 
@@ -33,7 +33,7 @@ def patient(monkeypatch):
 async def company(server):
     """A shard on which somebody is busy, so that quick reads are sent together."""
     async with running_shard(server, pool_size=8) as shard:
-        busy = ExecutorRig(shard)
+        busy = SessionRig(shard)
         await busy.run("SET @a = 1")
         yield shard
         await busy.leave()
@@ -43,17 +43,17 @@ class Reader:
     """A session that sends quick reads."""
 
     def __init__(self, shard):
-        self.desk = ExecutorRig(shard)
+        self.session = SessionRig(shard)
         self.shard = shard
         self.latency = LatencyClass()
         self.latency.is_quick = True
         self.outcome: Any = None
 
     def send(self, packet=None):
-        self.at = len(self.desk.link.written)
+        self.at = len(self.session.link.written)
         self.outcome = None
-        reply = Reply(self.desk.link.link, self.desk.state, 1)
-        assert self.desk.executor.send_now(
+        reply = Reply(self.session.link.link, self.session.state, 1)
+        assert self.session.executor.send_now(
             self.shard, "db", packet or query(READ.encode()), reply, self.over, self.latency
         )
 
@@ -71,20 +71,20 @@ class Reader:
         self.send(packet)
         await until(lambda: self.outcome)
         assert not isinstance(self.outcome, SharedRead)
-        self.desk.executor.settle(self.shard, shape(READ), self.outcome)
+        self.session.executor.settle(self.shard, shape(READ), self.outcome)
 
     def finish(self):
         read = self.outcome
         assert isinstance(read, SharedRead)
-        if not self.desk.executor.settle_shared(self.shard, read):
+        if not self.session.executor.settle_shared(self.shard, read):
             return "again"
-        self.desk.link.write(read.held)
+        self.session.link.write(read.held)
         return read_result(
-            bytes(self.desk.link.written[self.at :]), self.desk.state.capabilities
+            bytes(self.session.link.written[self.at :]), self.session.state.capabilities
         )
 
     async def leave(self):
-        await self.desk.leave()
+        await self.session.leave()
 
 
 @pytest.fixture
@@ -101,7 +101,7 @@ async def test_a_quick_read_is_answered_on_the_line(server, company, reader):
     logins, lent = server.logins, company.pool.lent
     assert (await reader.read()).values == [b"1"]
     assert (server.logins, company.pool.lent) == (logins, lent)
-    assert reader.desk.executor.relay is None
+    assert reader.session.executor.relay is None
 
 
 async def test_the_reads_of_several_sessions_are_answered_each_with_its_own(
@@ -122,7 +122,7 @@ async def test_the_reads_of_several_sessions_are_answered_each_with_its_own(
 async def test_found_rows_and_row_count_are_known_behind_it(server, company, reader):
     server.on("FROM t", rows_of(1, 2, 3))
     await reader.read()
-    state = reader.desk.state
+    state = reader.session.state
     assert state.answered_at is None
     assert (state.left.found_rows, state.left.row_count) == (3, -1)
     before = state.left
@@ -139,14 +139,14 @@ async def test_what_leaves_something_behind_is_read_again_apart(
 ):
     server.once("FROM t", answer)
     assert await reader.read() == "again"
-    assert reader.desk.link.written[reader.at :] == b""
+    assert reader.session.link.written[reader.at :] == b""
     assert reader.outcome.backend.has_residue
 
 
 async def test_an_answer_that_breaks_off_is_read_again(server, company, reader):
     server.once("FROM t", HangUp(rows_of(1), 20))
     assert await reader.read() == "again"
-    assert reader.desk.link.written[reader.at :] == b""
+    assert reader.session.link.written[reader.at :] == b""
 
 
 async def test_a_long_answer_takes_the_connection_over_and_streams(
@@ -161,10 +161,10 @@ async def test_a_long_answer_takes_the_connection_over_and_streams(
     assert other.finish() == "again"
     relay = reader.outcome
     assert (relay.line, relay.has_written, relay.failure) == (None, True, None)
-    assert relay.backend.owner is reader.desk.state
-    reader.desk.link.write(relay.held)
+    assert relay.backend.owner is reader.session.state
+    reader.session.link.write(relay.held)
     result = read_result(
-        bytes(reader.desk.link.written[reader.at :]), reader.desk.state.capabilities
+        bytes(reader.session.link.written[reader.at :]), reader.session.state.capabilities
     )
     assert len(result.values) == 30
     company.pool.release(relay.backend)
@@ -179,7 +179,7 @@ async def test_a_read_that_hangs_can_be_killed_and_those_behind_it_go_on(
     reader.send()
     other.send()
     await until(lambda: READ in server.heard)
-    await asyncio.gather(*reader.desk.executor.interrupt())
+    await asyncio.gather(*reader.session.executor.interrupt())
     await until(lambda: reader.outcome and other.outcome)
     assert other.finish() == "again"
     assert reader.outcome.scanner.error.code == 1317
@@ -194,7 +194,7 @@ async def test_a_read_behind_one_that_hangs_is_not_killed_but_begins_anew(
     first = Reader(company)
     first.send()
     reader.send()
-    assert reader.desk.executor.interrupt() == []
+    assert reader.session.executor.interrupt() == []
     await until(lambda: reader.outcome)
     assert reader.finish() == "again"
     assert first.outcome is None
@@ -213,7 +213,7 @@ async def test_a_session_that_leaves_in_the_middle_of_its_read_disturbs_nobody(
     gate.set()
     await until(lambda: reader.outcome)
     assert reader.finish().values == [b"2"]
-    assert other.desk.link.written == b""
+    assert other.session.link.written == b""
 
 
 async def test_a_slow_read_of_a_session_that_left_is_killed(server, company, reader):
@@ -267,15 +267,15 @@ async def test_a_long_statement_is_not_sent_on_the_line(server, company, reader)
 
 
 async def test_query_attributes_keep_a_read_off_the_line(server, company, reader):
-    reader.desk.state.attributes = (("name", "value"),)
+    reader.session.state.attributes = (("name", "value"),)
     await reader.read_apart()
 
 
 async def test_a_session_with_other_variables_is_not_on_the_line(server, company, reader):
-    await reader.desk.run("SET sql_mode = 'ANSI'")
+    await reader.session.run("SET sql_mode = 'ANSI'")
     await reader.read_apart()
 
 
 async def test_nothing_of_a_transaction_goes_on_the_line(server, company, reader):
-    await reader.desk.run("BEGIN")
+    await reader.session.run("BEGIN")
     await reader.read_apart()

@@ -5,7 +5,7 @@ from streamfrom.proxy.wire.constants import FieldType, TrackerKind
 from streamfrom.proxy.wire.resultset import Tracker
 from streamfrom.sqlparse_ext.errors import Unsupported
 from tests.proxy.fake_answers import Error, Ok, Rows
-from tests.proxy.rigs import ExecutorRig, running_shard
+from tests.proxy.rigs import SessionRig, running_shard
 
 
 TYPES = (FieldType.LONGLONG, *[FieldType.VAR_STRING] * 3)
@@ -34,136 +34,138 @@ async def shards(server, other_server):
 
 
 @pytest.fixture
-def desk(shards):
-    return ExecutorRig(*shards)
+def session(shards):
+    return SessionRig(*shards)
 
 
 def said(server):
     return [sql for sql in server.heard if "@`" in sql or NAMES in sql]
 
 
-async def test_a_connection_elsewhere_is_given_what_was_set(server, other_server, shards, desk):
+async def test_a_connection_elsewhere_is_given_what_was_set(
+    server, other_server, shards, session
+):
     server.on("SELECT @`a`", number(5))
     other_server.once("SELECT @`a`", UNSET, number(5))
-    await desk.run("SET @a = 5")
-    await desk.run("SELECT b FROM t", shard=1)
+    await session.run("SET @a = 5")
+    await session.run("SELECT b FROM t", shard=1)
     question = "SELECT @`a`, CHARSET(@`a`), COLLATION(@`a`), HEX(@`a`)"
     assert said(other_server) == [question, "SET @`a` = CAST('5' AS SIGNED)", question]
-    assert shards[1] in desk.branches.held, "nobody else may have it like this"
-    await desk.run("SELECT @a", shard=1)
-    await desk.run("SELECT @a", shard=0)
+    assert shards[1] in session.branches.held, "nobody else may have it like this"
+    await session.run("SELECT @a", shard=1)
+    await session.run("SELECT @a", shard=0)
     assert len(said(other_server)) == 3, "reading changes nothing"
     assert len(said(server)) == 2, "they were asked for once"
-    await desk.leave()
+    await session.leave()
 
 
-async def test_what_changes_there_comes_back(server, other_server, shards, desk):
+async def test_what_changes_there_comes_back(server, other_server, shards, session):
     server.once("SELECT @`a`", number(5), number(5), number(6))
     other_server.once("SELECT @`a`", UNSET, number(5), number(6))
     other_server.on(NAMES, names(b"a"))
-    await desk.run("SET @a = 5")
-    await desk.run("SET @a = @a + 1", shard=1)
-    await desk.run("SELECT @a")
+    await session.run("SET @a = 5")
+    await session.run("SET @a = @a + 1", shard=1)
+    await session.run("SELECT @a")
     assert said(server)[-2] == "SET @`a` = CAST('6' AS SIGNED)"
-    await desk.leave()
+    await session.leave()
 
 
-async def test_a_session_without_variables_asks_nothing(server, other_server, desk):
-    await desk.run("CREATE TEMPORARY TABLE t (a INT)")
-    await desk.run("SELECT 1", shard=1)
+async def test_a_session_without_variables_asks_nothing(server, other_server, session):
+    await session.run("CREATE TEMPORARY TABLE t (a INT)")
+    await session.run("SELECT 1", shard=1)
     assert said(server) == said(other_server) == []
-    await desk.leave()
+    await session.leave()
 
 
-async def test_equal_ones_are_not_set_and_hold_nothing(server, other_server, shards, desk):
+async def test_equal_ones_are_not_set_and_hold_nothing(server, other_server, shards, session):
     server.on("SELECT @`a`", UNSET)
     other_server.on("SELECT @`a`", UNSET)
-    await desk.run("SELECT @a := NULL")
-    await desk.run("SELECT 1", shard=1)
-    await desk.run("SELECT 1", shard=1)
-    assert shards[1] not in desk.branches.held
+    await session.run("SELECT @a := NULL")
+    await session.run("SELECT 1", shard=1)
+    await session.run("SELECT 1", shard=1)
+    assert shards[1] not in session.branches.held
     assert len(said(other_server)) == 1
-    await desk.leave()
+    await session.leave()
 
 
 @pytest.mark.parametrize("sql", ["CALL p()", "INSERT INTO t VALUES (1)", "SELECT f()"])
-async def test_what_a_stored_program_set_is_asked_for(server, other_server, desk, sql):
+async def test_what_a_stored_program_set_is_asked_for(server, other_server, session, sql):
     server.once(sql, CHANGED)
     server.on("SELECT @`a`", number(5))
     other_server.once("SELECT @`a`", UNSET, number(5))
-    await desk.run(sql)
-    await desk.run("SELECT 1", shard=1)
+    await session.run(sql)
+    await session.run("SELECT 1", shard=1)
     assert "SET @`a` = CAST('5' AS SIGNED)" in said(other_server)
-    await desk.leave()
+    await session.leave()
 
 
-async def test_who_may_not_read_their_names_is_told_so(server, shards, desk):
+async def test_who_may_not_read_their_names_is_told_so(server, shards, session):
     server.on(NAMES, Error(1142, "SELECT command denied", "42000"))
     server.on("SELECT @`a`", UNSET)
-    await desk.run("SET @a = NULL")
-    await desk.run("EXECUTE s")
+    await session.run("SET @a = NULL")
+    await session.run("EXECUTE s")
     with pytest.raises(Unsupported, match="not read performance_schema"):
-        await desk.run("SELECT 1", shard=1)
-    await desk.leave()
+        await session.run("SELECT 1", shard=1)
+    await session.leave()
 
 
-async def test_texts_are_enough_where_they_name_all(server, other_server, desk):
+async def test_texts_are_enough_where_they_name_all(server, other_server, session):
     server.on(NAMES, Error(1142, "SELECT command denied", "42000"))
     server.on("SELECT @`a`", number(5))
     other_server.once("SELECT @`a`", UNSET, number(5))
-    await desk.run("SET @a = 5")
-    await desk.run("SELECT @a", shard=1)
+    await session.run("SET @a = 5")
+    await session.run("SELECT @a", shard=1)
     assert "SET @`a` = CAST('5' AS SIGNED)" in said(other_server)
-    await desk.leave()
+    await session.leave()
 
 
-async def test_a_value_that_does_not_arrive_is_refused(server, other_server, shards, desk):
+async def test_a_value_that_does_not_arrive_is_refused(server, other_server, shards, session):
     server.on("SELECT @`a`", number(5))
     other_server.on("SELECT @`a`", number(4))
-    await desk.run("SET @a = 5")
+    await session.run("SET @a = 5")
     with pytest.raises(Unsupported, match="@a in another keyspace or shard: it would not be"):
-        await desk.run("SELECT 1", shard=1)
+        await session.run("SELECT 1", shard=1)
     with pytest.raises(Unsupported):
-        await desk.run("SELECT 1", shard=1)
-    await desk.run("SELECT @a")
-    await desk.leave()
+        await session.run("SELECT 1", shard=1)
+    await session.run("SELECT @a")
+    await session.leave()
     assert [shard.pool.lent for shard in shards] == [0, 0]
 
 
-async def test_a_server_that_does_not_answer_the_question_is_an_error(server, shards, desk):
+async def test_a_server_that_does_not_answer_the_question_is_an_error(server, shards, session):
     server.on("SELECT @`a`", Error(1399, "XAER_RMFAIL", "XAE07"))
-    await desk.run("SET @a = 5")
+    await session.run("SET @a = 5")
     with pytest.raises(Unsupported, match="XAER_RMFAIL"):
-        await desk.run("SELECT 1", shard=1)
-    await desk.leave()
+        await session.run("SELECT 1", shard=1)
+    await session.leave()
 
 
-async def test_a_lost_connection_has_lost_the_variables(server, other_server, shards, desk):
-    await desk.run("SET @a = 5")
+async def test_a_lost_connection_has_lost_the_variables(server, other_server, shards, session):
+    await session.run("SET @a = 5")
     server.break_connections()
     with pytest.raises(SessionLost):
-        await desk.run("SELECT 1", shard=1)
+        await session.run("SELECT 1", shard=1)
     assert shards[1].pool.lent == 0
-    await desk.leave()
+    await session.leave()
 
 
-async def test_a_statement_that_failed_may_have_set_one(server, other_server, shards, desk):
+async def test_a_statement_that_failed_may_have_set_one(server, other_server, shards, session):
     server.once("nowhere", Error(1054, "Unknown column", "42S22"))
     server.on("SELECT @`a`", number(5))
     other_server.once("SELECT @`a`", UNSET, number(5))
-    await desk.run("SELECT @a := 5, nowhere FROM t")
-    await desk.run("SELECT 1", shard=1)
+    await session.run("SELECT @a := 5, nowhere FROM t")
+    await session.run("SELECT 1", shard=1)
     assert "SET @`a` = CAST('5' AS SIGNED)" in said(other_server)
-    await desk.leave()
+    await session.leave()
 
 
-async def test_warnings_are_those_of_the_clients_own_statement(server, other_server, desk):
+async def test_warnings_are_those_of_the_clients_own_statement(server, other_server, session):
     server.on("SELECT @`a`", number(5))
     other_server.on("SELECT @`a`", number(5))
     server.on("SHOW WARNINGS", Rows(("Level", "Code", "Message")))
     server.once("SET @a", Ok(warnings=1))
-    await desk.run("SET @a = '1x' + 4")
-    await desk.run("SELECT 1", shard=1)
+    await session.run("SET @a = '1x' + 4")
+    await session.run("SELECT 1", shard=1)
     heard = [sql for sql in server.heard if sql == "SHOW WARNINGS" or NAMES in sql]
     assert heard[0] == "SHOW WARNINGS"
-    await desk.leave()
+    await session.leave()

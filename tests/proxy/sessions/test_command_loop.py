@@ -13,15 +13,15 @@ from tests.proxy.sessions.test_session import BIG, PING, READER, refused
 
 
 @pytest.fixture
-async def house(server):
+async def proxy(server):
     async with running_proxy(server) as made:
         yield made
 
 
 @pytest.mark.parametrize("payload", [b"", b"\x1b\x05", b"\x0c\x01"])
-async def test_a_malformed_command_closes_this_connection_and_no_other(house, payload):
-    other = await house.client()
-    client = await house.client()
+async def test_a_malformed_command_closes_this_connection_and_no_other(proxy, payload):
+    other = await proxy.client()
+    client = await proxy.client()
     client.write(frame(payload, 0))
     client._framer.next_sequence = 1
     error = await refused(client.packet())
@@ -30,12 +30,12 @@ async def test_a_malformed_command_closes_this_connection_and_no_other(house, pa
     assert (await other.query("SELECT 1")).values == [b"1"]
 
 
-async def test_pipelined_commands_are_answered_in_order(server, house):
+async def test_pipelined_commands_are_answered_in_order(server, proxy):
     gate = asyncio.Event()
     server.once("first", Silence(gate, rows_of(1)))
     server.on("second", rows_of(2))
     server.on("third", Error(1064, "third"))
-    client = await house.client()
+    client = await proxy.client()
     for sql in ("SELECT first", "SELECT second", "SELECT third"):
         client.send(sql)
     client.write(frame(PING, 0))
@@ -48,16 +48,16 @@ async def test_pipelined_commands_are_answered_in_order(server, house):
     assert (await client.answer())[0].ok is not None
 
 
-async def test_a_client_that_sends_too_much_ahead_is_not_read_until_it_is_done(server, house):
+async def test_a_client_that_sends_too_much_ahead_is_not_read_until_it_is_done(server, proxy):
     gate = asyncio.Event()
     server.once("first", Silence(gate, rows_of(1)))
-    client = await house.client()
+    client = await proxy.client()
     client.send("SELECT first")
     await until(lambda: "SELECT first" in server.heard)
     large = b"\x03SELECT '" + b"x" * 100_000 + b"'"
     for _ in range(200):
         client.write(frame(large, 0))
-    (session,) = house.app._sessions.values()
+    (session,) = proxy.app._sessions.values()
     await until(lambda: session._command_loop._queued_bytes > QUEUED_BYTES_MAX)
     assert session._command_loop._queued_bytes < 3 * QUEUED_BYTES_MAX
     assert not session._link._transport.is_reading()
@@ -70,13 +70,13 @@ async def test_a_client_that_sends_too_much_ahead_is_not_read_until_it_is_done(s
 
 
 async def test_a_client_that_reads_no_answers_has_no_more_of_its_commands_carried_out(
-    server, house
+    server, proxy
 ):
     server.on("FROM t", rows_of("x" * 200_000))
-    client = await house.client()
+    client = await proxy.client()
     for _ in range(100):
         client.send("SELECT a FROM t")
-    (session,) = house.app._sessions.values()
+    (session,) = proxy.app._sessions.values()
     await until(lambda: session._link.blocked and not session._command_loop.is_busy)
     for _ in range(100):
         await asyncio.sleep(0)
@@ -88,10 +88,10 @@ async def test_a_client_that_reads_no_answers_has_no_more_of_its_commands_carrie
 
 
 @pytest.mark.parametrize("capabilities", [MODERN, OLD])
-async def test_several_statements_are_one_numbered_answer(server, house, capabilities):
+async def test_several_statements_are_one_numbered_answer(server, proxy, capabilities):
     server.on("FROM t", rows_of(1, 2))
     server.on("CALL", Several((rows_of(7), Ok())))
-    client = await house.client(capabilities=capabilities)
+    client = await proxy.client(capabilities=capabilities)
     client.send("SELECT id FROM t; SET @a = 1; SHOW DATABASES; CALL p(); USE plain; SELECT 1")
     rows, assigned, databases, first, second, used, last = await client.answer()
     assert rows.values == [b"1", b"2"]
@@ -103,9 +103,9 @@ async def test_several_statements_are_one_numbered_answer(server, house, capabil
     assert not last.status & Status.MORE_RESULTS_EXISTS
 
 
-async def test_the_first_error_ends_the_command(server, house):
+async def test_the_first_error_ends_the_command(server, proxy):
     server.on("bad", Error(1064, "no"))
-    client = await house.client()
+    client = await proxy.client()
     client.send("SELECT 1; SELECT bad; SELECT 'never'")
     first, second = await client.answer()
     assert first.values == [b"1"]
@@ -115,8 +115,8 @@ async def test_the_first_error_ends_the_command(server, house):
     assert [result.code for result in await client.answer()] == [0, 1049]
 
 
-async def test_who_did_not_ask_for_several_statements_may_not_send_them(server, house):
-    client = await house.client(capabilities=MODERN & ~Capability.MULTI_STATEMENTS)
+async def test_who_did_not_ask_for_several_statements_may_not_send_them(server, proxy):
+    client = await proxy.client(capabilities=MODERN & ~Capability.MULTI_STATEMENTS)
     for sql in ("SELECT 1; DELETE FROM t", "BEGIN; DELETE FROM t", "USE plain; SELECT 1"):
         assert (await client.query(sql)).code == 1064
     assert not any("DELETE" in text for text in server.heard)
@@ -127,10 +127,10 @@ async def test_who_did_not_ask_for_several_statements_may_not_send_them(server, 
     assert (await client.query("SELECT 1; SELECT 1")).code == 1064
 
 
-async def test_a_fault_of_ours_is_an_internal_error_and_logged_once(server, house, monkeypatch):
-    client = await house.client()
+async def test_a_fault_of_ours_is_an_internal_error_and_logged_once(server, proxy, monkeypatch):
+    client = await proxy.client()
     await client.query("SELECT 1")
-    (session,) = house.app._sessions.values()
+    (session,) = proxy.app._sessions.values()
 
     def fail(*_):
         raise KeyError("a fault of ours")
@@ -151,8 +151,8 @@ async def test_a_fault_of_ours_is_an_internal_error_and_logged_once(server, hous
     assert all(line["connection"] == session.connection_id for line in logs)
 
 
-async def test_a_lost_server_is_an_error_and_the_connection_goes_on(server, house):
-    client = await house.client()
+async def test_a_lost_server_is_an_error_and_the_connection_goes_on(server, proxy):
+    client = await proxy.client()
     await client.query("SELECT 1")
     server.once("INSERT", HangUp())
     result = await client.query("INSERT INTO t VALUES (1)")
@@ -162,16 +162,16 @@ async def test_a_lost_server_is_an_error_and_the_connection_goes_on(server, hous
     assert server.heard.count("INSERT INTO t VALUES (1)") == 1
 
 
-async def test_a_read_whose_connection_broke_is_answered_all_the_same(server, house):
-    client = await house.client()
+async def test_a_read_whose_connection_broke_is_answered_all_the_same(server, proxy):
+    client = await proxy.client()
     await client.query("SELECT 1")
     server.once("FROM t", HangUp())
     server.on("FROM t", rows_of(5))
     assert (await client.query("SELECT id FROM t")).values == [b"5"]
 
 
-async def test_a_write_that_a_read_only_server_refused_is_tried_again(server, house):
-    client = await house.client()
+async def test_a_write_that_a_read_only_server_refused_is_tried_again(server, proxy):
+    client = await proxy.client()
     await client.query("SELECT 1")
     server.once("INSERT", Error(1290, "running with the --read-only option"))
     assert (await client.query("INSERT INTO t VALUES (1)")).error is None
@@ -179,8 +179,8 @@ async def test_a_write_that_a_read_only_server_refused_is_tried_again(server, ho
 
 
 @pytest.mark.parametrize("capabilities", [MODERN, OLD])
-async def test_an_error_behind_some_rows_is_numbered_right(server, house, capabilities):
-    client = await house.client(capabilities=capabilities)
+async def test_an_error_behind_some_rows_is_numbered_right(server, proxy, capabilities):
+    client = await proxy.client(capabilities=capabilities)
     await client.query("SELECT 1")
     # 5 bytes of count, 27 of definition, 100 a row: the break is between two rows.
     server.once("FROM t", HangUp(Rows(("a",), ((b"x" * 95,),) * 900), 5 + 27 + 700 * 100))
@@ -190,16 +190,16 @@ async def test_an_error_behind_some_rows_is_numbered_right(server, house, capabi
     assert (await client.query("SELECT 1")).values == [b"1"]
 
 
-async def test_a_break_inside_a_row_closes_the_connection_rather_than_lie(server, house):
-    client = await house.client()
+async def test_a_break_inside_a_row_closes_the_connection_rather_than_lie(server, proxy):
+    client = await proxy.client()
     await client.query("SELECT 1")
     server.once("FROM t", HangUp(BIG, 1_500_000))
     with pytest.raises((EOFError, ConnectionError)):
         await client.query("SELECT a FROM t")
 
 
-async def test_a_session_whose_state_was_lost_is_closed(server, house):
-    client = await house.client()
+async def test_a_session_whose_state_was_lost_is_closed(server, proxy):
+    client = await proxy.client()
     await client.query("SET @a = 1")
     server.break_connections()
     result = await client.query("SELECT @a")
@@ -208,8 +208,8 @@ async def test_a_session_whose_state_was_lost_is_closed(server, house):
 
 
 @pytest.mark.parametrize("way", ["direct", "long"])
-async def test_what_a_vanished_client_was_running_is_killed(server, house, way):
-    client = await house.client()
+async def test_what_a_vanished_client_was_running_is_killed(server, proxy, way):
+    client = await proxy.client()
     if way == "direct":
         await client.query("SELECT 1")
     server.once("SLEEP", Silence())
@@ -224,13 +224,13 @@ async def test_what_a_vanished_client_was_running_is_killed(server, house, way):
 
 
 async def test_a_shutdown_lets_statements_end(server):
-    async with running_proxy(server) as house:
+    async with running_proxy(server) as proxy:
         gate = asyncio.Event()
         server.once("SLEEP", Silence(gate, rows_of(0)))
-        idle, busy, hasty = [await house.client() for _ in range(3)]
+        idle, busy, hasty = [await proxy.client() for _ in range(3)]
         busy.send("SELECT SLEEP(9)")
         await until(lambda: "SELECT SLEEP(9)" in server.heard)
-        stopping = asyncio.ensure_future(house.app.stop())
+        stopping = asyncio.ensure_future(proxy.app.stop())
         assert (await idle.farewell()).code == 1053
         assert await idle.is_closed()
         gate.set()
@@ -242,8 +242,8 @@ async def test_a_shutdown_lets_statements_end(server):
 
 
 async def test_a_reader_only_reads_on_either_way(server):
-    async with running_proxy(server, users=(READER,)) as house:
-        client = await house.client(user="reader")
+    async with running_proxy(server, users=(READER,)) as proxy:
+        client = await proxy.client(user="reader")
         for _ in range(2):
             assert (await client.query("SELECT 1")).values == [b"1"]
             assert (await client.query("INSERT INTO t VALUES (1)")).code == 1142

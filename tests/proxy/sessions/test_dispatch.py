@@ -12,8 +12,8 @@ from tests.proxy.fake_client import OLD
 PING, STATISTICS, DEBUG, RESET = b"\x0e", b"\x09", b"\x0d", b"\x1f"
 
 
-async def test_the_small_commands(server, house):
-    client = await house.client()
+async def test_the_small_commands(server, proxy):
+    client = await proxy.client()
     assert (await client.command(PING)).ok is not None
     assert (await client.command(DEBUG)).ok is not None
     assert (await client.command(b"\x02plain:-")).ok is not None
@@ -25,20 +25,20 @@ async def test_the_small_commands(server, house):
     assert (await client.command(PING)).ok is not None
 
 
-async def test_a_change_of_database_is_told_to_who_tracks_it(house):
-    client = await house.client()
+async def test_a_change_of_database_is_told_to_who_tracks_it(proxy):
+    client = await proxy.client()
     for payload, name in ((b"\x02commerce", "commerce"), (b"\x03USE `plain:-`", "plain:-")):
         ok = (await client.command(payload)).ok
         assert ok is not None
         assert ok.trackers == (Tracker(TrackerKind.SCHEMA, "", name),)
-    old = await house.client(capabilities=OLD)
+    old = await proxy.client(capabilities=OLD)
     ok = (await old.command(b"\x02commerce")).ok
     assert ok is not None
     assert not ok.session_state
 
 
-async def test_changes_of_variables_are_told_as_a_server_does(server, house):
-    client = await house.client()
+async def test_changes_of_variables_are_told_as_a_server_does(server, proxy):
+    client = await proxy.client()
     ok = (await client.query("SET autocommit = 0")).ok
     assert ok is not None
     assert ok.trackers == (Tracker(TrackerKind.SYSVAR, "autocommit", "OFF"),)
@@ -51,8 +51,8 @@ async def test_changes_of_variables_are_told_as_a_server_does(server, house):
     assert [tracker.name for tracker in ok.trackers] == ["sql_mode"]
 
 
-async def test_the_server_says_whether_there_is_a_command_for_the_processes(house):
-    client = await house.client()
+async def test_the_server_says_whether_there_is_a_command_for_the_processes(proxy):
+    client = await proxy.client()
     error = (await client.command(b"\x0a")).error
     assert error is not None
     assert error.code == 1047  # as MySQL of today
@@ -69,9 +69,9 @@ async def test_the_server_says_whether_there_is_a_command_for_the_processes(hous
     ],
 )
 async def test_commands_that_are_not_served_are_refused_and_the_connection_goes_on(
-    house, payload, code
+    proxy, payload, code
 ):
-    client = await house.client()
+    client = await proxy.client()
     assert (await client.command(payload)).code == code
     assert (await client.query("SELECT 1")).values == [b"1"]
 
@@ -88,8 +88,8 @@ async def dirty(client):
 
 
 @pytest.mark.parametrize("how", ["reset", "change_user"])
-async def test_a_fresh_session_has_none_of_the_old_ones_state(server, house, how):
-    client = await house.client()
+async def test_a_fresh_session_has_none_of_the_old_ones_state(server, proxy, how):
+    client = await proxy.client()
     await dirty(client)
     if how == "reset":
         result = await client.command(RESET)
@@ -108,15 +108,15 @@ async def test_a_fresh_session_has_none_of_the_old_ones_state(server, house, how
 
 
 @pytest.mark.parametrize("how", ["reset", "change_user"])
-async def test_locks_are_free_when_the_end_of_their_session_is_told(server, house, how):
-    client = await house.client()
+async def test_locks_are_free_when_the_end_of_their_session_is_told(server, proxy, how):
+    client = await proxy.client()
     await client.query("SELECT GET_LOCK('a', 1)")
     freed = asyncio.Event()
     server.once("RESET", Silence(freed, Ok()))
     ended = client.command(RESET) if how == "reset" else client.change_user("root", "", "plain")
     ending = asyncio.ensure_future(ended)
     await until(lambda: "RESET" in server.heard)
-    await (await house.client()).query("SELECT 1")
+    await (await proxy.client()).query("SELECT 1")
     assert not ending.done()
     freed.set()
     await ending

@@ -10,8 +10,8 @@ ADMIN = User("root", Secret(""), None, Role.READWRITE, None)
 EVE = User("eve", Secret("sesame"), None, Role.READWRITE, frozenset({"plain"}))
 
 
-async def test_kill_query_ends_a_statement_with_the_servers_own_error(server, house):
-    victim, killer = await house.client(), await house.client()
+async def test_kill_query_ends_a_statement_with_the_servers_own_error(server, proxy):
+    victim, killer = await proxy.client(), await proxy.client()
     server.once("SLEEP", Silence())
     victim.send("SELECT SLEEP(9)")
     await until(lambda: "SELECT SLEEP(9)" in server.heard)
@@ -21,8 +21,8 @@ async def test_kill_query_ends_a_statement_with_the_servers_own_error(server, ho
     assert (await victim.query("SELECT 1")).values == [b"1"]
 
 
-async def test_kill_query_is_answered_when_the_server_has_been_told(server, house):
-    victim, killer = await house.client(), await house.client()
+async def test_kill_query_is_answered_when_the_server_has_been_told(server, proxy):
+    victim, killer = await proxy.client(), await proxy.client()
     server.once("SLEEP", Silence())
     victim.send("SELECT SLEEP(9)")
     await until(lambda: "SELECT SLEEP(9)" in server.heard)
@@ -32,8 +32,8 @@ async def test_kill_query_is_answered_when_the_server_has_been_told(server, hous
 
 
 @pytest.mark.parametrize("by_command", [False, True])
-async def test_kill_ends_a_connection(house, by_command):
-    victim, killer = await house.client(), await house.client()
+async def test_kill_ends_a_connection(proxy, by_command):
+    victim, killer = await proxy.client(), await proxy.client()
     number = victim.greeting.connection_id
     if by_command:
         await killer.command(b"\x0c" + number.to_bytes(4, "little"))
@@ -43,12 +43,12 @@ async def test_kill_ends_a_connection(house, by_command):
 
 
 async def test_only_ones_own_connections_can_be_killed(server):
-    async with running_proxy(server, users=(ADMIN, EVE)) as house:
-        admin = await house.client(user="root")
-        eve = await house.client(user="eve", password="sesame")
+    async with running_proxy(server, users=(ADMIN, EVE)) as proxy:
+        admin = await proxy.client(user="root")
+        eve = await proxy.client(user="eve", password="sesame")
         assert (await eve.query(f"KILL {admin.greeting.connection_id}")).code == 1095
         assert (await eve.query("KILL 4711")).code == 1094
-        half = await house.greeted()
+        half = await proxy.greeted()
         assert (await eve.query(f"KILL {half.greeting.connection_id}")).code == 1094
         assert (await admin.query("SELECT 1")).values == [b"1"]
 
@@ -59,10 +59,10 @@ BOSS = User("boss", Secret(""), None, Role.ADMIN, None)
 @pytest.fixture
 async def three(server):
     """Users root, eve and boss, of whom the last is an admin."""
-    async with running_proxy(server, users=(ADMIN, EVE, BOSS)) as house:
-        root = await house.client(user="root")
-        eve = await house.client(user="eve", password="sesame")
-        boss = await house.client(user="boss")
+    async with running_proxy(server, users=(ADMIN, EVE, BOSS)) as proxy:
+        root = await proxy.client(user="root")
+        eve = await proxy.client(user="eve", password="sesame")
+        boss = await proxy.client(user="boss")
         yield root, eve, boss
 
 
@@ -114,14 +114,14 @@ async def test_ones_own_user_is_killed_last_and_told_so(three):
     assert (await boss.query("SELECT 1")).values == [b"1"]
 
 
-async def test_a_client_is_told_the_id_that_kill_takes(house):
-    client = await house.client()
+async def test_a_client_is_told_the_id_that_kill_takes(proxy):
+    client = await proxy.client()
     result = await client.query("SELECT CONNECTION_ID()")
     assert result.values == [str(client.greeting.connection_id).encode()]
 
 
-async def test_statistics_are_in_a_servers_words(house):
-    client = await house.client()
+async def test_statistics_are_in_a_servers_words(proxy):
+    client = await proxy.client()
     await client.query("SELECT 1")
     for payload in (b"\x0e", b"\x02plain"):
         await client.command(payload)

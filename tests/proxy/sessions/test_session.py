@@ -22,7 +22,7 @@ PING, STATISTICS, DEBUG, QUIT, RESET = b"\x0e", b"\x09", b"\x0d", b"\x01", b"\x1
 
 
 @pytest.fixture
-async def house(server):
+async def proxy(server):
     async with running_proxy(server) as made:
         yield made
 
@@ -37,15 +37,15 @@ async def refused(attempt):
 # --- getting in ------------------------------------------------------------------------
 
 
-async def test_a_client_is_greeted_like_by_the_server_behind(server, house):
-    client = await house.greeted()
+async def test_a_client_is_greeted_like_by_the_server_behind(server, proxy):
+    client = await proxy.greeted()
     assert client.greeting.server_version == server.version
     assert client.greeting.connection_id > 0
     assert not client.greeting.capabilities & Capability.SSL
 
 
-async def test_a_login_may_name_a_target(house):
-    client = await house.client("plain:-@primary")
+async def test_a_login_may_name_a_target(proxy):
+    client = await proxy.client("plain:-@primary")
     assert (await client.query("SELECT 1")).values == [b"1"]
 
 
@@ -62,8 +62,8 @@ async def test_a_login_may_name_a_target(house):
 async def test_who_may_not_come_in_is_told_why_and_never_read_again(
     server, other_server, user, password, database, code
 ):
-    async with running_proxy(server, other_server, users=(ADMIN, EVE)) as house:
-        client = await house.greeted()
+    async with running_proxy(server, other_server, users=(ADMIN, EVE)) as proxy:
+        client = await proxy.greeted()
         with structlog.testing.capture_logs() as logs:
             error = await refused(client.log_in(user, password, database))
             client.send("SELECT 'too late'")
@@ -77,33 +77,33 @@ async def test_without_users_only_this_machine_gets_in(server, monkeypatch):
     from streamfrom.proxy.net import Link
 
     monkeypatch.setattr(Link, "is_loopback", property(lambda _: False))
-    async with running_proxy(server) as house:
-        error = await refused(house.greeted())
+    async with running_proxy(server) as proxy:
+        error = await refused(proxy.greeted())
         assert error.code == 1130
         assert b"serves its own machine only" in error.message
 
 
 async def test_one_connection_too_many_is_told_instead_of_a_greeting(server):
-    async with running_proxy(server, max_connections=2) as house:
-        first = await house.client()
-        await house.client()
-        assert (await refused(house.greeted())).code == 1040
+    async with running_proxy(server, max_connections=2) as proxy:
+        first = await proxy.client()
+        await proxy.client()
+        assert (await refused(proxy.greeted())).code == 1040
         assert (await first.query("SELECT 1")).values == [b"1"]
         first.vanish()
-        await until(lambda: len(house.app._sessions) == 1)
-        await house.client()
+        await until(lambda: len(proxy.app._sessions) == 1)
+        await proxy.client()
 
 
 async def test_who_does_not_finish_the_login_in_time_is_left(server):
-    async with running_proxy(server, connect_timeout_s=0.05) as house:
-        logged_in = await house.client()
-        client = await house.greeted()
+    async with running_proxy(server, connect_timeout_s=0.05) as proxy:
+        logged_in = await proxy.client()
+        client = await proxy.greeted()
         assert await client.is_closed()
         assert (await logged_in.query("SELECT 1")).values == [b"1"]
 
 
-async def test_commands_may_come_in_the_same_segment_as_the_login(house):
-    client = await house.greeted()
+async def test_commands_may_come_in_the_same_segment_as_the_login(proxy):
+    client = await proxy.greeted()
     login = client.login("root", "", "plain")
     from streamfrom.proxy.wire.handshake import encode_login
 
@@ -116,21 +116,21 @@ async def test_commands_may_come_in_the_same_segment_as_the_login(house):
 # --- commands --------------------------------------------------------------------------
 
 
-async def test_quit_closes_without_a_word(house):
-    client = await house.client()
+async def test_quit_closes_without_a_word(proxy):
+    client = await proxy.client()
     client.write(frame(QUIT, 0))
     assert await client.is_closed()
-    await until(lambda: not house.app._sessions)
+    await until(lambda: not proxy.app._sessions)
 
 
-async def test_a_slow_client_stops_its_server_and_gets_everything_in_the_end(server, house):
+async def test_a_slow_client_stops_its_server_and_gets_everything_in_the_end(server, proxy):
     server.on("FROM t", BIG)
-    client = await house.client()
+    client = await proxy.client()
     await client.query("SELECT 1")
     client.stop_reading()
     client.send("SELECT a FROM t")
     await until(lambda: server.relays and server.relays[0].is_stalled)
-    (session,) = house.app._sessions.values()
+    (session,) = proxy.app._sessions.values()
     await until(lambda: session._link.blocked)
     assert session._link._transport.get_write_buffer_size() < 2 << 20
     client.read_on()
@@ -141,8 +141,8 @@ async def test_a_slow_client_stops_its_server_and_gets_everything_in_the_end(ser
 
 
 async def test_another_user_has_its_own_rights(server, other_server):
-    async with running_proxy(server, other_server, users=(ADMIN, EVE)) as house:
-        client = await house.client("commerce")
+    async with running_proxy(server, other_server, users=(ADMIN, EVE)) as proxy:
+        client = await proxy.client("commerce")
         await client.change_user("eve", "sesame")
         assert (await client.query("USE commerce")).code == 1044
         assert (await client.query("USE plain")).error is None
@@ -151,22 +151,22 @@ async def test_another_user_has_its_own_rights(server, other_server):
         assert await client.is_closed()
 
 
-async def test_a_change_of_user_may_not_overtake_what_is_running(server, house):
+async def test_a_change_of_user_may_not_overtake_what_is_running(server, proxy):
     gate = asyncio.Event()
     server.once("SLEEP", Silence(gate, rows_of(0)))
-    client = await house.client()
+    client = await proxy.client()
     client.send("SELECT SLEEP(9)")
     await until(lambda: "SELECT SLEEP(9)" in server.heard)
     with pytest.raises(EOFError):
         await client.change_user("root")
-    await until(lambda: not house.app._sessions)
+    await until(lambda: not proxy.app._sessions)
 
 
 # --- clients that leave ----------------------------------------------------------------
 
 
-async def test_a_vanished_clients_transaction_is_rolled_back(server, house):
-    client = await house.client()
+async def test_a_vanished_clients_transaction_is_rolled_back(server, proxy):
+    client = await proxy.client()
     for sql in ("SET @secret = 1", "BEGIN", "INSERT INTO t VALUES (1)"):
         assert (await client.query(sql)).error is None
     (connection,) = server.relays
@@ -175,15 +175,15 @@ async def test_a_vanished_clients_transaction_is_rolled_back(server, house):
     assert not connection.in_transaction
 
 
-async def test_a_client_that_leaves_a_slow_answer_leaves_nothing_behind(server, house):
+async def test_a_client_that_leaves_a_slow_answer_leaves_nothing_behind(server, proxy):
     server.on("FROM t", BIG)
-    client = await house.client()
+    client = await proxy.client()
     client.stop_reading()
     client.send("SELECT a FROM t")
     await until(lambda: server.relays and server.relays[0].is_stalled)
     client.vanish()
     await until(lambda: not server.relays)
-    await until(lambda: not house.app._sessions)
+    await until(lambda: not proxy.app._sessions)
 
 
 # --- STREAM ----------------------------------------------------------------------------
@@ -196,17 +196,17 @@ async def streaming(server):
         yield made
 
 
-async def stream(house, sql="STREAM * FROM msg", **options):
-    client = await house.client(**options)
+async def stream(proxy, sql="STREAM * FROM msg", **options):
+    client = await proxy.client(**options)
     client.send(sql)
     assert await client.head() == 2
     return client
 
 
-async def insert(server, house, number, message):
+async def insert(server, proxy, number, message):
     """Insert a message through the proxy; the claim that follows finds it."""
     server.once("FOR UPDATE SKIP LOCKED", Rows(tuple("abcde"), (claimed(number, message),)))
-    client = await house.client()
+    client = await proxy.client()
     result = await client.query(f"INSERT INTO msg (id, message) VALUES ({number}, 'x')")
     assert result.error is None
 
@@ -311,9 +311,9 @@ async def test_a_stream_that_has_caught_up_gets_the_next_batch(server, streaming
 async def test_a_shutdown_ends_streams_with_its_own_error(server):
     add_message_table(server)
     async with contextlib.AsyncExitStack() as stack:
-        house = await stack.enter_async_context(running_proxy(server))
-        client = await stream(house)
-        stopping = asyncio.ensure_future(house.app.stop())
+        proxy = await stack.enter_async_context(running_proxy(server))
+        client = await stream(proxy)
+        stopping = asyncio.ensure_future(proxy.app.stop())
         assert (await refused(client.row())).code == 1053
         assert await client.is_closed()
         await stopping
@@ -326,8 +326,8 @@ async def test_a_transaction_keeps_to_one_shard_where_the_configuration_says_so(
     server, other_server
 ):
     single = TransactionMode.SINGLE
-    async with running_proxy(server, other_server, transaction_mode=single) as house:
-        client = await house.client("commerce")
+    async with running_proxy(server, other_server, transaction_mode=single) as proxy:
+        client = await proxy.client("commerce")
         await client.query("BEGIN")
         await client.query("INSERT INTO t (id) VALUES (1)")
         result = await client.query(f"INSERT INTO t (id) VALUES ({1 << 63})")
@@ -335,8 +335,8 @@ async def test_a_transaction_keeps_to_one_shard_where_the_configuration_says_so(
 
 
 async def test_a_packet_larger_than_allowed_is_refused(server):
-    async with running_proxy(server, max_allowed_packet_bytes=10_000) as house:
-        client = await house.client()
+    async with running_proxy(server, max_allowed_packet_bytes=10_000) as proxy:
+        client = await proxy.client()
         client.write(frame(b"\x03" + b"x" * 20_000, 0))
         client._framer.next_sequence = 0
         assert (await refused(client.packet())).code == 1153
@@ -344,10 +344,10 @@ async def test_a_packet_larger_than_allowed_is_refused(server):
 
 async def test_nothing_secret_is_logged(server):
     with structlog.testing.capture_logs() as logs:
-        async with running_proxy(server, users=(ADMIN, EVE)) as house:
-            client = await house.client(user="eve", password="sesame")
+        async with running_proxy(server, users=(ADMIN, EVE)) as proxy:
+            client = await proxy.client(user="eve", password="sesame")
             await client.query("SELECT 'credit card'")
-            await refused(Client.connect(house.port, user="eve", password="open-sesame"))
+            await refused(Client.connect(proxy.port, user="eve", password="open-sesame"))
     text = str(logs)
     assert "session opened" in text
     for secret in ("sesame", "credit card"):

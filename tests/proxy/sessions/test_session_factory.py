@@ -10,8 +10,8 @@ GUEST = User("guest", Secret("sesame"), None, Role.READONLY, frozenset({"plain"}
 
 
 async def test_after_a_change_of_user_nothing_of_the_one_before_is_left(server, other_server):
-    async with running_proxy(server, other_server, users=(ADMIN, GUEST)) as house:
-        client = await house.client("plain")
+    async with running_proxy(server, other_server, users=(ADMIN, GUEST)) as proxy:
+        client = await proxy.client("plain")
         prepared, _, _ = await client.prepare("SELECT 1")
         for sql in ("BEGIN", "INSERT INTO t VALUES (1)", "SET sql_mode = ''"):
             assert (await client.query(sql)).error is None

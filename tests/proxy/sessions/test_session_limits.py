@@ -20,7 +20,7 @@ APP = User("app", Secret(""), None, Role.READWRITE, None, 1)
 
 
 @pytest.fixture
-async def house(server, other_server):
+async def proxy(server, other_server):
     async with running_proxy(server, other_server, statement_timeout_s=0.1) as made:
         yield made
 
@@ -28,9 +28,9 @@ async def house(server, other_server):
 @pytest.mark.parametrize("capabilities", [MODERN, OLD])
 @pytest.mark.parametrize("prepared", [False, True])
 async def test_a_statement_that_takes_too_long_is_stopped_on_its_server(
-    server, house, capabilities, prepared
+    server, proxy, capabilities, prepared
 ):
-    client = await house.client(capabilities=capabilities)
+    client = await proxy.client(capabilities=capabilities)
     statement, *_ = await client.prepare("SELECT SLEEP(9)")
     server.once("SLEEP", Silence())
     if prepared:
@@ -45,23 +45,23 @@ async def test_a_statement_that_takes_too_long_is_stopped_on_its_server(
     assert (await client.query("SELECT 1")).values == [b"1"]
 
 
-async def test_a_write_that_was_stopped_says_so_too(server, house):
-    client = await house.client()
+async def test_a_write_that_was_stopped_says_so_too(server, proxy):
+    client = await proxy.client()
     server.once("UPDATE", Silence())
     assert (await client.query("UPDATE t SET a = 1")).code == 3024
 
 
 async def test_a_write_to_several_shards_that_was_stopped_is_undone(
-    server, other_server, house
+    server, other_server, proxy
 ):
-    client = await house.client("commerce")
+    client = await proxy.client("commerce")
     other_server.once("DELETE", Silence())
     assert (await client.query("DELETE FROM t")).code == 3024
     assert "ROLLBACK" in server.heard
 
 
-async def test_a_server_that_makes_an_answer_of_the_interruption_does_not_count(server, house):
-    client = await house.client()
+async def test_a_server_that_makes_an_answer_of_the_interruption_does_not_count(server, proxy):
+    client = await proxy.client()
     killed = Silence(answer=rows_of(1))
     server.once("SLEEP", killed)
     client.send("SELECT SLEEP(9)")
@@ -72,7 +72,7 @@ async def test_a_server_that_makes_an_answer_of_the_interruption_does_not_count(
     assert (await client.answer())[0].code == 3024
 
 
-async def test_a_write_that_succeeded_all_the_same_is_not_denied(server, house, monkeypatch):
+async def test_a_write_that_succeeded_all_the_same_is_not_denied(server, proxy, monkeypatch):
     from tests.proxy import fake_connection
 
     async def succeeds(self, _gate, answer):
@@ -81,7 +81,7 @@ async def test_a_write_that_succeeded_all_the_same_is_not_denied(server, house, 
         return answer
 
     monkeypatch.setattr(fake_connection.Connection, "_silence", succeeds)
-    client = await house.client()
+    client = await proxy.client()
     server.once("UPDATE", Silence(answer=Ok(affected_rows=3)))
     result = await client.query("UPDATE t SET a = 1")
     assert result.error is None
@@ -90,8 +90,8 @@ async def test_a_write_that_succeeded_all_the_same_is_not_denied(server, house, 
 
 
 @pytest.mark.parametrize("capabilities", [MODERN, OLD])
-async def test_an_error_behind_some_rows_is_the_right_one(server, house, capabilities):
-    client = await house.client(capabilities=capabilities)
+async def test_an_error_behind_some_rows_is_the_right_one(server, proxy, capabilities):
+    client = await proxy.client(capabilities=capabilities)
     answer = Rows(("a",), ((b"1",),), then=Error(1317, "Query execution was interrupted"))
     server.once("SELECT a", Silence(answer=answer))
     client.send("SELECT a FROM t")
@@ -107,13 +107,13 @@ async def _busy(server):
     return next(c for c in server.relays if "SELECT a FROM t" in c.heard)
 
 
-async def test_a_server_that_cannot_be_stopped_loses_its_connection(server, house, monkeypatch):
+async def test_a_server_that_cannot_be_stopped_loses_its_connection(server, proxy, monkeypatch):
     from streamfrom.proxy.sessions import command_loop
 
     monkeypatch.setattr(command_loop, "STOP_S", 0.05)
     server.once("KILL QUERY", *[Ok()] * 9)
     server.once("UPDATE", Silence())
-    client = await house.client()
+    client = await proxy.client()
     result = await client.query("UPDATE t SET a = 1")
     assert result.code == 1105
     assert "whether it took effect is unknown" in result.message
@@ -130,19 +130,19 @@ async def left(client):
 
 async def test_a_stream_takes_as_long_as_it_likes(server, other_server):
     add_message_table(server)
-    async with running_proxy(server, statement_timeout_s=0.05, idle_timeout_s=0.05) as house:
-        client = await house.client()
+    async with running_proxy(server, statement_timeout_s=0.05, idle_timeout_s=0.05) as proxy:
+        client = await proxy.client()
         client.send("STREAM * FROM msg")
         assert await client.head() == 2
-        other = await house.client()
+        other = await proxy.client()
         assert await left(other) == 4031
-        assert house.app._sessions.keys() == {client.greeting.connection_id}
+        assert proxy.app._sessions.keys() == {client.greeting.connection_id}
         client.vanish()
 
 
 async def test_a_silent_client_is_told_and_left(server):
-    async with running_proxy(server, idle_timeout_s=0.1) as house:
-        client = await house.client()
+    async with running_proxy(server, idle_timeout_s=0.1) as proxy:
+        client = await proxy.client()
         await client.query("BEGIN")
         assert server.relays[0].in_transaction
         assert await left(client) == 4031
@@ -150,49 +150,49 @@ async def test_a_silent_client_is_told_and_left(server):
 
 
 async def test_who_is_busy_is_not_silent(server):
-    async with running_proxy(server, idle_timeout_s=0.1) as house:
-        client, other = await house.client(), await house.client()
+    async with running_proxy(server, idle_timeout_s=0.1) as proxy:
+        client, other = await proxy.client(), await proxy.client()
         server.once("SLEEP", Silence(answer=rows_of(1)))
         client.send("SELECT SLEEP(9)")
         assert await left(other) == 4031
-        assert house.app._sessions.keys() == {client.greeting.connection_id}
+        assert proxy.app._sessions.keys() == {client.greeting.connection_id}
 
 
 async def test_a_user_with_a_limit_gets_no_more_connections(server):
-    async with running_proxy(server, users=(APP, EVE)) as house:
-        first = await house.client(user="app", password="")
-        error = await refused(house.client(user="app", password=""))
+    async with running_proxy(server, users=(APP, EVE)) as proxy:
+        first = await proxy.client(user="app", password="")
+        error = await refused(proxy.client(user="app", password=""))
         assert (error.code, error.sqlstate) == (1226, "42000")
-        await house.client(user="eve", password="sesame")
+        await proxy.client(user="eve", password="sesame")
         first.vanish()
-        await until(lambda: len(house.app._sessions) == 1)
-        again = await house.client(user="app", password="")
+        await until(lambda: len(proxy.app._sessions) == 1)
+        again = await proxy.client(user="app", password="")
         assert (await again.query("SELECT 1")).values == [b"1"]
 
 
 async def test_refusals_wait_longer_and_longer_and_good_logins_of_others_do_not(server):
-    async with running_proxy(server, users=(APP, EVE), auth_backoff_s=0.1) as house:
+    async with running_proxy(server, users=(APP, EVE), auth_backoff_s=0.1) as proxy:
         for _ in range(4):
             with pytest.raises(Refused):
-                await house.client(user="eve", password="wrong")
-        assert house.app._services.backoff.failed("127.0.0.1", "x", 0.0) == 0.1
-        await house.client(user="app", password="")
-        client = await house.client(user="eve", password="sesame")
+                await proxy.client(user="eve", password="wrong")
+        assert proxy.app._services.backoff.failed("127.0.0.1", "x", 0.0) == 0.1
+        await proxy.client(user="app", password="")
+        client = await proxy.client(user="eve", password="sesame")
         assert (await client.query("SELECT 1")).values == [b"1"]
 
 
 async def test_mariadb_leaves_a_client_after_its_own_limit_without_a_word():
-    async with FakeServer("10.11.6-MariaDB") as server, running_proxy(server) as house:
+    async with FakeServer("10.11.6-MariaDB") as server, running_proxy(server) as proxy:
         server.on("SET wait_timeout", Ok(trackers=(Tracker(0, "wait_timeout", "1"),)))
-        client = await house.client()
+        client = await proxy.client()
         await client.query("SET wait_timeout = 1")
         assert await client.is_closed()
 
 
 async def test_a_client_limits_its_own_silence(server):
     server.on("SET wait_timeout", Ok(trackers=(Tracker(0, "wait_timeout", "1"),)))
-    async with running_proxy(server) as house:
-        client, other = await house.client(), await house.client()
+    async with running_proxy(server) as proxy:
+        client, other = await proxy.client(), await proxy.client()
         await client.query("SET wait_timeout = 1")
         await other.query("SELECT 1")
         assert await left(client) == 4031
@@ -210,15 +210,15 @@ def close(statement):
     return frame(b"\x19" + statement.to_bytes(4, "little"), 0)
 
 
-def held_bytes(house, user="root"):
-    return house.app._services.memory_of(user).used_bytes
+def held_bytes(proxy, user="root"):
+    return proxy.app._services.memory_of(user).used_bytes
 
 
 async def test_a_statement_that_is_too_much_is_refused_and_the_session_goes_on(server):
     async with running_proxy(
         server, connection_memory_bytes=20_000, max_allowed_packet_bytes=20_000
-    ) as house:
-        client = await house.client()
+    ) as proxy:
+        client = await proxy.client()
         first, *_ = await client.prepare("SELECT 1")
         assert (await client.query("SET @a = 1")).ok is not None
         with pytest.raises(Refused) as caught:
@@ -228,14 +228,14 @@ async def test_a_statement_that_is_too_much_is_refused_and_the_session_goes_on(s
         assert (await client.execute(first)).code == 0
         assert (await client.query("SELECT 1")).values == [b"1"]
         client.write(close(first))
-        await until(lambda: held_bytes(house) == 0)
+        await until(lambda: held_bytes(proxy) == 0)
 
 
 async def test_long_data_that_is_too_much_is_told_by_its_execution(server):
     async with running_proxy(
         server, connection_memory_bytes=60_000, max_allowed_packet_bytes=50_000
-    ) as house:
-        client = await house.client()
+    ) as proxy:
+        client = await proxy.client()
         first, *_ = await client.prepare("SELECT ?")
         second, *_ = await client.prepare("SELECT ?, 2")
         client.write(long_data(first, b"x" * 40_000))
@@ -250,16 +250,16 @@ async def test_long_data_that_is_too_much_is_told_by_its_execution(server):
 async def test_half_a_command_beyond_the_budget_ends_its_connection_and_no_other(server):
     async with running_proxy(
         server, connection_memory_bytes=20_000, max_allowed_packet_bytes=2 << 20
-    ) as house:
-        other = await house.client()
-        client = await house.client()
+    ) as proxy:
+        other = await proxy.client()
+        client = await proxy.client()
         # Up to 1 MiB of a command may come first: it may be long data, which is refused whole.
         client.write(frame(b"\x03" + b"x" * 1_500_000, 0)[:1_300_000])
         client._framer.next_sequence = 1
         assert (await refused(client.packet())).code == 4082
         assert await client.is_closed()
         assert (await other.query("SELECT 1")).values == [b"1"]
-        assert held_bytes(house) == 0
+        assert held_bytes(proxy) == 0
 
 
 async def test_the_connections_of_a_user_share_one_budget(server):
@@ -269,21 +269,21 @@ async def test_the_connections_of_a_user_share_one_budget(server):
         connection_memory_bytes=60_000,
         user_memory_bytes=100_000,
         max_allowed_packet_bytes=60_000,
-    ) as house:
-        clients = [await house.client(user="eve", password="sesame") for _ in range(3)]
+    ) as proxy:
+        clients = [await proxy.client(user="eve", password="sesame") for _ in range(3)]
         for client in clients[:2]:
             client.write(frame(b"\x03" + b"x" * 50_000, 0)[:48_000])
-        await until(lambda: held_bytes(house, "eve") == 96_000)
+        await until(lambda: held_bytes(proxy, "eve") == 96_000)
         clients[2].write(frame(b"\x03" + b"x" * 50_000, 0)[:48_000])
         clients[2]._framer.next_sequence = 1
         error = await refused(clients[2].packet())
         assert error.code == 1226
         assert b"'eve' has exceeded the 'user_memory' resource" in error.message
         clients[0].vanish()
-        await until(lambda: held_bytes(house, "eve") == 48_000)
+        await until(lambda: held_bytes(proxy, "eve") == 48_000)
         clients[1].write(b"x" * 2005)
         assert (await clients[1].answer())[0].code is not None
-        assert held_bytes(house, "eve") == 0
+        assert held_bytes(proxy, "eve") == 0
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -291,9 +291,9 @@ async def test_whatever_clients_do_nothing_is_held_when_they_are_gone(server, se
     dice = random.Random(seed)
     async with running_proxy(
         server, connection_memory_bytes=400_000, max_allowed_packet_bytes=100_000
-    ) as house:
+    ) as proxy:
         for _ in range(6):
-            client = await house.client()
+            client = await proxy.client()
             known = []
             for _ in range(25):
                 match dice.randrange(8):
@@ -309,11 +309,11 @@ async def test_whatever_clients_do_nothing_is_held_when_they_are_gone(server, se
                     case 5 if dice.random() < 0.3:
                         await client.command(b"\x1f")
                         known = []
-                        assert held_bytes(house) == 0
+                        assert held_bytes(proxy) == 0
                     case 6 if dice.random() < 0.3:
                         await client.change_user("root", "")
                         known = []
-                        assert held_bytes(house) == 0
+                        assert held_bytes(proxy) == 0
                     case 7:
                         large = b"\x03SELECT '" + b"x" * dice.randrange(90_000) + b"'"
                         client.write(frame(large, 0) * 2)
@@ -324,22 +324,22 @@ async def test_whatever_clients_do_nothing_is_held_when_they_are_gone(server, se
             if dice.random() < 0.5:
                 client.write(frame(b"\x03SELECT '" + b"x" * 80_000, 0)[:70_000])
             client.vanish()
-            await until(lambda: held_bytes(house) == 0)
+            await until(lambda: held_bytes(proxy) == 0)
 
 
 async def test_a_large_command_does_not_stay_with_a_client_that_is_idle(server):
-    async with running_proxy(server) as house:
-        client = await house.client()
+    async with running_proxy(server) as proxy:
+        client = await proxy.client()
         large = b"SELECT '" + b"x" * 300_000 + b"'"
         gate = asyncio.Event()
         server.once("SELECT 'x", Silence(gate, rows_of(1)))
         client.send(large)
-        await until(lambda: held_bytes(house) > 300_000)
-        session: Any = next(iter(house.app._sessions.values()))
+        await until(lambda: held_bytes(proxy) > 300_000)
+        session: Any = next(iter(proxy.app._sessions.values()))
         assert len(session._command_loop._current.payload) > 300_000
         gate.set()
         assert (await client.answer())[0].values == [b"1"]
-        assert held_bytes(house) == 0
+        assert held_bytes(proxy) == 0
         assert len(session._command_loop._current.payload) == 0
         statement, *_ = await client.prepare("SELECT ?")
         client.write(long_data(statement, b"x" * 300_000))

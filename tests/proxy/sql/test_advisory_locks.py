@@ -16,8 +16,8 @@ ELSEWHERE = (
 
 
 @pytest.fixture
-async def holder(house):
-    client = await house.client("plain")
+async def holder(proxy):
+    client = await proxy.client("plain")
     assert await refused(client, "SELECT GET_LOCK('a', 1)") is None
     assert await refused(client, "SELECT GET_LOCK(5, 1)") is None
     await client.query("USE commerce")
@@ -47,8 +47,8 @@ async def test_what_a_server_does_not_tell_is_taken_for_a_lock(server, holder):
     assert await refused(holder, "SELECT RELEASE_LOCK('a')") == ELSEWHERE
 
 
-async def test_names_that_are_not_known_need_all_to_be_released(house):
-    client = await house.client("plain")
+async def test_names_that_are_not_known_need_all_to_be_released(proxy):
+    client = await proxy.client("plain")
     await client.query("SELECT GET_LOCK(CONCAT('a', 'b'), 1)")
     await client.query("USE commerce")
     assert await refused(client, "SELECT IS_FREE_LOCK('ab')") == ELSEWHERE
@@ -58,15 +58,15 @@ async def test_names_that_are_not_known_need_all_to_be_released(house):
     assert await refused(client, "SELECT IS_FREE_LOCK('ab')") is None
 
 
-async def test_a_definition_asks_for_none(house):
-    client = await house.client("plain")
+async def test_a_definition_asks_for_none(proxy):
+    client = await proxy.client("plain")
     await client.query("CREATE PROCEDURE p() SELECT GET_LOCK(@a, 1)")
     await client.query("USE commerce")
     assert await refused(client, "SELECT IS_FREE_LOCK('a')") is None
 
 
-async def test_a_reset_gives_them_up(house):
-    client = await house.client("plain")
+async def test_a_reset_gives_them_up(proxy):
+    client = await proxy.client("plain")
     await client.query("SELECT GET_LOCK(@a, 1)")
     await client.command(b"\x1f")
     await client.query("USE commerce")

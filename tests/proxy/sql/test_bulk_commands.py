@@ -34,8 +34,8 @@ def affected(result):
 
 
 async def test_one_shard_gets_the_batch_as_it_came(servers):
-    async with running_proxy(*servers) as house:
-        client = await house.client(capabilities=MARIADB)
+    async with running_proxy(*servers) as proxy:
+        client = await proxy.client(capabilities=MARIADB)
         statement, _, _ = await client.prepare(INSERT)
         servers[0].once("INSERT", Ok(2, 5, info=b"Records: 2"))
         result = await client.bulk(statement, (1, b"x"), (2, None))
@@ -45,8 +45,8 @@ async def test_one_shard_gets_the_batch_as_it_came(servers):
 
 
 async def test_rows_are_dealt_out_to_the_shards_in_one_transaction(servers):
-    async with running_proxy(*servers) as house:
-        client = await house.client("commerce", capabilities=MARIADB)
+    async with running_proxy(*servers) as proxy:
+        client = await proxy.client("commerce", capabilities=MARIADB)
         statement, _, _ = await client.prepare(INSERT)
         result = await client.bulk(statement, (1, b"x"), (HIGH, b"y"), (2, "DEFAULT"))
         assert affected(result) == 3
@@ -55,8 +55,8 @@ async def test_rows_are_dealt_out_to_the_shards_in_one_transaction(servers):
 
 
 async def test_rows_of_one_shard_need_no_transaction(servers):
-    async with running_proxy(*servers) as house:
-        client = await house.client("commerce", capabilities=MARIADB)
+    async with running_proxy(*servers) as proxy:
+        client = await proxy.client("commerce", capabilities=MARIADB)
         statement, _, _ = await client.prepare(INSERT)
         assert (await client.bulk(statement, (1, b"x"), (2, b"y"))).ok
         # The types are those that were told before.
@@ -70,8 +70,8 @@ async def test_rows_of_one_shard_need_no_transaction(servers):
 
 async def test_a_row_that_concerns_all_shards_goes_to_all(servers):
     update = "UPDATE t SET a = ? WHERE b = ?"
-    async with running_proxy(*servers) as house:
-        client = await house.client("commerce", capabilities=MARIADB)
+    async with running_proxy(*servers) as proxy:
+        client = await proxy.client("commerce", capabilities=MARIADB)
         statement, _, _ = await client.prepare(update)
         assert affected(await client.bulk(statement, (1, 2), (3, 4))) == 4
     for server in servers:
@@ -79,8 +79,8 @@ async def test_a_row_that_concerns_all_shards_goes_to_all(servers):
 
 
 async def test_a_shard_that_refuses_undoes_the_batch(servers):
-    async with running_proxy(*servers) as house:
-        client = await house.client("commerce", capabilities=MARIADB)
+    async with running_proxy(*servers) as proxy:
+        client = await proxy.client("commerce", capabilities=MARIADB)
         statement, _, _ = await client.prepare(INSERT)
         servers[1].once("INSERT", Error(1062, "Duplicate entry"))
         assert (await client.bulk(statement, (1, b"x"), (HIGH, b"y"))).code == 1062
@@ -103,8 +103,8 @@ async def test_a_shard_that_refuses_undoes_the_batch(servers):
 async def test_what_cannot_be_a_batch_is_refused_and_the_session_goes_on(
     servers, sql, rows, code
 ):
-    async with running_proxy(*servers) as house:
-        client = await house.client("commerce", capabilities=MARIADB)
+    async with running_proxy(*servers) as proxy:
+        client = await proxy.client("commerce", capabilities=MARIADB)
         statement, _, _ = await client.prepare(sql)
         assert (await client.bulk(statement, *rows)).code == code
         assert (await client.query("SELECT 1")).rows
@@ -112,16 +112,16 @@ async def test_what_cannot_be_a_batch_is_refused_and_the_session_goes_on(
 
 
 async def test_a_statement_that_is_not_there_is_named_as_a_server_does(servers):
-    async with running_proxy(*servers) as house:
-        client = await house.client(capabilities=MARIADB)
+    async with running_proxy(*servers) as proxy:
+        client = await proxy.client(capabilities=MARIADB)
         assert (await client.bulk(9, (1,))).message == (
             "Unknown prepared statement handler (9) given to mysqld_stmt_execute"
         )
 
 
 async def test_a_server_that_takes_no_batches_is_told_of(server):
-    async with running_proxy(server) as house:
-        client = await house.client()
+    async with running_proxy(server) as proxy:
+        client = await proxy.client()
         assert client.greeting.capabilities >> 32 == 0
         statement, _, _ = await client.prepare(INSERT)
         assert (await client.bulk(statement, (1, b"x"))).code == 1235
@@ -131,9 +131,9 @@ async def test_a_server_that_takes_no_batches_is_told_of(server):
 async def test_messages_of_a_batch_reach_their_shards(servers):
     for each in servers:
         add_message_table(each)
-    async with running_proxy(*servers) as house:
-        client = await house.client("commerce", capabilities=MARIADB)
-        stream = await house.client("commerce")
+    async with running_proxy(*servers) as proxy:
+        client = await proxy.client("commerce", capabilities=MARIADB)
+        stream = await proxy.client("commerce")
         stream.send("STREAM * FROM msg")
         await stream.head()
         statement, _, _ = await client.prepare("INSERT INTO msg (id, message) VALUES (?, ?)")
@@ -145,8 +145,8 @@ async def test_messages_of_a_batch_reach_their_shards(servers):
 
 async def test_acks_in_a_batch_hold_the_moment(servers):
     add_message_table(servers[0])
-    async with running_proxy(servers[0]) as house:
-        client = await house.client(capabilities=MARIADB)
+    async with running_proxy(servers[0]) as proxy:
+        client = await proxy.client(capabilities=MARIADB)
         statement, _, _ = await client.prepare("UPDATE msg SET time_acked = NOW() WHERE id = ?")
         assert (await client.bulk(statement, (1,), (2,))).ok
         assert (await client.bulk(statement, (3,))).ok
@@ -159,8 +159,8 @@ async def test_acks_in_a_batch_hold_the_moment(servers):
 
 async def test_an_ack_in_a_batch_that_is_none_is_refused(servers):
     add_message_table(servers[0])
-    async with running_proxy(servers[0]) as house:
-        client = await house.client(capabilities=MARIADB)
+    async with running_proxy(servers[0]) as proxy:
+        client = await proxy.client(capabilities=MARIADB)
         statement, _, _ = await client.prepare("UPDATE msg SET time_acked = ? WHERE id = ?")
         assert (await client.bulk(statement, (5, 1), (None, 2))).code == 1235
         assert (await client.bulk(statement, (5, 1), ("IGNORE", 2))).code == 1235

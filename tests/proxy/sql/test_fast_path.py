@@ -22,7 +22,7 @@ from streamfrom.sqlparse_ext.writes.messages import EffectKind
 from tests.proxy.fake_answers import Error, HangUp, Ok, rows_of, until
 from tests.proxy.fake_client import read_result
 from tests.proxy.keyspaces import HIGH, SHARDED
-from tests.proxy.rigs import ExecutorRig, context_of, running_shard
+from tests.proxy.rigs import SessionRig, context_of, running_shard
 
 
 PLAIN = Keyspace("plain", (Shard.named("-"),))
@@ -51,14 +51,14 @@ class Registry:
 class Scene:
     """The hot path of one session."""
 
-    def __init__(self, desk, *keyspaces):
-        self.desk = desk
+    def __init__(self, session, *keyspaces):
+        self.session = session
         self.registry = Registry()
         shards = [(k.name, shard.name) for k in keyspaces for shard in k.shards]
-        runtimes = dict(zip(shards, desk.shards, strict=True))
+        runtimes = dict(zip(shards, session.shards, strict=True))
         user = User("root", Secret(""), None, Role.READWRITE, None)
         self.compiler = StatementCompiler(
-            desk.state,
+            session.state,
             Privileges(user, "host"),
             Catalog(keyspaces, runtimes, self.registry),  # type: ignore[arg-type]
             self.registry,  # type: ignore[arg-type]
@@ -69,36 +69,38 @@ class Scene:
         self.path = FastPath(
             context_of(
                 compiler=self.compiler,
-                executor=desk.executor,
+                executor=session.executor,
                 registry=self.registry,
             ),
             PreparedStatements(),
         )
 
     def reply(self):
-        return Reply(self.desk.link.link, self.desk.state, 1)
+        return Reply(self.session.link.link, self.session.state, 1)
 
     async def send(self, sql):
         """Take the hot path; return how it ended, None where it was not taken."""
-        at = len(self.desk.link.written)
+        at = len(self.session.link.written)
         ended = asyncio.get_running_loop().create_future()
         reply = self.reply()
         if not self.path.send(sql.encode(), reply, ended.set_result):
             return None
         if not self.path.finish(await ended):
             return "again"
-        return read_result(bytes(self.desk.link.written[at:]), self.desk.state.capabilities)
+        return read_result(
+            bytes(self.session.link.written[at:]), self.session.state.capabilities
+        )
 
 
 @pytest.fixture
 async def scene(server):
     async with running_shard(server) as shard:
-        desk = ExecutorRig(shard)
-        made = Scene(desk, PLAIN)
+        session = SessionRig(shard)
+        made = Scene(session, PLAIN)
         made.compiler.use("plain")
-        await desk.run("SELECT 'a connection'")
+        await session.run("SELECT 'a connection'")
         yield made
-        await desk.leave()
+        await session.leave()
 
 
 async def test_a_plain_statement_is_sent_in_the_turn_it_came_in(server, scene):
@@ -106,14 +108,14 @@ async def test_a_plain_statement_is_sent_in_the_turn_it_came_in(server, scene):
     result = await scene.send("SELECT id FROM t")
     assert result.values == [b"5"]
     assert (await scene.send("UPDATE t SET a = 1")).ok.affected_rows == 1
-    assert scene.desk.shards[0].pool.lent == 0
+    assert scene.session.shards[0].pool.lent == 0
     assert server.logins == 1
 
 
 async def test_a_servers_error_is_the_answer(server, scene):
     server.on("FROM t", Error(1146, "no such table", "42S02"))
     assert (await scene.send("SELECT id FROM t")).code == 1146
-    assert scene.desk.shards[0].pool.lent == 0
+    assert scene.session.shards[0].pool.lent == 0
 
 
 @pytest.mark.parametrize(
@@ -152,7 +154,7 @@ async def test_an_ack_is_completed_and_told_when_it_is_done(server, scene):
     result = await scene.send("UPDATE msg SET time_acked = 5 WHERE id IN (1, 2)")
     assert result.error is None
     assert "AND time_acked IS NULL" in server.heard[-1]
-    ((shard, table, (effect,)),) = scene.desk.published
+    ((shard, table, (effect,)),) = scene.session.published
     assert (shard, table, effect.kind, effect.ids) == ("-", "msg", EffectKind.ACK, (1, 2))
 
 
@@ -160,7 +162,7 @@ async def test_a_generated_id_is_told_with_the_insert(server, scene):
     scene.registry.know("msg", load("plain", raw_table("msg")))
     server.on("INSERT", Ok(affected_rows=1, last_insert_id=77))
     await scene.send("INSERT INTO msg (id, message) VALUES (77, 'x')")
-    ((_, _, (effect,)),) = scene.desk.published
+    ((_, _, (effect,)),) = scene.session.published
     assert (effect.kind, effect.ids) == (EffectKind.NEW, (77,))
 
 
@@ -168,7 +170,7 @@ async def test_a_refused_statement_tells_nobody(server, scene):
     scene.registry.know("msg", load("plain", raw_table("msg")))
     server.on("UPDATE", Error(1205, "Lock wait timeout exceeded"))
     await scene.send("UPDATE msg SET time_acked = 5 WHERE id = 1")
-    assert scene.desk.published == []
+    assert scene.session.published == []
 
 
 async def test_a_table_that_becomes_a_message_table_is_noticed(server, scene):
@@ -200,8 +202,8 @@ async def test_what_was_not_sent_is_left_to_the_long_way_or_is_the_answer(scene)
     for error in (BackendLost("plain", "-"), BackendUnavailable("plain", "-", "down")):
         assert scene.path.send(b"SELECT 1", scene.reply(), lambda _: None)
         assert not scene.path.finish(error)
-        scene.desk.executor.break_off()
-        await until(lambda: not scene.desk.shards[0].pool.lent)
+        scene.session.executor.break_off()
+        await until(lambda: not scene.session.shards[0].pool.lent)
     assert scene.path.send(b"SELECT 1", scene.reply(), lambda _: None)
     with pytest.raises(PoolTimeout):
         scene.path.finish(PoolTimeout("plain", "-", 1.0))
@@ -210,8 +212,8 @@ async def test_what_was_not_sent_is_left_to_the_long_way_or_is_the_answer(scene)
 async def test_a_read_that_broke_is_left_to_the_long_way(server, scene):
     server.once("FROM t", HangUp())
     assert await scene.send("SELECT id FROM t") == "again"
-    assert scene.desk.link.written[-1:] != b"\xff"
-    assert scene.desk.shards[0].pool.connections == 0
+    assert scene.session.link.written[-1:] != b"\xff"
+    assert scene.session.shards[0].pool.connections == 0
 
 
 async def test_a_write_that_broke_is_an_error(server, scene):
@@ -222,14 +224,14 @@ async def test_a_write_that_broke_is_an_error(server, scene):
 
 async def test_a_write_that_was_refused_undone_is_left_to_the_long_way(server, scene):
     server.once("INSERT", Error(1290, "running with the --read-only option"))
-    before = bytes(scene.desk.link.written)
+    before = bytes(scene.session.link.written)
     assert await scene.send("INSERT INTO t VALUES (1)") == "again"
-    assert scene.desk.link.written == before
+    assert scene.session.link.written == before
 
 
 async def test_inside_a_transaction_nothing_is_left_to_a_second_attempt(server, scene):
-    await scene.desk.begin()
-    await scene.desk.run("SELECT 1")
+    await scene.session.begin()
+    await scene.session.run("SELECT 1")
     server.once("INSERT", Error(1290, "running with the --read-only option"))
     assert (await scene.send("INSERT INTO t VALUES (1)")).code == 1290
     server.once("FROM t", HangUp())
@@ -245,11 +247,11 @@ async def test_only_what_one_shard_answers_is_sent(server, other_server):
         running_shard(server, "-80", keyspace="commerce") as low,
         running_shard(other_server, "80-", keyspace="commerce") as high,
     ):
-        desk = ExecutorRig(low, high)
-        scene = Scene(desk, SHARDED)
+        session = SessionRig(low, high)
+        scene = Scene(session, SHARDED)
         scene.compiler.use("commerce")
-        await desk.run("SELECT 1", shard=0)
-        await desk.run("SELECT 1", shard=1)
+        await session.run("SELECT 1", shard=0)
+        await session.run("SELECT 1", shard=1)
         for sql in (
             "SELECT * FROM t",
             "SELECT COUNT(*) FROM t",
@@ -262,7 +264,7 @@ async def test_only_what_one_shard_answers_is_sent(server, other_server):
         await scene.send(f"SELECT * FROM t WHERE id = {HIGH}")
         assert server.heard[-1] == "SELECT * FROM t WHERE id = 1"
         assert other_server.heard[-1] == f"SELECT * FROM t WHERE id = {HIGH}"
-        await desk.leave()
+        await session.leave()
 
 
 # --- quick reads -------------------------------------------------------------------------
@@ -288,14 +290,14 @@ async def crowded(server):
     async with running_shard(server, pool_size=8) as shard:
         scenes = []
         for _ in range(2):
-            desk = ExecutorRig(shard)
-            scenes.append(Scene(desk, PLAIN))
+            session = SessionRig(shard)
+            scenes.append(Scene(session, PLAIN))
             scenes[-1].compiler.use("plain")
-        busy = ExecutorRig(shard)
+        busy = SessionRig(shard)
         await busy.run("SET @a = 1")
         yield scenes
-        for desk in (busy, *(each.desk for each in scenes)):
-            await desk.leave()
+        for session in (busy, *(each.session for each in scenes)):
+            await session.leave()
 
 
 async def test_a_plain_read_that_is_answered_at_once_becomes_quick(server, scene):
@@ -322,7 +324,7 @@ async def test_quick_reads_of_several_sessions_share_a_connection(server, crowde
     server.on("FROM t", rows_of(5))
     for scene in crowded:
         await earn(scene)
-    (shard,) = crowded[0].desk.shards
+    (shard,) = crowded[0].session.shards
     await crowded[0].send(QUICK)
     await until(lambda: any(line.is_held for line in shard.lines))
     logins = server.logins
@@ -339,7 +341,7 @@ async def test_a_shared_read_that_fails_is_read_again_and_has_to_earn_its_place(
     server.on("FROM t", rows_of(5))
     scene = crowded[0]
     await earn(scene)
-    (shard,) = scene.desk.shards
+    (shard,) = scene.session.shards
     await scene.send(QUICK)
     await until(lambda: any(line.is_held for line in shard.lines))
     server.once("FROM t", Error(1146))

@@ -52,13 +52,13 @@ class InsertColumnsRig:
 
 
 async def test_the_columns_that_a_server_would_fill_are_named():
-    desk = InsertColumnsRig()
-    assert await desk.named("INSERT INTO t VALUES (1, 2)") == (
+    session = InsertColumnsRig()
+    assert await session.named("INSERT INTO t VALUES (1, 2)") == (
         "INSERT INTO t (`id`, `na``me`) VALUES (1, 2)"
     )
-    assert desk.asked == [("low", "SHOW COLUMNS FROM `t`")]
-    await desk.named("REPLACE INTO commerce.t VALUES (1, 2)")
-    assert len(desk.asked) == 2, "what a table was like a statement ago does not count"
+    assert session.asked == [("low", "SHOW COLUMNS FROM `t`")]
+    await session.named("REPLACE INTO commerce.t VALUES (1, 2)")
+    assert len(session.asked) == 2, "what a table was like a statement ago does not count"
 
 
 @pytest.mark.parametrize(
@@ -74,27 +74,27 @@ async def test_the_columns_that_a_server_would_fill_are_named():
     ],
 )
 async def test_nobody_is_asked_where_no_vindex_needs_names(sql, use):
-    desk = InsertColumnsRig(use)
-    assert await desk.named(sql) == sql
-    assert desk.asked == []
+    session = InsertColumnsRig(use)
+    assert await session.named(sql) == sql
+    assert session.asked == []
 
 
 async def test_a_shard_that_is_there_is_asked_rather_than_one_that_is_not():
-    desk = InsertColumnsRig()
-    desk.runtimes[0].trouble = "away"
-    await desk.named("INSERT INTO t VALUES (1, 2)")
-    assert [name for name, _ in desk.asked] == ["high"]
+    session = InsertColumnsRig()
+    session.runtimes[0].trouble = "away"
+    await session.named("INSERT INTO t VALUES (1, 2)")
+    assert [name for name, _ in session.asked] == ["high"]
 
 
 async def test_one_that_goes_away_is_waited_for():
-    desk = InsertColumnsRig()
-    desk.failures = 1
-    assert "`id`" in await desk.named("INSERT INTO t VALUES (1, 2)")
-    assert desk.waits == 1
+    session = InsertColumnsRig()
+    session.failures = 1
+    assert "`id`" in await session.named("INSERT INTO t VALUES (1, 2)")
+    assert session.waits == 1
 
 
 async def test_a_table_that_is_not_there_is_what_the_server_says():
-    desk = InsertColumnsRig()
+    session = InsertColumnsRig()
     with pytest.raises(BackendError) as raised:
-        await desk.named("INSERT INTO named VALUES (1)")
+        await session.named("INSERT INTO named VALUES (1)")
     assert raised.value.code == 1146

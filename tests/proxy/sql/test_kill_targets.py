@@ -10,8 +10,8 @@ from tests.proxy.rigs import running_proxy
 @pytest.mark.parametrize(
     "sql", ["KILL %d", "KILL CONNECTION_ID()", "kill connection (connection_id() + 0)"]
 )
-async def test_who_kills_itself_is_told_so(server, house, sql):
-    client = await house.client()
+async def test_who_kills_itself_is_told_so(server, proxy, sql):
+    client = await proxy.client()
     number = client.greeting.connection_id
     server.once("SELECT (", rows_of(number))
     killed = await client.query(sql % number if "%" in sql else sql)
@@ -21,30 +21,30 @@ async def test_who_kills_itself_is_told_so(server, house, sql):
     assert await client.is_closed()
 
 
-async def test_who_interrupts_itself_goes_on(server, house):
-    client = await house.client()
+async def test_who_interrupts_itself_goes_on(server, proxy):
+    client = await proxy.client()
     server.once("SELECT (", rows_of(client.greeting.connection_id))
     assert (await client.query("KILL QUERY CONNECTION_ID()")).code == 1317
     assert (await client.query("SELECT 1")).values == [b"1"]
 
 
-async def test_a_user_variable_may_name_the_victim(server, house):
-    victim, killer = await house.client(), await house.client()
+async def test_a_user_variable_may_name_the_victim(server, proxy):
+    victim, killer = await proxy.client(), await proxy.client()
     server.once("SELECT (@victim", rows_of(victim.greeting.connection_id))
     assert (await killer.query("KILL @victim")).error is None
     assert await victim.is_closed()
 
 
 @pytest.mark.parametrize("value", [None, b"x", b"", b"-1"])
-async def test_what_is_no_id_is_an_unknown_one(server, house, value):
-    client = await house.client()
+async def test_what_is_no_id_is_an_unknown_one(server, proxy, value):
+    client = await proxy.client()
     server.once("SELECT (@victim", Rows(("@victim",), ((value,),)))
     assert (await client.query("KILL @victim")).code == 1094
 
 
 async def test_mariadb_has_an_error_of_its_own_for_who_kills_itself():
-    async with FakeServer("10.11.6-MariaDB") as server, running_proxy(server) as house:
-        client = await house.client()
+    async with FakeServer("10.11.6-MariaDB") as server, running_proxy(server) as proxy:
+        client = await proxy.client()
         server.once("SELECT (", rows_of(client.greeting.connection_id))
         killed = await client.query("KILL CONNECTION_ID()")
         assert killed.error is not None
@@ -52,6 +52,6 @@ async def test_mariadb_has_an_error_of_its_own_for_who_kills_itself():
         assert await client.is_closed()
 
 
-async def test_tables_are_not_asked_whom_to_kill(server, house):
-    client = await house.client()
+async def test_tables_are_not_asked_whom_to_kill(server, proxy):
+    client = await proxy.client()
     assert (await client.query("KILL (SELECT id FROM t)")).code == 1235

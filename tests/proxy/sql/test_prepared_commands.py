@@ -22,8 +22,8 @@ def capabilities(request):
 
 
 async def test_a_statement_is_prepared_and_executed(server, capabilities):
-    async with running_proxy(server) as house:
-        client = await house.client(capabilities=capabilities)
+    async with running_proxy(server) as proxy:
+        client = await proxy.client(capabilities=capabilities)
         statement, parameters, columns = await client.prepare("SELECT a FROM t WHERE id = ?")
         assert (statement, parameters, columns) == (1, 1, 1)
         server.on("SELECT a", rows_of("x", "y"))
@@ -38,8 +38,8 @@ async def test_a_statement_is_prepared_and_executed(server, capabilities):
 
 
 async def test_types_may_be_left_out_the_second_time(server):
-    async with running_proxy(server) as house:
-        client = await house.client()
+    async with running_proxy(server) as proxy:
+        client = await proxy.client()
         statement, _, _ = await client.prepare("UPDATE t SET a = ?")
         await client.execute(statement, 5)
         body = write_parameters([parameter(6)])
@@ -63,8 +63,8 @@ async def test_parameters_that_are_cut_are_refused_and_the_session_goes_on(
     server, version, body, code, words
 ):
     server.version = version
-    async with running_proxy(server) as house:
-        client = await house.client()
+    async with running_proxy(server) as proxy:
+        client = await proxy.client()
         await client.prepare("UPDATE t SET a = ?")
         client.write(frame(b"\x17\x01\0\0\0\0\x01\0\0\0" + body, 0))
         result = await client.binary_answer()
@@ -74,8 +74,8 @@ async def test_parameters_that_are_cut_are_refused_and_the_session_goes_on(
 
 
 async def test_a_connection_that_changed_hands_is_prepared_on_where_need_be(server):
-    async with running_proxy(server, pool_size=1) as house:
-        clients = [await house.client() for _ in range(2)]
+    async with running_proxy(server, pool_size=1) as proxy:
+        clients = [await proxy.client() for _ in range(2)]
         ids = [(await client.prepare("SELECT ?"))[0] for client in clients]
         for _ in range(3):
             for client, statement in zip(clients, ids, strict=True):
@@ -86,8 +86,8 @@ async def test_a_connection_that_changed_hands_is_prepared_on_where_need_be(serv
 
 
 async def test_a_reset_makes_statements_be_prepared_again(server):
-    async with running_proxy(server, pool_size=1) as house:
-        first, second = await house.client(), await house.client()
+    async with running_proxy(server, pool_size=1) as proxy:
+        first, second = await proxy.client(), await proxy.client()
         await first.prepare("SELECT ?")
         await second.query("INSERT INTO t VALUES (1)")
         server.once("INSERT", Ok(warnings=1))
@@ -98,8 +98,8 @@ async def test_a_reset_makes_statements_be_prepared_again(server):
 
 
 async def test_a_lost_connection_is_replaced_outside_a_transaction(server):
-    async with running_proxy(server) as house:
-        client = await house.client()
+    async with running_proxy(server) as proxy:
+        client = await proxy.client()
         await client.prepare("SELECT ?")
         server.break_connections()
         await until(lambda: not server.relays)
@@ -109,8 +109,8 @@ async def test_a_lost_connection_is_replaced_outside_a_transaction(server):
 
 
 async def test_a_write_that_broke_off_is_not_sent_again(server):
-    async with running_proxy(server) as house:
-        client = await house.client()
+    async with running_proxy(server) as proxy:
+        client = await proxy.client()
         await client.prepare("UPDATE t SET a = ?")
         server.once("UPDATE", HangUp())
         assert "lost the connection" in (await client.execute(1, 5)).message
@@ -118,8 +118,8 @@ async def test_a_write_that_broke_off_is_not_sent_again(server):
 
 
 async def test_a_statement_that_the_server_forgot_is_prepared_anew(server):
-    async with running_proxy(server) as house:
-        client = await house.client()
+    async with running_proxy(server) as proxy:
+        client = await proxy.client()
         await client.prepare("SELECT ?")
         for connection in server.relays:
             connection.prepared.clear()
@@ -129,8 +129,8 @@ async def test_a_statement_that_the_server_forgot_is_prepared_anew(server):
 
 
 async def test_a_transaction_keeps_its_connection(server):
-    async with running_proxy(server) as house:
-        client, other = await house.client(), await house.client()
+    async with running_proxy(server) as proxy:
+        client, other = await proxy.client(), await proxy.client()
         await client.prepare("UPDATE t SET a = ?")
         await client.query("BEGIN")
         await client.execute(1, 5)
@@ -146,23 +146,23 @@ async def test_a_transaction_keeps_its_connection(server):
 
 @pytest.mark.parametrize("sql", ["BEGIN", "USE plain", "SET @a = 1", "COMMIT", "ROLLBACK"])
 async def test_what_the_proxy_does_itself_can_be_prepared(server, sql):
-    async with running_proxy(server) as house:
-        client = await house.client()
+    async with running_proxy(server) as proxy:
+        client = await proxy.client()
         assert await client.prepare(sql) == (1, 0, 0)
         assert (await client.execute(1)).ok
 
 
 async def test_a_transaction_can_be_begun_by_an_execution(server):
-    async with running_proxy(server) as house:
-        client = await house.client()
+    async with running_proxy(server) as proxy:
+        client = await proxy.client()
         begin, _, _ = await client.prepare("BEGIN")
         result = await client.execute(begin)
         assert result.status & Status.IN_TRANS
 
 
 async def test_the_proxys_own_rows_are_binary(server, capabilities):
-    async with running_proxy(server) as house:
-        client = await house.client(capabilities=capabilities)
+    async with running_proxy(server) as proxy:
+        client = await proxy.client(capabilities=capabilities)
         statement, _, columns = await client.prepare("SHOW DATABASES")
         assert columns == 1
         rows = (await client.execute(statement)).rows
@@ -174,8 +174,8 @@ async def test_the_proxys_own_rows_are_binary(server, capabilities):
 
 
 async def test_who_the_client_is_stands_in_what_is_prepared(server, capabilities):
-    async with running_proxy(server) as house:
-        client = await house.client(capabilities=capabilities)
+    async with running_proxy(server) as proxy:
+        client = await proxy.client(capabilities=capabilities)
         ((ident,),) = (await client.query("SELECT CONNECTION_ID()")).rows
         assert ident is not None
         statement, _, _ = await client.prepare("SELECT a, CONNECTION_ID() FROM t")
@@ -188,8 +188,8 @@ async def test_who_the_client_is_stands_in_what_is_prepared(server, capabilities
 
 @pytest.mark.parametrize("sql", ["SELECT FOUND_ROWS(), @@warning_count", "SHOW WARNINGS"])
 async def test_what_the_statement_before_left_is_told_in_binary_rows(server, capabilities, sql):
-    async with running_proxy(server) as house:
-        client = await house.client(capabilities=capabilities)
+    async with running_proxy(server) as proxy:
+        client = await proxy.client(capabilities=capabilities)
         await client.query("SELECT b FROM t")
         statement, _, _ = await client.prepare(sql)
         server.on(sql[:12], rows_of("x", "y"))
@@ -206,8 +206,8 @@ async def test_what_the_statement_before_left_is_told_in_binary_rows(server, cap
     [("", 1065), ("SELECT 1; SELECT 2", 1064), ("STREAM nothing", 1064)],
 )
 async def test_what_cannot_be_prepared_is_told_at_once(server, sql, code):
-    async with running_proxy(server) as house:
-        client = await house.client()
+    async with running_proxy(server) as proxy:
+        client = await proxy.client()
         with pytest.raises(Refused) as refused:
             await client.prepare(sql)
         assert refused.value.error.code == code
@@ -215,8 +215,8 @@ async def test_what_cannot_be_prepared_is_told_at_once(server, sql, code):
 
 
 @pytest.mark.parametrize("keyspace", ["plain", "commerce"])
-async def test_a_comment_alone_can_be_prepared_as_on_mariadb(house, keyspace):
-    client = await house.client(keyspace)
+async def test_a_comment_alone_can_be_prepared_as_on_mariadb(proxy, keyspace):
+    client = await proxy.client(keyspace)
     statement, parameters, columns = await client.prepare("/* nothing */")
     assert not parameters
     assert not columns
@@ -225,16 +225,16 @@ async def test_a_comment_alone_can_be_prepared_as_on_mariadb(house, keyspace):
 
 async def test_a_servers_refusal_is_passed_on(server):
     server.once("PREPARE SELEC", Error(1064, "near SELEC", "42000"))
-    async with running_proxy(server) as house:
-        client = await house.client()
+    async with running_proxy(server) as proxy:
+        client = await proxy.client()
         with pytest.raises(Refused, match="near SELEC"):
             await client.prepare("SELEC")
         assert (await client.prepare("SELECT 1"))[0] == 2
 
 
 async def test_commands_sent_ahead_find_the_statement_they_mean(server):
-    async with running_proxy(server) as house:
-        client = await house.client()
+    async with running_proxy(server) as proxy:
+        client = await proxy.client()
         client.write(frame(b"\x16SELECT ?", 0))
         client.send_execute(LAST, 5)
         client.write(stmt_close(LAST))
@@ -250,23 +250,23 @@ async def test_commands_sent_ahead_find_the_statement_they_mean(server):
 
 @pytest.mark.parametrize("command", [stmt_reset(9), frame(b"\x1c\x09\0\0\0\x01\0\0\0", 0)])
 async def test_an_unknown_id_is_an_error(server, command):
-    async with running_proxy(server) as house:
-        client = await house.client()
+    async with running_proxy(server) as proxy:
+        client = await proxy.client()
         client.write(command)
         assert (await client.answer())[-1].code == 1243
         assert (await client.execute(9)).code == 1243
 
 
 async def test_closing_what_is_not_there_has_no_answer(server):
-    async with running_proxy(server) as house:
-        client = await house.client()
+    async with running_proxy(server) as proxy:
+        client = await proxy.client()
         client.write(stmt_close(9) * 2000 + stmt_send_long_data(9, 0, b"x"))
         assert (await client.query("SELECT 1")).rows
 
 
 async def test_long_data_pins_no_connection_and_is_used_once(server):
-    async with running_proxy(server, pool_size=1) as house:
-        client, other = await house.client(), await house.client()
+    async with running_proxy(server, pool_size=1) as proxy:
+        client, other = await proxy.client(), await proxy.client()
         await client.prepare("INSERT INTO t VALUES (?, ?)")
         client.write(stmt_send_long_data(1, 1, b"abc") + stmt_send_long_data(1, 1, b"def"))
         assert (await other.query("SELECT 1")).rows
@@ -282,8 +282,8 @@ async def test_long_data_pins_no_connection_and_is_used_once(server):
 
 
 async def test_too_much_long_data_is_told_by_the_execution(server):
-    async with running_proxy(server, max_allowed_packet_bytes=1000) as house:
-        client = await house.client()
+    async with running_proxy(server, max_allowed_packet_bytes=1000) as proxy:
+        client = await proxy.client()
         await client.prepare("SELECT ?")
         client.write(stmt_send_long_data(1, 0, b"x" * 900) * 2)
         assert "longer than 'max_allowed_packet'" in (await client.execute(1, 5)).message
@@ -296,8 +296,8 @@ async def test_too_much_long_data_is_told_by_the_execution(server):
 
 async def test_a_cursor_gives_rows_when_they_are_asked_for(server, capabilities):
     server.on("SELECT a", rows_of(1, 2, 3, column="a"))
-    async with running_proxy(server, pool_size=2) as house:
-        client, other = await house.client(capabilities=capabilities), await house.client()
+    async with running_proxy(server, pool_size=2) as proxy:
+        client, other = await proxy.client(capabilities=capabilities), await proxy.client()
         await client.prepare("SELECT a FROM t")
         result = await client.execute(1, flags=1)
         assert (result.rows, result.status & Status.CURSOR_EXISTS) == ([], 0x40)
@@ -314,8 +314,8 @@ async def test_a_cursor_gives_rows_when_they_are_asked_for(server, capabilities)
 
 async def test_an_open_cursor_keeps_its_connection_until_it_is_closed(server):
     server.on("SELECT a", rows_of(1, 2, column="a"))
-    async with running_proxy(server, pool_size=1, pool_timeout_s=0.1) as house:
-        client, other = await house.client(), await house.client()
+    async with running_proxy(server, pool_size=1, pool_timeout_s=0.1) as proxy:
+        client, other = await proxy.client(), await proxy.client()
         await client.prepare("SELECT a FROM t")
         await client.execute(1, flags=1)
         assert "no free connection" in (await other.query("SELECT 1")).message
@@ -329,8 +329,8 @@ async def test_an_open_cursor_keeps_its_connection_until_it_is_closed(server):
 
 async def test_two_cursors_on_the_same_text_do_not_meet(server):
     server.on("SELECT a", rows_of(1, 2, column="a"))
-    async with running_proxy(server) as house:
-        client = await house.client()
+    async with running_proxy(server) as proxy:
+        client = await proxy.client()
         for statement in (1, 2):
             await client.prepare("SELECT a FROM t")
             await client.execute(statement, flags=1)
@@ -344,8 +344,8 @@ async def test_two_cursors_on_the_same_text_do_not_meet(server):
 
 async def test_the_rows_of_a_cursor_die_with_their_connection(server):
     server.on("SELECT a", rows_of(1, 2, column="a"))
-    async with running_proxy(server) as house:
-        client = await house.client()
+    async with running_proxy(server) as proxy:
+        client = await proxy.client()
         await client.prepare("SELECT a FROM t")
         await client.execute(1, flags=1)
         server.break_connections()
@@ -357,8 +357,8 @@ async def test_the_rows_of_a_cursor_die_with_their_connection(server):
 @pytest.mark.parametrize("change", ["reset", "user"])
 async def test_a_new_session_has_no_statements(server, change):
     server.on("SELECT a", rows_of(1, 2, column="a"))
-    async with running_proxy(server) as house:
-        client = await house.client()
+    async with running_proxy(server) as proxy:
+        client = await proxy.client()
         await client.prepare("SELECT a FROM t")
         await client.execute(1, flags=1)
         if change == "reset":

@@ -6,9 +6,9 @@ from tests.proxy.fake_answers import Rows
 from tests.proxy.rigs import add_message_table, claimed, running_proxy
 
 
-async def streaming(house, server, *rows):
+async def streaming(proxy, server, *rows):
     """Return a client that reads a prepared STREAM, to which these rows are due."""
-    client = await house.client()
+    client = await proxy.client()
     await client.prepare("STREAM * FROM msg")
     client.send_execute(1)
     await client.head()
@@ -17,21 +17,21 @@ async def streaming(house, server, *rows):
 
 async def test_a_stream_is_prepared_and_gives_binary_rows(server):
     add_message_table(server)
-    async with running_proxy(server) as house:
-        client = await house.client()
+    async with running_proxy(server) as proxy:
+        client = await proxy.client()
         assert await client.prepare("STREAM * FROM msg") == (1, 0, 2)
         client.send_execute(1)
         await client.head()
         server.once("FOR UPDATE SKIP LOCKED", Rows(tuple("abcde"), (claimed(7, b"hello"),)))
-        writer = await house.client()
+        writer = await proxy.client()
         await writer.query("INSERT INTO msg (id, message) VALUES (7, 'hello')")
         assert await client.packet() == b"\0\0\x017\x05hello"
 
 
 async def test_an_ack_is_completed_and_executed_in_place(server):
     add_message_table(server)
-    async with running_proxy(server) as house:
-        client = await house.client()
+    async with running_proxy(server) as proxy:
+        client = await proxy.client()
         await client.prepare("UPDATE msg SET time_acked = ? WHERE id IN (?, ?)")
         assert (await client.execute(1, 99, 7, 8)).ok
         assert (await client.execute(1, None, 7, 8)).ok
@@ -46,8 +46,8 @@ async def test_an_ack_is_completed_and_executed_in_place(server):
 
 async def test_a_time_function_is_put_in_when_it_is_executed(server):
     add_message_table(server)
-    async with running_proxy(server) as house:
-        client = await house.client()
+    async with running_proxy(server) as proxy:
+        client = await proxy.client()
         await client.prepare("UPDATE msg SET time_acked = NOW() WHERE id = ?")
         assert (await client.execute(1, 7)).ok
         await client.prepare(
@@ -68,10 +68,10 @@ async def test_a_time_function_is_put_in_when_it_is_executed(server):
 
 async def test_an_insert_wakes_the_stream_with_the_values_bound(server):
     add_message_table(server)
-    async with running_proxy(server) as house:
-        client = await streaming(house, server)
+    async with running_proxy(server) as proxy:
+        client = await streaming(proxy, server)
         server.once("FOR UPDATE SKIP LOCKED", Rows(tuple("abcde"), (claimed(7, b"hello"),)))
-        writer = await house.client()
+        writer = await proxy.client()
         await writer.prepare("INSERT INTO msg (id, message) VALUES (?, ?)")
         await writer.execute(1, 7, b"hello")
         assert await client.packet() == b"\0\0\x017\x05hello"

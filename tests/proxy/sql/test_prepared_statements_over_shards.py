@@ -16,8 +16,8 @@ def capabilities(request):
 
 
 async def test_a_statement_runs_where_it_was_prepared(server, other_server):
-    async with running_proxy(server, other_server) as house:
-        client = await house.client("plain")
+    async with running_proxy(server, other_server) as proxy:
+        client = await proxy.client("plain")
         await client.prepare("SELECT a FROM t")
         await client.query("USE commerce")
         assert (await client.execute(1)).rows
@@ -26,8 +26,8 @@ async def test_a_statement_runs_where_it_was_prepared(server, other_server):
 
 
 async def test_the_values_bound_decide_the_shard(server, other_server):
-    async with running_proxy(server, other_server) as house:
-        client = await house.client("commerce")
+    async with running_proxy(server, other_server) as proxy:
+        client = await proxy.client("commerce")
         await client.prepare("SELECT a FROM t WHERE id = ?")
         for number in (5, HIGH + 5, b"7"):
             assert (await client.execute(1, number)).rows
@@ -43,8 +43,8 @@ async def test_the_values_bound_decide_the_shard(server, other_server):
 async def test_a_query_over_shards_gives_the_rows_of_all(server, other_server, capabilities):
     server.on("SELECT a", rows_of("low", column="a"))
     other_server.on("SELECT a", rows_of("high", column="a"))
-    async with running_proxy(server, other_server) as house:
-        client = await house.client("commerce", capabilities=capabilities)
+    async with running_proxy(server, other_server) as proxy:
+        client = await proxy.client("commerce", capabilities=capabilities)
         await client.prepare("SELECT a FROM t WHERE id IN (?, ?)")
         for flags in (0, 1):
             result = await client.execute(1, 5, HIGH, flags=flags)
@@ -52,8 +52,8 @@ async def test_a_query_over_shards_gives_the_rows_of_all(server, other_server, c
 
 
 async def test_rows_of_several_shards_are_split_with_their_parameters(server, other_server):
-    async with running_proxy(server, other_server) as house:
-        client = await house.client("commerce")
+    async with running_proxy(server, other_server) as proxy:
+        client = await proxy.client("commerce")
         await client.prepare("INSERT INTO t (id, a) VALUES (?, ?), (?, ?), (?, ?)")
         result = await client.execute(1, 1, b"a", HIGH, None, 2, b"it's")
         assert result.ok
@@ -63,8 +63,8 @@ async def test_rows_of_several_shards_are_split_with_their_parameters(server, ot
 
 
 async def test_each_shard_is_named_its_own_ids_only(server, other_server):
-    async with running_proxy(server, other_server) as house:
-        client = await house.client("commerce")
+    async with running_proxy(server, other_server) as proxy:
+        client = await proxy.client("commerce")
         await client.prepare("UPDATE t SET a = ? WHERE id IN (?, ?)")
         assert (await client.execute(1, b"x", 5, HIGH)).ok
         await client.prepare(f"UPDATE t SET a = ? WHERE id IN (6, {HIGH})")
@@ -78,8 +78,8 @@ async def test_each_shard_is_named_its_own_ids_only(server, other_server):
 
 
 async def test_a_write_to_all_shards_has_its_values_put_in(server, other_server):
-    async with running_proxy(server, other_server) as house:
-        client = await house.client("commerce")
+    async with running_proxy(server, other_server) as proxy:
+        client = await proxy.client("commerce")
         await client.prepare("UPDATE t SET a = ?")
         assert (await client.execute(1, b"x")).ok
     for each in (server, other_server):
@@ -87,8 +87,8 @@ async def test_a_write_to_all_shards_has_its_values_put_in(server, other_server)
 
 
 async def test_what_several_shards_never_can_is_refused_at_once(server, other_server):
-    async with running_proxy(server, other_server) as house:
-        client = await house.client("commerce")
+    async with running_proxy(server, other_server) as proxy:
+        client = await proxy.client("commerce")
         with pytest.raises(Refused, match="unsupported: "):
             await client.prepare("CALL p(?)")
 
@@ -96,8 +96,8 @@ async def test_what_several_shards_never_can_is_refused_at_once(server, other_se
 async def test_a_merged_answer_is_binary(server, other_server, capabilities):
     for each, values in ((server, (1, 4)), (other_server, (2, 3))):
         each.on("SELECT a", rows_of(*values, column="a"))
-    async with running_proxy(server, other_server) as house:
-        client = await house.client("commerce", capabilities=capabilities)
+    async with running_proxy(server, other_server) as proxy:
+        client = await proxy.client("commerce", capabilities=capabilities)
         await client.prepare("SELECT COUNT(*) FROM t WHERE id > ?")
         for each, count in ((server, 20), (other_server, 22)):
             types = (FieldType.LONGLONG,)

@@ -12,8 +12,8 @@ XU = b"\xb3\\"
 @pytest.fixture
 async def gbk(server, other_server):
     add_message_table(server)
-    async with running_proxy(server, other_server) as house:
-        client = await house.client("plain")
+    async with running_proxy(server, other_server) as proxy:
+        client = await proxy.client("plain")
         assert (await client.query("SET NAMES gbk")).error is None
         yield client
 
@@ -79,8 +79,8 @@ async def test_an_ack_is_completed(server, gbk):
 
 async def test_a_message_table_is_known_by_its_name(server, other_server):
     add_message_table(server, "\u6a31")
-    async with running_proxy(server, other_server) as house:
-        client = await house.client("plain")
+    async with running_proxy(server, other_server) as proxy:
+        client = await proxy.client("plain")
         for charset in ("gbk", "big5", "sjis", "ujis", "utf8mb4"):
             await client.query(f"SET NAMES {charset}")
             codec = {"sjis": "shift_jis", "ujis": "euc_jp", "utf8mb4": "utf-8"}.get(
@@ -94,8 +94,8 @@ async def test_a_message_table_is_known_by_its_name(server, other_server):
 
 async def test_nothing_beyond_ascii_is_put_into_such_a_text(server, other_server):
     user = User("\u6a31", Secret(""), None, Role.READWRITE, None)
-    async with running_proxy(server, other_server, users=(user,)) as house:
-        client = await house.client("plain", user="\u6a31")
+    async with running_proxy(server, other_server, users=(user,)) as proxy:
+        client = await proxy.client("plain", user="\u6a31")
         await client.query("SET NAMES gbk")
         error = (await client.query(b"SELECT CURRENT_USER, '" + XU + b"'")).error
         assert error is not None
@@ -115,8 +115,8 @@ async def test_nothing_beyond_ascii_is_put_into_such_a_text(server, other_server
 )
 async def test_who_may_not_do_everything_is_read_to_the_last_byte(server, other_server, sql):
     user = User("ann", Secret(""), None, Role.READONLY, None)
-    async with running_proxy(server, other_server, users=(user,)) as house:
-        client = await house.client("plain", user="ann")
+    async with running_proxy(server, other_server, users=(user,)) as proxy:
+        client = await proxy.client("plain", user="ann")
         await client.query("SET NAMES gbk")
         error = (await client.query(sql)).error
         assert error is not None

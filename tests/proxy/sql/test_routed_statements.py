@@ -17,10 +17,10 @@ async def test_a_multi_row_insert_is_split_and_counted_as_one(server, other_serv
 
 
 @pytest.mark.parametrize("capabilities", [MODERN, OLD])
-async def test_a_scattered_select_is_one_result(server, other_server, house, capabilities):
+async def test_a_scattered_select_is_one_result(server, other_server, proxy, capabilities):
     server.on("FROM t", rows_of(1, 2))
     other_server.on("FROM t", rows_of(8, 9))
-    client = await house.client("commerce", capabilities=capabilities)
+    client = await proxy.client("commerce", capabilities=capabilities)
     client.send("SELECT id FROM t; SELECT 1")
     first, second = await client.answer()
     assert first.values == [b"1", b"2", b"8", b"9"]

@@ -13,7 +13,7 @@ from streamfrom.proxy.sql.scatter import MergedOk, run_everywhere, write_parts
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.resultset import Ok as OkPacket
 from tests.proxy.fake_answers import Error, HangUp, Ok, Rows, until
-from tests.proxy.rigs import ExecutorRig, said
+from tests.proxy.rigs import SessionRig, said
 from tests.sqlparse_ext.facts import shape, statement
 
 
@@ -23,16 +23,16 @@ READ_ONLY = Error(1290, "running with the --read-only option")
 
 
 @pytest.fixture
-async def desk(low, high):
-    made = ExecutorRig(low, high)
+async def session(low, high):
+    made = SessionRig(low, high)
     yield made
     await made.leave()
 
 
-async def write(desk):
+async def write(session):
     """Run a write that has a part on each shard."""
-    parts = list(zip(desk.shards, (query(LOW.encode()), query(HIGH.encode())), strict=True))
-    return await write_parts(desk.executor, desk.state, "db", parts, SHAPE)
+    parts = list(zip(session.shards, (query(LOW.encode()), query(HIGH.encode())), strict=True))
+    return await write_parts(session.executor, session.state, "db", parts, SHAPE)
 
 
 # --- several answers are one -----------------------------------------------------------
@@ -66,68 +66,68 @@ def test_the_numbers_of_the_info_are_summed():
 # --- parts, outside of a transaction ---------------------------------------------------
 
 
-async def test_parts_run_in_a_transaction_of_their_own(server, other_server, desk, low):
-    assert (await write(desk)).affected_rows == 2
+async def test_parts_run_in_a_transaction_of_their_own(server, other_server, session, low):
+    assert (await write(session)).affected_rows == 2
     assert said(server) == ["START TRANSACTION", LOW, "COMMIT"]
     assert said(other_server) == ["START TRANSACTION", HIGH, "COMMIT"]
-    assert desk.state.transaction is None
+    assert session.state.transaction is None
     assert low.pool.lent == 0
 
 
-async def test_a_part_that_is_refused_undoes_the_others(server, other_server, desk, low):
+async def test_a_part_that_is_refused_undoes_the_others(server, other_server, session, low):
     other_server.once(HIGH, Error(1062, "Duplicate entry '9'", "23000"))
     with pytest.raises(BackendError, match="Duplicate entry") as refused:
-        await write(desk)
+        await write(session)
     assert refused.value.wire_code() == (1062, "23000")
     assert said(server) == ["START TRANSACTION", LOW, "ROLLBACK"]
     assert said(other_server) == ["START TRANSACTION", HIGH, "SHOW WARNINGS", "ROLLBACK"]
-    assert not desk.branches.in_transaction
+    assert not session.branches.in_transaction
     assert low.pool.lent == 0
 
 
 async def test_a_part_whose_shard_is_lost_undoes_the_others_and_is_not_repeated(
-    server, other_server, desk, low, high
+    server, other_server, session, low, high
 ):
     other_server.once(HIGH, HangUp())
     with pytest.raises(BackendLost, match="unknown"):
-        await write(desk)
+        await write(session)
     assert said(server) == ["START TRANSACTION", LOW, "ROLLBACK"]
     assert said(other_server).count(HIGH) == 1
     assert (low.pool.lent, high.pool.lent) == (0, 0)
-    assert not desk.branches.in_transaction
+    assert not session.branches.in_transaction
 
 
-async def test_a_commit_that_fails_behind_another_is_a_partial_commit(other_server, desk):
+async def test_a_commit_that_fails_behind_another_is_a_partial_commit(other_server, session):
     other_server.once("COMMIT", Error(1180, "Got error 28"))
     with pytest.raises(
         PartialCommit, match=r"committed on ks/-80; not on ks/80- \(Got error 28\)"
     ):
-        await write(desk)
+        await write(session)
 
 
-async def test_the_warnings_of_all_parts_are_left(server, other_server, desk):
+async def test_the_warnings_of_all_parts_are_left(server, other_server, session):
     warning = Rows(("Level", "Code", "Message"), ((b"Warning", b"1264", b"out of range"),))
     for each in (server, other_server):
         each.once("INSERT", Ok(1, warnings=1))
         each.on("SHOW WARNINGS", warning)
-    assert (await write(desk)).warnings == 2
-    assert len(desk.state.left.rows) == 2
-    assert desk.state.answered_at is None
-    await write(desk)
-    assert not desk.state.left.rows
+    assert (await write(session)).warnings == 2
+    assert len(session.state.left.rows) == 2
+    assert session.state.answered_at is None
+    await write(session)
+    assert not session.state.left.rows
 
 
-async def test_the_error_of_a_part_is_left(server, desk):
+async def test_the_error_of_a_part_is_left(server, session):
     server.once("INSERT", Error(1062, "Duplicate"))
     server.on("SHOW WARNINGS", Rows(("Level",), ((b"Error",),)))
     with pytest.raises(BackendError):
-        await write(desk)
-    assert len(desk.state.left.rows) == 1
+        await write(session)
+    assert len(session.state.left.rows) == 1
 
 
-async def test_parts_wait_for_a_shard_that_is_away(server, other_server, desk, high):
+async def test_parts_wait_for_a_shard_that_is_away(server, other_server, session, high):
     other_server.stop()
-    running = asyncio.ensure_future(write(desk))
+    running = asyncio.ensure_future(write(session))
     await until(lambda: high.trouble is not None)
     await other_server.start()
     assert (await running).affected_rows == 2
@@ -136,10 +136,10 @@ async def test_parts_wait_for_a_shard_that_is_away(server, other_server, desk, h
 
 
 async def test_parts_that_a_read_only_server_refused_are_tried_again(
-    server, other_server, desk
+    server, other_server, session
 ):
     other_server.once(HIGH, READ_ONLY)
-    assert (await write(desk)).affected_rows == 2
+    assert (await write(session)).affected_rows == 2
     assert said(server) == [
         *["START TRANSACTION", LOW, "ROLLBACK"],
         *["START TRANSACTION", LOW, "COMMIT"],
@@ -147,82 +147,84 @@ async def test_parts_that_a_read_only_server_refused_are_tried_again(
 
 
 async def test_the_wait_for_parts_has_an_end(low, high, other_server):
-    desk = ExecutorRig(low, high, failover_buffer_s=0.05)
+    session = SessionRig(low, high, failover_buffer_s=0.05)
     other_server.stop()
     with pytest.raises(BackendUnavailable):
-        await write(desk)
-    assert not desk.branches.in_transaction
+        await write(session)
+    assert not session.branches.in_transaction
     assert low.pool.lent == 0
-    await desk.leave()
+    await session.leave()
 
 
-async def test_what_another_session_could_notice_of_a_part_is_remembered(server, desk, low):
+async def test_what_another_session_could_notice_of_a_part_is_remembered(server, session, low):
     server.on(LOW, Ok(affected_rows=1, last_insert_id=41, warnings=1))
-    await write(desk)
+    await write(session)
     (backend,) = low.pool._idle
     assert backend.has_residue
-    assert (await desk.run("SELECT LAST_INSERT_ID()", shard=1)).values == [b"41"]
+    assert (await session.run("SELECT LAST_INSERT_ID()", shard=1)).values == [b"41"]
 
 
 async def test_the_first_write_without_autocommit_waits_as_on_one_shard(
-    server, other_server, desk
+    server, other_server, session
 ):
-    await desk.run("SET autocommit = 0", shard=0)
+    await session.run("SET autocommit = 0", shard=0)
     other_server.once(HIGH, READ_ONLY)
-    assert (await write(desk)).affected_rows == 2
+    assert (await write(session)).affected_rows == 2
     other_server.once(HIGH, READ_ONLY)
     with pytest.raises(BackendError):
-        await write(desk)
-    await desk.branches.rollback()
+        await write(session)
+    await session.branches.rollback()
 
 
 # --- parts, inside a transaction -------------------------------------------------------
 
 
-async def test_inside_a_transaction_parts_are_undone_to_a_savepoint(server, other_server, desk):
-    await desk.begin()
+async def test_inside_a_transaction_parts_are_undone_to_a_savepoint(
+    server, other_server, session
+):
+    await session.begin()
     other_server.once(HIGH, Error(1062, "Duplicate entry", "23000"))
     with pytest.raises(BackendError, match="Duplicate"):
-        await write(desk)
+        await write(session)
     undone = ["SAVEPOINT streamfrom_part", "ROLLBACK TO SAVEPOINT streamfrom_part"]
     assert said(server) == ["BEGIN", undone[0], LOW, undone[1]]
     assert said(other_server) == ["BEGIN", undone[0], HIGH, "SHOW WARNINGS", undone[1]]
-    assert desk.branches.in_transaction
-    await write(desk)
-    await desk.branches.commit()
+    assert session.branches.in_transaction
+    await write(session)
+    await session.branches.commit()
     assert said(server)[-2:] == [LOW, "COMMIT"]
 
 
 async def test_without_autocommit_parts_open_the_clients_transaction(
-    server, other_server, desk
+    server, other_server, session
 ):
-    await desk.run("SET autocommit = 0", shard=0)
-    await write(desk)
-    assert desk.branches.in_transaction
+    await session.run("SET autocommit = 0", shard=0)
+    await write(session)
+    assert session.branches.in_transaction
     assert "COMMIT" not in server.heard + other_server.heard
-    await desk.branches.rollback()
+    await session.branches.rollback()
     assert said(other_server)[-1] == "ROLLBACK"
 
 
 async def test_a_part_lost_inside_a_transaction_leaves_nothing_to_commit(
-    server, other_server, desk
+    server, other_server, session
 ):
-    await desk.begin()
+    await session.begin()
     other_server.once(HIGH, HangUp())
     with pytest.raises(BackendLost):
-        await write(desk)
+        await write(session)
     with pytest.raises(TransactionBroken, match="nothing was committed"):
-        await desk.branches.commit()
+        await session.branches.commit()
     assert "COMMIT" not in server.heard
 
 
-async def test_a_deadlock_in_a_part_ends_the_whole_transaction(server, other_server, desk):
-    await desk.begin()
-    await desk.run("UPDATE t SET a = 1", shard=0)
+async def test_a_deadlock_in_a_part_ends_the_whole_transaction(server, other_server, session):
+    await session.begin()
+    await session.run("UPDATE t SET a = 1", shard=0)
     other_server.once(HIGH, Error(1213, "Deadlock found", "40001"))
     with pytest.raises(BackendError, match="Deadlock"):
-        await write(desk)
-    assert not desk.branches.in_transaction
+        await write(session)
+    assert not session.branches.in_transaction
     assert said(server)[-1] == "ROLLBACK"
 
 
@@ -232,62 +234,64 @@ async def test_a_deadlock_in_a_part_ends_the_whole_transaction(server, other_ser
 DDL = "ALTER TABLE t ADD COLUMN b INT"
 
 
-async def everywhere(desk, sql=DDL):
-    return await run_everywhere(desk.executor, desk.state, "db", desk.shards, statement(sql))
+async def everywhere(session, sql=DDL):
+    return await run_everywhere(
+        session.executor, session.state, "db", session.shards, statement(sql)
+    )
 
 
-async def test_ddl_runs_on_one_shard_after_another(server, other_server, desk, low):
-    merged = await everywhere(desk)
+async def test_ddl_runs_on_one_shard_after_another(server, other_server, session, low):
+    merged = await everywhere(session)
     assert len(merged.answers) == 2
     assert said(server) == said(other_server) == [DDL]
     assert low.pool.lent == 0
 
 
-async def test_the_warnings_of_all_shards_are_left(server, other_server, desk):
+async def test_the_warnings_of_all_shards_are_left(server, other_server, session):
     warning = Rows(("Level", "Code", "Message"), ((b"Note", b"1050", b"exists"),))
     for each in (server, other_server):
         each.once(DDL, Ok(warnings=1))
         each.on("SHOW WARNINGS", warning)
-    assert (await everywhere(desk)).warnings == 2
-    assert len(desk.state.left.rows) == 2
+    assert (await everywhere(session)).warnings == 2
+    assert len(session.state.left.rows) == 2
     other_server.once(DDL, Error(1060, "Duplicate column name 'b'", "42S21"))
     with pytest.raises(BackendError):
-        await everywhere(desk)
-    assert len(desk.state.left.rows) == 1
-    assert desk.state.answered_at is None
+        await everywhere(session)
+    assert len(session.state.left.rows) == 1
+    assert session.state.answered_at is None
 
 
 async def test_ddl_stops_at_the_first_refusal_and_says_where_it_has_run(
-    server, other_server, desk, high
+    server, other_server, session, high
 ):
     other_server.once(DDL, Error(1060, "Duplicate column name 'b'", "42S21"))
     with pytest.raises(
         BackendError,
         match=r"^Duplicate column name 'b' \(shard ks/80-; done before on ks/-80\)$",
     ) as refused:
-        await everywhere(desk)
+        await everywhere(session)
     assert refused.value.wire_code() == (1060, "42S21")
     (backend,) = high.pool._idle
     assert backend.has_residue
 
 
-async def test_ddl_waits_for_a_shard_that_refuses_it_undone(server, other_server, desk):
+async def test_ddl_waits_for_a_shard_that_refuses_it_undone(server, other_server, session):
     other_server.once(DDL, READ_ONLY)
-    assert len((await everywhere(desk)).answers) == 2
+    assert len((await everywhere(session)).answers) == 2
     assert [said(each).count(DDL) for each in (server, other_server)] == [1, 2]
 
 
 async def test_ddl_that_the_first_shard_refuses_reads_as_on_one_server(
-    server, other_server, desk
+    server, other_server, session
 ):
     server.once(DDL, Error(1060, "Duplicate column name 'b'"))
     with pytest.raises(BackendError, match=r"^Duplicate column name 'b'$"):
-        await everywhere(desk)
+        await everywhere(session)
     assert said(other_server) == []
 
 
-async def test_a_variable_set_everywhere_keeps_every_connection(server, other_server, desk):
-    await everywhere(desk, "SET sort_buffer_size = 5")
+async def test_a_variable_set_everywhere_keeps_every_connection(server, other_server, session):
+    await everywhere(session, "SET sort_buffer_size = 5")
     for connection in (*server.relays, *other_server.relays):
         assert connection.variables["sort_buffer_size"] == "5"
-    assert len(desk.branches.held) == 2
+    assert len(session.branches.held) == 2

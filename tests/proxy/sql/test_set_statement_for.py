@@ -8,8 +8,8 @@ from tests.proxy.rigs import add_message_table, running_proxy, said
 SET = "SET STATEMENT max_statement_time = 5, sql_mode = CONCAT('a', 'b') FOR "
 
 
-async def test_the_statement_behind_it_is_routed(server, other_server, house):
-    client = await house.client("commerce")
+async def test_the_statement_behind_it_is_routed(server, other_server, proxy):
+    client = await proxy.client("commerce")
     assert (await client.query(f"{SET}INSERT INTO t (id) VALUES ({HIGH})")).ok
     assert said(other_server)[-1] == f"{SET}INSERT INTO t (id) VALUES ({HIGH})"
     assert not any("INSERT" in text for text in server.heard)
@@ -17,19 +17,19 @@ async def test_the_statement_behind_it_is_routed(server, other_server, house):
         assert (await client.query(SET + sql)).code == 1235
 
 
-async def test_what_is_not_well_written_is_the_servers_to_refuse(server, house):
-    client = await house.client()
+async def test_what_is_not_well_written_is_the_servers_to_refuse(server, proxy):
+    client = await proxy.client()
     assert (await client.query("SET STATEMENT a = 1")).ok
     assert said(server)[-1] == "SET STATEMENT a = 1"
 
 
 async def test_a_message_behind_it_is_completed_and_told(server):
     add_message_table(server)
-    async with running_proxy(server) as house:
-        stream = await house.client()
+    async with running_proxy(server) as proxy:
+        stream = await proxy.client()
         stream.send(f"{SET}STREAM * FROM msg")
         await stream.head()
-        client = await house.client()
+        client = await proxy.client()
         assert (await client.query(f"{SET}UPDATE msg SET time_acked = NOW() WHERE id = 1")).ok
         ack = said(server)[-1]
         assert ack.startswith(f"{SET}UPDATE msg SET time_acked = 1")
@@ -38,8 +38,8 @@ async def test_a_message_behind_it_is_completed_and_told(server):
         await until(lambda: any("`id` IN (7)" in text for text in server.heard))
 
 
-async def test_prepared_it_may_write_and_not_read_from_shards(house):
-    client = await house.client("commerce")
+async def test_prepared_it_may_write_and_not_read_from_shards(proxy):
+    client = await proxy.client("commerce")
     statement, _, _ = await client.prepare(f"{SET}INSERT INTO t (id) VALUES (?)")
     assert (await client.execute(statement, 5)).ok
     statement, _, _ = await client.prepare(f"{SET}SELECT 1")
@@ -47,8 +47,8 @@ async def test_prepared_it_may_write_and_not_read_from_shards(house):
 
 
 async def test_a_prepared_query_of_one_server_goes_there_as_it_is(server):
-    async with running_proxy(server) as house:
-        client = await house.client("plain")
+    async with running_proxy(server) as proxy:
+        client = await proxy.client("plain")
         sql = f"{SET}SELECT * FROM t WHERE id = ?"
         statement, parameters, _ = await client.prepare(sql)
         assert parameters == 1
@@ -59,6 +59,6 @@ async def test_a_prepared_query_of_one_server_goes_there_as_it_is(server):
 @pytest.mark.parametrize(
     "sql", ["SET PASSWORD = 'x'", "SET ROLE NONE", "USE commerce", "KILL 5", "SHOW DATABASES"]
 )
-async def test_what_nobody_may_send_may_not_be_sent_behind_it(house, sql):
-    client = await house.client()
+async def test_what_nobody_may_send_may_not_be_sent_behind_it(proxy, sql):
+    client = await proxy.client()
     assert (await client.query(SET + sql)).code == 1235

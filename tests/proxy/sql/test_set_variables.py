@@ -63,21 +63,21 @@ async def test_vitesss_own_variables_mean_nothing_here(server, other_server, cli
     assert said(server) == said(other_server) == []
 
 
-async def test_a_shard_that_is_down_is_not_asked_to_set_a_variable(server, other_server, house):
+async def test_a_shard_that_is_down_is_not_asked_to_set_a_variable(server, other_server, proxy):
     server.stop()
-    shard = house.app._shards["commerce", "-80"]
+    shard = proxy.app._shards["commerce", "-80"]
     shard.suspect()
     await until(lambda: shard.trouble is not None)
-    client = await house.client("commerce")
+    client = await proxy.client("commerce")
     assert (await client.query("SET time_zone = '+01:00'")).error is None
     assert said(other_server) == ["SET time_zone = '+01:00'"]
 
 
-async def test_a_shard_that_went_down_unnoticed_holds_no_login_up(server, other_server, house):
+async def test_a_shard_that_went_down_unnoticed_holds_no_login_up(server, other_server, proxy):
     """Drivers say SET NAMES first, which any shard can answer."""
-    client = await house.client("commerce")
+    client = await proxy.client("commerce")
     server.stop()
-    shard = house.app._shards["commerce", "-80"]
+    shard = proxy.app._shards["commerce", "-80"]
     assert shard.trouble is None
     assert (await client.query("SET NAMES latin1")).error is None
     assert said(other_server)[:1] == ["SET NAMES latin1"]

@@ -55,9 +55,9 @@ async def test_what_no_server_has_is_unknown(plain, name):
     assert (await client.query("SELECT 1")).values == [b"1"]
 
 
-async def test_beside_a_sharded_keyspace_there_is_nothing(server, house):
+async def test_beside_a_sharded_keyspace_there_is_nothing(server, proxy):
     has_databases(server, "beside")
-    client = await house.client("commerce")
+    client = await proxy.client("commerce")
     assert (await client.query("USE beside")).code == 1049
 
 
@@ -72,8 +72,8 @@ async def test_a_transaction_survives_a_use_that_fails(server, plain):
 async def test_a_user_with_keyspaces_of_its_own_sees_no_other_database(server):
     has_databases(server, "beside")
     eve = User("eve", Secret(""), None, Role.READWRITE, frozenset({"plain"}))
-    async with running_proxy(server, users=(eve,)) as house:
-        client = await house.client("plain", user="eve")
+    async with running_proxy(server, users=(eve,)) as proxy:
+        client = await proxy.client("plain", user="eve")
         assert (await client.query("USE beside")).code == 1049
 
 

@@ -6,10 +6,10 @@ from tests.proxy.rigs import add_message_table, claimed, running_proxy, said
 
 
 async def test_a_qualified_statement_runs_under_the_real_name_in_its_own_database(
-    server, house
+    server, proxy
 ):
     for database in (None, "commerce"):
-        client = await house.client(database)
+        client = await proxy.client(database)
         assert (await client.query("SELECT * FROM plain.t")).values == [b"1"]
     assert said(server) == ["SELECT * FROM t"] * 2
     assert {connection.database for connection in server.relays} == {"db"}
@@ -28,19 +28,19 @@ async def test_a_comment_alone_is_answered_ok_as_on_a_server(client):
 async def test_the_socket_is_never_the_servers(server, tmp_path):
     path = str(tmp_path / "s")
     for socket, told in ((None, "''"), (path, f"'{path}'")):
-        async with running_proxy(server, unix_socket=socket) as house:
-            client = await house.client("plain")
+        async with running_proxy(server, unix_socket=socket) as proxy:
+            client = await proxy.client("plain")
             assert (await client.query("SELECT @@wait_timeout, @@socket")).error is None
             assert said(server)[-1] == f"SELECT @@wait_timeout, {told} AS `@@socket`"
 
 
 async def test_whoever_comes_after_set_global_begins_with_what_it_set(server):
-    async with running_proxy(server) as house:
-        first = await house.client("plain")
+    async with running_proxy(server) as proxy:
+        first = await proxy.client("plain")
         for sql, resets in (("SELECT 1", 0), ("SET GLOBAL wait_timeout = 3", 1)):
             await first.query(sql)
             before = server.heard.count("RESET")
-            second = await house.client("plain")
+            second = await proxy.client("plain")
             await first.close()
             await second.query("SELECT @@wait_timeout")
             assert server.heard.count("RESET") - before == resets
@@ -148,8 +148,8 @@ async def test_a_rollback_wakes_nobody(server, messages):
 
 async def test_a_broken_message_table_hurts_only_itself(server):
     add_message_table(server, comment="vitess_message,vt_ack_wait=0")
-    async with running_proxy(server) as house:
-        client = await house.client()
+    async with running_proxy(server) as proxy:
+        client = await proxy.client()
         for sql in (
             "SELECT * FROM msg",
             "INSERT INTO msg (id) VALUES (1)",

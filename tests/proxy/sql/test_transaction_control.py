@@ -136,10 +136,10 @@ async def test_no_release_keeps_a_client_that_completion_type_would_disconnect(c
 
 
 async def test_a_snapshot_without_a_database_is_of_the_shard_that_is_read(
-    server, other_server, house
+    server, other_server, proxy
 ):
     # What a dump of one shard asks, which names its database last.
-    client = await house.client(None)
+    client = await proxy.client(None)
     begin = "START TRANSACTION WITH CONSISTENT SNAPSHOT"
     asked = (begin, "UNLOCK TABLES", "SELECT @@version", "SHOW VARIABLES LIKE 'x'")
     for sql in (*asked, "USE `commerce:80-`", "SELECT * FROM t"):
@@ -150,8 +150,8 @@ async def test_a_snapshot_without_a_database_is_of_the_shard_that_is_read(
     assert said(other_server)[-1] == "ROLLBACK"
 
 
-async def test_a_snapshot_is_of_no_two_shards_of_a_keyspace(other_server, house):
-    client = await house.client(None)
+async def test_a_snapshot_is_of_no_two_shards_of_a_keyspace(other_server, proxy):
+    client = await proxy.client(None)
     assert (await client.query("START TRANSACTION WITH CONSISTENT SNAPSHOT")).error is None
     refused = await client.query("SELECT * FROM commerce.t")
     assert (refused.code, "CONSISTENT SNAPSHOT" in refused.message) == (1235, True)
@@ -257,9 +257,9 @@ async def test_a_broken_transaction_refuses_everything_until_rollback(
 
 @pytest.mark.parametrize("sql", ["COMMIT", "BEGIN"])
 async def test_a_broken_transaction_that_is_to_be_committed_says_that_it_was_not(
-    server, house, sql
+    server, proxy, sql
 ):
-    client = await house.client()
+    client = await proxy.client()
     await client.query("BEGIN")
     server.once("INSERT", HangUp())
     await client.query("INSERT INTO u VALUES (1)")

@@ -11,10 +11,10 @@ from tests.proxy.sql.test_insert_columns import InsertColumnsRig
 
 
 async def plan(sql, use="commerce", role=Role.READWRITE):
-    desk = InsertColumnsRig(use, role)
-    made = desk.compiler
+    session = InsertColumnsRig(use, role)
+    made = session.compiler
     (column,), ((text,),) = await explanation(
-        made, desk.insert_columns, made.parse(sql.encode())
+        made, session.insert_columns, made.parse(sql.encode())
     )
     assert column.name == "JSON"
     assert text is not None

@@ -19,7 +19,7 @@ from streamfrom.proxy.wire.constants import FieldType
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.writes.messages import Effect, EffectKind
 from tests.proxy.fake_answers import Error, HangUp, Ok, Rows, Silence, until
-from tests.proxy.rigs import ExecutorRig, add_decisions, running_shard
+from tests.proxy.rigs import SessionRig, add_decisions, running_shard
 
 
 A, B = "a" * 16, "b" * 16
@@ -60,17 +60,17 @@ def coordinator(decisions):
 
 
 @pytest.fixture
-async def desk(low, high, coordinator):
-    made = ExecutorRig(low, high, coordinator=coordinator)
+async def session(low, high, coordinator):
+    made = SessionRig(low, high, coordinator=coordinator)
     yield made
     await made.leave()
 
 
-async def on_both(desk, begin="BEGIN"):
-    await desk.begin(begin)
+async def on_both(session, begin="BEGIN"):
+    await session.begin(begin)
     for shard in (0, 1):
-        await desk.run("INSERT INTO t VALUES (1)", shard=shard)
-        desk.branches.happened(desk.shards[shard], "msg", NEW)
+        await session.run("INSERT INTO t VALUES (1)", shard=shard)
+        session.branches.happened(session.shards[shard], "msg", NEW)
 
 
 def steps(server):
@@ -91,13 +91,13 @@ PREPARE = ["XA END", "XA PREPARE"]
 
 
 async def test_the_first_shard_decides_once_all_others_are_prepared(
-    server, other_server, desk, low, high, coordinator, decisions
+    server, other_server, session, low, high, coordinator, decisions
 ):
-    await on_both(desk)
+    await on_both(session)
     asked = []
     gate = asyncio.Event()
     other_server.once("XA PREPARE", Silence(gate))
-    task = asyncio.create_task(desk.branches.commit())
+    task = asyncio.create_task(session.branches.commit())
     await until(lambda: "XA PREPARE" in steps(other_server))
     asked.append(steps(server))
     assert coordinator.live == {WHOLE}
@@ -107,212 +107,218 @@ async def test_the_first_shard_decides_once_all_others_are_prepared(
     assert steps(server) == ["BEGIN", "DECIDE", "COMMIT"]
     assert steps(other_server) == [*BEGUN, *PREPARE, "XA COMMIT"]
     assert other_server.heard.count(f"XA COMMIT {XID}") == 1
-    assert [name for name, *_ in desk.published] == ["-80", "80-"]
+    assert [name for name, *_ in session.published] == ["-80", "80-"]
     assert (low.pool.lent, high.pool.lent) == (0, 0)
     assert coordinator.live == set()
     await decisions.flush()
     assert any("DELETE FROM streamfrom_decisions" in text for text in server.controlled)
 
 
-async def test_a_transaction_of_one_shard_is_an_ordinary_one(server, desk):
-    await desk.begin()
-    await desk.run("INSERT INTO t VALUES (1)", shard=0)
-    await desk.branches.commit()
+async def test_a_transaction_of_one_shard_is_an_ordinary_one(server, session):
+    await session.begin()
+    await session.run("INSERT INTO t VALUES (1)", shard=0)
+    await session.branches.commit()
     assert steps(server) == ["BEGIN", "COMMIT"]
 
 
-async def test_one_that_reads_only_has_nothing_to_decide(server, other_server, desk):
-    await desk.begin("START TRANSACTION READ ONLY")
-    desk.state.transaction.reads_only = True
+async def test_one_that_reads_only_has_nothing_to_decide(server, other_server, session):
+    await session.begin("START TRANSACTION READ ONLY")
+    session.state.transaction.reads_only = True
     for shard in (0, 1):
-        await desk.run("SELECT 1", shard=shard)
-    await desk.branches.commit()
+        await session.run("SELECT 1", shard=shard)
+    await session.branches.commit()
     assert steps(server) == ["COMMIT"]
     assert steps(other_server) == ["COMMIT"]
 
 
-async def test_a_late_branch_repeats_the_savepoints(other_server, desk):
-    await desk.begin()
-    await desk.run("SELECT 1", shard=0)
-    await desk.branches.savepoint(b"SAVEPOINT a")
-    await desk.run("SELECT 1", shard=1)
+async def test_a_late_branch_repeats_the_savepoints(other_server, session):
+    await session.begin()
+    await session.run("SELECT 1", shard=0)
+    await session.branches.savepoint(b"SAVEPOINT a")
+    await session.run("SELECT 1", shard=1)
     assert other_server.heard[-3:-1] == [f"XA START {XID}", "SAVEPOINT a"]
 
 
-async def test_without_autocommit_a_branch_begins_behind_a_commit(other_server, desk):
+async def test_without_autocommit_a_branch_begins_behind_a_commit(other_server, session):
     """MySQL counts a mere SHOW as the beginning of something, and refuses XA START then."""
-    await desk.run("SET autocommit = 0", shard=0)
-    await desk.run("INSERT INTO t VALUES (1)", shard=0)
-    await desk.run("INSERT INTO t VALUES (1)", shard=1)
+    await session.run("SET autocommit = 0", shard=0)
+    await session.run("INSERT INTO t VALUES (1)", shard=0)
+    await session.run("INSERT INTO t VALUES (1)", shard=1)
     assert steps(other_server) == ["COMMIT", "XA START"]
 
 
-async def test_a_shard_without_a_table_takes_no_part(server, other_server, desk, high):
+async def test_a_shard_without_a_table_takes_no_part(server, other_server, session, high):
     other_server.on("SELECT branches", Error(1142, "SELECT command denied", "42000"))
-    await desk.begin()
-    await desk.run("SELECT 1", shard=0)
+    await session.begin()
+    await session.run("SELECT 1", shard=0)
     with pytest.raises(NoDecisionTable, match="SELECT command denied"):
-        await desk.run("SELECT 1", shard=1)
+        await session.run("SELECT 1", shard=1)
     assert high.pool.lent == 0
-    await desk.branches.commit()
+    await session.branches.commit()
     assert steps(server) == ["BEGIN", "COMMIT"]
 
 
 @pytest.mark.parametrize("sql", ["CALL p()", "LOCK TABLES t WRITE", "EXECUTE s", "XA END 'x'"])
-async def test_what_may_commit_by_itself_is_refused_beside_others(desk, other_server, sql):
-    await on_both(desk)
+async def test_what_may_commit_by_itself_is_refused_beside_others(session, other_server, sql):
+    await on_both(session)
     with pytest.raises(Unsupported, match='with transaction_mode = "twopc", as it may commit'):
-        await desk.run(sql, shard=1)
+        await session.run(sql, shard=1)
     assert sql not in other_server.heard
 
 
-async def test_a_shard_that_ends_its_part_by_itself_breaks_the_transaction(server, desk):
-    await on_both(desk)
+async def test_a_shard_that_ends_its_part_by_itself_breaks_the_transaction(server, session):
+    await on_both(session)
     connection = next(c for c in server.relays if c.in_transaction)
     connection.in_transaction = False
-    await desk.run("SELECT f()", shard=0)
+    await session.run("SELECT f()", shard=0)
     with pytest.raises(TransactionBroken, match="'ks/-80' ended its part by itself"):
-        await desk.run("SELECT 1", shard=1)
+        await session.run("SELECT 1", shard=1)
 
 
 async def test_a_deadlock_closes_a_branch_that_would_refuse_everything(
-    server, other_server, desk, high
+    server, other_server, session, high
 ):
-    await on_both(desk)
+    await on_both(session)
     other_server.once("UPDATE", Error(1213, "Deadlock found", "40001"))
-    assert (await desk.run("UPDATE t SET a = 1", shard=1)).code == 1213
+    assert (await session.run("UPDATE t SET a = 1", shard=1)).code == 1213
     await until(lambda: high.pool.connections == 0)
     await until(lambda: not server.relays)
 
 
-async def test_rollback_reaches_branches_of_both_kinds(server, other_server, desk, low, high):
-    await on_both(desk)
-    await desk.branches.rollback()
+async def test_rollback_reaches_branches_of_both_kinds(
+    server, other_server, session, low, high
+):
+    await on_both(session)
+    await session.branches.rollback()
     assert steps(server) == ["BEGIN", "ROLLBACK"]
     assert steps(other_server) == [*BEGUN, "XA END", "XA ROLLBACK"]
     assert (low.pool.connections, high.pool.connections) == (1, 1)
-    assert desk.published == []
+    assert session.published == []
 
 
 # --- before the decision -------------------------------------------------------------------
 
 
 async def test_a_refused_prepare_rolls_back_everything_and_keeps_the_code(
-    server, other_server, desk
+    server, other_server, session
 ):
-    await on_both(desk)
+    await on_both(session)
     other_server.once("XA PREPARE", Error(1402, "XA_RBROLLBACK: was rolled back", "XA100"))
     with pytest.raises(CommitRefused) as refused:
-        await desk.branches.commit()
+        await session.branches.commit()
     assert refused.value.wire_code() == (1402, "XA100")
     assert str(refused.value).startswith(
         "shard 'ks/80-' refused to commit, and the transaction was rolled back on every shard: XA_"
     )
     assert steps(server) == ["BEGIN", "DECIDE", "ROLLBACK"]
     assert steps(other_server) == [*BEGUN, *PREPARE, "XA END", "XA ROLLBACK"]
-    assert desk.published == []
+    assert session.published == []
 
 
-async def test_a_decision_that_cannot_be_written_prepares_nothing(server, other_server, desk):
-    await on_both(desk)
+async def test_a_decision_that_cannot_be_written_prepares_nothing(
+    server, other_server, session
+):
+    await on_both(session)
     server.once("INSERT INTO `db`.streamfrom", Error(1142, "INSERT command denied", "42000"))
     with pytest.raises(CommitRefused, match="INSERT command denied"):
-        await desk.branches.commit()
+        await session.branches.commit()
     assert steps(server) == ["BEGIN", "DECIDE", "ROLLBACK"]
     assert steps(other_server) == [*BEGUN, "XA END", "XA ROLLBACK"]
 
 
-async def test_a_decision_in_a_table_that_was_replaced_is_none(server, other_server, desk):
-    await on_both(desk)
+async def test_a_decision_in_a_table_that_was_replaced_is_none(server, other_server, session):
+    await on_both(session)
     server.once("INSERT INTO `db`.streamfrom", Ok(affected_rows=0))
     with pytest.raises(CommitRefused, match="is not the one that it was"):
-        await desk.branches.commit()
+        await session.branches.commit()
     assert "XA PREPARE" not in steps(other_server)
 
 
-async def test_a_decision_outside_of_the_transaction_is_none(server, other_server, desk):
-    await on_both(desk)
+async def test_a_decision_outside_of_the_transaction_is_none(server, other_server, session):
+    await on_both(session)
     connection = next(c for c in server.relays if c.in_transaction)
     connection.in_transaction = False
     with pytest.raises(CommitRefused):
-        await desk.branches.commit()
+        await session.branches.commit()
     assert "XA PREPARE" not in steps(other_server)
 
 
 async def test_a_shard_lost_while_preparing_rolls_back_the_rest(
-    server, other_server, desk, high
+    server, other_server, session, high
 ):
-    await on_both(desk)
+    await on_both(session)
     other_server.once("XA PREPARE", HangUp())
     with pytest.raises(TransactionBroken, match=r"'ks/80-' lost .*; nothing was committed"):
-        await desk.branches.commit()
+        await session.branches.commit()
     assert steps(server) == ["BEGIN", "DECIDE", "ROLLBACK"]
     assert high.pool.lent == 0
-    assert desk.published == []
+    assert session.published == []
 
 
-async def test_a_session_that_reads_only_commits_without_a_decision(server, other_server, desk):
-    await on_both(desk)
+async def test_a_session_that_reads_only_commits_without_a_decision(
+    server, other_server, session
+):
+    await on_both(session)
     for each in (server, other_server):
         each.on("INSERT INTO `db`.streamfrom", Error(1792, "in a READ ONLY transaction"))
-    await desk.branches.commit()
+    await session.branches.commit()
     assert steps(server) == ["BEGIN", "DECIDE", "ROLLBACK"]
 
 
 async def test_a_first_shard_that_reads_only_beside_one_that_writes_cannot_decide(
-    server, other_server, desk
+    server, other_server, session
 ):
-    await on_both(desk)
+    await on_both(session)
     server.on("INSERT INTO `db`.streamfrom", Error(1792, "in a READ ONLY transaction"))
     with pytest.raises(TransactionBroken, match="READ ONLY transaction; nothing was committed"):
-        await desk.branches.commit()
+        await session.branches.commit()
     assert "XA ROLLBACK" in steps(other_server)
 
 
 # --- the decision --------------------------------------------------------------------------
 
 
-async def test_a_refused_decision_that_left_no_row_is_a_rollback(server, other_server, desk):
-    await on_both(desk)
+async def test_a_refused_decision_that_left_no_row_is_a_rollback(server, other_server, session):
+    await on_both(session)
     server.once("COMMIT", Error(1180, "Got error 5 during COMMIT"))
     server.on("FOR UPDATE NOWAIT", UNDECIDED)
     with pytest.raises(CommitRefused, match="during COMMIT"):
-        await desk.branches.commit()
+        await session.branches.commit()
     assert steps(server) == ["BEGIN", "DECIDE", "COMMIT", "ROLLBACK"]
     assert steps(other_server) == [*BEGUN, *PREPARE, "XA END", "XA ROLLBACK"]
-    assert desk.published == []
+    assert session.published == []
 
 
 async def test_a_decision_whose_answer_was_lost_stands_if_the_row_is_there(
-    server, other_server, desk
+    server, other_server, session
 ):
-    await on_both(desk)
+    await on_both(session)
     server.once("COMMIT", HangUp())
     server.once("FOR UPDATE NOWAIT", Error(3572, "NOWAIT is set"), DECIDED)
-    await desk.branches.commit()
+    await session.branches.commit()
     assert steps(other_server)[-1] == "XA COMMIT"
-    assert len(desk.published) == 2
+    assert len(session.published) == 2
 
 
 async def test_a_decision_whose_answer_was_lost_is_none_if_there_is_no_row(
-    server, other_server, desk
+    server, other_server, session
 ):
-    await on_both(desk)
+    await on_both(session)
     server.once("COMMIT", HangUp())
     server.on("FOR UPDATE NOWAIT", UNDECIDED)
     with pytest.raises(TransactionBroken, match="nothing was committed"):
-        await desk.branches.commit()
+        await session.branches.commit()
     assert steps(other_server)[-1] == "XA ROLLBACK"
 
 
 async def test_as_long_as_nobody_knows_nothing_is_undone(
-    server, other_server, desk, high, coordinator
+    server, other_server, session, high, coordinator
 ):
-    await on_both(desk)
+    await on_both(session)
     server.once("COMMIT", HangUp())
     server.on("FOR UPDATE NOWAIT", Error(3572, "NOWAIT is set"))
     with pytest.raises(CommitUnknown) as unknown:
-        await desk.branches.commit()
+        await session.branches.commit()
     assert str(unknown.value) == (
         "whether the transaction is committed is not known: shard 'ks/-80' was lost while it"
         " committed. It is prepared on ks/80- and will be completed or rolled back there, as"
@@ -320,65 +326,65 @@ async def test_as_long_as_nobody_knows_nothing_is_undone(
     )
     assert steps(other_server) == [*BEGUN, *PREPARE]
     assert high.pool.connections == 0
-    assert desk.published == []
+    assert session.published == []
     assert coordinator.live == set()
 
 
 # --- behind the decision -------------------------------------------------------------------
 
 
-async def test_a_shard_that_did_not_follow_is_told_again(server, other_server, desk):
-    await on_both(desk)
+async def test_a_shard_that_did_not_follow_is_told_again(server, other_server, session):
+    await on_both(session)
     other_server.once("XA COMMIT", HangUp(), Error(1290, "--read-only"), Ok())
-    await desk.branches.commit()
+    await session.branches.commit()
     assert [t for t in other_server.controlled if t.startswith("XA COMMIT")] == [
         f"XA COMMIT {XID}"
     ] * 2
-    assert len(desk.published) == 2
+    assert len(session.published) == 2
 
 
-async def test_a_branch_that_recovery_was_faster_with_has_followed(other_server, desk):
-    await on_both(desk)
+async def test_a_branch_that_recovery_was_faster_with_has_followed(other_server, session):
+    await on_both(session)
     other_server.on("XA COMMIT", Error(1397, "XAER_NOTA: Unknown XID", "XAE04"))
-    await desk.branches.commit()
+    await session.branches.commit()
 
 
-async def test_a_shard_that_does_not_follow_in_time_is_named(server, other_server, desk):
-    await on_both(desk)
+async def test_a_shard_that_does_not_follow_in_time_is_named(server, other_server, session):
+    await on_both(session)
     other_server.once("XA COMMIT", HangUp())
     other_server.on("XA COMMIT", Error(1397, "XAER_NOTA: Unknown XID", "XAE04"))
     other_server.on("XA RECOVER", PREPARED)
     with pytest.raises(CommitPending) as pending:
-        await desk.branches.commit()
+        await session.branches.commit()
     assert str(pending.value) == (
         "the transaction is committed, but not to be seen yet on ks/80- (no answer); it is"
         " prepared there and will be completed: do not repeat it"
     )
-    assert len(desk.published) == 2
+    assert len(session.published) == 2
 
 
 async def test_the_first_that_joined_decides_whichever_was_held_before(
-    server, other_server, desk
+    server, other_server, session
 ):
-    await desk.run("SET @a = 1", shard=0)
-    await desk.begin()
-    await desk.run("INSERT INTO t VALUES (1)", shard=1)
-    await desk.run("INSERT INTO t VALUES (1)", shard=0)
-    await desk.branches.commit()
+    await session.run("SET @a = 1", shard=0)
+    await session.begin()
+    await session.run("INSERT INTO t VALUES (1)", shard=1)
+    await session.run("INSERT INTO t VALUES (1)", shard=0)
+    await session.branches.commit()
     assert steps(other_server) == ["BEGIN", "DECIDE", "COMMIT"]
     assert steps(server) == [*BEGUN, *PREPARE, "XA COMMIT"]
 
 
 async def test_a_client_that_leaves_in_the_middle_changes_nothing(
-    server, other_server, desk, low, high
+    server, other_server, session, low, high
 ):
-    await desk.run("SET @a = 1", shard=0)
-    await on_both(desk)
+    await session.run("SET @a = 1", shard=0)
+    await on_both(session)
     gate = asyncio.Event()
     other_server.once("XA PREPARE", Silence(gate))
-    task = asyncio.create_task(desk.branches.commit())
+    task = asyncio.create_task(session.branches.commit())
     await until(lambda: "XA PREPARE" in steps(other_server))
-    await desk.leave()
+    await session.leave()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
@@ -388,4 +394,4 @@ async def test_a_client_that_leaves_in_the_middle_changes_nothing(
     # The first connection held a variable of a session that is over.
     assert steps(server) == ["BEGIN", "DECIDE", "COMMIT", "ROLLBACK"]
     assert "RESET" in server.heard
-    assert len(desk.published) == 2
+    assert len(session.published) == 2
