@@ -33,6 +33,7 @@ from streamfrom.proxy.errors import (
 )
 from streamfrom.proxy.memory import users_memory
 from streamfrom.proxy.reload import VschemaFiles
+from streamfrom.proxy.report import Level
 from streamfrom.proxy.rsa import ServerKey
 from streamfrom.proxy.sessions.addresses import Addresses
 from streamfrom.proxy.sessions.connection_ids import ConnectionIds
@@ -506,9 +507,9 @@ class Application:
 
 async def _say_who_is_held_back(config: Config) -> None:
     """Log which users the servers would not stop, as `streamfrom check` says it."""
-    for advice in await ask(config):
-        if advice.level != "ok":
-            log.warning(advice.text, about=advice.subject, run="; ".join(advice.cure))
+    for finding in await ask(config):
+        if finding.level is not Level.OK:
+            log.warning(finding.text, about=finding.place, run=finding.cure or "")
 
 
 def greeting_version(version: str) -> str:

@@ -30,7 +30,7 @@ from streamfrom.proxy.certificate import (
 from streamfrom.proxy.config.file import TransactionMode
 from streamfrom.proxy.config.keyspaces import make_keyspace
 from streamfrom.proxy.errors import BackendError, BackendUnavailable
-from streamfrom.proxy.report import CheckReport, Finding, Level
+from streamfrom.proxy.report import CheckReport
 from streamfrom.proxy.twophase.decisions import CREATE, TABLE, read_own_id
 from streamfrom.sqlparse_ext.text.identifiers import literal, quote_identifier
 
@@ -84,10 +84,8 @@ async def check(config: Config, *, as_json: bool = False) -> int:
     _check_sequences(config, report)
     for keyspace in config.keyspaces:
         await _check_keyspace(keyspace, config.server, report)
-    for each in await ask(config):
-        report.add(
-            Finding(Level(each.level), each.subject, each.text, "; ".join(each.cure) or None)
-        )
+    for finding in await ask(config):
+        report.add(finding)
     report.end()
     if as_json:
         _write_line(report.json())

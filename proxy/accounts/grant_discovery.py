@@ -12,18 +12,18 @@ from streamfrom.proxy.errors import BackendError, BackendUnavailable
 
 
 if TYPE_CHECKING:
-    from streamfrom.proxy.accounts.privilege_audit import Advice
     from streamfrom.proxy.config.dsn import Dsn
     from streamfrom.proxy.config.file import Config
     from streamfrom.proxy.config.keyspaces import ShardConfig
+    from streamfrom.proxy.report import Finding
 
 
 # One server may be reached by several addresses; this names it.
 _WHO: Final = "SELECT CURRENT_USER(), VERSION(), @@hostname, @@port, @@datadir"
 
 
-async def ask(config: Config) -> list[Advice]:
-    """Return what the servers do not see to, as `walls.findings`; one that is away is passed over."""
+async def ask(config: Config) -> list[Finding]:
+    """Return what `proxy.accounts.privilege_audit.findings` finds; a server that is away is passed over."""
     has_account = any(s.readonly is not None for k in config.keyspaces for s in k.shards)
     if not has_account and not any(user.is_restricted for user in config.users):
         return []
@@ -34,7 +34,7 @@ async def ask(config: Config) -> list[Advice]:
             for shard in keyspace.shards
         )
     )
-    return findings(config.users, shards)
+    return list(findings(config.users, shards))
 
 
 async def _shard(keyspace: str, shard: ShardConfig) -> ShardAccounts:

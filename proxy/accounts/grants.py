@@ -11,6 +11,9 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from streamfrom.proxy.local_statements.like_patterns import like_pattern
+from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
+
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -93,8 +96,8 @@ class Grant:
         """What GRANT calls the place."""
         if self.database is None:
             return "*.*"
-        table = "*" if self.table is None else _quoted(self.table)
-        return f"{_quoted(self.database)}.{table}"
+        table = "*" if self.table is None else quote_identifier(self.table)
+        return f"{quote_identifier(self.database)}.{table}"
 
     def covers(self, database: str) -> bool:
         """True when it is about *database*, or something in it."""
@@ -102,7 +105,7 @@ class Grant:
             return True
         if self.table is not None:
             return self.database == database
-        return _like(self.database).fullmatch(database) is not None
+        return like_pattern(self.database).fullmatch(database) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,20 +177,3 @@ def _plain(name: str) -> str:
     if name[:1] in {"`", '"'}:
         return name[1:-1].replace(name[0] * 2, name[0])
     return name
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
-
-
-def _like(pattern: str) -> re.Pattern[str]:
-    """Return what a database's name in a grant matches: % and _ stand for others, \\ for themselves."""
-    parts = []
-    for part in re.findall(r"\\.|.", pattern, re.DOTALL):
-        if part == "%":
-            parts.append(".*")
-        elif part == "_":
-            parts.append(".")
-        else:
-            parts.append(re.escape(part[-1]))
-    return re.compile("".join(parts), re.DOTALL)

@@ -6,15 +6,18 @@ names the statements that cure it, ready to paste but for the password.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.accounts.grants import ALL, OF_DATABASES, Rights
 from streamfrom.proxy.config.file import Role
+from streamfrom.proxy.report import Finding, Level
+from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from streamfrom.proxy.config.file import User
 
@@ -68,100 +71,73 @@ class ShardAccounts:
         return f"{self.keyspace}/{self.shard}"
 
 
-class Advice(NamedTuple):
-    """What an operator should know: *level* is that of a line of `streamfrom check`.
-
-    cure: statements for the server, in order; empty where none helps.
-    """
-
-    level: str
-    subject: str
-    text: str
-    cure: tuple[str, ...] = ()
-
-
-def findings(users: Sequence[User], shards: Sequence[ShardAccounts]) -> list[Advice]:
-    """Return what of *users* the servers do not see to, shard by shard, then user by user."""
-    found: list[Advice] = []
+def findings(users: Sequence[User], shards: Sequence[ShardAccounts]) -> Iterator[Finding]:
+    """Yield what of *users* the servers do not see to, shard by shard, then user by user."""
     for shard in shards:
-        found += _readonly(users, shard)
-        for account, is_readonly in _accounts(shard):
-            found += _reach(users, shard, account, shards, is_readonly=is_readonly)
-    found += _unseen(users)
-    return found
+        yield from _readonly(users, shard)
+        yield from _reach(users, shard, shard.owner, shards, is_readonly=False)
+        if shard.readonly is not None:
+            yield from _reach(users, shard, shard.readonly, shards, is_readonly=True)
+    yield from _unseen(users)
 
 
-def _accounts(shard: ShardAccounts) -> Iterable[tuple[BackendAccount, bool]]:
-    yield shard.owner, False
-    if shard.readonly is not None:
-        yield shard.readonly, True
+def _warning(place: object, text: str, cure: Iterable[str]) -> Finding:
+    """Return a finding whose *cure* are statements, in order."""
+    return Finding(Level.WARNING, str(place), text, "; ".join(cure) or None)
 
 
 # --- who may only read --------------------------------------------------------------------
 
 
-def _readonly(users: Sequence[User], shard: ShardAccounts) -> list[Advice]:
+def _readonly(users: Sequence[User], shard: ShardAccounts) -> Iterator[Finding]:
+    if shard.readonly is not None:
+        yield from _of_account(shard, shard.readonly, "")
+        for address, there in shard.replicas:
+            yield from _of_account(shard, there, f" at replica {address}")
+        return
     readers = [
         user.name
         for user in users
         if user.role is Role.READONLY and _sees(user, shard.keyspace)
     ]
-    account = shard.readonly
-    if account is None:
-        if not readers:
-            return []
+    if readers:
         named = _new_name(shard.keyspace, "reader")
-        return [
-            Advice(
-                "warning",
-                str(shard),
-                f"only the proxy keeps {_names(readers)} from writing, as the shard has no readonly"
-                f' account; say readonly = "mysql://{named}:{_BLANK}@" and run on its server',
-                _created(named, shard.owner, _READS, shard.database),
-            )
-        ]
-    found = _of_account(shard, account, "")
-    for address, there in shard.replicas:
-        found += _of_account(shard, there, f" at replica {address}")
-    return found
+        yield _warning(
+            shard,
+            f"only the proxy keeps {_listed('user', readers)} from writing, as the shard has no"
+            f' readonly account; say readonly = "mysql://{named}:{_BLANK}@" and run on its server',
+            _created(named, shard.owner, _READS, shard.database),
+        )
 
 
-def _of_account(shard: ShardAccounts, account: BackendAccount, place: str) -> list[Advice]:
-    """Return what is to be said of a readonly account on one of its servers."""
+def _of_account(shard: ShardAccounts, account: BackendAccount, place: str) -> Iterator[Finding]:
+    """Yield what is to be said of a readonly account on one of its servers."""
     what = f"readonly account {account}{place}"
     if account.trouble is not None:
-        return [
-            Advice(
-                "fault",
-                str(shard),
-                f"{what}: {account.trouble}; readonly users are refused there",
-            )
-        ]
+        text = f"{what}: {account.trouble}; readonly users are refused there"
+        yield Finding(Level.FAULT, str(shard), text)
     if account.rights is None:
-        return []
+        return
     more = account.rights.beyond_reading()
     if not more:
-        return [Advice("ok", str(shard), f"{what} may read and no more")]
+        yield Finding(Level.OK, str(shard), f"{what} may read and no more")
+        return
     places = ", ".join(f"{', '.join(sorted(each.privileges))} on {each.level}" for each in more)
-    cure = [f"REVOKE {role} FROM {account}" for role in account.rights.roles]
-    cure += [
-        f"REVOKE {', '.join(sorted(each.privileges))} ON {each.level} FROM PUBLIC"
-        for each in more
-        if each.is_everybodys
-    ]
-    cure += [
-        f"REVOKE ALL PRIVILEGES, GRANT OPTION FROM {account}",
-        f"GRANT {_READS} ON {_database(shard.database)}.* TO {account}",
-    ]
-    return [
-        Advice(
-            "warning",
-            str(shard),
-            f"{what} may do more than read ({places}), from which only the proxy keeps readonly"
-            " users; run there",
-            tuple(cure),
-        )
-    ]
+    yield _warning(
+        shard,
+        f"{what} may do more than read ({places}), from which only the proxy keeps readonly"
+        " users; run there",
+        (
+            *(f"REVOKE {role} FROM {account}" for role in account.rights.roles),
+            *(
+                f"REVOKE {', '.join(sorted(each.privileges))} ON {each.level} FROM PUBLIC"
+                for each in more
+                if each.is_everybodys
+            ),
+            f"REVOKE ALL PRIVILEGES, GRANT OPTION FROM {account}",
+            f"GRANT {_READS} ON {_database(shard.database)}.* TO {account}",
+        ),
+    )
 
 
 # --- who may not see all keyspaces --------------------------------------------------------
@@ -174,11 +150,11 @@ def _reach(
     shards: Sequence[ShardAccounts],
     *,
     is_readonly: bool,
-) -> list[Advice]:
-    """Return which keyspaces *account* reaches that users who run under it must not see."""
+) -> Iterator[Finding]:
+    """Yield which keyspaces *account* reaches that users who run under it must not see."""
     rights = account.rights
     if rights is None:
-        return []
+        return
     served = [
         user
         for user in users
@@ -186,6 +162,7 @@ def _reach(
         and _sees(user, shard.keyspace)
         and (user.role is Role.READONLY and shard.readonly is not None) == is_readonly
     ]
+    # Dictionaries, as sets that keep the order in which things are found.
     reached: dict[str, None] = {}
     kept_out: dict[str, None] = {}
     for other in shards:
@@ -196,7 +173,7 @@ def _reach(
             reached[other.keyspace] = None
             kept_out.update(dict.fromkeys(barred))
     if not reached:
-        return []
+        return
     key = "readonly" if is_readonly else "primary"
     named = _new_name(shard.keyspace, "reader" if is_readonly else "")
     if is_readonly:
@@ -205,42 +182,34 @@ def _reach(
         held = rights.at(shard.database) & OF_DATABASES
         wanted = ALL if ALL in held else ", ".join(sorted(held)) or _DELIVERY
     whole = set().union(*(g.privileges for g in rights.granted if g.database is None))
-    cure = _created(named, account, wanted, shard.database)
-    cure += tuple(
-        f"GRANT {each} ON *.* TO {_account(named, account.host)}"
-        for each in sorted(whole & _OF_THE_PROXY)
+    created = BackendAccount(named, account.host)
+    yield _warning(
+        shard,
+        f"account {account} of {key} reaches {_listed('keyspace', reached)} too, which"
+        f" {_listed('user', kept_out)} must not see and only the proxy hides; name an account of its"
+        f" own in {key} and run on its server",
+        (
+            *_created(named, account, wanted, shard.database),
+            *(f"GRANT {each} ON *.* TO {created}" for each in sorted(whole & _OF_THE_PROXY)),
+        ),
     )
-    return [
-        Advice(
-            "warning",
-            str(shard),
-            f"account {account} of {key} reaches {_keyspaces(list(reached))} too, which"
-            f" {_names(list(kept_out))} must not see and only the proxy hides; name an account of its"
-            f" own in {key} and run on its server",
-            cure,
-        )
-    ]
 
 
 # --- what no account is narrow enough for -------------------------------------------------
 
 
-def _unseen(users: Sequence[User]) -> list[Advice]:
-    found = []
+def _unseen(users: Sequence[User]) -> Iterator[Finding]:
     for user in users:
         why = [f"role {user.role}"] if user.role in _NARROW else []
         if user.tables is not None:
             why.append("tables")
         if why:
-            found.append(
-                Advice(
-                    "warning",
-                    f"user {user.name}",
-                    f"only the proxy holds this user to {' and '.join(why)}: on the servers its"
-                    " statements run under accounts that others share",
-                )
+            yield _warning(
+                f"user {user.name}",
+                f"only the proxy holds this user to {' and '.join(why)}: on the servers its"
+                " statements run under accounts that others share",
+                (),
             )
-    return found
 
 
 # --- words --------------------------------------------------------------------------------
@@ -253,12 +222,8 @@ def _sees(user: User, keyspace: str) -> bool:
     return user.keyspaces is None or keyspace in user.keyspaces
 
 
-def _names(users: Sequence[str]) -> str:
-    return f"user{'' if len(users) == 1 else 's'} {', '.join(users)}"
-
-
-def _keyspaces(names: Sequence[str]) -> str:
-    return f"keyspace{'' if len(names) == 1 else 's'} {', '.join(names)}"
+def _listed(noun: str, names: Collection[str]) -> str:
+    return f"{noun}{'' if len(names) == 1 else 's'} {', '.join(names)}"
 
 
 def _new_name(keyspace: str, kind: str) -> str:
@@ -272,7 +237,7 @@ def _created(
     name: str, beside: BackendAccount, privileges: str, database: str
 ) -> tuple[str, ...]:
     """Return what makes an account on the server of *beside*, for the same host."""
-    account = _account(name, beside.host)
+    account = BackendAccount(name, beside.host)
     # Both servers let every account change its own password; MySQL can ask for the one it has.
     keeps = " PASSWORD REQUIRE CURRENT" if beside.on_mysql else ""
     return (
@@ -281,15 +246,10 @@ def _created(
     )
 
 
-def _account(name: str, host: str) -> str:
-    return f"{_literal(name)}@{_literal(host)}"
-
-
 def _literal(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
 def _database(name: str) -> str:
     r"""Return a database's name as GRANT takes it: _ and % would stand for other characters."""
-    plain = name.replace("\\", "\\\\").replace("_", "\\_").replace("%", "\\%")
-    return "`" + plain.replace("`", "``") + "`"
+    return quote_identifier(re.sub(r"[\\_%]", r"\\\g<0>", name))

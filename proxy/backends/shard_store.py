@@ -92,31 +92,27 @@ class ShardStore:
 
     async def purge(self, table: MessageTable, shard: ShardName, cutoff_ns: int) -> int:
         """Delete one batch of old acked rows and return how many. Raises StoreError."""
-
-        def conversation() -> Conversation[int]:
-            return conversations.purge(table, cutoff_ns)
-
-        return await self._by_backend(self._shards[table.keyspace, shard], conversation)
+        return await self._by_backend(
+            self._shards[table.keyspace, shard], lambda: conversations.purge(table, cutoff_ns)
+        )
 
     async def claim(
         self, table: MessageTable, shard: ShardName, request: ClaimRequest
     ) -> tuple[ClaimedRow, ...]:
         """Take due rows for delivery. Raises StoreError."""
-
-        def conversation() -> Conversation[tuple[ClaimedRow, ...]]:
-            return conversations.claim(table, shard, request, self._clock.time_ns())
-
-        return await self._by_backend(self._shards[table.keyspace, shard], conversation)
+        return await self._by_backend(
+            self._shards[table.keyspace, shard],
+            # The clock is read once there is a connection, for which a claim may wait.
+            lambda: conversations.claim(table, shard, request, self._clock.time_ns()),
+        )
 
     async def release(
         self, table: MessageTable, shard: ShardName, rows: Sequence[ClaimedRow]
     ) -> None:
         """Give claimed rows back. Raises StoreError."""
-
-        def conversation() -> Conversation[None]:
-            return conversations.release(table, rows)
-
-        await self._by_backend(self._shards[table.keyspace, shard], conversation)
+        await self._by_backend(
+            self._shards[table.keyspace, shard], lambda: conversations.release(table, rows)
+        )
 
     async def _by_control(self, runtime: ShardRuntime, conversation: Conversation[T]) -> T:
         try:

@@ -10,9 +10,7 @@ class TooManyConnections(ProxyError):
 
     mysql_code = 1040  # ER_CON_COUNT_ERROR
     sqlstate = "08004"
-
-    def __init__(self) -> None:
-        super().__init__("Too many connections")
+    sentence = "Too many connections"
 
 
 class AddressLimitReached(TooManyConnections):
@@ -32,8 +30,6 @@ class UserLimitReached(ProxyError):
         super().__init__(
             f"User '{user}' has exceeded the 'max_connections' resource (current value: {limit})"
         )
-        self.user = user
-        self.limit = limit
 
 
 class ConnectionMemoryExceeded(ProxyError):
@@ -84,7 +80,6 @@ class HostNotAllowed(ProxyError):
             f"Host '{host}' is not allowed to connect to this server: without [[users]] in its"
             " configuration it serves its own machine only"
         )
-        self.host = host
 
 
 class AccessDenied(ProxyError):
@@ -97,22 +92,17 @@ class AccessDenied(ProxyError):
         using = "YES" if has_password else "NO"
         super().__init__(f"Access denied for user '{user}'@'{host}' (using password: {using})")
         self.user = user
-        self.host = host
 
 
 class CertificateRequired(ProxyError):
     """A login over TLS without a certificate, where clients must have one."""
 
-    mysql_code = (
-        1045  # ER_ACCESS_DENIED_ERROR, as for an account that is made with REQUIRE X509
-    )
+    mysql_code = 1045  # ER_ACCESS_DENIED_ERROR, as for an account made with REQUIRE X509
     sqlstate = "28000"
-
-    def __init__(self) -> None:
-        super().__init__(
-            "Access denied: a client certificate is required that the authority of"
-            " server.tls.client_ca has signed"
-        )
+    sentence = (
+        "Access denied: a client certificate is required that the authority of"
+        " server.tls.client_ca has signed"
+    )
 
 
 class AccountChanged(ProxyError):
@@ -131,12 +121,10 @@ class InsecureTransport(ProxyError):
     """A login without TLS where TLS is required."""
 
     mysql_code = 3159  # ER_SECURE_TRANSPORT_REQUIRED
-
-    def __init__(self) -> None:
-        super().__init__(
-            "Connections using insecure transport are prohibited "
-            "while --require_secure_transport=ON."
-        )
+    sentence = (
+        "Connections using insecure transport are prohibited "
+        "while --require_secure_transport=ON."
+    )
 
 
 class ServerShutdown(ProxyError):
@@ -144,19 +132,16 @@ class ServerShutdown(ProxyError):
 
     mysql_code = 1053  # ER_SERVER_SHUTDOWN
     sqlstate = "08S01"
-
-    def __init__(self) -> None:
-        super().__init__("Server shutdown in progress")
+    sentence = "Server shutdown in progress"
 
 
 class ShutdownUnanswered(ProxyError):
     """The proxy ends, and a server has not said yet what became of a statement."""
 
-    def __init__(self) -> None:
-        super().__init__(
-            "the proxy is shutting down, and the server has not answered in time; whether the"
-            " statement took effect is unknown: check before you repeat it"
-        )
+    sentence = (
+        "the proxy is shutting down, and the server has not answered in time; whether the"
+        " statement took effect is unknown: check before you repeat it"
+    )
 
 
 class NoClientCharset(ProxyError):
@@ -179,8 +164,6 @@ class DatabaseAccessDenied(ProxyError):
 
     def __init__(self, user: str, host: str, database: str) -> None:
         super().__init__(f"Access denied for user '{user}'@'{host}' to database '{database}'")
-        self.user = user
-        self.database = database
 
 
 class StatementRefused(ProxyError):
@@ -203,9 +186,6 @@ class CommandDenied(ProxyError):
         super().__init__(
             f"{command} command denied to user '{user}'@'{host}' for table '{table}'"
         )
-        self.command = command
-        self.user = user
-        self.table = table
 
 
 class NoSuchThread(ProxyError):
@@ -215,18 +195,13 @@ class NoSuchThread(ProxyError):
 
     def __init__(self, connection_id: int) -> None:
         super().__init__(f"Unknown thread id: {connection_id}")
-        self.connection_id = connection_id
 
 
 class KillDenied(ProxyError):
     """KILL USER names another user."""
 
     mysql_code = 1095  # ER_KILL_DENIED_ERROR
-
-    def __init__(self) -> None:
-        super().__init__(
-            "You are not owner of the connections of that user; that takes role admin"
-        )
+    sentence = "You are not owner of the connections of that user; that takes role admin"
 
 
 class NotOwner(ProxyError):
@@ -236,4 +211,3 @@ class NotOwner(ProxyError):
 
     def __init__(self, connection_id: int) -> None:
         super().__init__(f"You are not owner of thread {connection_id}")
-        self.connection_id = connection_id

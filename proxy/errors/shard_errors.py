@@ -26,8 +26,6 @@ class BackendUnavailable(ProxyError):
             f"shard {shard!r} of keyspace {keyspace!r} is not available ({reason}); "
             "nothing was executed there: try again once the shard is back"
         )
-        self.keyspace = keyspace
-        self.shard = shard
         self.reason = reason
 
 
@@ -56,8 +54,6 @@ class BackendLost(ProxyError):
             f"lost the connection to shard {shard!r} of keyspace {keyspace!r} during the "
             "statement; whether it took effect is unknown: check before you repeat it"
         )
-        self.keyspace = keyspace
-        self.shard = shard
 
 
 class PoolTimeout(ProxyError):
@@ -68,9 +64,6 @@ class PoolTimeout(ProxyError):
             f"no free connection to shard {shard!r} of keyspace {keyspace!r} within "
             f"{waited_s:g} s; nothing was executed there: try again, or raise pool_size"
         )
-        self.keyspace = keyspace
-        self.shard = shard
-        self.waited_s = waited_s
 
 
 class SessionLost(ProxyError):

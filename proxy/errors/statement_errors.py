@@ -10,9 +10,7 @@ class UnknownCommand(ProxyError):
 
     mysql_code = 1047  # ER_UNKNOWN_COM_ERROR
     sqlstate = "08S01"
-
-    def __init__(self) -> None:
-        super().__init__("Unknown command")
+    sentence = "Unknown command"
 
 
 class EmptyQuery(ProxyError):
@@ -20,9 +18,7 @@ class EmptyQuery(ProxyError):
 
     mysql_code = 1065  # ER_EMPTY_QUERY
     sqlstate = "42000"
-
-    def __init__(self) -> None:
-        super().__init__("Query was empty")
+    sentence = "Query was empty"
 
 
 class QueryInterrupted(ProxyError):
@@ -30,9 +26,7 @@ class QueryInterrupted(ProxyError):
 
     mysql_code = 1317  # ER_QUERY_INTERRUPTED
     sqlstate = "70100"
-
-    def __init__(self) -> None:
-        super().__init__("Query execution was interrupted")
+    sentence = "Query execution was interrupted"
 
 
 class ConnectionKilled(ProxyError):
@@ -53,11 +47,7 @@ class StatementTimedOut(ProxyError):
     """A statement took longer than `statement_timeout`, and was stopped on its server."""
 
     mysql_code = 3024  # ER_QUERY_TIMEOUT
-
-    def __init__(self) -> None:
-        super().__init__(
-            "Query execution was interrupted, maximum statement execution time exceeded"
-        )
+    sentence = "Query execution was interrupted, maximum statement execution time exceeded"
 
 
 class MergeTooLarge(ProxyError):
@@ -71,7 +61,6 @@ class MergeTooLarge(ProxyError):
             f"Out of sort memory: the groups of all shards take more than {bytes_max} bytes in"
             " this order; add a LIMIT, ORDER BY what is grouped, or raise merge_memory"
         )
-        self.bytes_max = bytes_max
 
 
 class DistinctTooLarge(MergeTooLarge):
@@ -129,11 +118,10 @@ class BadArguments(ProxyError):
 class LongDataTooLarge(ProxyError):
     """More long data than a packet may have; told when the statement is executed."""
 
-    def __init__(self) -> None:
-        super().__init__(
-            "Parameter of prepared statement which is set through mysql_send_long_data() is"
-            " longer than 'max_allowed_packet' bytes"
-        )
+    sentence = (
+        "Parameter of prepared statement which is set through mysql_send_long_data() is"
+        " longer than 'max_allowed_packet' bytes"
+    )
 
 
 class TooManyStatements(ProxyError):

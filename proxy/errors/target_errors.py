@@ -13,7 +13,6 @@ class UnknownDatabase(ProxyError):
 
     def __init__(self, name: str) -> None:
         super().__init__(f"Unknown database '{name}'")
-        self.name = name
 
 
 class NoDatabaseSelected(ProxyError):
@@ -21,9 +20,7 @@ class NoDatabaseSelected(ProxyError):
 
     mysql_code = 1046  # ER_NO_DB_ERROR
     sqlstate = "3D000"
-
-    def __init__(self) -> None:
-        super().__init__("No database selected")
+    sentence = "No database selected"
 
 
 class NoSuchVschemaTable(ProxyError):
@@ -34,8 +31,6 @@ class NoSuchVschemaTable(ProxyError):
 
     def __init__(self, table: str, keyspace: str) -> None:
         super().__init__(f"VT05005: table '{table}' does not exist in keyspace '{keyspace}'")
-        self.table = table
-        self.keyspace = keyspace
 
 
 class NoHealthyReplica(ProxyError):
@@ -60,10 +55,9 @@ class ReplicaTarget(ProxyError):
 class StreamOfReplica(ProxyError):
     """A STREAM in a target `@replica`: only a primary can be claimed from. Vitess's words."""
 
-    def __init__(self) -> None:
-        super().__init__(
-            "VT09009: stream is supported only for primary tablet type, current type: REPLICA"
-        )
+    sentence = (
+        "VT09009: stream is supported only for primary tablet type, current type: REPLICA"
+    )
 
 
 class MissingVindexColumn(ProxyError):
@@ -76,8 +70,6 @@ class MissingVindexColumn(ProxyError):
             f"Field '{column}' doesn't have a default value: table '{table}' is sharded by it,"
             " so every INSERT must give it"
         )
-        self.table = table
-        self.column = column
 
 
 class BadVindexValue(ProxyError):
@@ -91,8 +83,6 @@ class BadVindexValue(ProxyError):
             if value is None
             else f"Incorrect value for column '{column}', by which table '{table}' is sharded"
         )
-        self.table = table
-        self.column = column
         self.is_null = value is None
 
     def wire_code(self) -> tuple[int, str]:

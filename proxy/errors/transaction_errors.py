@@ -32,8 +32,6 @@ class PartialCommit(ProxyError):
             f"partial commit: committed on {', '.join(committed)};"
             f" not on {', '.join(failed)} ({reason})"
         )
-        self.committed = committed
-        self.failed = failed
 
 
 class NoDecisionTable(ProxyError):
@@ -68,8 +66,6 @@ class CommitUnknown(ProxyError):
             f" rolled back there, as '{decides}' did, once that shard answers: check before you"
             " repeat it"
         )
-        self.decides = decides
-        self.prepared = prepared
 
 
 class CommitPending(ProxyError):
@@ -80,7 +76,6 @@ class CommitPending(ProxyError):
             f"the transaction is committed, but not to be seen yet on {', '.join(pending)}"
             f" ({reason}); it is prepared there and will be completed: do not repeat it"
         )
-        self.pending = pending
 
 
 class NoSuchSavepoint(ProxyError):

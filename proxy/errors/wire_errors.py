@@ -10,9 +10,8 @@ class WireError(ProxyError):
 
     mysql_code = 1835  # ER_MALFORMED_PACKET
 
-    def __init__(self, detail: str) -> None:
-        super().__init__(f"Malformed communication packet: {detail}")
-        self.detail = detail
+    def __init__(self, detail: str = "") -> None:
+        super().__init__(f"Malformed communication packet: {detail}" if detail else "")
 
 
 class CutTypes(WireError):
@@ -33,12 +32,7 @@ class OutOfOrder(WireError):
 
     mysql_code = 1156  # ER_NET_PACKETS_OUT_OF_ORDER
     sqlstate = "08S01"
-
-    def __init__(self, got: int, expected: int) -> None:
-        super().__init__(f"sequence {got} where {expected} was due")
-        self.args = ("Got packets out of order",)
-        self.got = got
-        self.expected = expected
+    sentence = "Got packets out of order"
 
 
 class PacketTooLarge(WireError):
@@ -46,11 +40,7 @@ class PacketTooLarge(WireError):
 
     mysql_code = 1153  # ER_NET_PACKET_TOO_LARGE
     sqlstate = "08S01"
-
-    def __init__(self, bytes_max: int) -> None:
-        super().__init__(f"more than {bytes_max} bytes")
-        self.args = ("Got a packet bigger than 'max_allowed_packet' bytes",)
-        self.bytes_max = bytes_max
+    sentence = "Got a packet bigger than 'max_allowed_packet' bytes"
 
 
 class CannotUnpack(WireError):
@@ -58,10 +48,7 @@ class CannotUnpack(WireError):
 
     mysql_code = 1157  # ER_NET_UNCOMPRESS_ERROR
     sqlstate = "08S01"
-
-    def __init__(self) -> None:
-        super().__init__("compressed data that cannot be unpacked")
-        self.args = ("Couldn't uncompress communication packet",)
+    sentence = "Couldn't uncompress communication packet"
 
 
 class LocalDataDisabled(ProxyError):

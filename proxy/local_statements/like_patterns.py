@@ -1,4 +1,4 @@
-"""The pattern of a SHOW … LIKE."""
+"""The patterns of LIKE: in a SHOW, and in the databases that GRANT names."""
 
 from __future__ import annotations
 
@@ -13,8 +13,13 @@ if TYPE_CHECKING:
 
 
 def like(statement: Statement) -> re.Pattern[str]:
-    """Return what the one literal of a LIKE matches: % and _, and \\ before a plain one."""
-    parts = re.findall(r"\\.|.", pattern_text(statement), re.DOTALL)
+    """Return what the one literal of a LIKE matches."""
+    return like_pattern(pattern_text(statement))
+
+
+def like_pattern(text: str) -> re.Pattern[str]:
+    """Return what *text* matches as LIKE reads it: % any characters, _ one, \\ takes that from the next."""
+    parts = re.findall(r"\\.|.", text, re.DOTALL)
     regex = {"%": ".*", "_": "."}
     return re.compile("".join(regex.get(p, re.escape(p[-1:])) for p in parts), re.DOTALL)
 

@@ -296,11 +296,11 @@ class Compression:
             return None
         sequence = self._buffer[at + 3]
         if sequence != self.next_sequence:
-            raise OutOfOrder(sequence, self.next_sequence)
+            raise OutOfOrder
         self.next_sequence = sequence + 1 & 0xFF
         unpacked_bytes = int.from_bytes(self._buffer[at + 4 : at + _HEAD_BYTES], "little")
         if max(size, unpacked_bytes) > bytes_max:
-            raise PacketTooLarge(bytes_max)
+            raise PacketTooLarge
         end = at + _HEAD_BYTES + size
         if end > len(self._buffer):
             self.next_sequence = sequence

@@ -1,4 +1,4 @@
-"""The protocol's numbers, under the manual's names.
+"""The protocol's numbers, under the manual's names: those that something here asks for.
 
 Flags: https://dev.mysql.com/doc/dev/mysql-server/latest/group__group__cs__capabilities__flags.html
 Commands: https://dev.mysql.com/doc/dev/mysql-server/latest/my__command_8h.html
@@ -28,15 +28,12 @@ class Capability(IntFlag):
     CONNECT_WITH_DB = 1 << 3
     NO_SCHEMA = 1 << 4
     COMPRESS = 1 << 5
-    ODBC = 1 << 6
     LOCAL_FILES = 1 << 7
     IGNORE_SPACE = 1 << 8
     PROTOCOL_41 = 1 << 9
     INTERACTIVE = 1 << 10
     SSL = 1 << 11
-    IGNORE_SIGPIPE = 1 << 12
     TRANSACTIONS = 1 << 13
-    RESERVED = 1 << 14
     SECURE_CONNECTION = 1 << 15
     MULTI_STATEMENTS = 1 << 16
     MULTI_RESULTS = 1 << 17
@@ -51,9 +48,6 @@ class Capability(IntFlag):
     ZSTD_COMPRESSION = 1 << 26
     QUERY_ATTRIBUTES = 1 << 27
     MULTI_FACTOR_AUTHENTICATION = 1 << 28
-    CAPABILITY_EXTENSION = 1 << 29
-    SSL_VERIFY_SERVER_CERT = 1 << 30
-    REMEMBER_OPTIONS = 1 << 31
     # MariaDB's own, which travel apart and only between peers that both clear LONG_PASSWORD.
     STMT_BULK_OPERATIONS = 1 << 34
     EXTENDED_METADATA = 1 << 35
@@ -65,16 +59,11 @@ class Status(IntFlag):
     IN_TRANS = 0x0001
     AUTOCOMMIT = 0x0002
     MORE_RESULTS_EXISTS = 0x0008
-    NO_GOOD_INDEX_USED = 0x0010
-    NO_INDEX_USED = 0x0020
     CURSOR_EXISTS = 0x0040
     LAST_ROW_SENT = 0x0080
     DB_DROPPED = 0x0100
     NO_BACKSLASH_ESCAPES = 0x0200
-    METADATA_CHANGED = 0x0400
-    QUERY_WAS_SLOW = 0x0800
     PS_OUT_PARAMS = 0x1000
-    IN_TRANS_READONLY = 0x2000
     SESSION_STATE_CHANGED = 0x4000
     ANSI_QUOTES = 0x8000  # MariaDB only
 
@@ -82,28 +71,17 @@ class Status(IntFlag):
 class Command(IntEnum):
     """The first byte of a command packet."""
 
-    SLEEP = 0x00
     QUIT = 0x01
     INIT_DB = 0x02
     QUERY = 0x03
     FIELD_LIST = 0x04
-    CREATE_DB = 0x05
-    DROP_DB = 0x06
     REFRESH = 0x07
-    SHUTDOWN = 0x08
     STATISTICS = 0x09
     PROCESS_INFO = 0x0A
-    CONNECT = 0x0B
     PROCESS_KILL = 0x0C
     DEBUG = 0x0D
     PING = 0x0E
-    TIME = 0x0F
-    DELAYED_INSERT = 0x10
     CHANGE_USER = 0x11
-    BINLOG_DUMP = 0x12
-    TABLE_DUMP = 0x13
-    CONNECT_OUT = 0x14
-    REGISTER_SLAVE = 0x15
     STMT_PREPARE = 0x16
     STMT_EXECUTE = 0x17
     STMT_SEND_LONG_DATA = 0x18
@@ -111,8 +89,6 @@ class Command(IntEnum):
     STMT_RESET = 0x1A
     SET_OPTION = 0x1B
     STMT_FETCH = 0x1C
-    DAEMON = 0x1D
-    BINLOG_DUMP_GTID = 0x1E
     RESET_CONNECTION = 0x1F
     STMT_BULK_EXECUTE = 0xFA  # MariaDB only
 
@@ -151,7 +127,7 @@ class FieldType(IntEnum):
 
 
 class FieldFlag(IntFlag):
-    """Properties of a column in a column definition: those that anybody here asks for."""
+    """Properties of a column in a column definition."""
 
     UNSIGNED = 32
     ZEROFILL = 64

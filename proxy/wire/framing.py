@@ -150,9 +150,9 @@ class Framer:
             header = int.from_bytes(buffer[start - HEADER_BYTES : start], "little")
             size = header & 0xFFFFFF
             if header >> 24 != self.next_sequence and self.is_numbered:
-                raise OutOfOrder(header >> 24, self.next_sequence)
+                raise OutOfOrder
             if size + self._joined_bytes > self.packet_bytes_max:
-                raise PacketTooLarge(self.packet_bytes_max)
+                raise PacketTooLarge
             end = start + size
             if end > len(buffer):
                 return None

@@ -128,33 +128,16 @@ class ConnectionPhase(Enum):
     CLOSED = auto()
 
 
-class _Move(Enum):
-    """What may happen to a connection."""
-
-    ASKED_FOR_TLS = auto()
-    TLS_STARTED = auto()
-    LOGIN = auto()
-    DEFERRED = auto()
-    JUDGED = auto()
-    PROVEN = auto()
-    ACCEPTED = auto()
-    CHANGE_USER = auto()
-    INFILE = auto()
-    INFILE_END = auto()
-
-
-_NEXT: Final[dict[tuple[ConnectionPhase, _Move], ConnectionPhase]] = {
-    (ConnectionPhase.GREETED, _Move.ASKED_FOR_TLS): ConnectionPhase.TLS,
-    (ConnectionPhase.TLS, _Move.TLS_STARTED): ConnectionPhase.GREETED,
-    (ConnectionPhase.GREETED, _Move.LOGIN): ConnectionPhase.AUTHENTICATING,
-    (ConnectionPhase.AUTHENTICATING, _Move.DEFERRED): ConnectionPhase.JUDGING,
-    (ConnectionPhase.JUDGING, _Move.JUDGED): ConnectionPhase.AUTHENTICATING,
-    (ConnectionPhase.AUTHENTICATING, _Move.PROVEN): ConnectionPhase.DECIDING,
-    (ConnectionPhase.DECIDING, _Move.ACCEPTED): ConnectionPhase.COMMAND,
-    (ConnectionPhase.COMMAND, _Move.CHANGE_USER): ConnectionPhase.AUTHENTICATING,
-    (ConnectionPhase.COMMAND, _Move.INFILE): ConnectionPhase.INFILE,
-    (ConnectionPhase.INFILE, _Move.INFILE_END): ConnectionPhase.COMMAND,
+_NEXT: Final[dict[ConnectionPhase, tuple[ConnectionPhase, ...]]] = {
+    ConnectionPhase.GREETED: (ConnectionPhase.TLS, ConnectionPhase.AUTHENTICATING),
+    ConnectionPhase.TLS: (ConnectionPhase.GREETED,),
+    ConnectionPhase.AUTHENTICATING: (ConnectionPhase.JUDGING, ConnectionPhase.DECIDING),
+    ConnectionPhase.JUDGING: (ConnectionPhase.AUTHENTICATING,),
+    ConnectionPhase.DECIDING: (ConnectionPhase.COMMAND,),
+    ConnectionPhase.COMMAND: (ConnectionPhase.AUTHENTICATING, ConnectionPhase.INFILE),
+    ConnectionPhase.INFILE: (ConnectionPhase.COMMAND,),
 }
+"""The phases that may follow each phase. CLOSED may follow all of them, and none follows it."""
 
 
 class ServerConnection:
@@ -266,7 +249,7 @@ class ServerConnection:
         try:
             actions = yield from self._auth.judge()
             if self.phase is ConnectionPhase.JUDGING:
-                self._move(_Move.JUDGED)
+                self._move(ConnectionPhase.AUTHENTICATING)
                 self._act(actions, events)
         except ProxyError as error:
             self._fail(error, events)
@@ -342,13 +325,13 @@ class ServerConnection:
 
     def tls_started(self) -> None:
         """Go on: what is received from now on came through TLS."""
-        self._move(_Move.TLS_STARTED)
+        self._move(ConnectionPhase.GREETED)
         self.is_tls = True
 
     def accept(self, *, status: int = Status.AUTOCOMMIT) -> None:
         """Tell the client that its login succeeded, and begin to read commands."""
         assert self._auth is not None
-        self._move(_Move.ACCEPTED)
+        self._move(ConnectionPhase.COMMAND)
         assert self.login is not None
         self._send(
             ok_packet(status=status, info=self._login_info, capabilities=self.capabilities)
@@ -381,12 +364,13 @@ class ServerConnection:
 
     def expect_infile(self, sequence: int) -> None:
         """Read file data next, its first packet numbered *sequence*."""
-        self._move(_Move.INFILE)
+        self._move(ConnectionPhase.INFILE)
         self._framer.next_sequence = sequence
 
-    def _move(self, move: _Move) -> None:
-        # A missing entry is a mistake of ours, not of the client.
-        self.phase = _NEXT[self.phase, move]
+    def _move(self, phase: ConnectionPhase) -> None:
+        # Any other move is a mistake of ours, not of the client.
+        assert phase in _NEXT[self.phase], (self.phase, phase)
+        self.phase = phase
 
     def _send(self, payload: bytes) -> None:
         self._out.append(frame(payload, self._framer.next_sequence))
@@ -396,7 +380,7 @@ class ServerConnection:
         if is_tls_request(payload) and not self.is_tls:
             if not self._greeting.capabilities & _SSL:
                 raise WireError("TLS was not offered")
-            self._move(_Move.ASKED_FOR_TLS)
+            self._move(ConnectionPhase.TLS)
             events.append(TlsRequested(self._framer.take_rest()))
             return
         # Only what this packet says counts: what came before TLS may be forged.
@@ -429,14 +413,14 @@ class ServerConnection:
 
     def _infile(self, payload: bytes, events: list[Event]) -> None:
         if not payload:
-            self._move(_Move.INFILE_END)
+            self._move(ConnectionPhase.COMMAND)
             self._framer.reset_sequence()
         events.append(InfileData(payload))
 
     def _begin(self, login: LoginRequest, events: list[Event], *, is_change: bool) -> None:
         self.login = login
         self.user = None
-        self._move(_Move.CHANGE_USER if is_change else _Move.LOGIN)
+        self._move(ConnectionPhase.AUTHENTICATING)
         events.append(LoginAttempt(login, is_change))
         self._auth = ServerAuth(
             self._authenticator,
@@ -455,10 +439,10 @@ class ServerConnection:
             if isinstance(action, Send):
                 self._send(action.payload)
             elif isinstance(action, Deferred):
-                self._move(_Move.DEFERRED)
+                self._move(ConnectionPhase.JUDGING)
                 events.append(action)
             else:
-                self._move(_Move.PROVEN)
+                self._move(ConnectionPhase.DECIDING)
                 self.user = action.proof.user
                 self._login_info = action.info
                 events.append(action.proof)

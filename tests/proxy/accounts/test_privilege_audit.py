@@ -31,7 +31,7 @@ def beta(owner=ONE_FOR_ALL, server="db1:3306"):
 
 def told(users, *shards):
     return [
-        (each.level, each.subject, ": ".join(filter(None, (each.text, "; ".join(each.cure)))))
+        (each.level, each.place, ": ".join(filter(None, (each.text, each.cure))))
         for each in findings(users, shards)
     ]
 

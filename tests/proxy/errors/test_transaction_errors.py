@@ -9,7 +9,6 @@ from streamfrom.proxy.errors.transaction_errors import (
 def test_a_partial_commit_names_who_committed_and_who_did_not():
     error = PartialCommit(["-80"], ["80-"], "lost")
     assert str(error) == "partial commit: committed on -80; not on 80- (lost)"
-    assert (error.committed, error.failed) == (["-80"], ["80-"])
 
 
 def test_a_refused_commit_keeps_the_code_of_the_shard_that_refused():

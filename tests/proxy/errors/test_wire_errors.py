@@ -13,8 +13,8 @@ from streamfrom.proxy.errors.wire_errors import (
     ("error", "sentence"),
     [
         (WireError("no end"), "Malformed communication packet: no end"),
-        (PacketTooLarge(9), "Got a packet bigger than 'max_allowed_packet' bytes"),
-        (OutOfOrder(3, 1), "Got packets out of order"),
+        (PacketTooLarge(), "Got a packet bigger than 'max_allowed_packet' bytes"),
+        (OutOfOrder(), "Got packets out of order"),
         (
             LocalDataDisabled(on_mariadb=False),
             "Loading local data is disabled; this must be enabled on both the client and server"
