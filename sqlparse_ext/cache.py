@@ -85,7 +85,8 @@ class StatementCache:
         self._bytes_max = bytes_max
         self._tokens_max = tokens_max
         self._modes: dict[int, tuple[_Generations[Statement], _Generations[Shape]]] = {}
-        self._default = self._for(DEFAULT_MODE)
+        # Of the mode that was asked for last: nearly always it is that of the next text, too.
+        self._latest = (DEFAULT_MODE, self._for(DEFAULT_MODE))
 
     def get(self, sql: bytes, mode: SqlMode = DEFAULT_MODE) -> Statement:
         """Return what *sql*, one statement, is. It is shared: nobody may change it.
@@ -96,7 +97,10 @@ class StatementCache:
             SqlError: a STREAM is written wrongly.
             TooManyTokens: it has more tokens than statements may have.
         """
-        texts, shapes = self._default if mode is DEFAULT_MODE else self._for(mode)
+        latest, (texts, shapes) = self._latest
+        if mode is not latest:
+            texts, shapes = found = self._for(mode)
+            self._latest = mode, found
         statement = texts.young.get(sql)
         if statement is not None:
             return statement

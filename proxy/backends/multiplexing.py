@@ -286,6 +286,8 @@ class SharedConnections:
     @property
     def others_are_busy(self) -> bool:
         """True when another session uses a connection now; alone, sharing gains nothing."""
+        if not self._pool.lent:
+            return False
         held = busy = 0
         for line in self._lines:
             held += line.is_held

@@ -2,6 +2,10 @@
 
 No task, no future, no copy of the answer. What is not plain is left to
 `statement_runner.StatementRunner.run`; so is a second attempt after a failover.
+
+What is asked here for each statement is asked 10,000 times a second: a property, `in` on a flag or
+a keyword argument costs 500 to 1,500 of the proxy's 129,000 instructions for a point SELECT, and
+eight of them were 6 % of its rate. Ask once for each shape, session or connection instead.
 """
 
 from __future__ import annotations
@@ -74,6 +78,7 @@ class FastPath:
         self._compiler = context.compiler
         self._executor = context.executor
         self._registry = context.registry
+        self._is_restricted = context.privileges.user.is_restricted
         self._table = table
         # Of the one statement that a session runs at a time.
         self._under_way: (
@@ -95,13 +100,16 @@ class FastPath:
         if (
             view is None
             or view.is_replica
-            or len(sql) > (_SHARDED_BYTES_MAX if view.is_sharded else LARGE_TEXT_BYTES)
+            or (
+                len(sql) > _SHARDED_BYTES_MAX
+                and (view.is_sharded or len(sql) > LARGE_TEXT_BYTES)
+            )
         ):
             return False
         try:
             statement = compiler.parse(sql)
             direct = self._known(view, statement.shape)
-            if direct is None or not compiler.admits(statement):
+            if direct is None or (self._is_restricted and not compiler.admits(statement)):
                 return False
             shard = direct.shard
             step = None

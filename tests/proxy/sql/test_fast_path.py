@@ -56,10 +56,10 @@ class Scene:
         self.registry = Registry()
         shards = [(k.name, shard.name) for k in keyspaces for shard in k.shards]
         runtimes = dict(zip(shards, session.shards, strict=True))
-        user = User("root", Secret(""), None, Role.READWRITE, None)
+        privileges = Privileges(User("root", Secret(""), None, Role.READWRITE, None), "host")
         self.compiler = StatementCompiler(
             session.state,
-            Privileges(user, "host"),
+            privileges,
             Catalog(keyspaces, runtimes, self.registry),  # type: ignore[arg-type]
             self.registry,  # type: ignore[arg-type]
             StatementCache(),
@@ -70,6 +70,7 @@ class Scene:
             context_of(
                 compiler=self.compiler,
                 executor=session.executor,
+                privileges=privileges,
                 registry=self.registry,
             ),
             PreparedStatements(),
