@@ -157,7 +157,7 @@ class NoClientCharset(ProxyError):
 
 
 class DatabaseAccessDenied(ProxyError):
-    """The keyspace exists, but not for this user."""
+    """A database that is not for this user, whether there is one of that name or not."""
 
     mysql_code = 1044  # ER_DBACCESS_DENIED_ERROR
     sqlstate = "42000"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from streamfrom.engine.sharding.keyspace import parse_target
 from streamfrom.proxy.config.file import Role
 from streamfrom.proxy.errors import CommandDenied, DatabaseAccessDenied
 from streamfrom.proxy.sql.account_protection import check_accounts, may_show_hashes
@@ -55,10 +56,16 @@ class Privileges:
         self.accounts = accounts
         self.reads_only = user.role not in (Role.ADMIN, Role.READWRITE)
 
-    def check_keyspace(self, keyspace: str, target: str) -> None:
-        """Raise DatabaseAccessDenied, naming *target*, unless the user may use *keyspace*."""
+    def check_target(self, target: str) -> None:
+        """Raise DatabaseAccessDenied unless the user may use the keyspace of *target*.
+
+        Also where there is none of that name, as servers do: nobody learns from it what exists.
+
+        Raises:
+            TargetError: it is malformed.
+        """
         allowed = self.user.keyspaces
-        if allowed is not None and keyspace not in allowed:
+        if allowed is not None and parse_target(target).keyspace not in allowed:
             raise DatabaseAccessDenied(self.user.name, self.host, target)
 
     def check_system_schema(self, schema: str) -> None:

@@ -284,8 +284,8 @@ class StatementCompiler:
         Raises:
             UnknownDatabase, DatabaseAccessDenied, Unsupported, EngineError.
         """
+        self._privileges.check_target(target)
         view = self._replicas.get(target) or self._catalog.view(target)
-        self._privileges.check_keyspace(view.keyspace.name, target)
         if view.is_replica:
             self._replicas[target] = view
         return view

@@ -16,13 +16,13 @@ READER = guard(Role.READONLY)
 
 def test_a_user_sees_the_keyspaces_it_was_given():
     narrow = guard(keyspaces=frozenset({"shop"}))
-    narrow.check_keyspace("shop", "shop:-80")
+    narrow.check_target("shop:-80")
     with pytest.raises(
         DatabaseAccessDenied, match=r"'eve'@'10\.0\.0\.1' to database 'other:-80'"
     ) as denied:
-        narrow.check_keyspace("other", "other:-80")
+        narrow.check_target("other:-80")
     assert denied.value.wire_code() == (1044, "42000")
-    guard().check_keyspace("other", "other")
+    guard().check_target("other")
 
 
 @pytest.mark.parametrize(

@@ -141,7 +141,7 @@ def test_a_database_that_is_no_keyspace_is_for_the_only_server_to_judge():
     for use in (None, "commerce"):
         with pytest.raises(UnknownDatabase):
             place(sql, use)
-    with pytest.raises(UnknownDatabase):
+    with pytest.raises(DatabaseAccessDenied):
         place(sql, "plain", keyspaces=frozenset({"plain"}))
 
 
