@@ -19,6 +19,7 @@ from streamfrom.engine.messaging.registry import Registry
 from streamfrom.proxy import net, process
 from streamfrom.proxy.accounts.grant_discovery import ask
 from streamfrom.proxy.backends.charsets import Charsets
+from streamfrom.proxy.backends.health import ReplicaHealth
 from streamfrom.proxy.backends.shard import ShardRuntime, readonly_of, replicas_of
 from streamfrom.proxy.backends.shard_store import ShardStore
 from streamfrom.proxy.config.changes import changes
@@ -113,12 +114,13 @@ class Application:
             for keyspace in config.keyspaces
             for shard in keyspace.shards
         }
+        self._replica_health = ReplicaHealth(config.server.replica_max_lag_s)
         self._replicas = {
             (keyspace.name, shard.name): replicas_of(
                 keyspace.name,
                 shard,
                 pool_timeout_s=config.server.pool_timeout_s,
-                lag_max_s=config.server.replica_max_lag_s,
+                health=self._replica_health,
             )
             for keyspace in config.keyspaces
             for shard in keyspace.shards
@@ -134,7 +136,7 @@ class Application:
                     self._shards[key],
                     self._replicas[key],
                     pool_timeout_s=config.server.pool_timeout_s,
-                    lag_max_s=config.server.replica_max_lag_s,
+                    health=self._replica_health,
                 )
                 if made is not None:
                     self._readonly_shards[key], self._readonly_replicas[key] = made
@@ -204,7 +206,9 @@ class Application:
             tally=Tally(),
             nonce=_nonce,
             backoff=LoginBackoff(config.server.auth_backoff_s),
-            memory_of=users_memory(config.server.user_memory_bytes, UserMemoryExceeded),
+            memory_of=users_memory(
+                lambda: self._config.server.user_memory_bytes, UserMemoryExceeded
+            ),
             work=LoginWork(),
             addresses=Addresses(),
             coordinator=self._coordinator,
@@ -361,6 +365,7 @@ class Application:
                 )
             return
         await self._prepare_for(read)
+        process.raise_file_limit(found.config)
         is_renewed = self._put_into_force(found, tls)
         if found.added or found.rights:
             self._spawn(_say_who_is_held_back(found.config))
@@ -407,7 +412,7 @@ class Application:
         services.authenticator.certificate_sha256 = (
             None if tls is None else tls.certificate_sha256
         )
-        services.backoff.longest_s = config.server.auth_backoff_s
+        self._keep_limits(config.server)
         self._keep_deadlines(config.server)
         removed = []
         for session in self._clients():
@@ -421,6 +426,18 @@ class Application:
         if removed:
             self._spawn(self._dismiss(removed))
         return is_renewed
+
+    def _keep_limits(self, server: Server) -> None:
+        """Tell the parts that were given a limit of their own those of *server*."""
+        self._services.backoff.longest_s = server.auth_backoff_s
+        self._services.cache.tokens_max = server.max_statement_tokens
+        self._registry.set_limits(server.schema_reload_s, server.stream_grace_s)
+        self._replica_health.lag_max_s = server.replica_max_lag_s
+        for shard in self._all_servers():
+            shard.pool.timeout_s = server.pool_timeout_s
+        if self._coordinator is not None and self._recovery is not None:
+            self._coordinator.patience_s = server.failover_buffer_s
+            self._recovery.set_grace(server.recovery_grace_s)
 
     def _keep_deadlines(self, server: Server) -> None:
         """Have all sessions keep to the time limits of *server* from now on."""

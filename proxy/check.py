@@ -19,6 +19,7 @@ from streamfrom.engine.messaging.table_comment import MARK, is_nearly_marked, un
 from streamfrom.engine.messaging.table_differences import differences
 from streamfrom.engine.sharding.sequence_tables import resolve
 from streamfrom.proxy.accounts.grant_discovery import ask
+from streamfrom.proxy.backends.health import ReplicaHealth
 from streamfrom.proxy.backends.shard import ShardRuntime, replicas_of
 from streamfrom.proxy.backends.shard_store import ShardStore
 from streamfrom.proxy.certificate import (
@@ -148,7 +149,7 @@ async def _check_keyspace(config: KeyspaceConfig, server: Server, report: CheckR
             config.name,
             shard_config,
             pool_timeout_s=10,
-            lag_max_s=server.replica_max_lag_s,
+            health=ReplicaHealth(server.replica_max_lag_s),
         ):
             await replica.probe()
             await replica.stop()

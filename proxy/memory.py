@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class Memory:
     """One budget.
 
-    limit_bytes: what may be held at most.
+    limit_bytes: returns what may be held at most, at this moment.
     exceeded: makes the error that says so.
 
     Attributes:
@@ -30,7 +30,7 @@ class Memory:
 
     def __init__(
         self,
-        limit_bytes: int = sys.maxsize,
+        limit_bytes: Callable[[], int] = lambda: sys.maxsize,
         exceeded: Callable[[int], Exception] | None = None,
     ) -> None:
         self.used_bytes = 0
@@ -47,9 +47,9 @@ class Memory:
             what `exceeded` makes: it would be too much, for the connection or its user. Nothing has changed.
         """
         used_bytes = self.used_bytes + by_bytes
-        if by_bytes > 0 and used_bytes > self._limit_bytes + slack_bytes:
+        if by_bytes > 0 and used_bytes > self._limit_bytes() + slack_bytes:
             assert self._exceeded is not None
-            raise self._exceeded(self._limit_bytes)
+            raise self._exceeded(self._limit_bytes())
         if self._user is not None:
             self._user.change(by_bytes)
         self.used_bytes = used_bytes
@@ -67,7 +67,7 @@ class Memory:
 
 
 def users_memory(
-    limit_bytes: int, exceeded: Callable[[str, int], Exception]
+    limit_bytes: Callable[[], int], exceeded: Callable[[str, int], Exception]
 ) -> Callable[[str], Memory]:
     """Return what gives each user, by name, one budget of *limit_bytes*, always the same.
 

@@ -26,7 +26,7 @@ _COLLECT_AFTER_OBJECTS = 50_000
 
 def prepare(config: Config) -> None:
     """Raise the limit on open files as far as allowed, and keep the collector off what stays."""
-    _raise_file_limit(config)
+    raise_file_limit(config)
     gc.collect()
     gc.freeze()
     gc.set_threshold(_COLLECT_AFTER_OBJECTS, 20, 50)
@@ -41,7 +41,8 @@ def leave() -> None:
     gc.freeze()
 
 
-def _raise_file_limit(config: Config) -> None:
+def raise_file_limit(config: Config) -> None:
+    """Raise the limit on open files to what *config* needs, as far as the system allows."""
     backends = sum(
         shard.pool_size * (1 + len(shard.replicas)) * (1 + (shard.readonly is not None))
         for k in config.keyspaces

@@ -83,7 +83,7 @@ class StatementCache:
     ) -> None:
         self.server = server
         self._bytes_max = bytes_max
-        self._tokens_max = tokens_max
+        self.tokens_max = tokens_max
         self._modes: dict[int, tuple[_Generations[Statement], _Generations[Shape]]] = {}
         # Of the mode that was asked for last: nearly always it is that of the next text, too.
         self._latest = (DEFAULT_MODE, self._for(DEFAULT_MODE))
@@ -125,8 +125,8 @@ class StatementCache:
             template, literals, runs = fingerprint(sql, mode)
             shape = shapes.get(template, len(template) + _SHAPE_BYTES)
             if shape is None:
-                if len(template) > self._tokens_max:  # there cannot be more tokens than bytes
-                    check_length(template, self._tokens_max)
+                if len(template) > self.tokens_max:  # there cannot be more tokens than bytes
+                    check_length(template, self.tokens_max)
                 shape = _parse(sql, mode, template)
                 shapes.put(template, shape, len(template) + _SHAPE_BYTES)
             statement = Statement(sql, mode, shape, literals, runs)

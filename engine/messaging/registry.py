@@ -98,9 +98,8 @@ class Registry:
         self._clock = clock or SystemClock()
         # Jitter only spreads load; nobody gains by guessing it.
         self._draw = partial((dice or random.Random()).getrandbits, DICE_BITS)  # noqa: S311
-        self._reload_interval_s = reload_interval_s
-        self._grace_ns = round(stream_grace_s * 10**9)
         self._keyspaces = {keyspace.name: _KeyspaceTables(keyspace) for keyspace in keyspaces}
+        self.set_limits(reload_interval_s, stream_grace_s)
         self._attached: dict[int, Runner] = {}
         self._reloader: asyncio.Task[None] | None = None
         # Set when a lock hides definitions: they are read again after HIDDEN_S.
@@ -108,6 +107,14 @@ class Registry:
         # The error that `stop` was given: no stream may begin any more.
         self._ending: StreamfromError | None = None
         self.generation = 0
+
+    def set_limits(self, reload_interval_s: float, stream_grace_s: float) -> None:
+        """Set anew what the constructor was given; the interval counts from the next reading on."""
+        self._reload_interval_s = reload_interval_s
+        self._grace_ns = round(stream_grace_s * 10**9)
+        for tables in self._keyspaces.values():
+            for runner, _ in tables.runners.values():
+                runner.set_grace(self._grace_ns)
 
     # Running
 

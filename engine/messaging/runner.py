@@ -99,6 +99,10 @@ class Runner:
         """Return how many streams are open."""
         return self._state.receivers
 
+    def set_grace(self, grace_ns: int) -> None:
+        """Let a stream survive a failing shard for so long from now on."""
+        self._state.grace_ns = grace_ns
+
     def attach(self, receiver: Receiver) -> None:
         """Let *receiver* have messages from now on."""
         self._receivers[receiver.id] = receiver

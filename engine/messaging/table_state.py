@@ -90,11 +90,14 @@ class _AttachedReceiver:
 
 
 class TableState:
-    """The scheduler of one message table, over all shards of its keyspace."""
+    """The scheduler of one message table, over all shards of its keyspace.
+
+    grace_ns: how long a stream survives a shard that fails without a break; it may be set anew.
+    """
 
     def __init__(self, table: MessageTable, shards: Iterable[ShardName], grace_ns: int) -> None:
         self._table = table
-        self._grace_ns = grace_ns
+        self.grace_ns = grace_ns
         properties = table.properties
         self._shards = {
             name: ShardState(name, ShardQueue(properties.cache_size, newest=properties.newest))
@@ -138,13 +141,13 @@ class TableState:
                 self._shards[event.shard].polled(event.result, now_ns, interval_ns)
             case PollFailed():
                 shard = self._shards[event.shard]
-                shard.poll_failed(event.reason, now_ns, self._grace_ns)
+                shard.poll_failed(event.reason, now_ns, self.grace_ns)
             case Released() | ReleaseFailed():
                 self._released(event, now_ns)
             case Reconfigured():
                 self._reconfigured(event, now_ns)
             case ShardDown():
-                self._shards[event.shard].health.failed(event.reason, now_ns, self._grace_ns)
+                self._shards[event.shard].health.failed(event.reason, now_ns, self.grace_ns)
             case ShardUp():
                 self._shard_up(self._shards[event.shard])
             case TableEnded():
@@ -344,7 +347,7 @@ class TableState:
     def _claim_failed(self, event: ClaimFailed, now_ns: int) -> None:
         shard = self._shards[event.shard]
         run = shard.claims.pop(event.number)
-        shard.claiming.failed(event.reason, now_ns, self._grace_ns)
+        shard.claiming.failed(event.reason, now_ns, self.grace_ns)
         # It may have been committed before it was lost: then a poll tells when they are due.
         shard.poll_wanted = shard.is_in_doubt = True
         for key in run.keys.values():
@@ -434,7 +437,7 @@ class TableState:
         if not shard.receivers:
             shard.rest()
             return
-        lost_ns = shard.lost_ns(self._grace_ns)
+        lost_ns = shard.lost_ns(self.grace_ns)
         if lost_ns <= now_ns:
             self._lose(shard)
             return
@@ -446,7 +449,7 @@ class TableState:
 
     def _lose(self, shard: ShardState) -> None:
         cause = next(t.cause for t in shard.troubles() if t.since_ns is not None)
-        grace_s = self._grace_ns / 10**9
+        grace_s = self.grace_ns / 10**9
         error = StreamLost(self._table.keyspace, shard.name, grace_s, cause)
         covering = [r for r in self._receivers.values() if r.covers(shard.name)]
         self._end(covering, error)

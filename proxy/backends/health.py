@@ -36,13 +36,13 @@ class ReplicaHealth:
     """Asks a replica how far it is behind; more than *lag_max_s* seconds are too many."""
 
     def __init__(self, lag_max_s: float) -> None:
-        self._lag_max_s = lag_max_s
+        self.lag_max_s = lag_max_s
 
     async def __call__(self, control: Control) -> Health:
         """Ask. Raises BackendUnavailable and BackendError."""
         ((version,),) = await control.rows("SELECT VERSION()")
         channels = await control.records("SHOW REPLICA STATUS")
-        return Health(str(version), lag_trouble(channels, self._lag_max_s))
+        return Health(str(version), lag_trouble(channels, self.lag_max_s))
 
 
 class GuestHealth:

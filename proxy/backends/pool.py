@@ -68,6 +68,9 @@ class Pool:
 
     Every connection is in one of three places: idle here, lent to a session, or being opened.
     *on_lost* is called whenever one of them goes away by itself: the server may have.
+
+    Attributes:
+        timeout_s: how long a statement that comes from now on waits for one.
     """
 
     def __init__(
@@ -83,7 +86,7 @@ class Pool:
         self._keyspace = keyspace
         self._shard = shard
         self._size = size
-        self._timeout_s = timeout_s
+        self.timeout_s = timeout_s
         self._open_backend = open_backend
         self._on_lost = on_lost
         # Least recently used first: a dict keeps the order and removes in O(1).
@@ -134,7 +137,7 @@ class Pool:
         if self._closed:
             waiter.failed(self._shutting_down())
             return
-        waiter.deadline_s = asyncio.get_running_loop().time() + self._timeout_s
+        waiter.deadline_s = asyncio.get_running_loop().time() + self.timeout_s
         self._waiting[waiter] = None
         self._serve()
         if self._waiting and self._timer is None:
@@ -373,7 +376,7 @@ class Pool:
             if waiter.deadline_s > now_s:
                 break
             del self._waiting[waiter]
-            waiter.failed(PoolTimeout(self._keyspace, self._shard, self._timeout_s))
+            waiter.failed(PoolTimeout(self._keyspace, self._shard, self.timeout_s))
         self._set_timer()
 
     def _shutting_down(self) -> BackendUnavailable:

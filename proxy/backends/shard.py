@@ -222,7 +222,7 @@ class ShardRuntime:
 
 
 def replicas_of(
-    keyspace: str, config: ShardConfig, *, pool_timeout_s: float, lag_max_s: float
+    keyspace: str, config: ShardConfig, *, pool_timeout_s: float, health: Probe
 ) -> tuple[ShardRuntime, ...]:
     """Return the replicas of a shard: like it, but what counts is how far they are behind."""
     return tuple(
@@ -231,7 +231,7 @@ def replicas_of(
             replace(config, primary=dsn),
             pool_timeout_s=pool_timeout_s,
             on_change=_nobody,
-            health=ReplicaHealth(lag_max_s),
+            health=health,
         )
         for dsn in config.replicas
     )
@@ -243,7 +243,7 @@ def readonly_of(
     replicas: Sequence[ShardRuntime],
     *,
     pool_timeout_s: float,
-    lag_max_s: float,
+    health: Probe,
 ) -> tuple[ShardRuntime, tuple[ShardRuntime, ...]] | None:
     """Return *owner* and *replicas* as the shard's readonly account sees them; None without one."""
     readonly = config.as_readonly()
@@ -258,7 +258,7 @@ def readonly_of(
             replace(readonly, primary=dsn),
             pool_timeout_s=pool_timeout_s,
             on_change=_nobody,
-            health=GuestHealth(ReplicaHealth(lag_max_s), replica.control),
+            health=GuestHealth(health, replica.control),
             owner=replica,
         )
         for dsn, replica in zip(readonly.replicas, replicas, strict=True)

@@ -15,24 +15,10 @@ if TYPE_CHECKING:
     from streamfrom.proxy.config.keyspaces import KeyspaceConfig
 
 
-LIVE: Final = frozenset(
-    {
-        "max_connections",
-        "max_connections_per_address",
-        "max_logins_per_address",
-        "connect_timeout_s",
-        "max_allowed_packet_bytes",
-        "connection_memory_bytes",
-        "tls",
-        "merge_memory_bytes",
-        "failover_buffer_s",
-        "shutdown_grace_s",
-        "statement_timeout_s",
-        "idle_timeout_s",
-        "auth_backoff_s",
-    }
+RESTART: Final = frozenset(
+    {"host", "port", "unix_socket", "unix_socket_mode", "transaction_mode"}
 )
-"""The fields of `Server` that count from the next login, statement or look on."""
+"""The fields of `Server` that are no limits: what listens, and what transactions under way rely on."""
 
 _KEYS: Final = {"host": "listen", "port": "listen"}
 
@@ -72,7 +58,7 @@ def changes(old: Config, new: Config) -> Changes:
         for each in fields(Server)
         if getattr(server_old, each.name) != getattr(server_new, each.name)
     ]
-    kept = {name: getattr(server_old, name) for name in differing if name not in LIVE}
+    kept = {name: getattr(server_old, name) for name in differing if name in RESTART}
     restart = {f"server.{_key(name)}": None for name in kept}
     restart |= dict.fromkeys(_keyspaces(old.keyspaces, new.keyspaces))
     before = {user.name: user for user in old.accounts}
@@ -80,7 +66,7 @@ def changes(old: Config, new: Config) -> Changes:
     both = sorted(before.keys() & after.keys())
     return Changes(
         config=Config(replace(server_new, **kept), new.users, old.keyspaces),
-        live=tuple(f"server.{_key(name)}" for name in differing if name in LIVE),
+        live=tuple(f"server.{_key(name)}" for name in differing if name not in RESTART),
         restart=tuple(restart),
         added=tuple(sorted(after.keys() - before.keys())),
         removed=tuple(sorted(before.keys() - after.keys())),

@@ -93,7 +93,9 @@ class Session:
         # What the user who is logged in does here, None before there is one.
         self._command_loop: CommandLoop | None = None
         self._compression: Compression | None = None
-        self._memory = Memory(services.config.connection_memory_bytes, ConnectionMemoryExceeded)
+        self._memory = Memory(
+            lambda: services.config.connection_memory_bytes, ConnectionMemoryExceeded
+        )
         self._unread_bytes = 0
         self._goes_on = False
         self._is_over = False

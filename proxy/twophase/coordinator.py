@@ -62,6 +62,7 @@ class Coordinator:
 
     Attributes:
         live: the transactions that are being committed, which recovery leaves alone.
+        patience_s: how long a commit waits for a shard that went away.
     """
 
     def __init__(
@@ -75,7 +76,7 @@ class Coordinator:
         self.live: set[GlobalId] = set()
         self._decisions = decisions
         self._clock = clock
-        self._patience_s = patience_s
+        self.patience_s = patience_s
         self._new_number = new_number
 
     async def name(self, first: ShardRuntime) -> GlobalId:
@@ -174,7 +175,7 @@ class Coordinator:
             raise CommitPending([str(branch.shard) for branch in pending], "no answer")
 
     def _deadline_s(self) -> float:
-        return _now_s() + self._patience_s
+        return _now_s() + self.patience_s
 
 
 def _now_s() -> float:

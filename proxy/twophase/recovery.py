@@ -37,7 +37,10 @@ QUIET_S: Final = 300.0
 
 
 class Recovery:
-    """The watch over all shards. *grace_s*: how long a prepared branch is left to its proxy."""
+    """The watch over all shards.
+
+    grace_s: how long a prepared branch is left to its proxy.
+    """
 
     def __init__(
         self,
@@ -51,10 +54,13 @@ class Recovery:
         self._decisions = decisions
         self._coordinator = coordinator
         self._triage = Triage(grace_s=grace_s, quiet_s=QUIET_S)
-        self._interval_s = max(min(LOOK_INTERVAL_S, grace_s), 0.1)
         self._task: asyncio.Task[None] | None = None
         # What has been logged of each shard, so that it is said once.
         self._troubles: dict[ShardRuntime, str] = {}
+
+    def set_grace(self, grace_s: float) -> None:
+        """Leave a prepared branch to its proxy for so long from now on."""
+        self._triage.grace_s = grace_s
 
     async def start(self) -> None:
         """Look once, then go on in the background."""
@@ -71,7 +77,7 @@ class Recovery:
 
     async def _watch(self) -> None:
         while True:
-            await asyncio.sleep(self._interval_s)
+            await asyncio.sleep(max(min(LOOK_INTERVAL_S, self._triage.grace_s), 0.1))
             try:
                 await self.look()
             except Exception as error:

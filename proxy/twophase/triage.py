@@ -53,7 +53,7 @@ class Triage:
     """
 
     def __init__(self, *, grace_s: float, quiet_s: float) -> None:
-        self._grace_s = grace_s
+        self.grace_s = grace_s
         self._quiet_s = quiet_s
         self._prepared_since_s: dict[Xid, float] = {}
         self._quiet_since_s: dict[GlobalId, float] = {}
@@ -78,7 +78,7 @@ class Triage:
         ripe = [
             xid
             for xid, since_s in self._prepared_since_s.items()
-            if now_s - since_s >= self._grace_s and xid.whole not in live
+            if now_s - since_s >= self.grace_s and xid.whole not in live
         ]
         strangers = {xid for xid in ripe if xid.whole.table not in known}
         news = strangers - self._told

@@ -135,10 +135,49 @@ async def test_limits_count_at_once(server, proxy):
     assert (await client.query("SELECT SLEEP(9)")).code == 3024
 
 
+@pytest.mark.parametrize(
+    ("field", "value", "code", "words"),
+    [
+        ("max_statement_tokens", 20, 3170, b"more than 20 tokens"),
+        ("connection_memory_bytes", 1_000, 4082, b"limit 1000 bytes"),
+        ("user_memory_bytes", 1_000, 1226, b"'app' has exceeded the 'user_memory'"),
+    ],
+)
+async def test_limits_count_for_sessions_that_are_there(proxy, field, value, code, words):
+    client = await proxy.client(user="app", password="one")
+    text = " + 1" * 20
+    await client.prepare("SELECT 1" + text)
+    await proxy.reload(**{field: value})
+    error = await refused(client.prepare("SELECT 2 - 1" + text))
+    assert (error.code, words in error.message) == (code, True)
+    await proxy.reload(**{field: 1_000_000})
+    assert (await client.query("SELECT 1")).values == [b"1"]
+
+
+async def test_a_wait_for_a_connection_ends_by_the_limit_in_force(server):
+    async with reloading(server, pool_size=1) as proxy:
+        holder, waiting = [await proxy.client(user="app", password="one") for _ in range(2)]
+        await proxy.reload(pool_timeout_s=0.05)
+        await holder.query("BEGIN")
+        await holder.query("INSERT INTO t VALUES (1)")
+        assert "within 0.05 s" in (await waiting.query("INSERT INTO t VALUES (2)")).message
+
+
+async def test_a_stream_survives_its_shard_by_the_grace_in_force(server):
+    add_message_table(server)
+    async with reloading(server) as proxy:
+        client = await proxy.client(user="app", password="one")
+        client.send("STREAM * FROM msg")
+        await client.head()
+        await proxy.reload(stream_grace_s=0.05)
+        server.stop()
+        assert b"for longer than 0.05s" in (await refused(client.row())).message
+
+
 async def test_what_needs_a_restart_is_named_and_the_rest_counts(proxy):
-    logs = await proxy.reload(users=(APP,), stream_grace_s=99.0)
+    logs = await proxy.reload(users=(APP,), unix_socket_mode=0o700)
     (warning,) = [line for line in logs if line["log_level"] == "warning"]
-    assert warning["keys"] == ["server.stream_grace"]
+    assert warning["keys"] == ["server.unix_socket_mode"]
     reloaded = logs[-1]
     assert reloaded["event"] == "configuration reloaded"
     assert reloaded["users_removed"] == ["eve"]

@@ -6,7 +6,7 @@ from streamfrom.proxy.memory import Memory, users_memory
 
 
 def test_what_is_too_much_is_refused_and_changes_nothing():
-    memory = Memory(100, ConnectionMemoryExceeded)
+    memory = Memory(lambda: 100, ConnectionMemoryExceeded)
     memory.change(100)
     with pytest.raises(ConnectionMemoryExceeded, match="limit 100 bytes exceeded") as caught:
         memory.change(1)
@@ -18,8 +18,8 @@ def test_what_is_too_much_is_refused_and_changes_nothing():
 
 
 def test_a_connection_may_be_given_slack_and_its_user_is_not():
-    memory_of = users_memory(150, UserMemoryExceeded)
-    memory = Memory(100, ConnectionMemoryExceeded)
+    memory_of = users_memory(lambda: 150, UserMemoryExceeded)
+    memory = Memory(lambda: 100, ConnectionMemoryExceeded)
     memory.belong_to(memory_of("app"))
     memory.change(120, slack_bytes=100)
     with pytest.raises(UserMemoryExceeded):
@@ -30,8 +30,8 @@ def test_a_connection_may_be_given_slack_and_its_user_is_not():
 
 
 def test_the_connections_of_one_user_share_a_budget_of_their_own():
-    memory_of = users_memory(150, UserMemoryExceeded)
-    first, second, other = (Memory(100, ConnectionMemoryExceeded) for _ in range(3))
+    memory_of = users_memory(lambda: 150, UserMemoryExceeded)
+    first, second, other = (Memory(lambda: 100, ConnectionMemoryExceeded) for _ in range(3))
     first.belong_to(memory_of("app"))
     second.belong_to(memory_of("app"))
     other.belong_to(memory_of("batch"))
@@ -49,8 +49,8 @@ def test_the_connections_of_one_user_share_a_budget_of_their_own():
 
 
 def test_what_a_login_holds_already_counts_for_its_user():
-    memory_of = users_memory(150, UserMemoryExceeded)
-    memory = Memory(100, ConnectionMemoryExceeded)
+    memory_of = users_memory(lambda: 150, UserMemoryExceeded)
+    memory = Memory(lambda: 100, ConnectionMemoryExceeded)
     memory.change(40)
     memory.belong_to(memory_of("app"))
     assert memory_of("app").used_bytes == 40
@@ -70,8 +70,8 @@ def test_what_a_login_holds_already_counts_for_its_user():
     )
 )
 def test_a_users_budget_is_the_sum_of_the_connections_and_ends_at_nothing(steps):
-    memory_of = users_memory(120, UserMemoryExceeded)
-    connections = [Memory(100, ConnectionMemoryExceeded) for _ in range(3)]
+    memory_of = users_memory(lambda: 120, UserMemoryExceeded)
+    connections = [Memory(lambda: 100, ConnectionMemoryExceeded) for _ in range(3)]
     users: list[str | None] = [None] * 3
     for number, step in steps:
         memory = connections[number]

@@ -1,10 +1,12 @@
 import asyncio
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import structlog
 
 from streamfrom.proxy.backends import shard as module
+from streamfrom.proxy.backends.health import ReplicaHealth
 from streamfrom.proxy.backends.settings import Settings
 from streamfrom.proxy.backends.shard import ShardRuntime, readonly_of, replicas_of
 from streamfrom.proxy.errors import BackendError, BackendUnavailable
@@ -203,7 +205,7 @@ def with_readonly(server):
         replicas=(server.dsn(user="rep"),),
         readonly=server.dsn(user="app"),
     )
-    limits = {"pool_timeout_s": 1, "lag_max_s": 30}
+    limits: Any = {"pool_timeout_s": 1, "health": ReplicaHealth(30)}
     owner = ShardRuntime("plain", config, pool_timeout_s=1, on_change=Watcher())
     replicas = replicas_of("plain", config, **limits)
     made = readonly_of(config, owner, replicas, **limits)
@@ -223,7 +225,10 @@ async def test_a_readonly_account_has_a_live_side_of_its_own_on_every_server(ser
     assert replica.same_server == [replicas[0], replica]
     assert (owner.is_readonly, primary.is_readonly, replica.is_readonly) == (False, True, True)
     assert primary.pool is not owner.pool
-    assert readonly_of(shard_config(server), owner, (), pool_timeout_s=1, lag_max_s=1) is None
+    assert (
+        readonly_of(shard_config(server), owner, (), pool_timeout_s=1, health=ReplicaHealth(1))
+        is None
+    )
 
 
 async def test_its_connections_are_opened_only_when_somebody_reads(server):

@@ -1,6 +1,6 @@
 from dataclasses import fields, replace
 
-from streamfrom.proxy.config.changes import LIVE, changes
+from streamfrom.proxy.config.changes import RESTART, changes
 from streamfrom.proxy.config.dsn import Dsn, SslMode
 from streamfrom.proxy.config.file import Config, Role, Secret, Server, TlsSettings, User
 from streamfrom.proxy.config.keyspaces import KeyspaceConfig, ShardConfig
@@ -21,8 +21,8 @@ def test_the_same_changes_nothing():
     assert found.config == OLD
 
 
-def test_what_counts_at_once_is_a_field_of_the_server():
-    assert {each.name for each in fields(Server)} >= LIVE
+def test_what_needs_a_restart_is_a_field_of_the_server():
+    assert {each.name for each in fields(Server)} >= RESTART
 
 
 def test_limits_and_certificates_count_at_once_and_are_named_by_their_keys():
@@ -42,13 +42,13 @@ def test_limits_and_certificates_count_at_once_and_are_named_by_their_keys():
 
 
 def test_what_needs_a_restart_is_named_and_stays_as_it_was():
-    server = replace(SERVER, host="0.0.0.0", port=7, stream_grace_s=99, idle_timeout_s=9)
+    server = replace(SERVER, host="0.0.0.0", port=7, unix_socket="/s", idle_timeout_s=9)
     other = replace(SHOP, shards=(replace(SHOP.shards[0], pool_size=9),))
     more = replace(SHOP, name="more")
     found = changes(OLD, Config(server, OLD.users, (other, more)))
     assert set(found.restart) == {
         "server.listen",
-        "server.stream_grace",
+        "server.unix_socket",
         "keyspaces.shop.shards",
         "keyspaces.more",
     }

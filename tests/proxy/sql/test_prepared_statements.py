@@ -138,7 +138,7 @@ def test_long_data_of_a_parameter_that_there_is_not_is_a_fault():
 
 
 def test_a_statement_that_is_too_much_is_not_kept_and_the_others_are():
-    table = PreparedStatements(Memory(10_000, ConnectionMemoryExceeded))
+    table = PreparedStatements(Memory(lambda: 10_000, ConnectionMemoryExceeded))
     table.begin()
     table.add(first := prepared())
     table.begin()
@@ -151,7 +151,7 @@ def test_a_statement_that_is_too_much_is_not_kept_and_the_others_are():
 
 
 def test_long_data_of_all_statements_together_is_bounded_and_told_at_the_execution():
-    memory = Memory(10_000, ConnectionMemoryExceeded)
+    memory = Memory(lambda: 10_000, ConnectionMemoryExceeded)
     table = PreparedStatements(memory)
     for _ in range(2):
         table.begin()
@@ -178,7 +178,7 @@ STEPS = st.one_of(
 
 @given(st.lists(st.tuples(STEPS, st.integers(1, 8), st.integers(0, 2)), max_size=80))
 def test_whatever_is_done_the_count_is_what_is_kept_and_ends_at_nothing(steps):
-    memory = Memory(20_000, ConnectionMemoryExceeded)
+    memory = Memory(lambda: 20_000, ConnectionMemoryExceeded)
     table = PreparedStatements(memory)
     for (step, size), number, parameter_number in steps:
         found = table.get(number)

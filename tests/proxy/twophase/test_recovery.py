@@ -68,6 +68,17 @@ async def test_a_branch_whose_transaction_is_decided_is_committed(server, other_
     assert finished(other_server) == [f"XA COMMIT {XID}"]
 
 
+async def test_a_branch_is_left_to_its_proxy_for_the_grace_in_force(
+    server, other_server, watch
+):
+    other_server.on("XA RECOVER", prepared(XID))
+    server.on("FOR UPDATE NOWAIT", DECIDED)
+    watch.recovery.set_grace(60)
+    assert "finished a transaction" not in await watch.looks()
+    watch.recovery.set_grace(1e-9)
+    assert "finished a transaction" in await watch.looks()
+
+
 async def test_one_whose_transaction_is_not_is_rolled_back(server, other_server, watch):
     other_server.on("XA RECOVER", prepared(XID))
     server.on("FOR UPDATE NOWAIT", UNDECIDED)

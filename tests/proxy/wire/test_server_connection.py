@@ -388,7 +388,7 @@ def test_what_is_not_whole_is_counted_until_it_is(sizes, places):
 
 
 def test_a_command_that_is_not_whole_closes_where_it_is_too_much():
-    memory = Memory(1000, ConnectionMemoryExceeded)
+    memory = Memory(lambda: 1000, ConnectionMemoryExceeded)
     server = logged_in(memory=memory)
     slack_bytes = 1 << 20
     assert server.receive_data(frame(b"\x03" + b"x" * 3_000_000, 0)[: slack_bytes + 1000]) == []
