@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.sqlparse_ext.statements import OPAQUE, Param
-from streamfrom.sqlparse_ext.text.tokens import split_commas, unquote
+from streamfrom.sqlparse_ext.text.tokens import Cursor, split_commas, unquote
 
 
 if TYPE_CHECKING:
@@ -139,17 +139,10 @@ class _ConditionReader:
 
     def is_wrapped(self, start: int, end: int) -> bool:
         """Whether one pair of parentheses holds the whole range, and no query."""
-        if end - start < 3 or self.tokens[start].key != "(":
+        if end - start < 3 or self.tokens[start + 1].key in _QUERY_WORDS:
             return False
-        if self.tokens[start + 1].key in _QUERY_WORDS:
-            return False
-        depth = 0
-        for place in range(start, end):
-            key = self.tokens[place].key
-            depth += (key == "(") - (key == ")")
-            if not depth:
-                return place == end - 1
-        return False
+        cursor = Cursor(self.tokens, self.template, start, end)
+        return cursor.skip_parens() and cursor.at == end
 
     def column(self, start: int, end: int) -> tuple[str | None, int]:
         """Return the column at *start* and the place behind it."""

@@ -19,7 +19,7 @@ from streamfrom.sqlparse_ext.statements import (
     TableRef,
     Uses,
 )
-from streamfrom.sqlparse_ext.text.lexer import CALL_ROWS, ROWS
+from streamfrom.sqlparse_ext.text.lexis import CALL_ROWS, ROWS
 from streamfrom.sqlparse_ext.text.tokens import Cursor, split_commas, stand_in, unquote
 
 

@@ -8,11 +8,12 @@ statement explains it. What it cannot be sure of is a fault, and a fault is refu
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 from weakref import WeakKeyDictionary
 
 from streamfrom.sqlparse_ext.statements import Kind, Uses
-from streamfrom.sqlparse_ext.text.lexer import BAD
+from streamfrom.sqlparse_ext.text.lexis import BAD
 from streamfrom.sqlparse_ext.text.tokens import END, Token, tokenise, trim, unquote
 
 
@@ -85,15 +86,13 @@ _KNOWN: Final[WeakKeyDictionary[Shape, Reach]] = WeakKeyDictionary()
 _EXPRESSION, _TABLE, _BEHIND_TABLE = range(3)
 
 
+@dataclass(slots=True)
 class _Frame:
     """One level of parentheses. has_query: a SELECT stands in this level or in one around it."""
 
-    __slots__ = ("has_from", "has_query", "state")
-
-    def __init__(self, state: int, *, has_query: bool, has_from: bool = True) -> None:
-        self.state = state
-        self.has_query = has_query
-        self.has_from = has_from
+    state: int
+    has_query: bool
+    has_from: bool = True
 
 
 def reach(shape: Shape) -> Reach:

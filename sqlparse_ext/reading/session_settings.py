@@ -80,13 +80,12 @@ def split_set_statement(statement: Statement) -> tuple[bytes, bytes] | None:
     shape = statement.shape
     if len(shape.set) != 1 or shape.set[0].name != "statement":
         return None
-    depth = 0
-    for token in statement_tokens(shape.template):
-        depth += (token.key == "(") - (token.key == ")")
-        if token.key == "FOR" and not depth:
-            (end,) = locate(statement.sql, statement.mode, (token.end,))
-            return statement.sql[:end], statement.sql[end:]
-    return None
+    cursor = Cursor(statement_tokens(shape.template), shape.template)
+    cursor.at = cursor.find({"FOR"})
+    if cursor.key != "FOR":
+        return None
+    (end,) = locate(statement.sql, statement.mode, (cursor.take().end,))
+    return statement.sql[:end], statement.sql[end:]
 
 
 def with_session_scope(statement: Statement) -> bytes:

@@ -15,7 +15,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from streamfrom.sqlparse_ext.statements import TableRef
-from streamfrom.sqlparse_ext.text.lexer import CALL_ROWS, ROW_LITERAL, ROWS, STRING
+from streamfrom.sqlparse_ext.text.lexis import CALL_ROWS, ROW_LITERAL, ROWS, STRING
 from streamfrom.sqlparse_ext.text.tokens import unquote
 
 

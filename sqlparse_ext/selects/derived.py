@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final
 from streamfrom.sqlparse_ext.reading.statement_features import VOLATILE
 from streamfrom.sqlparse_ext.selects.inner_selects import excerpt
 from streamfrom.sqlparse_ext.selects.select_reader import FOREIGN, read_select_from
-from streamfrom.sqlparse_ext.text.lexer import BAD, locate
+from streamfrom.sqlparse_ext.text.lexer import locate
+from streamfrom.sqlparse_ext.text.lexis import BAD
 from streamfrom.sqlparse_ext.text.tokens import Cursor, Token, statement_tokens
 
 

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Final
 
 from streamfrom.sqlparse_ext.reading.parser import parse
 from streamfrom.sqlparse_ext.statements import Param, Statement
-from streamfrom.sqlparse_ext.text.lexer import BAD, fingerprint, locate
-from streamfrom.sqlparse_ext.text.tokens import Cursor, depths_of, statement_tokens
+from streamfrom.sqlparse_ext.text.lexer import fingerprint, locate
+from streamfrom.sqlparse_ext.text.lexis import BAD
+from streamfrom.sqlparse_ext.text.tokens import Cursor, outside_parens, statement_tokens
 
 
 if TYPE_CHECKING:
@@ -100,8 +101,7 @@ def read_inner_selects(template: bytes) -> InnerSelects | None:
     tokens = statement_tokens(template)
     if not tokens or any(token.key in _FOREIGN for token in tokens):
         return None
-    depths = depths_of(tokens)
-    outer = [place for place, depth in enumerate(depths) if not depth]
+    outer = list(outside_parens(tokens, 0, len(tokens)))
     places = [place for place in outer if tokens[place].key in _OPERATORS]
     names: frozenset[str] = frozenset()
     operators: tuple[str, ...] = ()
@@ -139,8 +139,8 @@ def read_inner_selects(template: bytes) -> InnerSelects | None:
 def without_rows(statement: Statement) -> bytes:
     """Return a SELECT or UNION so that it has its columns and no rows."""
     tokens = statement_tokens(statement.shape.template)
-    depths = depths_of(tokens)
-    limits = [p for p, token in enumerate(tokens) if token.key == "LIMIT" and not depths[p]]
+    outer = outside_parens(tokens, 0, len(tokens))
+    limits = [place for place in outer if tokens[place].key == "LIMIT"]
     end = tokens[limits[-1]].start if limits else tokens[-1].end
     (stop,) = locate(statement.sql, statement.mode, (end,))
     return statement.sql[:stop].rstrip() + b" LIMIT 0"

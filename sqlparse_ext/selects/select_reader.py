@@ -26,8 +26,14 @@ from streamfrom.sqlparse_ext.selects.select_ast import (
 )
 from streamfrom.sqlparse_ext.selects.windows import read_windows
 from streamfrom.sqlparse_ext.statements import ListSlot, Param, Slot
-from streamfrom.sqlparse_ext.text.lexer import BAD
-from streamfrom.sqlparse_ext.text.tokens import Cursor, split_commas, statement_tokens, unquote
+from streamfrom.sqlparse_ext.text.lexis import BAD
+from streamfrom.sqlparse_ext.text.tokens import (
+    Cursor,
+    outside_parens,
+    split_commas,
+    statement_tokens,
+    unquote,
+)
 
 
 if TYPE_CHECKING:
@@ -141,10 +147,7 @@ class _SelectReader:
         group_span = None
         if cursor.accept("GROUP", "BY"):
             start, group_span = cursor.at, self.clause(2)
-            group = tuple(
-                self.expression(*self.bare(*bounds))
-                for bounds in split_commas(tokens, start, cursor.at)
-            )
+            group = tuple(self.expression(*self.bare(*each)) for each in self.listed(start))
         having: tuple[HavingCondition, ...] = ()
         having_span = None
         if cursor.key == "HAVING":
@@ -154,9 +157,7 @@ class _SelectReader:
         order_span = None
         if cursor.accept("ORDER", "BY"):
             start, order_span = cursor.at, self.clause(2)
-            order = tuple(
-                self.order_item(*bounds) for bounds in split_commas(tokens, start, cursor.at)
-            )
+            order = tuple(self.order_item(*each) for each in self.listed(start))
         rows_end = tokens[cursor.at - 1].end
         limit = None
         if cursor.key == "LIMIT":
@@ -193,6 +194,10 @@ class _SelectReader:
             windows=tuple(self.windows),
         )
 
+    def listed(self, start: int) -> list[tuple[int, int]]:
+        """Return what commas part from *start* to the cursor."""
+        return split_commas(self.tokens, start, self.cursor.at)
+
     def clause(self, words: int = 1) -> Span:
         """Move behind the clause here, whose *words* keywords may be behind us already."""
         cursor = self.cursor
@@ -209,57 +214,39 @@ class _SelectReader:
         span = self.span(start, end)
         if tokens[end - 1].key == "*" and (end - start == 1 or tokens[end - 2].key == "."):
             return Item(span, None, is_bare_star=end - start == 1)
+        alias = None
         alias_at = self.alias(start, end)
-        if any(token.key == "SELECT" for token in tokens[start:end]):
-            return self.subquery(start, end, alias_at)
-        if any(token.key == "OVER" for token in tokens[start:end]):
-            return self.windowed(start, end, alias_at)
-        if alias_at is None:
-            return Item(span, self.expression(*self.bare(start, end)))
-        alias = tokens[alias_at]
-        if not alias.is_name:
-            return None
-        expression_end = alias_at - (tokens[alias_at - 1].key == "AS")
-        name = unquote(alias, self.template).lower()
-        return Item(span, self.expression(*self.bare(start, expression_end)), name)
+        if alias_at is not None:
+            if not tokens[alias_at].is_name:
+                return None
+            alias = unquote(tokens[alias_at], self.template).lower()
+            end = alias_at - (tokens[alias_at - 1].key == "AS")
+        keys = {token.key for token in tokens[start:end]}
+        if "SELECT" in keys:
+            value = self.subquery(start, end)
+        elif "OVER" in keys:
+            value = self.windowed(start, end)
+        else:
+            value = self.expression(*self.bare(start, end))
+        return None if value is None else Item(span, value, alias)
 
-    def subquery(self, start: int, end: int, alias_at: int | None) -> Item | None:
-        """Read an item with a subquery in it: a value that nothing else is compared with."""
-        tokens = self.tokens
+    def subquery(self, start: int, end: int) -> Expression | None:
+        """Read an expression with a subquery in it: a value that nothing else is compared with."""
         if self.has_aggregate_outside(start, end):
             return None
-        alias = None
-        if alias_at is not None:
-            if not tokens[alias_at].is_name:
-                return None
-            alias = unquote(tokens[alias_at], self.template).lower()
-            end = alias_at - (tokens[alias_at - 1].key == "AS")
         nothing: frozenset[str] = frozenset()
-        value = Expression(self.span(start, end), SUBQUERY, None, nothing, nothing)
-        span = self.span(start, end if alias_at is None else alias_at + 1)
-        return Item(span, value, alias)
+        return Expression(self.span(start, end), SUBQUERY, None, nothing, nothing)
 
-    def windowed(self, start: int, end: int, alias_at: int | None) -> Item | None:
-        """Read an item with window functions in it: a value of rows that are one partition."""
-        tokens = self.tokens
-        alias = None
-        span = self.span(start, end)
-        if alias_at is not None:
-            if not tokens[alias_at].is_name:
-                return None
-            alias = unquote(tokens[alias_at], self.template).lower()
-            end = alias_at - (tokens[alias_at - 1].key == "AS")
-        found = read_windows(tokens, self.template, start, end)
+    def windowed(self, start: int, end: int) -> Expression | None:
+        """Read an expression with window functions: a value of rows that are one partition."""
+        found = read_windows(self.tokens, self.template, start, end)
         if found is None:
             return None
         calls, windows = found
         self.windows += (
             tuple(self.expression(*bounds) for bounds in window) for window in windows
         )
-        nothing: frozenset[str] = frozenset()
-        return Item(
-            span, Expression(self.span(start, end), WINDOWED, None, nothing, calls), alias
-        )
+        return Expression(self.span(start, end), WINDOWED, None, frozenset(), calls)
 
     def has_aggregate_outside(self, start: int, end: int) -> bool:
         """Say whether an aggregate is called outside of the subqueries."""
@@ -417,14 +404,10 @@ class _SelectReader:
     def conditions(self, start: int, end: int) -> list[HavingCondition]:
         """Read the operands of HAVING's AND; a condition that binds looser than AND is one operand."""
         tokens = self.tokens
-        depth = 0
         first = start
         found: list[tuple[int, int]] = []
-        for place in range(start, end):
+        for place in outside_parens(tokens, start, end):
             key = tokens[place].key
-            depth += (key == "(") - (key == ")")
-            if depth:
-                continue
             if key in _LOOSER and not (key == "NOT" and tokens[place - 1].key == "IS"):
                 return [HavingCondition(self.expression(start, end), "")]
             if key in ("AND", "&&"):

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Final
 
 from streamfrom.sqlparse_ext.selects.select_reader import read_select_from
 from streamfrom.sqlparse_ext.statements import Statement
-from streamfrom.sqlparse_ext.text.lexer import BAD, locate
-from streamfrom.sqlparse_ext.text.tokens import Token, depths_of, statement_tokens
+from streamfrom.sqlparse_ext.text.lexer import locate
+from streamfrom.sqlparse_ext.text.lexis import BAD
+from streamfrom.sqlparse_ext.text.tokens import Token, outside_parens, statement_tokens
 
 
 if TYPE_CHECKING:
@@ -58,8 +59,7 @@ def read_union(template: bytes, *, is_distinct: bool) -> Union | None:
     if BAD in template:
         return None
     tokens = statement_tokens(template)
-    depths = depths_of(tokens)
-    outer = [place for place, depth in enumerate(depths) if not depth]
+    outer = list(outside_parens(tokens, 0, len(tokens)))
     operators = [place for place in outer if tokens[place].key in _OPERATORS]
     if not operators or tokens[0].key not in ("SELECT", "("):
         return None

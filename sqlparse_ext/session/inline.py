@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
 from streamfrom.sqlparse_ext.text.lexer import Edit, locate, splice
-from streamfrom.sqlparse_ext.text.tokens import END, split_commas, statement_tokens
+from streamfrom.sqlparse_ext.text.tokens import END, Cursor, split_commas, statement_tokens
 
 
 if TYPE_CHECKING:
@@ -100,20 +100,13 @@ def _lock_calls(
     statement: Statement, tokens: list[Token], holders: Mapping[int, int]
 ) -> list[tuple[int, int, bytes]]:
     calls: list[tuple[int, int]] = []
-    at = 0
-    while at < len(tokens):
-        if tokens[at].key != _LOCK_HOLDER or at + 1 == len(tokens) or tokens[at + 1].key != "(":
-            at += 1
-            continue
+    cursor = Cursor(tokens, statement.shape.template)
+    while cursor.key:
+        at = cursor.at
         # A call inside of another one's parentheses is a part of that one's text.
-        depth, end = 0, at + 1
-        while end < len(tokens):
-            depth += (tokens[end].key == "(") - (tokens[end].key == ")")
-            end += 1
-            if not depth:
-                break
-        calls.append((at, end))
-        at = end
+        if cursor.take().key == _LOCK_HOLDER and cursor.key == "(":
+            cursor.skip_parens()
+            calls.append((at, cursor.at))
     texts = _texts(statement, [(tokens[at].start, tokens[end - 1].end) for at, end in calls])
     cases = b"".join(b" WHEN %d THEN %d" % pair for pair in holders.items())
     return [

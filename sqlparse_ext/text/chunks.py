@@ -18,7 +18,17 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
-from typing import Final, NamedTuple, Protocol, overload
+from typing import Final, NamedTuple, overload
+
+from streamfrom.sqlparse_ext.text.lexis import (
+    BAD,
+    CALL_ROWS,
+    NUMBER,
+    ROWS,
+    STRING,
+    STRING_FIRST,
+    Lexis,
+)
 
 
 CHUNK_BYTES: Final = 32 << 10
@@ -57,20 +67,6 @@ _BODIES: Final = {
 _TO_THE_QUOTE = re.compile(rb"[^']*+")
 
 
-class Patterns(Protocol):
-    """The regular expressions of a `lexer.Lexis` that read large texts."""
-
-    ansi_quotes: bool
-    backslash_escapes: bool
-    chunk_pieces: re.Pattern[bytes]
-    head: re.Pattern[bytes]
-    comma: re.Pattern[bytes]
-    plain_rows: re.Pattern[bytes]
-    call_rows: re.Pattern[bytes]
-    plain_element: re.Pattern[bytes]
-    element: re.Pattern[bytes]
-
-
 class Chunk(NamedTuple):
     """Where a chunk stands in the text, and how its pieces are read once more.
 
@@ -84,7 +80,7 @@ class Chunk(NamedTuple):
     kept: int
     whole: int = 0
 
-    def pieces(self, sql: bytes, lex: Patterns) -> list[Piece]:
+    def pieces(self, sql: bytes, lex: Lexis) -> list[Piece]:
         """Return the pieces of the chunk."""
         if self.whole:
             parts = [b"", b"", b"", b""]
@@ -99,9 +95,7 @@ def pause() -> None:
         between()
 
 
-def chunks(
-    sql: bytes, lex: Patterns, start: int, end: int
-) -> Iterator[tuple[Chunk, list[Piece]]]:
+def chunks(sql: bytes, lex: Lexis, start: int, end: int) -> Iterator[tuple[Chunk, list[Piece]]]:
     """Yield the chunks of sql[start:end] and their pieces."""
     at = start
     while at < end:
@@ -136,7 +130,7 @@ def chunks(
         at = left
 
 
-def _whole(sql: bytes, at: int, end: int, lex: Patterns) -> tuple[int, int]:
+def _whole(sql: bytes, at: int, end: int, lex: Lexis) -> tuple[int, int]:
     """Return what stands at *at*, longer than a chunk, and where it ends."""
     if (noise := noise_end(sql, at, end)) > at:
         return _NOISE, noise
@@ -161,12 +155,29 @@ def noise_end(sql: bytes, at: int, end: int) -> int:
     return at
 
 
+def marks(
+    sql: bytes, pattern: re.Pattern[bytes], lex: Lexis, start: int, end: int
+) -> Iterator[int]:
+    """Yield where `Lexis.skeleton` or `Lexis.parameter` finds marks in sql[start:end].
+
+    An open quote takes all that is left.
+    """
+    at = start
+    while at < end:
+        pause()
+        found = pattern.match(sql, at, end)
+        assert found is not None, "it matches nothing at all, too"
+        if found[1]:
+            yield found.start(1)
+        at = found.end() if found.end() > at else _whole(sql, at, end, lex)[1]
+
+
 _PREFIXES: Final = frozenset({b"x", b"X", b"b", b"B", b"n", b"N"})
 _INTRODUCES: Final = _PREFIXES | {b"_"}
 _HINTS: Final = (b"/*+", b"/*vt+")
 
 
-def literal_end(sql: bytes, at: int, end: int, lex: Patterns) -> int | None:
+def literal_end(sql: bytes, at: int, end: int, lex: Lexis) -> int | None:
     """Return where the string, or the number in hexadecimal, at *at* ends; None where none does."""
     if found := _HEX_START.match(sql, at, end):
         at = found.end()
@@ -195,7 +206,7 @@ def literal_end(sql: bytes, at: int, end: int, lex: Patterns) -> int | None:
     return None
 
 
-def uniform_rows(sql: bytes, lex: Patterns) -> tuple[int, int, bool] | None:
+def uniform_rows(sql: bytes, lex: Lexis) -> tuple[int, int, bool] | None:
     """Return where the rows of literals of an INSERT begin and end, and whether some have calls.
 
     None where there is anything else among them.
@@ -220,7 +231,7 @@ def uniform_rows(sql: bytes, lex: Patterns) -> tuple[int, int, bool] | None:
     return None if sql.startswith(b",", behind) else (head.end(), end, has_calls)
 
 
-def _rows_end(sql: bytes, at: int, rows: re.Pattern[bytes], lex: Patterns) -> int | None:
+def _rows_end(sql: bytes, at: int, rows: re.Pattern[bytes], lex: Lexis) -> int | None:
     pause()
     if found := rows.match(sql, at, at + CHUNK_BYTES):
         return found.end()
@@ -230,7 +241,7 @@ def _rows_end(sql: bytes, at: int, rows: re.Pattern[bytes], lex: Patterns) -> in
 
 
 def cut_rows(
-    sql: bytes, start: int, end: int, row: re.Pattern[bytes], lex: Patterns
+    sql: bytes, start: int, end: int, row: re.Pattern[bytes], lex: Lexis
 ) -> Iterator[tuple[tuple[int, int], re.Match[bytes] | None]]:
     """Yield where each of uniform rows is, and what *row* finds in it; None where it is too long."""
     at = start
@@ -250,7 +261,7 @@ def cut_rows(
 
 
 def elements(
-    sql: bytes, at: int, element: re.Pattern[bytes], lex: Patterns
+    sql: bytes, at: int, element: re.Pattern[bytes], lex: Lexis
 ) -> tuple[list[tuple[int, int]], int] | None:
     """Return where the values of the row at *at* are, and its end; None if others than *element*."""
     if not sql.startswith(b"(", at):
@@ -281,6 +292,33 @@ def elements(
         pause()
 
 
+def _write_chunk(
+    pieces: list[Piece], parts: list[bytes], *, follows_noise: bool
+) -> tuple[int, bool]:
+    """Append the template of *pieces* to *parts*.
+
+    Return the number of their literals, and whether they end in noise: blanks and comments, which are
+    one space also where several pieces share them.
+    """
+    count = 0
+    for code, literal, noise, bad in pieces:
+        if code:
+            parts.append(code[1:] if follows_noise and code[:1] == b" " else code)
+            follows_noise = False
+        if literal:
+            count += 1
+            parts.append(STRING if literal[0] in STRING_FIRST else NUMBER)
+            follows_noise = False
+        elif noise:
+            if not follows_noise:
+                parts.append(b" ")
+            follows_noise = True
+        elif bad:
+            parts.append(BAD)
+            follows_noise = False
+    return count, follows_noise
+
+
 class Passage(NamedTuple):
     """A chunk, and how much of the template and of the literals stands before it.
 
@@ -299,16 +337,9 @@ class LargeText:
     rows: the range of an INSERT's uniform rows, for which one mark stands; None without them.
     """
 
-    def __init__(
-        self,
-        sql: bytes,
-        lex: Patterns,
-        marks: tuple[bytes, bytes],
-        write: Callable[[list[Piece], bool, list[bytes]], tuple[int, bool]],
-    ) -> None:
+    def __init__(self, sql: bytes, lex: Lexis) -> None:
         self.sql = sql
         self.lex = lex
-        self._write = write
         self.rows = uniform_rows(sql, lex)
         self._passages: list[Passage] = []
         self._parts: list[bytes] = []
@@ -325,7 +356,7 @@ class LargeText:
                     Chunk(start, end, end, 0), self._size, self._literals, follows_noise=False
                 )
             )
-            self._parts.append(marks[has_calls])
+            self._parts.append(CALL_ROWS if has_calls else ROWS)
             self._size += 1
             self._read(end, len(sql))
         end = len(sql)
@@ -340,7 +371,7 @@ class LargeText:
         for chunk, pieces in chunks(self.sql, self.lex, start, end):
             self._passages.append(Passage(chunk, self._size, self._literals, follows_noise))
             parts: list[bytes] = []
-            count, follows_noise = self._write(pieces, follows_noise, parts)
+            count, follows_noise = _write_chunk(pieces, parts, follows_noise=follows_noise)
             self._parts.append(b"".join(parts))
             self._size += len(self._parts[-1])
             self._literals += count
@@ -392,7 +423,7 @@ class LargeText:
             skipped = follows_noise and piece[0][:1] == b" "
             if skipped:
                 anchors.append((at_template, at_text + 1))
-            _, follows_noise = self._write([piece], follows_noise, parts)
+            _, follows_noise = _write_chunk([piece], parts, follows_noise=follows_noise)
             at_template += sum(map(len, parts))
             at_text += sum(map(len, piece))
             anchors.append((at_template, at_text))

@@ -22,17 +22,11 @@ from streamfrom.sqlparse_ext.text.chunks import (
     cut_rows,
     elements,
     literal_end,
+    marks,
     uniform_rows,
 )
-from streamfrom.sqlparse_ext.text.lexer import (
-    BETWEEN_ROWS,
-    CALL_ROWS,
-    LARGE_TEXT_BYTES,
-    ROWS,
-    Lexis,
-    lexis,
-    locate,
-)
+from streamfrom.sqlparse_ext.text.lexer import LARGE_TEXT_BYTES, locate
+from streamfrom.sqlparse_ext.text.lexis import BETWEEN_ROWS, CALL_ROWS, ROWS, Lexis, lexis
 from streamfrom.sqlparse_ext.text.parameters import parameter_places
 from streamfrom.sqlparse_ext.text.readable import readable
 from streamfrom.sqlparse_ext.text.tokens import Cursor, tokenise
@@ -52,6 +46,7 @@ _WORDS: Final[dict[bytes, Value | Opaque]] = {
 }
 _WORD_BYTES_MAX: Final = max(map(len, _WORDS))
 _QUESTION_MARK: Final = ord("?")
+_OPEN, _CLOSE, _COMMA = b"(),"
 
 
 class InsertRows:
@@ -205,28 +200,24 @@ def _scan(sql: bytes, start: int, lex: Lexis) -> list[tuple[int, int]]:
     depth = opened = 0
     done = start
     after_comma = True
-    for match in lex.skeleton.finditer(sql, start):
-        mark = match[1]
-        if mark == b"(":
+    for place in marks(sql, lex.skeleton, lex, start, len(sql)):
+        mark = sql[place]
+        if mark == _OPEN:
             if not depth:
                 # ROW(…), ON DUPLICATE KEY UPDATE f(…), AS n(…)
-                if not after_comma or not BETWEEN_ROWS.fullmatch(sql, done, match.start(1)):
+                if not after_comma or not BETWEEN_ROWS.fullmatch(sql, done, place):
                     return spans
-                opened = match.start(1)
+                opened = place
             depth += 1
-        elif mark == b")":
+        elif mark == _CLOSE:
             depth -= 1
-            if not depth:
-                spans.append((opened, match.end()))
-                after_comma = False
-                done = match.end()
-            elif depth < 0:
+            if depth < 0:
                 break
-        elif not mark:
-            break
+            if not depth:
+                spans.append((opened, place + 1))
+                after_comma, done = False, place + 1
         elif not depth:
-            after_comma = True
-            done = match.end()
+            after_comma, done = True, place + 1
     return spans
 
 
@@ -235,12 +226,12 @@ def _split(sql: bytes, start: int, end: int, lex: Lexis) -> list[tuple[int, int]
     borders = []
     depth = 0
     first = start
-    for match in lex.skeleton.finditer(sql, start, end):
-        mark = match[1]
-        depth += (mark == b"(") - (mark == b")")
-        if mark == b"," and not depth:
-            borders.append((first, match.start(1)))
-            first = match.end()
+    for place in marks(sql, lex.skeleton, lex, start, end):
+        mark = sql[place]
+        depth += (mark == _OPEN) - (mark == _CLOSE)
+        if mark == _COMMA and not depth:
+            borders.append((first, place))
+            first = place + 1
     borders.append((first, end))
     spans = []
     for left, right in borders:

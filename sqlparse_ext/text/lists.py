@@ -10,7 +10,8 @@ import re
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.sqlparse_ext.text.lexer import LIST, NUMBER, STRING, Edit, relocate, replace
+from streamfrom.sqlparse_ext.text.lexer import Edit, relocate, replace
+from streamfrom.sqlparse_ext.text.lexis import LIST, NUMBER, STRING
 
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from streamfrom.sqlparse_ext.errors import Unsupported
-from streamfrom.sqlparse_ext.text.lexer import lexis
+from streamfrom.sqlparse_ext.text.chunks import marks
+from streamfrom.sqlparse_ext.text.lexis import lexis
 from streamfrom.sqlparse_ext.text.readable import MULTIBYTE, readable
 
 
@@ -22,8 +23,8 @@ def parameter_places(sql: bytes, mode: SqlMode) -> list[int]:
     """Return where in *sql* its `?`s are, those in strings, names and comments left out."""
     if b"?" not in sql:
         return []
-    found = lexis(mode).parameter.finditer(readable(sql, mode))
-    return [match.start(1) for match in found if match[1]]
+    lex = lexis(mode)
+    return list(marks(readable(sql, mode), lex.parameter, lex, 0, len(sql)))
 
 
 def as_text(statement: Statement) -> bytes:

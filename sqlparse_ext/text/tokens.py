@@ -15,7 +15,7 @@ from streamfrom.sqlparse_ext.statements import ListSlot, Param, Slot, TableRef
 
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterator
 
 
 class Token(NamedTuple):
@@ -111,15 +111,17 @@ def statement_tokens(template: bytes) -> list[Token]:
     return trim(tokenise(template).tokens)
 
 
-def depths_of(tokens: list[Token]) -> list[int]:
-    """Return how many parentheses are around each token; a parenthesis counts as inside itself."""
+def outside_parens(tokens: list[Token], start: int, end: int) -> Iterator[int]:
+    """Yield the places of tokens[start:end] that no parentheses are around, nor are parentheses."""
     depth = 0
-    depths = []
-    for token in tokens:
-        depth += token.key == "("
-        depths.append(depth)
-        depth -= token.key == ")"
-    return depths
+    for place in range(start, end):
+        key = tokens[place].key
+        if key == "(":
+            depth += 1
+        elif key == ")":
+            depth -= 1
+        elif not depth:
+            yield place
 
 
 def trim(tokens: list[Token]) -> list[Token]:
@@ -244,11 +246,8 @@ class Cursor:
 def split_commas(tokens: list[Token], start: int, end: int) -> list[tuple[int, int]]:
     """Return the ranges between the commas outside of parentheses in tokens[start:end]."""
     ranges = []
-    depth = 0
-    for place in range(start, end):
-        key = tokens[place].key
-        depth += (key == "(") - (key == ")")
-        if key == "," and not depth:
+    for place in outside_parens(tokens, start, end):
+        if tokens[place].key == ",":
             ranges.append((start, place))
             start = place + 1
     ranges.append((start, end))

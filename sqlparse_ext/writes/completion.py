@@ -18,7 +18,6 @@ from streamfrom.sqlparse_ext.reading.queries import read_assignments, update_par
 from streamfrom.sqlparse_ext.statements import InsertSource, Kind, Shape, Statement, Uses
 from streamfrom.sqlparse_ext.text.insert_rows import insert_rows
 from streamfrom.sqlparse_ext.text.lexer import (
-    ROWS,
     Edit,
     fingerprint,
     locate,
@@ -26,6 +25,7 @@ from streamfrom.sqlparse_ext.text.lexer import (
     replace,
     splice,
 )
+from streamfrom.sqlparse_ext.text.lexis import ROWS
 from streamfrom.sqlparse_ext.text.tokens import Cursor, statement_tokens
 from streamfrom.sqlparse_ext.writes.moments import (
     NO_MOMENTS,

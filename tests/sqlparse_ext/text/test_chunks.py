@@ -5,7 +5,7 @@ import random
 import pytest
 
 from streamfrom.sqlparse_ext.statements import DEFAULT_MODE, SqlMode
-from streamfrom.sqlparse_ext.text import chunks, lexer
+from streamfrom.sqlparse_ext.text import chunks, folding, lexer
 from streamfrom.sqlparse_ext.text.lexer import fingerprint, locate
 from streamfrom.sqlparse_ext.text.tokens import tokenise
 
@@ -49,17 +49,20 @@ FORMS = [
 
 @pytest.fixture
 def tiny_chunks(monkeypatch):
-    """Chunks of a hundred bytes, and every text a large one from the second reading on."""
-    monkeypatch.setattr(chunks, "CHUNK_BYTES", 100)
-    monkeypatch.setattr(lexer, "CHUNK_BYTES", 100)
+    """Read a text in one go, then as a large one in chunks of a hundred bytes."""
+
+    def sizes(chunk: int, large: int) -> None:
+        monkeypatch.setattr(chunks, "CHUNK_BYTES", chunk)
+        monkeypatch.setattr(folding, "CHUNK_BYTES", chunk)
+        monkeypatch.setattr(lexer, "LARGE_TEXT_BYTES", large)
 
     def both(sql, mode):
-        monkeypatch.setattr(lexer, "LARGE_TEXT_BYTES", 1 << 30)
+        sizes(1 << 30, 1 << 30)
         small = fingerprint(sql, mode)
         places = [token.start for token in tokenise(small.template).tokens]
         places += [token.end for token in tokenise(small.template).tokens]
         small_at = locate(sql, mode, places)
-        monkeypatch.setattr(lexer, "LARGE_TEXT_BYTES", 0)
+        sizes(100, 0)
         large = fingerprint(sql, mode)
         return small, small_at, large, locate(sql, mode, places)
 

@@ -4,7 +4,7 @@ from streamfrom.sqlparse_ext.statements import ListSlot, Slot, TableRef
 from streamfrom.sqlparse_ext.text.tokens import (
     END,
     Cursor,
-    depths_of,
+    outside_parens,
     split_commas,
     tokenise,
     unquote,
@@ -40,9 +40,12 @@ def test_operators_are_whole():
     ]
 
 
-def test_parentheses_are_inside_of_themselves():
-    tokens = tokenise(b"a (b (c)) d").tokens
-    assert depths_of(tokens) == [0, 1, 1, 2, 2, 2, 1, 0]
+def test_what_is_outside_of_parentheses_is_none_of_them_either():
+    tokens = tokenise(b"a (b (c)) d, e)").tokens
+    assert [tokens[place].key for place in outside_parens(tokens, 0, len(tokens))] == [
+        *["A", "D", ",", "E"]
+    ]
+    assert list(outside_parens(tokens, 2, 4)) == [2]
 
 
 def test_slots_count_markers():
