@@ -27,7 +27,9 @@ Row = list[bytes | None]
 
 # Decimals are kept in words of so many digits.
 _WORD_DIGITS = 9
-_BITS: Final[dict[str, tuple[Callable[[int, int], int], int]]] = {
+# How two parts of a value become one, and the value of a group without any.
+_FOLDS: Final[dict[str, tuple[Callable[[int, int], int], int]]] = {
+    "COUNT": (operator.add, 0),
     "BIT_AND": (operator.and_, (1 << 64) - 1),
     "BIT_OR": (operator.or_, 0),
     "BIT_XOR": (operator.xor, 0),
@@ -79,21 +81,24 @@ class First:
         return self._value
 
 
-class Count:
-    """COUNT(*) and COUNT(x)."""
+class Folded:
+    """COUNT(*), COUNT(x), BIT_AND, BIT_OR and BIT_XOR: of no values, the one that changes nothing."""
 
-    def __init__(self, column: int) -> None:
+    def __init__(self, column: int, function: str) -> None:
         self._column = column
-        self._count = 0
+        self._combine, self._nothing = _FOLDS[function]
+        self._value = self._nothing
 
     def add(self, row: Row, *, is_new: bool) -> None:
         """Take one shard's part."""
-        self._count += int(row[self._column] or 0)
+        text = row[self._column]
+        if text is not None:
+            self._value = self._combine(self._value, int(text))
 
     def finish(self) -> bytes:
         """Return the group's value."""
-        count, self._count = self._count, 0
-        return b"%d" % count
+        value, self._value = self._value, self._nothing
+        return b"%d" % value
 
 
 class CountDistinct:
@@ -119,16 +124,12 @@ class Sum:
         self, column: int, definition: ColumnDefinition, *, distinct: bool = False
     ) -> None:
         self._column = column
-        self._is_float = definition.type in _FLOATS
         self.decimals = definition.decimals
-        self._parse: Callable[[bytes], int | float] = float if self._is_float else scaled
+        self._parse: Callable[[bytes], int | float] = (
+            float if definition.type in _FLOATS else scaled
+        )
         self._distinct = distinct
         self._sum: int | float | None = None
-
-    @property
-    def is_float(self) -> bool:
-        """The sum is a DOUBLE."""
-        return self._is_float
 
     def add(self, row: Row, *, is_new: bool) -> None:
         """Take one shard's part."""
@@ -152,30 +153,10 @@ class Sum:
         return unscaled(total, self.decimals)
 
 
-class Bits:
-    """BIT_AND, BIT_OR and BIT_XOR of integers: of no values, the one that changes nothing."""
-
-    def __init__(self, column: int, function: str) -> None:
-        self._column = column
-        self._combine, self._nothing = _BITS[function]
-        self._bits = self._nothing
-
-    def add(self, row: Row, *, is_new: bool) -> None:
-        """Take one shard's part."""
-        text = row[self._column]
-        if text is not None:
-            self._bits = self._combine(self._bits, int(text))
-
-    def finish(self) -> bytes:
-        """Return the group's value."""
-        bits, self._bits = self._bits, self._nothing
-        return b"%d" % bits
-
-
 class Average:
     """AVG(x), from SUM(x) and the number of values."""
 
-    def __init__(self, total: Sum, count: Count | CountDistinct, decimals: int) -> None:
+    def __init__(self, total: Sum, count: Folded | CountDistinct, decimals: int) -> None:
         self._total = total
         self._count = count
         self._decimals = decimals

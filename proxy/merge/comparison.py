@@ -8,6 +8,7 @@ definition that the server gives for the expression.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
@@ -42,12 +43,17 @@ class Comparison(Enum):
     BYTES = auto()
 
 
+INTEGER_TYPES: Final = frozenset(
+    {FieldType.TINY, FieldType.SHORT, FieldType.INT24, FieldType.LONG, FieldType.LONGLONG}
+)
+# Those of character strings and of byte strings: `ColumnDefinition.charset` tells which.
+STRING_TYPES: Final = frozenset(
+    {FieldType.VARCHAR, FieldType.VAR_STRING, FieldType.STRING}
+    | {FieldType.TINY_BLOB, FieldType.MEDIUM_BLOB, FieldType.LONG_BLOB, FieldType.BLOB}
+)
 _BY_TYPE: Final[dict[int, Comparison]] = {
-    FieldType.TINY: Comparison.NUMBER,
-    FieldType.SHORT: Comparison.NUMBER,
-    FieldType.LONG: Comparison.NUMBER,
-    FieldType.INT24: Comparison.NUMBER,
-    FieldType.LONGLONG: Comparison.NUMBER,
+    **dict.fromkeys(INTEGER_TYPES, Comparison.NUMBER),
+    **dict.fromkeys(STRING_TYPES, Comparison.STRING),
     FieldType.YEAR: Comparison.NUMBER,
     FieldType.DECIMAL: Comparison.NUMBER,
     FieldType.NEWDECIMAL: Comparison.NUMBER,
@@ -59,15 +65,8 @@ _BY_TYPE: Final[dict[int, Comparison]] = {
     FieldType.TIMESTAMP: Comparison.INSTANT,
     FieldType.TIME: Comparison.TIME,
     FieldType.BIT: Comparison.BYTES,
-    FieldType.VARCHAR: Comparison.STRING,
-    FieldType.VAR_STRING: Comparison.STRING,
-    FieldType.STRING: Comparison.STRING,
     FieldType.ENUM: Comparison.ORDINAL,
     FieldType.SET: Comparison.ORDINAL,
-    FieldType.TINY_BLOB: Comparison.STRING,
-    FieldType.MEDIUM_BLOB: Comparison.STRING,
-    FieldType.LONG_BLOB: Comparison.STRING,
-    FieldType.BLOB: Comparison.STRING,
 }
 _ORDINAL_FLAGS: Final = int(FieldFlag.ENUM | FieldFlag.SET)
 
@@ -156,6 +155,7 @@ _NULL: Final = (0,)
 _NULL_LAST: Final = (2,)
 
 
+@dataclass(frozen=True, slots=True)
 class ColumnKey:
     """How the values of one expression compare.
 
@@ -164,11 +164,8 @@ class ColumnKey:
         space: the weight that pads strings, in hex; empty for no padding.
     """
 
-    __slots__ = ("comparison", "space")
-
-    def __init__(self, comparison: Comparison, space: bytes = b"") -> None:
-        self.comparison = comparison
-        self.space = space
+    comparison: Comparison
+    space: bytes = b""
 
     def sql(self, expression: bytes) -> bytes:
         """Return the expression whose values `decoder` reads, for the server to compute."""

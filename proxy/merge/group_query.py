@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, Final
 from streamfrom.proxy.merge.aggregate_expressions import Computation
 from streamfrom.proxy.merge.aggregates import (
     Average,
-    Bits,
-    Count,
     CountDistinct,
     Extreme,
     First,
+    Folded,
     Nothing,
     Sum,
 )
@@ -385,7 +384,7 @@ class GroupsQuery:
         if call is None:
             return First(column)
         if call.function == "COUNT":
-            return CountDistinct() if call.distinct else Count(column)
+            return CountDistinct() if call.distinct else Folded(column, "COUNT")
         if call.function == "GROUP_CONCAT":
             return GroupConcat(
                 column,
@@ -397,12 +396,12 @@ class GroupsQuery:
         if call.function in BITS:
             if parts[column].type != FieldType.LONGLONG:
                 raise Unsupported(f"{call.function} of byte strings over several shards")
-            return Bits(column, call.function)
+            return Folded(column, call.function)
         if call.function == "SUM":
             return Sum(column, parts[column], distinct=call.distinct)
         if call.function == "AVG":
             total = Sum(column, parts[column], distinct=call.distinct)
-            count = CountDistinct() if call.distinct else Count(column + 1)
+            count = CountDistinct() if call.distinct else Folded(column + 1, "COUNT")
             decimals = NOT_FIXED if self._is_exact(place) else self._type(place).decimals
             return Average(total, count, decimals)
         key = self._keys[self._extreme(output)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.proxy.merge.comparison import NOT_FIXED
+from streamfrom.proxy.merge.comparison import INTEGER_TYPES, NOT_FIXED, STRING_TYPES
 from streamfrom.proxy.wire.constants import BINARY_CHARSET, CHARSETS, FieldFlag, FieldType
 from streamfrom.sqlparse_ext.errors import Unsupported
 
@@ -31,24 +31,14 @@ class Sort(Enum):
 
 
 _BY_TYPE: Final[dict[int, Sort]] = {
-    FieldType.TINY: Sort.INTEGER,
-    FieldType.SHORT: Sort.INTEGER,
-    FieldType.INT24: Sort.INTEGER,
-    FieldType.LONG: Sort.INTEGER,
-    FieldType.LONGLONG: Sort.INTEGER,
+    **dict.fromkeys(INTEGER_TYPES, Sort.INTEGER),
+    **dict.fromkeys(STRING_TYPES, Sort.TEXT),
     FieldType.NEWDECIMAL: Sort.DECIMAL,
     FieldType.DOUBLE: Sort.DOUBLE,
     FieldType.DATE: Sort.DATE,
     FieldType.DATETIME: Sort.DATETIME,
     FieldType.TIMESTAMP: Sort.DATETIME,
     FieldType.TIME: Sort.TIME,
-    FieldType.VARCHAR: Sort.TEXT,
-    FieldType.VAR_STRING: Sort.TEXT,
-    FieldType.STRING: Sort.TEXT,
-    FieldType.TINY_BLOB: Sort.TEXT,
-    FieldType.MEDIUM_BLOB: Sort.TEXT,
-    FieldType.LONG_BLOB: Sort.TEXT,
-    FieldType.BLOB: Sort.TEXT,
 }
 # ZEROFILL shows in a text that is made of a number.
 _NO_VALUES: Final = int(FieldFlag.ENUM | FieldFlag.SET | FieldFlag.ZEROFILL)

@@ -81,24 +81,21 @@ class Everywhere:
 Route: TypeAlias = "OneShard | Concatenate | Merge | Combine | WriteParts | Everywhere"
 
 
+@dataclass(frozen=True, slots=True)
 class Plan:
     """How to find the shards of every statement of one shape.
 
     Attributes:
         always: the route of a shape whose values do not matter, else None.
+        find: returns the route of a statement, where *always* is None.
     """
 
-    __slots__ = ("_find", "always")
-
-    def __init__(
-        self, always: Route | None = None, find: Callable[[Statement], Route] | None = None
-    ) -> None:
-        self.always = always
-        self._find = find
+    always: Route | None = None
+    find: Callable[[Statement], Route] | None = None
 
     def route(self, statement: Statement) -> Route:
         """Return where *statement* goes. Raises Unsupported and the errors of bad values."""
         if self.always is not None:
             return self.always
-        assert self._find is not None
-        return self._find(statement)
+        assert self.find is not None
+        return self.find(statement)

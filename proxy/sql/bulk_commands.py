@@ -10,6 +10,7 @@ On a message table each row is looked at for what it does to messages, like a st
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.errors import BadArguments, NotPreparable, WireError
@@ -52,6 +53,7 @@ _BULK_EXECUTE: Final = "mysqld_stmt_bulk_execute"
 _EFFECTS_MAX: Final = 10_000
 
 
+@dataclass(slots=True)
 class ShardBatch:
     """One shard's rows of a batch.
 
@@ -60,12 +62,9 @@ class ShardBatch:
         table, effects: a message table and what the rows do to it; "" and empty for another table.
     """
 
-    __slots__ = ("effects", "rows", "table")
-
-    def __init__(self) -> None:
-        self.rows = bytearray()
-        self.table = ""
-        self.effects: list[Effect] = []
+    rows: bytearray = field(default_factory=bytearray)
+    table: str = ""
+    effects: list[Effect] = field(default_factory=list)
 
     def add(self, row: bytes, step: CompiledStatement) -> None:
         """Take a row that does what *step* says."""

@@ -6,6 +6,7 @@ shards in reach, the planner that routes over them, the real database behind the
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -34,6 +35,7 @@ _SERVED: Final = frozenset({"primary", "replica"})
 _NO_REPLICAS: Final[Mapping[tuple[str, str], Sequence[ShardRuntime]]] = MappingProxyType({})
 
 
+@dataclass(slots=True)
 class FastRoute:
     """The route of a shape on the hot path.
 
@@ -44,20 +46,11 @@ class FastRoute:
         latency: the latency class of a plain read, None where the shape may not share a connection.
     """
 
-    __slots__ = ("latency", "plan", "shard", "touches_messages")
-
-    def __init__(
-        self,
-        plan: Plan,
-        *,
-        touches_messages: bool,
-        shard: ShardRuntime | None = None,
-        latency: LatencyClass | None = None,
-    ) -> None:
-        self.plan = plan
-        self.touches_messages = touches_messages
-        self.shard = shard
-        self.latency = latency
+    plan: Plan
+    _: KW_ONLY
+    touches_messages: bool
+    shard: ShardRuntime | None = None
+    latency: LatencyClass | None = None
 
 
 class View:
@@ -79,22 +72,6 @@ class View:
         direct: the hot path's route of each shape, None for a shape that takes the long way.
         generation: the engine's generation for which *direct* is valid.
     """
-
-    __slots__ = (
-        "_registry",
-        "_runtimes",
-        "columns_of",
-        "database",
-        "direct",
-        "generation",
-        "is_narrowed",
-        "is_replica",
-        "keyspace",
-        "name",
-        "planner",
-        "schema",
-        "shards",
-    )
 
     def __init__(
         self,
@@ -157,14 +134,7 @@ class View:
         """Return a view of another database on the server of this one, which has neighbours."""
         keyspace = Keyspace(database, self.keyspace.shards)
         runtimes = {shard.name: runtime for shard, runtime in self._runtimes.items()}
-        return View(
-            database,
-            keyspace,
-            self.shards,
-            runtimes,
-            self._registry,
-            schema=database,
-        )
+        return View(database, keyspace, self.shards, runtimes, self._registry, schema=database)
 
     @property
     def databases(self) -> set[str]:

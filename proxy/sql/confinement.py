@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from streamfrom.proxy.config.file import Role
 from streamfrom.proxy.errors import DatabaseAccessDenied, StatementRefused
+from streamfrom.proxy.sql.privileges import READS
 from streamfrom.sqlparse_ext.reading.reach import reach
 from streamfrom.sqlparse_ext.session.described import (
     INFORMATION_SCHEMA,
@@ -48,19 +49,16 @@ class NameResolution(Protocol):
 
 
 # Of every restricted user; what each role adds stands below.
-_SESSION: Final = frozenset(
-    {Kind.SET, Kind.USE, Kind.BEGIN, Kind.COMMIT, Kind.ROLLBACK, Kind.SAVEPOINT, Kind.KILL}
-    | {Kind.EMPTY, Kind.SELECT, Kind.SHOW}
-)
-_WRITER: Final = _SESSION | {
-    *(Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE, Kind.STREAM, Kind.EXPLAIN),
+_SESSION: Final = READS - {Kind.EXPLAIN}
+_WRITER: Final = READS | {
+    *(Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE, Kind.STREAM),
     *(Kind.DDL, Kind.CALL, Kind.LOCK, Kind.PREPARE, Kind.XA, Kind.OTHER),
 }
 KINDS: Final = {
     Role.READWRITE: _WRITER,
     Role.ADMIN: _WRITER,
-    Role.READONLY: _SESSION | {Kind.EXPLAIN},
-    Role.CONSUMER: _SESSION | {Kind.EXPLAIN, Kind.STREAM, Kind.UPDATE},
+    Role.READONLY: READS,
+    Role.CONSUMER: READS | {Kind.STREAM, Kind.UPDATE},
     Role.PRODUCER: _SESSION | {Kind.INSERT},
 }
 _EXPLAINED: Final = frozenset(
@@ -189,7 +187,7 @@ class _Confinement:
                 "FOR",
                 "VALUE",
             )
-            if is_sequence and (self._reads_only or self.user.tables is not None):
+            if is_sequence and (self.guard.reads_only or self.user.tables is not None):
                 raise self.refuse("a sequence's value")
             if key == "GET_LOCK" and after == "(":
                 self._check_lock()
@@ -207,7 +205,7 @@ class _Confinement:
         shape = self.shape
         match shape.kind:
             case Kind.SELECT:
-                if self._reads_only and shape.uses & (Uses.INTO | Uses.LOCKING_READ):
+                if self.guard.reads_only and shape.uses & (Uses.INTO | Uses.LOCKING_READ):
                     raise self.refuse("the role allows no lock and no INTO")
                 if self.user.role is Role.PRODUCER and shape.tables:
                     raise self.refuse("the role producer reads no table")
@@ -236,10 +234,6 @@ class _Confinement:
             case _:
                 pass
 
-    @property
-    def _reads_only(self) -> bool:
-        return self.user.role not in (Role.READWRITE, Role.ADMIN)
-
     def _check_set(self) -> None:
         if self.shape.uses & Uses.GLOBAL_SCOPE:
             raise self.refuse("a setting of the whole server")
@@ -248,7 +242,7 @@ class _Confinement:
                 raise self.refuse("this form of SET is not understood")
             if item.kind is SetKind.SYSTEM and "storage_engine" in item.name:
                 raise self.refuse(f"{item.name} decides what CREATE TABLE reaches")
-        if self._reads_only and self.user.role is Role.PRODUCER and "SELECT" in self.keys:
+        if self.user.role is Role.PRODUCER and "SELECT" in self.keys:
             raise self.refuse("the role producer reads no table")
 
     def _check_show(self) -> None:

@@ -21,20 +21,9 @@ if TYPE_CHECKING:
 
 
 # What a user of role "readonly" may run; everything else is denied.
-_READS: Final = frozenset(
-    {
-        Kind.SELECT,
-        Kind.SHOW,
-        Kind.EXPLAIN,
-        Kind.SET,
-        Kind.USE,
-        Kind.BEGIN,
-        Kind.COMMIT,
-        Kind.ROLLBACK,
-        Kind.SAVEPOINT,
-        Kind.KILL,
-        Kind.EMPTY,
-    }
+READS: Final = frozenset(
+    {Kind.SET, Kind.USE, Kind.BEGIN, Kind.COMMIT, Kind.ROLLBACK, Kind.SAVEPOINT, Kind.KILL}
+    | {Kind.EMPTY, Kind.SELECT, Kind.SHOW, Kind.EXPLAIN}
 )
 _READS_THAT_WRITE: Final = Uses.INTO | Uses.LOCKING_READ | Uses.GLOBAL_SCOPE
 
@@ -47,8 +36,6 @@ class Privileges:
         accounts: the proxy's own accounts on its servers, in lower case.
         reads_only: the user's role allows no write but those of its role.
     """
-
-    __slots__ = ("accounts", "host", "reads_only", "user")
 
     def __init__(self, user: User, host: str, accounts: frozenset[str] = frozenset()) -> None:
         self.user = user
@@ -99,7 +86,7 @@ class Privileges:
 def _is_read(shape: Shape) -> bool:
     if shape.verb == "UNLOCK":  # dumps end so, whether they have locked or not
         return True
-    if shape.kind not in _READS or shape.uses & _READS_THAT_WRITE:
+    if shape.kind not in READS or shape.uses & _READS_THAT_WRITE:
         return False
     # MariaDB's ANALYZE runs the statement it explains; SET STATEMENT runs the one after FOR.
     return shape.verb != "ANALYZE" and not any(i.kind is SetKind.OTHER for i in shape.set)

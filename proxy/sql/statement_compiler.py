@@ -9,7 +9,7 @@ before it runs.
 from __future__ import annotations
 
 import contextlib
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -89,6 +89,7 @@ class StatementTarget(NamedTuple):
     statement: Statement
 
 
+@dataclass(slots=True)
 class CompiledStatement:
     """A statement that is ready to run.
 
@@ -97,15 +98,10 @@ class CompiledStatement:
         insert_id: the first value that a sequence gave the statement; 0 for none.
     """
 
-    __slots__ = ("effect", "insert_id", "statement", "table")
-
-    def __init__(
-        self, statement: Statement, table: str = "", change: Effect | None = None
-    ) -> None:
-        self.statement = statement
-        self.table = table
-        self.effect = change
-        self.insert_id = 0
+    statement: Statement
+    table: str = ""
+    effect: Effect | None = None
+    insert_id: int = 0
 
 
 class StatementCompiler:

@@ -5,11 +5,10 @@ from hypothesis import given, strategies as st
 
 from streamfrom.proxy.merge.aggregates import (
     Average,
-    Bits,
-    Count,
     CountDistinct,
     Extreme,
     First,
+    Folded,
     Sum,
 )
 from streamfrom.proxy.merge.comparison import ColumnKey, Comparison
@@ -28,8 +27,8 @@ def run(accumulator, *rows, is_new=True):
 
 
 def test_counts_add_up():
-    assert run(Count(1), [None, b"3"], [None, b"4"]) == b"7"
-    assert run(Count(0)) == b"0"
+    assert run(Folded(1, "COUNT"), [None, b"3"], [None, b"4"]) == b"7"
+    assert run(Folded(0, "COUNT")) == b"0"
 
 
 def test_distinct_values_count_once_each():
@@ -49,7 +48,7 @@ def test_distinct_values_count_once_each():
     ],
 )
 def test_bits_are_combined_and_begin_anew_with_each_group(function, expected, nothing):
-    bits = Bits(0, function)
+    bits = Folded(0, function)
     assert run(bits, [b"12"], [None], [b"10"]) == expected
     assert run(bits) == nothing
 
@@ -73,7 +72,7 @@ def test_a_distinct_sum_takes_each_value_once():
 
 @given(st.lists(st.decimals(-999, 999, places=2), min_size=1, max_size=6), st.integers(1, 7))
 def test_an_average_is_rounded_half_away_from_zero_at_the_announced_scale(values, count):
-    average = Average(Sum(0, DECIMAL), Count(1), 6)
+    average = Average(Sum(0, DECIMAL), Folded(1, "COUNT"), 6)
     rows = [[str(value).encode(), b"%d" % count] for value in values]
     exact = sum(map(Decimal, values)) / (count * len(values))
     rounded = exact.quantize(Decimal("0.000001"), ROUND_HALF_UP)
@@ -91,19 +90,21 @@ def test_an_average_is_rounded_half_away_from_zero_at_the_announced_scale(values
     ],
 )
 def test_an_average_has_digits_to_the_end_of_a_word(decimals, total, count, digits):
-    average = Average(Sum(0, ColumnDefinition("s", decimals=decimals)), Count(1), decimals + 4)
+    average = Average(
+        Sum(0, ColumnDefinition("s", decimals=decimals)), Folded(1, "COUNT"), decimals + 4
+    )
     run(average, [total, count])
     assert average.cut() == digits
 
 
 def test_an_average_of_floats_has_the_digits_it_shows():
-    average = Average(Sum(0, DOUBLE), Count(1), 31)
+    average = Average(Sum(0, DOUBLE), Folded(1, "COUNT"), 31)
     assert run(average, [b"1", b"4"]) == average.cut() == b"0.25"
 
 
 def test_an_average_of_nothing_is_null():
-    assert run(Average(Sum(0, DECIMAL), Count(1), 6), [None, b"0"]) is None
-    assert run(Average(Sum(0, DOUBLE), Count(1), 31), [b"1", b"4"]) == b"0.25"
+    assert run(Average(Sum(0, DECIMAL), Folded(1, "COUNT"), 6), [None, b"0"]) is None
+    assert run(Average(Sum(0, DOUBLE), Folded(1, "COUNT"), 31), [b"1", b"4"]) == b"0.25"
 
 
 def test_extremes_compare_by_their_key_and_skip_null():

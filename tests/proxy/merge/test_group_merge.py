@@ -3,7 +3,7 @@ from hypothesis import given, strategies as st
 
 from streamfrom.proxy.errors import MergeTooLarge
 from streamfrom.proxy.merge import group_merge
-from streamfrom.proxy.merge.aggregates import Average, Count, First, Sum
+from streamfrom.proxy.merge.aggregates import Average, First, Folded, Sum
 from streamfrom.proxy.merge.comparison import ColumnKey, Comparison
 from streamfrom.proxy.merge.group_merge import (
     GroupsMerge,
@@ -24,7 +24,7 @@ def merge(count, window=None, tests=(), memory_bytes=1 << 20):
     return GroupsMerge(
         OrderedMerge(count, [NUMBER.decoder()]),
         window or LimitWindow(),
-        [First(0), Count(1)],
+        [First(0), Folded(1, "COUNT")],
         group_width=1,
         width=2,
         tests=tests,
@@ -60,7 +60,7 @@ def test_a_condition_compares_values_and_null_passes_none(comparison, symbol, li
     ],
 )
 def test_an_average_is_compared_before_and_after_it_is_rounded(total, count, literal, passes):
-    average = Average(Sum(0, ColumnDefinition("s", decimals=0)), Count(1), 4)
+    average = Average(Sum(0, ColumnDefinition("s", decimals=0)), Folded(1, "COUNT"), 4)
     average.add([None if total is None else b"%d" % total, b"%d" % count], is_new=True)
     condition = Condition(0, Comparison.NUMBER, ">", literal)
     assert condition.passes([average.finish()], [average]) is passes
@@ -77,7 +77,7 @@ def test_an_average_is_compared_before_and_after_it_is_rounded(total, count, lit
     ],
 )
 def test_where_rounding_an_average_decides_nothing_is_said(total, count, symbol, literal):
-    average = Average(Sum(0, ColumnDefinition("s", decimals=0)), Count(1), 4)
+    average = Average(Sum(0, ColumnDefinition("s", decimals=0)), Folded(1, "COUNT"), 4)
     average.add([b"%d" % total, b"%d" % count], is_new=True)
     condition = Condition(0, Comparison.NUMBER, symbol, literal)
     with pytest.raises(Unsupported, match="HAVING an AVG that is so near"):
