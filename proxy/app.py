@@ -83,6 +83,10 @@ class Application:
     hurry: when it is set, a stop waits for nobody any more.
     read_again: reads the configuration; without it a hangup concerns the vschema files alone.
 
+    Attributes:
+        shards: the servers of each shard's primary, by the names of keyspace and shard.
+        services: what all sessions share, and who is connected.
+
     Raises:
         ConfigError: a certificate or a key cannot be used.
     """
@@ -104,7 +108,7 @@ class Application:
         self._connection_ids = ConnectionIds(int.from_bytes(os.urandom(4)))
         self._started = time.monotonic()
         self._stopped = False
-        self._shards: dict[tuple[str, str], ShardRuntime] = {
+        self.shards: dict[tuple[str, str], ShardRuntime] = {
             (keyspace.name, shard.name): ShardRuntime(
                 keyspace.name,
                 shard,
@@ -133,7 +137,7 @@ class Application:
                 key = keyspace.name, shard.name
                 made = readonly_of(
                     shard,
-                    self._shards[key],
+                    self.shards[key],
                     self._replicas[key],
                     pool_timeout_s=config.server.pool_timeout_s,
                     health=self._replica_health,
@@ -144,7 +148,7 @@ class Application:
         clock = self._clock = SystemClock()
         self._registry = Registry(
             keyspaces,
-            ShardStore(self._shards, clock),
+            ShardStore(self.shards, clock),
             clock=clock,
             reload_interval_s=config.server.schema_reload_s,
             stream_grace_s=config.server.stream_grace_s,
@@ -160,7 +164,7 @@ class Application:
                 new_number=lambda: os.urandom(16).hex(),
             )
             self._recovery = Recovery(
-                list(self._shards.values()),
+                list(self.shards.values()),
                 decisions,
                 self._coordinator,
                 grace_s=config.server.recovery_grace_s,
@@ -176,7 +180,7 @@ class Application:
             config.keyspaces, self._vschemas_asked, catalogs.replace
         )
         self._looking: asyncio.Task[None] | None = None
-        self._services = Services(
+        self.services = Services(
             config=config.server,
             users=users,
             has_admin=_has_admin(users),
@@ -233,7 +237,7 @@ class Application:
 
     async def _start(self) -> None:
         server = self._config.server
-        if self._services.loopback_only:
+        if self.services.loopback_only:
             log.warning(
                 "no [[users]] in the configuration: only this machine may connect,"
                 " as root with an empty password"
@@ -282,7 +286,7 @@ class Application:
         if self._recovery is not None:
             await self._recovery.stop()
         await asyncio.gather(*(shard.stop() for shard in self._all_servers()))
-        self._services.readers.shutdown(wait=False, cancel_futures=True)
+        self.services.readers.shutdown(wait=False, cancel_futures=True)
         log.info("stopped")
 
     async def _drain(self) -> None:
@@ -393,7 +397,7 @@ class Application:
 
         In one turn of the loop, so nobody sees half of it.
         """
-        config, services = found.config, self._services
+        config, services = found.config, self.services
         is_renewed = (services.tls and services.tls.fingerprint) != (tls and tls.fingerprint)
         users = {user.name: user for user in config.accounts}
         # Those that are as they were keep their account, so that a login under way goes on.
@@ -429,8 +433,8 @@ class Application:
 
     def _keep_limits(self, server: Server) -> None:
         """Tell the parts that were given a limit of their own those of *server*."""
-        self._services.backoff.longest_s = server.auth_backoff_s
-        self._services.cache.tokens_max = server.max_statement_tokens
+        self.services.backoff.longest_s = server.auth_backoff_s
+        self.services.cache.tokens_max = server.max_statement_tokens
         self._registry.set_limits(server.schema_reload_s, server.stream_grace_s)
         self._replica_health.lag_max_s = server.replica_max_lag_s
         for shard in self._all_servers():
@@ -465,7 +469,7 @@ class Application:
 
     def _all_servers(self) -> list[ShardRuntime]:
         accounts = (
-            (self._shards, self._replicas),
+            (self.shards, self._replicas),
             (self._readonly_shards, self._readonly_replicas),
         )
         return [
@@ -478,19 +482,19 @@ class Application:
         ]
 
     def _catalogs(self, keyspaces: Sequence[Keyspace]) -> Catalogs:
-        owner = Catalog(keyspaces, self._shards, self._registry, self._replicas)
+        owner = Catalog(keyspaces, self.shards, self._registry, self._replicas)
         if not self._readonly_shards:
             return Catalogs(owner, owner)
         readonly = Catalog(
             keyspaces,
-            self._shards | self._readonly_shards,
+            self.shards | self._readonly_shards,
             self._registry,
             self._replicas | self._readonly_replicas,
         )
         return Catalogs(owner, readonly)
 
     def _accept(self, link: Link) -> Session:
-        return Session(self._services, link, self._connection_ids.allocate(self._sessions))
+        return Session(self.services, link, self._connection_ids.allocate(self._sessions))
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
@@ -512,7 +516,7 @@ class Application:
             self._registry.shard_down(shard.keyspace, shard.name, shard.trouble)
 
     def _server_version(self) -> str:
-        for shard in self._shards.values():
+        for shard in self.shards.values():
             if shard.version:
                 return greeting_version(shard.version)
         return FALLBACK_VERSION

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 # Statements that touch no row but need every privilege that delivery needs.
-_PROBES: Final = (
+PROBES: Final = (
     "SELECT * FROM {table} WHERE 1 = 0 FOR UPDATE SKIP LOCKED",
     "UPDATE {table} SET epoch = epoch WHERE 1 = 0",
     "DELETE FROM {table} WHERE 1 = 0",
@@ -311,7 +311,7 @@ async def _check_table(
         for warning in unread_keys(raw.comment):
             report.warning(subject, warning)
         return
-    for probe in _PROBES:
+    for probe in PROBES:
         try:
             await shard.control.rows(probe.format(table=quote_identifier(name)))
         except (BackendError, BackendUnavailable) as error:

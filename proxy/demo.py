@@ -149,7 +149,7 @@ def run_demo(shards: int, port: int, folder: Path | None) -> int:
 async def _run(shards: int, port: int, folder: Path | None) -> None:
     _check_shards(shards, folder)
     _quieten()
-    port = _free_port(port)
+    port = free_port(port)
     with _data_folder(folder) as place:
         accounts = Accounts()
         init = place / "init.sql"
@@ -185,7 +185,8 @@ def _quieten() -> None:
         root.setLevel(logging.WARNING)
 
 
-def _free_port(wanted: int) -> int:
+def free_port(wanted: int) -> int:
+    """Return *wanted*, or the next free port behind the default. Raises DemoError."""
     if _is_free(wanted):
         return wanted
     if wanted == PORT_DEFAULT:

@@ -34,17 +34,18 @@ _HOPS: Final = 2  # packets that must follow a place before it is taken for a be
 def packet_starts(data: "NDArray[np.uint8]", begin: int) -> "tuple[Places, int]":
     """Return the beginnings of the whole packets from *begin* on, and the place behind the last of them."""
     if len(data) - begin < _FEW_BYTES:
-        return _one_by_one(data, begin, len(data))
-    first, place = _one_by_one(data, begin, _CHAIN)
+        return one_by_one(data, begin, len(data))
+    first, place = one_by_one(data, begin, _CHAIN)
     if len(first) < _CHAIN:
         return first, place
     seeds = np.append(place, _guesses(data, place, np.diff(first)))
     some, place = _followed(data, seeds)
-    rest, place = _one_by_one(data, place, len(data))
+    rest, place = one_by_one(data, place, len(data))
     return np.concatenate((first, some, rest)), place
 
 
-def _one_by_one(data: "NDArray[np.uint8]", begin: int, most: int) -> "tuple[Places, int]":
+def one_by_one(data: "NDArray[np.uint8]", begin: int, most: int) -> "tuple[Places, int]":
+    """Return the beginnings of at most so many packets, each found by the length of the one before, and the place behind."""
     buffer, place, before = data.data, begin, begin
     found = array("q")
     note = found.append

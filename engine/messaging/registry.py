@@ -255,7 +255,17 @@ class Registry:
         tables = self._keyspaces.get(keyspace)
         return tables.by_name.get(tables.name(name)) if tables else None
 
+    def waiting(self, keyspace: str, name: str) -> int:
+        """Return how many messages of a table wait in memory, 0 for a table that cannot be used."""
+        running = self._keyspaces[keyspace].runners.get(name)
+        return running[0].waiting if running else 0
+
     # Streams
+
+    @property
+    def receivers(self) -> int:
+        """How many receivers are attached."""
+        return len(self._attached)
 
     def attach(self, receiver: Receiver, keyspace: str, name: str) -> None:
         """Let *receiver* have the messages of a table from now on.

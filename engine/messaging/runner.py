@@ -103,6 +103,11 @@ class Runner:
         """Let a stream survive a failing shard for so long from now on."""
         self._state.grace_ns = grace_ns
 
+    @property
+    def waiting(self) -> int:
+        """Return how many messages wait in memory, on all shards."""
+        return self._state.waiting
+
     def attach(self, receiver: Receiver) -> None:
         """Let *receiver* have messages from now on."""
         self._receivers[receiver.id] = receiver

@@ -43,7 +43,7 @@ _PATIENCE_S: Final = 0.04
 # Before the break-up the loop reads what came while it was busy elsewhere.
 _SECOND_LOOK_S: Final = 0.001
 # An unused line gives its connection back after so many looks, about one second.
-_IDLE_LOOKS_MAX: Final = 25
+IDLE_LOOKS_MAX: Final = 25
 # A line without a connection asks for another one every so many seconds.
 _REOPEN_S: Final = 1.0
 
@@ -225,7 +225,7 @@ class SharedConnection:
             self._next_look = asyncio.get_running_loop().call_later(
                 _SECOND_LOOK_S, self._judge, self._backend, answered
             )
-        elif self._idle_looks >= _IDLE_LOOKS_MAX:
+        elif self._idle_looks >= IDLE_LOOKS_MAX:
             self.release()
         else:
             self._look_again()

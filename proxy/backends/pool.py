@@ -70,6 +70,7 @@ class Pool:
     *on_lost* is called whenever one of them goes away by itself: the server may have.
 
     Attributes:
+        size: how many connections there may be.
         timeout_s: how long a statement that comes from now on waits for one.
     """
 
@@ -85,7 +86,7 @@ class Pool:
     ) -> None:
         self._keyspace = keyspace
         self._shard = shard
-        self._size = size
+        self.size = size
         self.timeout_s = timeout_s
         self._open_backend = open_backend
         self._on_lost = on_lost
@@ -100,14 +101,19 @@ class Pool:
         self._closed = False
 
     @property
-    def size(self) -> int:
-        """How many connections there may be."""
-        return self._size
-
-    @property
     def connections(self) -> int:
         """How many connections there are, the ones being opened included."""
         return len(self._idle) + len(self._lent) + self._opening
+
+    @property
+    def idle(self) -> tuple[Backend, ...]:
+        """The connections that no session holds, least recently used first."""
+        return tuple(self._idle)
+
+    @property
+    def waiting(self) -> int:
+        """How many sessions wait for a connection."""
+        return len(self._waiting)
 
     @property
     def lent(self) -> int:
@@ -304,7 +310,7 @@ class Pool:
         found = fitting or unowned
         if found is not None:
             return found
-        if self.connections < self._size:
+        if self.connections < self.size:
             return _Choice.OPEN
         if oldest is not None:
             return oldest

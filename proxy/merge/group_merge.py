@@ -36,7 +36,7 @@ _SLACK_GROUPS: Final = 1000
 # Groups that are sorted at once, and that leave at once: 1 ms each. A sort of 450,000 in one go
 # held all other clients up for 0.5 s.
 _SORTED_AT_ONCE: Final = 1024
-_BITE_GROUPS: Final = 250
+BITE_GROUPS: Final = 250
 
 # What MySQL divides an average out to, at least.
 _AVERAGE_DIGITS: Final = 9
@@ -319,8 +319,8 @@ def sorted_in_bites(
         # sorts by all of them.
         merged = merge(*runs, key=component_of, reverse=down)
         kept = []
-        while bite := list(islice(merged, _BITE_GROUPS)):
+        while bite := list(islice(merged, BITE_GROUPS)):
             kept += bite
             yield []
-    for start in range(0, len(kept), _BITE_GROUPS):
-        yield kept[start : start + _BITE_GROUPS]
+    for start in range(0, len(kept), BITE_GROUPS):
+        yield kept[start : start + BITE_GROUPS]

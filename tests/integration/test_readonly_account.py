@@ -413,8 +413,7 @@ def test_every_way_to_read_uses_the_account(walled: Walled, unguarded: RunningPr
         # COM_FIELD_LIST, COM_INIT_DB
         await client.command(b"\x02commerce")
         client.write(frame(b"\x04item\x00%", 0))
-        client._framer.next_sequence = 1
-        while (await client.packet())[0] != 0xFE:
+        while (await client.packet(1))[0] != 0xFE:
             pass
         # A database beside a keyspace.
         await client.query(f"USE {walled.database('beta')}")

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
+# A wait that lasts so long is one without an end, however busy the machine is.
+HANG_S = 60.0
+
 # Collations that a server has beside those that the proxy itself knows.
 MORE_CHARSETS = {
     28: ("gbk", "gbk_chinese_ci"),
@@ -106,9 +109,9 @@ def rows_of(*values: object, column: str = "id") -> Rows:
     return Rows((column,), tuple((str(value).encode(),) for value in values))
 
 
-async def until(fact: Callable[[], object], timeout_s: float = 5.0) -> None:
+async def until(fact: Callable[[], object]) -> None:
     """Let everything else run until *fact* is true."""
-    async with asyncio.timeout(timeout_s):
+    async with asyncio.timeout(HANG_S):
         while not fact():  # noqa: ASYNC110 - facts of every kind, also such that nobody announces
             await asyncio.sleep(0)
 

@@ -39,6 +39,7 @@ from streamfrom.proxy.wire.resultset import (
     parse_text_row,
 )
 from streamfrom.proxy.wire.scramble import sha2_proof
+from tests.proxy.fake_answers import HANG_S
 from tests.proxy.wire.peers import bulk_body, encode_change_user
 
 
@@ -239,8 +240,7 @@ class Client:
     async def prepare(self, sql: str) -> tuple[int, int, int]:
         """Prepare a statement; return its id and how many parameters and columns. Raises Refused."""
         self.write(stmt_prepare(sql.encode()))
-        self._framer.next_sequence = 1
-        head = await self.packet()
+        head = await self.packet(1)
         columns, parameters = struct.unpack_from("<HH", head, 5)
         for count in (parameters, columns):
             self.definitions = [await self.packet() for _ in range(count)]
@@ -301,8 +301,7 @@ class Client:
 
     async def head(self) -> int:
         """Read the beginning of an endless answer; return how many columns it has."""
-        self._framer.next_sequence = 1
-        return await self._columns(await self.packet())
+        return await self._columns(await self.packet(1))
 
     async def row(self) -> tuple[bytes | None, ...]:
         """Return the next row of an endless answer. Raises Refused where it ends."""
@@ -348,9 +347,11 @@ class Client:
         await self._definitions(first[0])
         return first[0]
 
-    async def packet(self) -> bytes:
+    async def packet(self, sequence: int | None = None) -> bytes:
         """Return the next payload. Raises Refused for an ERR, EOFError at the end."""
-        async with asyncio.timeout(5):
+        if sequence is not None:
+            self._framer.next_sequence = sequence
+        async with asyncio.timeout(HANG_S):
             while (payload := self._framer.next_packet()) is None:
                 data = await self._reader.read(1 << 16)
                 if not data:
@@ -373,7 +374,7 @@ class Client:
 
     async def is_closed(self) -> bool:
         """Wait for the other side to close; False if it says something instead."""
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(HANG_S):
             try:
                 return not await self._reader.read(1)
             except ConnectionError:

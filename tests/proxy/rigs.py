@@ -50,6 +50,7 @@ class RecordingLink:
         self.room_bytes = 1 << 40
         self.closed = False
         self.peer = "127.0.0.1"
+        self.is_loopback = True
         self.high_water_bytes: int | None = None
         self.is_reading = True
 
@@ -239,10 +240,15 @@ def config_of(
 
 
 class ProxyRig:
-    """A running proxy and the clients of a test."""
+    """A running proxy and the clients of a test.
 
-    def __init__(self, app: Application) -> None:
+    Attributes:
+        hurry: has a stop of the proxy wait for nobody.
+    """
+
+    def __init__(self, app: Application, hurry: asyncio.Event | None = None) -> None:
         self.app = app
+        self.hurry = hurry or asyncio.Event()
         self._clients: list[Client] = []
 
     @property
@@ -272,8 +278,9 @@ async def running_proxy(
 ) -> AsyncIterator[ProxyRig]:
     """Run a proxy before *servers*, as `config_of` says."""
     config = config_of(*servers, users=users, pool_size=pool_size, **settings)
-    async with Application(config) as app:
-        proxy = ProxyRig(app)
+    hurry = asyncio.Event()
+    async with Application(config, hurry=hurry) as app:
+        proxy = ProxyRig(app, hurry)
         try:
             yield proxy
         finally:

@@ -9,6 +9,7 @@ import structlog
 
 from streamfrom.proxy.app import FALLBACK_VERSION, Application, greeting_version, run
 from streamfrom.proxy.backends.opening import open_backend
+from streamfrom.proxy.backends.settings import names
 from streamfrom.proxy.config.dsn import Dsn, SslMode
 from streamfrom.proxy.config.file import Role, Secret, TlsSettings, User
 from streamfrom.proxy.errors import BackendError, BackendUnavailable
@@ -78,8 +79,8 @@ async def test_a_server_that_is_down_at_the_start_is_found_later(server):
         assert client.greeting.server_version == FALLBACK_VERSION
         await server.start()
         assert (await client.query("SELECT 1")).values == [b"1"]
-        await until(lambda: proxy.app._registry.table("plain", "msg"))
-        await until(lambda: proxy.app._shards["plain", "-"].version)
+        await until(lambda: proxy.app.services.registry.table("plain", "msg"))
+        await until(lambda: proxy.app.shards["plain", "-"].version)
         later = await proxy.greeted()
         assert later.greeting.server_version == server.version
 
@@ -87,7 +88,7 @@ async def test_a_server_that_is_down_at_the_start_is_found_later(server):
 async def test_the_greeting_says_whether_backslashes_escape(server):
     server.on("@@global.sql_mode", rows_of("NO_BACKSLASH_ESCAPES"))
     async with running_proxy(server) as proxy:
-        await until(lambda: proxy.app._charsets._sql_mode)
+        await until(lambda: "sql_mode" in proxy.app.services.charset_settings(8).values)
         greeting = (await proxy.greeted()).greeting
         assert greeting.status == Status.AUTOCOMMIT | Status.NO_BACKSLASH_ESCAPES
 
@@ -95,7 +96,7 @@ async def test_the_greeting_says_whether_backslashes_escape(server):
 async def test_a_greeting_tells_the_collation_of_the_server(server):
     server.collation = "latin1_swedish_ci"
     async with running_proxy(server) as proxy:
-        await until(lambda: proxy.app._charsets.greeted == 8)
+        await until(lambda: proxy.app.services.collation_id() == 8)
         assert (await proxy.greeted()).greeting.charset == 8
 
 
@@ -104,7 +105,7 @@ async def test_extended_metadata_is_offered_where_all_servers_have_it(server):
     async with FakeServer("10.4.1-MariaDB") as older, running_proxy(server, older) as proxy:
         greeting = (await proxy.greeted()).greeting
         assert not greeting.capabilities & Capability.EXTENDED_METADATA
-        for shard in proxy.app._shards.values():
+        for shard in proxy.app.shards.values():
             shard.version = server.version
         greeting = (await proxy.greeted()).greeting
         assert greeting.capabilities & Capability.EXTENDED_METADATA
@@ -169,8 +170,8 @@ async def test_background_work_that_fails_is_logged_and_a_fault_of_ours_with_its
 
     async with running_proxy(server) as proxy:
         with structlog.testing.capture_logs() as logs:
-            proxy.app._spawn(fail(BackendUnavailable("ks", "-", "down")))
-            proxy.app._spawn(fail(KeyError("a fault")))
+            proxy.app.services.spawn(fail(BackendUnavailable("ks", "-", "down")))
+            proxy.app.services.spawn(fail(KeyError("a fault")))
             await until(lambda: len(logs) == 2)
     assert [line["event"] for line in logs] == ["background work failed"] * 2
     assert logs[0]["exc_info"] is None
@@ -182,7 +183,11 @@ async def test_background_work_that_fails_is_logged_and_a_fault_of_ours_with_its
 
 async def test_the_character_set_of_a_login_is_one_that_the_servers_know(calm):
     async with FakeServer(MARIADB) as server, running_proxy(server) as proxy:
-        await until(lambda: proxy.app._charsets._collations)
+        await until(
+            lambda: (
+                proxy.app.services.charset_settings(8) is names("latin1", "latin1_swedish_ci")
+            )
+        )
         for charset, collation in ((8, "latin1_swedish_ci"), (255, "utf8mb4_general_ci")):
             client = await proxy.client(charset=charset)
             await client.query("SELECT 1")
@@ -250,7 +255,7 @@ async def test_where_tls_is_required_nobody_logs_in_without(server, tmp_path):
 
 async def test_a_shard_that_comes_back_is_asked_for_its_collations_again(server):
     async with running_proxy(server) as proxy:
-        shard = proxy.app._shards["plain", "-"]
+        shard = proxy.app.shards["plain", "-"]
         server.read_only = True
         shard.suspect()
         await until(lambda: shard.trouble is not None)

@@ -4,13 +4,13 @@ import asyncio
 
 import pytest
 
-from tests.proxy.fake_answers import Error, Ok, Rows, Silence, rows_of, until
+from tests.proxy.fake_answers import HANG_S, Error, Ok, Rows, Silence, rows_of, until
 from tests.proxy.fake_client import Client
 from tests.proxy.rigs import add_message_table, claimed, running_proxy
 from tests.proxy.sessions.test_session import refused
 
 
-LONG_S = 30.0
+LONG_S = 10 * HANG_S
 
 
 def stopping(proxy):
@@ -22,7 +22,7 @@ async def test_a_stop_with_nothing_to_do_tells_idle_clients_and_is_over_at_once(
     async with running_proxy(server, shutdown_grace_s=LONG_S) as proxy:
         clients = [await proxy.client() for _ in range(3)]
         silent = await proxy.greeted()
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(HANG_S):
             await proxy.app.stop()
         for client in clients:
             assert (await client.farewell()).code == 1053
@@ -36,7 +36,7 @@ async def test_nobody_can_connect_any_more(server):
         await client.query("BEGIN")
         port = proxy.port
         end = stopping(proxy)
-        await until(lambda: proxy.app._stopped)
+        await until(proxy.app.services.is_stopping)
         with pytest.raises(ConnectionRefusedError):
             await Client.greeted(port)
         assert (await client.query("COMMIT")).ok
@@ -48,7 +48,7 @@ async def test_who_was_greeted_before_is_told_1053_by_its_login(server):
         late, client = await proxy.greeted(), await proxy.client()
         await client.query("BEGIN")
         end = stopping(proxy)
-        await until(lambda: proxy.app._stopped)
+        await until(proxy.app.services.is_stopping)
         assert (await refused(late.log_in("root"))).code == 1053
         await client.query("ROLLBACK")
         await end
@@ -66,7 +66,7 @@ async def test_a_transaction_goes_on_to_its_end(server, last):
         assert (await client.query(last)).ok
         assert last in server.heard
         assert (await client.farewell()).code == 1053
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(HANG_S):
             await end
 
 
@@ -76,7 +76,7 @@ async def test_a_transaction_over_shards_goes_on_to_its_end(server, other_server
         await client.query("BEGIN")
         await client.query("INSERT INTO t (id) VALUES (1)")
         end = stopping(proxy)
-        await until(lambda: proxy.app._stopped)
+        await until(proxy.app.services.is_stopping)
         assert (await client.query(f"INSERT INTO t (id) VALUES ({1 << 63})")).ok
         statement, *_ = await client.prepare("COMMIT")
         assert (await client.execute(statement)).ok
@@ -161,7 +161,7 @@ async def test_a_statement_under_way_and_those_sent_behind_it_are_answered(serve
         client.send("SELECT 2")
         await until(lambda: "SELECT SLEEP(1)" in server.heard)
         end = stopping(proxy)
-        await until(lambda: proxy.app._stopped)
+        await until(proxy.app.services.is_stopping)
         gate.set()
         assert (await client.answer())[0].values == [b"0"]
         assert (await client.answer())[0].ok is None
@@ -188,7 +188,7 @@ async def test_acks_are_taken_after_the_streams_have_ended(server):
         await acks.head()
         assert (await refused(acks.row())).code == 1053
         assert await acks.is_closed()
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(HANG_S):
             await end
 
 
@@ -201,7 +201,7 @@ async def test_a_stream_that_sent_nothing_holds_up_nobody(server):
         end = stopping(proxy)
         assert (await refused(stream.row())).code == 1053
         assert (await idle.farewell()).code == 1053
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(HANG_S):
             await end
 
 
@@ -215,9 +215,9 @@ async def test_a_second_signal_waits_for_nobody(server):
         busy.send("COMMIT")
         await until(lambda: "COMMIT" in server.heard)
         end = stopping(proxy)
-        await until(lambda: proxy.app._stopped)
-        proxy.app._hurry.set()
-        async with asyncio.timeout(3):
+        await until(proxy.app.services.is_stopping)
+        proxy.hurry.set()
+        async with asyncio.timeout(HANG_S):
             await end
             assert (await busy.answer())[0].code == 1105
             assert (await client.farewell()).code == 1053

@@ -93,7 +93,7 @@ async def test_a_message_table_that_does_not_load_is_a_fault(server, report):
     assert "vt_ack_wait" in fault
 
 
-@pytest.mark.parametrize("probe", module._PROBES)
+@pytest.mark.parametrize("probe", module.PROBES)
 async def test_a_privilege_that_delivery_needs_and_lacks_is_a_fault(server, report, probe):
     add_message_table(server)
     server.on(probe.format(table="`msg`"), Error(1142, "command denied to user", "42000"))

@@ -257,11 +257,11 @@ def test_a_taken_port_is_refused(capsys):
 
 def test_the_default_port_gives_way_to_the_next_free_one(monkeypatch, capsys):
     monkeypatch.setattr(demo, "_is_free", lambda port: port >= demo.PORT_DEFAULT + 2)
-    assert demo._free_port(demo.PORT_DEFAULT) == demo.PORT_DEFAULT + 2
+    assert demo.free_port(demo.PORT_DEFAULT) == demo.PORT_DEFAULT + 2
     assert "port 15306 is taken, using 15308" in capsys.readouterr().out
 
 
 def test_when_no_port_is_free_it_says_so(monkeypatch):
     monkeypatch.setattr(demo, "_is_free", lambda port: False)
     with pytest.raises(DemoError, match="choose another with --port"):
-        demo._free_port(demo.PORT_DEFAULT)
+        demo.free_port(demo.PORT_DEFAULT)

@@ -326,8 +326,9 @@ class World:
                 acked_ns, told = self.acked_via[row.id]
                 assert row.due_next_ns - acked_ns > 0, "claimed after it was acked"
                 assert consumer.proxy not in told, "sent after its ack went through this proxy"
-        for state in self._states():
-            assert state.waiting <= settings.cache * len(settings.shards)
+        for registry in self.registries:
+            waiting = registry.waiting(KEYSPACE, TABLE)
+            assert waiting <= settings.cache * len(settings.shards)
 
     def sent(self, consumer, rows):
         """The consumer has the rows: it acks them, most of the time, some time later."""
@@ -361,12 +362,6 @@ class World:
                 assert 0 <= row.epoch - sent[row.id] <= excused, (
                     f"neither sent nor released: {row}"
                 )
-
-    def _states(self):
-        for registry in self.registries:
-            for tables in registry._keyspaces.values():
-                for runner, _ in tables.runners.values():
-                    yield runner._state
 
     async def _until_all_acked(self):
         # Long enough for a proxy that is alone, takes one row at a time, and must poll for it.

@@ -79,13 +79,13 @@ def test_a_wrong_guess_is_found_out(monkeypatch):
 def test_rows_alike_are_not_followed_one_by_one(monkeypatch):
     data = sent([b"q" * 90] * 3000)
     walked = []
-    one_by_one = packets._one_by_one
+    one_by_one = packets.one_by_one
 
     def counted(*given):
         some = one_by_one(*given)
         walked.append(len(some[0]))
         return some
 
-    monkeypatch.setattr(packets, "_one_by_one", counted)
+    monkeypatch.setattr(packets, "one_by_one", counted)
     assert len(found(data)[0]) == 3000
     assert sum(walked) < 200

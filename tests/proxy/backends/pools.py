@@ -60,9 +60,9 @@ async def pool_on(server, size=2, timeout_s=1.0, opens=None):
 
 async def busy(pool, tenant):
     """A task that waits for a connection, and does wait."""
-    before = len(pool._waiting)
+    before = pool.waiting
     task = asyncio.ensure_future(pool.acquire(tenant, "db"))
-    await until(lambda: len(pool._waiting) > before)
+    await until(lambda: pool.waiting > before)
     return task
 
 

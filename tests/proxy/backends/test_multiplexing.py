@@ -93,6 +93,31 @@ def patient(monkeypatch):
     monkeypatch.setattr(module, "_PATIENCE_S", 5.0)
 
 
+class Timers:
+    """What the line wants to have called later: it is called when the test says so."""
+
+    def __init__(self):
+        self._calls = []
+
+    def call_later(self, delay_s, callback, *arguments):
+        self._calls.append((callback, arguments))
+        return asyncio.TimerHandle(0, callback, arguments, asyncio.get_running_loop())
+
+    def fire(self):
+        """Let the time of all of them come."""
+        calls, self._calls = self._calls, []
+        assert calls
+        for callback, arguments in calls:
+            callback(*arguments)
+
+
+@pytest.fixture
+async def timers(monkeypatch):
+    made = Timers()
+    monkeypatch.setattr(asyncio.get_running_loop(), "call_later", made.call_later)
+    return made
+
+
 @pytest.fixture
 def impatient(patient, monkeypatch):
     monkeypatch.setattr(module, "_PATIENCE_S", 0.001)
@@ -116,19 +141,16 @@ async def test_reads_of_one_turn_of_the_loop_leave_in_one_write(server, monkeypa
 
 
 async def test_a_line_keeps_its_connection_while_it_is_used_and_gives_it_back_then(
-    server, monkeypatch
+    server, timers
 ):
     async with line_on(server) as (pool, line):
-        for _ in range(4 * module._IDLE_LOOKS_MAX):
+        for _ in range(4 * module.IDLE_LOOKS_MAX):
             read(line)
             await until(lambda: not line.is_busy)
-            # Only between reads: a busy machine must not take one for a slow one.
-            monkeypatch.setattr(module, "_PATIENCE_S", 0.001)
-            line._look(line._sent - 1, None)
-            monkeypatch.setattr(module, "_PATIENCE_S", 5.0)
+            timers.fire()
         assert (pool.lent, server.logins) == (1, 1)
-        monkeypatch.setattr(module, "_PATIENCE_S", 0.001)
-        await until(lambda: not line.is_held)
+        while line.is_held:
+            timers.fire()
         assert (pool.lent, pool.connections) == (0, 1)
         assert await pool.acquire(Tenant(autocommit="ON"), "db")
         assert server.logins == 1
@@ -184,15 +206,14 @@ async def test_a_slow_read_that_is_alone_may_give_the_connection_back_as_it_is(
         assert pool.connections == 1
 
 
-async def test_a_busy_loop_is_not_taken_for_a_slow_server(server, monkeypatch):
-    monkeypatch.setattr(module, "_SECOND_LOOK_S", 60.0)
+async def test_a_busy_loop_is_not_taken_for_a_slow_server(server, timers):
     async with line_on(server) as (_, line):
-        each = read(line)
-        backend, answered = line.connection(), line._answered
-        # The look is late, for the loop was busy; the answer is there, and not read yet.
-        line._look(line._sent, answered)
+        each, backend = read(line), line.connection()
+        timers.fire()  # now the line expects an answer by its next look
+        # Which comes late, for the loop was busy; the answer is there, and not read yet.
+        timers.fire()
         await until(lambda: each.fate)
-        line._judge(backend, answered)
+        timers.fire()
         assert each.fate == "answered"
         assert line.connection() is backend
 
@@ -241,7 +262,7 @@ async def test_a_server_that_refuses_is_not_asked_again_at_once(server):
         server.refusal = Error(1045, "no")
         for _ in range(5):
             assert line.connection() is None
-            await until(lambda: line._opening is None)
+            await until(lambda: line.is_unused)
         assert server.logins == 0
         server.refusal = None
         assert line.connection() is None
@@ -265,7 +286,7 @@ async def test_a_statement_that_cannot_be_prepared_is_no_fault_of_the_lines(serv
         server.on("oops", Error(1054))
         backend = line.connection()
         line.prepare(backend, key)
-        await until(lambda: not line._preparing)
+        await until(lambda: "PREPARE SELECT oops" in server.heard and not backend.is_busy)
         assert line.connection() is backend
 
 
@@ -358,7 +379,7 @@ async def test_a_line_waits_for_a_connection_like_anybody_else(server):
         line = line_of(lines_of(pool))
         lent = [await pool.acquire(Tenant(), "db") for _ in range(4)]
         assert line.connection() is None
-        await until(lambda: pool._waiting)
+        await until(lambda: pool.waiting)
         assert not line.is_held
         waiting = await busy(pool, Tenant())
         pool.release(lent[0])

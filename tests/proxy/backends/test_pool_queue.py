@@ -18,7 +18,7 @@ async def test_who_waits_in_vain_is_told_so(server):
         await pool.acquire(Tenant(), "db")
         with pytest.raises(PoolTimeout, match=r"within 0\.01 s; nothing was executed"):
             await pool.acquire(Tenant(), "db")
-        assert not pool._waiting
+        assert not pool.waiting
 
 
 async def test_those_who_wait_are_served_in_order(server):
@@ -33,7 +33,7 @@ async def test_those_who_wait_are_served_in_order(server):
         tasks = []
         for name in "abc":
             tasks.append(asyncio.ensure_future(wait(name)))
-            await until(lambda: len(pool._waiting) == len(tasks))
+            await until(lambda: pool.waiting == len(tasks))
         pool.release(backend)
         await asyncio.gather(*tasks)
         assert served == [(name, backend) for name in "abc"]

@@ -10,6 +10,7 @@ from streamfrom.proxy.backends.health import ReplicaHealth
 from streamfrom.proxy.backends.settings import Settings
 from streamfrom.proxy.backends.shard import ShardRuntime, readonly_of, replicas_of
 from streamfrom.proxy.errors import BackendError, BackendUnavailable
+from tests.proxy.backends.pools import Tenant
 from tests.proxy.fake_answers import Error, Silence, until
 from tests.proxy.fake_server import MARIADB, PASSWORD
 from tests.proxy.rigs import running_shard, shard_config
@@ -84,8 +85,8 @@ async def test_a_server_that_turns_read_only_is_noticed_and_its_idle_connections
 ):
     watcher = Watcher()
     shard = await started(server, watcher)
-    backend = await shard.open_backend("db", 0)
-    shard.pool._idle[backend] = None
+    backend = await shard.pool.acquire(Tenant(), "db")
+    shard.pool.release(backend)
     server.read_only = True
     shard.suspect()
     await until(lambda: shard.trouble == "the server is read-only")
@@ -189,8 +190,7 @@ async def test_a_connection_that_cannot_be_opened_has_the_server_checked(server)
 
 async def test_stopping_closes_every_connection_and_may_happen_twice(server):
     async with running_shard(server) as shard:
-        backend = await shard.open_backend("db", 0)
-        shard.pool._lent.add(backend)
+        backend = await shard.pool.acquire(Tenant(), "db")
         await shard.stop()
         await until(lambda: not server.connections)
     assert backend.is_closed

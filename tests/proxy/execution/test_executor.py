@@ -72,7 +72,7 @@ async def test_what_a_statement_sets_follows_the_session_to_other_connections(
 
 async def test_a_use_is_followed(server, shard, session):
     await session.run("USE shop")
-    (backend,) = shard.pool._idle
+    (backend,) = shard.pool.idle
     assert backend.database == "shop"
 
 
@@ -286,13 +286,12 @@ async def test_a_forgotten_sessions_connections_are_everybodys(server, shard, se
     await other.leave()
 
 
-async def test_a_blocked_client_is_let_go_on(server, session):
+async def test_a_blocked_client_is_let_go_on(server, shard, session):
     session.executor.client_writable()
     session.link.blocked = True
     server.on("FROM t", BIG)
     running = asyncio.ensure_future(session.run("SELECT a FROM t"))
     await until(lambda: session.link.written)
-    (backend,) = session.executor._active
     await until(lambda: server.relays[0].is_stalled or running.done())
     assert server.relays[0].waiting_bytes > 0
     assert len(session.link.written) < 1 << 20
@@ -300,7 +299,8 @@ async def test_a_blocked_client_is_let_go_on(server, session):
     session.executor.client_writable()
     rows = (await running).rows
     assert len(rows) == 16
-    assert not backend.is_busy
+    assert not any(backend.is_busy for backend in shard.pool.idle)
+    assert shard.pool.lent == 0
 
 
 async def test_flags_of_the_answer_are_the_servers(server, session):

@@ -140,7 +140,7 @@ async def test_what_another_session_could_notice_is_remembered(
 ):
     server.on("INSERT INTO", answer)
     await session.run("INSERT INTO t VALUES (1)")
-    (backend,) = shard.pool._idle
+    (backend,) = shard.pool.idle
     assert backend.has_residue is has_residue
 
 
@@ -236,7 +236,7 @@ async def test_a_connection_that_breaks_does_not_take_the_last_insert_id_along(
 ):
     server.once("INSERT INTO", Ok(last_insert_id=41))
     await session.run("INSERT INTO t (a) VALUES (1)")
-    (backend,) = shard.pool._idle
+    (backend,) = shard.pool.idle
     backend.abort()
     await until(lambda: not shard.pool.connections)
     other = await shard.pool.acquire(session.state, "db")
@@ -296,12 +296,12 @@ async def test_a_write_on_another_connection_leaves_the_count_of_the_session(
         await session.run("SELECT a FROM t")
         await other.run("SELECT 1")
         await session.run("DELETE FROM t", shard=1)
-        (connection,) = two.pool._idle
+        (connection,) = two.pool.idle
         assert isinstance(connection.found_rows, CarriedFoundRows)
         assert connection.found_rows.told == 2
         assert session.state.answered_at is connection
         await session.run("DELETE FROM t")
-        (connection,) = one.pool._idle
+        (connection,) = one.pool.idle
         assert isinstance(connection.found_rows, CarriedFoundRows)
         assert connection.found_rows.told == 2
         await session.leave()
@@ -316,7 +316,7 @@ async def test_a_count_that_its_server_alone_knows_is_asked_for_behind_a_write_e
         server.once(WHAT_IS_LEFT, Rows(tuple("abcd"), ((b"3", b"-1", b"0", b"0"),)))
         await session.run("SELECT a FROM t LIMIT 1, 1")
         await session.run("DELETE FROM t", shard=1)
-        (connection,) = two.pool._idle
+        (connection,) = two.pool.idle
         found = connection.found_rows
         assert isinstance(found, CarriedFoundRows)
         await until(lambda: found.told is not None)
@@ -329,7 +329,7 @@ async def test_an_insert_id_that_somebody_takes_away_at_this_moment_is_waited_fo
 ):
     server.once("INSERT", Ok(last_insert_id=7))
     await session.run("INSERT INTO t VALUES ()")
-    (source,) = shard.pool._idle
+    (source,) = shard.pool.idle
     somebody = SessionRig(shard).state
     other = await shard.pool.acquire(somebody, "db")
     assert hand_over_now(source, somebody, source.settings, "db")

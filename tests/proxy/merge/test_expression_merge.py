@@ -28,14 +28,12 @@ def feed(found, rows):
     assert found.is_complete
 
 
-def answers(found, compute):
+def answers(plan, found, compute):
     """Play the shard: *compute* gets a group's values; return the rows for the client."""
     rows = []
     for batch in found.batches():
         groups = [parse_text_row(kept.row) for kept in batch]
-        found._computation.answer = lambda *_, groups=groups: [
-            compute(group) for group in groups
-        ]
+        plan.computation.answer = lambda *_, groups=groups: [compute(group) for group in groups]
         rows += found.answer(batch, [], [])
     rows += [row for bite in found.rest() for row in bite]
     return [tuple((value or b"NULL").decode() for value in parse_text_row(row)) for row in rows]
@@ -49,7 +47,7 @@ def test_rows_leave_when_they_are_computed_without_what_they_were_made_of():
     plan, found = merge("SELECT a, -COUNT(*) FROM t GROUP BY a", width=2)
     assert plan.sql() == b"SELECT a, a, COUNT(*) FROM t GROUP BY a ORDER BY a"
     feed(found, [(1, 1, 5), (2, 2, 7)])
-    assert answers(found, negated(1, 2)) == [("1", "-5"), ("2", "-7")]
+    assert answers(plan, found, negated(1, 2)) == [("1", "-5"), ("2", "-7")]
 
 
 def test_with_a_limit_only_what_it_lets_through_is_computed():
@@ -57,20 +55,20 @@ def test_with_a_limit_only_what_it_lets_through_is_computed():
     assert plan.sql().endswith(b"LIMIT 2")
     feed(found, [(1, 1, 5), (2, 2, 7), (3, 3, 9)])
     assert [len(batch) for batch in found.batches()] == [1]
-    assert answers(found, negated(1, 2)) == [("2", "-7")]
+    assert answers(plan, found, negated(1, 2)) == [("2", "-7")]
 
 
 def test_an_order_by_what_is_computed_comes_last():
-    _, found = merge(
+    plan, found = merge(
         "SELECT a, -COUNT(*) x FROM t GROUP BY a ORDER BY x, a DESC LIMIT 2", width=2
     )
     feed(found, [(1, 1, 5), (2, 2, 7), (3, 3, 7)])
-    assert answers(found, negated(1, 2)) == [("3", "-7"), ("2", "-7")]
+    assert answers(plan, found, negated(1, 2)) == [("3", "-7"), ("2", "-7")]
 
 
 def test_having_looks_at_what_is_computed_and_stops_at_the_limit(monkeypatch):
     monkeypatch.setattr(expression_merge, "_BATCH_GROUPS", 2)
-    _, found = merge("SELECT a FROM t GROUP BY a HAVING -COUNT(*) < -5 LIMIT 1", width=1)
+    plan, found = merge("SELECT a FROM t GROUP BY a HAVING -COUNT(*) < -5 LIMIT 1", width=1)
     feed(found, [(n, n, n) for n in range(4, 12)])
     seen = []
 
@@ -78,18 +76,20 @@ def test_having_looks_at_what_is_computed_and_stops_at_the_limit(monkeypatch):
         seen.append(values[0])
         return {2: Computed(b"-" + values[1])}
 
-    assert answers(found, compute) == [("6",)]
+    assert answers(plan, found, compute) == [("6",)]
     assert seen == [b"4", b"5", b"6", b"7"]
 
 
 def test_a_condition_so_near_to_an_average_is_refused():
-    _, found = merge("SELECT a FROM t GROUP BY a HAVING AVG(b) * 2 > 3", width=1)
+    plan, found = merge("SELECT a FROM t GROUP BY a HAVING AVG(b) * 2 > 3", width=1)
     feed(found, [(1, 1, 3, 2)])
     with pytest.raises(Unsupported, match="so near to the number"):
-        answers(found, lambda values: {2: Computed(b"3.0000", is_cut=True)})
-    _, found = merge("SELECT a FROM t GROUP BY a HAVING AVG(b) * 2 > 3", width=1)
+        answers(plan, found, lambda values: {2: Computed(b"3.0000", is_cut=True)})
+    plan, found = merge("SELECT a FROM t GROUP BY a HAVING AVG(b) * 2 > 3", width=1)
     feed(found, [(1, 1, 3, 2)])
-    assert answers(found, lambda values: {2: Computed(b"3.0002", is_cut=True)}) == [("1",)]
+    assert answers(plan, found, lambda values: {2: Computed(b"3.0002", is_cut=True)}) == [
+        ("1",)
+    ]
 
 
 def test_more_groups_than_there_may_be_are_an_error():

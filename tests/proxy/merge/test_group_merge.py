@@ -99,7 +99,7 @@ def test_with_a_limit_only_the_first_groups_of_an_order_are_kept(monkeypatch):
     found.sort_by_value(1, NUMBER.decoder(), descending=True)
     rows = answer(found, [(n, n, n % 50) for n in range(100)])
     assert rows == [("49", "49"), ("99", "49")]
-    assert len(found._kept) <= 5
+    assert len(found.take_kept()) <= 5
 
 
 def test_more_groups_than_may_be_sorted_are_an_error():
@@ -123,7 +123,7 @@ def test_a_sort_in_bites_is_a_sort_by_all_components(values, directions, at_once
     expected.sort(key=lambda each: each.order[1], reverse=directions[1])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(group_merge, "_SORTED_AT_ONCE", at_once)
-        patch.setattr(group_merge, "_BITE_GROUPS", bite_groups)
+        patch.setattr(group_merge, "BITE_GROUPS", bite_groups)
         bites = list(sorted_in_bites(kept, directions))
     assert [each for bite in bites for each in bite] == expected
     assert all(len(bite) <= bite_groups for bite in bites)
@@ -132,7 +132,7 @@ def test_a_sort_in_bites_is_a_sort_by_all_components(values, directions, at_once
 def test_a_far_limit_keeps_no_more_groups_than_it_reaches_while_it_sorts_in_bites(monkeypatch):
     monkeypatch.setattr(group_merge, "_SLACK_GROUPS", 10)
     monkeypatch.setattr(group_merge, "_SORTED_AT_ONCE", 20)
-    monkeypatch.setattr(group_merge, "_BITE_GROUPS", 7)
+    monkeypatch.setattr(group_merge, "BITE_GROUPS", 7)
     found = merge(1, LimitWindow(5, 50))
     found.sort_by_value(1, NUMBER.decoder(), descending=True)
     rows = answer(found, [(n, n, n * 37 % 1000) for n in range(1000)])
@@ -150,6 +150,6 @@ def test_no_take_sorts_or_gives_more_than_a_bite():
         taken = found.next_rows()
         sizes.append(len(taken))
         rows += taken
-    assert max(sizes) <= group_merge._BITE_GROUPS
+    assert max(sizes) <= group_merge.BITE_GROUPS
     assert rows == sorted(rows, key=lambda row: row[-5:])
     assert len(rows) == 2000

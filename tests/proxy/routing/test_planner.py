@@ -350,9 +350,12 @@ def test_a_plan_is_made_once_for_a_shape():
 def test_plans_are_dropped_before_they_fill_the_memory(monkeypatch):
     monkeypatch.setattr(Planner, "_PLANS_MAX", 3)
     one = planner()
-    for number in range(10):
-        one.plan(shape(f"SELECT 1 AS a{number}"))
-    assert len(one._plans) <= 3
+    shapes = [shape(f"SELECT 1 AS a{number}") for number in range(10)]
+    plans = [one.plan(each) for each in shapes]
+    assert one.plan(shapes[-1]) is plans[-1], "the newest is kept"
+    assert not any(
+        one.plan(each) is plan for each, plan in zip(shapes[:-3], plans, strict=False)
+    )
 
 
 def test_qualifiers_are_the_schemas_that_may_be_keyspaces():

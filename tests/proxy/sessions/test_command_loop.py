@@ -3,7 +3,9 @@ import asyncio
 import pytest
 import structlog
 
+from streamfrom.proxy.execution.executor import Executor
 from streamfrom.proxy.sessions.command_loop import QUEUED_BYTES_MAX
+from streamfrom.proxy.sql.statement_compiler import StatementCompiler
 from streamfrom.proxy.wire.constants import Capability, Status
 from streamfrom.proxy.wire.framing import frame
 from tests.proxy.fake_answers import Error, HangUp, Ok, Rows, Several, Silence, rows_of, until
@@ -23,8 +25,7 @@ async def test_a_malformed_command_closes_this_connection_and_no_other(proxy, pa
     other = await proxy.client()
     client = await proxy.client()
     client.write(frame(payload, 0))
-    client._framer.next_sequence = 1
-    error = await refused(client.packet())
+    error = await refused(client.packet(1))
     assert error.code == 1835
     assert await client.is_closed()
     assert (await other.query("SELECT 1")).values == [b"1"]
@@ -57,15 +58,16 @@ async def test_a_client_that_sends_too_much_ahead_is_not_read_until_it_is_done(s
     large = b"\x03SELECT '" + b"x" * 100_000 + b"'"
     for _ in range(200):
         client.write(frame(large, 0))
-    (session,) = proxy.app._sessions.values()
-    await until(lambda: session._command_loop._queued_bytes > QUEUED_BYTES_MAX)
-    assert session._command_loop._queued_bytes < 3 * QUEUED_BYTES_MAX
-    assert not session._link._transport.is_reading()
+    memory = proxy.app.services.memory_of("root")
+    await until(lambda: memory.used_bytes > QUEUED_BYTES_MAX)
+    for _ in range(100):
+        await asyncio.sleep(0)
+    assert memory.used_bytes < 3 * QUEUED_BYTES_MAX, "no more is read from the client"
     gate.set()
     assert (await client.answer())[0].values == [b"1"]
     for _ in range(200):
         assert (await client.answer())[0].values == [b"1"]
-    assert session._command_loop._queued_bytes == 0
+    assert memory.used_bytes == 0
     assert (await client.query("SELECT 1")).values == [b"1"]
 
 
@@ -76,8 +78,9 @@ async def test_a_client_that_reads_no_answers_has_no_more_of_its_commands_carrie
     client = await proxy.client()
     for _ in range(100):
         client.send("SELECT a FROM t")
-    (session,) = proxy.app._sessions.values()
-    await until(lambda: session._link.blocked and not session._command_loop.is_busy)
+    (session,) = proxy.app.services.sessions.values()
+    memory = proxy.app.services.memory_of("root")
+    await until(lambda: memory.used_bytes and session.process().command == "Sleep")
     for _ in range(100):
         await asyncio.sleep(0)
     assert server.heard.count("SELECT a FROM t") < 100
@@ -130,25 +133,24 @@ async def test_who_did_not_ask_for_several_statements_may_not_send_them(server, 
 async def test_a_fault_of_ours_is_an_internal_error_and_logged_once(server, proxy, monkeypatch):
     client = await proxy.client()
     await client.query("SELECT 1")
-    (session,) = proxy.app._sessions.values()
 
     def fail(*_):
         raise KeyError("a fault of ours")
 
-    monkeypatch.setattr(session._command_loop.parts.executor, "settle", fail)
-    monkeypatch.setattr(session._command_loop.parts.compiler, "resolve", fail)
+    monkeypatch.setattr(Executor, "settle", fail)
+    monkeypatch.setattr(StatementCompiler, "resolve", fail)
     with structlog.testing.capture_logs() as logs:
         direct = await client.query("SELECT 1")
         monkeypatch.undo()
-        monkeypatch.setattr(session._command_loop.parts.compiler, "resolve", fail)
+        monkeypatch.setattr(StatementCompiler, "resolve", fail)
         long_way = await client.query("SHOW TABLES FROM x")
     for result in (direct, long_way):
         assert result.code == 1105
         assert result.message == (
-            f"internal error (connection {session.connection_id}; the proxy's log says more)"
+            f"internal error (connection {client.greeting.connection_id}; the proxy's log says more)"
         )
     assert [line["event"] for line in logs] == ["internal error"] * 2
-    assert all(line["connection"] == session.connection_id for line in logs)
+    assert all(line["connection"] == client.greeting.connection_id for line in logs)
 
 
 async def test_a_lost_server_is_an_error_and_the_connection_goes_on(server, proxy):

@@ -12,8 +12,7 @@ async def test_a_refresh_goes_to_the_server_of_one_shard(server, proxy):
 async def test_columns_of_a_table_come_from_the_server(server, proxy):
     client = await proxy.client()
     client.write(frame(b"\x04t\0", 0))
-    client._framer.next_sequence = 1
-    assert (await client.packet()).startswith(b"\x03def")
+    assert (await client.packet(1)).startswith(b"\x03def")
     assert (await client.packet())[0] == 0xFE
     assert server.heard[-1] == "FIELD_LIST t"
     nowhere = await proxy.client(None)

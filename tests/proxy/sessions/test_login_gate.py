@@ -51,7 +51,7 @@ def made(
         backoff=LoginBackoff(backoff_s),
     )
     gate = LoginGate(services, link.link, LOG)  # type: ignore[arg-type]
-    gate._address = link.peer
+    gate.refusal()  # which notes the address
     return gate, link, services
 
 
@@ -140,7 +140,7 @@ def test_a_turn_that_waits_ends_the_time_to_log_in_unless_the_queue_is_long():
         assert works[0] >= 60
         assert not link.is_gone
         other = LoginGate(services, link.link, LOG)
-        other._address = link.peer
+        assert other.refusal() is None
         other.open()
         for _ in range(3):
             services.backoff.turn(link.peer, "eve", asyncio.get_running_loop().time())
@@ -155,14 +155,16 @@ def test_a_turn_that_waits_ends_the_time_to_log_in_unless_the_queue_is_long():
 
 def test_guesses_of_an_address_are_judged_one_after_another_and_others_at_once():
     async def main():
-        _, link, services = made()
+        services = made()[2]
         works: list[float] = []
         others: list[float] = []
 
         def gate(address):
-            made_ = LoginGate(services, link.link, LOG)
-            made_._address = address
-            return made_
+            link = RecordingLink()
+            link.peer = address
+            one = LoginGate(services, link.link, LOG)
+            assert one.refusal() is None
+            return one
 
         async def guess():
             one = gate("10.0.0.1")

@@ -90,7 +90,7 @@ async def test_one_connection_too_many_is_told_instead_of_a_greeting(server):
         assert (await refused(proxy.greeted())).code == 1040
         assert (await first.query("SELECT 1")).values == [b"1"]
         first.vanish()
-        await until(lambda: len(proxy.app._sessions) == 1)
+        await until(lambda: len(proxy.app.services.sessions) == 1)
         await proxy.client()
 
 
@@ -108,8 +108,7 @@ async def test_commands_may_come_in_the_same_segment_as_the_login(proxy):
     from streamfrom.proxy.wire.handshake import encode_login
 
     client.write(frame(encode_login(login), 1) + frame(b"\x03SELECT 1", 0))
-    client._framer.next_sequence = 2
-    assert (await client.packet())[0] == 0
+    assert (await client.packet(2))[0] == 0
     assert (await client.answer())[0].values == [b"1"]
 
 
@@ -120,7 +119,7 @@ async def test_quit_closes_without_a_word(proxy):
     client = await proxy.client()
     client.write(frame(QUIT, 0))
     assert await client.is_closed()
-    await until(lambda: not proxy.app._sessions)
+    await until(lambda: not proxy.app.services.sessions)
 
 
 async def test_a_slow_client_stops_its_server_and_gets_everything_in_the_end(server, proxy):
@@ -130,9 +129,9 @@ async def test_a_slow_client_stops_its_server_and_gets_everything_in_the_end(ser
     client.stop_reading()
     client.send("SELECT a FROM t")
     await until(lambda: server.relays and server.relays[0].is_stalled)
-    (session,) = proxy.app._sessions.values()
-    await until(lambda: session._link.blocked)
-    assert session._link._transport.get_write_buffer_size() < 2 << 20
+    memory = proxy.app.services.memory_of("root")
+    await until(lambda: memory.used_bytes)
+    assert memory.used_bytes < 2 << 20
     client.read_on()
     assert len((await client.answer())[0].rows) == 24
 
@@ -159,7 +158,7 @@ async def test_a_change_of_user_may_not_overtake_what_is_running(server, proxy):
     await until(lambda: "SELECT SLEEP(9)" in server.heard)
     with pytest.raises(EOFError):
         await client.change_user("root")
-    await until(lambda: not proxy.app._sessions)
+    await until(lambda: not proxy.app.services.sessions)
 
 
 # --- clients that leave ----------------------------------------------------------------
@@ -183,7 +182,7 @@ async def test_a_client_that_leaves_a_slow_answer_leaves_nothing_behind(server, 
     await until(lambda: server.relays and server.relays[0].is_stalled)
     client.vanish()
     await until(lambda: not server.relays)
-    await until(lambda: not proxy.app._sessions)
+    await until(lambda: not proxy.app.services.sessions)
 
 
 # --- STREAM ----------------------------------------------------------------------------
@@ -234,14 +233,14 @@ async def test_quit_in_a_stream_ends_both_at_once(streaming):
     client = await stream(streaming)
     client.write(frame(PING, 0) + frame(QUIT, 0))
     assert await client.is_closed()
-    await until(lambda: not streaming.app._sessions)
-    assert not streaming.app._registry._attached
+    await until(lambda: not streaming.app.services.sessions)
+    assert streaming.app.services.registry.receivers == 0
 
 
 async def test_a_client_that_vanishes_leaves_its_stream(streaming):
     client = await stream(streaming)
     client.vanish()
-    await until(lambda: not streaming.app._registry._attached)
+    await until(lambda: not streaming.app.services.registry.receivers)
 
 
 async def test_a_command_sent_ahead_waits_for_the_streams_end(streaming):
@@ -282,25 +281,24 @@ async def test_another_user_cannot_be_asked_for_in_the_middle_of_a_stream(stream
     client = await stream(streaming)
     client.write(frame(encode_change_user(client.login("root", "", None)), 0))
     assert await client.is_closed()
-    await until(lambda: not streaming.app._registry._attached)
+    await until(lambda: not streaming.app.services.registry.receivers)
 
 
-async def sent(session, number):
-    """Wait until a stream has written so many rows behind its four packets of columns."""
-    await until(
-        lambda: session._command_loop.parts.streams.current.sequence == (number + 4) % 256
-    )
+async def delivered(registry, before_ns):
+    """Wait until a stream has been given messages that are leased for longer than *before_ns*."""
+    await until(lambda: registry.leased_until_ns > before_ns)
 
 
 async def test_a_stream_that_has_caught_up_gets_the_next_batch(server, streaming):
     client = await stream(streaming)
     client.stop_reading()
-    (session,) = [s for s in streaming.app._sessions.values() if s._command_loop.is_streaming]
+    registry, unread = streaming.app.services.registry, streaming.app.services.memory_of("root")
     number = 0
-    while not session._link.blocked:
+    while not unread.used_bytes:
         number += 1
+        before_ns = registry.leased_until_ns
         await insert(server, streaming, number, b"x" * 1_000_000)
-        await sent(session, number)
+        await delivered(registry, before_ns)
     await insert(server, streaming, number + 1, b"late")
     client.read_on()
     for expected in range(1, number + 2):
@@ -338,8 +336,7 @@ async def test_a_packet_larger_than_allowed_is_refused(server):
     async with running_proxy(server, max_allowed_packet_bytes=10_000) as proxy:
         client = await proxy.client()
         client.write(frame(b"\x03" + b"x" * 20_000, 0))
-        client._framer.next_sequence = 0
-        assert (await refused(client.packet())).code == 1153
+        assert (await refused(client.packet(0))).code == 1153
 
 
 async def test_nothing_secret_is_logged(server):

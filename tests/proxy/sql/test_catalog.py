@@ -32,7 +32,7 @@ class Registry:
         return load(keyspace, raw_table("msg")) if name == "msg" else None
 
 
-def catalog(*keyspaces):
+def catalog(*keyspaces, **replicas):
     keyspaces = keyspaces or (SHARDED, PLAIN, QUARTERS)
     runtimes = {
         (keyspace.name, shard.name): SimpleNamespace(
@@ -41,7 +41,7 @@ def catalog(*keyspaces):
         for keyspace in keyspaces
         for shard in keyspace.shards
     }
-    return Catalog(keyspaces, runtimes, Registry())  # type: ignore[arg-type]
+    return Catalog(keyspaces, runtimes, Registry(), **replicas)  # type: ignore[arg-type]
 
 
 def test_a_system_schema_is_read_on_the_first_shard():
@@ -155,14 +155,12 @@ def test_a_new_vschema_is_in_force_for_every_view_of_its_keyspace():
 
 def with_replicas(*troubles):
     """Return a catalog whose shard commerce/-80 has replicas with these troubles."""
-    known = catalog()
     low = [
         SimpleNamespace(name=f"low{i}", database="db", trouble=t, dsn=f"d{i}")
         for i, t in enumerate(troubles)
     ]
     high = [SimpleNamespace(name="high0", database="db", trouble=None, dsn="d")]
-    known._replicas = {("commerce", "-80"): low, ("commerce", "80-"): high}
-    return known, low
+    return catalog(replicas={("commerce", "-80"): low, ("commerce", "80-"): high}), low
 
 
 def test_replicas_that_are_well_are_read_from_in_turn():

@@ -240,8 +240,8 @@ async def test_commands_sent_ahead_find_the_statement_they_mean(server):
         client.write(stmt_close(LAST))
         client.write(frame(b"\x0e", 0))
         # The answers: id, one parameter, one column.
-        client._framer.next_sequence = 1
-        for _ in range(3):
+        await client.packet(1)
+        for _ in range(2):
             await client.packet()
         assert (await client.binary_answer()).rows
         assert (await client.answer())[-1].ok

@@ -159,7 +159,7 @@ async def test_the_wait_for_parts_has_an_end(low, high, other_server):
 async def test_what_another_session_could_notice_of_a_part_is_remembered(server, session, low):
     server.on(LOW, Ok(affected_rows=1, last_insert_id=41, warnings=1))
     await write(session)
-    (backend,) = low.pool._idle
+    (backend,) = low.pool.idle
     assert backend.has_residue
     assert (await session.run("SELECT LAST_INSERT_ID()", shard=1)).values == [b"41"]
 
@@ -271,7 +271,7 @@ async def test_ddl_stops_at_the_first_refusal_and_says_where_it_has_run(
     ) as refused:
         await everywhere(session)
     assert refused.value.wire_code() == (1060, "42S21")
-    (backend,) = high.pool._idle
+    (backend,) = high.pool.idle
     assert backend.has_residue
 
 

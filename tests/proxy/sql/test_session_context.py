@@ -5,7 +5,7 @@ from tests.proxy.rigs import running_proxy
 
 async def test_a_session_keeps_the_limits_of_its_login(server):
     async with running_proxy(server) as proxy:
-        services = proxy.app._services
+        services = proxy.app.services
         before = await proxy.client()
         services.config = dataclasses.replace(services.config, unix_socket="/tmp/other.sock")
         after = await proxy.client()

@@ -65,7 +65,7 @@ async def test_vitesss_own_variables_mean_nothing_here(server, other_server, cli
 
 async def test_a_shard_that_is_down_is_not_asked_to_set_a_variable(server, other_server, proxy):
     server.stop()
-    shard = proxy.app._shards["commerce", "-80"]
+    shard = proxy.app.shards["commerce", "-80"]
     shard.suspect()
     await until(lambda: shard.trouble is not None)
     client = await proxy.client("commerce")
@@ -77,7 +77,7 @@ async def test_a_shard_that_went_down_unnoticed_holds_no_login_up(server, other_
     """Drivers say SET NAMES first, which any shard can answer."""
     client = await proxy.client("commerce")
     server.stop()
-    shard = proxy.app._shards["commerce", "-80"]
+    shard = proxy.app.shards["commerce", "-80"]
     assert shard.trouble is None
     assert (await client.query("SET NAMES latin1")).error is None
     assert said(other_server)[:1] == ["SET NAMES latin1"]

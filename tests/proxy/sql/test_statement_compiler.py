@@ -46,7 +46,7 @@ class Registry:
         return None
 
 
-def compiler(use=None, keyspaces=None, state=None, role=Role.READWRITE):
+def compiler(use=None, keyspaces=None, state=None, role=Role.READWRITE, **replicas):
     runtimes = {
         (keyspace.name, shard.name): SimpleNamespace(
             database=f"db_{keyspace.name}",
@@ -57,7 +57,7 @@ def compiler(use=None, keyspaces=None, state=None, role=Role.READWRITE):
     }
     user = User("eve", Secret(""), None, role, keyspaces)
     registry = Registry()
-    catalog = Catalog((PLAIN, SHARDED), runtimes, registry)  # type: ignore[arg-type]
+    catalog = Catalog((PLAIN, SHARDED), runtimes, registry, **replicas)  # type: ignore[arg-type]
     made = StatementCompiler(
         state or SessionState(int(MODERN), Settings()),
         Privileges(user, "host"),
@@ -314,10 +314,7 @@ class Replica:
 
 
 def reading(*replicas):
-    made = compiler()
-    made._catalog._replicas = {("plain", "-"): replicas}
-    made.use("plain@replica")
-    return made
+    return compiler("plain@replica", replicas={("plain", "-"): replicas})
 
 
 def test_a_session_stays_with_its_replica_until_that_ails():

@@ -26,7 +26,7 @@ async def test_a_stream_leaves_no_connection_and_no_transaction_open(server, mes
     await client.query("SET autocommit = 0")
     client.send("STREAM id, message FROM msg")
     assert await client.head() == 2
-    assert messages.app._shards["plain", "-"].pool.lent == 0
+    assert messages.app.shards["plain", "-"].pool.lent == 0
     assert not any(connection.in_transaction for connection in server.relays)
 
 
@@ -44,7 +44,7 @@ async def test_a_stream_waits_for_a_shard_that_restarts(server, messages):
     client = await messages.client("plain")
     server.stop()
     client.send("STREAM * FROM msg")
-    await until(lambda: messages.app._shards["plain", "-"].trouble is not None)
+    await until(lambda: messages.app.shards["plain", "-"].trouble is not None)
     await server.start()
     assert await client.head() == 2
 
@@ -78,7 +78,7 @@ async def test_a_stream_outlives_a_restart_of_its_server(server, messages):
     reader = await messages.client()
     reader.send("STREAM * FROM msg")
     await reader.head()
-    shard = messages.app._shards["plain", "-"]
+    shard = messages.app.shards["plain", "-"]
     server.stop()
     shard.suspect()
     await until(lambda: shard.trouble is not None)

@@ -35,6 +35,7 @@ class Watch:
     """A recovery over two shards, the first of which decides; it looks when told to."""
 
     def __init__(self, *shards):
+        self.shards = shards
         self.decisions = Decisions(lambda: "f" * 16)
         self.coordinator = Coordinator(
             self.decisions, SystemClock(), patience_s=1, new_number=lambda: "1" * 32
@@ -129,7 +130,7 @@ async def test_a_shard_that_does_not_let_us_look_is_told_of_once(other_server, w
 
 
 async def test_a_shard_that_is_away_is_not_asked(server, other_server, watch):
-    low, _ = watch.recovery._shards
+    low, _ = watch.shards
     server.stop()
     await low.probe()
     asked = len(server.controlled)
@@ -142,7 +143,7 @@ async def test_it_goes_on_in_the_background_until_it_is_stopped(server, other_se
     other_server.on("XA RECOVER", prepared(XID))
     server.on("FOR UPDATE NOWAIT", DECIDED)
     await until(lambda: finished(other_server))
-    watch.decisions.forget(watch.recovery._shards[0], WHOLE)
+    watch.decisions.forget(watch.shards[0], WHOLE)
     await watch.recovery.stop()
     assert any(text.startswith("DELETE") for text in server.controlled)
 

@@ -22,12 +22,18 @@ MORE = ok_packet(status=2 | Status.MORE_RESULTS_EXISTS, capabilities=PROXY_OFFER
 ERR = err_packet(1064, "42000", "no", PROXY_OFFER)
 
 
-def reader(state=FIRST, *, answer=AnswerKind.RESULT):
-    made = ResponseReader(answer)
-    made._allows_local_infile = True
-    if answer is AnswerKind.RESULT:
-        made._state = state
-    return made
+class Reader(ResponseReader):
+    """A reader in the middle of an answer, as its subclasses use it."""
+
+    def __init__(self, state=FIRST, *, answer=AnswerKind.RESULT, allows_local_infile=True):
+        super().__init__(answer)
+        self._allows_local_infile = allows_local_infile
+        if answer is AnswerKind.RESULT:
+            self._state = state
+
+    def take(self, payload):
+        """Return the state that *payload* leads to, which is no row."""
+        return self._special(payload)
 
 
 @pytest.mark.parametrize(
@@ -46,7 +52,7 @@ def reader(state=FIRST, *, answer=AnswerKind.RESULT):
     ],
 )
 def test_what_a_packet_means_depends_on_the_place(state, payload, following):
-    assert reader(state)._special(payload) == following
+    assert Reader(state).take(payload) == following
 
 
 @pytest.mark.parametrize(
@@ -61,44 +67,46 @@ def test_what_a_packet_means_depends_on_the_place(state, payload, following):
 )
 def test_a_packet_in_the_wrong_place_is_refused(state, payload):
     with pytest.raises(WireError):
-        reader(state)._special(payload)
+        Reader(state).take(payload)
 
 
 def test_bare_text_ends_at_once():
-    statistics = reader(answer=AnswerKind.TEXT)
-    assert statistics._special(b"Uptime: 5") == DONE
+    statistics = Reader(answer=AnswerKind.TEXT)
+    assert statistics.take(b"Uptime: 5") == DONE
     assert statistics.ok is None
 
 
 def test_a_file_is_refused_unless_it_was_offered():
     with pytest.raises(WireError):
-        ResponseReader(AnswerKind.RESULT)._special(b"\xfb/etc/passwd")
+        Reader(allows_local_infile=False).take(b"\xfb/etc/passwd")
 
 
 def test_status_is_read_whatever_the_size_of_the_counters():
     for rows in (0, 250, 251, 1 << 40):
-        made = reader()
-        made._special(ok_packet(rows, rows, status=0x23, capabilities=PROXY_OFFER))
+        made = Reader()
+        made.take(ok_packet(rows, rows, status=0x23, capabilities=PROXY_OFFER))
         assert made.status == 0x23
+        assert made.ok is not None
         assert made.ok.affected_rows == rows
 
 
 def test_trackers_of_all_results_are_kept():
-    made = reader()
+    made = Reader()
     for name in ("a", "b"):
         state = encode_trackers([Tracker(1, "", name)])
-        made._special(
+        made.take(
             ok_packet(status=8, capabilities=PROXY_OFFER, session_state=state),
         )
     assert made.trackers == (Tracker(1, "", "a"), Tracker(1, "", "b"))
 
 
 def test_an_error_takes_the_place_of_an_earlier_ok():
-    made = reader()
-    made._special(MORE)
-    made._special(ERR)
+    made = Reader()
+    made.take(MORE)
+    made.take(ERR)
     assert made.ok is None
     assert made.status == 0
+    assert made.error is not None
     assert made.error.code == 1064
 
 
