@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 
 if TYPE_CHECKING:
-    from streamfrom.engine.messaging.message import ClaimedRow, MessageKey
+    from streamfrom.engine.messaging.message import ClaimedRow, ClaimResult, MessageKey
     from streamfrom.engine.messaging.message_table import MessageTable
     from streamfrom.engine.messaging.poll import PollRequest, PollResult
     from streamfrom.engine.sharding.keyspace import ShardName
@@ -66,11 +66,11 @@ class Changed:
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """A claim has ended. rows: the rows that it won, in any order."""
+    """A claim has ended."""
 
     number: int
     shard: ShardName
-    rows: tuple[ClaimedRow, ...]
+    result: ClaimResult
 
 
 @dataclass(frozen=True, slots=True)

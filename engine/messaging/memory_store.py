@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.messaging.backoff import spread, wait_range
 from streamfrom.engine.messaging.conversation import StoreAnswer
-from streamfrom.engine.messaging.message import ClaimedRow, MessageKey
+from streamfrom.engine.messaging.message import ClaimedRow, ClaimResult, MessageKey
 from streamfrom.engine.messaging.message_store import PURGE_ROWS_MAX
 from streamfrom.engine.messaging.message_table import (
     MessageTable,
@@ -76,7 +76,10 @@ def loaded(raw: RawTable, keyspace: str = "ks") -> MessageTable:
 
 @dataclass(slots=True)
 class StoredRow:
-    """One message in memory; the id is a literal. NULL is None."""
+    """One message in memory; the id is a literal. NULL is None.
+
+    is_locked: a transaction that is under way holds it, so a claim passes over it.
+    """
 
     id: bytes
     priority: int = 50
@@ -84,6 +87,7 @@ class StoredRow:
     time_next_ns: int | None = 0
     time_acked_ns: int | None = None
     payload: bytes = b""
+    is_locked: bool = False
 
 
 async def _no_pause(_call: str, _shard: ShardName) -> None:
@@ -159,16 +163,20 @@ class MemoryStore:
 
     async def claim(
         self, table: MessageTable, shard: ShardName, request: ClaimRequest
-    ) -> tuple[ClaimedRow, ...]:
-        """Claim what is still due."""
+    ) -> ClaimResult:
+        """Claim what is still due and not locked."""
         async with self._call("claim", shard):
             now_ns = self.clock.time_ns()
             rows = self.table(table.keyspace, shard, table.name)
             won = []
+            passed_over = {}
             # As a database would: in the order of the key, whatever order was asked for.
             for row in sorted((rows[i] for i in set(request.ids) if i in rows), key=_by_id):
                 time_next_ns = row.time_next_ns or 0
-                if row.time_acked_ns is not None or time_next_ns > now_ns:
+                if row.time_acked_ns is not None:
+                    continue
+                if row.is_locked or time_next_ns > now_ns:
+                    passed_over[row.id] = time_next_ns
                     continue
                 wait_ns = spread(wait_range(table.properties, row.epoch), request.draw())
                 due_ns = now_ns + wait_ns
@@ -177,7 +185,7 @@ class MemoryStore:
                 )
                 row.epoch += 1
                 row.time_next_ns = due_ns
-            return tuple(won)
+            return ClaimResult(tuple(won), passed_over)
 
     async def release(
         self, table: MessageTable, shard: ShardName, rows: Sequence[ClaimedRow]

@@ -9,11 +9,12 @@ All times are nanoseconds since the Unix epoch.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from streamfrom.engine.sharding.keyspace import ShardName
     from streamfrom.sqlparse_ext.errors import StreamfromError
@@ -42,6 +43,19 @@ class ClaimedRow(NamedTuple):
     time_next_ns: int
     due_next_ns: int
     payload: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimResult:
+    """What a claim found.
+
+    rows: what it won, in any order.
+    passed_over: when the other rows are due, by id, if they are there and unacked. One that is due
+        already is locked by somebody whose transaction is under way.
+    """
+
+    rows: tuple[ClaimedRow, ...]
+    passed_over: Mapping[bytes, int] = field(default_factory=dict)
 
 
 class Receiver(Protocol):

@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from streamfrom.engine.messaging.backoff import spread, wait_range
 from streamfrom.engine.messaging.conversation import StoreQuery
-from streamfrom.engine.messaging.message import ClaimedRow
+from streamfrom.engine.messaging.message import ClaimedRow, ClaimResult
 from streamfrom.engine.messaging.message_table import RawColumn, RawIndex, RawTable
 from streamfrom.engine.messaging.table_comment import MARK, is_message_table
 from streamfrom.sqlparse_ext.text.identifiers import literal, quote_identifier
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from streamfrom.engine.messaging.conversation import Conversation
     from streamfrom.engine.messaging.message_table import MessageTable
@@ -68,8 +68,8 @@ class Store(Protocol):
 
     async def claim(
         self, table: MessageTable, shard: ShardName, request: ClaimRequest
-    ) -> tuple[ClaimedRow, ...]:
-        """Claim what is still due and nobody else holds; return what was won."""
+    ) -> ClaimResult:
+        """Claim what is still due and nobody else holds."""
         ...
 
     async def release(
@@ -174,11 +174,12 @@ def _hidden(schema: bytes, seen: Sequence[RawTable]) -> Conversation[tuple[RawTa
 
 def claim(
     table: MessageTable, shard: ShardName, request: ClaimRequest, now_ns: int
-) -> Conversation[tuple[ClaimedRow, ...]]:
+) -> Conversation[ClaimResult]:
     """Win rows: lock what is still due and free, push it into the future, commit.
 
-    SKIP LOCKED passes over rows that another proxy claims or a consumer acks at this moment.
-    The index is forced because on a small table 500 ids would make a scan that locks all rows.
+    SKIP LOCKED passes over rows that another proxy claims or a consumer acks at this moment, and
+    over their neighbours where that ack locks more than its own rows. A plain read tells those
+    from rows that are acked or due later. The index is forced because on a small table 500 ids would make a scan that locks all rows.
     """
     answer = yield StoreQuery(
         b"SELECT IFNULL(epoch, 0), IFNULL(time_next, 0), %b, %b FROM %b WHERE %b IN (%b)"
@@ -203,9 +204,16 @@ def claim(
         due_next_ns = now_ns + spread(windows[epoch], request.draw())
         ident = table.id_literal(raw or b"")
         won.append(ClaimedRow(ident, shard, epoch, int(time_next or 0), due_next_ns, payload))
+    passed_over: Mapping[bytes, int] = {}
+    won_ids = {row.id for row in won}
+    missing = [ident for ident in request.ids if ident not in won_ids]
+    if missing:
+        found = yield from look(table, missing)
+        # The database finds an id of another spelling equal: won under that one.
+        passed_over = {ident: due_ns for ident, due_ns in found.items() if ident not in won_ids}
     if not won:
         yield StoreQuery(b"COMMIT")
-        return ()
+        return ClaimResult((), passed_over)
     yield StoreQuery(
         b"UPDATE %b SET time_next = CASE %b%b ELSE %d END, epoch = IFNULL(epoch, 0) + 1"
         b" WHERE %b IN (%b)"
@@ -220,7 +228,20 @@ def claim(
         ),
         commits=True,
     )
-    return tuple(won)
+    return ClaimResult(tuple(won), passed_over)
+
+
+def look(table: MessageTable, ids: Sequence[bytes]) -> Conversation[dict[bytes, int]]:
+    """Read when rows are due, without a lock; those that are acked or gone are left out."""
+    ident = _name(table.id_column)
+    answer = yield StoreQuery(
+        b"SELECT %b, IFNULL(time_next, 0) FROM %b WHERE %b IN (%b) AND time_acked IS NULL"
+        % (ident, _by_id(table), ident, b", ".join(ids)),
+        2,
+    )
+    return {
+        table.id_literal(raw or b""): int(time_next or 0) for (raw, time_next), _ in answer.rows
+    }
 
 
 def release(table: MessageTable, rows: Sequence[ClaimedRow]) -> Conversation[None]:

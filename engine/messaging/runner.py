@@ -193,13 +193,13 @@ class Runner:
     async def _claim(self, action: Claim) -> None:
         request = ClaimRequest(action.ids, action.columns, self._draw)
         try:
-            rows = await self._store.claim(self._table, action.shard, request)
+            result = await self._store.claim(self._table, action.shard, request)
         except Exception as error:  # noqa: BLE001  (whatever it was, its receivers must not hang)
             self._note_failure("claim", action.shard, error)
             self.post(ClaimFailed(action.number, action.shard, str(error)))
         else:
             self._note_success(action.shard)
-            self.post(Claimed(action.number, action.shard, rows))
+            self.post(Claimed(action.number, action.shard, result))
 
     async def _poll(self, action: Poll) -> None:
         try:

@@ -15,7 +15,7 @@ answer may be older.
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.engine.messaging.lanes import Lane, Tier
 from streamfrom.engine.messaging.message import MessageKey
@@ -28,9 +28,10 @@ if TYPE_CHECKING:
     from streamfrom.engine.messaging.poll import PollResult
 
 
-# A row that a claim did not get is another proxy's, acked, or locked by a consumer that is
-# acking it. If a poll still shows it due, it is locked: another try a second later.
-NOT_WON_PAUSE_NS: Final = 10**9
+# Who locks a row that is due mostly acks another one, for as long as a commit takes: 1,004.6 ms
+# was a message late for which the next try came a second later. A client's transaction may last.
+LOCKED_PAUSE_FIRST_NS: Final = 10**6
+LOCKED_PAUSE_LAST_NS: Final = 10**9
 # A lane whose known part ends is polled again this early, so that its next keys are here
 # when they are due, however slow the poll.
 POLL_LEAD_NS: Final = 10**9
@@ -43,6 +44,13 @@ class Removed:
 REMOVED: Final = Removed()
 
 
+class LockedRow(NamedTuple):
+    """A row that is due and was locked: how long it is left alone, and until when."""
+
+    pause_ns: int
+    until_ns: int
+
+
 class ShardQueue:
     """The keys of one shard that are due soonest. Pure: no clock, no I/O; times come in as arguments."""
 
@@ -52,8 +60,8 @@ class ShardQueue:
         self._keys: dict[bytes, MessageKey] = {}
         self._tiers: dict[int, Tier] = {}
         self._in_flight: dict[bytes, MessageKey | Removed | None] = {}
-        # id → not to be tried before; in order of that moment, and never more than the limit.
-        self._not_won_until: OrderedDict[bytes, int] = OrderedDict()
+        # By id, the one that was tried longest ago first, and never more than the limit.
+        self._locked: OrderedDict[bytes, LockedRow] = OrderedDict()
         # What changed while a poll runs, by id: the key as it is now, None if it does not wait.
         self._changed: dict[bytes, MessageKey | None] | None = None
 
@@ -95,7 +103,7 @@ class ShardQueue:
         """Drop all keys but those in flight; the next poll starts from nothing."""
         self._keys.clear()
         self._tiers.clear()
-        self._not_won_until.clear()
+        self._locked.clear()
 
     def configure(self, limit: int, *, newest: bool, now_ns: int) -> None:
         """Follow changed settings; a new order starts from nothing."""
@@ -158,34 +166,46 @@ class ShardQueue:
         Return what came in: a key that was added (that one is queued then), REMOVED, or None.
         """
         meanwhile = self._in_flight.pop(ident, None)
+        self._locked.pop(ident, None)
         self._note(ident, None)
         queued = meanwhile if meanwhile is not None else key
         if isinstance(queued, MessageKey):
             self.add(queued, now_ns)
         return meanwhile
 
-    def not_won(self, ident: bytes, now_ns: int) -> None:
-        """End the flight of an id whose row the claim did not win."""
-        meanwhile = self._in_flight.pop(ident, None)
-        if isinstance(meanwhile, MessageKey):
-            self.add(meanwhile, now_ns)
-        elif meanwhile is None:
-            self._not_won_until.pop(ident, None)
-            self._not_won_until[ident] = now_ns + NOT_WON_PAUSE_NS
-            if len(self._not_won_until) > self._limit:
-                self._not_won_until.popitem(last=False)
+    def not_won(self, key: MessageKey, time_next_ns: int | None, now_ns: int) -> None:
+        """End the flight of *key*, whose row the claim did not win.
+
+        time_next_ns: what its row says; None when it is acked or gone. A row that is due was locked.
+            It is tried again after a pause, which doubles from try to try.
+        """
+        before = self._locked.get(key.id)
+        meanwhile = self.requeue(key.id, None, now_ns)
+        if meanwhile is not None or time_next_ns is None:
+            return
+        if time_next_ns <= now_ns:
+            pause_ns = LOCKED_PAUSE_FIRST_NS
+            if before is not None:
+                pause_ns = min(2 * before.pause_ns, LOCKED_PAUSE_LAST_NS)
+            time_next_ns = now_ns + pause_ns
+            self._locked[key.id] = LockedRow(pause_ns, time_next_ns)
+            if len(self._locked) > self._limit:
+                self._locked.popitem(last=False)
+        self.add(key._replace(time_next_ns=time_next_ns), now_ns)
 
     # Polls
 
     def poll_started(self, now_ns: int) -> PollRequest:
         """Return what to ask for; one poll at a time."""
         self._changed = {}
-        while self._not_won_until and next(iter(self._not_won_until.values())) <= now_ns:
-            self._not_won_until.popitem(last=False)
+        # Some time longer than its pause, so that the next pause is known to be longer.
+        forgotten_ns = now_ns - LOCKED_PAUSE_LAST_NS
+        while self._locked and next(iter(self._locked.values())).until_ns <= forgotten_ns:
+            self._locked.popitem(last=False)
         behind = (priority for priority, tier in self._tiers.items() if tier.is_behind(now_ns))
         return PollRequest(
             limit=self._limit,
-            extra=len(self._in_flight) + len(self._not_won_until),
+            extra=len(self._in_flight) + len(self._locked),
             newest=self._newest,
             overloaded=frozenset(behind),
         )
@@ -214,7 +234,7 @@ class ShardQueue:
             # Also one that had no room: as far as the poll knows, there was no such row.
             if key is not None:
                 self._admit(key)
-        self._postpone_not_won(now_ns)
+        self._postpone_locked(now_ns)
         self._shrink(now_ns)
         for tier in self._tiers.values():
             tier.fresh.full, tier.timed.full = len(tier.fresh), len(tier.timed)
@@ -233,13 +253,13 @@ class ShardQueue:
         lane.keys.update(keys)
         self._keys.update((key.id, key) for key in keys)
 
-    def _postpone_not_won(self, now_ns: int) -> None:
-        """Turn rows that a claim did not win a moment ago, and that are still due, into timers."""
-        for ident, not_before_ns in self._not_won_until.items():
+    def _postpone_locked(self, now_ns: int) -> None:
+        """Turn rows that were locked a moment ago, and that are still due, into timers."""
+        for ident, locked in self._locked.items():
             key = self._keys.get(ident)
-            if key is not None and key.time_next_ns <= now_ns < not_before_ns:
+            if key is not None and key.time_next_ns <= now_ns < locked.until_ns:
                 self._forget(ident)
-                self._admit(key._replace(time_next_ns=not_before_ns))
+                self._admit(key._replace(time_next_ns=locked.until_ns))
 
     def wants_poll(self, now_ns: int) -> bool:
         """Return whether rows that were left out are needed now."""

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.messaging.poll import FOREVER_NS
-from streamfrom.engine.messaging.shard_queue import NOT_WON_PAUSE_NS
 
 
 if TYPE_CHECKING:
@@ -70,7 +69,6 @@ class ShardState:
     receivers: how many streams cover the shard.
     releases: keys that are being released, by the number of the release.
     poll_wanted: rows have changed in a way that only a poll can find out.
-    is_in_doubt: a claim failed, perhaps after its commit, and no claim has worked since.
     next_poll_ns: the end of the interval between two polls.
     wake_ns: when the shard has work to do by itself.
     wake_ready_ns: when the shard has work to do if a receiver is ready.
@@ -82,7 +80,6 @@ class ShardState:
     claims: dict[int, ClaimRun] = field(default_factory=dict)
     releases: dict[int, dict[bytes, MessageKey | None]] = field(default_factory=dict)
     poll_wanted: bool = False
-    is_in_doubt: bool = False
     next_poll_ns: int = 0
     claiming: Trouble = field(default_factory=Trouble)
     polling: Trouble = field(default_factory=Trouble)
@@ -130,13 +127,6 @@ class ShardState:
         self.polling.failed(reason, now_ns, grace_ns)
         self.queue.poll_failed()
 
-    def rows_not_won(self, now_ns: int) -> None:
-        """Note that a claim did not get all it asked for.
-
-        What an ack that is rolled back has kept locked is still due, and nobody else says so.
-        """
-        self.next_poll_ns = min(self.next_poll_ns, now_ns + NOT_WON_PAUSE_NS)
-
     def _poll_ns(self) -> int:
         """Return when the next poll is to start."""
         moment = self.next_poll_ns
@@ -168,7 +158,7 @@ class ShardState:
         """Without receivers: forget the keys, and do nothing."""
         self.queue.clear()
         self._poll_discarded = self._is_polling
-        self.poll_wanted = self.is_in_doubt = False
+        self.poll_wanted = False
         self.claiming.over()
         self.polling.over()
         self.wake_ns = self.wake_ready_ns = FOREVER_NS

@@ -12,7 +12,9 @@ due and receivers are ready, one claim takes rows for all ready receivers that w
 columns, like a group commit; CLAIMS_IN_FLIGHT_MAX claims may run on a shard at once, and what
 becomes due meanwhile goes into the next. A receiver is reserved from the claim until its
 socket can take more. A won row is delivered, and waits in the queue as a timer for the moment
-the claim wrote; a row that was not won is another proxy's, acked, or locked.
+the claim wrote. A row that was not won is another proxy's, and waits for the moment that it
+wrote; or acked, and is forgotten; or locked, and is tried again after a millisecond, then two,
+doubling to a second.
 
 **Behind.** Not all due rows fit into the queue. The queue asks for more when half of what a
 poll brought is used up.
@@ -276,13 +278,14 @@ class TableState:
     def _claimed(self, event: Claimed, now_ns: int) -> None:
         shard = self._shards[event.shard]
         run = shard.claims.pop(event.number)
-        self._note_size(event.rows)
+        rows, passed_over = event.result.rows, event.result.passed_over
+        self._note_size(rows)
         shard.claiming.over()
         shard.health.over()
         shard.polling.since_ns = None  # the shard works; a poll may be slow for other reasons
         won: list[ClaimedRow] = []
         order = {ident: index for index, ident in enumerate(run.keys)}
-        for row in sorted(event.rows, key=lambda row: order.get(row.id, len(order))):
+        for row in sorted(rows, key=lambda row: order.get(row.id, len(order))):
             asked = run.keys.pop(row.id, None)
             if asked is None:
                 # The database finds this id equal to one that was asked for (another case,
@@ -299,14 +302,8 @@ class TableState:
                 # database knows.
                 shard.poll_wanted = True
             won.append(row)
-        for ident in run.keys:
-            shard.queue.not_won(ident, now_ns)
-        if run.keys:
-            shard.rows_not_won(now_ns)
-        if run.keys and shard.is_in_doubt:
-            # Perhaps won by the claim that failed, and in flight again when the poll looked.
-            shard.poll_wanted = True
-        shard.is_in_doubt = False
+        for ident, key in run.keys.items():
+            shard.queue.not_won(key, passed_over.get(ident), now_ns)
         self._deliver(shard, run, won)
 
     def _deliver(self, shard: ShardState, run: ClaimRun, won: list[ClaimedRow]) -> None:
@@ -349,7 +346,7 @@ class TableState:
         run = shard.claims.pop(event.number)
         shard.claiming.failed(event.reason, now_ns, self.grace_ns)
         # It may have been committed before it was lost: then a poll tells when they are due.
-        shard.poll_wanted = shard.is_in_doubt = True
+        shard.poll_wanted = True
         for key in run.keys.values():
             shard.queue.requeue(key.id, key, now_ns)
         self._deliver(shard, run, [])

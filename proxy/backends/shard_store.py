@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from streamfrom.engine.messaging.clock import Clock
     from streamfrom.engine.messaging.conversation import Conversation
-    from streamfrom.engine.messaging.message import ClaimedRow
+    from streamfrom.engine.messaging.message import ClaimedRow, ClaimResult
     from streamfrom.engine.messaging.message_store import ClaimRequest
     from streamfrom.engine.messaging.message_table import MessageTable, RawTable
     from streamfrom.engine.messaging.poll import PollRequest, PollResult
@@ -98,7 +98,7 @@ class ShardStore:
 
     async def claim(
         self, table: MessageTable, shard: ShardName, request: ClaimRequest
-    ) -> tuple[ClaimedRow, ...]:
+    ) -> ClaimResult:
         """Take due rows for delivery. Raises StoreError."""
         return await self._by_backend(
             self._shards[table.keyspace, shard],

@@ -324,6 +324,7 @@ def add_message_table(
     )
     server.on("SELECT MIN(priority)", Rows(("least",), ((None,),)))
     server.on("FOR UPDATE SKIP LOCKED", Rows(("epoch", "time_next", "id", "id", "message")))
+    server.on("SELECT `id`, IFNULL(time_next, 0)", Rows(("id", "time_next")))
     server.on(" WHERE 1 = 0", Rows(("id", "message")))
 
 

@@ -1,4 +1,4 @@
-"""Every promise of `tests.sim.world`, on many histories. SIM_SEEDS=5000 runs that many."""
+"""Every promise of `tests.sim`, on many histories. SIM_SEEDS=5000 runs that many."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 
 import pytest
 
+from tests.sim.locked_rows import LockedRows
 from tests.sim.world import World
 from tests.virtual_loop import run_virtual
 
@@ -19,6 +20,11 @@ def test_every_promise_is_kept_whatever_happens(seed, is_told, caplog):
     run_virtual(World(seed, is_told).run())
     faults = [record for record in caplog.records if record.levelname == "ERROR"]
     assert not faults, "a fault of our own was caught and logged"
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_a_row_that_was_locked_is_sent_soon_after_it_is_free(seed):
+    run_virtual(LockedRows(seed).run())
 
 
 def test_a_seed_is_one_history():

@@ -343,6 +343,16 @@ class World:
             0.9, 1.4
         )
         await asyncio.sleep(late or self.dice.expovariate(1 / 0.5))
+        # It may hold its neighbours too, for as long as it takes, or be rolled back the first time.
+        table = self.store.table(KEYSPACE, row.shard, TABLE)
+        held = [one for one in table.values() if not one.is_locked and self.dice.random() < 0.5]
+        for one in held:
+            one.is_locked = True
+        await asyncio.sleep(self.dice.choice([0, 0.001, 0.01, 0.3]))
+        for one in held:
+            one.is_locked = False
+        if self.dice.random() < 0.1:
+            await asyncio.sleep(self.dice.uniform(0, 1))
         self._ack(row.shard, [row.id])
 
     def given_back(self, rows):

@@ -11,7 +11,7 @@ from streamfrom.engine.messaging.events import (
     Tick,
 )
 from streamfrom.engine.messaging.memory_store import raw_table
-from streamfrom.engine.messaging.message import ClaimedRow
+from streamfrom.engine.messaging.message import ClaimedRow, ClaimResult
 from streamfrom.engine.messaging.message_table import load
 from streamfrom.engine.messaging.poll import PollResult
 from streamfrom.engine.messaging.table_state import TableState
@@ -75,7 +75,12 @@ class TableRig:
         """All of a claim was won, or only *ids*."""
         wanted = ids or [int(ident) for ident in claim.ids]
         rows = tuple(self.row(one, claim.shard)._replace(payload=payload) for one in wanted)
-        return self.post(Claimed(claim.number, claim.shard, rows))
+        return self.post(Claimed(claim.number, claim.shard, ClaimResult(rows)))
+
+    def passed_over(self, claim, **time_next_ns):
+        """Nothing of a claim was won; rows that are there and unacked are due then."""
+        rows = {ident.encode(): due_ns for ident, due_ns in time_next_ns.items()}
+        return self.post(Claimed(claim.number, claim.shard, ClaimResult((), rows)))
 
     def later(self, seconds):
         self.now_ns += round(seconds * SECOND_NS)

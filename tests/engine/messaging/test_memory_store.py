@@ -6,6 +6,7 @@ import pytest
 
 from streamfrom.engine.errors import StoreError
 from streamfrom.engine.messaging.memory_store import MemoryStore, StoredRow, loaded, raw_table
+from streamfrom.engine.messaging.message import ClaimResult
 from streamfrom.engine.messaging.message_store import ClaimRequest, Store
 from streamfrom.engine.messaging.poll import PollRequest
 from tests.virtual_loop import START_NS, VirtualClock, run_virtual
@@ -33,9 +34,18 @@ def test_it_is_a_store():
 def test_a_claim_takes_due_rows_only_and_once():
     async def main():
         store = rig(StoredRow(b"1"), StoredRow(b"2", time_next_ns=START_NS + 10**9))
-        won = await store.claim(TABLE, "0", request(b"2", b"1", b"7"))
+        won = (await store.claim(TABLE, "0", request(b"2", b"1", b"7"))).rows
         assert [(row.id, row.epoch) for row in won] == [(b"1", 0)]
-        assert await store.claim(TABLE, "0", request(b"1")) == ()
+        assert (await store.claim(TABLE, "0", request(b"1"))).rows == ()
+
+    run_virtual(main())
+
+
+def test_a_claim_passes_over_locked_rows_and_tells_when_the_others_are_due():
+    async def main():
+        store = rig(StoredRow(b"1", is_locked=True), StoredRow(b"2", time_next_ns=START_NS + 9))
+        result = await store.claim(TABLE, "0", request(b"1", b"2", b"3"))
+        assert result == ClaimResult((), {b"1": 0, b"2": START_NS + 9})
 
     run_virtual(main())
 
@@ -43,7 +53,7 @@ def test_a_claim_takes_due_rows_only_and_once():
 def test_a_release_undoes_a_claim_that_nothing_followed():
     async def main():
         store = rig(StoredRow(b"1"), StoredRow(b"2"))
-        won = await store.claim(TABLE, "0", request(b"1", b"2"))
+        won = (await store.claim(TABLE, "0", request(b"1", b"2"))).rows
         assert store.ack("ks", "0", "msg", [b"2", b"9"]) == (b"2",)
         assert store.ack("ks", "0", "msg", [b"2"]) == ()
         await store.release(TABLE, "0", won)

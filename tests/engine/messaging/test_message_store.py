@@ -4,7 +4,7 @@ import pytest
 
 from streamfrom.engine.messaging.conversation import StoreAnswer
 from streamfrom.engine.messaging.memory_store import loaded, raw_table
-from streamfrom.engine.messaging.message import ClaimedRow
+from streamfrom.engine.messaging.message import ClaimedRow, ClaimResult
 from streamfrom.engine.messaging.message_store import (
     ClaimRequest,
     claim,
@@ -42,21 +42,27 @@ def request(*ids, columns=("id", "message"), draw=lambda: 0):
     return ClaimRequest(ids, columns, draw)
 
 
-def test_a_claim_locks_writes_and_commits():
+def test_a_claim_locks_asks_for_the_rest_writes_and_commits():
     answer = StoreAnswer(
         [((b"0", b"0", b"1"), b"\x011\x01x"), ((b"2", b"77", b"2"), b"\x012\x01y")]
     )
-    won, sent = run(claim(TABLE, "-80", request(b"1", b"2", b"3"), NOW_NS), answer)
+    late = StoreAnswer([((b"3", b"2000000000000"), b"")])
+    result, sent = run(
+        claim(TABLE, "-80", request(b"1", b"2", b"3", b"4"), NOW_NS), answer, late
+    )
     assert sent == [
         b"SELECT IFNULL(epoch, 0), IFNULL(time_next, 0), `id`, `id`, `message` FROM `msg`"
-        b" FORCE INDEX (`PRIMARY`) WHERE `id` IN (1, 2, 3) AND time_acked IS NULL"
+        b" FORCE INDEX (`PRIMARY`) WHERE `id` IN (1, 2, 3, 4) AND time_acked IS NULL"
         b" AND (time_next IS NULL OR time_next <= 1000000000000) FOR UPDATE SKIP LOCKED",
+        b"SELECT `id`, IFNULL(time_next, 0) FROM `msg` FORCE INDEX (`PRIMARY`)"
+        b" WHERE `id` IN (3, 4) AND time_acked IS NULL",
         b"UPDATE `msg` FORCE INDEX (`PRIMARY`) SET time_next = CASE `id`"
         b" WHEN 1 THEN 1030000000000 WHEN 2 THEN 1120000000000 ELSE 1120000000000 END,"
         b" epoch = IFNULL(epoch, 0) + 1 WHERE `id` IN (1, 2)",
         b"COMMIT",
     ]
-    assert won == (
+    assert result.passed_over == {b"3": 2000 * SECOND_NS}
+    assert result.rows == (
         ClaimedRow(b"1", "-80", 0, 0, NOW_NS + 30 * SECOND_NS, b"\x011\x01x"),
         ClaimedRow(b"2", "-80", 2, 77, NOW_NS + 120 * SECOND_NS, b"\x012\x01y"),
     )
@@ -66,25 +72,26 @@ def test_every_row_throws_its_own_dice():
     throws = iter([0, (1 << 20) - 1])
     answer = StoreAnswer([((b"0", b"0", b"1"), b""), ((b"0", b"0", b"2"), b"")])
     conversation = claim(TABLE, "0", request(b"1", b"2", draw=lambda: next(throws)), NOW_NS)
-    won, _ = run(conversation, answer)
-    waits_s = [(row.due_next_ns - NOW_NS) / SECOND_NS for row in won]
+    result, sent = run(conversation, answer)
+    assert len(sent) == 3, "nothing is asked for when all was won"
+    waits_s = [(row.due_next_ns - NOW_NS) / SECOND_NS for row in result.rows]
     assert waits_s[0] == 30
     assert 39.9 < waits_s[1] < 40
 
 
 def test_a_claim_that_wins_nothing_writes_nothing():
-    won, sent = run(claim(TABLE, "0", request(b"1"), NOW_NS))
-    assert won == ()
-    assert sent[1:] == [b"COMMIT"]
+    result, sent = run(claim(TABLE, "0", request(b"1"), NOW_NS))
+    assert result == ClaimResult(())
+    assert sent[2:] == [b"COMMIT"]
 
 
 def test_string_ids_become_keys_again():
     table = loaded(raw_table("msg", id_type="varchar"))
-    won, sent = run(
+    result, sent = run(
         claim(table, "0", request(b"'it''s'"), NOW_NS),
         StoreAnswer([((b"0", b"0", b"it's"), b"")]),
     )
-    assert won[0].id == b"'it''s'"
+    assert result.rows[0].id == b"'it''s'"
     assert b"WHEN 'it''s' THEN" in sent[1]
 
 
@@ -174,10 +181,10 @@ def test_the_wait_follows_the_tables_settings():
             "vt_poller_interval=1"
         ),
     )
-    won, _ = run(
+    result, _ = run(
         claim(quick, "0", request(b"1"), NOW_NS), StoreAnswer([((b"3", b"0", b"1"), b"")])
     )
-    assert won[0].due_next_ns == NOW_NS + 8 * SECOND_NS
+    assert result.rows[0].due_next_ns == NOW_NS + 8 * SECOND_NS
 
 
 MARKED = ((b"t", b"vitess_message"), b"")

@@ -224,7 +224,7 @@ def test_a_claim_wins_what_is_due_and_gives_the_rows_as_they_are(client, claimer
     insert(client, (b"1", 50, 0), (b"2", 50, NOW_NS + 1), (b"3", 50, None), (b"4", 50, NOW_NS))
     client.execute(b"UPDATE msg SET epoch = 3 WHERE id = 4")
     client.execute(b"UPDATE msg SET time_acked = 5 WHERE id = 3")
-    won = claimer.run(claim(table, "0", request(b"4", b"1", b"2", b"3", b"77"), NOW_NS))
+    won = claimer.run(claim(table, "0", request(b"4", b"1", b"2", b"3", b"77"), NOW_NS)).rows
     assert {row.id: (row.epoch, row.time_next_ns, row.payload) for row in won} == {
         b"1": (0, 0, b"1|hello"),
         b"4": (3, NOW_NS, b"4|hello"),
@@ -240,16 +240,36 @@ def test_a_claim_passes_over_rows_that_somebody_holds(client, claimer, other, da
     insert(client, (b"1", 50, 0), (b"2", 50, 0))
     with other.cursor() as cursor:
         cursor.execute("UPDATE msg SET time_acked = 1 WHERE id = 1")
-    won = claimer.run(claim(table, "0", request(b"1", b"2"), NOW_NS))
-    assert [row.id for row in won] == [b"2"]
+    result = claimer.run(claim(table, "0", request(b"1", b"2"), NOW_NS))
+    assert [row.id for row in result.rows] == [b"2"]
+    assert result.passed_over == {b"1": 0}, "due, so it is locked"
     other.rollback()
-    won = claimer.run(claim(table, "0", request(b"1", b"2"), NOW_NS))
+    won = claimer.run(claim(table, "0", request(b"1", b"2"), NOW_NS)).rows
     assert [row.id for row in won] == [b"1"]
+
+
+def test_a_claim_tells_when_the_rows_are_due_that_it_did_not_win(client, claimer, database):
+    table = create(client, database)
+    insert(client, (b"1", 50, 0), (b"2", 50, NOW_NS + 1), (b"3", 50, None))
+    client.execute(b"UPDATE msg SET time_acked = 5 WHERE id = 3")
+    result = claimer.run(claim(table, "0", request(b"1", b"2", b"3", b"77"), NOW_NS))
+    assert [row.id for row in result.rows] == [b"1"]
+    assert result.passed_over == {b"2": NOW_NS + 1}
+
+
+def test_an_id_that_was_won_under_another_spelling_was_not_passed_over(
+    client, claimer, database
+):
+    table = create(client, database, id_type="varchar(40)")
+    insert(client, (b"'a'", 50, 0))
+    result = claimer.run(claim(table, "0", request(b"'A'"), NOW_NS))
+    assert [row.id for row in result.rows] == [b"'a'"]
+    assert result.passed_over == {}
 
 
 def test_a_claim_that_wins_nothing_leaves_no_transaction(client, claimer, database):
     table = create(client, database)
-    assert claimer.run(claim(table, "0", request(b"1"), NOW_NS)) == ()
+    assert claimer.run(claim(table, "0", request(b"1"), NOW_NS)).rows == ()
     assert claimer.sent[-1] == b"COMMIT"
 
 
@@ -259,7 +279,7 @@ def test_many_ids_lock_no_row_but_their_own(client, claimer, other, database):
     with other.cursor() as cursor:
         cursor.execute("UPDATE msg SET time_acked = 1 WHERE id = 59")
     ids = [b"%d" % n for n in range(1, 59)]
-    assert len(claimer.run(claim(table, "0", request(*ids), NOW_NS))) == 58
+    assert len(claimer.run(claim(table, "0", request(*ids), NOW_NS)).rows) == 58
 
 
 @pytest.mark.parametrize(
@@ -279,7 +299,7 @@ def test_ids_of_any_type_go_through_the_whole_life(client, claimer, database, id
     (tier,) = client.run(poll(table, PollRequest(10), NOW_NS)).tiers
     polled = [key.id for key in tier.fresh]
     assert sorted(polled) == sorted(ids)
-    won = claimer.run(claim(table, "0", request(*polled), NOW_NS))
+    won = claimer.run(claim(table, "0", request(*polled), NOW_NS)).rows
     assert sorted(row.id for row in won) == sorted(ids)
     due = {time for (time,) in client.rows(b"SELECT time_next FROM msg")}
     assert due == {b"%d" % (NOW_NS + 30 * SECOND_NS)}
@@ -290,7 +310,7 @@ def test_ids_of_any_type_go_through_the_whole_life(client, claimer, database, id
 def test_a_release_undoes_a_claim(client, claimer, database):
     table = create(client, database)
     insert(client, (b"1", 50, 0), (b"2", 50, NOW_NS - 7), (b"3", 50, None))
-    won = claimer.run(claim(table, "0", request(b"1", b"2", b"3"), NOW_NS))
+    won = claimer.run(claim(table, "0", request(b"1", b"2", b"3"), NOW_NS)).rows
     claimer.run(release(table, won))
     assert client.rows(b"SELECT id, epoch, time_next FROM msg ORDER BY id") == [
         (b"1", b"0", b"0"),
@@ -302,7 +322,7 @@ def test_a_release_undoes_a_claim(client, claimer, database):
 def test_a_release_touches_nothing_that_has_moved_on(client, claimer, database):
     table = create(client, database)
     insert(client, (b"1", 50, 0), (b"2", 50, 0), (b"3", 50, 0))
-    won = claimer.run(claim(table, "0", request(b"1", b"2", b"3"), NOW_NS))
+    won = claimer.run(claim(table, "0", request(b"1", b"2", b"3"), NOW_NS)).rows
     client.execute(b"UPDATE msg SET time_acked = 1, time_next = NULL WHERE id = 1")
     client.execute(b"UPDATE msg SET time_next = 12345 WHERE id = 2")
     client.execute(b"UPDATE msg SET epoch = 9 WHERE id = 3")
@@ -358,7 +378,7 @@ def test_many_purges_at_the_same_time_share_the_work(client, claimer, other, dat
 def test_the_first_layout_lives_a_whole_life(client, claimer, database):
     table = create(client, database, FIRST)
     client.execute(b"INSERT INTO msg VALUES (10, 1, 10, 0, 10, NULL, 'x')")
-    won = claimer.run(claim(table, "0", request(b"1"), NOW_NS))
+    won = claimer.run(claim(table, "0", request(b"1"), NOW_NS)).rows
     assert [(row.id, row.payload) for row in won] == [(b"1", b"1|x")]
     claimer.run(release(table, won))
     client.execute(b"UPDATE msg SET time_acked = 30, time_next = NULL")

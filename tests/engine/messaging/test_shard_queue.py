@@ -8,7 +8,8 @@ from hypothesis import given, settings, strategies as st
 from streamfrom.engine.messaging.message import MessageKey
 from streamfrom.engine.messaging.poll import FOREVER_NS, PollResult, TierRead
 from streamfrom.engine.messaging.shard_queue import (
-    NOT_WON_PAUSE_NS,
+    LOCKED_PAUSE_FIRST_NS,
+    LOCKED_PAUSE_LAST_NS,
     POLL_LEAD_NS,
     REMOVED,
     Removed,
@@ -307,22 +308,22 @@ def test_news_of_a_key_in_flight_is_kept_for_the_landing():
     assert made.in_flight == 0
 
 
-def test_a_lost_row_that_a_poll_still_shows_due_is_tried_a_second_later():
+def test_a_locked_row_that_a_poll_still_shows_due_waits_for_the_end_of_its_pause():
     made = queue(key(1))
     taken(made)
-    made.not_won(b"1", NOW_NS)
+    made.not_won(key(1), 0, NOW_NS)
     assert taken(made) == []
     polled(made, tier([1]))
     assert taken(made) == []
-    assert made.first_ns() == NOW_NS + NOT_WON_PAUSE_NS
-    assert taken(made, now_ns=NOW_NS + NOT_WON_PAUSE_NS) == [1]
+    assert made.first_ns() == NOW_NS + LOCKED_PAUSE_FIRST_NS
+    assert taken(made, now_ns=NOW_NS + LOCKED_PAUSE_FIRST_NS) == [1]
 
 
 def test_a_lost_row_that_was_rescheduled_meanwhile_waits_for_its_moment():
     made = queue(key(1))
     taken(made)
     made.add(key(1, 7), NOW_NS)
-    made.not_won(b"1", NOW_NS)
+    made.not_won(key(1), 0, NOW_NS)
     assert taken(made) == [1]
 
 
@@ -330,9 +331,10 @@ def test_lost_rows_do_not_use_up_the_room_of_a_poll_and_are_not_remembered_for_e
     made = queue(*(key(one) for one in range(5)), limit=5)
     taken(made)
     for one in range(5):
-        made.not_won(b"%d" % one, NOW_NS)
+        made.not_won(key(one), 0, NOW_NS)
     assert made.poll_started(NOW_NS).extra == 5
-    assert made.poll_started(NOW_NS + NOT_WON_PAUSE_NS).extra == 0
+    forgotten_ns = NOW_NS + LOCKED_PAUSE_FIRST_NS + LOCKED_PAUSE_LAST_NS
+    assert made.poll_started(forgotten_ns).extra == 0
 
 
 def test_a_key_can_be_put_in_flight_from_outside():

@@ -2,8 +2,8 @@
 
 from streamfrom.engine.messaging.events import (
     Acked,
+    Changed,
     Claim,
-    Claimed,
     ClaimFailed,
     Deliver,
     Detached,
@@ -16,8 +16,9 @@ from streamfrom.engine.messaging.events import (
     ReleaseFailed,
 )
 from streamfrom.engine.messaging.poll import PollResult
-from streamfrom.engine.messaging.shard_queue import NOT_WON_PAUSE_NS
+from streamfrom.engine.messaging.shard_queue import LOCKED_PAUSE_FIRST_NS
 from tests.engine.messaging.table_rig import (
+    EMPTY,
     SECOND_NS,
     START_NS,
     WAIT_NS,
@@ -93,17 +94,65 @@ def test_lost_rows_leave_the_cache_and_their_receiver_is_free():
     assert delivered(bench.won(claim, 2)) == {1: [2]}
     bench = TableRig().attach(1)
     claim = only(bench.due(1), Claim)
-    assert bench.post(Claimed(claim.number, "0", ())) == []
+    assert bench.passed_over(claim) == []
     assert claimed(bench.due(2)) == [[2]]
 
 
-def test_rows_that_were_lost_are_looked_up_a_second_later():
-    # An ack that is rolled back leaves them due, and nobody says so.
+def test_a_row_that_was_locked_is_tried_again_after_pauses_that_double():
+    # An ack of another row locked it, or an ack of its own that is rolled back: nobody says so.
     bench = TableRig().attach(1)
     claim = only(bench.due(1), Claim)
-    bench.post(Claimed(claim.number, "0", ()))
-    assert bench.wake_s() == NOT_WON_PAUSE_NS / SECOND_NS
-    assert only(bench.later(1), Poll)
+    pauses_ms = []
+    for _ in range(12):
+        assert bench.passed_over(claim, **{"1": 0}) == []
+        pauses_ms.append(round(bench.wake_s() * 1000))
+        claim = only(bench.later(bench.wake_s()), Claim)
+    assert pauses_ms == [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1000, 1000]
+    assert delivered(bench.won(claim)) == {1: [1]}
+
+
+def test_the_pause_begins_anew_with_the_next_send():
+    bench = TableRig().attach(1)
+    for _ in range(2):
+        claim = only(bench.due(1), Claim)
+        bench.passed_over(claim, **{"1": 0})
+        assert bench.wake_s() == LOCKED_PAUSE_FIRST_NS / SECOND_NS
+        bench.won(only(bench.later(0.001), Claim))
+        bench.post(ReceiverReady(1))
+
+
+def test_a_poll_that_lands_after_a_row_was_passed_over_does_not_hide_it():
+    """The poll had read before the row was committed: it was sent when the next poll found it."""
+    bench = TableRig().attach(1)
+    poll = only(bench.later(bench.wake_s()), Poll)
+    claim = only(bench.due(1), Claim)
+    bench.passed_over(claim, **{"1": 0})
+    assert bench.post(Polled(poll.shard, EMPTY)) == []
+    assert delivered(bench.won(only(bench.later(0.001), Claim))) == {1: [1]}
+
+
+def test_a_poll_that_shows_a_locked_row_due_does_not_end_its_pause():
+    bench = TableRig().attach(1)
+    claim = only(bench.due(1), Claim)
+    bench.post(Changed("0"))
+    bench.passed_over(claim, **{"1": 0})
+    assert bench.post(Polled("0", PollResult((tier([1]),)))) == []
+    assert bench.wake_s() == LOCKED_PAUSE_FIRST_NS / SECOND_NS
+
+
+def test_a_row_that_another_proxy_has_claimed_waits_for_the_moment_that_it_wrote():
+    bench = TableRig().attach(1)
+    claim = only(bench.due(1), Claim)
+    assert bench.passed_over(claim, **{"1": START_NS + 5 * SECOND_NS}) == []
+    assert claimed(bench.later(4.999)) == []
+    assert claimed(bench.later(0.001)) == [[1]]
+
+
+def test_a_row_that_is_locked_and_then_acked_past_the_proxy_is_forgotten():
+    bench = TableRig().attach(1)
+    bench.passed_over(only(bench.due(1), Claim), **{"1": 0})
+    bench.passed_over(only(bench.later(0.001), Claim))
+    assert bench.state.waiting == 0
 
 
 def test_a_row_acked_while_its_claim_ran_is_not_sent():
@@ -151,15 +200,15 @@ def test_after_a_failed_claim_a_poll_tells_whether_it_was_committed():
     assert bench.wake_s() == 30
 
 
-def test_rows_lost_after_a_failed_claim_are_looked_up_again():
+def test_rows_that_a_failed_claim_had_won_wait_for_the_moment_that_it_wrote():
     """Its retry took them before the poll came back, so the poll's answer was not used."""
     bench = TableRig().attach(1)
     claim = only(bench.due(1), Claim)
     poll = only(bench.post(ClaimFailed(claim.number, "0", "gone")), Poll)
     retry = only(bench.later(0.05), Claim)
     bench.post(Polled(poll.shard, PollResult((tier(timed=[START_NS + WAIT_NS]),))))
-    bench.post(Claimed(retry.number, "0", ()))
-    only(bench.later(0.05), Poll)
+    bench.passed_over(retry, **{"1": START_NS + WAIT_NS})
+    assert bench.wake_s() == 30 - 0.05
 
 
 def test_a_socket_that_reports_twice_gets_one_batch():

@@ -113,7 +113,7 @@ def test_a_row_that_was_locked_when_it_was_due_is_sent_soon_after(
     run(consumer, "UPDATE my_message SET time_acked = NOW() WHERE id = 1")
     stream.nothing(1.0)
     consumer.rollback()
-    # A row that could not be had is looked for again a second later, not at the next poll.
+    # A row that could not be had is tried again each second, and does not wait for the next poll.
     assert stream.next(2 + LATE_S)[0] == 1
 
 

@@ -3,7 +3,7 @@ import asyncio
 import pytest
 
 from streamfrom.engine.errors import StoreError
-from streamfrom.engine.messaging.message import ClaimedRow
+from streamfrom.engine.messaging.message import ClaimedRow, ClaimResult
 from streamfrom.engine.messaging.message_store import ClaimRequest
 from streamfrom.engine.messaging.message_table import MessageTable, load
 from streamfrom.engine.messaging.poll import PollRequest
@@ -73,7 +73,7 @@ async def test_a_purge_counts_what_it_deleted(server, store, table):
 
 async def test_a_claim_is_one_transaction_and_bodies_stay_bytes(server, store, table):
     server.once("FOR UPDATE SKIP LOCKED", CLAIM)
-    (row,) = await store.claim(table, "-", REQUEST)
+    (row,) = (await store.claim(table, "-", REQUEST)).rows
     assert (row.id, row.shard, row.epoch) == (b"5", "-", 0)
     assert row.payload == b"\x015\x04five"
     assert row.due_next_ns > NOW_NS
@@ -88,7 +88,7 @@ async def test_a_claim_is_one_transaction_and_bodies_stay_bytes(server, store, t
 
 
 async def test_a_claim_that_wins_nothing_leaves_no_transaction_open(server, store, table):
-    assert await store.claim(table, "-", REQUEST) == ()
+    assert await store.claim(table, "-", REQUEST) == ClaimResult(())
     (connection,) = server.relays
     assert connection.heard[-1] == "COMMIT"
     assert not connection.in_transaction
