@@ -6,12 +6,13 @@ bytes wherever nothing must change in them.
 
 Read it in this order:
 
-* ``errors``, ``wire`` (the protocol, without I/O), ``net`` (the only sockets);
+* ``errors``, ``wire`` (the protocol, without I/O), ``passwords``, ``net`` (the only sockets);
 * ``backends``: connections to one server, their pool, its health, and the engine's statements;
 * ``routing``, ``merge``, ``local_statements``: where a statement runs, many answers made one, and the proxy's own;
 * ``execution``: what a session and the servers exchange;
 * ``sql``: what becomes of a client's SQL;
 * ``sessions``: a client, from its greeting to its leaving;
 * ``twophase``: transactions that commit on all their shards or on none;
-* ``app``, ``cli``: putting it all together; ``config``, ``check``, ``reload``, ``demo``, ``embedded``: around it.
+* ``accounts``: what the proxy's own accounts may do on the servers;
+* ``app``, ``cli``: putting it all together; ``config``, ``check``, ``vschema_files``, ``demo``, ``embedded``: around it.
 """

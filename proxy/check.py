@@ -20,7 +20,8 @@ from streamfrom.engine.messaging.table_differences import differences
 from streamfrom.engine.sharding.sequence_tables import resolve
 from streamfrom.proxy.accounts.grant_discovery import ask
 from streamfrom.proxy.backends.health import ReplicaHealth
-from streamfrom.proxy.backends.shard import ShardRuntime, replicas_of
+from streamfrom.proxy.backends.shard import ShardRuntime
+from streamfrom.proxy.backends.shard_servers import replicas_of
 from streamfrom.proxy.backends.shard_store import ShardStore
 from streamfrom.proxy.certificate import (
     expires_soon,
@@ -134,9 +135,7 @@ async def _check_keyspace(config: KeyspaceConfig, server: Server, report: CheckR
         )
     listed: list[_ShardTables] = []
     for shard_config in config.shards:
-        shard = ShardRuntime(
-            config.name, shard_config, pool_timeout_s=10, on_change=lambda _: None
-        )
+        shard = ShardRuntime(config.name, shard_config, pool_timeout_s=10)
         try:
             found = await _check_shard(keyspace, shard, report)
             if found is not None:

@@ -20,7 +20,7 @@ import uvloop
 
 from streamfrom import __version__
 from streamfrom.proxy import log
-from streamfrom.proxy.app import run
+from streamfrom.proxy.app.application import Application, run
 from streamfrom.proxy.check import check
 from streamfrom.proxy.config.file import Config, ConfigError, load
 from streamfrom.proxy.demo import run_demo
@@ -44,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     log.configure(verbose=arguments.verbose, quiet=arguments.command == "check")
     try:
         if arguments.command == "demo":
-            return run_demo(arguments.shards, arguments.port, arguments.data)
+            return run_demo(arguments.shards, arguments.port, arguments.data, Application)
         config = _load(arguments.config)
         if arguments.command == "check":
             return uvloop.run(check(config, as_json=arguments.json))

@@ -18,13 +18,12 @@ import socket
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 import uvloop
 
-from streamfrom.proxy.app import Application
 from streamfrom.proxy.backends.control import Control
 from streamfrom.proxy.config.file import Config, load
 from streamfrom.proxy.embedded.servers import EmbeddedServer, EmbeddedServerError
@@ -132,21 +131,33 @@ class DemoError(Exception):
     """The demo cannot run as asked; the message says what to do."""
 
 
-def run_demo(shards: int, port: int, folder: Path | None) -> int:
+class ListeningProxy(Protocol):
+    """What the demo asks of the proxy that it runs."""
+
+    @property
+    def port(self) -> int:
+        """The TCP port that clients reach it by."""
+
+
+Serve = Callable[[Config], contextlib.AbstractAsyncContextManager[ListeningProxy]]
+
+
+def run_demo(shards: int, port: int, folder: Path | None, serve: Serve) -> int:
     """Run until Ctrl-C and return the exit code.
 
     port: of the proxy; if it is taken, the default one gives way to the next free one.
     folder: keeps the data; None is a temporary folder.
+    serve: runs the proxy, `proxy.app.application.Application`.
     """
     try:
-        uvloop.run(_run(shards, port, folder))
+        uvloop.run(_run(shards, port, folder, serve))
     except (DemoError, EmbeddedServerError) as error:
         sys.stderr.write(f"streamfrom demo: {error}\n")
         return 1
     return 0
 
 
-async def _run(shards: int, port: int, folder: Path | None) -> None:
+async def _run(shards: int, port: int, folder: Path | None, serve: Serve) -> None:
     _check_shards(shards, folder)
     _quieten()
     port = free_port(port)
@@ -164,7 +175,7 @@ async def _run(shards: int, port: int, folder: Path | None) -> None:
                 init.unlink()
                 config = _write_config(place, servers, accounts, port)
                 await _create_table(config)
-                async with Application(config) as app:
+                async with serve(config) as app:
                     _say(_session(servers, app.port, place))
                     await asyncio.Event().wait()  # until a signal cancels it
     _say("stopped")

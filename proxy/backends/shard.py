@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import structlog
@@ -25,7 +24,7 @@ from streamfrom.proxy.errors import BackendError, BackendUnavailable, login_refu
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from streamfrom.proxy.backends.backend import Backend
     from streamfrom.proxy.backends.health import Probe
@@ -69,7 +68,7 @@ class ShardRuntime:
         config: ShardConfig,
         *,
         pool_timeout_s: float,
-        on_change: Callable[[ShardRuntime], None],
+        on_change: Callable[[ShardRuntime], None] = lambda _: None,
         health: Probe = primary_health,
         owner: ShardRuntime | None = None,
     ) -> None:
@@ -219,51 +218,3 @@ class ShardRuntime:
             self.lines.release()
             self.pool.close_idle()
         self._on_change(self)
-
-
-def replicas_of(
-    keyspace: str, config: ShardConfig, *, pool_timeout_s: float, health: Probe
-) -> tuple[ShardRuntime, ...]:
-    """Return the replicas of a shard: like it, but what counts is how far they are behind."""
-    return tuple(
-        ShardRuntime(
-            keyspace,
-            replace(config, primary=dsn),
-            pool_timeout_s=pool_timeout_s,
-            on_change=_nobody,
-            health=health,
-        )
-        for dsn in config.replicas
-    )
-
-
-def readonly_of(
-    config: ShardConfig,
-    owner: ShardRuntime,
-    replicas: Sequence[ShardRuntime],
-    *,
-    pool_timeout_s: float,
-    health: Probe,
-) -> tuple[ShardRuntime, tuple[ShardRuntime, ...]] | None:
-    """Return *owner* and *replicas* as the shard's readonly account sees them; None without one."""
-    readonly = config.as_readonly()
-    if readonly is None:
-        return None
-    primary = ShardRuntime(
-        owner.keyspace, readonly, pool_timeout_s=pool_timeout_s, on_change=_nobody, owner=owner
-    )
-    return primary, tuple(
-        ShardRuntime(
-            owner.keyspace,
-            replace(readonly, primary=dsn),
-            pool_timeout_s=pool_timeout_s,
-            on_change=_nobody,
-            health=GuestHealth(health, replica.control),
-            owner=replica,
-        )
-        for dsn, replica in zip(readonly.replicas, replicas, strict=True)
-    )
-
-
-def _nobody(_: ShardRuntime) -> None:
-    """Tell nobody of a change: what the engine does goes by the primary's own account."""

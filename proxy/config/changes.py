@@ -89,7 +89,7 @@ def _keyspaces(old: tuple[KeyspaceConfig, ...], new: tuple[KeyspaceConfig, ...])
     before, after = _by_name(old), _by_name(new)
     found = [f"keyspaces.{name}" for name in sorted(before.keys() ^ after.keys())]
     for name in sorted(before.keys() & after.keys()):
-        # The text of a vschema has a way of its own: proxy.reload.
+        # The text of a vschema has a way of its own: `proxy.vschema_files`.
         if before[name].vschema_path != after[name].vschema_path:
             found.append(f"keyspaces.{name}.vschema")
         if before[name].shards != after[name].shards:

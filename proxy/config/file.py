@@ -26,7 +26,7 @@ from streamfrom.proxy.config.toml_values import (
     reason,
     shown,
 )
-from streamfrom.proxy.wire.auth import Verifier
+from streamfrom.proxy.passwords.verifier import Verifier
 
 
 __all__ = [
@@ -151,7 +151,7 @@ class Server:
 class User:
     """One account; exactly one of password and password_hash is set.
 
-    password_hash: what `proxy.wire.auth.Verifier.from_hash` takes: "*" and 40 hexadecimal digits,
+    password_hash: what `proxy.passwords.verifier.Verifier.from_hash` takes: "*" and 40 hexadecimal digits,
         or MySQL's stored form "$A$005$…", or that in hexadecimal, as SHOW CREATE USER can print
         it (a salt may hold characters that no file should).
     keyspaces: the ones this user sees; None is all.

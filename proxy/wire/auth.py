@@ -18,26 +18,23 @@ https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_connection_phase
 
 from __future__ import annotations
 
-import re
 import zlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
-from hashlib import sha1, sha256
-from hmac import compare_digest
 from typing import TYPE_CHECKING, Final, Protocol
 
 from streamfrom.proxy.errors import AccessDenied
-from streamfrom.proxy.wire.constants import CACHING_SHA2, NATIVE_PASSWORD, NONCE_BYTES
-from streamfrom.proxy.wire.handshake import encode_auth_more_data, encode_auth_switch
-from streamfrom.proxy.wire.scramble import (
+from streamfrom.proxy.passwords.scramble import (
     certificate_signature,
     is_native_proof,
     is_sha2_proof,
-    stored_native,
     stored_sha2,
     unmasked_password,
 )
-from streamfrom.proxy.wire.sha256_crypt import in_one_go, sha256_crypt
+from streamfrom.proxy.passwords.sha256_crypt import in_one_go
+from streamfrom.proxy.passwords.verifier import Verifier
+from streamfrom.proxy.wire.constants import CACHING_SHA2, NATIVE_PASSWORD, NONCE_BYTES
+from streamfrom.proxy.wire.handshake import encode_auth_more_data, encode_auth_switch
 
 
 if TYPE_CHECKING:
@@ -52,12 +49,6 @@ PASSWORD_BYTES_MAX: Final = 256
 _FAST_OK: Final = encode_auth_more_data(b"\x03")
 _FULL_NEEDED: Final = encode_auth_more_data(b"\x04")
 _WANTS_PUBLIC_KEY: Final = b"\x02"
-
-_CRYPT_SALT_BYTES: Final = 20
-_CRYPT_DIGEST_BYTES: Final = 43
-_CRYPT_FORM: Final = re.compile(
-    rb"\$A\$(?P<thousands>[0-9A-F]{3})\$(?P<salt>.{20})(?P<digest>[./0-9A-Za-z]{43})", re.DOTALL
-)
 
 
 def nonce_from(dice: bytes) -> bytes:
@@ -78,100 +69,6 @@ class RsaKey(Protocol):
 
     def decrypt(self, data: bytes) -> bytes:
         """Undo RSA OAEP with SHA-1 and MGF1-SHA-1; ValueError if that fails."""
-
-
-@dataclass(slots=True)
-class FastCache:
-    """What a full authentication learns about an account known by its crypt hash only."""
-
-    stored_sha2: bytes | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class CryptHash:
-    """The parts of ``$A$<rounds/1000>$<salt><digest>``."""
-
-    rounds: int
-    salt: bytes
-    digest: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Verifier:
-    """The hashes of a password that recognise it.
-
-    native: SHA1(SHA1(password)), for mysql_native_password.
-    sha2: SHA256(SHA256(password)), for caching_sha2_password without its slow path.
-    crypt: the hash a server stores for caching_sha2_password; needs one slow login.
-    """
-
-    native: bytes | None = None
-    sha2: bytes | None = None
-    crypt: CryptHash | None = None
-    is_empty: bool = False
-    cache: FastCache = field(default_factory=FastCache, compare=False)
-
-    @classmethod
-    def from_password(cls, password: str) -> Verifier:
-        """Make one from clear text, which is not kept. Serves both plugins, always fast."""
-        raw = password.encode()
-        return cls(stored_native(raw), stored_sha2(raw), is_empty=not raw)
-
-    @classmethod
-    def from_hash(cls, text: str) -> Verifier:
-        """Make one from ``*HEX``, ``$A$005$…`` or the latter as ``0x24…``; else ValueError."""
-        if text.startswith("*"):
-            return cls(native=_native_hash(text))
-        raw = text.encode()
-        if text.startswith(("0x", "0X")):
-            try:
-                raw = bytes.fromhex(text[2:])
-            except ValueError:
-                raise ValueError("expected hexadecimal digits behind 0x") from None
-        return cls(crypt=_crypt_hash(raw))
-
-    def plugin_for(self, asked: str, greeted: str = CACHING_SHA2) -> str:
-        """Return *asked* if this account can be checked by it, else the plugin it can.
-
-        greeted: what the greeting named, for a client that asks for something else altogether;
-            libmariadb without the plugin that it was told to use asks for `dummy_fallback_auth`.
-        """
-        if self.native is None:
-            return CACHING_SHA2
-        if self.sha2 is None:
-            return NATIVE_PASSWORD
-        return asked if asked in (NATIVE_PASSWORD, CACHING_SHA2) else greeted
-
-    def is_password(self, password: bytes) -> Generator[None, None, bool]:
-        """Check clear text against whatever is known; for a crypt hash in pieces, as `sha256_crypt`."""
-        if self.crypt is not None:
-            crypt = self.crypt
-            digest = yield from sha256_crypt(password, crypt.salt, crypt.rounds)
-            return compare_digest(digest, crypt.digest)
-        if self.sha2 is not None:
-            return compare_digest(stored_sha2(password), self.sha2)
-        return self.native is not None and compare_digest(stored_native(password), self.native)
-
-
-def _native_hash(text: str) -> bytes:
-    try:
-        stored = bytes.fromhex(text[1:])
-    except ValueError:
-        stored = b""
-    if len(stored) != 20:
-        raise ValueError("expected '*' and 40 hexadecimal digits")
-    return stored
-
-
-def _crypt_hash(raw: bytes) -> CryptHash:
-    form = _CRYPT_FORM.fullmatch(raw)
-    if form is None:
-        raise ValueError(
-            "expected '*' and 40 hexadecimal digits, or '$A$005$' and the 63 characters "
-            "that MySQL stores for caching_sha2_password"
-        )
-    # MySQL writes the thousands in hexadecimal: the most it allows is 0xFFF.
-    return CryptHash(int(form["thousands"], 16) * 1000, form["salt"], form["digest"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,9 +145,11 @@ class Authenticator:
     def replace(self, accounts: Mapping[str, Account]) -> None:
         """Let others log in from now on; a login that has begun goes on with what it began with."""
         self._accounts = accounts
+        verifiers = [account.verifier for account in accounts.values()]
         self._decoys = [
-            _decoy_like(account.verifier, self._decoy_seed) for account in accounts.values()
-        ] or [_decoy_like(Verifier.from_password(""), self._decoy_seed)]
+            verifier.decoy(self._decoy_seed)
+            for verifier in verifiers or [Verifier.from_password("")]
+        ]
 
     def account(self, user: str) -> Account | None:
         """Return who logs in as *user*, None for nobody; another one once it has been changed."""
@@ -267,16 +166,17 @@ class Authenticator:
         return self._decoys[zlib.crc32(user.encode()) % len(self._decoys)], False
 
 
-def _decoy_like(verifier: Verifier, seed: bytes) -> Verifier:
-    if verifier.crypt is not None:
-        digest = sha256(seed).hexdigest().encode()
-        salt = digest[:_CRYPT_SALT_BYTES]
-        return Verifier(
-            crypt=CryptHash(verifier.crypt.rounds, salt, digest[:_CRYPT_DIGEST_BYTES])
-        )
+def _plugin_for(verifier: Verifier, asked: str, greeted: str) -> str:
+    """Return *asked* if *verifier* can check proofs of that plugin, else the plugin that it can.
+
+    greeted: what the greeting named, for a client that asks for something else altogether;
+        libmariadb without the plugin that it was told to use asks for `dummy_fallback_auth`.
+    """
+    if verifier.native is None:
+        return CACHING_SHA2
     if verifier.sha2 is None:
-        return Verifier(native=sha1(seed).digest())  # noqa: S324
-    return Verifier(native=sha1(seed).digest(), sha2=sha256(seed).digest())  # noqa: S324
+        return NATIVE_PASSWORD
+    return asked if asked in (NATIVE_PASSWORD, CACHING_SHA2) else greeted
 
 
 class ServerAuth:
@@ -328,7 +228,7 @@ class ServerAuth:
         if login.plugin is None:
             # Without PLUGIN_AUTH a client speaks native and cannot be told to switch.
             return self._proof(self._native, login.response)
-        plugin = self._verifier.plugin_for(login.plugin, self._greeted_plugin)
+        plugin = _plugin_for(self._verifier, login.plugin, self._greeted_plugin)
         if is_change or plugin != login.plugin:
             # The proof of a change was made with a nonce that has been used before.
             return self._switch(plugin)

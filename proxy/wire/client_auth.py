@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
 from streamfrom.proxy.errors import BackendError, WireError
+from streamfrom.proxy.passwords.scramble import masked_password, native_proof, sha2_proof
 from streamfrom.proxy.wire.constants import (
     AUTH_MORE_DATA,
     CACHING_SHA2,
@@ -22,7 +23,6 @@ from streamfrom.proxy.wire.constants import (
     NATIVE_PASSWORD,
 )
 from streamfrom.proxy.wire.handshake import decode_auth_switch
-from streamfrom.proxy.wire.scramble import masked_password, native_proof, sha2_proof
 
 
 if TYPE_CHECKING:

@@ -66,6 +66,18 @@ def plugin_to_greet(server_version: str) -> str:
     return NATIVE_PASSWORD if server_version.startswith("5.5.5-") else CACHING_SHA2
 
 
+def version_to_greet(version: str) -> str:
+    """Return how a server of *version* greets.
+
+    MariaDB before 11 prefixes 5.5.5- so that old replicas accept a two-digit major version;
+    its clients look for that prefix.
+    """
+    major = version.split(".", 1)[0]
+    if "MariaDB" in version and major.isdigit() and int(major) < 11:
+        return f"5.5.5-{version}"
+    return version
+
+
 def offer_as(server_version: str, offer: int) -> int:
     """Return *offer* as a server of this version makes it.
 

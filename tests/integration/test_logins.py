@@ -10,7 +10,7 @@ from typing import Any
 import pymysql
 import pytest
 
-from streamfrom.proxy.wire.sha256_crypt import in_one_go, sha256_crypt
+from streamfrom.proxy.passwords.sha256_crypt import in_one_go, sha256_crypt
 from tests.fixtures.database_servers import DatabaseServer
 from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml
 from tests.fixtures.streams import eventually, value

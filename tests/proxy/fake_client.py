@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from streamfrom.proxy.passwords.scramble import sha2_proof
 from streamfrom.proxy.wire.bulk_rows import TYPES_FOLLOW
 from streamfrom.proxy.wire.commands import (
     stmt_bulk_execute,
@@ -38,7 +39,6 @@ from streamfrom.proxy.wire.resultset import (
     parse_ok,
     parse_text_row,
 )
-from streamfrom.proxy.wire.scramble import sha2_proof
 from tests.proxy.fake_answers import HANG_S
 from tests.proxy.wire.peers import bulk_body, encode_change_user
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from streamfrom.proxy.app import Application
+from streamfrom.proxy.app.application import Application
 from streamfrom.proxy.backends.settings import names
 from streamfrom.proxy.backends.shard import ShardRuntime
 from streamfrom.proxy.config.file import (

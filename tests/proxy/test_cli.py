@@ -8,6 +8,7 @@ from itertools import chain
 import pytest
 
 from streamfrom.proxy import cli
+from streamfrom.proxy.app.application import Application
 from streamfrom.proxy.cli import EXIT_FAULT, EXIT_USAGE, main
 
 
@@ -245,7 +246,7 @@ def test_the_demo_gets_what_the_command_line_says(monkeypatch, tmp_path):
     monkeypatch.setattr(cli, "run_demo", run_demo)
     assert main(["demo"]) == 0
     assert main(["demo", "--shards", "4", "--port", "5", "--data", str(tmp_path)]) == 0
-    assert told == [(2, 15306, None), (4, 5, tmp_path)]
+    assert told == [(2, 15306, None, Application), (4, 5, tmp_path, Application)]
 
 
 def test_interrupting_what_does_not_listen_to_signals_is_an_exit_code(monkeypatch):

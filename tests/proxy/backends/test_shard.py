@@ -1,15 +1,12 @@
 import asyncio
-from dataclasses import replace
-from typing import Any
 
 import pytest
 import structlog
 
 from streamfrom.proxy.backends import shard as module
-from streamfrom.proxy.backends.health import ReplicaHealth
 from streamfrom.proxy.backends.settings import Settings
-from streamfrom.proxy.backends.shard import ShardRuntime, readonly_of, replicas_of
-from streamfrom.proxy.errors import BackendError, BackendUnavailable
+from streamfrom.proxy.backends.shard import ShardRuntime
+from streamfrom.proxy.errors import BackendUnavailable
 from tests.proxy.backends.pools import Tenant
 from tests.proxy.fake_answers import Error, Silence, until
 from tests.proxy.fake_server import MARIADB, PASSWORD
@@ -194,66 +191,3 @@ async def test_stopping_closes_every_connection_and_may_happen_twice(server):
         await shard.stop()
         await until(lambda: not server.connections)
     assert backend.is_closed
-
-
-# --- the readonly account ----------------------------------------------------------------
-
-
-def with_readonly(server):
-    config = replace(
-        shard_config(server),
-        replicas=(server.dsn(user="rep"),),
-        readonly=server.dsn(user="app"),
-    )
-    limits: Any = {"pool_timeout_s": 1, "health": ReplicaHealth(30)}
-    owner = ShardRuntime("plain", config, pool_timeout_s=1, on_change=Watcher())
-    replicas = replicas_of("plain", config, **limits)
-    made = readonly_of(config, owner, replicas, **limits)
-    assert made is not None
-    return owner, replicas, *made
-
-
-async def test_a_readonly_account_has_a_live_side_of_its_own_on_every_server(server):
-    owner, replicas, primary, (replica,) = with_readonly(server)
-    assert [each.dsn.user for each in (owner, *replicas, primary, replica)] == [
-        "root",
-        "rep",
-        "app",
-        "app",
-    ]
-    assert owner.same_server == primary.same_server == [owner, primary]
-    assert replica.same_server == [replicas[0], replica]
-    assert (owner.is_readonly, primary.is_readonly, replica.is_readonly) == (False, True, True)
-    assert primary.pool is not owner.pool
-    assert (
-        readonly_of(shard_config(server), owner, (), pool_timeout_s=1, health=ReplicaHealth(1))
-        is None
-    )
-
-
-async def test_its_connections_are_opened_only_when_somebody_reads(server):
-    _, _, primary, _ = with_readonly(server)
-    await primary.start()
-    assert primary.pool.connections == 0
-    backend = await primary.open_backend("db", 0)
-    assert len(server.connections) == 2
-    backend.close()
-    await primary.stop()
-
-
-async def test_a_readonly_account_that_is_refused_is_told_as_such(server):
-    owner, _, primary, _ = with_readonly(server)
-    server.refusal = Error(1045, "Access denied for user 'app'", "28000")
-    with structlog.testing.capture_logs() as logs:
-        await primary.start()
-    assert logs[0]["account"] == "readonly"
-    assert primary.trouble is not None
-    for failing in (primary.open_backend("db", 0), primary.control.rows("SELECT 1")):
-        with pytest.raises(BackendError, match=r"^the readonly account of shard '-' of keysp"):
-            await failing
-    with pytest.raises(BackendError, match=r"^Access denied"):
-        await owner.open_backend("db", 0)
-    # Of another database it says what the server says.
-    with pytest.raises(BackendError, match=r"^Access denied"):
-        await primary.open_backend("other", 0)
-    await primary.stop()

@@ -6,9 +6,10 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from streamfrom.proxy.wire.auth import Account, Authenticator, Verifier, nonce_from
-from streamfrom.proxy.wire.scramble import stored_native
-from streamfrom.proxy.wire.sha256_crypt import in_one_go, sha256_crypt
+from streamfrom.proxy.passwords.scramble import stored_native
+from streamfrom.proxy.passwords.sha256_crypt import in_one_go, sha256_crypt
+from streamfrom.proxy.passwords.verifier import Verifier
+from streamfrom.proxy.wire.auth import Account, Authenticator, nonce_from
 
 
 PASSWORD = "päss"

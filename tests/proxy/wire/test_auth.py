@@ -5,6 +5,14 @@ import pytest
 from hypothesis import given, strategies as st
 
 from streamfrom.proxy.errors import AccessDenied
+from streamfrom.proxy.passwords.scramble import (
+    certificate_signature,
+    native_proof,
+    sha2_proof,
+    stored_native,
+)
+from streamfrom.proxy.passwords.sha256_crypt import ROUNDS_AT_ONCE
+from streamfrom.proxy.passwords.verifier import Verifier
 from streamfrom.proxy.wire.auth import (
     PASSWORD_BYTES_MAX,
     Accepted,
@@ -14,7 +22,6 @@ from streamfrom.proxy.wire.auth import (
     Deferred,
     Send,
     ServerAuth,
-    Verifier,
     nonce_from,
 )
 from streamfrom.proxy.wire.client_auth import ClientAuth
@@ -25,23 +32,12 @@ from streamfrom.proxy.wire.constants import (
     Capability,
 )
 from streamfrom.proxy.wire.handshake import LoginRequest, encode_auth_switch
-from streamfrom.proxy.wire.scramble import (
-    certificate_signature,
-    native_proof,
-    sha2_proof,
-    stored_native,
-    stored_sha2,
-)
-from streamfrom.proxy.wire.sha256_crypt import ROUNDS_AT_ONCE, in_one_go
 from tests.proxy.wire.accounts import (
-    CRYPT,
     KEY,
-    NATIVE,
     NONCE,
     PASSWORD,
     authenticator,
     nonce_source,
-    verifier,
 )
 
 
@@ -300,37 +296,6 @@ def test_a_mariadb_client_gets_the_signature_of_the_certificate():
     assert accepted.info == b"", "without TLS there is no certificate"
     _, accepted = attempt(auth, request("clear"), is_tls=True).begin()
     assert accepted.info == b"", "caching_sha2 signs nothing"
-
-
-def test_verifiers_are_made_from_what_servers_store():
-    clear = Verifier.from_password("pw")
-    assert (clear.native, clear.sha2) == (stored_native(b"pw"), stored_sha2(b"pw"))
-    assert Verifier.from_hash(NATIVE).native == stored_native(PASSWORD.encode())
-    assert in_one_go(Verifier.from_hash(CRYPT).is_password(PASSWORD.encode()))
-    # As "SHOW CREATE USER" prints it; of MySQL 9.7, whose count of rounds shows it is hexadecimal.
-    hexadecimal = (
-        "0x2441243030412468552B39703A28711C5E33584B5F3F1253640C3E677A45435251433068384971472F"
-        "76504F456A7833724D6235703177455A58454A7376356F4E4779392E33"
-    )
-    stored = Verifier.from_hash(hexadecimal)
-    assert stored.crypt is not None
-    assert stored.crypt.rounds == 10_000
-    assert in_one_go(stored.is_password(b"pw"))
-    assert not in_one_go(stored.is_password(b"other"))
-
-
-@pytest.mark.parametrize(
-    "text", ["", "secret", "*12", "*" + "g" * 40, "$A$005$short", "$B$005$" + "x" * 63, "0xzz"]
-)
-def test_anything_else_is_no_hash(text):
-    with pytest.raises(ValueError, match="expected"):
-        Verifier.from_hash(text)
-
-
-@pytest.mark.parametrize("kind", ["clear", "native", "crypt"])
-def test_clear_text_is_checked_against_whatever_is_known(kind):
-    assert in_one_go(verifier(kind).is_password(PASSWORD.encode()))
-    assert not in_one_go(verifier(kind).is_password(b"other"))
 
 
 @given(dice=st.binary(min_size=20, max_size=20))

@@ -4,10 +4,10 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from hypothesis import given, strategies as st
 
 from streamfrom.proxy.errors import BackendError, WireError
+from streamfrom.proxy.passwords.scramble import native_proof, sha2_proof, unmasked_password
 from streamfrom.proxy.wire.client_auth import ClientAuth
 from streamfrom.proxy.wire.constants import CACHING_SHA2, NATIVE_PASSWORD
 from streamfrom.proxy.wire.handshake import encode_auth_switch
-from streamfrom.proxy.wire.scramble import native_proof, sha2_proof, unmasked_password
 from tests.proxy.wire.accounts import KEY, NONCE
 
 

@@ -2,6 +2,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from streamfrom.proxy.errors import BackendError, WireError
+from streamfrom.proxy.passwords.scramble import native_proof, sha2_proof
 from streamfrom.proxy.wire.client_connection import (
     ClientConnection,
     LoginComplete,
@@ -25,7 +26,6 @@ from streamfrom.proxy.wire.handshake import (
     is_tls_request,
 )
 from streamfrom.proxy.wire.resultset import err_packet, ok_packet
-from streamfrom.proxy.wire.scramble import native_proof, sha2_proof
 from tests.proxy.wire.accounts import NONCE
 from tests.proxy.wire.streams import cut, places
 

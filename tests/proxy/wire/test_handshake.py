@@ -27,6 +27,7 @@ from streamfrom.proxy.wire.handshake import (
     is_tls_request,
     offer_as,
     plugin_to_greet,
+    version_to_greet,
 )
 from tests.proxy.wire.peers import encode_change_user
 
@@ -241,3 +242,17 @@ def test_the_level_of_zstd_comes_last_and_may_be_missing():
     assert payload[-1] == 7
     assert decode_login(payload) == login
     assert decode_login(payload[:-1]).zstd_level == 3
+
+
+@pytest.mark.parametrize(
+    ("version", "greeting"),
+    [
+        ("8.4.3", "8.4.3"),
+        ("9.1.0-commercial", "9.1.0-commercial"),
+        ("10.11.6-MariaDB", "5.5.5-10.11.6-MariaDB"),
+        ("11.4.2-MariaDB-ubu2404", "11.4.2-MariaDB-ubu2404"),
+        ("5.7.44", "5.7.44"),
+    ],
+)
+def test_a_greeting_is_what_clients_of_the_family_look_for(version, greeting):
+    assert version_to_greet(version) == greeting

@@ -13,6 +13,7 @@ from streamfrom.proxy.errors import (
     WireError,
 )
 from streamfrom.proxy.memory import Memory
+from streamfrom.proxy.passwords.scramble import native_proof, sha2_proof
 from streamfrom.proxy.wire import commands
 from streamfrom.proxy.wire.auth import Authenticated
 from streamfrom.proxy.wire.client_connection import ClientConnection, LoginComplete, StartTls
@@ -26,7 +27,6 @@ from streamfrom.proxy.wire.handshake import (
     encode_tls_request,
 )
 from streamfrom.proxy.wire.resultset import parse_err, parse_ok
-from streamfrom.proxy.wire.scramble import native_proof, sha2_proof
 from streamfrom.proxy.wire.server_connection import (
     Closed,
     CommandReceived,

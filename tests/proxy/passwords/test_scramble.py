@@ -3,7 +3,7 @@ from hashlib import sha256
 import pytest
 from hypothesis import given, strategies as st
 
-from streamfrom.proxy.wire.scramble import (
+from streamfrom.proxy.passwords.scramble import (
     certificate_signature,
     is_native_proof,
     is_sha2_proof,

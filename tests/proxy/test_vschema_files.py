@@ -7,7 +7,7 @@ import pytest
 import structlog
 
 from streamfrom.proxy.config.keyspaces import KeyspaceConfig
-from streamfrom.proxy.reload import VschemaFiles
+from streamfrom.proxy.vschema_files import VschemaFiles
 from tests.proxy.fake_answers import until
 from tests.proxy.fake_server import FakeServer
 from tests.proxy.rigs import shard_config

@@ -7,7 +7,11 @@ from dataclasses import replace
 import pytest
 import structlog
 
-from streamfrom.proxy.app import FALLBACK_VERSION, Application, greeting_version, run
+from streamfrom.proxy.app.application import (
+    FALLBACK_VERSION,
+    Application,
+    run,
+)
 from streamfrom.proxy.backends.opening import open_backend
 from streamfrom.proxy.backends.settings import names
 from streamfrom.proxy.config.dsn import Dsn, SslMode
@@ -20,23 +24,6 @@ from tests.proxy.fake_client import Client
 from tests.proxy.fake_server import MARIADB, FakeServer
 from tests.proxy.rigs import add_message_table, config_of, running_proxy
 from tests.proxy.wire.accounts import CRYPT, NATIVE, PASSWORD
-
-
-# --- parts -----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("version", "greeting"),
-    [
-        ("8.4.3", "8.4.3"),
-        ("9.1.0-commercial", "9.1.0-commercial"),
-        ("10.11.6-MariaDB", "5.5.5-10.11.6-MariaDB"),
-        ("11.4.2-MariaDB-ubu2404", "11.4.2-MariaDB-ubu2404"),
-        ("5.7.44", "5.7.44"),
-    ],
-)
-def test_a_greeting_is_what_clients_of_the_family_look_for(version, greeting):
-    assert greeting_version(version) == greeting
 
 
 # --- life ------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 import structlog
 
-from streamfrom.proxy.app import Application
+from streamfrom.proxy.app.application import Application
 from streamfrom.proxy.config.file import Role, Secret, TlsSettings, User
 from streamfrom.proxy.config.toml_values import ConfigError
 from tests.proxy.certificates import issued, write_certificate

@@ -1,6 +1,6 @@
 import pytest
 
-from streamfrom.proxy.wire.sha256_crypt import ROUNDS_AT_ONCE, sha256_crypt
+from streamfrom.proxy.passwords.sha256_crypt import ROUNDS_AT_ONCE, sha256_crypt
 
 
 def whole(pieces):

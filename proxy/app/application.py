@@ -1,0 +1,334 @@
+"""The composition root: builds every part of a proxy, starts it, stops it.
+
+Start: shards are asked once (one that is down is only logged), message tables are discovered,
+then the listeners open. Stop is the same backwards, and lets people finish (`Disconnection.drain`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from typing import TYPE_CHECKING, Any, Self
+
+import structlog
+
+from streamfrom.engine.messaging.clock import SystemClock
+from streamfrom.engine.messaging.registry import Registry
+from streamfrom.proxy import net, process
+from streamfrom.proxy.app.config_reload import (
+    ConfigReload,
+    account_of,
+    has_admin,
+    log_unguarded_users,
+)
+from streamfrom.proxy.app.shutdown import Disconnection
+from streamfrom.proxy.backends.charsets import Charsets
+from streamfrom.proxy.backends.shard_servers import ShardServers
+from streamfrom.proxy.backends.shard_store import ShardStore
+from streamfrom.proxy.config.file import TransactionMode
+from streamfrom.proxy.config.keyspaces import make_keyspace
+from streamfrom.proxy.errors import UserMemoryExceeded
+from streamfrom.proxy.memory import users_memory
+from streamfrom.proxy.rsa import ServerKey
+from streamfrom.proxy.sessions.addresses import Addresses
+from streamfrom.proxy.sessions.connection_ids import ConnectionIds
+from streamfrom.proxy.sessions.login_backoff import LoginBackoff
+from streamfrom.proxy.sessions.login_work import LoginWork
+from streamfrom.proxy.sessions.services import Peer, Services, Tally
+from streamfrom.proxy.sessions.session import Session
+from streamfrom.proxy.sql.catalog import Catalog, Catalogs
+from streamfrom.proxy.sql.large_texts import readers
+from streamfrom.proxy.tls import ServerTls
+from streamfrom.proxy.twophase.coordinator import Coordinator
+from streamfrom.proxy.twophase.decisions import Decisions
+from streamfrom.proxy.twophase.recovery import Recovery
+from streamfrom.proxy.vschema_files import VschemaFiles
+from streamfrom.proxy.wire.auth import Authenticator, nonce_from
+from streamfrom.proxy.wire.handshake import extends_metadata, version_to_greet
+from streamfrom.sqlparse_ext.cache import StatementCache
+from streamfrom.sqlparse_ext.errors import StreamfromError
+from streamfrom.sqlparse_ext.text.version_comments import server_version
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Sequence
+
+    from streamfrom.engine.sharding.keyspace import Keyspace
+    from streamfrom.proxy.backends.shard import ShardRuntime
+    from streamfrom.proxy.config.file import Config
+    from streamfrom.proxy.net import Link
+
+
+log = structlog.get_logger()
+
+BACKLOG = 4096
+NONCE_BYTES = 20
+# What clients are greeted with before any server was reached.
+FALLBACK_VERSION = "8.0.36"
+
+
+class Application:
+    """One running proxy. Use it as an async context manager.
+
+    hangup: when it is set, the configuration and the vschema files are read again.
+    hurry: when it is set, a stop waits for nobody any more.
+    read_again: reads the configuration; without it a hangup concerns the vschema files alone.
+
+    Attributes:
+        shards: the live sides of the shards' primaries, by the names of keyspace and shard.
+        services: what all sessions share, and who is connected.
+
+    Raises:
+        ConfigError: a certificate or a key cannot be used.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        hangup: asyncio.Event | None = None,
+        hurry: asyncio.Event | None = None,
+        read_again: Callable[[], Config] | None = None,
+    ) -> None:
+        server = config.server
+        self._config = config
+        self._hangup = hangup or asyncio.Event()
+        self._hurry = hurry or asyncio.Event()
+        self._read_again = read_again
+        self._listeners: list[asyncio.Server] = []
+        self._background: set[asyncio.Task[None]] = set()
+        self._sessions: dict[int, Peer] = {}
+        self._connection_ids = ConnectionIds(int.from_bytes(os.urandom(4)))
+        self._started = time.monotonic()
+        self._stopped = False
+        self._servers = ShardServers(config, self._shard_changed)
+        self.shards = self._servers.primaries
+        keyspaces = [make_keyspace(keyspace) for keyspace in config.keyspaces]
+        clock = self._clock = SystemClock()
+        self._registry = Registry(
+            keyspaces,
+            ShardStore(self.shards, clock),
+            clock=clock,
+            reload_interval_s=server.schema_reload_s,
+            stream_grace_s=server.stream_grace_s,
+        )
+        coordinator: Coordinator | None = None
+        self._recovery: Recovery | None = None
+        if server.transaction_mode is TransactionMode.TWOPC:
+            decisions = Decisions(lambda: os.urandom(8).hex())
+            coordinator = Coordinator(
+                decisions,
+                clock,
+                patience_s=server.failover_buffer_s,
+                new_number=lambda: os.urandom(16).hex(),
+            )
+            self._recovery = Recovery(
+                list(self.shards.values()),
+                decisions,
+                coordinator,
+                grace_s=server.recovery_grace_s,
+            )
+        self._charsets = Charsets()
+        tls = None if server.tls is None else ServerTls(server.tls)
+        users = {user.name: user for user in config.accounts}
+        rsa_key = ServerKey()
+        catalogs = self._catalogs(keyspaces)
+        self._vschemas_asked = asyncio.Event()
+        self._vschema_files = VschemaFiles(
+            config.keyspaces, self._vschemas_asked, catalogs.replace
+        )
+        self.services = Services(
+            config=server,
+            users=users,
+            has_admin=has_admin(users),
+            loopback_only=not config.users,
+            authenticator=Authenticator(
+                {name: account_of(user) for name, user in users.items()},
+                _nonce,
+                decoy_seed=os.urandom(NONCE_BYTES),
+                rsa_key=rsa_key,
+                certificate_sha256=None if tls is None else tls.certificate_sha256,
+            ),
+            tls=tls,
+            server_version=self._server_version,
+            collation_id=lambda: self._charsets.greeted,
+            extends_metadata=self._extends_metadata,
+            catalogs=catalogs,
+            registry=self._registry,
+            cache=StatementCache(
+                server=lambda: server_version(self._server_version()),
+                tokens_max=server.max_statement_tokens,
+            ),
+            clock=clock,
+            charset_settings=self._charsets.settings,
+            sessions=self._sessions,
+            is_stopping=lambda: self._stopped,
+            uptime_s=lambda: time.monotonic() - self._started,
+            tally=Tally(),
+            nonce=_nonce,
+            backoff=LoginBackoff(server.auth_backoff_s),
+            memory_of=users_memory(
+                lambda: self.services.config.user_memory_bytes, UserMemoryExceeded
+            ),
+            work=LoginWork(),
+            addresses=Addresses(),
+            coordinator=coordinator,
+            readers=readers(),
+            spawn=self._spawn,
+        )
+        self._disconnection = Disconnection(self._sessions, self._hurry)
+        self._config_reload = ConfigReload(
+            config, self.services, self._servers, self._recovery, self._disconnection, rsa_key
+        )
+
+    # --- life -----------------------------------------------------------------------------
+
+    async def __aenter__(self) -> Self:
+        """Start; returns once clients can connect."""
+        try:
+            await self._start()
+        except BaseException:
+            await self.stop()
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Stop; returns once everything has ended."""
+        await self.stop()
+
+    async def _start(self) -> None:
+        server = self._config.server
+        if self.services.loopback_only:
+            log.warning(
+                "no [[users]] in the configuration: only this machine may connect,"
+                " as root with an empty password"
+            )
+        if server.tls is not None and server.tls.client_ca and not server.tls.require:
+            log.warning(
+                "server.tls.client_ca without server.tls.require: clients without TLS need no"
+                " certificate"
+            )
+        await asyncio.gather(
+            self._config_reload.prepare(self._config),
+            *(runtime.start() for runtime in self._servers),
+        )
+        await self._registry.start()
+        if self._recovery is not None:
+            await self._recovery.start()
+        tcp = await net.listen_tcp(self._accept, server.host, server.port, backlog=BACKLOG)
+        self._listeners.append(tcp)
+        if server.unix_socket:
+            self._listeners.append(
+                await net.listen_unix(
+                    self._accept,
+                    server.unix_socket,
+                    backlog=BACKLOG,
+                    mode=server.unix_socket_mode,
+                )
+            )
+        self._vschema_files.start()
+        self._config_reload.keep_deadlines(server)
+        self._spawn(log_unguarded_users(self._config))
+        self._spawn(self._hangups())
+        log.info("listening", host=server.host, port=self.port, socket=server.unix_socket)
+
+    async def stop(self) -> None:
+        """Stop gracefully; may be called twice."""
+        if self._stopped:
+            return
+        self._stopped = True
+        self._vschema_files.stop()
+        for listener in self._listeners:
+            listener.close()
+        # Listeners never change, and limits may: those in force are the services'.
+        if self._config.server.unix_socket:
+            net.remove_socket(self._config.server.unix_socket)
+        acks_s = (self._registry.leased_until_ns - self._clock.time_ns()) / 10**9
+        await self._disconnection.drain(self._registry, self.services.config, acks_s)
+        for task in list(self._background):
+            task.cancel()
+        if self._recovery is not None:
+            await self._recovery.stop()
+        await asyncio.gather(*(runtime.stop() for runtime in self._servers))
+        self.services.readers.shutdown(wait=False, cancel_futures=True)
+        log.info("stopped")
+
+    async def _hangups(self) -> None:
+        while True:
+            await self._hangup.wait()
+            self._hangup.clear()
+            if self._read_again is not None:
+                await self._config_reload.reload(self._read_again)
+            self._vschemas_asked.set()
+
+    @property
+    def port(self) -> int:
+        """The TCP port, also where the configuration said 0."""
+        port: int = self._listeners[0].sockets[0].getsockname()[1]
+        return port
+
+    # --- parts ----------------------------------------------------------------------------
+
+    def _catalogs(self, keyspaces: Sequence[Keyspace]) -> Catalogs:
+        servers = self._servers
+        owner = Catalog(keyspaces, servers.primaries, self._registry, servers.replicas)
+        if not servers.readonly_primaries:
+            return Catalogs(owner, owner)
+        readonly = Catalog(
+            keyspaces,
+            servers.primaries | servers.readonly_primaries,
+            self._registry,
+            servers.replicas | servers.readonly_replicas,
+        )
+        return Catalogs(owner, readonly)
+
+    def _accept(self, link: Link) -> Session:
+        return Session(self.services, link, self._connection_ids.allocate(self._sessions))
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._background_done)
+        return task
+
+    def _background_done(self, task: asyncio.Task[None]) -> None:
+        self._background.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            trace = None if isinstance(error, StreamfromError) else error
+            log.warning("background work failed", reason=str(error), exc_info=trace)
+
+    def _shard_changed(self, shard: ShardRuntime) -> None:
+        if shard.trouble is None:
+            self._registry.shard_up(shard.keyspace, shard.name)
+            self._spawn(self._charsets.learn(shard.control))
+        else:
+            self._registry.shard_down(shard.keyspace, shard.name, shard.trouble)
+
+    def _server_version(self) -> str:
+        versions = (shard.version for shard in self.shards.values() if shard.version)
+        return version_to_greet(next(versions, FALLBACK_VERSION))
+
+    def _extends_metadata(self) -> bool:
+        versions = [runtime.version for runtime in self._servers if runtime.version]
+        return bool(versions) and all(map(extends_metadata, versions))
+
+
+def _nonce() -> bytes:
+    return nonce_from(os.urandom(NONCE_BYTES))
+
+
+async def run(
+    config: Config,
+    stop: asyncio.Event,
+    hangup: asyncio.Event,
+    hurry: asyncio.Event,
+    read_again: Callable[[], Config],
+) -> None:
+    """Run a proxy until *stop* is set; *hangup* has it read its files again, by *read_again*.
+
+    hurry: has a stop wait for nobody.
+    """
+    async with Application(config, hangup, hurry, read_again):
+        process.prepare(config)
+        await stop.wait()
+    process.leave()

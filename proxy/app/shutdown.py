@@ -1,0 +1,99 @@
+"""How clients are disconnected: all of them when the proxy stops, or those whose account is gone."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+import structlog
+
+from streamfrom.proxy.errors import AccountChanged, ServerShutdown, ShutdownUnanswered
+
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from streamfrom.engine.messaging.registry import Registry
+    from streamfrom.proxy.config.file import Server
+    from streamfrom.proxy.sessions.services import Peer
+
+
+log = structlog.get_logger()
+
+# A server gets so long to stop a statement by KILL QUERY, and a client to take its last answer.
+INTERRUPT_S: Final = 1.0
+
+
+class Disconnection:
+    """The end of sessions.
+
+    sessions: all sessions of the proxy, by connection id.
+    hurry: no session is waited for once this is set.
+    """
+
+    def __init__(self, sessions: Mapping[int, Peer], hurry: asyncio.Event) -> None:
+        self._sessions = sessions
+        self._hurry = hurry
+
+    def clients(self) -> list[Peer]:
+        """Return the sessions that have logged in."""
+        return [session for session in self._sessions.values() if session.user is not None]
+
+    async def drain(self, registry: Registry, server: Server, acks_s: float) -> None:
+        """Let clients finish, for a bounded time, then disconnect them.
+
+            at once              streams end
+            `shutdown_grace`     sessions go once they are at rest: nothing to do, no transaction. As long
+                                 as messages that were sent may be acked, sessions at rest stay, too
+            INTERRUPT_S          what still runs is stopped on its server, unless it may commit
+            `failover_buffer`    what may commit is waited for
+
+        Whoever has no answer then is told that the outcome is unknown.
+
+        acks_s: for how many seconds messages that were sent may be acked.
+        """
+        loop = asyncio.get_running_loop()
+        error = ServerShutdown()
+        grace_ends_s = loop.time() + server.shutdown_grace_s
+        log.info("stopping", clients=len(self.clients()))
+        streams = asyncio.create_task(registry.stop(error))
+        await self._gone(self.clients(), min(acks_s, server.shutdown_grace_s))
+        for session in self.clients():
+            session.shut_down(error)
+        await self._gone(self.clients(), grace_ends_s - loop.time())
+        for session in self.clients():
+            session.stop_work(error)
+        await self._gone([s for s in self.clients() if not s.is_committing], INTERRUPT_S)
+        for session in self.clients():
+            if not session.is_committing:
+                session.cut_off(ShutdownUnanswered())
+        if committing := [session for session in self.clients() if session.is_committing]:
+            log.info("waiting for commits", clients=len(committing))
+            await self._gone(committing, server.failover_buffer_s)
+        for session in list(self._sessions.values()):
+            session.cut_off(error if session.user is None else ShutdownUnanswered())
+        await self._gone(list(self._sessions.values()), INTERRUPT_S)
+        for session in list(self._sessions.values()):
+            session.end()
+        await streams
+
+    async def dismiss(self, sessions: Sequence[Peer]) -> None:
+        """Cut off those of *sessions* whose server does not stop what it was told to stop."""
+        await self._gone(sessions, INTERRUPT_S)
+        for session in sessions:
+            if session.user is not None and not session.is_committing:
+                session.cut_off(AccountChanged(session.user.name))
+
+    async def _gone(self, sessions: Sequence[Peer], within_s: float) -> None:
+        """Return when all *sessions* are gone, after *within_s*, or when a stop must hurry."""
+        if not sessions or within_s <= 0:
+            return
+        gone = asyncio.gather(*(session.closed.wait() for session in sessions))
+        hurry = asyncio.ensure_future(self._hurry.wait())
+        waited: set[asyncio.Future[Any]] = {gone, hurry}
+        await asyncio.wait(waited, timeout=within_s, return_when=asyncio.FIRST_COMPLETED)
+        hurry.cancel()
+        gone.cancel()
+        with suppress(asyncio.CancelledError):
+            await gone
