@@ -7,7 +7,6 @@ not work. One fault makes the exit code 1. `proxy.report` prints them.
 from __future__ import annotations
 
 import sys
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -38,6 +37,8 @@ from streamfrom.sqlparse_ext.text.identifiers import literal, quote_identifier
 
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from streamfrom.engine.errors import TableLoadError
     from streamfrom.engine.messaging.message_table import RawTable
     from streamfrom.engine.sharding.keyspace import Keyspace
@@ -83,9 +84,16 @@ async def check(config: Config, *, as_json: bool = False) -> int:
     report.ok("config", f"{_count(len(config.keyspaces), 'keyspace')}, {users}")
     if config.server.tls is not None:
         _check_tls(config.server.tls, datetime.now(UTC), report)
-    _check_sequences(config, report)
-    for keyspace in config.keyspaces:
-        await _check_keyspace(keyspace, config.server, report)
+    keyspaces: dict[str, Keyspace] = {}
+    for each in config.keyspaces:
+        try:
+            keyspaces[each.name] = make_keyspace(each)
+        except EngineError as error:
+            report.fault(each.name, f"vschema: {error}")
+    _check_sequences(keyspaces, report)
+    for each in config.keyspaces:
+        if each.name in keyspaces:
+            await _check_keyspace(each, keyspaces[each.name], config.server, report)
     for finding in await ask(config):
         report.add(finding)
     report.end()
@@ -121,12 +129,9 @@ def _count(number: int, noun: str) -> str:
     return "" if not number else f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-async def _check_keyspace(config: KeyspaceConfig, server: Server, report: CheckReport) -> None:
-    try:
-        keyspace = make_keyspace(config)
-    except EngineError as error:
-        report.fault(config.name, f"vschema: {error}")
-        return
+async def _check_keyspace(
+    config: KeyspaceConfig, keyspace: Keyspace, server: Server, report: CheckReport
+) -> None:
     if keyspace.vschema is not None and config.vschema_path is not None:
         tables = _count(len(keyspace.vschema.tables), "table") or "no tables"
         report.ok(
@@ -159,12 +164,8 @@ async def _check_keyspace(config: KeyspaceConfig, server: Server, report: CheckR
     _compare(listed, report)
 
 
-def _check_sequences(config: Config, report: CheckReport) -> None:
+def _check_sequences(keyspaces: Mapping[str, Keyspace], report: CheckReport) -> None:
     """Say which tables take ids from a sequence that nobody can find."""
-    keyspaces: dict[str, Keyspace] = {}
-    for each in config.keyspaces:
-        with suppress(EngineError):  # told with its keyspace
-            keyspaces[each.name] = make_keyspace(each)
     for keyspace in keyspaces.values():
         tables = {} if keyspace.vschema is None else keyspace.vschema.tables
         for table in tables.values():

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-# What one slice takes. 10 ms were too long: with 20 ms between its SELECTs a client beside one
+# How long one slice lasts. 10 ms were too long: with 20 ms between its SELECTs a client beside one
 # batch of 10^5 rows fell behind more and more, to 5 s. So were 3 ms on a machine that had five
 # times as much to do as it could: the client fell behind to 2 s beside a merge of groups.
 SLICE_S: Final = 0.001
@@ -53,7 +53,7 @@ _queues: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, _Queue]] = WeakKeyDi
 
 
 def next_turn() -> asyncio.Future[None]:
-    """Return what is done when all who asked before have had a slice, and everybody a turn."""
+    """Return a future that is done when all earlier callers have had a slice, and other clients a turn."""
     loop = asyncio.get_running_loop()
     queue = _queues.get(loop)
     if queue is None:
@@ -72,7 +72,7 @@ class Slices:
         self._end_s = clock() + SLICE_S
 
     async def breathe(self) -> None:
-        """Return at once while the slice lasts; else let everybody in, and begin the next one."""
+        """Return at once while the slice lasts; else wait until other sessions have had theirs."""
         if self._clock() < self._end_s:
             return
         await next_turn()

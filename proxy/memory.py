@@ -1,8 +1,8 @@
-"""What clients make the proxy hold, counted in bytes: one budget a connection, one a user. Pure.
+"""The memory that clients make the proxy hold, in bytes: one budget a connection, one a user. Pure.
 
-Counted is what is kept: commands that are not whole, or wait for their turn, or are large and
-run; long data; prepared statements; compressed bytes that wait; answers that nobody reads.
-A small command that runs at once is never counted, so a point SELECT does not come by here.
+These are counted: commands that are incomplete, wait for their turn, or are large and run; long data;
+prepared statements; compressed bytes that wait; answers that the client does not read. A small
+command that runs at once is not counted, so a point SELECT costs nothing here.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ class Memory:
     def change(self, by_bytes: int, *, slack_bytes: int = 0) -> None:
         """Hold *by_bytes* more, or less where that is negative.
 
-        slack_bytes: so far beyond its own limit a connection may go; its user may not.
+        slack_bytes: how far the connection may exceed its own limit; the user's limit has no slack.
 
         Raises:
-            what `exceeded` makes: it would be too much, for the connection or its user. Nothing has changed.
+            what `exceeded` makes: the connection or its user would exceed the limit. Nothing has changed.
         """
         used_bytes = self.used_bytes + by_bytes
         if by_bytes > 0 and used_bytes > self._limit_bytes() + slack_bytes:

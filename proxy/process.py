@@ -33,10 +33,10 @@ def prepare(config: Config) -> None:
 
 
 def leave() -> None:
-    """Have the interpreter end without searching all that there is for garbage.
+    """Have the interpreter end without a last garbage collection.
 
-    Behind a hundred thousand statements of different shapes that took seconds of a busy machine, longer than
-    whoever stops a service waits before it kills it.
+    After a hundred thousand statements of different shapes the collection took seconds on a busy machine,
+    longer than a service manager waits before it kills the process.
     """
     gc.freeze()
 

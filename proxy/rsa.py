@@ -16,7 +16,7 @@ class ServerKey:
     """A key pair made when it is first needed, for as long as the process lives."""
 
     def make(self) -> None:
-        """Make the pair, which takes some 80 ms, unless that has been done."""
+        """Make the pair unless there is one; that takes some 80 ms."""
         self._key  # noqa: B018 - what is read is kept
 
     @cached_property

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from cryptography.hazmat.primitives.hashes import SHA256
 
 from streamfrom.proxy.certificate import fault_of_key, read_certificate
-from streamfrom.proxy.config.toml_values import ConfigError, reason
+from streamfrom.proxy.config.toml_values import ConfigError, read_bytes
 
 
 if TYPE_CHECKING:
@@ -44,10 +44,21 @@ class ServerTls:
         self.requires_tls = tls.require
         self.wants_certificate = tls.client_ca is not None
         self.context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        certificate = read_certificate(_bytes_of(tls.cert, "server.tls.cert"))
+        # Each file is read once here, as what is checked and what the fingerprint is of.
+        contents = {
+            key: read_bytes(Path(path), f"server.tls.{key}")
+            for key, path in (
+                ("cert", tls.cert),
+                ("key", tls.key),
+                ("client_ca", tls.client_ca),
+            )
+            if path is not None
+        }
+        self.fingerprint = hashlib.sha256(b"\0".join(contents.values())).digest()
+        certificate = read_certificate(contents["cert"])
         if isinstance(certificate, str):
             raise ConfigError("server.tls.cert", f"{tls.cert} {certificate}")
-        fault = fault_of_key(_bytes_of(tls.key, "server.tls.key"), certificate)
+        fault = fault_of_key(contents["key"], certificate)
         if fault is not None:
             raise ConfigError("server.tls.key", f"{tls.key} {fault}")
         self.certificate_sha256 = certificate.fingerprint(SHA256())
@@ -69,13 +80,3 @@ class ServerTls:
             # Optional, as TLS 1.3 could not tell a client without one why it was refused: that
             # is said by an error in answer to its login.
             self.context.verify_mode = ssl.CERT_OPTIONAL
-        paths = (tls.cert, tls.key, *([tls.client_ca] if tls.client_ca else []))
-        contents = b"\0".join(_bytes_of(path, "server.tls") for path in paths)
-        self.fingerprint = hashlib.sha256(contents).digest()
-
-
-def _bytes_of(path: str, key: str) -> bytes:
-    try:
-        return Path(path).read_bytes()
-    except OSError as error:
-        raise ConfigError(key, f"cannot read {path}: {reason(error)}") from error

@@ -1,9 +1,8 @@
 """The vschema files of a running proxy: read again when one changes, and when somebody asks.
 
-A file is looked at every second, by its status; a signal or the like asks for all of them at
-once. A new vschema is in force for the next statement of every session. One that cannot be used
-changes nothing: the log and SHOW VSCHEMA KEYSPACES say why, and what was in force stays. Nothing
-else of the configuration is read again.
+The status of each file is asked for every second; SIGHUP has all files read at once. A new vschema
+is in force for the next statement of every session. A vschema that cannot be used changes nothing:
+the log and SHOW VSCHEMA KEYSPACES say why, and the one in force stays.
 """
 
 from __future__ import annotations
@@ -37,8 +36,8 @@ _Status = tuple[int, int, int]
 class VschemaFiles:
     """The files that the vschemas of *keyspaces* came from.
 
-    asked: set by whoever wants all of them read now.
-    apply: puts a keyspace with another vschema, or a fault of one, into force.
+    asked: is set where all files shall be read now.
+    apply: puts a keyspace into force, with another vschema or with the fault of a refused one.
     """
 
     def __init__(

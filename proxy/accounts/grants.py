@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 
 ALL: Final = "ALL PRIVILEGES"
-# What lets nobody change anything: data, definitions, accounts, the server or files. EXECUTE is not among
-# it: a routine runs with the rights of who made it. Neither is LOCK TABLES: it stops others.
+# Privileges by which nothing is changed: no data, definition, account, server or file. EXECUTE is not one of
+# them, since a routine runs with the rights of who made it, nor is LOCK TABLES, which stops others.
 READING: Final = frozenset(
     {
         "USAGE",
@@ -37,7 +37,7 @@ READING: Final = frozenset(
         "SHOW CREATE ROUTINE",
     }
 )
-# What reaches the contents of a database when it is granted on all of them.
+# Privileges that reach the contents of a database when they are granted on *.*.
 OF_DATABASES: Final = frozenset(
     {
         ALL,
@@ -83,7 +83,7 @@ class Grant:
 
     database: a pattern as LIKE has it, or a name where *table* is one; None is the whole server.
     table: a table or routine; None is all of the database.
-    is_everybodys: it was given to PUBLIC.
+    is_everybodys: the grant is one to PUBLIC.
     """
 
     privileges: frozenset[str]
@@ -112,8 +112,8 @@ class Grant:
 class Rights:
     """All that an account may do, by itself and by its roles.
 
-    revoked: what a right on all databases leaves out.
-    roles: those that were given to the account itself, as the server quotes them.
+    revoked: the databases, with privileges, that a grant on *.* leaves out (partial_revokes).
+    roles: the roles that were granted to the account itself, as the server quotes them.
     """
 
     granted: tuple[Grant, ...]
@@ -144,7 +144,7 @@ class Rights:
 
 
 def read_grants(lines: Iterable[str]) -> Rights:
-    """Return what the lines of SHOW GRANTS say; what is none of these is passed over."""
+    """Return what the lines of SHOW GRANTS say; lines of another form are passed over."""
     granted: dict[Grant, None] = {}
     revoked: dict[Grant, None] = {}
     roles: dict[str, None] = {}

@@ -1,7 +1,7 @@
-"""Which users a server would stop, and which only the proxy holds back. Pure.
+"""Which limits of users the servers enforce, and which the proxy alone. Pure.
 
-Decided from users, the accounts that their statements run under, and what those accounts may do. Each finding
-names the statements that cure it, ready to paste but for the password.
+The audit compares the users with the accounts that their statements run under, and with what those
+accounts may do. Each finding names the statements that cure it, ready to paste but for the password.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from streamfrom.proxy.config.file import User
 
 
-# Where the operator writes a password of their own.
+# The operator writes a password of their own here.
 _BLANK: Final = "<password>"
 # The shorter limit of the two: MySQL's.
 _USER_CHARACTERS_MAX: Final = 32
 _NARROW: Final = frozenset({Role.PRODUCER, Role.CONSUMER})
-# Rights on the whole server that the proxy's own work may need; a new account takes them along.
+# The proxy's own work may need these rights on the whole server, so a new account gets them as well.
 _OF_THE_PROXY: Final = frozenset({"XA_RECOVER_ADMIN"})
 
 
@@ -36,10 +36,10 @@ class BackendAccount:
     """An account as its server knows it.
 
     name: the DSN's user.
-    host: the host that the server has it for, `%` where it was not asked.
-    rights: None where the server could not be asked.
-    on_mysql: its server is one of MySQL, which can make an account name its password to change it.
-    trouble: why the server refused the account, None where it did not or is away.
+    host: the host part of the account's name, `%` where the server was not asked.
+    rights: what the account may do; None where the server could not be asked.
+    on_mysql: the server is MySQL, where an account can be made to give its old password for a new one.
+    trouble: why the server refused the account; None where it did not, or is away.
     """
 
     name: str
@@ -54,9 +54,12 @@ class BackendAccount:
 
 @dataclass(frozen=True, slots=True)
 class ShardAccounts:
-    """One shard: its server (the same text for the same server), its database, its accounts.
+    """One shard with its accounts.
 
-    replicas: the readonly account as each replica has it, with the replica's address.
+    server: names the shard's server; shards on one server have the same text.
+    owner: the account of the primary's address.
+    readonly: the account for users with role readonly; None where the shard has none.
+    replicas: the address of each replica, with the readonly account as that server has it.
     """
 
     keyspace: str
@@ -72,7 +75,7 @@ class ShardAccounts:
 
 
 def findings(users: Sequence[User], shards: Sequence[ShardAccounts]) -> Iterator[Finding]:
-    """Yield what of *users* the servers do not see to, shard by shard, then user by user."""
+    """Yield what the servers do not enforce of the limits of *users*, by shard, then by user."""
     for shard in shards:
         yield from _readonly(users, shard)
         yield from _reach(users, shard, shard.owner, shards, is_readonly=False)

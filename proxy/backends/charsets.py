@@ -45,8 +45,8 @@ class Charsets:
     """Which collations the backends have, and how they read a text where that is unusual.
 
     Attributes:
-        greeted: the id that a greeting tells, which some clients (PHP's) then log in with: that
-            of the server's own collation, where a client can speak it and the proxy read it.
+        greeted: the collation id of the greeting, which some clients (PHP's) then log in with. It is
+            that of the server's own collation where clients may use it and the proxy can read it.
     """
 
     def __init__(self) -> None:

@@ -1,7 +1,7 @@
 """Control work on one server through asyncmy: discovery, polls, health, KILL, recovery.
 
-These are the proxy's own statements, few and small; decoding their rows in a driver is worth
-its comfort. What clients ask and what they are sent never passes here (`proxy.backends.backend`).
+These are the proxy's own statements, few and small, so a driver that decodes rows is fast enough.
+Statements of clients, and messages, take the connections of `proxy.backends.backend` instead.
 """
 
 from __future__ import annotations

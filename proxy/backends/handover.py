@@ -127,10 +127,10 @@ def take_diagnostics(backend: Backend, owner: ConnectionOwner | None) -> LastDia
     questions = _HandoverQuestions(backend, owner, left)
     # In this order: on both servers SHOW WARNINGS leaves FOUND_ROWS() as it is.
     if asks and backend.has_warnings:
-        questions.ask_warnings()
+        questions.ask(SHOW_WARNINGS, questions.warned)
     counts = asks and (backend.found_rows is None or backend.row_count is None)
     if counts or backend.has_insert_id or (backend.has_residue and owner is not None):
-        questions.ask_counts()
+        questions.ask(_COUNTS, questions.counted)
     if backend.leaving is None:
         left.known.set_result(None)
     return left
@@ -147,22 +147,16 @@ class _HandoverQuestions:
         self._left = left
         self._unanswered = 0
 
-    def ask_warnings(self) -> None:
-        self._ask(SHOW_WARNINGS, self._warned)
-
-    def ask_counts(self) -> None:
-        self._ask(_COUNTS, self._counted)
-
-    def _ask(self, question: bytes, heard: Callable[[BufferedAnswer], None]) -> None:
+    def ask(self, question: bytes, heard: Callable[[BufferedAnswer], None]) -> None:
         self._unanswered += 1
         self._backend.leaving = self._left
         self._backend.send_ahead(question, AnswerCallback(heard, self._missed))
 
-    def _warned(self, answer: BufferedAnswer) -> None:
+    def warned(self, answer: BufferedAnswer) -> None:
         self._left.columns, self._left.rows = answer.columns, answer.rows
         self._answered()
 
-    def _counted(self, answer: BufferedAnswer) -> None:
+    def counted(self, answer: BufferedAnswer) -> None:
         backend, left = self._backend, self._left
         values = parse_text_row(answer.rows[0])
         found, counted, insert_id, _ = (int(value or 0) for value in values)

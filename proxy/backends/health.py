@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 _PRIMARY: Final = "SELECT @@global.read_only OR @@global.innodb_read_only, VERSION()"
-# What MySQL and MariaDB call it.
+# The names of the column on MySQL and on MariaDB.
 _LAG_COLUMNS: Final = ("Seconds_Behind_Source", "Seconds_Behind_Master")
 
 
@@ -46,7 +46,7 @@ class ReplicaHealth:
 
 
 class GuestHealth:
-    """Asks as *health* does through *owner*, once an account that may not ask has logged in.
+    """The health of a server whose account may not ask for it: *health* asks through *owner* instead.
 
     SHOW REPLICA STATUS needs a privilege that an account for reading should not have.
     """

@@ -30,7 +30,7 @@ class _Reserved:
 
 
 class Sequences:
-    """What this proxy has reserved of the sequences on one server."""
+    """The blocks of values that this proxy has reserved from the sequences of one server."""
 
     def __init__(self, control: Control) -> None:
         self._control = control

@@ -45,20 +45,20 @@ _ONLY_SHARD = frozenset({"0", "-"})
 
 
 class ShardRuntime:
-    """The live side of one shard, by one of its accounts.
+    """One server of a shard, its primary or a replica, as one account on it sees it.
 
     Attributes:
         keyspace, name: which shard this is.
-        is_readonly: its account is the shard's `readonly` one.
-        same_server: the live sides of this server by all of its accounts.
+        is_readonly: the account is the shard's `readonly` one.
+        same_server: this object, and that of the server's other account where there is one.
         database: the real database's name on its server.
         is_alone: it is the only shard of its keyspace.
         pool: connections for clients' statements.
-        lines: the connections that many clients use at the same moment.
+        lines: the connections that quick reads of many sessions share.
         control: connections for the proxy's own.
-        sequences: the values reserved here and not given yet.
+        sequences: the values of sequences that are reserved on this shard and not given yet.
         version: the server's version, empty until it was first reached.
-        way_s: how long its quickest answer took; 0 while it is not known.
+        way_s: the shortest round trip to the server that was measured, in seconds; 0 while none was.
         trouble: why the shard is not available, None while it is.
     """
 
@@ -72,7 +72,7 @@ class ShardRuntime:
         health: Probe = primary_health,
         owner: ShardRuntime | None = None,
     ) -> None:
-        """Make the live side of *config*; with *owner*, its readonly one beside that of *owner*."""
+        """Prepare the connections of *config*; with *owner*, those of the same server's `readonly` account."""
         self.keyspace = keyspace
         self.is_readonly = owner is not None
         self.same_server: list[ShardRuntime] = [] if owner is None else owner.same_server

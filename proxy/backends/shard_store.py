@@ -43,7 +43,7 @@ _COMMIT: Final = commands.query(b"COMMIT")
 
 
 class _Engine:
-    """The tenant under which the engine borrows relay connections of one kind of server."""
+    """The `ConnectionOwner` of the connections that the engine borrows from servers of one family."""
 
     variant = 0
     attributes: tuple[Attribute, ...] = ()
@@ -56,10 +56,10 @@ class _Engine:
         )
 
     def handed_over(self, backend: Backend, last_insert_id: int) -> None:
-        """Lose nothing: a claim keeps its connection until it is over."""
+        """Do nothing: a claim keeps its connection until it is over."""
 
     def keeps_diagnostics(self, backend: Backend, left: LastDiagnostics) -> bool:
-        """Want nothing: whatever a claim must know it asks at once."""
+        """Return False: a claim asks for whatever it must know at once."""
         return False
 
 

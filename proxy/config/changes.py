@@ -1,4 +1,7 @@
-"""What is different in a configuration that was read again, and what of it can count at once. Pure."""
+"""The differences between the configuration in force and one that was read again. Pure.
+
+Some keys count at once, such as limits and users; the others, such as addresses, need a restart.
+"""
 
 from __future__ import annotations
 
@@ -28,12 +31,13 @@ class Changes:
     """What a new configuration changes in the one in force.
 
     Attributes:
-        config: what is in force with it: the new one, but for what needs a restart.
-        live: the keys that count from now on, without users.
+        config: the configuration in force from now on: the new one, with the old values of the
+            keys that need a restart.
+        live: the keys whose new values count from now on; users are listed apart.
         restart: the keys that differ and need a restart.
-        added, removed: the names of users.
-        rights: the names of users who may do something else than before.
-        changed: the names of all users of whom anything has changed, *rights* among them.
+        added, removed: the names of users that only the new, or only the old, configuration has.
+        rights: the names of users whose role, keyspaces or tables have changed.
+        changed: the names of users with any change, those in `rights` included.
     """
 
     config: Config
@@ -81,7 +85,7 @@ def _key(field: str) -> str:
 
 
 def _rights(user: User) -> User:
-    """Return *user* without what says nothing of what it may do."""
+    """Return *user* without the fields that have nothing to do with its rights."""
     return replace(user, password=None, password_hash=None, max_connections=None)
 
 

@@ -68,8 +68,8 @@ def parse(
 ) -> Dsn:
     """Return the address in *text*, the value of the configuration's *key*.
 
-    *database* is what an address without one means; one without a host, or without a word of TLS,
-    means what *beside* has. Raises ConfigError.
+    An address without a database means *database*. One without a host means the server of
+    *beside*, and one without a parameter of TLS the TLS of *beside*. Raises ConfigError.
     """
     try:
         url = urlsplit(_expanded(text, key, around))

@@ -1,7 +1,8 @@
 """All faults of a configuration at once, found by a reader that stops at its first one.
 
-The reader runs again without the key that it refused, until it refuses nothing new. A key that is
-required takes the table around it along, and what is only missing because of that is not told.
+The reader runs again without the key that it refused, until it refuses nothing new. Where the
+refused key is required, the table around it is left out as well, and a fault that is only the
+consequence of something left out is not reported.
 Pure: the document and the reader come from `proxy.config.file`.
 """
 
@@ -17,7 +18,7 @@ T = TypeVar("T")
 Path = tuple[str | int, ...]
 
 _PART: Final = re.compile(r'\.?([A-Za-z0-9_-]+)|\.?("(?:[^"\\]|\\.)*")|\[([0-9]+)\]')
-# By the array that it stands in, what an item with a name is called.
+# What the error calls a named item of each array.
 _ITEMS: Final = {"users": "user", "shards": "shard"}
 
 
@@ -78,7 +79,7 @@ def _names(document: Mapping[str, object]) -> dict[Path, str]:
 
 
 def _named(fault: ConfigError, path: Path, names: Mapping[Path, str]) -> ConfigError:
-    """Return *fault* with the name of the user or shard that it is about: an index is none."""
+    """Return *fault* with the name of its user or shard, as `users[3]` tells an operator nothing."""
     for size in range(len(path), 0, -1):
         name = names.get(path[:size])
         if name is not None and path[size:] != ("name",):

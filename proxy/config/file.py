@@ -15,12 +15,16 @@ from typing import Final
 
 from streamfrom.proxy.config.dsn import socket_path
 from streamfrom.proxy.config.faults import read_whole
-from streamfrom.proxy.config.keyspaces import KeyspaceConfig, ShardConfig, keyspaces_from
+from streamfrom.proxy.config.keyspaces import (
+    KeyspaceConfig as KeyspaceConfig,
+    ShardConfig as ShardConfig,
+    keyspaces_from,
+)
 from streamfrom.proxy.config.toml_values import (
     REQUIRED,
     VARIABLE,
-    ConfigError,
-    Secret,
+    ConfigError as ConfigError,
+    Secret as Secret,
     Surroundings,
     TomlTable,
     reason,
@@ -28,20 +32,6 @@ from streamfrom.proxy.config.toml_values import (
 )
 from streamfrom.proxy.passwords.verifier import Verifier
 
-
-__all__ = [
-    "Config",
-    "ConfigError",
-    "KeyspaceConfig",
-    "Role",
-    "Secret",
-    "Server",
-    "ShardConfig",
-    "TlsSettings",
-    "TransactionMode",
-    "User",
-    "load",
-]
 
 LISTEN_DEFAULT: Final = "127.0.0.1:15306"
 # Both servers' own sockets are open to everybody on the machine: who may do what, the login decides.
@@ -99,24 +89,25 @@ class Server:
     port: 0 means any free port.
     unix_socket_mode: the permissions of the socket's file, as of chmod(2).
     max_connections: clients beyond this are refused with error 1040; one more may be an admin.
-    max_connections_per_address: the same for one address; 0 is no limit of its own.
+    max_connections_per_address: clients of one address beyond this are refused with error 1040;
+        0 is no limit.
     max_logins_per_address: how many connections of one address may be without a login.
     connect_timeout_s: time to finish the handshake.
     max_allowed_packet_bytes: the largest packet taken from a client.
     max_statement_tokens: what a statement may have beside the literals of rows and IN lists.
     connection_memory_bytes: what one connection may make the proxy hold: commands that are not
         whole or wait, long data, prepared statements, answers that it does not read.
-    user_memory_bytes: the same of all connections of one user together.
-    merge_memory_bytes: what the groups of one merge may take that must be sorted at the end.
+    user_memory_bytes: what all connections of one user together may make the proxy hold.
+    merge_memory_bytes: what the groups of one merge may take where they are sorted at its end.
     failover_buffer_s: how long a statement waits for a backend that restarts.
     stream_grace_s: how long a stream survives without its backend.
     shutdown_grace_s: how long a shutdown lets statements, transactions and acks go on.
     schema_reload_s: how often message tables are looked for.
     pool_timeout_s: how long a statement waits for a free backend connection.
-    statement_timeout_s: how long a statement may run; 0 is any time. STREAM has no end anyway.
-    idle_timeout_s: how long a client may say nothing; 0 is any time.
-    auth_backoff_s: how long the answer to a login waits at most, after failures; 0 is not at all.
-    replica_max_lag_s: how far behind a replica may be that is read from.
+    statement_timeout_s: how long a statement other than STREAM may run; 0 is any time.
+    idle_timeout_s: how long a client may send no command; 0 is any time.
+    auth_backoff_s: the longest delay of an answer to a login after failed ones; 0 is no delay.
+    replica_max_lag_s: a replica that is further behind its primary than this is not read from.
     recovery_grace_s: how long a prepared transaction is left to the proxy that commits it.
     """
 
@@ -169,7 +160,7 @@ class User:
 
     @property
     def is_restricted(self) -> bool:
-        """There is something that this user may not do or see, and an administrator may."""
+        """True when an administrator may do or see more than this user."""
         return (
             self.role not in _UNRESTRICTED
             or self.keyspaces is not None
@@ -179,7 +170,7 @@ class User:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """All of it. No users at all means: user root, no password, from this machine only."""
+    """A whole configuration. Without users, root may log in from this machine, with no password."""
 
     server: Server
     users: tuple[User, ...]
@@ -187,7 +178,7 @@ class Config:
 
     @property
     def accounts(self) -> tuple[User, ...]:
-        """Who may log in: the users, or root where there are none."""
+        """The users that may log in: those of the file, or root where it names none."""
         return self.users or (User("root", Secret(""), None, Role.READWRITE, None),)
 
 
@@ -195,8 +186,8 @@ def load(path: Path, environ: Mapping[str, str]) -> Config:
     """Read and check the file at *path*; `${NAME}` is taken from *environ*.
 
     Raises:
-        ConfigError: the file, a file it names or a value in it cannot be used; the first of all
-            its faults, which has the others.
+        ConfigError: the file, a file that it names or a value in it cannot be used. The error is
+            that of the first fault, with those of all others in `others`.
     """
     path = path.absolute()
     document = _document(path)
@@ -207,7 +198,7 @@ def load(path: Path, environ: Mapping[str, str]) -> Config:
 
 
 def _config(root: TomlTable, names: set[str]) -> Config:
-    """Return what *root* says; *names* are those of all keyspaces, also of faulty ones."""
+    """Return the configuration in *root*; *names* are those of all keyspaces, also of faulty ones."""
     server = _server(root.table("server"))
     keyspaces = keyspaces_from(root.table("keyspaces"))
     users = _users(root.tables("users"), names)

@@ -12,7 +12,13 @@ from streamfrom.engine.errors import KeyspaceError, VindexError, VschemaError
 from streamfrom.engine.sharding.keyspace import Keyspace, Shard, check_partition
 from streamfrom.engine.sharding.vschema import parse_vschema
 from streamfrom.proxy.config.dsn import ACCOUNT_FORM, FORM, Dsn, parse, parse_account
-from streamfrom.proxy.config.toml_values import REQUIRED, ConfigError, TomlTable, reason, shown
+from streamfrom.proxy.config.toml_values import (
+    REQUIRED,
+    ConfigError,
+    TomlTable,
+    read_bytes,
+    shown,
+)
 from streamfrom.sqlparse_ext.session.schemas import SYSTEM_SCHEMAS
 
 
@@ -128,11 +134,9 @@ def _vschema_path(table: TomlTable) -> Path | None:
 
 def _read(path: Path, key: str) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return read_bytes(path, key).decode("utf-8")
     except UnicodeDecodeError:
         raise ConfigError(key, f"expected UTF-8 in {path}") from None
-    except OSError as error:
-        raise ConfigError(key, f"cannot read {path}: {reason(error)}") from error
 
 
 def _is_sharded(text: str, keyspace: str, key: str) -> bool:
@@ -169,7 +173,7 @@ def _shard(table: TomlTable, keyspace: str) -> ShardConfig:
 def _refuse_shared_database(
     shard: ShardConfig, others: list[ShardConfig], table: TomlTable
 ) -> None:
-    """Two shards on one database would deliver and count every row twice."""
+    """Refuse two shards on one database, which would deliver and count every row twice."""
     for other in others:
         if _place(other.primary) == _place(shard.primary):
             raise table.fault(

@@ -243,6 +243,14 @@ def shown(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
+def read_bytes(path: Path, key: str) -> bytes:
+    """Return what the file at *path* holds, which the configuration's *key* names. Raises ConfigError."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ConfigError(key, f"cannot read {path}: {reason(error)}") from error
+
+
 def reason(error: OSError) -> str:
     """Return why the system refused, without the path and the number that str() adds."""
     return error.strerror or str(error)

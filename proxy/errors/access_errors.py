@@ -1,4 +1,4 @@
-"""Who may not come in, must leave, or may not do what is asked."""
+"""Logins that are refused, sessions that are ended, and statements that a user may not send."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class TooManyConnections(ProxyError):
 
 
 class AddressLimitReached(TooManyConnections):
-    """The same for one address, with the key that sets the limit."""
+    """The limit for one address is reached; the message names the key that sets it."""
 
     def __init__(self, host: str, key: str, limit: int) -> None:
         ProxyError.__init__(self, f"Too many connections from '{host}' ({key} = {limit})")

@@ -29,8 +29,8 @@ class BackendUnavailable(ProxyError):
         self.reason = reason
 
 
-# What a login meets that says nothing of the account: too many connections, on the whole, of the
-# user and of the account, and a database that is missing.
+# Refusals of a login that have nothing to do with the account's password or rights: too many connections
+# (1040, 1203, 1226), and a database that does not exist (1049).
 _NOT_OF_THE_ACCOUNT = frozenset({1040, 1203, 1226, 1049})
 
 

@@ -1,7 +1,7 @@
 """SHOW STATUS, with the client's TLS and compression in place of the backend connection's. Pure.
 
-`Ssl_cipher` and `Ssl_version` are what a client asks to know whether somebody can listen, and
-`Compression` whether it is packed what goes over the line.
+By `Ssl_cipher` and `Ssl_version` a client learns whether somebody can listen, and by `Compression`
+whether its packets are compressed.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.statements import Shape
 
 
-_ZLIB: Final = int(Capability.COMPRESS)
-_ZSTD: Final = int(Capability.ZSTD_COMPRESSION)
 _SCOPES: Final = frozenset({("SESSION",), ("LOCAL",)})
 
 
@@ -35,12 +33,18 @@ def is_session_status(shape: Shape) -> bool:
 
 
 def own_status(tls: tuple[str, str], capabilities: int) -> dict[bytes, bytes]:
-    """Return by lower-case name what is said of a client's connection.
+    """Return the variables that are about a client's connection, by lower-case name.
 
-    tls: its cipher and version, both empty without it. capabilities: the client's flags.
+    tls: the cipher and the version of TLS, both empty without TLS. capabilities: the client's flags.
     """
     cipher, version = tls
-    packs = b"zlib" if capabilities & _ZLIB else b"zstd" if capabilities & _ZSTD else b""
+    packs = (
+        b"zlib"
+        if capabilities & Capability.COMPRESS
+        else b"zstd"
+        if capabilities & Capability.ZSTD_COMPRESSION
+        else b""
+    )
     return {
         b"ssl_cipher": cipher.encode(),
         b"ssl_version": version.encode(),

@@ -19,7 +19,7 @@ _TABLES: Final = ("VSCHEMA", "TABLES")
 _VINDEXES: Final = ("VSCHEMA", "VINDEXES")
 _KEYSPACES: Final = ("VSCHEMA", "KEYSPACES")
 _VINDEXES_ON: Final = ("VSCHEMA", "VINDEXES", "ON")
-# What a keyspace has that says nothing of it.
+# The foreign key mode of a keyspace whose vschema names none.
 _FOREIGN_KEY_MODE: Final = "unmanaged"
 
 

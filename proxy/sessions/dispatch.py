@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from streamfrom.proxy.errors import UnknownCommand
 from streamfrom.proxy.wire import commands
 from streamfrom.proxy.wire.commands import parse_command
+from streamfrom.proxy.wire.constants import Command
 
 
 if TYPE_CHECKING:
@@ -37,13 +38,13 @@ class Dispatch:
         match parse_command(payload):
             case commands.Query(sql):
                 await parts.statements.run(sql, reply)
-            case commands.Quit():
+            case Command.QUIT:
                 self._link.close()
-            case commands.Ping():
+            case Command.PING:
                 reply.ok()
             case commands.InitDb(name):
                 await parts.statements.use(parts.state.settings.decoded(name), reply)
-            case commands.ResetConnection():
+            case Command.RESET_CONNECTION:
                 parts.table.clear()
                 parts.text_statements.clear()
                 ending = parts.executor.forget()
@@ -57,12 +58,12 @@ class Dispatch:
                 reply.end_of_rows()
             case commands.Refresh(refresh):
                 await parts.old.refresh(refresh, reply)
-            case commands.ProcessInfo():
+            case Command.PROCESS_INFO:
                 await parts.old.check_process_info()
                 await parts.statements.run(b"SHOW FULL PROCESSLIST", reply)
-            case commands.Statistics():
+            case Command.STATISTICS:
                 reply.text(self._peers.statistics())
-            case commands.Debug():
+            case Command.DEBUG:
                 reply.end_of_rows()
             case commands.ProcessKill(connection_id):
                 await self._peers.kill(connection_id, query_only=False)

@@ -1,8 +1,8 @@
 """Finishes the transactions over several shards that a proxy left half way.
 
-Every proxy with `transaction_mode = "twopc"` looks at all its shards, at its start and ever since:
-which branches are prepared there, which decisions are kept. `proxy.twophase.triage` says what that
-asks for. Several proxies may do the same work at the same time; the second one finds nothing left.
+Every proxy with `transaction_mode = "twopc"` asks all its shards, at its start and then every
+2 s, which branches are prepared there and which decisions are kept. `proxy.twophase.triage` says
+what is to do. Several proxies may do the same work at the same time; the second finds nothing left.
 """
 
 from __future__ import annotations
@@ -37,10 +37,7 @@ QUIET_S: Final = 300.0
 
 
 class Recovery:
-    """The watch over all shards.
-
-    grace_s: how long a prepared branch is left to its proxy.
-    """
+    """Looks at all shards. *grace_s*: how long a prepared branch is left to its own proxy."""
 
     def __init__(
         self,
@@ -55,7 +52,7 @@ class Recovery:
         self._coordinator = coordinator
         self._triage = Triage(grace_s=grace_s, quiet_s=QUIET_S)
         self._task: asyncio.Task[None] | None = None
-        # What has been logged of each shard, so that it is said once.
+        # The trouble of each shard that was logged last: every look meets it again.
         self._troubles: dict[ShardRuntime, str] = {}
 
     def set_grace(self, grace_s: float) -> None:

@@ -1,9 +1,9 @@
-"""What a look at all shards means for the transactions that somebody left behind. Pure.
+"""What is to do about prepared branches and kept decisions, by what all shards show. Pure.
 
-Branches are resolved once they have been prepared for a while, so that a proxy at work is left
-in peace. That is a matter of politeness only: what a branch's outcome is, its first shard says
-(`proxy.twophase.decisions`). A decision is forgotten once none of its branches has been prepared
-anywhere for a long while. The wait covers servers that crash: a branch that was just being committed
+A branch is resolved once it has been prepared for a while. The wait only spares a proxy that is at
+work on it: the outcome is read from the transaction's first shard (`proxy.twophase.decisions`) and is
+the same whoever reads it. A decision is forgotten once none of its branches has been prepared
+anywhere for a long while. That wait covers servers that crash: a branch whose commit was under way
 may be prepared again when its server is back.
 """
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What one shard had.
+    """What one shard showed.
 
-    prepared: branches on its server, which may hold other shards as well.
-    decided: the rows of its decision table, each with the tables of the other branches.
+    prepared: the prepared branches on the shard's server, which may hold other shards as well.
+    decided: the transactions in its decision table, each with the tables of the other branches.
     """
 
     prepared: frozenset[Xid]
@@ -37,7 +37,8 @@ class Findings:
 
     resolve: branches to finish, each with the table of a shard that has it.
     forget: transactions whose decision is not needed any more.
-    strangers: branches whose decision is kept where this proxy does not look; each is told once.
+    strangers: branches whose decision is on a shard that this proxy does not serve; each branch is
+        listed once.
     """
 
     resolve: tuple[tuple[str, Xid], ...]
@@ -46,7 +47,7 @@ class Findings:
 
 
 class Triage:
-    """Remembers since when things are as they are.
+    """Remembers for how long each branch has been prepared, and each decision not needed.
 
     grace_s: how long a branch stays prepared before anybody else finishes it.
     quiet_s: how long no branch must have been seen before a decision is forgotten.

@@ -10,12 +10,12 @@ statements, whoever they are for. The text of a FLOAT has six digits only, so a 
 
 from __future__ import annotations
 
-from struct import Struct
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.errors import WireError
 from streamfrom.proxy.wire.codec import lenenc_bytes
 from streamfrom.proxy.wire.constants import FieldFlag, FieldType
+from streamfrom.proxy.wire.execute import DATES, FLOATS, INTEGER_BYTES
 from streamfrom.proxy.wire.resultset import parse_column_definition, parse_text_row
 
 
@@ -23,19 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 
-_INTEGER_BYTES: Final[dict[int, int]] = {
-    FieldType.TINY: 1,
-    FieldType.SHORT: 2,
-    FieldType.YEAR: 2,
-    FieldType.LONG: 4,
-    FieldType.INT24: 4,
-    FieldType.LONGLONG: 8,
-}
-_REALS: Final[dict[int, Struct]] = {
-    FieldType.FLOAT: Struct("<f"),
-    FieldType.DOUBLE: Struct("<d"),
-}
-_DATES: Final = frozenset({FieldType.DATE, FieldType.DATETIME, FieldType.TIMESTAMP})
 # The first two bits of the bitmap are for a use that never came.
 _BITMAP_SHIFT: Final = 2
 
@@ -71,15 +58,15 @@ class BinaryRows:
 
 
 def _encoder(kind: int, flags: int) -> Callable[[bytes], bytes]:
-    size = _INTEGER_BYTES.get(kind)
+    size = INTEGER_BYTES.get(kind)
     if size is not None:
         # A YEAR has no sign, and says so on some servers only.
         signed = not flags & FieldFlag.UNSIGNED and kind != FieldType.YEAR
         return lambda text: _integer(text, size, signed=signed)
-    real = _REALS.get(kind)
+    real = FLOATS.get(kind)
     if real is not None:
         return lambda text: real.pack(float(text))
-    if kind in _DATES:
+    if kind in DATES:
         return _date
     return _time if kind == FieldType.TIME else lenenc_bytes
 

@@ -42,9 +42,6 @@ if TYPE_CHECKING:
     from streamfrom.proxy.wire.handshake import Greeting
 
 
-_SSL: Final = int(Capability.SSL)
-_CONNECT_WITH_DB: Final = int(Capability.CONNECT_WITH_DB)
-
 # No server sends more before its first OK.
 _LOGIN_BYTES_MAX: Final = 64 << 10
 # What we say we accept; servers use it for nothing but their own checks.
@@ -184,7 +181,7 @@ class ClientConnection:
             raise BackendError(
                 _CR_VERSION_ERROR,
                 "HY000",
-                f"server {greeting.server_version} lacks {Capability(missing).name}; "
+                f"server {greeting.server_version} lacks {Capability.names(missing)}; "
                 "MySQL 5.7.5 or MariaDB 10.2 is the oldest that serves",
             )
         if self._options & MARIADB_METADATA & ~greeting.capabilities:
@@ -197,15 +194,15 @@ class ClientConnection:
         wishes = BACKEND_WISHES | MARIADB_OFFER | self._options
         self.capabilities = wishes & greeting.capabilities
         if self._database is not None:
-            self.capabilities |= _CONNECT_WITH_DB
-        if not self._wants_tls or not greeting.capabilities & _SSL:
+            self.capabilities |= Capability.CONNECT_WITH_DB
+        if not self._wants_tls or not greeting.capabilities & Capability.SSL:
             if self._requires_tls:
                 raise BackendError(
                     _CR_SSL_CONNECTION_ERROR, "HY000", "TLS is required but the server has none"
                 )
             self._log_in()
             return
-        self.capabilities |= _SSL
+        self.capabilities |= Capability.SSL
         self._send(encode_tls_request(self._login("", b"")))
         self.phase = LoginPhase.TLS
         events.append(StartTls())

@@ -29,11 +29,6 @@ class Query:
 
 
 @dataclass(frozen=True, slots=True)
-class Quit:
-    """COM_QUIT: the client leaves and expects no answer."""
-
-
-@dataclass(frozen=True, slots=True)
 class InitDb:
     """COM_INIT_DB: like USE."""
 
@@ -56,16 +51,6 @@ class Refresh:
 
 
 @dataclass(frozen=True, slots=True)
-class ProcessInfo:
-    """COM_PROCESS_INFO: like SHOW FULL PROCESSLIST, of MariaDB and old MySQL."""
-
-
-@dataclass(frozen=True, slots=True)
-class Statistics:
-    """COM_STATISTICS: answered by one packet of bare text."""
-
-
-@dataclass(frozen=True, slots=True)
 class ProcessKill:
     """COM_PROCESS_KILL: like KILL CONNECTION."""
 
@@ -73,25 +58,10 @@ class ProcessKill:
 
 
 @dataclass(frozen=True, slots=True)
-class Debug:
-    """COM_DEBUG: asks a server to write to its log."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ping:
-    """COM_PING."""
-
-
-@dataclass(frozen=True, slots=True)
 class ChangeUser:
     """COM_CHANGE_USER, unread: its layout depends on flags, see ``handshake``."""
 
     payload: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class ResetConnection:
-    """COM_RESET_CONNECTION: a fresh session without a new login."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,18 +135,13 @@ class Unknown:
 
 
 ClientCommand = (
-    Query
-    | Quit
+    Command
+    | Query
     | InitDb
     | FieldList
     | Refresh
-    | ProcessInfo
-    | Statistics
     | ProcessKill
-    | Debug
-    | Ping
     | ChangeUser
-    | ResetConnection
     | SetOption
     | StmtPrepare
     | StmtExecute
@@ -190,7 +155,10 @@ ClientCommand = (
 
 
 def parse_command(payload: bytes) -> ClientCommand:
-    """Read a command packet. WireError if it is empty or cut; a strange code is Unknown."""
+    """Read a command packet. A command that is nothing but its code is that `Command`.
+
+    WireError if the packet is empty or cut; a code that nothing serves is Unknown.
+    """
     if not payload:
         raise WireError("empty command packet")
     parse = _PARSERS.get(payload[0])
@@ -219,17 +187,21 @@ def _stmt_execute(cursor: PacketReader) -> StmtExecute:
 
 _PARSERS: dict[int, Callable[[PacketReader], ClientCommand]] = {
     Command.QUERY: lambda cursor: Query(cursor.rest()),
-    Command.QUIT: lambda _: Quit(),
+    Command.QUIT: lambda _: Command.QUIT,
     Command.INIT_DB: lambda cursor: InitDb(cursor.rest()),
     Command.FIELD_LIST: _field_list,
     Command.REFRESH: lambda cursor: Refresh(b"\x07" + cursor.rest()),
-    Command.PROCESS_INFO: lambda _: ProcessInfo(),
-    Command.STATISTICS: lambda _: Statistics(),
+    # Like SHOW FULL PROCESSLIST; MariaDB and old MySQL have it.
+    Command.PROCESS_INFO: lambda _: Command.PROCESS_INFO,
+    # Answered by one packet of bare text.
+    Command.STATISTICS: lambda _: Command.STATISTICS,
     Command.PROCESS_KILL: lambda cursor: ProcessKill(cursor.uint(4)),
-    Command.DEBUG: lambda _: Debug(),
-    Command.PING: lambda _: Ping(),
+    # Asks a server to write to its log.
+    Command.DEBUG: lambda _: Command.DEBUG,
+    Command.PING: lambda _: Command.PING,
     Command.CHANGE_USER: lambda cursor: ChangeUser(b"\x11" + cursor.rest()),
-    Command.RESET_CONNECTION: lambda _: ResetConnection(),
+    # A fresh session without a new login.
+    Command.RESET_CONNECTION: lambda _: Command.RESET_CONNECTION,
     Command.SET_OPTION: _set_option,
     Command.STMT_PREPARE: lambda cursor: StmtPrepare(cursor.rest()),
     Command.STMT_EXECUTE: _stmt_execute,

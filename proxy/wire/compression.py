@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import sys
 import zlib
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Final, Protocol
 
 from streamfrom.proxy.errors import CannotUnpack, OutOfOrder, PacketTooLarge
@@ -30,11 +31,8 @@ else:
     from backports import zstd
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
-
-_COMPRESS: Final = int(Capability.COMPRESS)
-_ZSTD: Final = int(Capability.ZSTD_COMPRESSION)
 
 _HEAD_BYTES: Final = 7
 # Below this MySQL sends as it is: packing would make it larger.
@@ -77,17 +75,47 @@ class Unpacking(Protocol):
         """Return no more than *max_length* bytes; the next ones come by further calls."""
 
 
-class Packer(Protocol):
+class Packer(ABC):
     """An algorithm. Every piece is packed by itself."""
 
+    __slots__ = ()
+
+    @abstractmethod
     def packing(self) -> Packing:
         """Return what packs one piece."""
 
+    @abstractmethod
+    def unpacking(self) -> Unpacking:
+        """Return what unpacks one piece."""
+
     def unpack(self, data: bytes, size: int) -> Iterator[bytes]:
-        """Give *data*, unpacked, which are *size* bytes, in bites. Raises CannotUnpack."""
+        """Give what *data* is unpacked, in bites. Raises CannotUnpack unless it is *size* bytes."""
+        unpacking = self.unpacking()
+        start = 0
+        while start < len(data) and not unpacking.eof:
+            packed = data[start : start + _PACKED_BITE_BYTES]
+            start += len(packed)
+            while not unpacking.eof:
+                # One more than there may be: what comes beyond is noticed, and goes no further.
+                wanted = min(size + 1, _BITE_BYTES)
+                try:
+                    found = unpacking.decompress(packed, wanted)
+                except (zlib.error, zstd.ZstdError):
+                    raise CannotUnpack from None
+                size -= len(found)
+                if size < 0:
+                    raise CannotUnpack
+                if found:
+                    yield found
+                # zlib hands back what it has not got to, and zstd keeps it by itself.
+                packed = getattr(unpacking, "unconsumed_tail", b"")
+                if not packed and len(found) < wanted:
+                    break
+        if size or not unpacking.eof or unpacking.unused_data or start < len(data):
+            raise CannotUnpack
 
 
-class Zlib:
+class Zlib(Packer):
     """CLIENT_COMPRESS."""
 
     __slots__ = ()
@@ -96,13 +124,12 @@ class Zlib:
         """Return what packs one piece."""
         return zlib.compressobj(_ZLIB_LEVEL)
 
-    def unpack(self, data: bytes, size: int) -> Iterator[bytes]:
-        """Give *data*, unpacked, in bites. Raises CannotUnpack."""
-        unpacking = zlib.decompressobj()
-        return _bites(unpacking, lambda: unpacking.unconsumed_tail, data, size)
+    def unpacking(self) -> Unpacking:
+        """Return what unpacks one piece."""
+        return zlib.decompressobj()
 
 
-class Zstd:
+class Zstd(Packer):
     """CLIENT_ZSTD_COMPRESSION_ALGORITHM. *level* is what the client asked for in its login."""
 
     __slots__ = ("level",)
@@ -114,47 +141,16 @@ class Zstd:
         """Return what packs one piece."""
         return zstd.ZstdCompressor(self.level)
 
-    def unpack(self, data: bytes, size: int) -> Iterator[bytes]:
-        """Give *data*, unpacked, in bites. Raises CannotUnpack."""
-        # It keeps by itself what it has not got to.
-        return _bites(zstd.ZstdDecompressor(options=_ZSTD_WINDOW), lambda: b"", data, size)
-
-
-def _bites(
-    unpacking: Unpacking, unread: Callable[[], bytes], data: bytes, size: int
-) -> Iterator[bytes]:
-    """Give what *data* is unpacked, in bites. Raises CannotUnpack unless it is *size* bytes.
-
-    unread: gives what *unpacking* was handed and has not got to.
-    """
-    start = 0
-    while start < len(data) and not unpacking.eof:
-        packed = data[start : start + _PACKED_BITE_BYTES]
-        start += len(packed)
-        while not unpacking.eof:
-            # One more than there may be: what comes beyond is noticed, and goes no further.
-            wanted = min(size + 1, _BITE_BYTES)
-            try:
-                found = unpacking.decompress(packed, wanted)
-            except (zlib.error, zstd.ZstdError):
-                raise CannotUnpack from None
-            size -= len(found)
-            if size < 0:
-                raise CannotUnpack
-            if found:
-                yield found
-            packed = unread()
-            if not packed and len(found) < wanted:
-                break
-    if size or not unpacking.eof or unpacking.unused_data or start < len(data):
-        raise CannotUnpack
+    def unpacking(self) -> Unpacking:
+        """Return what unpacks one piece."""
+        return zstd.ZstdDecompressor(options=_ZSTD_WINDOW)
 
 
 def packer_for(capabilities: int, zstd_level: int) -> Packer | None:
     """Return what flags in force ask for; None: nothing is packed. MySQL prefers zlib too."""
-    if capabilities & _COMPRESS:
+    if capabilities & Capability.COMPRESS:
         return Zlib()
-    if capabilities & _ZSTD:
+    if capabilities & Capability.ZSTD_COMPRESSION:
         return Zstd(zstd_level)
     return None
 

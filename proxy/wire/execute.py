@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 
 _UNSIGNED: Final = 0x80
-_INTEGERS: Final[dict[int, int]] = {
+# How many bytes a value of each type takes in the binary protocol, in executions and in rows.
+INTEGER_BYTES: Final[dict[int, int]] = {
     FieldType.TINY: 1,
     FieldType.SHORT: 2,
     FieldType.YEAR: 2,
@@ -36,13 +37,13 @@ _INTEGERS: Final[dict[int, int]] = {
     FieldType.INT24: 4,
     FieldType.LONGLONG: 8,
 }
-_FLOATS: Final[dict[int, Struct]] = {
+FLOATS: Final[dict[int, Struct]] = {
     FieldType.FLOAT: Struct("<f"),
     FieldType.DOUBLE: Struct("<d"),
 }
-_FIXED_BYTES: Final = _INTEGERS | {kind: each.size for kind, each in _FLOATS.items()}
-_DATES: Final = frozenset({FieldType.DATE, FieldType.DATETIME, FieldType.TIMESTAMP})
-_TEMPORAL: Final = _DATES | {FieldType.TIME}
+_FIXED_BYTES: Final = INTEGER_BYTES | {kind: each.size for kind, each in FLOATS.items()}
+DATES: Final = frozenset({FieldType.DATE, FieldType.DATETIME, FieldType.TIMESTAMP})
+_TEMPORAL: Final = DATES | {FieldType.TIME}
 _DECIMALS: Final = frozenset({FieldType.DECIMAL, FieldType.NEWDECIMAL})
 _BINARY: Final = frozenset(
     {FieldType.TINY_BLOB, FieldType.MEDIUM_BLOB, FieldType.LONG_BLOB, FieldType.BLOB}
@@ -172,10 +173,10 @@ def value_of(parameter: Parameter) -> Value:
     kind, unsigned, data = parameter
     if data is None:
         return None
-    if kind in _INTEGERS:
+    if kind in INTEGER_BYTES:
         return int.from_bytes(data, "little", signed=not unsigned)
-    if kind in _FLOATS:
-        (real,) = _FLOATS[kind].unpack(data)
+    if kind in FLOATS:
+        (real,) = FLOATS[kind].unpack(data)
         whole = _whole(real)
         return Number(_real(real)) if whole is None else whole
     if kind in _TEMPORAL:

@@ -37,17 +37,6 @@ _PROTOCOL_VERSION = 10
 _FILLER = bytes(19)
 _TLS_REQUEST_BYTES = 32
 
-# Plain integers: see `constants`.
-_LONG_PASSWORD = int(Capability.LONG_PASSWORD)
-_CONNECT_WITH_DB = int(Capability.CONNECT_WITH_DB)
-_PROTOCOL_41 = int(Capability.PROTOCOL_41)
-_SSL = int(Capability.SSL)
-_SECURE_CONNECTION = int(Capability.SECURE_CONNECTION)
-_PLUGIN_AUTH = int(Capability.PLUGIN_AUTH)
-_CONNECT_ATTRS = int(Capability.CONNECT_ATTRS)
-_LENENC = int(Capability.PLUGIN_AUTH_LENENC)
-_ZSTD = int(Capability.ZSTD_COMPRESSION)
-
 _ZSTD_LEVEL_DEFAULT = 3
 _MARIADB_VERSION = re.compile(r"(?:5\.5\.5-)?(\d+)\.(\d+)\.(\d+)-.*MariaDB")
 
@@ -84,7 +73,7 @@ def offer_as(server_version: str, offer: int) -> int:
     https://mariadb.com/kb/en/connection/#capabilities
     """
     if "MariaDB" in server_version:
-        return offer & ~_LONG_PASSWORD | MARIADB_OFFER
+        return offer & ~Capability.LONG_PASSWORD | MARIADB_OFFER
     return offer | MYSQL_OFFER
 
 
@@ -151,7 +140,7 @@ def decode_greeting(payload: bytes) -> Greeting:
     # "max(13, length of auth-plugin-data - 8)" bytes, of which the last is a NUL.
     nonce += cursor.read(max(13, nonce_bytes - 8))[: NONCE_BYTES - 8]
     plugin = NATIVE_PASSWORD
-    if capabilities & _PLUGIN_AUTH:
+    if capabilities & Capability.PLUGIN_AUTH:
         # Some old servers forget the final NUL (MySQL bug #59453).
         plugin = name_from(cursor.rest().split(b"\0", 1)[0])
     return Greeting(version, connection_id, nonce, capabilities, charset, status, plugin)
@@ -180,7 +169,7 @@ class LoginRequest:
 def is_tls_request(payload: bytes) -> bool:
     """Tell whether a client's first packet asks for TLS instead of logging in."""
     return len(payload) == _TLS_REQUEST_BYTES and bool(
-        int.from_bytes(payload[:4], "little") & _SSL
+        int.from_bytes(payload[:4], "little") & Capability.SSL
     )
 
 
@@ -188,7 +177,7 @@ def decode_login(payload: bytes) -> LoginRequest:
     """Read a HandshakeResponse41. Clients without PROTOCOL_41 are refused with WireError."""
     cursor = PacketReader(payload)
     capabilities = cursor.uint(2)
-    if not capabilities & _PROTOCOL_41:
+    if not capabilities & Capability.PROTOCOL_41:
         raise WireError("the client is older than MySQL 4.1")
     capabilities |= cursor.uint(2) << 16
     packet_bytes_max = cursor.uint(4)
@@ -196,22 +185,20 @@ def decode_login(payload: bytes) -> LoginRequest:
     cursor.read(len(_FILLER))
     capabilities |= _read_extensions(cursor, capabilities)
     user = name_from(cursor.until_nul())
-    if capabilities & _LENENC:
+    if capabilities & Capability.PLUGIN_AUTH_LENENC:
         response = cursor.lenenc_bytes()
-    elif capabilities & _SECURE_CONNECTION:
-        response = cursor.read(cursor.uint(1))
     else:
-        response = cursor.until_nul()
+        response = _response(cursor, capabilities)
     database = None
     # A client may set the flag and still end its packet here (libmysql without a database).
-    if capabilities & _CONNECT_WITH_DB and cursor.remaining:
+    if capabilities & Capability.CONNECT_WITH_DB and cursor.remaining:
         database = name_from(cursor.until_nul()) or None
     plugin = None
-    if capabilities & _PLUGIN_AUTH and cursor.remaining:
+    if capabilities & Capability.PLUGIN_AUTH and cursor.remaining:
         plugin = name_from(cursor.until_nul())
-    attributes = _attributes(cursor) if capabilities & _CONNECT_ATTRS else {}
+    attributes = _attributes(cursor) if capabilities & Capability.CONNECT_ATTRS else {}
     zstd_level = _ZSTD_LEVEL_DEFAULT
-    if capabilities & _ZSTD and cursor.remaining:
+    if capabilities & Capability.ZSTD_COMPRESSION and cursor.remaining:
         zstd_level = cursor.uint(1)
     return LoginRequest(
         user,
@@ -230,45 +217,44 @@ def encode_login(login: LoginRequest) -> bytes:
     """Return the payload of a HandshakeResponse41, laid out by ``login.capabilities``."""
     flags = login.capabilities
     pieces = [_login_head(flags, login), login.user.encode() + b"\0"]
-    if flags & _LENENC:
+    if flags & Capability.PLUGIN_AUTH_LENENC:
         pieces.append(lenenc_bytes(login.response))
-    elif flags & _SECURE_CONNECTION:
+    elif flags & Capability.SECURE_CONNECTION:
         pieces.append(bytes((len(login.response),)) + login.response)
     else:
         pieces.append(login.response + b"\0")
-    if flags & _CONNECT_WITH_DB:
+    if flags & Capability.CONNECT_WITH_DB:
         pieces.append((login.database or "").encode() + b"\0")
-    if flags & _PLUGIN_AUTH:
-        pieces.append(_plugin_of(login).encode() + b"\0")
-    if flags & _CONNECT_ATTRS:
+    if flags & Capability.PLUGIN_AUTH:
+        pieces.append(
+            (NATIVE_PASSWORD if login.plugin is None else login.plugin).encode() + b"\0"
+        )
+    if flags & Capability.CONNECT_ATTRS:
         pieces.append(_encode_attributes(login.attributes))
-    if flags & _ZSTD:
+    if flags & Capability.ZSTD_COMPRESSION:
         pieces.append(bytes((login.zstd_level,)))
     return b"".join(pieces)
 
 
 def encode_tls_request(login: LoginRequest) -> bytes:
     """Return the payload that asks for TLS: the head of the login that will follow inside."""
-    return _login_head(login.capabilities | _SSL, login)
+    return _login_head(login.capabilities | Capability.SSL, login)
 
 
 def decode_change_user(payload: bytes, capabilities: int) -> LoginRequest:
     """Read a COM_CHANGE_USER packet of a client whose effective flags are *capabilities*."""
     cursor = PacketReader(payload, pos=1)
     user = name_from(cursor.until_nul())
-    if capabilities & _SECURE_CONNECTION:
-        response = cursor.read(cursor.uint(1))
-    else:
-        response = cursor.until_nul()
+    response = _response(cursor, capabilities)
     database = name_from(cursor.until_nul()) or None
     charset = UTF8MB4_CHARSET
     plugin = None
     attributes: Mapping[str, str] = {}
     if cursor.remaining >= 2:
         charset = cursor.uint(2)
-        if capabilities & _PLUGIN_AUTH and cursor.remaining:
+        if capabilities & Capability.PLUGIN_AUTH and cursor.remaining:
             plugin = name_from(cursor.until_nul())
-        if capabilities & _CONNECT_ATTRS:
+        if capabilities & Capability.CONNECT_ATTRS:
             attributes = _attributes(cursor)
     return LoginRequest(
         user,
@@ -279,6 +265,12 @@ def decode_change_user(payload: bytes, capabilities: int) -> LoginRequest:
         plugin=plugin,
         attributes=attributes,
     )
+
+
+def _response(cursor: PacketReader, capabilities: int) -> bytes:
+    if capabilities & Capability.SECURE_CONNECTION:
+        return cursor.read(cursor.uint(1))
+    return cursor.until_nul()
 
 
 def encode_auth_switch(plugin: str, nonce: bytes) -> bytes:
@@ -312,16 +304,12 @@ def _login_head(flags: int, login: LoginRequest) -> bytes:
 
 def _extensions(flags: int) -> bytes:
     """Return the four bytes of MariaDB's capabilities, zeros for the others."""
-    return bytes(4) if flags & _LONG_PASSWORD else (flags >> 32).to_bytes(4, "little")
+    return bytes(4) if flags & Capability.LONG_PASSWORD else (flags >> 32).to_bytes(4, "little")
 
 
 def _read_extensions(cursor: PacketReader, flags: int) -> int:
     extensions = cursor.uint(4)
-    return 0 if flags & _LONG_PASSWORD else extensions << 32
-
-
-def _plugin_of(login: LoginRequest) -> str:
-    return NATIVE_PASSWORD if login.plugin is None else login.plugin
+    return 0 if flags & Capability.LONG_PASSWORD else extensions << 32
 
 
 def _attributes(cursor: PacketReader) -> dict[str, str]:

@@ -131,5 +131,5 @@ def prepare_answer(
     return frames(payloads, sequence)
 
 
-# What servers say of a parameter, whose type only an execution tells.
+# The definition that servers give for every parameter: only an execution tells the type.
 PARAMETER: Final = ColumnDefinition("?", length=0)

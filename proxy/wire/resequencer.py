@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-_CURSOR_EXISTS: Final = int(Status.CURSOR_EXISTS)
-_MORE_RESULTS: Final = int(Status.MORE_RESULTS_EXISTS)
+_CURSOR_EXISTS: Final = Status.CURSOR_EXISTS
+_MORE_RESULTS: Final = Status.MORE_RESULTS_EXISTS
 
 
 class Resequencer(Forwarder):
@@ -43,15 +43,15 @@ class Resequencer(Forwarder):
 
     capabilities: the client's flags. Without DEPRECATE_EOF the client gets its EOF packets back.
     sequence: the number of the first packet.
-    columns: False where an earlier shard has already sent them.
-    final: False where a later shard follows: the last OK is kept, an ERR is not.
-    status: flags for the EOF after the columns, which no backend sends.
-    call: the answer of a CALL, in which those flags say what kind of result follows (its rows,
-        OUT parameters) and that there are more: they are taken from the result's end where it
-        has one row or none, and one row is held back to see.
-    cursor: the client may have asked for a cursor, which has its columns here and no rows. A server
-        says so by a flag that others wear, too: a result without rows of a procedure or a
-        loop that has a cursor of its own open.
+    columns: False drops the column definitions, since an earlier shard has sent them.
+    final: False drops the last OK, since a later shard follows; an ERR is never dropped.
+    status: the flags of the EOF after the columns, which a backend with DEPRECATE_EOF never sends.
+    call: the answer is one to a CALL. There the flags of that EOF tell rows from OUT parameters, and
+        whether more results follow. They stand at the result's end, so the first row is held back
+        until it is known whether the end is what follows it.
+    cursor: the client may have asked for a cursor, whose answer has columns and no rows. The flag
+        CURSOR_EXISTS alone does not show one: a result without rows has it as well, if a
+        procedure or a loop has a cursor of its own open.
     warnings: the number of warnings of earlier shards, which the last OK adds to its own.
     All other arguments are those of ``PassThrough``.
 

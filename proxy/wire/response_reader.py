@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from streamfrom.proxy.wire.resultset import Err, Ok, Tracker
 
 
-DEPRECATE_EOF: Final = int(Capability.DEPRECATE_EOF)
-_SESSION_TRACK: Final = int(Capability.SESSION_TRACK)
-_MORE_RESULTS: Final = int(Status.MORE_RESULTS_EXISTS)
-STATE_CHANGED: Final = int(Status.SESSION_STATE_CHANGED)
+DEPRECATE_EOF: Final = Capability.DEPRECATE_EOF
+_SESSION_TRACK: Final = Capability.SESSION_TRACK
+_MORE_RESULTS: Final = Status.MORE_RESULTS_EXISTS
+STATE_CHANGED: Final = Status.SESSION_STATE_CHANGED
 _NO_COUNTERS: Final = bytes((EOF_HEADER, 0, 0))
 # MariaDB leaves an empty info out, MySQL may write its length.
 _NO_WARNINGS: Final = (b"\0\0", b"\0\0\0")

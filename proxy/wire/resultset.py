@@ -38,11 +38,7 @@ if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.errors import StreamfromError
 
 
-_PROTOCOL_41: Final = int(Capability.PROTOCOL_41)
-_SESSION_TRACK: Final = int(Capability.SESSION_TRACK)
-_DEPRECATE_EOF: Final = int(Capability.DEPRECATE_EOF)
-_STATE_CHANGED: Final = int(Status.SESSION_STATE_CHANGED)
-_EXTENDED_METADATA: Final = int(Capability.EXTENDED_METADATA)
+_STATE_CHANGED: Final = Status.SESSION_STATE_CHANGED
 # The fixed fields at the end of a column definition, with their number in front.
 _FIXED_BYTES: Final = 13
 _STATUS_AND_WARNINGS: Final = Struct("<HH").unpack_from
@@ -126,7 +122,7 @@ def ok_packet(
     header: int = OK_HEADER,
 ) -> bytes:
     """Return an OK packet. Session state goes only to clients with SESSION_TRACK."""
-    if session_state and capabilities & _SESSION_TRACK:
+    if session_state and capabilities & Capability.SESSION_TRACK:
         tail = lenenc_bytes(info) + lenenc_bytes(session_state)
         status |= _STATE_CHANGED
     else:
@@ -168,7 +164,7 @@ def end_of_rows(
     capabilities: int, *, status: int, warnings: int = 0, info: bytes = b""
 ) -> bytes:
     """Return what ends rows for this client: EOF, or an OK that begins like one."""
-    if not capabilities & _DEPRECATE_EOF:
+    if not capabilities & Capability.DEPRECATE_EOF:
         return eof_packet(status, warnings)
     return ok_packet(
         status=status,
@@ -181,7 +177,7 @@ def end_of_rows(
 
 def err_packet(code: int, sqlstate: str, message: str, capabilities: int) -> bytes:
     """Return an ERR packet; without PROTOCOL_41 (no login read yet) it has no SQLSTATE."""
-    state = b"#" + sqlstate.encode() if capabilities & _PROTOCOL_41 else b""
+    state = b"#" + sqlstate.encode() if capabilities & Capability.PROTOCOL_41 else b""
     return bytes((ERR_HEADER,)) + code.to_bytes(2, "little") + state + message_bytes(message)
 
 
@@ -218,7 +214,7 @@ def column_definition(column: ColumnDefinition, capabilities: int = 0) -> bytes:
             lenenc_bytes(column.org_table.encode()),
             lenenc_bytes(column.name.encode()),
             lenenc_bytes(column.org_name.encode()),
-            b"\0" if capabilities & _EXTENDED_METADATA else b"",
+            b"\0" if capabilities & Capability.EXTENDED_METADATA else b"",
             b"\x0c",  # the fixed fields below take 12 bytes
             column.charset.to_bytes(2, "little"),
             column.length.to_bytes(4, "little"),
@@ -247,7 +243,7 @@ def resultset_head(
 ) -> tuple[bytes, int]:
     """Return everything before the first row, framed, and the sequence number that follows."""
     payloads = [column_count(len(definitions)), *definitions]
-    if not capabilities & _DEPRECATE_EOF:
+    if not capabilities & Capability.DEPRECATE_EOF:
         payloads.append(eof_packet(status))
     return frames(payloads, sequence)
 

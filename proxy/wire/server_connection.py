@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.errors import StreamfromError
 
 
-_SSL: Final = int(Capability.SSL)
 _CHANGE_USER: Final = int(Command.CHANGE_USER)
 
 
@@ -378,15 +377,14 @@ class ServerConnection:
 
     def _greeted(self, payload: bytes, events: list[Event]) -> None:
         if is_tls_request(payload) and not self.is_tls:
-            if not self._greeting.capabilities & _SSL:
+            if not self._greeting.capabilities & Capability.SSL:
                 raise WireError("TLS was not offered")
             self._move(ConnectionPhase.TLS)
             events.append(TlsRequested(self._framer.take_rest()))
             return
         # Only what this packet says counts: what came before TLS may be forged.
         login = decode_login(payload)
-        # A number: with a flag of an enumeration, each test of it would be calls of Python's.
-        self.capabilities = int(login.capabilities & self._greeting.capabilities)
+        self.capabilities = login.capabilities & self._greeting.capabilities
         if self._requires_tls and not self.is_secure:
             raise InsecureTransport
         if self.is_tls and self._lacks_certificate():

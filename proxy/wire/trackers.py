@@ -1,9 +1,9 @@
-"""The session state in an OK packet, as a client is shown it.
+"""The session state in an OK packet, cut to what a client has asked for.
 
 https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_basic_ok_packet.html
 
-A server tells the proxy of many more variables than a client has asked for, and of its own database
-where a client knows a keyspace.
+A server reports many more variables to the proxy than the client has asked for, and the name of a
+database where the client knows a keyspace.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def shown_to(
 ) -> bytes:
     """Return what a client is shown of a server's session state.
 
-    variables: the system variables that it wants to hear of; None for all that there are.
-    changes: it wants to hear that something has changed, too.
+    variables: the system variables that the client wants reported; None is all of them.
+    changes: the client wants the bare report that something has changed (session_track_state_change).
 
     Raises:
         WireError: it is malformed.

@@ -6,7 +6,7 @@ from hypothesis import given, strategies as st
 from streamfrom.proxy.errors import WireError
 from streamfrom.proxy.wire import commands
 from streamfrom.proxy.wire.commands import parse_command
-from streamfrom.proxy.wire.constants import FRAME_BYTES_MAX
+from streamfrom.proxy.wire.constants import FRAME_BYTES_MAX, Command
 from streamfrom.proxy.wire.framing import frame
 from tests.proxy.wire.peers import PING, STATISTICS, field_list, set_option
 
@@ -14,14 +14,14 @@ from tests.proxy.wire.peers import PING, STATISTICS, field_list, set_option
 @pytest.mark.parametrize(
     ("payload", "command"),
     [
-        (b"\x01", commands.Quit()),
+        (b"\x01", Command.QUIT),
         (b"\x02shop", commands.InitDb(b"shop")),
         (b"\x03select 1", commands.Query(b"select 1")),
         (b"\x04t\0%a", commands.FieldList(b"t", b"%a")),
-        (b"\x09", commands.Statistics()),
+        (b"\x09", Command.STATISTICS),
         (b"\x0c\x07\0\0\0", commands.ProcessKill(7)),
-        (b"\x0d", commands.Debug()),
-        (b"\x0e", commands.Ping()),
+        (b"\x0d", Command.DEBUG),
+        (b"\x0e", Command.PING),
         (b"\x11root\0", commands.ChangeUser(b"\x11root\0")),
         (b"\x16select ?", commands.StmtPrepare(b"select ?")),
         (b"\x17\1\0\0\0\1\1\0\0\0rest", commands.StmtExecute(1, 1, b"rest")),
@@ -33,8 +33,8 @@ from tests.proxy.wire.peers import PING, STATISTICS, field_list, set_option
         (b"\x1c\1\0\0\0\x0a\0\0\0", commands.StmtFetch(1, 10)),
         (b"\x1b\2\0", commands.Unknown(0x1B)),
         (b"\x07\4", commands.Refresh(b"\x07\4")),
-        (b"\x0a", commands.ProcessInfo()),
-        (b"\x1f", commands.ResetConnection()),
+        (b"\x0a", Command.PROCESS_INFO),
+        (b"\x1f", Command.RESET_CONNECTION),
         (b"\x12anything", commands.Unknown(0x12)),
         (b"\xfa\1\0\0\0\x80\0rows", commands.StmtBulkExecute(1, 0x80, b"rows")),
         (b"\xfb", commands.Unknown(0xFB)),
@@ -64,10 +64,10 @@ def test_noise_raises_nothing_but_wire_errors(payload):
         (commands.query(b"select 1"), commands.Query(b"select 1")),
         (commands.init_db(b"shop"), commands.InitDb(b"shop")),
         (field_list(b"t", b"%"), commands.FieldList(b"t", b"%")),
-        (PING, commands.Ping()),
-        (commands.quit_(), commands.Quit()),
-        (STATISTICS, commands.Statistics()),
-        (commands.reset_connection(), commands.ResetConnection()),
+        (PING, Command.PING),
+        (commands.quit_(), Command.QUIT),
+        (STATISTICS, Command.STATISTICS),
+        (commands.reset_connection(), Command.RESET_CONNECTION),
         (set_option(0), commands.SetOption(multi_statements=True)),
         (set_option(1), commands.SetOption(multi_statements=False)),
         (commands.stmt_prepare(b"select ?"), commands.StmtPrepare(b"select ?")),
