@@ -144,8 +144,8 @@ def _named_sources(tokens: list[Token], template: bytes) -> Iterator[str]:
 
 
 def is_cte(table: exp.Table) -> bool:
-    """Whether a CTE in scope has this name."""
-    name = table.name.lower()
+    """Whether a CTE in scope has this very name: to MySQL another case is another name."""
+    name = table.name
     child: exp.Expr = table
     node = table.parent
     while node is not None:
@@ -154,7 +154,7 @@ def is_cte(table: exp.Table) -> bool:
             for cte in node.expressions:
                 if cte is child and not node.args.get("recursive"):
                     break
-                if cte.alias.lower() == name:
+                if cte.alias == name:
                     return True
                 if cte is child:
                     break
@@ -167,4 +167,4 @@ def is_cte(table: exp.Table) -> bool:
 
 
 def _defines(with_: exp.With, name: str) -> bool:
-    return any(cte.alias.lower() == name for cte in with_.expressions)
+    return any(cte.alias == name for cte in with_.expressions)

@@ -9,7 +9,7 @@ import pytest
 
 from streamfrom.proxy.embedded.servers import Family
 from tests.fixtures.database_servers import ServerPool
-from tests.integration.walled_servers import SECRET, Walls, is_told, walls
+from tests.integration.walled_servers import HIDDEN, SECRET, Walls, is_told, walls
 
 
 pytestmark = pytest.mark.db
@@ -147,6 +147,15 @@ READ = [
     "SET NAMES latin1; SELECT\u00a0s\u00a0FROM\u00a0BETA.secret",
     "INSERT INTO t VALUES (500,'x',0) RETURNING (SELECT s FROM BETA.secret)",
     "REPLACE INTO t VALUES (1,'one',1) RETURNING (SELECT s FROM BETA.secret)",
+]
+# Names of a WITH that are not that of the table beside them.
+OTHER = [
+    "WITH Other AS (SELECT 1 AS s) SELECT s FROM other",
+    "WITH other AS (SELECT * FROM other) SELECT * FROM other",
+    "WITH a AS (SELECT * FROM other), other AS (SELECT 1) SELECT * FROM a",
+    "SELECT s FROM other WHERE id IN (WITH other AS (SELECT 1 AS a) SELECT a FROM other)",
+    "WITH x AS (WITH other AS (SELECT 1) SELECT * FROM other) SELECT * FROM x, other",
+    "(WITH other AS (SELECT 1, 2) SELECT * FROM other) UNION ALL SELECT * FROM other",
 ]
 WROTE = [
     "EXECUTE IMMEDIATE 'DELETE FROM BETA.secret'",
@@ -295,6 +304,13 @@ def test_a_reader_changes_nothing(cluster: Walls, text: str) -> None:
 def test_beta_is_not_read(cluster: Walls, text: str) -> None:
     for user in ("areader", "awriter", "narrow", "consumer", "producer"):
         assert not is_told(user, cluster.say(user, text))
+
+
+@numbered(OTHER)
+def test_a_table_that_is_not_the_users_is_not_read(cluster: Walls, text: str) -> None:
+    for user in ("narrow", "producer"):
+        seen = cluster.say(user, text)
+        assert HIDDEN not in seen, (user, seen)
 
 
 @numbered(WROTE)

@@ -19,7 +19,7 @@ from tests.fixtures.streams import message_table
 
 # No name of a keyspace is in it, which `Walls.sql` would replace.
 SECRET = "TOPSECRETOFB"
-# What alpha.other holds, which the user "narrow" alone may not see.
+# What alpha.other holds, which the users "narrow" and "producer" may not see.
 HIDDEN = "HIDDENFROMNARROW"
 ACCOUNT = "sf"
 USERS = """
@@ -174,7 +174,8 @@ class Walls:
 def is_told(user: str, seen: str) -> bool:
     """Return whether an answer that *user* was given shows what it must not see."""
     sees_beta = user in ("boss", "writer", "reader")
-    return (SECRET in seen and not sees_beta) or (user == "narrow" and HIDDEN in seen)
+    sees_other = user not in ("narrow", "producer")
+    return (SECRET in seen and not sees_beta) or (HIDDEN in seen and not sees_other)
 
 
 def _names(cursor: Any, name: str) -> Any:

@@ -22,6 +22,7 @@ from tests.sqlparse_ext.facts import tables, uses
         ("SELECT * FROM t, JSON_TABLE('[]', '$[*]' COLUMNS (a INT PATH '$')) j", ["t"]),
         ("WITH c AS (SELECT * FROM t) SELECT * FROM c", ["t"]),
         ("WITH t AS (SELECT * FROM t) SELECT * FROM t", ["t"]),
+        ("WITH T AS (SELECT 1) SELECT * FROM t", ["t"]),
         ("WITH RECURSIVE c AS (SELECT 1 UNION SELECT a FROM c) SELECT * FROM c", []),
         ("WITH a AS (SELECT 1), b AS (SELECT * FROM a) SELECT * FROM b", []),
         ("WITH b AS (SELECT * FROM a), a AS (SELECT 1) SELECT * FROM b", ["a"]),
