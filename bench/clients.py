@@ -238,7 +238,7 @@ async def _start_streams(streams: Sequence[Connection], table: str) -> None:
     for first in range(0, len(streams), OPENING_AT_ONCE):
         await asyncio.gather(
             *(
-                stream.stream(f"STREAM id, message FROM {table}")
+                stream.stream(f"STREAM /*vt+ PREFETCH=0 */ id, message FROM {table}")
                 for stream in streams[first : first + OPENING_AT_ONCE]
             )
         )

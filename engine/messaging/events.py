@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from streamfrom.engine.messaging.message import ClaimedRow, ClaimResult, MessageKey
     from streamfrom.engine.messaging.message_table import MessageTable
     from streamfrom.engine.messaging.poll import PollRequest, PollResult
@@ -19,11 +21,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Attached:
-    """A stream opens, ready for rows. shards: the shards that it covers; None for all."""
+    """A stream opens, ready for rows.
+
+    shards: the shards that it covers; None for all.
+    prefetch: how many messages it holds, at most; 0 for no limit, None for the table's.
+    """
 
     receiver: int
     shards: frozenset[ShardName] | None
     columns: tuple[str, ...]
+    prefetch: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +66,33 @@ class Acked:
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """Committed: changes of messages that the statement's text does not show."""
+    """Committed: changes of messages that the statement's text does not show.
+
+    ids: the messages known before that may have changed; None for any.
+    """
+
+    shard: ShardName
+    ids: tuple[bytes, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AckedUnnamed:
+    """Committed: messages that were acked or deleted, and the text does not tell which."""
+
+    shard: ShardName
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """A look has ended. time_next_ns: of those rows that are there and unacked, by id."""
+
+    shard: ShardName
+    time_next_ns: Mapping[bytes, int]
+
+
+@dataclass(frozen=True, slots=True)
+class LookFailed:
+    """A look failed."""
 
     shard: ShardName
 
@@ -157,6 +190,9 @@ Event: TypeAlias = (
     | Due
     | Acked
     | Changed
+    | AckedUnnamed
+    | Looked
+    | LookFailed
     | Claimed
     | ClaimFailed
     | Polled
@@ -217,4 +253,21 @@ class End:
     error: StreamfromError
 
 
-Action: TypeAlias = Poll | Claim | Release | Deliver | End
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Read when the rows of messages in flight are due; answer Looked or LookFailed."""
+
+    shard: ShardName
+    ids: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TellStanding:
+    """Tell that a receiver stands still: it acked nothing of a full prefetch; no answer."""
+
+    receiver: int
+    held: int
+    since_ns: int
+
+
+Action: TypeAlias = Poll | Claim | Release | Deliver | End | Look | TellStanding

@@ -187,6 +187,18 @@ class MemoryStore:
                 row.time_next_ns = due_ns
             return ClaimResult(tuple(won), passed_over)
 
+    async def look(
+        self, table: MessageTable, shard: ShardName, ids: Sequence[bytes]
+    ) -> dict[bytes, int]:
+        """Return when unacked rows are due."""
+        async with self._call("look", shard):
+            rows = self.table(table.keyspace, shard, table.name)
+            return {
+                ident: rows[ident].time_next_ns or 0
+                for ident in ids
+                if ident in rows and rows[ident].time_acked_ns is None
+            }
+
     async def release(
         self, table: MessageTable, shard: ShardName, rows: Sequence[ClaimedRow]
     ) -> None:

@@ -62,7 +62,8 @@ class Receiver(Protocol):
     """One open STREAM, as the engine sees it.
 
     id is unique in the process; shards is None for all of them; columns come from
-    ``MessageTable.project``. All three stay as they are while the receiver is attached.
+    ``MessageTable.project``; prefetch is the limit of this stream, 0 for none, None for the
+    table's; connection_id is what its client was told. All of them stay as they are while the receiver is attached.
     """
 
     @property
@@ -78,6 +79,16 @@ class Receiver(Protocol):
     @property
     def columns(self) -> tuple[str, ...]:
         """Return the projection, as the table spells the names."""
+        ...
+
+    @property
+    def prefetch(self) -> int | None:
+        """Return how many messages it holds at most: 0 for no limit, None for the table's."""
+        ...
+
+    @property
+    def connection_id(self) -> int:
+        """Return the id of its client's connection."""
         ...
 
     def deliver(self, rows: Sequence[ClaimedRow]) -> bool:

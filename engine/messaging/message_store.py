@@ -72,6 +72,12 @@ class Store(Protocol):
         """Claim what is still due and nobody else holds."""
         ...
 
+    async def look(
+        self, table: MessageTable, shard: ShardName, ids: Sequence[bytes]
+    ) -> dict[bytes, int]:
+        """Return when those rows of *ids* that are unacked are due; NULL is 0."""
+        ...
+
     async def release(
         self, table: MessageTable, shard: ShardName, rows: Sequence[ClaimedRow]
     ) -> None:

@@ -21,6 +21,7 @@ from streamfrom.engine.messaging.backoff import DICE_BITS
 from streamfrom.engine.messaging.clock import SystemClock
 from streamfrom.engine.messaging.events import (
     Acked,
+    AckedUnnamed,
     Changed,
     Due,
     ReceiverReady,
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from streamfrom.engine.messaging.message import ClaimedRow, Receiver
     from streamfrom.engine.messaging.message_store import Store
     from streamfrom.engine.messaging.message_table import MessageTable, RawTable
+    from streamfrom.engine.messaging.table_state import TableState
     from streamfrom.engine.sharding.keyspace import Keyspace, ShardName
 
 
@@ -260,6 +262,15 @@ class Registry:
         running = self._keyspaces[keyspace].runners.get(name)
         return running[0].waiting if running else 0
 
+    @property
+    def schedulers(self) -> list[TableState]:
+        """What is scheduled of every table, to be looked at."""
+        return [
+            runner.state
+            for tables in self._keyspaces.values()
+            for runner, _ in tables.runners.values()
+        ]
+
     # Streams
 
     @property
@@ -330,8 +341,8 @@ def _event(shard: ShardName, effect: Effect) -> Event | None:
     """Return the scheduler's event for *effect*; None where the scheduler need not know."""
     if effect.kind in (EffectKind.ACK, EffectKind.REMOVE):
         if effect.ids is None:
-            # Which ones is not known; a claim finds them gone.
-            return None
+            # Which ones is not known; a claim finds them gone, and so does a look at those in flight.
+            return AckedUnnamed(shard)
         return Acked(shard, tuple(literal(ident) for ident in effect.ids))
     if effect.keys and effect.ids is not None and len(effect.keys) == len(effect.ids):
         keys = (
@@ -339,7 +350,9 @@ def _event(shard: ShardName, effect: Effect) -> Event | None:
             for ident, priority, ns in effect.keys
         )
         return Due(shard, tuple(keys))
-    return Changed(shard)
+    if effect.ids is None and effect.kind is not EffectKind.NEW:
+        return Changed(shard, None)
+    return Changed(shard, tuple(map(literal, effect.ids or ())))
 
 
 async def _stop(runner: Runner, purger: Purger, error: StreamfromError) -> None:

@@ -21,6 +21,9 @@ from streamfrom.engine.messaging.events import (
     Deliver,
     Detached,
     End,
+    Look,
+    Looked,
+    LookFailed,
     Poll,
     Polled,
     PollFailed,
@@ -30,6 +33,7 @@ from streamfrom.engine.messaging.events import (
     Released,
     ReleaseFailed,
     TableEnded,
+    TellStanding,
     Tick,
 )
 from streamfrom.engine.messaging.message_store import ClaimRequest
@@ -95,6 +99,11 @@ class Runner:
         return self._table
 
     @property
+    def state(self) -> TableState:
+        """Return what is scheduled, to be looked at."""
+        return self._state
+
+    @property
     def receivers(self) -> int:
         """Return how many streams are open."""
         return self._state.receivers
@@ -111,7 +120,7 @@ class Runner:
     def attach(self, receiver: Receiver) -> None:
         """Let *receiver* have messages from now on."""
         self._receivers[receiver.id] = receiver
-        self.post(Attached(receiver.id, receiver.shards, receiver.columns))
+        self.post(Attached(receiver.id, receiver.shards, receiver.columns, receiver.prefetch))
 
     def detach(self, receiver: Receiver, unsent: Sequence[ClaimedRow] = ()) -> None:
         """Forget *receiver* and release the rows it could not send; twice is fine."""
@@ -166,6 +175,10 @@ class Runner:
                 receiver = self._receivers.pop(action.receiver, None)
                 if receiver is not None:
                     receiver.end(action.error)
+            case Look():
+                self._start(self._look(action))
+            case TellStanding():
+                self._tell_standing(action)
             case _:
                 assert_never(action)
 
@@ -219,6 +232,33 @@ class Runner:
             self.post(ReleaseFailed(action.number, action.shard, action.rows))
         else:
             self.post(Released(action.number, action.shard, action.rows))
+
+    async def _look(self, action: Look) -> None:
+        try:
+            found = await self._store.look(self._table, action.shard, action.ids)
+        except Exception as error:  # noqa: BLE001  (see _claim)
+            self._note_failure("look", action.shard, error)
+            self.post(LookFailed(action.shard))
+        else:
+            self._note_success(action.shard)
+            self.post(Looked(action.shard, found))
+
+    def _tell_standing(self, action: TellStanding) -> None:
+        receiver = self._receivers.get(action.receiver)
+        if receiver is None:
+            return
+        shards = "all shards" if receiver.shards is None else ", ".join(sorted(receiver.shards))
+        since_s = (self._clock.time_ns() - action.since_ns) / 10**9
+        log.warning(
+            "stream of %s.%s (%s) on connection %d stands still: it holds %d messages, which is"
+            " its prefetch, and has acknowledged none for %.0f s",
+            self._table.keyspace,
+            self._table.name,
+            shards,
+            receiver.connection_id,
+            action.held,
+            since_s,
+        )
 
     def _note_failure(self, what: str, shard: ShardName, error: Exception) -> None:
         """Log the first failure of a shard, and everything that is a fault of our own."""

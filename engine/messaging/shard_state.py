@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from streamfrom.engine.messaging.leases import Leases
 from streamfrom.engine.messaging.poll import FOREVER_NS
 
 
@@ -54,12 +55,15 @@ class Trouble:
 
 @dataclass(slots=True)
 class ClaimRun:
-    """A claim under way: what it asked for, and the receivers reserved for it."""
+    """A claim under way: what it asked for, and the receivers reserved for it.
+
+    is_suspect: rows were changed meanwhile, perhaps after the claim and perhaps those it won.
+    """
 
     keys: dict[bytes, MessageKey]
     receivers: list[int]
     columns: tuple[str, ...]
-    rows_each: int
+    is_suspect: bool = False
 
 
 @dataclass(slots=True)
@@ -67,15 +71,18 @@ class ShardState:
     """Everything a table's scheduler keeps of one shard.
 
     receivers: how many streams cover the shard.
+    leases: what the streams hold of it.
     releases: keys that are being released, by the number of the release.
     poll_wanted: rows have changed in a way that only a poll can find out.
     next_poll_ns: the end of the interval between two polls.
+    gathered_ns: when receivers that let room gather take what they have room for.
     wake_ns: when the shard has work to do by itself.
     wake_ready_ns: when the shard has work to do if a receiver is ready.
     """
 
     name: ShardName
     queue: ShardQueue
+    leases: Leases = field(default_factory=Leases)
     receivers: int = 0
     claims: dict[int, ClaimRun] = field(default_factory=dict)
     releases: dict[int, dict[bytes, MessageKey | None]] = field(default_factory=dict)
@@ -84,6 +91,7 @@ class ShardState:
     claiming: Trouble = field(default_factory=Trouble)
     polling: Trouble = field(default_factory=Trouble)
     health: Trouble = field(default_factory=Trouble)
+    gathered_ns: int = FOREVER_NS
     wake_ns: int = FOREVER_NS
     wake_ready_ns: int = FOREVER_NS
     _is_polling: bool = False
@@ -157,6 +165,8 @@ class ShardState:
     def rest(self) -> None:
         """Without receivers: forget the keys, and do nothing."""
         self.queue.clear()
+        self.leases.clear()
+        self.gathered_ns = FOREVER_NS
         self._poll_discarded = self._is_polling
         self.poll_wanted = False
         self.claiming.over()
@@ -185,6 +195,7 @@ class ShardState:
             # Nothing is left that a claim could fail on.
             self.claiming.over()
         self.wake_ns = lost_ns if self._is_polling else min(lost_ns, self._poll_ns())
+        self.wake_ns = min(self.wake_ns, self.gathered_ns)
         self.wake_ready_ns = FOREVER_NS
         # What is due but not claimed waits for a slot or a receiver, unless a claim failed.
         if first_ns is not None and not (is_due and self.claiming.retry_ns <= now_ns):

@@ -26,9 +26,12 @@ if TYPE_CHECKING:
 MARK = "vitess_message"
 SEQUENCE_MARK = "vitess_sequence"
 COUNT_MAX = 2**31 - 1
+PREFETCH_DEFAULT = 100
 WAIT_MAX_NS = 100 * 365 * 86_400 * 10**9  # 100 years; time_next + this fits a signed BIGINT
 
 _SECONDS = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
+# A client writes limits too, and int() refuses what is thousands of digits long.
+_LIMIT_LENGTH_MAX = 100
 _COUNT = re.compile(r"[+-]?\d+", re.ASCII)
 _ORDERS = {"oldest": False, "newest": True}
 _KEYS = frozenset(
@@ -42,6 +45,7 @@ _KEYS = frozenset(
         "vt_max_backoff",
         "vt_message_cols",
         "vt_order",
+        "vt_prefetch",
     }
 )
 
@@ -73,6 +77,7 @@ class Properties:
     poller_interval_ns: the time between two polls, and between two purges.
     min_backoff_ns, max_backoff_ns: the bounds of the backoff; a max of 0 stands for no maximum.
     message_cols: the streamed columns; None for all columns that are not hidden.
+    prefetch: how many sent and unacked messages a stream holds, at most; 0 for no limit.
     newest: rows go out as in Vitess: latest ``time_next`` first, never-sent rows last.
     warnings: sentences for `streamfrom check`.
     """
@@ -85,6 +90,7 @@ class Properties:
     min_backoff_ns: int
     max_backoff_ns: int = 0
     message_cols: tuple[str, ...] | None = None
+    prefetch: int = PREFETCH_DEFAULT
     newest: bool = False
     warnings: tuple[str, ...] = ()
 
@@ -133,6 +139,9 @@ def parse_comment(comment: str) -> Properties:
         min_backoff_ns = take(_duration_ns, "vt_min_backoff")
     if settings.get("vt_max_backoff"):
         max_backoff_ns = take(_duration_ns, "vt_max_backoff")
+    prefetch = max(batch_size, PREFETCH_DEFAULT)
+    if settings.get("vt_prefetch"):
+        prefetch = take(_limit, "vt_prefetch")
     order = settings.get("vt_order") or "oldest"
     if order not in _ORDERS:
         faults.append(f"vt_order must be 'oldest' or 'newest', not '{order}'")
@@ -160,6 +169,7 @@ def parse_comment(comment: str) -> Properties:
         min_backoff_ns=min_backoff_ns,
         max_backoff_ns=max_backoff_ns,
         message_cols=tuple(name.strip() for name in columns.split("|")) if columns else None,
+        prefetch=prefetch,
         newest=_ORDERS[order],
         warnings=(*advice, *unread_keys(comment)),
     )
@@ -193,6 +203,22 @@ def _count(settings: dict[str, str], key: str) -> int:
     if _COUNT.fullmatch(text) and int(text) > 0:
         return min(int(text), COUNT_MAX)
     raise CommentError(f"{key} must be a whole number greater than 0, not '{text}'")
+
+
+def _limit(settings: dict[str, str], key: str) -> int:
+    limit = read_limit(settings[key])
+    if limit is None:
+        raise CommentError(
+            f"{key} must be a whole number, 0 for no limit, not '{settings[key]}'"
+        )
+    return limit
+
+
+def read_limit(text: str) -> int | None:
+    """Return the number that *text* writes, 0 standing for no limit; None for anything else."""
+    if len(text) <= _LIMIT_LENGTH_MAX and _COUNT.fullmatch(text) and int(text) >= 0:
+        return min(int(text), COUNT_MAX)
+    return None
 
 
 def unread_keys(comment: str) -> tuple[str, ...]:

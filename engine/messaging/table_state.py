@@ -29,12 +29,14 @@ undone, and they are due again at once.
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.errors import StreamLost, UnknownColumn
+from streamfrom.engine.messaging.attached_receiver import AttachedReceiver, shares
 from streamfrom.engine.messaging.events import (
     Acked,
+    AckedUnnamed,
     Attached,
     Changed,
     Claim,
@@ -44,6 +46,9 @@ from streamfrom.engine.messaging.events import (
     Detached,
     Due,
     End,
+    Look,
+    Looked,
+    LookFailed,
     Poll,
     Polled,
     PollFailed,
@@ -55,6 +60,7 @@ from streamfrom.engine.messaging.events import (
     ShardDown,
     ShardUp,
     TableEnded,
+    TellStanding,
     Tick,
 )
 from streamfrom.engine.messaging.poll import FOREVER_NS
@@ -63,9 +69,10 @@ from streamfrom.engine.messaging.shard_state import ClaimRun, ShardState
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from streamfrom.engine.messaging.events import Action, Event
+    from streamfrom.engine.messaging.leases import Lease
     from streamfrom.engine.messaging.message import ClaimedRow, MessageKey
     from streamfrom.engine.messaging.message_table import MessageTable
     from streamfrom.engine.sharding.keyspace import ShardName
@@ -78,17 +85,9 @@ CLAIM_ROWS_MAX: Final = 500
 # only when it is there, so the first claim is a small one.
 CLAIM_BYTES_MAX: Final = 16 << 20
 ROW_BYTES_ASSUMED: Final = 256 << 10
-
-
-@dataclass(slots=True)
-class _AttachedReceiver:
-    id: int
-    shards: frozenset[ShardName] | None
-    columns: tuple[str, ...]
-    has_batch: bool = False  # delivered, and its socket has not taken it yet
-
-    def covers(self, shard: ShardName) -> bool:
-        return self.shards is None or shard in self.shards
+# Of the ready receivers these many, who have waited longest, are compared by their room: with
+# ten thousand idle streams a lone message shall not look at all of them.
+COMPARED_MAX: Final = 64
 
 
 class TableState:
@@ -105,21 +104,23 @@ class TableState:
             name: ShardState(name, ShardQueue(properties.cache_size, newest=properties.newest))
             for name in shards
         }
-        self._receivers: dict[int, _AttachedReceiver] = {}
-        # ReceiverReady receivers, the one that has waited longest first: that is the round-robin.
-        self._ready: OrderedDict[int, _AttachedReceiver] = OrderedDict()
+        self._receivers: dict[int, AttachedReceiver] = {}
+        # Receivers with room whose socket is free, the one that has waited longest first: that is the round-robin.
+        self._ready: OrderedDict[int, AttachedReceiver] = OrderedDict()
+        self._full: set[int] = set()  # receivers without room
         self._row_bytes = 0  # of the longest rows seen lately
         self._numbers = 0
         self._is_freed = False  # a receiver became ready while this event was handled
         self._turn = 0  # which shard is served first
         self._actions: list[Action] = []
 
-    # The whole interface: handle, wake_ns, and two figures
+    # The whole interface: handle, wake_ns, and what can be seen of the state
 
     def handle(self, event: Event, now_ns: int) -> list[Action]:
         """Return what is to be done about *event*, in this order."""
         self._actions = []
         self._is_freed = False
+        self._end_leases(now_ns)
         match event:
             case Attached():
                 self._attached(event, now_ns)
@@ -130,10 +131,21 @@ class TableState:
             case Due():
                 self._due(event, now_ns)
             case Acked():
+                shard = self._shards[event.shard]
                 for ident in event.ids:
-                    self._shards[event.shard].queue.remove(ident)
+                    shard.queue.remove(ident)
+                if shard.leases:
+                    self._given_back(map(shard.leases.give_back, event.ids))
             case Changed():
-                self._shards[event.shard].poll_wanted = True
+                shard = self._shards[event.shard]
+                shard.poll_wanted = True
+                self._suspect(shard, event.ids)
+            case AckedUnnamed():
+                self._suspect(self._shards[event.shard], None)
+            case Looked():
+                self._looked(event)
+            case LookFailed():
+                self._shards[event.shard].leases.look_failed()
             case Claimed():
                 self._claimed(event, now_ns)
             case ClaimFailed():
@@ -165,12 +177,32 @@ class TableState:
         if self._ready:
             # Without a ready receiver a due key waits for one, not for the clock.
             wake_ns = min(wake_ns, *(shard.wake_ready_ns for shard in self._shards.values()))
+        if self._full:
+            for shard in self._shards.values():
+                end_ns = shard.leases.first_end_ns()
+                if end_ns is not None:
+                    wake_ns = min(wake_ns, end_ns)
         return wake_ns if wake_ns < FOREVER_NS else None
 
     @property
     def receivers(self) -> int:
         """Return how many streams are open."""
         return len(self._receivers)
+
+    @property
+    def attached(self) -> Mapping[int, AttachedReceiver]:
+        """Return the open streams by their numbers."""
+        return self._receivers
+
+    @property
+    def ready(self) -> Collection[int]:
+        """Return the numbers of the receivers that can be given rows now, as in the round-robin."""
+        return self._ready.keys()
+
+    @property
+    def shards(self) -> Collection[ShardState]:
+        """Return the shards."""
+        return self._shards.values()
 
     @property
     def waiting(self) -> int:
@@ -180,7 +212,10 @@ class TableState:
     # Receivers come and go
 
     def _attached(self, event: Attached, now_ns: int) -> None:
-        receiver = _AttachedReceiver(event.receiver, event.shards, event.columns)
+        receiver = AttachedReceiver(
+            event.receiver, event.shards, event.columns, event.prefetch, limit=0
+        )
+        self._limit(receiver)
         for shard in self._shards.values():
             if receiver.covers(shard.name):
                 shard.join(now_ns)
@@ -193,10 +228,13 @@ class TableState:
             by_shard.setdefault(row.shard, []).append(row)
         for name, rows in by_shard.items():
             queue = self._shards[name].queue
+            for row in rows:
+                self._shards[name].leases.give_back_of(receiver, row.id)
             self._release(
                 self._shards[name], {row.id: queue.put_in_flight(row.id) for row in rows}, rows
             )
         self._ready.pop(receiver, None)
+        self._full.discard(receiver)
         gone = self._receivers.pop(receiver, None)
         for shard in self._shards.values():
             if gone is not None and gone.covers(shard.name):
@@ -207,10 +245,14 @@ class TableState:
         # A socket may report twice; one that is reserved for a claim is not free.
         if found is not None and found.has_batch:
             found.has_batch = False
-            self._ready[receiver] = found
-            self._is_freed = True
+            self._open(found)
 
-    def _end(self, receivers: Iterable[_AttachedReceiver], error: StreamfromError) -> None:
+    def _limit(self, receiver: AttachedReceiver) -> None:
+        """Set how many messages a receiver may hold."""
+        own = receiver.prefetch
+        receiver.limit = self._table.properties.prefetch if own is None else own
+
+    def _end(self, receivers: Iterable[AttachedReceiver], error: StreamfromError) -> None:
         for receiver in receivers:
             self._actions.append(End(receiver.id, error))
             self._detached(receiver.id, ())
@@ -222,33 +264,34 @@ class TableState:
         if shard.receivers:
             for key in event.keys:
                 shard.queue.add(key, now_ns)
+            if shard.leases or shard.claims:
+                self._suspect(shard, tuple(key.id for key in event.keys))
 
     # Claims
 
     def _claim(self, shard: ShardState, now_ns: int) -> None:
         """Start claims while there are due keys, ready receivers and free slots."""
+        shard.gathered_ns = FOREVER_NS
         if shard.claiming.retry_ns > now_ns:
             return
+        batch = self._table.properties.batch_size
         while len(shard.claims) < CLAIMS_IN_FLIGHT_MAX:
             due = shard.queue.due(now_ns, at_most=self._claim_rows_max())
-            receivers = self._choose(shard.name, due)
+            receivers = self._choose(shard, due, now_ns)
             if not receivers:
                 return
-            batch = self._table.properties.batch_size
-            # Rounded up, here and below: 7 rows for 3 receivers are 3, 3 and 1, not 2 each and 1 left.
-            rows_each = min(-(-due // len(receivers)), batch)
-            rows = min(due, rows_each * len(receivers))
-            receivers = receivers[: -(-rows // rows_each)]
+            counts = shares(due, [receiver.room for receiver in receivers], batch)
+            receivers = receivers[: len(counts) - counts.count(0)]
             for receiver in receivers:
+                receiver.is_reserved = True
                 del self._ready[receiver.id]
-            keys = shard.queue.take(rows, now_ns)
+            keys = shard.queue.take(sum(counts), now_ns)
             columns = receivers[0].columns
             number = self._number()
             shard.claims[number] = ClaimRun(
                 keys={key.id: key for key in keys},
                 receivers=[receiver.id for receiver in receivers],
                 columns=columns,
-                rows_each=batch,
             )
             ids = tuple(key.id for key in keys)
             self._actions.append(Claim(number, shard.name, ids, columns))
@@ -265,15 +308,25 @@ class TableState:
             largest = max(len(row.payload) for row in rows)
             self._row_bytes = max(largest, self._row_bytes // 2, 1)
 
-    def _choose(self, shard: ShardName, at_most: int) -> list[_AttachedReceiver]:
-        """Return ready receivers for one claim: the one that waited longest, and others of its columns."""
-        chosen: list[_AttachedReceiver] = []
-        for receiver in self._ready.values():
-            if len(chosen) == at_most:
-                break
-            if receiver.covers(shard) and (not chosen or receiver.columns == chosen[0].columns):
+    def _choose(self, shard: ShardState, due: int, now_ns: int) -> list[AttachedReceiver]:
+        """Return ready receivers of the same columns for one claim, who has most room first.
+
+        Among equal ones the one that has waited longest goes first.
+        """
+        if not due:
+            return []
+        rows = min(due, self._table.properties.batch_size)
+        chosen: list[AttachedReceiver] = []
+        covering = (one for one in self._ready.values() if one.covers(shard.name))
+        for receiver in islice(covering, COMPARED_MAX):
+            gathered_ns = receiver.gathered_ns(rows, now_ns)
+            if gathered_ns > now_ns:
+                shard.gathered_ns = min(shard.gathered_ns, gathered_ns)
+            else:
                 chosen.append(receiver)
-        return chosen
+        chosen.sort(key=_by_room)
+        columns = chosen[0].columns if chosen else ()
+        return [receiver for receiver in chosen if receiver.columns == columns][:due]
 
     def _claimed(self, event: Claimed, now_ns: int) -> None:
         shard = self._shards[event.shard]
@@ -304,42 +357,135 @@ class TableState:
             won.append(row)
         for ident, key in run.keys.items():
             shard.queue.not_won(key, passed_over.get(ident), now_ns)
-        self._deliver(shard, run, won)
+        self._deliver(shard, run, won, now_ns)
 
-    def _deliver(self, shard: ShardState, run: ClaimRun, won: list[ClaimedRow]) -> None:
-        """Share *won* out evenly; what nobody can take is released."""
-        present = [ident for ident in run.receivers if ident in self._receivers]
-        # Rounded up as in `_claim`: the last receivers may get fewer, none gets a row more than its batch.
-        each = min(-(-len(won) // len(present)), run.rows_each) if present else 0
-        start = 0
-        idle: list[int] = []
-        for ident in present:
-            rows = won[start : start + each]
-            start += len(rows)
-            if rows:
-                self._give(self._receivers[ident], rows)
-            else:
-                idle.append(ident)
-        for ident in reversed(idle):
-            self._ready[ident] = self._receivers[ident]
-            self._ready.move_to_end(ident, last=False)
-            self._is_freed = True
-        for receiver in list(self._ready.values()):
-            if start >= len(won):
-                return
-            if receiver.covers(shard.name) and receiver.columns == run.columns:
-                del self._ready[receiver.id]
-                rows = won[start : start + run.rows_each]
-                start += len(rows)
-                self._give(receiver, rows)
+    def _deliver(
+        self, shard: ShardState, run: ClaimRun, won: list[ClaimedRow], now_ns: int
+    ) -> None:
+        """Share *won* out; what nobody can take is released."""
+        present = [self._receivers[i] for i in run.receivers if i in self._receivers]
+        for receiver in present:
+            receiver.is_reserved = False
+        start = self._share(shard, present, won, now_ns)
+        if start < len(won):
+            others = (
+                receiver
+                for receiver in self._ready.values()
+                if receiver.covers(shard.name) and receiver.columns == run.columns
+            )
+            chosen = list(islice(others, COMPARED_MAX))
+            start += self._share(shard, chosen, won[start:], now_ns)
+        for receiver in reversed(present):
+            self._open(receiver, is_first=True)
+        if run.is_suspect:
+            shard.leases.suspect([row.id for row in won[:start]])
         unsent = won[start:]
         self._release(
             shard, {row.id: shard.queue.put_in_flight(row.id) for row in unsent}, unsent
         )
 
-    def _give(self, receiver: _AttachedReceiver, rows: Sequence[ClaimedRow]) -> None:
+    def _share(
+        self,
+        shard: ShardState,
+        receivers: list[AttachedReceiver],
+        rows: list[ClaimedRow],
+        now_ns: int,
+    ) -> int:
+        """Give *rows* to *receivers*; return how many were given."""
+        receivers.sort(key=_by_room)
+        rooms = [receiver.room for receiver in receivers]
+        start = 0
+        for receiver, count in zip(
+            receivers,
+            shares(len(rows), rooms, self._table.properties.batch_size),
+            strict=True,
+        ):
+            if count:
+                self._give(shard, receiver, rows[start : start + count], now_ns)
+                start += count
+        return start
+
+    def _give(
+        self,
+        shard: ShardState,
+        receiver: AttachedReceiver,
+        rows: Sequence[ClaimedRow],
+        now_ns: int,
+    ) -> None:
         receiver.has_batch = True
+        self._ready.pop(receiver.id, None)
+        if receiver.limit:
+            for lease in shard.leases.give(receiver.id, rows):
+                self._has_room(lease)
+            receiver.took(len(rows), now_ns)
+        elif shard.leases:
+            # Sent again, past its lease: whoever had it has it no more.
+            self._given_away(shard, rows)
+        if receiver.room == 0:
+            self._full.add(receiver.id)
         self._actions.append(Deliver(receiver.id, tuple(rows)))
+
+    # Prefetch
+
+    def _open(self, receiver: AttachedReceiver, *, is_first: bool = False) -> None:
+        """Let a receiver be served, if it has room and nothing is on its way to it."""
+        if receiver.room == 0:
+            return
+        self._full.discard(receiver.id)
+        if receiver.has_batch or receiver.is_reserved:
+            return
+        if receiver.id not in self._ready:
+            self._ready[receiver.id] = receiver
+            if is_first:
+                self._ready.move_to_end(receiver.id, last=False)
+            self._is_freed = True
+        elif receiver.gathering_since_ns is not None:
+            self._is_freed = True
+
+    def _has_room(self, lease: Lease) -> AttachedReceiver | None:
+        """Count a lease off that is over; return who had it."""
+        receiver = self._receivers.get(lease.receiver)
+        if receiver is not None:
+            receiver.held -= 1
+            self._open(receiver)
+        return receiver
+
+    def _given_back(self, leases: Iterable[Lease | None]) -> None:
+        for lease in leases:
+            if lease is not None and (receiver := self._has_room(lease)) is not None:
+                receiver.acted()
+
+    def _given_away(self, shard: ShardState, rows: Sequence[ClaimedRow]) -> None:
+        for row in rows:
+            lease = shard.leases.give_back(row.id)
+            if lease is not None:
+                self._has_room(lease)
+
+    def _end_leases(self, now_ns: int) -> None:
+        ack_wait_ns = self._table.properties.ack_wait_ns
+        for shard in self._shards.values():
+            for lease in shard.leases.ended(now_ns):
+                receiver = self._has_room(lease)
+                if receiver is None or receiver.is_told or receiver.full_since_ns is None:
+                    continue
+                if now_ns - receiver.full_since_ns >= ack_wait_ns:
+                    receiver.is_told = True
+                    self._actions.append(
+                        TellStanding(receiver.id, receiver.held + 1, receiver.full_since_ns)
+                    )
+
+    def _suspect(self, shard: ShardState, ids: tuple[bytes, ...] | None) -> None:
+        """Note that rows may have changed: those that streams hold are looked at."""
+        shard.leases.suspect(ids)
+        for run in shard.claims.values():
+            run.is_suspect |= ids is None or any(ident in run.keys for ident in ids)
+
+    def _looked(self, event: Looked) -> None:
+        given_back, prolonged = self._shards[event.shard].leases.looked(event.time_next_ns)
+        self._given_back(given_back)
+        for lease in prolonged:
+            if lease.receiver in self._receivers:
+                self._receivers[lease.receiver].acted()
 
     def _claim_failed(self, event: ClaimFailed, now_ns: int) -> None:
         shard = self._shards[event.shard]
@@ -349,7 +495,7 @@ class TableState:
         shard.poll_wanted = True
         for key in run.keys.values():
             shard.queue.requeue(key.id, key, now_ns)
-        self._deliver(shard, run, [])
+        self._deliver(shard, run, [], now_ns)
 
     # Releases
 
@@ -388,6 +534,13 @@ class TableState:
             missing = [column for column in receiver.columns if column not in known]
             if missing:
                 self._end([receiver], UnknownColumn(missing[0]))
+                continue
+            self._limit(receiver)
+            if receiver.room:
+                self._open(receiver)
+            else:
+                self._ready.pop(receiver.id, None)
+                self._full.add(receiver.id)
         for shard in self._shards.values():
             shard.queue.configure(
                 properties.cache_size, newest=properties.newest, now_ns=now_ns
@@ -410,6 +563,8 @@ class TableState:
                 for shard in self._shards.values():
                     if min(shard.wake_ns, shard.wake_ready_ns) <= now_ns:
                         self._settle(shard, now_ns)
+                if self._is_freed:
+                    self._serve(now_ns)
             case Attached() | Detached() | Reconfigured() | TableEnded():
                 for shard in self._shards.values():
                     self._settle(shard, now_ns)
@@ -442,6 +597,9 @@ class TableState:
         request = shard.start_poll(now_ns)
         if request is not None:
             self._actions.append(Poll(shard.name, request))
+        ids = shard.leases.next_look()
+        if ids:
+            self._actions.append(Look(shard.name, ids))
         shard.settled(now_ns, lost_ns)
 
     def _lose(self, shard: ShardState) -> None:
@@ -454,3 +612,7 @@ class TableState:
     def _number(self) -> int:
         self._numbers += 1
         return self._numbers
+
+
+def _by_room(receiver: AttachedReceiver) -> int:
+    return -receiver.room

@@ -106,6 +106,13 @@ class ShardStore:
             lambda: conversations.claim(table, shard, request, self._clock.time_ns()),
         )
 
+    async def look(
+        self, table: MessageTable, shard: ShardName, ids: Sequence[bytes]
+    ) -> dict[bytes, int]:
+        """Return when unacked rows of *ids* are due. Raises StoreError."""
+        runtime = self._shards[table.keyspace, shard]
+        return await self._by_control(runtime, conversations.look(table, ids))
+
     async def release(
         self, table: MessageTable, shard: ShardName, rows: Sequence[ClaimedRow]
     ) -> None:

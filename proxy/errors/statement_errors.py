@@ -21,6 +21,16 @@ class EmptyQuery(ProxyError):
     sentence = "Query was empty"
 
 
+class BadPrefetch(ProxyError):
+    """A STREAM's hint PREFETCH is no whole number."""
+
+    mysql_code = 1210  # ER_WRONG_ARGUMENTS
+
+    def __init__(self, text: str) -> None:
+        shown = text[:40].encode("ascii", "replace").decode()
+        super().__init__(f"PREFETCH must be a whole number, 0 for no limit, not '{shown}'")
+
+
 class QueryInterrupted(ProxyError):
     """KILL QUERY ended the statement."""
 

@@ -37,7 +37,7 @@ class MessageStream:
     """`engine.messaging.message.Receiver` over a client's link.
 
     Attributes:
-        id, shards, columns: the receiver's attributes that the engine reads.
+        id, shards, columns, prefetch, connection_id: the receiver's attributes that the engine reads.
         sequence: the number of the next packet.
         ended: done with the error that ends the stream.
 
@@ -51,11 +51,15 @@ class MessageStream:
         shards: frozenset[ShardName] | None,
         columns: tuple[str, ...],
         sequence: int,
+        prefetch: int | None = None,
+        connection_id: int = 0,
         encode: Callable[[bytes], bytes] | None = None,
     ) -> None:
         self.id = next(_ids)
         self.shards = shards
         self.columns = columns
+        self.prefetch = prefetch
+        self.connection_id = connection_id
         self.sequence = sequence
         self.ended: asyncio.Future[StreamfromError] = asyncio.get_running_loop().create_future()
         self._link = link

@@ -6,7 +6,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from streamfrom.engine.messaging.message_store import columns_query
-from streamfrom.proxy.errors import BackendLost, BackendUnavailable
+from streamfrom.engine.messaging.table_comment import read_limit
+from streamfrom.proxy.errors import BackendLost, BackendUnavailable, BadPrefetch
 from streamfrom.proxy.sql.message_stream import MessageStream
 from streamfrom.proxy.wire.binary_rows import BinaryRows
 from streamfrom.proxy.wire.commands import query
@@ -31,6 +32,7 @@ class StreamStatements:
     def __init__(self, context: SessionContext) -> None:
         self.current: MessageStream | None = None
         self._link = context.link
+        self._connection_id = context.connection_id
         self._executor = context.executor
         self._compiler = context.compiler
         self._registry = context.registry
@@ -41,6 +43,7 @@ class StreamStatements:
         assert shape is not None
         view, table = self._compiler.stream_source(shape.table)
         columns = table.project(shape.columns)
+        prefetch = _prefetch(statement.shape)
         definitions = await self._definitions(view, table, columns, statement.shape)
         reply.head(definitions)
         stream = MessageStream(
@@ -48,6 +51,8 @@ class StreamStatements:
             shards=frozenset(shard.name for shard in view.shards) if view.is_narrowed else None,
             columns=columns,
             sequence=reply.sequence,
+            prefetch=prefetch,
+            connection_id=self._connection_id,
             encode=BinaryRows(definitions).from_text if reply.binary else None,
         )
         self.current = stream
@@ -103,3 +108,17 @@ class StreamStatements:
         finally:
             self._executor.release(shard, backend)
         return answer.columns
+
+
+def _prefetch(shape: Shape) -> int | None:
+    """Return how many messages the stream's hint lets it hold; None without a hint.
+
+    Raises BadPrefetch.
+    """
+    text = shape.directives.get("prefetch")
+    if text is None:
+        return None
+    limit = read_limit(text)
+    if limit is None:
+        raise BadPrefetch(text)
+    return limit

@@ -49,6 +49,8 @@ class LockedRows:
     id = 1
     shards = None
     columns = ("id", "message")
+    prefetch = 0
+    connection_id = 1
 
     def __init__(self, seed: int) -> None:
         self.dice = random.Random(seed)

@@ -24,11 +24,14 @@ import asyncio
 import random
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from streamfrom.engine.errors import StoreError
+from streamfrom.engine.messaging.attached_receiver import GATHER_NS
 from streamfrom.engine.messaging.memory_store import MemoryStore, StoredRow, raw_table
 from streamfrom.engine.messaging.registry import Registry
+from streamfrom.engine.messaging.table_state import CLAIMS_IN_FLIGHT_MAX
 from streamfrom.engine.sharding.keyspace import Keyspace, Shard
 from streamfrom.sqlparse_ext.writes.messages import Effect, EffectKind, Key
 from tests.virtual_loop import VirtualClock
@@ -54,6 +57,7 @@ class Settings:
     ack_wait_s: float
     batch: int
     cache: int
+    prefetch: int
     poll_s: float
     newest: bool
     failing: float  # the share of calls to the database that fail
@@ -71,6 +75,7 @@ class Settings:
             ack_wait_s=dice.choice([1, 3, 10]),
             batch=dice.choice([1, 2, 5, 20]),
             cache=dice.choice([1, 2, 5, 20, 1000]),
+            prefetch=dice.choice([0, 1, 2, 5, 20, 100]),
             poll_s=dice.choice([1, 5, 20]),
             newest=dice.random() < 0.25,
             failing=dice.choice([0, 0, 0.05, 0.3]),
@@ -83,7 +88,7 @@ class Settings:
         return (
             f"vitess_message,vt_ack_wait={self.ack_wait_s},vt_purge_after=100000,"
             f"vt_batch_size={self.batch},vt_cache_size={self.cache},"
-            f"vt_poller_interval={self.poll_s},vt_max_backoff={4 * self.ack_wait_s}"
+            f"vt_prefetch={self.prefetch},vt_poller_interval={self.poll_s},vt_max_backoff={4 * self.ack_wait_s}"
             + (",vt_order=newest" if self.newest else "")
         )
 
@@ -97,8 +102,11 @@ class Consumer:
     id: int
     shards: frozenset[str] | None
     columns: tuple[str, ...]
+    prefetch: int | None = None
+    connection_id: int = 1
     polite: bool = False  # takes everything and acks it: who is there when the trouble is over
     unsent: tuple[ClaimedRow, ...] = ()
+    held: dict[bytes, tuple[int, int]] = field(default_factory=dict)  # id → epoch, lease
     is_busy: bool = False
     has_left: bool = False
     ended: Exception | None = None
@@ -179,6 +187,9 @@ class World:
             )
             await registry.start()
             self.registries.append(registry)
+        for registry in self.registries:
+            for state in registry.schedulers:
+                self._watch(state)
         self.is_chaos = True
         for _ in range(settings.consumers):
             self._join()
@@ -232,6 +243,7 @@ class World:
             id=self.receiver_ids,
             shards=shards,
             columns=self.dice.choice([("id", "message"), ("message",)]),
+            prefetch=self.dice.choice([None, None, None, 0, 1, 3]),
             polite=polite,
         )
         self.consumers.append(consumer)
@@ -265,6 +277,7 @@ class World:
             now_ns = self.store.clock.time_ns()
             row.time_next_ns = now_ns + self.dice.randrange(-SECOND_NS, 5 * SECOND_NS)
             row.priority = self.dice.choice([1, 5, 9])
+            self._held_until(row)
             self.rescheduled[row.id] += 1
             ident = int(row.id)
             keys = (Key(ident, row.priority, row.time_next_ns),)
@@ -306,6 +319,54 @@ class World:
 
     # What is promised
 
+    def _watch(self, state):
+        state.handle = partial(self._handle, state, state.handle)
+
+    def _handle(self, state, handle, event, now_ns):
+        """Let the scheduler take one step, and look at what it keeps of its receivers."""
+        actions = handle(event, now_ns)
+        held: Counter[int] = Counter()
+        for shard in state.shards:
+            held.update(lease.receiver for lease in shard.leases)
+        for receiver in state.attached.values():
+            assert receiver.held == held[receiver.id]
+            assert not receiver.limit or receiver.held <= receiver.limit
+            is_free = not (receiver.has_batch or receiver.is_reserved) and receiver.room > 0
+            assert (receiver.id in state.ready) == is_free
+        for shard in state.shards:
+            if not shard.receivers or shard.claiming.retry_ns > now_ns:
+                continue
+            if len(shard.claims) < CLAIMS_IN_FLIGHT_MAX and shard.queue.due(now_ns, at_most=1):
+                # Nothing due waits while somebody has room, but for what gathers a moment.
+                for receiver in map(state.attached.__getitem__, state.ready):
+                    if receiver.covers(shard.name):
+                        assert now_ns < shard.gathered_ns <= now_ns + GATHER_NS
+                        assert 2 * receiver.held > receiver.limit > 0
+        return actions
+
+    def _held_until(self, row):
+        """A reschedule: sooner gives the message back, later holds it for longer."""
+        for consumer in self.consumers:
+            if row.id in consumer.held:
+                epoch, lease_ns = consumer.held[row.id]
+                is_over = lease_ns <= self.store.clock.time_ns()
+                if is_over or row.time_next_ns < lease_ns:
+                    del consumer.held[row.id]
+                else:
+                    consumer.held[row.id] = epoch, row.time_next_ns
+
+    def _check_prefetch(self, consumer, rows, now_ns):
+        """By what the database says, however the scheduler counts."""
+        limit = self.settings.prefetch if consumer.prefetch is None else consumer.prefetch
+        tables = [self.store.table(KEYSPACE, name, TABLE) for name in self.settings.shards]
+        for ident, (epoch, lease_ns) in list(consumer.held.items()):
+            row = next(table[ident] for table in tables if ident in table)
+            is_over = row.time_acked_ns is not None or lease_ns <= now_ns
+            if is_over or row.epoch != epoch + 1 or row.time_next_ns != lease_ns:
+                del consumer.held[ident]
+        consumer.held.update((row.id, (row.epoch, row.due_next_ns)) for row in rows)
+        assert not limit or len(consumer.held) <= limit, "more than its prefetch"
+
     def check_delivery(self, consumer, rows):
         settings, now_ns = self.settings, self.store.clock.time_ns()
         assert not consumer.is_busy, "a second batch before the first was taken"
@@ -315,6 +376,7 @@ class World:
         shard = rows[0].shard
         assert all(row.shard == shard for row in rows)
         assert consumer.shards is None or shard in consumer.shards
+        self._check_prefetch(consumer, rows, now_ns)
         table = self.store.table(KEYSPACE, shard, TABLE)
         for row in rows:
             assert row.time_next_ns <= now_ns, "sent before it was due"
@@ -376,6 +438,9 @@ class World:
     async def _until_all_acked(self):
         # Long enough for a proxy that is alone, takes one row at a time, and must poll for it.
         backlog_s = 30 + 1.5 * self.settings.messages
+        if self.settings.prefetch:
+            # What is acked past the proxy fills a prefetch until its lease ends.
+            backlog_s += self.settings.messages * 6 * self.settings.ack_wait_s
         late_s = backlog_s + (0 if self.is_told else 2 * self.settings.poll_s)
         await asyncio.sleep(late_s)
         while left := self._unacked():

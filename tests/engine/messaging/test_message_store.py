@@ -10,6 +10,7 @@ from streamfrom.engine.messaging.message_store import (
     claim,
     columns_query,
     discover,
+    look,
     purge,
     release,
 )
@@ -77,6 +78,16 @@ def test_every_row_throws_its_own_dice():
     waits_s = [(row.due_next_ns - NOW_NS) / SECOND_NS for row in result.rows]
     assert waits_s[0] == 30
     assert 39.9 < waits_s[1] < 40
+
+
+def test_a_look_reads_the_unacked_rows_without_a_lock():
+    answer = StoreAnswer([((b"1", b"5"), b""), ((b"3", b"0"), b"")])
+    found, sent = run(look(TABLE, [b"1", b"2", b"3"]), answer)
+    assert sent == [
+        b"SELECT `id`, IFNULL(time_next, 0) FROM `msg` FORCE INDEX (`PRIMARY`)"
+        b" WHERE `id` IN (1, 2, 3) AND time_acked IS NULL"
+    ]
+    assert found == {b"1": 5, b"3": 0}
 
 
 def test_a_claim_that_wins_nothing_writes_nothing():

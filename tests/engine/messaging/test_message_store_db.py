@@ -16,6 +16,7 @@ from streamfrom.engine.messaging.message_store import (
     claim,
     columns_query,
     discover,
+    look,
     purge,
     release,
 )
@@ -303,8 +304,21 @@ def test_ids_of_any_type_go_through_the_whole_life(client, claimer, database, id
     assert sorted(row.id for row in won) == sorted(ids)
     due = {time for (time,) in client.rows(b"SELECT time_next FROM msg")}
     assert due == {b"%d" % (NOW_NS + 30 * SECOND_NS)}
+    assert client.run(look(table, polled)) == {row.id: row.due_next_ns for row in won}
     claimer.run(release(table, won))
     assert client.rows(b"SELECT DISTINCT time_next, epoch FROM msg") == [(b"0", b"0")]
+
+
+def test_a_look_tells_when_unacked_rows_are_due_and_waits_for_nobody(client, other, database):
+    table = create(client, database)
+    insert(client, (b"1", 50, 0), (b"2", 50, 7), (b"3", 50, None), (b"4", 50, 9))
+    client.execute(b"UPDATE msg SET time_acked = 1 WHERE id = 4")
+    with other.cursor() as cursor:
+        cursor.execute("BEGIN")
+        cursor.execute("UPDATE msg SET time_acked = 1 WHERE id = 1")
+    assert client.run(look(table, [b"1", b"2", b"3", b"4", b"5"])) == {
+        b"1": 0, b"2": 7, b"3": 0,
+    }  # fmt: skip
 
 
 def test_a_release_undoes_a_claim(client, claimer, database):

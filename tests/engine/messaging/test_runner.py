@@ -28,6 +28,8 @@ class Receiver:
     id: int = 1
     shards: frozenset[str] | None = None
     columns: tuple[str, ...] = ("id", "message")
+    prefetch: int | None = 0
+    connection_id: int = 1
     room: int = 1000  # batches
     rows: list[ClaimedRow] = field(default_factory=list)
     times_s: list[float] = field(default_factory=list)
@@ -323,6 +325,22 @@ def test_a_fault_of_our_own_is_logged_with_its_trace_and_holds_nobody_up(caplog)
 
     run_virtual(main())
     assert caplog.records[0].exc_info
+
+
+def test_a_stream_that_stands_still_is_named_in_the_log(caplog):
+    async def main():
+        rig = Rig()
+        idle = Receiver(prefetch=2, connection_id=77, shards=frozenset({"0"}))
+        rig.runner.attach(idle)
+        rig.commit(1, 2, 3)
+        await asyncio.sleep(100)
+        await rig.runner.stop(STOPPED)
+
+    run_virtual(main())
+    assert [record.message for record in caplog.records] == [
+        "stream of ks.msg (0) on connection 77 stands still: it holds 2 messages, which is"
+        " its prefetch, and has acknowledged none for 30 s",
+    ]
 
 
 def test_settings_change_under_an_open_stream():

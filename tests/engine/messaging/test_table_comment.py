@@ -187,3 +187,25 @@ def test_settings_that_fight_each_other_are_told():
         "vt_cache_size 10 is less than vt_batch_size 20000: no batch is larger than 10"
     )
     assert parse_comment(comment("vt_min_backoff=10", "vt_max_backoff=10")).warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("more", "prefetch"),
+    [("", 100), (",vt_prefetch=0", 0), (",vt_prefetch=7", 7), (",vt_prefetch=", 100)],
+)
+def test_the_prefetch_is_a_hundred_unless_the_comment_says_otherwise(more, prefetch):
+    assert parse_comment(comment() + more).prefetch == prefetch
+
+
+def test_the_prefetch_is_a_batch_at_least_where_nobody_sets_it():
+    large = comment(vt_batch_size="500")
+    assert parse_comment(large).prefetch == 500
+    assert parse_comment(large + ",vt_prefetch=3").prefetch == 3
+
+
+@pytest.mark.parametrize("value", ["-1", "ten", "1.5", "9" * 5000])
+def test_a_prefetch_that_is_no_limit_is_an_error(value):
+    with pytest.raises(
+        CommentError, match="vt_prefetch must be a whole number, 0 for no limit"
+    ):
+        parse_comment(comment(f"vt_prefetch={value}"))

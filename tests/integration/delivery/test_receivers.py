@@ -189,6 +189,8 @@ def test_packets_are_numbered_past_the_wrap(
     create("plain")
     producer = cluster.proxy.connect(database="plain", autocommit=True)
     insert_all(producer, range(1, 701))
-    stream = consume(cluster.proxy, database="plain")
+    stream = consume(
+        cluster.proxy, "STREAM /*vt+ PREFETCH=0 */ * FROM my_message", database="plain"
+    )
     stream.take(700)
     assert stream.sequences == [n & 0xFF for n in range(1, len(stream.sequences) + 1)]

@@ -63,6 +63,14 @@ async def test_keys_are_polled_with_the_time_of_the_clock(server, store, table):
     assert [key.id for tier in result.tiers for key in tier.fresh] == [b"7"]
 
 
+async def test_rows_in_flight_are_looked_at_on_the_control_connection(server, store, table):
+    numbers = (FieldType.LONGLONG, FieldType.LONGLONG)
+    server.on("IFNULL(time_next", Rows(("a", "b"), ((b"7", b"123"),), types=numbers))
+    assert await store.look(table, "-", [b"7", b"8"]) == {b"7": 123}
+    assert "IN (7, 8)" in server.controlled[-1]
+    assert server.heard == []
+
+
 async def test_a_purge_counts_what_it_deleted(server, store, table):
     server.once("FOR UPDATE SKIP LOCKED", rows_of(*range(500)))
     server.on("DELETE", Ok(affected_rows=500))
@@ -164,6 +172,7 @@ async def test_a_server_that_is_down_is_a_store_error_everywhere(server, store, 
         store.poll(table, "-", PollRequest(10)),
         store.purge(table, "-", NOW_NS),
         store.claim(table, "-", REQUEST),
+        store.look(table, "-", [b"5"]),
         store.release(table, "-", [ClaimedRow(b"5", "-", 0, 0, 9, b"")]),
     ):
         with pytest.raises(StoreError, match="not available"):

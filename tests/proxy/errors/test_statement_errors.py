@@ -1,6 +1,7 @@
 import pytest
 
 from streamfrom.proxy.errors.statement_errors import (
+    BadPrefetch,
     DistinctTooLarge,
     EmptyQuery,
     MergeTooLarge,
@@ -21,6 +22,10 @@ from streamfrom.proxy.errors.statement_errors import (
 )
 def test_sentences_are_those_of_mysql(error, sentence):
     assert str(error) == sentence
+
+
+def test_a_bad_prefetch_is_shown_shortened_and_in_ascii():
+    assert str(BadPrefetch("é" * 100)).endswith(f"0 for no limit, not '{'?' * 40}'")
 
 
 def test_what_is_refused_says_the_cure():

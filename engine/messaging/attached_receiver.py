@@ -1,0 +1,111 @@
+"""A receiver as its table's scheduler sees it, and how rows are shared out among receivers.
+
+**When a receiver is served.** A message never waits while somebody has room for it, with one
+exception: a receiver that still holds more than half of its prefetch, and whose room is less than
+a batch and less than what is due, lets room gather for GATHER_NS. Without it a consumer that
+acks its messages one by one would cause a claim, and so a commit, for each ack. It costs that consumer nothing: it has
+half a prefetch to work on. A lone message always fits the room that there is, and goes at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streamfrom.engine.sharding.keyspace import ShardName
+
+
+# A few commits of a durable server: acks of as long go into one claim.
+GATHER_NS: Final = 10 * 10**6
+# The room of a receiver without a limit: no claim is as large.
+UNLIMITED: Final = 1 << 31
+
+
+@dataclass(slots=True)
+class AttachedReceiver:
+    """One open stream.
+
+    shards: the shards that it covers; None for all.
+    prefetch: its own limit; 0 for none, None for the table's.
+    limit: how many messages it may hold; 0 for no limit.
+    held: how many it holds, sent and neither acked nor due again; not counted without a limit.
+    is_reserved: a claim for it is under way.
+    has_batch: delivered, and its socket has not taken it yet.
+    gathering_since_ns: when due messages first waited for more room.
+    full_since_ns: when its prefetch was full and nothing has been acked since.
+    is_told: its standing still has been told.
+    """
+
+    id: int
+    shards: frozenset[ShardName] | None
+    columns: tuple[str, ...]
+    prefetch: int | None
+    limit: int
+    held: int = 0
+    is_reserved: bool = False
+    has_batch: bool = False
+    gathering_since_ns: int | None = None
+    full_since_ns: int | None = None
+    is_told: bool = False
+
+    def covers(self, shard: ShardName) -> bool:
+        """Return whether the stream gets messages of *shard*."""
+        return self.shards is None or shard in self.shards
+
+    @property
+    def room(self) -> int:
+        """Return how many more messages it may hold."""
+        return max(0, self.limit - self.held) if self.limit else UNLIMITED
+
+    def gathered_ns(self, rows: int, now_ns: int) -> int:
+        """Return when it takes what it has room for, while *rows* would fill it a batch: 0 for at once."""
+        if self.room >= rows or 2 * self.held <= self.limit:
+            return 0
+        if self.gathering_since_ns is None:
+            self.gathering_since_ns = now_ns
+        return self.gathering_since_ns + GATHER_NS
+
+    def took(self, rows: int, now_ns: int) -> None:
+        """Count *rows* that it is given."""
+        self.held += rows
+        self.gathering_since_ns = None
+        if self.room == 0 and self.full_since_ns is None:
+            self.full_since_ns = now_ns
+
+    def acted(self) -> None:
+        """Note that its client, or somebody for it, worked on a message that it holds."""
+        self.full_since_ns = None
+        self.is_told = False
+
+
+def shares(rows: int, rooms: Sequence[int], batch: int) -> list[int]:
+    """Return how many of *rows* goes to each of *rooms*, which fall; none gets more than *batch*.
+
+    As with water: who has most room gets rows until the others have as much. Equal ones get
+    equal shares, the last ones perhaps fewer.
+    """
+    if not rooms:
+        return []
+    # The lowest room that all can be brought down to, but for those whose batch ends before.
+    low, high = 0, rooms[0]
+    if rooms[-1] == high:
+        low = high = max(0, high - rows // len(rooms))
+    while low < high:
+        level = (low + high) // 2
+        if sum(min(batch, room - level) for room in rooms if room > level) <= rows:
+            high = level
+        else:
+            low = level + 1
+    found = [min(batch, max(0, room - low)) for room in rooms]
+    left = rows - sum(found)
+    for index, room in enumerate(rooms):
+        if left <= 0:
+            break
+        if found[index] < min(batch, room) and room - found[index] == low:
+            found[index] += 1
+            left -= 1
+    return found

@@ -1,0 +1,118 @@
+"""Who holds what, until when; and what a look at the rows changes."""
+
+from streamfrom.engine.messaging.leases import LOOK_IDS_MAX, STALE_MIN, Lease, Leases
+from streamfrom.engine.messaging.message import ClaimedRow
+
+
+def row(ident, until_ns):
+    return ClaimedRow(b"%d" % ident, "0", 0, 0, until_ns, b"")
+
+
+def held(*pairs):
+    leases = Leases()
+    leases.give(1, [row(ident, until_ns) for ident, until_ns in pairs])
+    return leases
+
+
+def test_a_lease_ends_once_by_an_ack_or_by_its_time():
+    leases = held((1, 10), (2, 20), (3, 30))
+    assert leases.give_back(b"2") == Lease(20, b"2", 1)
+    assert leases.give_back(b"2") is None
+    assert leases.first_end_ns() == 10
+    assert leases.ended(9) == []
+    assert leases.ended(25) == [Lease(10, b"1", 1)]
+    assert leases.first_end_ns() == 30
+    assert len(leases) == 1
+
+
+def test_a_message_that_is_sent_again_is_held_by_the_last_one():
+    leases = held((1, 10))
+    assert leases.give(2, [row(1, 20)]) == [Lease(10, b"1", 1)]
+    assert leases.ended(10) == []
+    assert leases.ended(20) == [Lease(20, b"1", 2)]
+
+
+def test_who_leaves_gives_back_only_what_is_still_its_own():
+    leases = held((1, 10), (2, 10))
+    leases.give(2, [row(1, 20)])
+    leases.give_back_of(1, b"1")
+    leases.give_back_of(1, b"2")
+    leases.give_back_of(1, b"3")
+    assert leases.ended(99) == [Lease(20, b"1", 2)]
+
+
+def test_what_was_given_back_does_not_gather_until_its_time_has_come():
+    leases = Leases()
+    for ident in range(10 * STALE_MIN):
+        leases.give(1, [row(ident, ident)])
+        leases.give_back(b"%d" % ident)
+    assert leases.ends <= STALE_MIN
+    assert leases.first_end_ns() is None
+
+
+def test_only_what_is_held_is_looked_at_and_one_question_at_a_time():
+    leases = held((1, 10), (2, 20))
+    leases.suspect([b"1", b"9"])
+    assert leases.next_look() == (b"1",)
+    leases.suspect(None)
+    assert leases.next_look() == ()
+    leases.looked({b"1": 10})
+    assert leases.next_look() == (b"1", b"2")
+    leases.look_failed()
+    assert leases.next_look() == ()
+
+
+def test_a_question_is_bounded():
+    leases = held(*((ident, 10) for ident in range(LOOK_IDS_MAX + 1)))
+    leases.suspect(None)
+    assert len(leases.next_look()) == LOOK_IDS_MAX
+    leases.looked({})
+    assert len(leases.next_look()) == 1
+
+
+def test_a_look_gives_back_prolongs_or_changes_nothing():
+    leases = held((1, 10), (2, 20), (3, 30), (4, 40))
+    leases.suspect(None)
+    leases.next_look()
+    given_back, prolonged = leases.looked({b"2": 15, b"3": 30, b"4": 99})
+    assert [lease.id for lease in given_back] == [b"1", b"2"]
+    assert prolonged == [Lease(99, b"4", 1)]
+    assert leases.ended(50) == [Lease(30, b"3", 1)]
+    assert leases.ended(99) == [Lease(99, b"4", 1)]
+
+
+def test_a_look_leaves_alone_what_was_sent_again_meanwhile():
+    leases = held((1, 10))
+    leases.suspect(None)
+    leases.next_look()
+    leases.give(2, [row(1, 50)])
+    assert leases.looked({}) == ([], [])
+    assert len(leases) == 1
+
+
+def test_a_lease_that_ends_while_its_row_is_looked_at_waits_for_the_answer():
+    leases = held((1, 10), (2, 10))
+    leases.suspect([b"1", b"2"])
+    leases.next_look()
+    assert leases.ended(11) == []
+    assert leases.looked({b"1": 10, b"2": 60}) == ([], [Lease(60, b"2", 1)])
+    assert leases.ended(12) == [Lease(10, b"1", 1)]
+
+
+def test_a_look_that_fails_lets_leases_end_by_their_time():
+    leases = held((1, 10))
+    leases.suspect([b"1"])
+    leases.next_look()
+    assert leases.ended(11) == []
+    leases.look_failed()
+    assert leases.ended(12) == [Lease(10, b"1", 1)]
+
+
+def test_clear_forgets_all_and_the_answer_that_is_under_way():
+    leases = held((1, 10))
+    leases.suspect(None)
+    leases.next_look()
+    leases.clear()
+    leases.give(2, [row(1, 50)])
+    assert leases.looked({}) == ([], [])
+    assert leases.first_end_ns() == 50

@@ -1,0 +1,167 @@
+"""A stream holds what it can work on: slow consumers beside others, and what gives room back."""
+
+import threading
+import time
+from collections import Counter
+from typing import Any
+
+import pymysql
+import pytest
+
+from tests.fixtures.streams import Consume, Consumer, eventually, run
+from tests.integration.conftest import CreateTable, SharedCluster
+from tests.integration.delivery.producing import insert_all
+
+
+pytestmark = pytest.mark.db
+
+QUIET_S = 0.3
+STREAM_3 = "STREAM /*vt+ PREFETCH=3 */ id FROM my_message"
+
+
+def taken(stream: Consumer) -> list[int]:
+    """Return the ids of what comes until nothing comes any more."""
+    ids = []
+    while (row := stream.poll(QUIET_S)) is not None:
+        ids.append(row[0])
+    return sorted(ids)
+
+
+def test_a_stream_holds_its_prefetch_and_every_commit_gives_room_back(
+    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
+) -> None:
+    create(keyspace)
+    other = cluster.proxy.connect(database=keyspace, autocommit=True)
+    insert_all(other, range(1, 41))
+    stream = consume(cluster.proxy, STREAM_3, database=keyspace)
+    held = taken(stream)
+    assert len(held) == 3
+
+    def gives_back(sql: str, count: int) -> None:
+        gone = held[:count]
+        run(other, sql.format(ids=", ".join(map(str, gone))))
+        new = taken(stream)
+        assert len(new) == count
+        held[:] = held[count:] + new
+
+    gives_back("UPDATE my_message SET time_acked = NOW() WHERE id IN ({ids})", 2)
+    gives_back("DELETE FROM my_message WHERE id = {ids}", 1)
+    gives_back(
+        "UPDATE my_message SET time_acked = NOW() WHERE id IN ({ids}) AND priority < 99", 2
+    )
+    gives_back("DELETE FROM my_message WHERE id + 0 IN ({ids})", 1)
+
+    # A rollback gives nothing.
+    other.begin()
+    run(other, f"UPDATE my_message SET time_acked = NOW() WHERE id = {held[0]}")
+    assert taken(stream) == []
+    other.rollback()
+    assert taken(stream) == []
+
+
+def test_a_nack_gives_room_back_and_a_heartbeat_does_not(
+    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
+) -> None:
+    create(keyspace)
+    other = cluster.proxy.connect(database=keyspace, autocommit=True)
+    insert_all(other, range(1, 11))
+    stream = consume(cluster.proxy, STREAM_3, database=keyspace)
+    held = taken(stream)
+    run(
+        other,
+        "UPDATE my_message SET time_next = time_next + INTERVAL 1 MINUTE"
+        f" WHERE id = {held[0]} AND time_acked IS NULL",
+    )
+    assert taken(stream) == []
+    run(other, f"UPDATE my_message SET time_next = 0 WHERE id = {held[1]}")
+    assert len(taken(stream)) == 1
+
+
+def test_no_limit_by_hint_and_by_the_comment(
+    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
+) -> None:
+    create(keyspace, more=",vt_prefetch=2")
+    other = cluster.proxy.connect(database=keyspace, autocommit=True)
+    insert_all(other, range(1, 151))
+    limited = consume(cluster.proxy, "STREAM id FROM my_message", database=keyspace)
+    assert len(taken(limited)) == 2
+    free = consume(
+        cluster.proxy, "STREAM /*vt+ PREFETCH=0 */ id FROM my_message", database=keyspace
+    )
+    assert len(taken(free)) == 148
+
+
+@pytest.mark.parametrize("value", ["-1", "ten", "", "1.5", "9" * 5000])
+def test_a_hint_that_is_no_number_is_refused_and_the_connection_goes_on(
+    cluster: SharedCluster, create: CreateTable, keyspace: str, value: str
+) -> None:
+    create(keyspace)
+    connection = cluster.proxy.connect(database=keyspace, autocommit=True)
+    with connection.cursor() as cursor:
+        with pytest.raises(
+            pymysql.err.Error, match="PREFETCH must be a whole number"
+        ) as raised:
+            cursor.execute(f"STREAM /*vt+ PREFETCH={value} */ * FROM my_message")
+        assert raised.value.args[0] == 1210
+        cursor.execute("SELECT 1")
+        assert cursor.fetchall() == ((1,),)
+
+
+class Worker(threading.Thread):
+    """Works *work_s* on each message, and acks it; until *count* are done by all."""
+
+    def __init__(
+        self, cluster: SharedCluster, stream: Consumer, database: str, work_s: float, all_: Any
+    ) -> None:
+        super().__init__(daemon=True)
+        self.stream, self.work_s, self.all = stream, work_s, all_
+        self.acks = cluster.proxy.connect(database=database, autocommit=True)
+        self.done: list[int] = []
+
+    def run(self) -> None:
+        while sum(self.all.values()) < self.all["wanted"] * 2:
+            row = self.stream.poll(0.2)
+            if row is None:
+                continue
+            time.sleep(self.work_s)
+            run(self.acks, f"UPDATE my_message SET time_acked = NOW() WHERE id = {row[0]}")
+            self.done.append(row[0])
+            self.all[self.ident] += 1
+
+
+def work(
+    cluster: SharedCluster, consume: Consume, keyspace: str, count: int, *works_s: float
+) -> list[list[int]]:
+    """Return which messages each of the workers did, one for each of *works_s*."""
+    producer = cluster.proxy.connect(database=keyspace, autocommit=True)
+    insert_all(producer, range(1, count + 1))
+    sql = "STREAM /*vt+ PREFETCH=10 */ id FROM my_message"
+    done: Counter[Any] = Counter(wanted=count)
+    workers = [
+        Worker(cluster, consume(cluster.proxy, sql, database=keyspace), keyspace, work_s, done)
+        for work_s in works_s
+    ]
+    for worker in workers:
+        worker.start()
+    eventually(lambda: sum(len(worker.done) for worker in workers) >= count, seconds=60)
+    for worker in workers:
+        worker.join()
+    return [worker.done for worker in workers]
+
+
+def test_equal_workers_finish_a_backlog_together_and_nothing_is_sent_twice(
+    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
+) -> None:
+    create(keyspace)
+    done = work(cluster, consume, keyspace, 400, 0.05, 0.05, 0.05, 0.05)
+    assert sorted(ident for ids in done for ident in ids) == list(range(1, 401))
+    assert min(map(len, done)) >= 60  # a hundred each, and the machine is busy
+
+
+def test_a_slow_worker_leaves_the_rest_to_a_quick_one(
+    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
+) -> None:
+    create(keyspace)
+    slow, quick = work(cluster, consume, keyspace, 200, 0.2, 0.005)
+    assert sorted(slow + quick) == list(range(1, 201))
+    assert len(quick) > 2 * len(slow)
