@@ -138,6 +138,7 @@ class MessageTable:
             columns=frozenset(column.lower() for column in self.columns),
             first_layout=self.first_layout,
             id_auto_increment=self.id_auto_increment,
+            by_primary=self.id_index == "PRIMARY" and self.id_kind is IdKind.NUMBER,
             in_order=tuple(column.lower() for column in self.visible),
         )
         # Every statement on the table asks for them: made anew they were a tenth of an ack.

@@ -66,11 +66,13 @@ class Assignment(NamedTuple):
 class UpdateParts(NamedTuple):
     """Where the clauses of a single-table UPDATE are, in indexes of tokens.
 
+    table_end: the place behind the table, its alias and its index hints.
     where: the condition of WHERE, without that word; None without the clause.
     set_end: the place behind the last assignment.
     """
 
     table: TableRef
+    table_end: int
     assignments: tuple[Assignment, ...]
     set_end: int
     where: tuple[int, int] | None
@@ -221,6 +223,7 @@ def update_parts(cursor: Cursor) -> UpdateParts | None:
     """Find the clauses of an UPDATE of one table, behind its verb; None for any other."""
     cursor.skip_all(_UPDATE_OPTIONS)
     table = read_factor(cursor)
+    table_end = cursor.at
     if table is None or not cursor.accept("SET"):
         return None
     set_end = cursor.find(_UPDATE_ENDS)
@@ -231,7 +234,7 @@ def update_parts(cursor: Cursor) -> UpdateParts | None:
     where = None
     if cursor.accept("WHERE"):
         where = cursor.at, cursor.find(_UPDATE_ENDS)
-    return UpdateParts(table, assignments, set_end, where)
+    return UpdateParts(table, table_end, assignments, set_end, where)
 
 
 def read_assignments(cursor: Cursor, start: int, end: int) -> tuple[Assignment, ...] | None:

@@ -1,5 +1,7 @@
 """What the proxy adds to statements on a message table."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, strategies as st
 
@@ -22,6 +24,7 @@ CURRENT = TableFacts(
     id_auto_increment=False,
     in_order=("id", "priority", "epoch", "time_next", "time_acked", "body"),
 )
+BY_PRIMARY = replace(CURRENT, by_primary=True)
 FIRST = TableFacts(
     name="m",
     id_column="id",
@@ -40,6 +43,34 @@ def completed(sql: bytes, facts: TableFacts = CURRENT, mode: SqlMode = DEFAULT_M
     """Return what is sent for *sql*."""
     done = complete(statement(sql, mode), facts, NOW_NS)
     return sql if done is None else done
+
+
+HINT = b" FORCE INDEX (PRIMARY)"
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        (b"UPDATE m SET time_acked = 5 WHERE id = 7",
+         b"UPDATE m" + HINT + b" SET time_acked = 5, time_next = NULL WHERE (id = 7) AND time_acked IS NULL"),
+        (b"update m set time_acked=5,time_next=null where id=7 and time_acked is null",
+         b"update m" + HINT + b" set time_acked=5,time_next=null where id=7 and time_acked is null"),
+        (b"UPDATE LOW_PRIORITY d.m PARTITION (p0) AS a/* b */SET time_acked = ?, time_next = NULL WHERE a.id IN (?, ?) AND time_acked IS NULL",
+         b"UPDATE LOW_PRIORITY d.m PARTITION (p0) AS a" + HINT + b"/* b */SET time_acked = ?, time_next = NULL WHERE a.id IN (?, ?) AND time_acked IS NULL"),
+        (b"UPDATE m SET time_acked = 5, time_next = NULL WHERE id = 7 AND body = 'x' AND time_acked IS NULL",
+         b"UPDATE m" + HINT + b" SET time_acked = 5, time_next = NULL WHERE id = 7 AND body = 'x' AND time_acked IS NULL"),
+        (b"UPDATE m USE INDEX (x) SET time_acked = 5, time_next = NULL WHERE id = 7 AND time_acked IS NULL", None),
+        (b"UPDATE m SET time_acked = 5, time_next = NULL WHERE time_acked IS NULL", None),
+        (b"UPDATE m SET time_acked = 5, time_next = NULL WHERE (id = 7 OR body = 'x') AND time_acked IS NULL", None),
+        (b"UPDATE m SET time_next = 5 WHERE id = 7 AND time_acked IS NULL",
+         b"UPDATE m" + HINT + b" SET time_next = 5 WHERE id = 7 AND time_acked IS NULL"),
+        (b"UPDATE m SET time_next = 5 WHERE id = 7", None),
+    ],
+)  # fmt: skip
+def test_an_update_of_unacked_messages_by_id_names_the_primary_key(sql, expected):
+    once = completed(sql, BY_PRIMARY)
+    assert once == (expected or sql)
+    assert completed(once, BY_PRIMARY) == once
 
 
 @pytest.mark.parametrize(
