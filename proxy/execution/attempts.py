@@ -24,16 +24,31 @@ class Attempts:
     All of them have one deadline.
     """
 
-    __slots__ = ("_branches", "_deadline_s", "_has_begun", "_is_read", "_is_renewed", "_state")
+    __slots__ = (
+        "_branches",
+        "_deadline_s",
+        "_has_begun",
+        "_is_ack",
+        "_is_read",
+        "_renewals",
+        "_state",
+    )
 
     def __init__(
-        self, state: SessionState, branches: Branches, *, is_read: bool, buffer_s: float
+        self,
+        state: SessionState,
+        branches: Branches,
+        *,
+        is_read: bool,
+        is_ack: bool,
+        buffer_s: float,
     ) -> None:
-        """*is_read*: as `decide`. *buffer_s*: for how long the attempts may wait."""
+        """*is_read*: as `decide`. *is_ack*: `is_whole_ack`. *buffer_s*: for how long the attempts may wait."""
         self._state = state
         self._branches = branches
         self._is_read = is_read
-        self._is_renewed = False
+        self._is_ack = is_ack
+        self._renewals = 0
         self._deadline_s = asyncio.get_running_loop().time() + buffer_s
         self._has_begun = branches.has_begun
 
@@ -49,14 +64,15 @@ class Attempts:
             ending,
             in_transaction=self._has_begun or branches.is_broken,
             is_read=self._is_read,
+            is_ack=self._is_ack and self._state.settings.autocommit,
             is_final=is_final or self._state.is_stopped,
-            is_renewed=self._is_renewed,
+            renewals=self._renewals,
             is_late=asyncio.get_running_loop().time() >= self._deadline_s,
         )
         if verdict is Verdict.STANDS:
             return False
         if verdict is Verdict.AGAIN:
-            self._is_renewed = True
+            self._renewals += 1
         else:
             if ending is Ending.READ_ONLY:
                 await asyncio.sleep(_PAUSE_S)

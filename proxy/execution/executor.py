@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from streamfrom.proxy.backends.statement_ids import StatementKey
 from streamfrom.proxy.errors import BackendError, BackendLost, BackendUnavailable
 from streamfrom.proxy.execution.answer_relay import AnswerRelay
-from streamfrom.proxy.execution.retry_rules import Ending, ending_of, is_repeatable
+from streamfrom.proxy.execution.retry_rules import Ending, ending_of
 from streamfrom.proxy.execution.session_connections import SessionConnections, named
 from streamfrom.proxy.execution.session_state import traits
 from streamfrom.proxy.execution.session_tracking import apply_error, apply_ok, apply_prepare
@@ -205,7 +205,7 @@ class Executor(SessionConnections):
             BackendError: the connection could not be set up for this session.
         """
         loop = asyncio.get_running_loop()
-        attempts = self.attempts(is_read=is_repeatable(shape))
+        attempts = self.attempts(shape)
         while True:
             try:
                 backend = await self.acquire(shard, database, shape)
@@ -271,7 +271,7 @@ class Executor(SessionConnections):
             BackendError: the server refused it.
             BackendUnavailable, PoolTimeout, BackendLost: as `relay_on`.
         """
-        attempts = self.attempts(is_read=is_repeatable(shape))
+        attempts = self.attempts(shape)
         rows = [] if left is None else left.rows
         while True:
             try:

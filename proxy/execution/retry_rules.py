@@ -8,6 +8,8 @@ How an attempt ended, and what follows (`decide`; its test is the same as a tabl
 | BROKE_OFF, a read | likewise | the error stands |
 | BROKE_OFF, anything else | the error stands: whether it took effect is unknown | likewise |
 | STALE, FULL | it is sent again at once, one time | likewise |
+| DEADLOCK, an ack with autocommit | it is sent again at once, DEADLOCKS_MAX times | the error stands |
+| DEADLOCK, anything else | the error stands: its client knows what else it has read | likewise |
 | SET_ASIDE | it is sent again at once, on a connection of its own | cannot be |
 | ANSWERED | the answer stands | likewise |
 
@@ -22,6 +24,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.sqlparse_ext.statements import Kind, Uses
+from streamfrom.sqlparse_ext.writes.completion import is_ack
 
 
 if TYPE_CHECKING:
@@ -39,6 +42,10 @@ _OPTION_PREVENTS: Final = 1290
 _STALE: Final = frozenset({1243, 1615})
 # ER_MAX_PREPARED_STMT_COUNT_REACHED
 _FULL: Final = 1461
+# ER_LOCK_DEADLOCK: InnoDB has undone the whole transaction.
+_DEADLOCK: Final = 1213
+# Of each deadlock somebody else goes on, so one more is another one.
+DEADLOCKS_MAX: Final = 5
 
 
 class Ending(Enum):
@@ -50,6 +57,7 @@ class Ending(Enum):
         READ_ONLY: the server did nothing, because it is read-only or shutting down.
         STALE: the server did nothing, because it does not know the prepared statement any more.
         FULL: the server did nothing, because it has no room for another prepared statement.
+        DEADLOCK: the server undid the statement, and the transaction that it was in.
         SET_ASIDE: a shared connection gave an answer that a quick read must not have.
         ANSWERED: the server answered anything else, an error or not.
     """
@@ -59,6 +67,7 @@ class Ending(Enum):
     READ_ONLY = auto()
     STALE = auto()
     FULL = auto()
+    DEADLOCK = auto()
     SET_ASIDE = auto()
     ANSWERED = auto()
 
@@ -82,16 +91,18 @@ def decide(
     *,
     in_transaction: bool = False,
     is_read: bool = False,
+    is_ack: bool = False,
     is_final: bool = False,
-    is_renewed: bool = False,
+    renewals: int = 0,
     is_late: bool = False,
 ) -> Verdict:
     """Return what follows on *ending*.
 
     in_transaction: a transaction had begun before this attempt.
     is_read: the statement `is_repeatable`.
+    is_ack: it `is_whole_ack`, and commits by itself.
     is_final: the client has seen some of the answer, or somebody has stopped the statement.
-    is_renewed: it was sent again at once before.
+    renewals: how often it was sent again at once before.
     is_late: the deadline for waiting has passed.
     """
     if is_final or ending is Ending.ANSWERED:
@@ -99,7 +110,10 @@ def decide(
     if ending is Ending.SET_ASIDE:
         return Verdict.AGAIN
     if ending is Ending.STALE or ending is Ending.FULL:
-        return Verdict.STANDS if is_renewed else Verdict.AGAIN
+        return Verdict.STANDS if renewals else Verdict.AGAIN
+    if ending is Ending.DEADLOCK:
+        again = is_ack and not in_transaction and renewals < DEADLOCKS_MAX
+        return Verdict.AGAIN if again else Verdict.STANDS
     if in_transaction or is_late or (ending is Ending.BROKE_OFF and not is_read):
         return Verdict.STANDS
     return Verdict.WAITS
@@ -121,6 +135,8 @@ def ending_of(error: Err | BackendError | None, *, is_prepared: bool = False) ->
         return Ending.READ_ONLY if is_read_only else Ending.ANSWERED
     if code == _FULL:
         return Ending.FULL
+    if code == _DEADLOCK:
+        return Ending.DEADLOCK
     return Ending.STALE if is_prepared and code in _STALE else Ending.ANSWERED
 
 
@@ -133,4 +149,14 @@ def is_repeatable(shape: Shape) -> bool:
         | Uses.SETS_LAST_INSERT_ID
         | Uses.LOCKING_READ
         | Uses.INTO
+    )
+
+
+def is_whole_ack(shape: Shape) -> bool:
+    """True for an ack of rows that are not acked: sent twice it counts none of them twice."""
+    return (
+        shape.kind is Kind.UPDATE
+        and "time_acked" in shape.guards
+        and is_ack(shape)
+        and not shape.uses & Uses.USER_VARIABLE
     )

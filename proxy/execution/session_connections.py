@@ -13,7 +13,7 @@ from streamfrom.proxy.backends.handover import SHOW_WARNINGS, hand_over, hand_ov
 from streamfrom.proxy.backends.pool import PoolWaiter
 from streamfrom.proxy.errors import BackendLost, BackendUnavailable
 from streamfrom.proxy.execution.attempts import Attempts
-from streamfrom.proxy.execution.retry_rules import Ending
+from streamfrom.proxy.execution.retry_rules import Ending, is_repeatable, is_whole_ack
 from streamfrom.proxy.execution.session_state import traits
 from streamfrom.proxy.execution.session_tracking import bring_insert_id
 from streamfrom.proxy.execution.user_variable_sync import carry_variables
@@ -77,14 +77,18 @@ class SessionConnections:
         """The variables that a connection of this session has."""
         return self._state.settings
 
-    def attempts(self, *, is_read: bool = False) -> Attempts:
+    def attempts(self, shape: Shape | None = None) -> Attempts:
         """Return what says whether a statement that begins now is sent again.
 
-        is_read: it changes nothing, and nothing of an answer is lost when it is asked twice.
+        shape: what it is; None for one that is neither a read nor an ack.
         """
         self._state.is_stopped = False
         return Attempts(
-            self._state, self.branches, is_read=is_read, buffer_s=self._failover_buffer_s
+            self._state,
+            self.branches,
+            is_read=shape is not None and is_repeatable(shape),
+            is_ack=shape is not None and is_whole_ack(shape),
+            buffer_s=self._failover_buffer_s,
         )
 
     # --- taking ---------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from streamfrom.proxy.execution.retry_rules import (
     decide,
     ending_of,
     is_repeatable,
+    is_whole_ack,
 )
 from streamfrom.proxy.execution.shared_reads import SharedRead
 from streamfrom.proxy.routing.routes import OneShard
@@ -227,6 +228,7 @@ class FastPath:
             Ending.BROKE_OFF if is_lost else ending_of(scanner.error, is_prepared=True),
             in_transaction=executor.branches.has_begun,
             is_read=is_repeatable(shape),
+            is_ack=is_whole_ack(shape) and executor.settings.autocommit,
             is_final=relay.has_written or reply.stopped is not None,
         )
         if is_lost:

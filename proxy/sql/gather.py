@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from streamfrom.proxy.errors import BackendError, BackendLost, BackendUnavailable
 from streamfrom.proxy.execution.diagnostics_queries import left_by_several
-from streamfrom.proxy.execution.retry_rules import Ending, ending_of, is_repeatable
+from streamfrom.proxy.execution.retry_rules import Ending, ending_of
 from streamfrom.proxy.fairness import Slices
 from streamfrom.proxy.merge.expression_merge import ComputedMerge
 from streamfrom.proxy.merge.group_query import GroupsQuery
@@ -93,7 +93,7 @@ async def gather(
     """
     read = context.compiler.large_texts.read
     texts = await read(len(statement.sql), _texts, statement, route)
-    attempts = context.executor.attempts(is_read=is_repeatable(statement.shape))
+    attempts = context.executor.attempts(statement.shape)
     while True:
         attempt = _Gather(context, database, shards, statement, route, texts, reply)
         try:

@@ -111,7 +111,7 @@ async def write_parts(
         PartialCommit: outside a transaction only, and then as it says.
     """
     own = not executor.branches.in_transaction and state.settings.autocommit
-    attempts = executor.attempts()
+    attempts = executor.attempts(shape)
     while True:
         try:
             return await _write_parts(executor, state, database, parts, shape, own=own)

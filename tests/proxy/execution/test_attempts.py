@@ -22,11 +22,14 @@ class Shard:
 class Case:
     """A session outside a transaction, and the attempts of its statement."""
 
-    def __init__(self, *, is_read=False, buffer_s=60.0):
-        self.state: Any = SimpleNamespace(is_stopped=False)
+    def __init__(self, *, is_read=False, is_ack=False, autocommit=True, buffer_s=60.0):
+        settings = SimpleNamespace(autocommit=autocommit)
+        self.state: Any = SimpleNamespace(is_stopped=False, settings=settings)
         self.branches: Any = SimpleNamespace(has_begun=False, is_broken=False)
         session: tuple[Any, Any] = self.state, self.branches
-        self.attempts: Any = Attempts(*session, is_read=is_read, buffer_s=buffer_s)
+        self.attempts: Any = Attempts(
+            *session, is_read=is_read, is_ack=is_ack, buffer_s=buffer_s
+        )
 
 
 async def test_each_shard_is_waited_for_until_the_same_moment():
@@ -78,3 +81,9 @@ async def test_a_transaction_that_the_attempt_broke_is_not_gone_on_with():
     case = Case(is_read=True)
     case.branches.is_broken = True
     assert not await case.attempts.again(Ending.BROKE_OFF, Shard())
+
+
+@pytest.mark.parametrize("autocommit", [True, False])
+async def test_an_ack_that_a_deadlock_undid_is_sent_again_if_it_commits_by_itself(autocommit):
+    attempts = Case(is_ack=True, autocommit=autocommit).attempts
+    assert await attempts.again(Ending.DEADLOCK) is autocommit

@@ -1,11 +1,13 @@
 import pytest
 
 from streamfrom.proxy.execution.retry_rules import (
+    DEADLOCKS_MAX,
     Ending,
     Verdict,
     decide,
     ending_of,
     is_repeatable,
+    is_whole_ack,
 )
 from streamfrom.proxy.wire.resultset import Err
 from tests.sqlparse_ext.facts import shape
@@ -20,6 +22,7 @@ RULES = [
     (Ending.BROKE_OFF, WAITS, STANDS, STANDS, STANDS),
     (Ending.STALE, AGAIN, AGAIN, AGAIN, AGAIN),
     (Ending.FULL, AGAIN, AGAIN, AGAIN, AGAIN),
+    (Ending.DEADLOCK, STANDS, STANDS, STANDS, STANDS),
     (Ending.SET_ASIDE, AGAIN, AGAIN, AGAIN, AGAIN),
     (Ending.ANSWERED, STANDS, STANDS, STANDS, STANDS),
 ]
@@ -51,7 +54,27 @@ def test_behind_the_deadline_nothing_waits(ending):
 
 @pytest.mark.parametrize("ending", [Ending.STALE, Ending.FULL])
 def test_at_once_is_once(ending):
-    assert decide(ending, is_read=True, is_renewed=True) is STANDS
+    assert decide(ending, is_read=True, renewals=1) is STANDS
+
+
+def test_an_ack_alone_that_a_deadlock_undid_is_sent_again_some_times():
+    verdicts = [decide(Ending.DEADLOCK, is_ack=True, renewals=n) for n in range(7)]
+    assert verdicts == [AGAIN] * DEADLOCKS_MAX + [STANDS, STANDS]
+    assert decide(Ending.DEADLOCK, is_ack=True, in_transaction=True) is STANDS
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("UPDATE q SET time_acked = 5 WHERE id = 7 AND time_acked IS NULL", True),
+        ("UPDATE q SET time_acked = 5 WHERE id = 7", False),
+        ("UPDATE q SET time_acked = NULL WHERE id = 7 AND time_acked IS NULL", False),
+        ("UPDATE q SET time_acked = @a := 5 WHERE time_acked IS NULL", False),
+        ("DELETE FROM q WHERE time_acked IS NULL", False),
+    ],
+)
+def test_a_whole_ack_counts_no_row_twice(sql, expected):
+    assert is_whole_ack(shape(sql)) is expected
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,143 @@
+"""What an ack locks on a small table, and what becomes of one that a deadlock undid."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pymysql
+import pytest
+
+from tests.fixtures.database_servers import root
+from tests.fixtures.streams import Consume, eventually, rows, run
+from tests.integration.conftest import CreateTable, SharedCluster
+from tests.integration.delivery.producing import insert, insert_all
+
+
+if TYPE_CHECKING:
+    from pymysql.connections import Connection
+
+
+pytestmark = pytest.mark.db
+
+LATE_S = 1.0
+DEADLOCK = 1213
+# Where as few rows wait as are acked, servers think of the index that begins with time_acked.
+ACKS = [
+    "UPDATE my_message SET time_acked = NOW() WHERE id IN (1, 3, 5, 98, 99)",
+    "UPDATE my_message SET time_acked = 5, time_next = NULL"
+    " WHERE id IN (1, 3, 5, 98, 99) AND time_acked IS NULL",
+]
+
+
+@pytest.mark.parametrize("ack", ACKS)
+def test_an_open_ack_locks_no_other_message(
+    cluster: SharedCluster, create: CreateTable, consume: Consume, ack: str
+) -> None:
+    create("plain", ack_wait=0.3, more=",vt_max_backoff=0.3")
+    producer = cluster.proxy.connect(database="plain", autocommit=True)
+    consumer = cluster.proxy.connect(database="plain")
+    stream = consume(cluster.proxy, database="plain")
+    insert_all(producer, (1, 2, 3))
+    stream.take(3, LATE_S)
+    assert run(consumer, ack) == 2
+    assert stream.next(2 + LATE_S)[0] == 2
+    consumer.commit()
+
+
+@pytest.mark.parametrize("prepared", [False, True])
+def test_an_open_ack_lets_others_insert(
+    cluster: SharedCluster, create: CreateTable, consume: Consume, *, prepared: bool
+) -> None:
+    create("plain")
+    producer = cluster.proxy.connect(
+        database="plain", autocommit=True, init_command="SET innodb_lock_wait_timeout = 1"
+    )
+    consumer = cluster.proxy.connect(database="plain")
+    stream = consume(cluster.proxy, database="plain")
+    insert(producer, 1)
+    stream.next(LATE_S)
+    ack = "UPDATE my_message SET time_acked = {} WHERE id = {}"
+    if prepared:
+        run(consumer, f"PREPARE ack FROM '{ack.format('?', '?')}'")
+        run(consumer, "SET @acked = 5, @id = 1")
+        assert run(consumer, "EXECUTE ack USING @acked, @id") == 1
+    else:
+        assert run(consumer, ack.format("NOW()", 1)) == 1
+    insert(producer, 2)
+    assert stream.next(LATE_S)[0] == 2
+    consumer.commit()
+
+
+@contextmanager
+def rival(cluster: SharedCluster) -> Iterator["Connection[Any]"]:
+    """A transaction past the proxy that has locked message 2, and changed more than an ack does."""
+    connection = root(
+        cluster.servers_of("plain")[0], database=cluster.databases["plain"], autocommit=False
+    )
+    run(connection, "UPDATE my_message SET epoch = epoch + 1 WHERE id = 2 OR id > 50")
+    yield connection
+    connection.close()
+
+
+def waits_for_a_lock(cluster: SharedCluster) -> bool:
+    return bool(
+        cluster.direct(
+            "SELECT 1 FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'"
+        )
+    )
+
+
+def test_an_ack_alone_that_a_deadlock_undid_is_sent_again(
+    cluster: SharedCluster, create: CreateTable
+) -> None:
+    create("plain")
+    producer = cluster.proxy.connect(database="plain", autocommit=True)
+    insert_all(producer, (1, 2, *range(51, 100)))
+    for ack in (
+        "UPDATE my_message SET time_acked = NOW() WHERE id IN (1, 2)",
+        "UPDATE my_message SET time_acked = 5 WHERE id IN (1, 2) AND epoch < 100",
+    ):
+        run(producer, "UPDATE my_message SET time_acked = NULL, time_next = 0")
+        consumer = cluster.proxy.connect(database="plain", autocommit=True)
+        before = deadlocks(cluster)
+        with rival(cluster) as other, ThreadPoolExecutor(1) as pool:
+            acked = pool.submit(run, consumer, ack)
+            eventually(lambda: waits_for_a_lock(cluster))
+            run(other, "UPDATE my_message SET epoch = epoch + 1 WHERE id = 1")
+            other.commit()
+            assert acked.result() == 2
+        assert deadlocks(cluster) == before + 1
+        found = rows(producer, "SELECT COUNT(*) FROM my_message WHERE time_acked IS NOT NULL")
+        assert found == ((2,),)
+
+
+def deadlocks(cluster: SharedCluster) -> int:
+    ((count,),) = cluster.direct(
+        "SELECT count FROM information_schema.innodb_metrics WHERE name = 'lock_deadlocks'"
+    )
+    return int(count)
+
+
+@pytest.mark.parametrize("opening", ["BEGIN", "SET autocommit = 0"])
+def test_an_ack_in_a_transaction_that_a_deadlock_undid_is_an_error(
+    cluster: SharedCluster, create: CreateTable, opening: str
+) -> None:
+    create("plain")
+    producer = cluster.proxy.connect(database="plain", autocommit=True)
+    insert_all(producer, (1, 2, *range(51, 100)))
+    consumer = cluster.proxy.connect(database="plain", autocommit=True)
+    with rival(cluster) as other, ThreadPoolExecutor(1) as pool:
+        run(consumer, opening)
+        acked = pool.submit(
+            run, consumer, "UPDATE my_message SET time_acked = NOW() WHERE id IN (1, 2)"
+        )
+        eventually(lambda: waits_for_a_lock(cluster))
+        run(other, "UPDATE my_message SET epoch = epoch + 1 WHERE id = 1")
+        other.commit()
+        with pytest.raises(pymysql.err.OperationalError) as caught:
+            acked.result()
+    assert caught.value.args[0] == DEADLOCK
+    run(consumer, "ROLLBACK")
+    found = rows(producer, "SELECT COUNT(*) FROM my_message WHERE time_acked IS NOT NULL")
+    assert found == ((0,),)
