@@ -157,6 +157,6 @@ def bench(*arguments):
         env=dict(os.environ),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )

@@ -8,6 +8,7 @@ internal error fails, whatever else it says.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from streamfrom.proxy.embedded.servers import Family
 from tests.fixtures.database_servers import DatabaseServer, ServerPool, execute, names
 from tests.fixtures.running_proxy import RunningProxy, keyspace_toml, proxies_of, write_vschema
 from tests.fixtures.streams import message_table, run
+from tests.integration.scatter import ComparedCluster, compared_cluster
 
 
 VSCHEMA = {
@@ -113,6 +115,13 @@ def cluster(
     proxy.disconnect()
     news = proxy.log()[logged:]
     assert not any(fault in news for fault in FAULTS), news
+
+
+@pytest.fixture
+def compared(server: DatabaseServer, tmp_path: Path) -> Iterator[ComparedCluster]:
+    """The same tables in one database and over shards, to compare their answers byte by byte."""
+    with compared_cluster(server, tmp_path) as found:
+        yield found
 
 
 @pytest.fixture(params=["plain", "commerce"], ids=["unsharded", "sharded"])

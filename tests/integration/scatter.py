@@ -110,7 +110,7 @@ def ask(connection: "Connection[Any]", sql: str, *, prepared: bool = False) -> A
     return Answer(columns, rows, None)
 
 
-class ShardedCluster:
+class ComparedCluster:
     """One server with all tables in one database and in the shards of three keyspaces."""
 
     def __init__(
@@ -154,7 +154,7 @@ class ShardedCluster:
 
 
 @contextmanager
-def sharded_cluster(server: DatabaseServer, folder: Path) -> Iterator[ShardedCluster]:
+def compared_cluster(server: DatabaseServer, folder: Path) -> Iterator[ComparedCluster]:
     """Run a proxy before *server* with the keyspaces by2, by3 and by8."""
     prefix = next(names)
     databases = [prefix]
@@ -176,9 +176,9 @@ def sharded_cluster(server: DatabaseServer, folder: Path) -> Iterator[ShardedClu
     path.write_text(config)
     proxy = RunningProxy(path, {})
     try:
-        place = ShardedCluster(server, proxy, databases[0], databases[1:])
-        yield place
-        place.close()
+        compared = ComparedCluster(server, proxy, databases[0], databases[1:])
+        yield compared
+        compared.close()
         assert "internal error" not in proxy.log(), proxy.log()[-5000:]
         assert "Traceback" not in proxy.log(), proxy.log()[-5000:]
     finally:
@@ -187,11 +187,11 @@ def sharded_cluster(server: DatabaseServer, folder: Path) -> Iterator[ShardedClu
             execute(server, f"DROP DATABASE {database}")
 
 
-def check(place: ShardedCluster, *queries: str, in_order: bool = True) -> None:
+def check(compared: ComparedCluster, *queries: str, in_order: bool = True) -> None:
     """Ask one server and all shards, and compare the answers."""
     for sql in queries:
-        theirs = ask(place.direct, sql)
-        for shards, connection in place.spread.items():
+        theirs = ask(compared.direct, sql)
+        for shards, connection in compared.spread.items():
             mine = ask(connection, sql)
             assert not differences(mine, theirs, types=False), (shards, sql)
             if in_order:

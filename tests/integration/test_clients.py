@@ -116,12 +116,10 @@ class TestCommandLines:
                 producer,
                 f"INSERT INTO my_message (id, tenant_id) VALUES ({turn * 3 + 1}, 77{turn})",
             )
-            shell.expect(rf"\| +{turn * 3 + 1} +\| +77{turn} \|", 5)
-            started = time.monotonic()
+            shell.expect(rf"\| +{turn * 3 + 1} +\| +77{turn} \|")
             shell.interrupt()
-            shell.expect(r"ERROR 1317 \(70100\)|interrupted|aborted|killed", 5)
-            shell.expect(PROMPT, 5)
-            assert time.monotonic() - started < 3
+            shell.expect(r"ERROR 1317 \(70100\)|interrupted|aborted|killed")
+            shell.expect(PROMPT)
             shell.type("SELECT 40 + 2;")
             shell.expect(r"\| +42 \|")
             shell.expect(PROMPT)

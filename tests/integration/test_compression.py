@@ -57,7 +57,7 @@ def shell(cluster: SharedCluster, command: list[str]) -> Shell:
             capture_output=True,
             text=True,
             check=True,
-            timeout=60,
+            timeout=120,
         ).stdout
 
     return shell
@@ -184,7 +184,7 @@ class Raw:
     """A client that compresses by zlib and says what it is told to."""
 
     def __init__(self, port: int) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=10)
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=60)
         greeting = decode_greeting(self.read(4, 0, 3))
         assert greeting.capabilities & Capability.COMPRESS
         flags = PROXY_OFFER | Capability.COMPRESS

@@ -466,7 +466,7 @@ def test_a_keyspace_of_ones_own_can_be_dumped(cluster: Walls) -> None:
     done = subprocess.run(
         [program, "-h127.0.0.1", f"-P{cluster.proxy.port}", "-uareader", "-px",
          "--single-transaction", "--skip-lock-tables", "--no-tablespaces", cluster.alpha],
-        capture_output=True, text=True, check=False, timeout=60,
+        capture_output=True, text=True, check=False, timeout=120,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "'three'" in done.stdout

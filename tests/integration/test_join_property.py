@@ -7,12 +7,10 @@ their id, `r` is on every shard. A difference becomes a test of test_scatter.py.
 import os
 import random
 import re
-from collections.abc import Iterator
 
 import pytest
 
-from tests.fixtures.database_servers import DatabaseServer
-from tests.integration.scatter import ShardedCluster, Tally, ask, differences, sharded_cluster
+from tests.integration.scatter import ComparedCluster, Tally, ask, differences
 
 
 pytestmark = [pytest.mark.db, pytest.mark.slow]
@@ -25,7 +23,7 @@ COLUMNS = ("id", "k", "v")
 IDS = 14
 
 
-class Author:
+class JoinAuthor:
     """Writes queries. Every table has the columns id, k and v; some are tied, some are not."""
 
     def __init__(self, dice: random.Random) -> None:
@@ -265,42 +263,34 @@ def is_sorted(sql: str) -> bool:
     return " ORDER BY " in sql
 
 
-def fill(place: ShardedCluster, dice: random.Random) -> None:
+def fill(compared: ComparedCluster, dice: random.Random) -> None:
     for table in TABLES:
-        place.create("id BIGINT PRIMARY KEY, k INT NOT NULL, v INT", table)
+        compared.create("id BIGINT PRIMARY KEY, k INT NOT NULL, v INT", table)
         ids = sorted(dice.sample(range(IDS), dice.choice((0, 3, 8, IDS))))
         rows = [
             [str(n), str(dice.randrange(6)), dice.choice(("NULL", str(dice.randrange(4))))]
             for n in ids
         ]
         if table != "r":
-            place.insert(COLUMNS, rows, table)
+            compared.insert(COLUMNS, rows, table)
         elif rows:
             values = ", ".join(f"({', '.join(row)})" for row in rows)
-            place.everywhere(f"INSERT INTO r (id, k, v) VALUES {values}")
+            compared.everywhere(f"INSERT INTO r (id, k, v) VALUES {values}")
 
 
-@pytest.fixture
-def place(
-    server: DatabaseServer, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[ShardedCluster]:
-    with sharded_cluster(server, tmp_path_factory.mktemp("joins")) as found:
-        yield found
-
-
-def test_every_join_is_answered_as_by_one_server_or_refused(place: ShardedCluster) -> None:
+def test_every_join_is_answered_as_by_one_server_or_refused(compared: ComparedCluster) -> None:
     tally = Tally()
     found: list[str] = []
     for number in range(max(1, QUERIES // QUERIES_PER_FILLING)):
         seed = SEED * 1_000_000 + number
         dice = random.Random(seed)
-        fill(place, dice)
+        fill(compared, dice)
         for _ in range(QUERIES_PER_FILLING):
-            kind, sql = Author(dice).select()
+            kind, sql = JoinAuthor(dice).select()
             prepared = dice.random() < 0.2
-            theirs = ask(place.direct, sql, prepared=prepared)
-            shards = dice.choice(tuple(place.spread))
-            mine = ask(place.spread[shards], sql, prepared=prepared)
+            theirs = ask(compared.direct, sql, prepared=prepared)
+            shards = dice.choice(tuple(compared.spread))
+            mine = ask(compared.spread[shards], sql, prepared=prepared)
             tally.asked[kind] += 1
             if mine.error is not None and mine.error[0] == 1235:
                 tally.refuse(kind, mine.error[1])

@@ -13,7 +13,7 @@ import pymysql
 import pytest
 from pymysql.constants import COMMAND
 
-from tests.fixtures.streams import eventually, rows, run
+from tests.fixtures.streams import WAIT_S, eventually, rows, run
 from tests.integration.conftest import CreateTable, SharedCluster
 
 
@@ -180,7 +180,7 @@ def test_who_is_killed_while_its_text_is_read_goes_on_at_once(healthy, attacker,
 
     eventually(is_reading, "it reads")
     run(other, f"KILL QUERY {number}")
-    thread.join(30)
+    thread.join(WAIT_S)
     assert failures == [1317]
     assert rows(attacker, "SELECT 1") == ((1,),)
 

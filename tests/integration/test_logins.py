@@ -13,7 +13,7 @@ import pytest
 from streamfrom.proxy.passwords.sha256_crypt import in_one_go, sha256_crypt
 from tests.fixtures.database_servers import DatabaseServer
 from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml
-from tests.fixtures.streams import eventually, value
+from tests.fixtures.streams import WAIT_S, eventually, value
 from tests.proxy.wire.accounts import SALT
 
 
@@ -136,12 +136,11 @@ def test_guesses_at_once_are_judged_one_after_another_and_delay_nobody_elsewhere
     eventually(lambda: len(denied) >= 4, "the free ones are over")
     last = threading.Thread(target=guess, args=("sesame",))
     last.start()
-    own = time.monotonic()
     other = proxy.connect(user=user, password="sesame", bind_address=ELSEWHERE)
     assert value(other, "SELECT 1") == 1
-    assert time.monotonic() - own < 1.5, "another address does not wait"
+    assert last.is_alive(), "another address does not wait"
     for thread in (*threads, last):
-        thread.join(30)
+        thread.join(WAIT_S)
     # Of the others, one is judged every half second at most, until their time is over.
     assert len(denied) < 25, sorted(denied)
     assert not came_in or min(came_in) > 1

@@ -49,7 +49,7 @@ def by_program(program: str, *options: str) -> Connect:
             [*login, *options, *pair, "-e", "SELECT 'let in'"],
             capture_output=True,
             text=True,
-            timeout=30,
+            timeout=120,
             check=False,
         )
         return done.stdout + done.stderr

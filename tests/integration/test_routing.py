@@ -6,7 +6,7 @@ from typing import Any
 import pymysql
 import pytest
 
-from tests.fixtures.streams import refused, rows, run, value
+from tests.fixtures.streams import WAIT_S, refused, rows, run, value
 from tests.integration.conftest import HIGH_IDS, LOW_IDS, SharedCluster
 
 
@@ -158,7 +158,7 @@ class TestInsert:
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(30)
+            thread.join(WAIT_S)
             assert not thread.is_alive(), "somebody waits for a lock"
         assert not failures
         assert len(ids(client, "n = 7")) == 6 * 30 * 4 + 2

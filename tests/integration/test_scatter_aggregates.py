@@ -1,30 +1,19 @@
 """Aggregates and parts over several shards, one kind after another, with what the random test found."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from streamfrom.proxy.embedded.servers import Family
-from tests.fixtures.database_servers import DatabaseServer
-from tests.integration.scatter import ShardedCluster, ask, check, differences, sharded_cluster
+from tests.integration.scatter import ComparedCluster, ask, check, differences
 
 
 pytestmark = pytest.mark.db
 
 
-@pytest.fixture
-def place(
-    server: DatabaseServer, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[ShardedCluster]:
-    with sharded_cluster(server, tmp_path_factory.mktemp("scatter")) as found:
-        yield found
-
-
 def test_distinct_and_bitwise_aggregates_and_windows_are_those_of_one_server(
-    place: ShardedCluster,
+    compared: ComparedCluster,
 ) -> None:
-    place.create("id BIGINT PRIMARY KEY, g INT, a INT, s VARCHAR(20), n DECIMAL(10,3)")
-    place.insert(
+    compared.create("id BIGINT PRIMARY KEY, g INT, a INT, s VARCHAR(20), n DECIMAL(10,3)")
+    compared.insert(
         ["id", "g", "a", "s", "n"],
         [
             [str(i), str(i % 4), str(i % 7) if i % 5 else "NULL",
@@ -33,7 +22,7 @@ def test_distinct_and_bitwise_aggregates_and_windows_are_those_of_one_server(
         ],
     )  # fmt: skip
     check(
-        place,
+        compared,
         "SELECT COUNT(DISTINCT a), SUM(DISTINCT n), COUNT(*), COUNT(DISTINCT s, a) FROM t",
         "SELECT COUNT(DISTINCT a), COUNT(DISTINCT s) FROM t WHERE id > 90",
         "SELECT g, COUNT(DISTINCT s), AVG(DISTINCT n), COUNT(DISTINCT a), SUM(a) FROM t"
@@ -42,7 +31,7 @@ def test_distinct_and_bitwise_aggregates_and_windows_are_those_of_one_server(
         " HAVING COUNT(DISTINCT a) > 1 ORDER BY c, g LIMIT 3",
     )
     check(
-        place,
+        compared,
         "SELECT g, GROUP_CONCAT(s, '=', a ORDER BY n DESC, id SEPARATOR '; '), SUM(a) FROM t GROUP BY g",
         "SELECT GROUP_CONCAT(DISTINCT n ORDER BY n), COUNT(*), COUNT(DISTINCT s) FROM t WHERE id > 3",
         "SELECT BIT_AND(a), BIT_OR(id), BIT_XOR(n), 5 + 5, CONCAT('a', 1) FROM t",
@@ -52,7 +41,7 @@ def test_distinct_and_bitwise_aggregates_and_windows_are_those_of_one_server(
     )
     # Aliases that hide columns, of which they are made or not.
     check(
-        place,
+        compared,
         "SELECT SUM(a) AS a, AVG(a) AS g, COUNT(*) FROM t",
         "SELECT g, SUM(a) AS a, MAX(a), COUNT(*) AS n FROM t GROUP BY g HAVING SUM(a) > 9 AND a < 99"
         " ORDER BY a DESC, g",
@@ -60,22 +49,22 @@ def test_distinct_and_bitwise_aggregates_and_windows_are_those_of_one_server(
         "SELECT g + 1 AS g, COALESCE(SUM(a), 0) AS a FROM t GROUP BY g + 1 ORDER BY g, a",
         "SELECT id, -a AS a FROM t ORDER BY a, id LIMIT 9",
     )
-    answer = ask(place.spread[2], "SELECT GROUP_CONCAT(id ORDER BY g) FROM t")
+    answer = ask(compared.spread[2], "SELECT GROUP_CONCAT(id ORDER BY g) FROM t")
     assert answer.error is not None
     assert "whose order is not determined" in answer.error[1]
     # '1' and '01' are two strings and one number.
-    answer = ask(place.spread[2], "SELECT SUM(DISTINCT s) FROM t")
+    answer = ask(compared.spread[2], "SELECT SUM(DISTINCT s) FROM t")
     assert answer.error == (
         1235,
         "unsupported: SUM(DISTINCT …) of what is no number over several shards",
     )
 
 
-def test_parts_that_need_several_shards_are_put_together(place: ShardedCluster) -> None:
-    place.create(
+def test_parts_that_need_several_shards_are_put_together(compared: ComparedCluster) -> None:
+    compared.create(
         "id BIGINT PRIMARY KEY, a INT, s VARCHAR(20), n DECIMAL(10,3), d TIMESTAMP NULL"
     )
-    place.insert(
+    compared.insert(
         ["id", "a", "s", "n", "d"],
         [
             [str(i), str(i % 7) if i % 5 else "NULL", f"'{('x', 'X', 'ä ', 'y', 'Yz')[i % 5]}'",
@@ -84,7 +73,7 @@ def test_parts_that_need_several_shards_are_put_together(place: ShardedCluster) 
         ],
     )  # fmt: skip
     check(
-        place,
+        compared,
         "(SELECT id FROM t ORDER BY id LIMIT 2) UNION ALL (SELECT a FROM t ORDER BY a DESC LIMIT 3)",
         "SELECT 'all' AS k, COUNT(*) AS c FROM t UNION ALL SELECT s, COUNT(*) FROM t GROUP BY s"
         " ORDER BY c DESC, k LIMIT 4",
@@ -99,35 +88,35 @@ def test_parts_that_need_several_shards_are_put_together(place: ShardedCluster) 
     )
     # MariaDB gives a TIMESTAMP other flags where a UNION is sorted.
     sql = "SELECT d, id FROM t WHERE id = 8 UNION ALL SELECT d, id FROM t WHERE id < 3 ORDER BY 1, 2"
-    theirs = ask(place.direct, sql)
-    assert not differences(ask(place.spread[3], sql), theirs)
+    theirs = ask(compared.direct, sql)
+    assert not differences(ask(compared.spread[3], sql), theirs)
     for sql, refusal in (
         ("SELECT a, SUM(n) FROM t GROUP BY a UNION SELECT a, COUNT(*) FROM t GROUP BY a",
          "a UNION of other types in 'SUM(n)' over several shards"),
         ("SELECT COUNT(*), COUNT(*) FROM t UNION ALL SELECT 1, 2",
          "two columns of one name in a part of this over several shards"),
     ):  # fmt: skip
-        assert ask(place.spread[3], sql).error == (1235, f"unsupported: {refusal}")
+        assert ask(compared.spread[3], sql).error == (1235, f"unsupported: {refusal}")
 
 
 def test_strings_with_a_value_where_there_are_no_rows_are_sorted_by_what_they_are(
-    place: ShardedCluster,
+    compared: ComparedCluster,
 ) -> None:
-    place.create("id BIGINT PRIMARY KEY, y YEAR, d DATETIME")
-    place.insert(
+    compared.create("id BIGINT PRIMARY KEY, y YEAR, d DATETIME")
+    compared.insert(
         ["id", "y", "d"],
         [[str(i), f"{2000 + i % 9}" if i % 4 else "NULL", f"'2004-0{1 + i % 7}-01'" if i % 3 else "NULL"] for i in range(1, 40)],
     )  # fmt: skip
     check(
-        place,
+        compared,
         "SELECT id, COALESCE(MAX(y), '2004-01-01') AS m FROM t GROUP BY id ORDER BY m DESC, id",
         "SELECT id, COALESCE(MAX(d), '2004-05-01') AS m FROM t GROUP BY id ORDER BY m DESC, id",
     )
-    if place.server.family is Family.MARIADB:
+    if compared.server.family is Family.MARIADB:
         # The blanks that fill up a CHAR are not in the texts of a part.
-        place.create("id BIGINT PRIMARY KEY, s CHAR(10) COLLATE utf8mb4_unicode_nopad_ci")
+        compared.create("id BIGINT PRIMARY KEY, s CHAR(10) COLLATE utf8mb4_unicode_nopad_ci")
         sql = "(SELECT s, id FROM t ORDER BY id LIMIT 5) UNION SELECT s, 1 FROM t GROUP BY s"
-        assert ask(place.spread[2], sql).error == (
+        assert ask(compared.spread[2], sql).error == (
             1235,
             "unsupported: comparing values of a CHAR column of collation"
             " utf8mb4_unicode_nopad_ci over several shards",

@@ -7,13 +7,11 @@ seed of its table, and becomes a test of test_scatter.py.
 import os
 import random
 import re
-from collections.abc import Iterator
 
 import pytest
 
 from streamfrom.proxy.embedded.servers import Family
-from tests.fixtures.database_servers import DatabaseServer
-from tests.integration.scatter import ShardedCluster, Tally, ask, differences, sharded_cluster
+from tests.integration.scatter import ComparedCluster, Tally, ask, differences
 from tests.integration.scatter_author import Author, fields, literal
 from tests.integration.scatter_promises import (
     OF_VALUES,
@@ -31,28 +29,20 @@ SEED = int(os.environ.get("SCATTER_SEED", "1"))
 QUERIES_PER_TABLE = 60
 
 
-@pytest.fixture
-def place(
-    server: DatabaseServer, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[ShardedCluster]:
-    with sharded_cluster(server, tmp_path_factory.mktemp("scatter")) as found:
-        yield found
-
-
-def test_every_answer_is_that_of_one_server_or_refused(place: ShardedCluster) -> None:
-    family = place.server.family
+def test_every_answer_is_that_of_one_server_or_refused(compared: ComparedCluster) -> None:
+    family = compared.server.family
     tally = Tally()
     found: list[str] = []
     for number in range(max(1, QUERIES // QUERIES_PER_TABLE)):
         seed = SEED * 1_000_000 + number
         dice = random.Random(seed)
         columns = fields(dice, family)
-        place.create(
+        compared.create(
             "id BIGINT PRIMARY KEY, "
             + ", ".join(f"{field.name} {field.type}" for field in columns)
         )
         count = dice.choice((0, 1, 5, 40, 120))
-        place.insert(
+        compared.insert(
             ["id", *(field.name for field in columns)],
             [
                 [str(number), *(literal(dice, field) for field in columns)]
@@ -63,9 +53,9 @@ def test_every_answer_is_that_of_one_server_or_refused(place: ShardedCluster) ->
         for _ in range(QUERIES_PER_TABLE):
             kind, sql, keys, folds = author.select()
             prepared = dice.random() < 0.2
-            theirs = ask(place.direct, sql, prepared=prepared)
-            shards = dice.choice(tuple(place.spread))
-            mine = ask(place.spread[shards], sql, prepared=prepared)
+            theirs = ask(compared.direct, sql, prepared=prepared)
+            shards = dice.choice(tuple(compared.spread))
+            mine = ask(compared.spread[shards], sql, prepared=prepared)
             tally.asked[kind] += 1
             if mine.error is not None and mine.error[0] == 1235:
                 if "differently" in mine.error[1]:
@@ -90,7 +80,7 @@ def test_every_answer_is_that_of_one_server_or_refused(place: ShardedCluster) ->
             is_moot |= family is Family.MARIADB and answers_wrongly(sql)
             if difference and sums_floats and " LIMIT " in sql:
                 # Which rows it lets through is up to those digits.
-                whole = ask(place.direct, sql[: sql.rindex(" LIMIT ")])
+                whole = ask(compared.direct, sql[: sql.rindex(" LIMIT ")])
                 is_moot |= any(nearly_ties(whole, key) for key in keys)
             if difference and not is_moot:
                 how = "prepared, " if prepared else ""

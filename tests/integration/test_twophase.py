@@ -18,7 +18,7 @@ import pytest
 
 from tests.fixtures.database_servers import DatabaseServer, execute, names
 from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml, write_vschema
-from tests.fixtures.streams import eventually, refused, rows, run
+from tests.fixtures.streams import WAIT_S, eventually, refused, rows, run
 from tests.fixtures.tripwire import Tripwire
 
 
@@ -298,7 +298,7 @@ def test_a_deadlock_between_two_takes_its_victim_everywhere(stage: Stage) -> Non
         "the second waits",
     )
     assert refused(first, "UPDATE customer SET n = 1 WHERE id = 2")[0] == 1213
-    waiting.join(10)
+    waiting.join(WAIT_S)
     first.commit()
     second.commit()
     found = rows(setup, f"SELECT id, n FROM customer WHERE id IN (1, 2, {HIGH}) ORDER BY id")
@@ -332,7 +332,7 @@ def test_a_proxy_killed_at_any_step_leaves_all_or_nothing(stage: Stage) -> None:
         stage.wires[shard].wait()
         proxy.kill()
         stage.release()
-        committing.join(10)
+        committing.join(WAIT_S)
         if survives:
             for ids, first in zip(expected, (LOW, LOW, HIGH), strict=True):
                 ids.append(first + number)
@@ -358,7 +358,7 @@ def test_two_proxies_agree_on_what_a_third_one_left(stage: Stage) -> None:
             assert len(stage.prepared()) == 2
         proxy.kill()
         stage.release()
-        committing.join(10)
+        committing.join(WAIT_S)
         eventually(lambda: stage.prepared() == [], "nothing is in doubt")
         assert stage.ids() == [[LOW], [LOW], [HIGH]]
         proxy, unused = others
@@ -380,7 +380,7 @@ def test_the_deciding_server_killed_in_its_commit(
     stage.wires[1].wait()
     stage.servers[1].kill()
     stage.release()
-    committing.join(20)
+    committing.join(WAIT_S)
     ((code, text),) = results
     assert code == 1105
     assert text.startswith(
@@ -401,7 +401,7 @@ def test_another_server_killed_before_it_could_follow(breakable_stage: Stage) ->
     stage.wires[2].wait()
     stage.servers[2].kill()
     stage.release()
-    committing.join(20)
+    committing.join(WAIT_S)
     ((code, text),) = results
     assert code == 1105
     assert text.startswith(
@@ -424,7 +424,7 @@ def test_a_server_that_is_back_in_time_goes_unnoticed(breakable_stage: Stage) ->
     for wire in (stage.wires[0], stage.wires[2]):
         wire.wait()
         wire.release()
-    committing.join(20)
+    committing.join(WAIT_S)
     assert results == [None]
     assert stage.ids() == [[LOW], [LOW], [HIGH]]
     assert stage.prepared() == []

@@ -8,14 +8,12 @@ transaction the rows. A difference becomes a test of test_scatter.py.
 
 import os
 import random
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pymysql
 import pytest
 
-from tests.fixtures.database_servers import DatabaseServer
-from tests.integration.scatter import ShardedCluster, Tally, ask, sharded_cluster
+from tests.integration.scatter import ComparedCluster, Tally, ask
 
 
 if TYPE_CHECKING:
@@ -33,7 +31,7 @@ IDS = 14
 UNSUPPORTED = 1235
 
 
-class Author:
+class WriteAuthor:
     """Writes statements that write."""
 
     def __init__(self, dice: random.Random) -> None:
@@ -222,43 +220,35 @@ def write(connection: "Connection[Any]", sql: str) -> tuple[int, int, str]:
         return 0, int(error.args[0]), str(error.args[1])
 
 
-def fill(place: ShardedCluster, dice: random.Random) -> None:
+def fill(compared: ComparedCluster, dice: random.Random) -> None:
     """Make tables whose rows a CHECK and a NOT NULL keep some changes from."""
     for table in TABLES:
-        place.create("id BIGINT PRIMARY KEY, k INT NOT NULL CHECK (k < 40), v INT", table)
+        compared.create("id BIGINT PRIMARY KEY, k INT NOT NULL CHECK (k < 40), v INT", table)
         ids = sorted(dice.sample(range(IDS), dice.choice((3, 8, IDS))))
         rows = [[str(n), str(dice.randrange(6)), dice.choice(("NULL", "3"))] for n in ids]
         if table != "r":
-            place.insert(("id", "k", "v"), rows, table)
+            compared.insert(("id", "k", "v"), rows, table)
         else:
             values = ", ".join(f"({', '.join(row)})" for row in rows)
-            place.everywhere(f"INSERT INTO r (id, k, v) VALUES {values}")
+            compared.everywhere(f"INSERT INTO r (id, k, v) VALUES {values}")
 
 
 def contents(connection: "Connection[Any]") -> list[Any]:
     return [ask(connection, f"SELECT * FROM {table} ORDER BY id").rows for table in TABLES]
 
 
-@pytest.fixture
-def place(
-    server: DatabaseServer, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[ShardedCluster]:
-    with sharded_cluster(server, tmp_path_factory.mktemp("writes")) as found:
-        yield found
-
-
 def test_every_write_does_what_it_does_on_one_server_or_is_refused(
-    place: ShardedCluster,
+    compared: ComparedCluster,
 ) -> None:
     tally = Tally()
     found: list[str] = []
     for number in range(max(1, STATEMENTS // STATEMENTS_PER_HISTORY)):
         seed = SEED * 1_000_000 + number
         dice = random.Random(seed)
-        fill(place, dice)
-        author = Author(dice)
-        shards = dice.choice(tuple(place.spread))
-        spread, direct = place.spread[shards], place.direct
+        fill(compared, dice)
+        author = WriteAuthor(dice)
+        shards = dice.choice(tuple(compared.spread))
+        spread, direct = compared.spread[shards], compared.direct
         history: list[str] = []
         for step in range(STATEMENTS_PER_HISTORY):
             is_last = step == STATEMENTS_PER_HISTORY - 1

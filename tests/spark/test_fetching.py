@@ -85,7 +85,7 @@ def test_a_result_that_breaks_off_is_an_error_of_the_driver(connection, code):
 
 def test_what_has_arrived_already_is_not_waited_for():
     here, there = socket.socketpair()
-    here.settimeout(30)
+    here.settimeout(120)
     connection = Connection(b"")
     with here, there, here.makefile("rb") as file:
         connection._rfile = file

@@ -5,11 +5,8 @@ import struct
 from collections.abc import Callable
 
 from tests.fixtures.running_proxy import RunningProxy
-from tests.fixtures.streams import value
+from tests.fixtures.streams import WAIT_S, value
 from tests.integration.conftest import SharedCluster
-
-
-LATE_S = 1.5
 
 
 # PROTOCOL_41, CONNECT_WITH_DB, SECURE_CONNECTION, PLUGIN_AUTH, TRANSACTIONS.
@@ -20,7 +17,7 @@ class RawClient:
     """A socket that speaks frames."""
 
     def __init__(self, proxy: RunningProxy) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", proxy.port), timeout=15)
+        self.socket = socket.create_connection(("127.0.0.1", proxy.port), timeout=WAIT_S)
 
     def send(self, payload: bytes, sequence: int = 0) -> None:
         self.socket.sendall(frame(payload, sequence))

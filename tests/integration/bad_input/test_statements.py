@@ -5,8 +5,7 @@ import contextlib
 import pymysql
 import pytest
 
-from tests.fixtures.streams import Consume, refused, rows, run, value
-from tests.integration.bad_input.raw_client import LATE_S
+from tests.fixtures.streams import LATE_S, Consume, refused, rows, run, value
 from tests.integration.conftest import CreateTable, SharedCluster
 
 
@@ -55,12 +54,12 @@ class TestStatements:
         connection = cluster.proxy.connect(database=keyspace, autocommit=True)
         stream = consume(cluster.proxy, database=keyspace)
         run(connection, "INSERT INTO my_message (id) VALUES (1), (4)")
-        stream.take(2, LATE_S)
+        stream.comes(1, 4, seconds=LATE_S)
         ack = "UPDATE my_message SET time_acked = NOW() WHERE id IN"
         assert run(connection, f"{ack} ('1')") == 1
-        assert stream.next(LATE_S)[0] == 4
+        stream.comes(4, seconds=LATE_S)
         assert run(connection, f"{ack} ('4')") == 1
-        stream.nothing(0.8)
+        stream.nothing_new(connection)
         for nonsense in ("('x')", "('4x')", "(NULL)", "(99)", "(4)", "(-1)", "(1e30)", "('')"):
             # Strict servers refuse some of these in words of their own.
             with contextlib.suppress(pymysql.err.DataError, pymysql.err.OperationalError):

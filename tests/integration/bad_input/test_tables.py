@@ -2,8 +2,7 @@
 
 import pytest
 
-from tests.fixtures.streams import Consume, message_table, refused, rows, run
-from tests.integration.bad_input.raw_client import LATE_S
+from tests.fixtures.streams import LATE_S, Consume, message_table, refused, rows, run
 from tests.integration.conftest import SharedCluster
 
 

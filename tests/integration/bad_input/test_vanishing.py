@@ -10,8 +10,8 @@ from pymysql.constants import COMMAND
 
 from tests.fixtures.database_servers import execute
 from tests.fixtures.running_proxy import RunningProxy
-from tests.fixtures.streams import Consume, Consumer, eventually, rows, run, value
-from tests.integration.bad_input.raw_client import LATE_S, frame
+from tests.fixtures.streams import LATE_S, Consume, Consumer, eventually, rows, run, value
+from tests.integration.bad_input.raw_client import frame
 from tests.integration.conftest import CreateTable, SharedCluster
 
 

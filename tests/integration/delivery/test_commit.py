@@ -3,26 +3,24 @@
 import pytest
 
 from tests.fixtures.streams import (
+    LATE_S,
     Consume,
     run,
 )
 from tests.integration.conftest import CreateTable, SharedCluster
+from tests.integration.delivery.conftest import OpenQueue
 from tests.integration.delivery.producing import insert, insert_all
 
 
 pytestmark = pytest.mark.db
 
-# A busy machine delays a timer; an early row is never excused.
-LATE_S = 1.0
 QUIET_S = 0.4
 
 
 def test_columns_come_before_any_row_and_a_committed_row_at_once(
-    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
+    queue: OpenQueue, keyspace: str
 ) -> None:
-    create(keyspace)
-    producer = cluster.proxy.connect(database=keyspace, autocommit=True)
-    stream = consume(cluster.proxy, database=keyspace)
+    producer, stream = queue(keyspace)
     assert stream.columns == ("id", "tenant_id", "message")
     insert(producer, 1, tenant_id=7, message='{"a": 1}')
     ident, tenant, message = stream.next(LATE_S)
@@ -120,12 +118,8 @@ def test_every_form_of_insert_wakes_the_stream(
         "INSERT INTO my_message (id) VALUES (1); INSERT INTO my_message (id) VALUES (2)",
     ],
 )
-def test_rows_whose_ids_the_text_does_not_show_wake_it_too(
-    cluster: SharedCluster, create: CreateTable, consume: Consume, sql: str
-) -> None:
-    create("plain")
-    stream = consume(cluster.proxy, database="plain")
-    producer = cluster.proxy.connect(database="plain", autocommit=True)
+def test_rows_whose_ids_the_text_does_not_show_wake_it_too(sql: str, queue: OpenQueue) -> None:
+    producer, stream = queue("plain")
     with producer.cursor() as cursor:
         if ";" in sql:
             for part in sql.split("; "):
@@ -136,11 +130,9 @@ def test_rows_whose_ids_the_text_does_not_show_wake_it_too(
 
 
 def test_a_row_that_is_inserted_as_acknowledged_is_not_sent(
-    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
+    queue: OpenQueue, keyspace: str
 ) -> None:
-    create(keyspace)
-    stream = consume(cluster.proxy, database=keyspace)
-    producer = cluster.proxy.connect(database=keyspace, autocommit=True)
+    producer, stream = queue(keyspace)
     run(producer, "INSERT INTO my_message (id, time_acked) VALUES (1, 5), (4, 5)")
     stream.nothing(QUIET_S)
 

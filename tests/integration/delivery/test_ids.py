@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.fixtures.streams import (
+    LATE_S,
     Consume,
     message_table,
     run,
@@ -18,8 +19,6 @@ from tests.integration.delivery.producing import insert, insert_all
 pytestmark = pytest.mark.db
 
 SECOND_NS = 10**9
-# A busy machine delays a timer; an early row is never excused.
-LATE_S = 1.0
 
 
 def comparable(ident: Any) -> str:
@@ -63,7 +62,7 @@ def test_every_type_of_id_is_sent_acknowledged_and_then_left_alone(
         for number in ids:
             sql = "UPDATE my_message SET time_acked = NOW() WHERE id = %s"
             assert cursor.execute(sql, (number,)) == 1
-    stream.nothing(1.0)
+    stream.nothing_new(producer, 1.0)
 
 
 def test_generated_ids(cluster: SharedCluster, consume: Consume) -> None:
@@ -88,7 +87,7 @@ def test_an_id_in_another_case_is_the_same_message(
     assert stream.next(LATE_S)[0] == "Order-1"
     sql = "UPDATE my_message SET time_acked = NOW() WHERE id = 'ORDER-1'"
     assert run(producer, sql) == 1
-    stream.nothing(0.8)
+    stream.nothing_new(producer)
 
 
 def test_a_sharded_keyspace_takes_binary_ids(cluster: SharedCluster, consume: Consume) -> None:

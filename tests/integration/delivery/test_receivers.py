@@ -3,6 +3,7 @@
 import pytest
 
 from tests.fixtures.streams import (
+    LATE_S,
     Consume,
     Consumer,
     eventually,
@@ -14,9 +15,6 @@ from tests.integration.delivery.producing import insert, insert_all
 
 
 pytestmark = pytest.mark.db
-
-# A busy machine delays a timer; an early row is never excused.
-LATE_S = 1.0
 
 
 def total(streams: list[Consumer]) -> int:

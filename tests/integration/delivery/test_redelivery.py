@@ -5,6 +5,7 @@ import time
 import pytest
 
 from tests.fixtures.streams import (
+    LATE_S,
     Consume,
     Consumer,
     eventually,
@@ -13,14 +14,13 @@ from tests.fixtures.streams import (
     value,
 )
 from tests.integration.conftest import CreateTable, SharedCluster
+from tests.integration.delivery.conftest import OpenQueue
 from tests.integration.delivery.producing import insert, insert_all
 
 
 pytestmark = pytest.mark.db
 
 SECOND_NS = 10**9
-# A busy machine delays a timer; an early row is never excused.
-LATE_S = 1.0
 
 
 def total(streams: list[Consumer]) -> int:
@@ -32,37 +32,36 @@ def test_epoch_grows_and_time_next_lies_inside_the_backoff_window(
 ) -> None:
     wait_s = 0.5
     create(keyspace, ack_wait=wait_s)
-    stream = consume(cluster.proxy, database=keyspace)
+    stream = consume(cluster.proxy, "STREAM id, epoch FROM my_message", database=keyspace)
     producer = cluster.proxy.connect(database=keyspace, autocommit=True)
+    due_ns = {0: time.time_ns()}  # before which it may not be claimed, by epoch
     insert(producer, 1)
-    due_ns = 0
-    for epoch in range(3):
-        before_ns = time.time_ns()
-        stream.next(wait_s * 2**epoch * 4 / 3 + LATE_S)
+    seen = 0
+    while seen < 3:
+        _, epoch = stream.next(wait_s * 2 ** max(due_ns) * 4 / 3 + LATE_S)
         after_ns = time.time_ns()
-        assert after_ns >= due_ns
-        ((now_epoch, due_ns),) = rows(
+        ((now_epoch, now_due_ns),) = rows(
             producer, "SELECT epoch, time_next FROM my_message WHERE id = 1"
         )
-        base_ns = round(wait_s * 2**epoch * SECOND_NS)
-        assert now_epoch == epoch + 1
-        # Counted from the claim, which is between the two: at once, or when it was due.
-        assert before_ns + base_ns - LATE_S * SECOND_NS <= due_ns
-        assert due_ns <= after_ns + base_ns * 4 // 3
+        # A busy machine may have let it be sent once more by now.
+        if now_epoch == epoch + 1:
+            base_ns = round(wait_s * 2**epoch * SECOND_NS)
+            assert due_ns.get(epoch, 0) <= after_ns
+            assert due_ns.get(epoch, 0) + base_ns <= now_due_ns <= after_ns + base_ns * 4 // 3
+            seen += 1
+        due_ns[now_epoch] = now_due_ns
 
 
-def test_the_wait_stays_between_its_bounds(
-    cluster: SharedCluster, create: CreateTable, consume: Consume
-) -> None:
-    create("plain", ack_wait=0.2, more=",vt_min_backoff=0.4,vt_max_backoff=0.8")
-    stream = consume(cluster.proxy, database="plain")
-    producer = cluster.proxy.connect(database="plain", autocommit=True)
+def test_the_wait_stays_between_its_bounds(queue: OpenQueue) -> None:
+    producer, stream = queue(
+        "plain", ack_wait=0.2, more=",vt_min_backoff=0.4,vt_max_backoff=0.8"
+    )
+    before_ns = time.time_ns()
     run(producer, "INSERT INTO my_message (id, epoch) VALUES (1, 60)")
     stream.next(LATE_S)
-    started = time.monotonic()
     stream.next(0.8 + LATE_S)
-    assert time.monotonic() - started >= 0.5
-    assert value(producer, "SELECT epoch FROM my_message") == 62
+    assert time.time_ns() - before_ns >= SECOND_NS // 2
+    assert value(producer, "SELECT epoch FROM my_message") >= 62
 
 
 def test_only_what_is_not_acknowledged_comes_again(
@@ -72,12 +71,15 @@ def test_only_what_is_not_acknowledged_comes_again(
     producer = cluster.proxy.connect(database=keyspace, autocommit=True)
     insert_all(producer, (4, 1))
     stream = consume(cluster.proxy, database=keyspace)
-    assert sorted(stream.ids(2, LATE_S)) == [1, 4]
+    stream.comes(1, 4, seconds=LATE_S)
     assert run(producer, "UPDATE my_message SET time_acked = 123 WHERE id IN (4)") == 1
-    assert stream.ids(3, 3 * LATE_S) == [1, 1, 1]
+    acked = value(producer, "SELECT epoch FROM my_message WHERE id = 4")
+    for _ in range(3):
+        stream.comes(1, seconds=LATE_S)
+    assert value(producer, "SELECT epoch FROM my_message WHERE id = 4") == acked
     ack = "UPDATE my_message SET time_acked = 123, time_next = NULL WHERE id IN (1, 4)"
     assert run(producer, ack + " AND time_acked IS NULL") == 1
-    stream.nothing(0.8)
+    stream.nothing_new(producer)
 
 
 def test_nothing_is_sent_twice_before_its_wait_is_over(

@@ -4,6 +4,7 @@ import pymysql
 import pytest
 
 from tests.fixtures.streams import (
+    LATE_S,
     Consume,
     Consumer,
     eventually,
@@ -13,22 +14,19 @@ from tests.fixtures.streams import (
     value,
 )
 from tests.integration.conftest import CreateTable, SharedCluster
+from tests.integration.delivery.conftest import OpenQueue
 from tests.integration.delivery.producing import insert, insert_all
 
 
 pytestmark = pytest.mark.db
 
-# A busy machine delays a timer; an early row is never excused.
-LATE_S = 1.0
 QUIET_S = 0.4
 
 
 def test_a_changed_comment_takes_effect_at_once_and_streams_survive(
-    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
+    queue: OpenQueue, keyspace: str
 ) -> None:
-    create(keyspace)
-    stream = consume(cluster.proxy, database=keyspace)
-    producer = cluster.proxy.connect(database=keyspace, autocommit=True)
+    producer, stream = queue(keyspace)
     insert(producer, 1)
     stream.next(LATE_S)
     stream.nothing(QUIET_S)
@@ -112,12 +110,8 @@ def test_a_bad_comment_hurts_its_own_table_only(
         "RENAME TABLE my_message TO other_message",
     ],
 )
-def test_a_table_that_goes_ends_its_streams(
-    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str, sql: str
-) -> None:
-    create(keyspace)
-    stream = consume(cluster.proxy, database=keyspace)
-    connection = cluster.proxy.connect(database=keyspace, autocommit=True)
+def test_a_table_that_goes_ends_its_streams(queue: OpenQueue, keyspace: str, sql: str) -> None:
+    connection, stream = queue(keyspace)
     run(connection, sql)
     assert stream.error() == (
         1146,
@@ -127,16 +121,12 @@ def test_a_table_that_goes_ends_its_streams(
     assert value(stream.connection, "SELECT 1") == 1
 
 
-def test_truncate_empties_the_queue(
-    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
-) -> None:
-    create(keyspace, ack_wait=0.4)
-    stream = consume(cluster.proxy, database=keyspace)
-    connection = cluster.proxy.connect(database=keyspace, autocommit=True)
+def test_truncate_empties_the_queue(queue: OpenQueue, keyspace: str) -> None:
+    connection, stream = queue(keyspace, ack_wait=1.5)
     insert_all(connection, (1, 4))
     stream.take(2, LATE_S)
     run(connection, "TRUNCATE TABLE my_message")
-    stream.nothing(0.8)
+    stream.nothing(2.2)
     insert(connection, 2)
     assert stream.next(LATE_S)[0] == 2
 

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.fixtures.streams import (
+    LATE_S,
     Consume,
     Consumer,
     refused,
@@ -14,8 +15,6 @@ from tests.integration.delivery.producing import insert, insert_all
 
 pytestmark = pytest.mark.db
 
-# A busy machine delays a timer; an early row is never excused.
-LATE_S = 1.0
 QUIET_S = 0.4
 
 

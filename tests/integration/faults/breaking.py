@@ -12,9 +12,6 @@ from tests.fixtures.streams import message_table, run
 LOW, HIGH = 1, 4  # ids on shard -80 and on shard 80-
 
 
-LATE_S = 3.0
-
-
 SECOND_NS = 10**9
 
 

@@ -8,10 +8,9 @@ import pymysql
 import pytest
 
 from streamfrom.proxy.embedded.servers import EmbeddedServer
-from tests.fixtures.streams import Consume, eventually, refused, rows, run, value
+from tests.fixtures.streams import LATE_S, Consume, eventually, refused, rows, run, value
 from tests.integration.faults.breaking import (
     HIGH,
-    LATE_S,
     LOW,
     SECOND_NS,
     Servers,
@@ -71,7 +70,7 @@ def test_a_prepared_read_that_goes_as_text_is_read_again(
 def test_from_its_begin_on_nothing_of_a_transaction_waits(
     start: StartFaulty, breakable_servers: Servers
 ) -> None:
-    proxy = start()  # outside a transaction a statement waits for 20 s
+    proxy = start(failover_buffer=600)  # so long a statement outside a transaction waits
     create(proxy)
     connection = proxy.connect(database="commerce", autocommit=True)
     breakable_servers[0].kill()
@@ -82,9 +81,7 @@ def test_from_its_begin_on_nothing_of_a_transaction_waits(
         "INSERT INTO my_message (id) VALUES (1), (4)",
     ):
         run(connection, "BEGIN")
-        started = time.monotonic()
         assert refused(connection, sql)[0] == 1105
-        assert time.monotonic() - started < 10
         run(connection, "ROLLBACK")
 
 
@@ -209,4 +206,4 @@ def test_a_claim_that_hangs_on_a_stopped_server_delivers_once_it_goes_on(
         stream.nothing(0.7)
     finally:
         subprocess.run(["kill", "-CONT", str(server.pid)], check=True)
-    assert stream.next(20)[0] == LOW
+    assert stream.next(2 * LATE_S)[0] == LOW

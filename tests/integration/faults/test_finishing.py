@@ -10,10 +10,10 @@ import pymysql
 import pytest
 
 from tests.fixtures.database_servers import root
-from tests.fixtures.streams import Consume, eventually, rows, run
+from tests.fixtures.running_proxy import STOP_S
+from tests.fixtures.streams import LATE_S, Consume, eventually, rows, run
 from tests.integration.faults.breaking import (
     HIGH,
-    LATE_S,
     LOW,
     Servers,
     StartFaulty,
@@ -68,7 +68,7 @@ def test_a_worker_acks_and_a_transaction_commits_after_sigterm(
     producer.commit()
     for each in (acks, connection, producer):
         each.close()
-    assert proxy.process.wait(10) == 0
+    assert proxy.process.wait(STOP_S) == 0
     proxy = start()
     connection = proxy.connect(database="commerce")
     assert rows(
@@ -80,12 +80,10 @@ def test_a_worker_acks_and_a_transaction_commits_after_sigterm(
 
 
 def test_a_proxy_with_nothing_to_do_is_gone_at_once(start: StartFaulty) -> None:
-    proxy = start(shutdown_grace=60)
+    proxy = start(shutdown_grace=600)
     connection = create(proxy)
     idle = [proxy.connect(database="commerce") for _ in range(5)]
-    began = time.monotonic()
-    assert proxy.stop(10) == 0
-    assert time.monotonic() - began < 5
+    assert proxy.stop() == 0
     for each in (connection, *idle):
         with pytest.raises(pymysql.MySQLError):
             rows(each, "SELECT 1")
@@ -115,7 +113,7 @@ def test_a_commit_that_waits_for_its_server_is_answered_after_the_grace(
         for holder in holders:
             run(holder, "UNLOCK TABLES")
     assert commit() is None
-    assert proxy.process.wait(10) == 0
+    assert proxy.process.wait(STOP_S) == 0
     proxy = start(transaction_mode=f'"{mode}"')
     connection = proxy.connect(database="commerce")
     assert rows(connection, "SELECT id FROM my_message ORDER BY id") == tuple(
@@ -138,16 +136,16 @@ def test_a_commit_that_no_server_answers_is_said_to_be_unknown(
         assert isinstance(error, pymysql.MySQLError)
         assert error.args[0] == 1105
         assert "whether the statement took effect is unknown" in error.args[1]
-        assert proxy.process.wait(10) == 0
+        assert proxy.process.wait(STOP_S) == 0
 
 
 def test_a_second_signal_ends_it_at_once(start: StartFaulty) -> None:
-    proxy = start(shutdown_grace=60)
+    proxy = start(shutdown_grace=600)
     create(proxy)
     client = proxy.connect(database="commerce", autocommit=False)
     insert(client, LOW)
     terminate(proxy)
     assert proxy.process.poll() is None
-    assert proxy.stop(5) == 0
+    assert proxy.stop() == 0
     with pytest.raises(pymysql.MySQLError):
         client.commit()

@@ -9,6 +9,7 @@ from streamfrom.proxy.embedded.servers import EmbeddedServer, Family
 from tests.fixtures.database_servers import execute
 from tests.fixtures.running_proxy import StartProxy, keyspace_toml
 from tests.fixtures.streams import (
+    LATE_S,
     Consume,
     eventually,
     message_table,
@@ -19,7 +20,6 @@ from tests.fixtures.streams import (
 )
 from tests.integration.faults.breaking import (
     HIGH,
-    LATE_S,
     LOW,
     SECOND_NS,
     Servers,
@@ -49,14 +49,12 @@ def test_a_write_waits_for_a_server_that_turned_read_only(
     other = proxy.connect(database="commerce", autocommit=True)
     split = in_thread(lambda: insert(other, 3, 6))
     # Nothing is delivered, although both messages are due again.
-    stream.nothing(2.5)
-    epochs = rows(proxy.connect(database="commerce:-80"), "SELECT epoch FROM my_message")
-    assert epochs == ((1,),)
+    stream.nothing_new(proxy.connect(database="commerce", autocommit=True), 2.5)
     for server in breakable_servers:
         execute(server, "SET GLOBAL read_only = 0")
     assert answer() is None
     assert split() is None
-    assert set(stream.ids(5, 20)) == {1, 2, 3, 4, 6}
+    stream.comes(1, 2, 3, 4, 6)
 
 
 def test_a_write_that_waited_too_long_gets_the_servers_own_error(
@@ -78,14 +76,12 @@ def test_in_a_transaction_a_read_only_server_is_an_error_at_once(
     start: StartFaulty, breakable_servers: Servers, breakable_database: str
 ) -> None:
     user = ordinary_user(breakable_servers, breakable_database)
-    proxy = start(user=user)
+    proxy = start(user=user, failover_buffer=600)
     create(proxy)
     connection = proxy.connect(database="commerce", autocommit=True)
     execute(breakable_servers[0], "SET GLOBAL read_only = 1")
     run(connection, "BEGIN")
-    started = time.monotonic()
     assert refused(connection, "INSERT INTO my_message (id) VALUES (1)")[0] == 1290
-    assert time.monotonic() - started < 5
     run(connection, "ROLLBACK")
 
 
@@ -113,17 +109,17 @@ def test_a_server_whose_clock_is_wrong_changes_no_moment(
         execute(server, "CREATE DATABASE skewed")
         proxy = start_proxy(keyspace_toml("skewed", [server]))
         producer = proxy.connect(database="skewed", autocommit=True)
-        run(producer, message_table(ack_wait=0.5, purge_after=2, poller_interval=0.3))
+        run(producer, message_table(purge_after=2, poller_interval=0.3))
         stream = consume(proxy, database="skewed")
         moment_ns = time.time_ns() + SECOND_NS
         run(producer, "INSERT INTO my_message (id, time_next) VALUES (1, NOW())")
         run(producer, f"INSERT INTO my_message (id, time_next) VALUES (2, {moment_ns})")
-        assert stream.next(0.9)[0] == 1
+        assert stream.next(LATE_S)[0] == 1
         assert run(producer, "UPDATE my_message SET time_acked = NOW() WHERE id = 1") == 1
         assert stream.next(LATE_S)[0] == 2
-        assert moment_ns <= time.time_ns() <= moment_ns + SECOND_NS
+        assert moment_ns <= time.time_ns() <= moment_ns + LATE_S * SECOND_NS
         acked_ns = value(producer, "SELECT time_acked FROM my_message WHERE id = 1")
-        assert abs(acked_ns - time.time_ns()) < 3 * SECOND_NS
+        assert abs(acked_ns - time.time_ns()) < 60 * SECOND_NS
         eventually(
             lambda: not rows(producer, "SELECT 1 FROM my_message WHERE id = 1"), "purged"
         )

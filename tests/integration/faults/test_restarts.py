@@ -7,10 +7,9 @@ import pymysql
 import pytest
 
 from tests.fixtures.load import Audit
-from tests.fixtures.streams import Consume, eventually, run, value
+from tests.fixtures.streams import LATE_S, Consume, eventually, run, value
 from tests.integration.faults.breaking import (
     HIGH,
-    LATE_S,
     LOW,
     Servers,
     StartFaulty,
@@ -44,7 +43,7 @@ def test_a_proxy_starts_before_its_servers_and_serves_once_they_are_there(
             return False
         return True
 
-    eventually(inserted, "an INSERT works", 20)
+    eventually(inserted, "an INSERT works")
 
     def opened() -> Any:
         try:
@@ -52,7 +51,7 @@ def test_a_proxy_starts_before_its_servers_and_serves_once_they_are_there(
         except pymysql.MySQLError:
             return None
 
-    stream = eventually(opened, "the stream opens", 20)
+    stream = eventually(opened, "the stream opens")
     assert sorted(stream.ids(2, LATE_S)) == [LOW, HIGH]
 
 
@@ -87,7 +86,7 @@ def test_a_stream_survives_a_restart_that_is_shorter_than_its_grace(
     assert stream.next(LATE_S)[0] == 6
     breakable_servers[0].start()
     insert(producer, 2)
-    assert stream.next(20)[0] == 2
+    assert stream.next(2 * LATE_S)[0] == 2
 
 
 def test_a_stream_ends_with_an_error_that_names_the_shard_when_the_grace_is_over(
@@ -99,7 +98,7 @@ def test_a_stream_ends_with_an_error_that_names_the_shard_when_the_grace_is_over
     healthy = consume(proxy, "STREAM * FROM `commerce:-80`.my_message")
     breakable_servers[1].kill()
     started = time.monotonic()
-    code, text = stream.error(20)
+    code, text = stream.error()
     assert time.monotonic() - started >= 0.9
     assert code == 1105
     assert text.startswith(
@@ -121,4 +120,4 @@ def test_a_stream_opens_while_one_shard_is_down_and_gets_its_rows_when_it_is_bac
     stream = consume(proxy, database="commerce")
     assert stream.next(LATE_S)[0] == HIGH
     breakable_servers[0].start()
-    assert stream.next(20)[0] == LOW
+    assert stream.next(2 * LATE_S)[0] == LOW

@@ -16,6 +16,7 @@ import pytest
 from streamfrom.proxy.embedded.servers import EmbeddedServer
 from tests.fixtures.database_servers import DatabaseServer, execute
 from tests.fixtures.load import Audit
+from tests.fixtures.streams import WAIT_S
 from tests.integration.faults.breaking import (
     Servers,
     StartFaulty,
@@ -130,13 +131,13 @@ def test_rounds_of_faults_lose_nothing_and_leave_nothing_open(
         audit.receive(port)
     watcher = audit.receive(port, acks=False)
     for number in range(ROUNDS):
-        audit.sends_more(seconds=60)
+        audit.sends_more()
         fault = dice.choice(rounds.faults)
         print(f"round {number}: {fault.__name__}")
         fault()
-    audit.sends_more(seconds=60)
+    audit.sends_more()
     watcher.stopping.set()
-    watcher.join(20)
+    watcher.join(WAIT_S)
     audit.check(rounds.proxy.connect(database="commerce", autocommit=True))
     assert not audit.sent_after_ack(SENT_MARGIN_S)
     rounds.proxy.disconnect()

@@ -8,10 +8,10 @@ import pytest
 
 from tests.fixtures.database_servers import free_port
 from tests.fixtures.load import Audit
-from tests.fixtures.streams import Consume, eventually, rows
+from tests.fixtures.running_proxy import STOP_S
+from tests.fixtures.streams import LATE_S, Consume, eventually, rows
 from tests.integration.faults.breaking import (
     HIGH,
-    LATE_S,
     LOW,
     Servers,
     StartFaulty,
@@ -43,7 +43,7 @@ def test_sigterm_ends_streams_with_1053_lets_statements_end_and_exits_0(
     assert stream.error(LATE_S) == (1053, "Server shutdown in progress")
     assert stream.is_closed()
     assert statement() == ((LOW, 0),)
-    assert proxy.process.wait(10) == 0
+    assert proxy.process.wait(STOP_S) == 0
     with pytest.raises(pymysql.MySQLError):
         proxy.connect()
     proxy = start()
@@ -62,7 +62,7 @@ def test_sigterm_does_not_wait_longer_than_the_grace(
         lambda: rows(connection, "SELECT id, SLEEP(60) FROM my_message WHERE id = 1")
     )
     eventually(lambda: running(breakable_servers[0], "SLEEP"), "the statement runs")
-    assert proxy.stop(8) == 0
+    assert proxy.stop() == 0
     assert isinstance(statement(), pymysql.MySQLError)
     eventually(lambda: not running(breakable_servers[0], "SLEEP"), "the server stopped too")
 

@@ -127,7 +127,7 @@ class TestAttributes:
             input=asked,
             capture_output=True,
             text=True,
-            timeout=30,
+            timeout=120,
             check=False,
         )
         assert done.stdout.split() == ["blue", "NULL"], done.stderr

@@ -1,7 +1,6 @@
 """KILL and KILL QUERY by the ids that the proxy gave."""
 
 import threading
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 from tests.fixtures.database_servers import execute
 from tests.fixtures.running_proxy import RunningProxy
 from tests.fixtures.streams import (
+    WAIT_S,
     Consume,
     eventually,
     message_table,
@@ -31,7 +31,7 @@ class TestKill:
 
         def work() -> None:
             try:
-                outcome.append(rows(client, "SELECT SLEEP(30), 'killable'"))
+                outcome.append(rows(client, "SELECT SLEEP(600), 'killable'"))
             except pymysql.MySQLError as error:
                 outcome.append(error.args)
 
@@ -39,7 +39,7 @@ class TestKill:
         thread.start()
 
         def result() -> Any:
-            thread.join(10)
+            thread.join(WAIT_S)
             assert outcome, "it still runs"
             return outcome[0]
 
@@ -54,12 +54,10 @@ class TestKill:
         client, other = crowd(tight, 2)
         result = self.sleeping(client)
         eventually(lambda: killable(servers), "it runs")
-        started = time.monotonic()
         run(other, sql % client.thread_id())
         outcome = result()
         # SLEEP says 1 when it is interrupted, on some servers.
         assert outcome[0] == 1317 or outcome == ((1, "killable"),), outcome
-        assert time.monotonic() - started < 5
         assert value(client, "SELECT 1") == 1
 
     def test_kill_query_stops_a_write_on_several_shards_and_undoes_it(
@@ -75,7 +73,7 @@ class TestKill:
         thread.start()
         eventually(lambda: killable(servers), "it runs")
         run(other, f"KILL QUERY {client.thread_id()}")
-        thread.join(10)
+        thread.join(WAIT_S)
         assert outcome[0][0] == 1317
         assert rows(other, "SELECT n FROM customer") == ((0,), (0,))
         assert value(client, "SELECT 1") == 1

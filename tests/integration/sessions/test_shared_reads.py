@@ -14,7 +14,7 @@ import pymysql
 import pytest
 
 from tests.fixtures.database_servers import execute
-from tests.fixtures.streams import eventually, rows, run, value
+from tests.fixtures.streams import WAIT_S, eventually, rows, run, value
 from tests.integration.conftest import SharedCluster
 
 
@@ -95,12 +95,12 @@ class Crowd:
     def go_on(self, count: int) -> None:
         """Wait until they have read *count* times more."""
         wanted = self.reads + count
-        eventually(lambda: self.faults or self.reads >= wanted, f"{count} reads", 30)
+        eventually(lambda: self.faults or self.reads >= wanted, f"{count} reads")
 
     def stop(self) -> None:
         self._is_over.set()
         for thread in self._threads:
-            thread.join(30)
+            thread.join(WAIT_S)
         assert not any(thread.is_alive() for thread in self._threads)
         assert self.faults == []
 
@@ -186,7 +186,7 @@ def test_a_quick_read_that_hangs_can_be_killed(cluster: SharedCluster, table: st
     for thread in threads:
         thread.start()
     killer = cluster.proxy.connect(database="plain", autocommit=True)
-    deadline_s = time.monotonic() + 30
+    deadline_s = time.monotonic() + WAIT_S
     while 1317 not in outcomes:
         # One that is just beginning anew is not stopped: KILL QUERY is said again.
         run(killer, f"KILL QUERY {clients[0].thread_id()}")
@@ -194,6 +194,6 @@ def test_a_quick_read_that_hangs_can_be_killed(cluster: SharedCluster, table: st
         time.sleep(0.05)
     run(blocker, "UNLOCK TABLES")
     for thread in threads:
-        thread.join(30)
+        thread.join(WAIT_S)
     assert sorted(outcomes, key=str) == [1317] + [text(1)] * (CLIENTS - 1)
     assert [value(client, sql) for client in clients] == [text(1)] * CLIENTS

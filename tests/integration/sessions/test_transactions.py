@@ -11,7 +11,7 @@ import pytest
 
 from tests.fixtures.database_servers import DatabaseServer, execute
 from tests.fixtures.running_proxy import RunningProxy, StartProxy, keyspace_toml, write_vschema
-from tests.fixtures.streams import eventually, refused, rows, run, value
+from tests.fixtures.streams import WAIT_S, eventually, refused, rows, run, value
 from tests.integration.conftest import HIGH_IDS, LOW_IDS, SETTINGS, VSCHEMA, SharedCluster
 from tests.integration.sessions.crowd import HIGH, LOW, crowd
 
@@ -121,7 +121,7 @@ class TestTransactions:
         )
         code, _ = refused(first, "UPDATE customer SET n = 1 WHERE id = 2")
         assert code == 1213
-        waiting.join(10)
+        waiting.join(WAIT_S)
         # What the first did on the other shard is gone too, whatever it says now.
         try:
             first.commit()
@@ -197,7 +197,7 @@ def test_a_commit_that_reached_one_shard_only_says_which(
         "the first has committed",
     )
     os.kill(process, signal.SIGKILL)
-    thread.join(20)
+    thread.join(WAIT_S)
     ((code, text),) = outcome
     assert code == 1105
     assert text.startswith("partial commit: committed on commerce/-80; not on commerce/80- (")

@@ -8,7 +8,7 @@ import pytest
 
 from tests.fixtures.database_servers import DatabaseServer, execute
 from tests.fixtures.running_proxy import RunningProxy
-from tests.fixtures.streams import refused, rows, run, value
+from tests.fixtures.streams import WAIT_S, refused, rows, run, value
 from tests.integration.sessions.crowd import CLIENTS, crowd, shuffled_rounds
 
 
@@ -197,7 +197,7 @@ class TestVariables:
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(60)
+            thread.join(WAIT_S)
         assert not failures
 
 
