@@ -83,6 +83,16 @@ class RecordingLink:
         self.is_reading = True
 
 
+NOW_NS = 1_800_000_000 * 10**9
+
+
+class FixedClock:
+    """A clock that stands still at NOW_NS."""
+
+    def time_ns(self) -> int:
+        return NOW_NS
+
+
 def context_of(**parts: Any) -> Any:
     """Return the context of a session that has these *parts* and no other."""
     return SimpleNamespace(**parts)
@@ -114,7 +124,7 @@ class SessionRig:
         self,
         *shards: ShardRuntime,
         may_span_shards: bool = True,
-        failover_buffer_s: float = 1.0,
+        failover_buffer_s: float = 20.0,
         capabilities: int = MODERN,
         coordinator: Coordinator | None = None,
     ) -> None:
@@ -171,17 +181,17 @@ SERVER = Server(
     max_connections=100,
     max_connections_per_address=0,
     max_logins_per_address=100,
-    connect_timeout_s=5.0,
+    connect_timeout_s=60.0,
     max_allowed_packet_bytes=64 << 20,
     tls=None,
     connection_memory_bytes=128 << 20,
     user_memory_bytes=512 << 20,
     merge_memory_bytes=64 << 20,
-    failover_buffer_s=2.0,
+    failover_buffer_s=20.0,
     stream_grace_s=5.0,
     shutdown_grace_s=1.0,
     schema_reload_s=60.0,
-    pool_timeout_s=2.0,
+    pool_timeout_s=20.0,
     transaction_mode=TransactionMode.MULTI,
     recovery_grace_s=1.0,
     statement_timeout_s=0.0,
@@ -204,7 +214,7 @@ async def running_shard(
     *,
     keyspace: str = "plain",
     pool_size: int = 4,
-    pool_timeout_s: float = 1.0,
+    pool_timeout_s: float = 20.0,
 ) -> AsyncIterator[ShardRuntime]:
     """Run the live side of one shard."""
     runtime = ShardRuntime(

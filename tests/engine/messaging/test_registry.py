@@ -25,7 +25,7 @@ OTHER = Keyspace("other", (Shard.named("0"),))
 STOPPED = StoreError("stopped")
 
 
-class Rig:
+class RegistryRig:
     def __init__(self, *names, keyspaces=(KS,), **store):
         self.store = MemoryStore(VirtualClock(), **store)
         self.store.create("ks", *(raw_table(name) for name in names))
@@ -53,7 +53,7 @@ def new(*ids, time_next_ns=0):
 
 def test_e1_tables_come_change_and_go_with_the_schema():
     async def main():
-        async with Rig("t1") as rig:
+        async with RegistryRig("t1") as rig:
             registry, store = rig.registry, rig.store
             assert set(registry.tables("ks")) == {"t1"}
             store.create("ks", raw_table("t3"))
@@ -69,7 +69,7 @@ def test_e1_tables_come_change_and_go_with_the_schema():
 
 def test_e2_every_receiver_gets_rows_of_its_own_table():
     async def main():
-        async with Rig("t1", "t2") as rig:
+        async with RegistryRig("t1", "t2") as rig:
             one, two = Receiver(1), Receiver(2)
             rig.registry.attach(one, "ks", "t1")
             rig.registry.attach(two, "ks", "T2")
@@ -85,7 +85,7 @@ def test_e2_every_receiver_gets_rows_of_its_own_table():
 
 def test_an_unknown_table_is_not_found():
     async def main():
-        async with Rig("t1") as rig:
+        async with RegistryRig("t1") as rig:
             with pytest.raises(
                 TableNotFound, match="message table 't3' not found in keyspace 'ks'"
             ):
@@ -98,7 +98,7 @@ def test_an_unknown_table_is_not_found():
 
 def test_a_bad_table_hurts_only_itself(caplog):
     async def main():
-        async with Rig("t1") as rig:
+        async with RegistryRig("t1") as rig:
             rig.store.create("ks", raw_table("bad", "vitess_message"))
             await rig.registry.reload()
             await rig.registry.reload()
@@ -124,7 +124,7 @@ def test_a_bad_table_hurts_only_itself(caplog):
 
 def test_r6_a_stream_survives_a_changed_comment_and_follows_it():
     async def main():
-        async with Rig("t1") as rig:
+        async with RegistryRig("t1") as rig:
             receiver = Receiver()
             rig.registry.attach(receiver, "ks", "t1")
             comment = DEFAULT_COMMENT.replace("vt_ack_wait=30", "vt_ack_wait=1")
@@ -141,7 +141,7 @@ def test_r6_a_stream_survives_a_changed_comment_and_follows_it():
 
 def test_a_dropped_table_ends_its_streams():
     async def main():
-        async with Rig("t1", "t2") as rig:
+        async with RegistryRig("t1", "t2") as rig:
             gone, stays = Receiver(1), Receiver(2)
             rig.registry.attach(gone, "ks", "t1")
             rig.registry.attach(stays, "ks", "t2")
@@ -157,7 +157,7 @@ def test_a_dropped_table_ends_its_streams():
 
 def test_a_table_that_went_bad_ends_its_streams_with_the_reason():
     async def main():
-        async with Rig("t1") as rig:
+        async with RegistryRig("t1") as rig:
             receiver = Receiver()
             rig.registry.attach(receiver, "ks", "t1")
             rig.store.create("ks", raw_table("t1", "vitess_message,vt_ack_wait=0"))
@@ -176,7 +176,7 @@ def test_a_shard_that_does_not_answer_leaves_the_definitions_to_another(caplog):
             if call == "discover" and shard == "-80":
                 raise StoreError("gone")
 
-        async with Rig("t1", pause=pause) as rig:
+        async with RegistryRig("t1", pause=pause) as rig:
             assert set(rig.registry.tables("ks")) == {"t1"}
 
     run_virtual(main())
@@ -189,7 +189,7 @@ def test_when_no_shard_answers_what_was_known_stays_in_force(caplog):
             if call == "discover" and asyncio.get_running_loop().time() > 10:
                 raise StoreError("gone")
 
-        async with Rig("t1", pause=pause) as rig:
+        async with RegistryRig("t1", pause=pause) as rig:
             await asyncio.sleep(100)
             assert set(rig.registry.tables("ks")) == {"t1"}
 
@@ -205,7 +205,7 @@ def hidden(name):
 
 def test_what_a_lock_hides_stays_in_force_and_is_looked_at_again_soon():
     async def main():
-        async with Rig("t1", "t2") as rig:
+        async with RegistryRig("t1", "t2") as rig:
             rig.store.create("ks", hidden("t1"), hidden("new"), raw_table("t2"))
             await rig.registry.reload()
             assert set(rig.registry.tables("ks")) == {"t1", "t2"}
@@ -222,7 +222,7 @@ def test_what_a_lock_hides_stays_in_force_and_is_looked_at_again_soon():
 
 def test_what_is_gone_while_a_lock_hides_others_is_dropped():
     async def main():
-        async with Rig("t1", "t2") as rig:
+        async with RegistryRig("t1", "t2") as rig:
             rig.store.drop("ks", "t1")
             rig.store.create("ks", hidden("t2"))
             await rig.registry.reload()
@@ -237,7 +237,7 @@ def test_a_keyspace_that_is_down_at_the_start_is_found_later():
             if asyncio.get_running_loop().time() < 10:
                 raise StoreError("gone")
 
-        async with Rig("t1", pause=pause) as rig:
+        async with RegistryRig("t1", pause=pause) as rig:
             assert rig.registry.tables("ks") == {}
             await asyncio.sleep(31)
             assert set(rig.registry.tables("ks")) == {"t1"}
@@ -247,7 +247,7 @@ def test_a_keyspace_that_is_down_at_the_start_is_found_later():
 
 def test_e4_many_reloads_at_once_are_fine():
     async def main():
-        async with Rig("t1", keyspaces=(KS, OTHER)) as rig:
+        async with RegistryRig("t1", keyspaces=(KS, OTHER)) as rig:
             receiver = Receiver()
             rig.registry.attach(receiver, "ks", "t1")
             async with asyncio.TaskGroup() as tasks:
@@ -263,7 +263,7 @@ def test_e4_many_reloads_at_once_are_fine():
 
 def test_stopping_ends_every_stream_and_twice_is_fine():
     async def main():
-        async with Rig("t1") as rig:
+        async with RegistryRig("t1") as rig:
             receiver = Receiver()
             rig.registry.attach(receiver, "ks", "t1")
             await rig.registry.stop(STOPPED)
@@ -281,7 +281,7 @@ def test_stopping_ends_every_stream_and_twice_is_fine():
 
 def test_messages_are_leased_for_ack_wait_from_the_one_that_was_sent_last():
     async def main():
-        async with Rig("t1", "t2") as rig:
+        async with RegistryRig("t1", "t2") as rig:
             rig.registry.attach(Receiver(), "ks", "t1")
             await asyncio.sleep(1)
             assert rig.registry.leased_until_ns == 0
@@ -298,7 +298,7 @@ def test_messages_are_leased_for_ack_wait_from_the_one_that_was_sent_last():
 
 def test_acks_reach_the_cache_by_their_ids():
     async def main():
-        async with Rig("t1") as rig:
+        async with RegistryRig("t1") as rig:
             receiver = Receiver()
             rig.registry.attach(receiver, "ks", "t1")
             await asyncio.sleep(1)
@@ -325,7 +325,7 @@ def test_acks_reach_the_cache_by_their_ids():
 )
 def test_what_cannot_be_read_from_the_statement_is_polled_for(effect):
     async def main():
-        async with Rig("t1") as rig:
+        async with RegistryRig("t1") as rig:
             receiver = Receiver()
             rig.registry.attach(receiver, "ks", "t1")
             await asyncio.sleep(1)
@@ -339,7 +339,7 @@ def test_what_cannot_be_read_from_the_statement_is_polled_for(effect):
 
 def test_rows_a_receiver_could_not_send_are_released():
     async def main():
-        async with Rig("t1") as rig:
+        async with RegistryRig("t1") as rig:
             receiver = Receiver(room=1)
             rig.registry.attach(receiver, "ks", "t1")
             insert(rig, 1)
@@ -356,7 +356,7 @@ def test_rows_a_receiver_could_not_send_are_released():
 
 def test_a_receiver_that_is_ready_again_gets_more():
     async def main():
-        async with Rig("t1") as rig:
+        async with RegistryRig("t1") as rig:
             receiver = Receiver(room=1)
             rig.registry.attach(receiver, "ks", "t1")
             await asyncio.sleep(1)
@@ -375,7 +375,7 @@ def test_a_receiver_that_is_ready_again_gets_more():
 
 def test_health_signals_reach_every_table_of_the_keyspace():
     async def main():
-        async with Rig("t1", "t2", keyspaces=(KS, OTHER)) as rig:
+        async with RegistryRig("t1", "t2", keyspaces=(KS, OTHER)) as rig:
             lost, saved = Receiver(1), Receiver(2)
             rig.registry.attach(lost, "ks", "t1")
             await asyncio.sleep(1)
@@ -393,7 +393,7 @@ def test_index_advice_is_logged_when_the_table_is_found(caplog):
     from dataclasses import replace
 
     async def main():
-        async with Rig() as rig:
+        async with RegistryRig() as rig:
             rig.store.create("ks", replace(raw_table("t1"), indexes=()))
             await rig.registry.reload()
             await rig.registry.reload()

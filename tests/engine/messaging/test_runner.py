@@ -52,7 +52,7 @@ class Receiver:
         return [int(row.id) for row in self.rows]
 
 
-class Rig:
+class RunnerRig:
     """A runner on a store in memory, inside a running virtual loop."""
 
     def __init__(self, comment=COMMENT, clock=None, **store):
@@ -86,7 +86,7 @@ def now_s():
 
 def test_rows_that_waited_before_the_stream_opened_come_at_once():
     async def main():
-        rig, receiver = Rig(), Receiver()
+        rig, receiver = RunnerRig(), Receiver()
         rig.insert(1, 2, 3)
         rig.runner.attach(receiver)
         await asyncio.sleep(0.1)
@@ -98,7 +98,7 @@ def test_rows_that_waited_before_the_stream_opened_come_at_once():
 
 def test_a_commit_reaches_its_claim_in_the_same_turn_of_the_loop():
     async def main():
-        rig, receiver = Rig(), Receiver()
+        rig, receiver = RunnerRig(), Receiver()
         rig.runner.attach(receiver)
         await asyncio.sleep(1)
         rig.commit(1)
@@ -113,7 +113,7 @@ def test_a_commit_reaches_its_claim_in_the_same_turn_of_the_loop():
 
 def test_an_unacked_row_comes_back_once_its_wait_is_over():
     async def main():
-        rig, receiver = Rig(), Receiver()
+        rig, receiver = RunnerRig(), Receiver()
         rig.insert(1)
         rig.runner.attach(receiver)
         await asyncio.sleep(200)
@@ -126,7 +126,7 @@ def test_an_unacked_row_comes_back_once_its_wait_is_over():
 
 def test_an_acked_row_does_not_come_back():
     async def main():
-        rig, receiver = Rig(), Receiver()
+        rig, receiver = RunnerRig(), Receiver()
         rig.insert(1)
         rig.runner.attach(receiver)
         await asyncio.sleep(1)
@@ -141,7 +141,7 @@ def test_an_acked_row_does_not_come_back():
 
 def test_future_rows_fire_at_their_moment_and_never_early():
     async def main():
-        rig, receiver = Rig(), Receiver()
+        rig, receiver = RunnerRig(), Receiver()
         rig.runner.attach(receiver)
         await asyncio.sleep(1)
         for ident in range(1, 6):
@@ -157,7 +157,7 @@ def test_future_rows_fire_at_their_moment_and_never_early():
 
 def test_rows_written_past_the_proxy_are_found_within_the_interval():
     async def main():
-        rig, receiver = Rig(COMMENT.replace("=600", "=5")), Receiver()
+        rig, receiver = RunnerRig(COMMENT.replace("=600", "=5")), Receiver()
         rig.runner.attach(receiver)
         await asyncio.sleep(12)
         rig.insert(1)
@@ -170,7 +170,7 @@ def test_rows_written_past_the_proxy_are_found_within_the_interval():
 
 def test_a_busy_table_does_not_starve_the_poll():
     async def main():
-        rig, receiver = Rig(COMMENT.replace("=600", "=5")), Receiver()
+        rig, receiver = RunnerRig(COMMENT.replace("=600", "=5")), Receiver()
         rig.runner.attach(receiver)
         rig.insert(1000, time_next_ns=START_NS + 8 * SECOND_NS)
         for ident in range(1, 120):
@@ -184,7 +184,7 @@ def test_a_busy_table_does_not_starve_the_poll():
 
 def test_an_idle_table_costs_one_poll_an_interval_and_without_streams_none():
     async def main():
-        rig, receiver = Rig(COMMENT.replace("=600", "=30")), Receiver()
+        rig, receiver = RunnerRig(COMMENT.replace("=600", "=30")), Receiver()
         await asyncio.sleep(600)
         assert rig.store.calls == []
         rig.runner.attach(receiver)
@@ -200,7 +200,7 @@ def test_an_idle_table_costs_one_poll_an_interval_and_without_streams_none():
 
 def test_a_receiver_that_is_full_gets_nothing_until_it_is_ready():
     async def main():
-        rig, slow, quick = Rig(), Receiver(1, room=1), Receiver(2)
+        rig, slow, quick = RunnerRig(), Receiver(1, room=1), Receiver(2)
         rig.runner.attach(slow)
         rig.runner.attach(quick)
         await asyncio.sleep(1)
@@ -215,7 +215,7 @@ def test_a_receiver_that_is_full_gets_nothing_until_it_is_ready():
 
 def test_rows_that_a_leaving_receiver_did_not_send_come_to_another_at_once():
     async def main():
-        rig, slow, quick = Rig(), Receiver(1, room=1), Receiver(2)
+        rig, slow, quick = RunnerRig(), Receiver(1, room=1), Receiver(2)
         rig.runner.attach(slow)
         await asyncio.sleep(1)
         rig.commit(1, 2)
@@ -233,7 +233,7 @@ def test_rows_that_a_leaving_receiver_did_not_send_come_to_another_at_once():
 
 def test_a_receiver_that_turns_out_to_be_gone_loses_its_rows_to_another():
     async def main():
-        rig, gone, other = Rig(), Receiver(1, is_gone=True), Receiver(2)
+        rig, gone, other = RunnerRig(), Receiver(1, is_gone=True), Receiver(2)
         rig.runner.attach(gone)
         rig.runner.attach(other)
         await asyncio.sleep(1)
@@ -248,7 +248,7 @@ def test_a_receiver_that_turns_out_to_be_gone_loses_its_rows_to_another():
 
 def test_a_receiver_may_leave_while_it_is_handed_rows():
     async def main():
-        rig = Rig()
+        rig = RunnerRig()
 
         class Leaving(Receiver):
             def deliver(self, rows):
@@ -277,7 +277,7 @@ def failing_between(start_s, end_s):
 
 def test_a_stream_survives_a_restart_of_the_backend(caplog):
     async def main():
-        rig, receiver = Rig(pause=failing_between(10, 38)), Receiver()
+        rig, receiver = RunnerRig(pause=failing_between(10, 38)), Receiver()
         rig.runner.attach(receiver)
         await asyncio.sleep(11)
         rig.commit(1)
@@ -296,7 +296,7 @@ def test_a_stream_survives_a_restart_of_the_backend(caplog):
 
 def test_a_lasting_failure_ends_the_stream():
     async def main():
-        rig, receiver = Rig(pause=failing_between(10, 1000)), Receiver()
+        rig, receiver = RunnerRig(pause=failing_between(10, 1000)), Receiver()
         rig.runner.attach(receiver)
         await asyncio.sleep(11)
         rig.commit(1)
@@ -316,7 +316,7 @@ def test_a_fault_of_our_own_is_logged_with_its_trace_and_holds_nobody_up(caplog)
             if call == "claim" and now_s() < 5:
                 raise ZeroDivisionError
 
-        rig, receiver = Rig(pause=pause), Receiver()
+        rig, receiver = RunnerRig(pause=pause), Receiver()
         rig.insert(1)
         rig.runner.attach(receiver)
         await asyncio.sleep(10)
@@ -329,7 +329,7 @@ def test_a_fault_of_our_own_is_logged_with_its_trace_and_holds_nobody_up(caplog)
 
 def test_a_stream_that_stands_still_is_named_in_the_log(caplog):
     async def main():
-        rig = Rig()
+        rig = RunnerRig()
         idle = Receiver(prefetch=2, connection_id=77, shards=frozenset({"0"}))
         rig.runner.attach(idle)
         rig.commit(1, 2, 3)
@@ -345,7 +345,7 @@ def test_a_stream_that_stands_still_is_named_in_the_log(caplog):
 
 def test_settings_change_under_an_open_stream():
     async def main():
-        rig, receiver = Rig(), Receiver()
+        rig, receiver = RunnerRig(), Receiver()
         rig.runner.attach(receiver)
         await asyncio.sleep(1)
         rig.runner.reconfigure(loaded(raw_table("msg", COMMENT.replace("_wait=30", "_wait=2"))))
@@ -369,7 +369,7 @@ def test_a_wall_clock_that_jumps_is_noticed():
                 return super().time_ns() + self.ahead_ns
 
         clock = Jumping()
-        rig, receiver = Rig(clock=clock), Receiver()
+        rig, receiver = RunnerRig(clock=clock), Receiver()
         rig.runner.attach(receiver)
         await asyncio.sleep(1)
         rig.commit(1, time_next_ns=START_NS + 500 * SECOND_NS)
@@ -386,7 +386,7 @@ def test_stopping_ends_the_streams_and_releases_what_was_being_claimed():
         async def pause(_call, _shard):
             await asyncio.sleep(0.5)
 
-        rig, receiver = Rig(pause=pause), Receiver()
+        rig, receiver = RunnerRig(pause=pause), Receiver()
         rig.runner.attach(receiver)
         await asyncio.sleep(10)
         rig.commit(1)
@@ -406,7 +406,7 @@ def test_stopping_does_not_wait_for_a_backend_that_hangs():
         async def pause(_call, _shard):
             await asyncio.sleep(1000)
 
-        rig, receiver = Rig(pause=pause), Receiver()
+        rig, receiver = RunnerRig(pause=pause), Receiver()
         rig.runner.attach(receiver)
         await asyncio.sleep(1)
         before_s = now_s()
@@ -418,7 +418,7 @@ def test_stopping_does_not_wait_for_a_backend_that_hangs():
 
 def test_unreadable_changes_are_polled_for():
     async def main():
-        rig, receiver = Rig(), Receiver()
+        rig, receiver = RunnerRig(), Receiver()
         rig.runner.attach(receiver)
         await asyncio.sleep(1)
         rig.insert(*range(1, 6))
@@ -440,7 +440,7 @@ def test_neither_new_rows_nor_retries_starve_under_overload():
             await asyncio.sleep(0.05)
 
         comment = COMMENT.replace("_wait=30", "_wait=2").replace("size=10,", "size=1,")
-        rig = Rig(comment.replace("cache_size=100", "cache_size=20"), pause=pause)
+        rig = RunnerRig(comment.replace("cache_size=100", "cache_size=20"), pause=pause)
         receiver = Receiver()
         rig.runner.attach(receiver)
         for ident in range(1, 2000):

@@ -11,9 +11,16 @@ from tests.proxy.fake_answers import until
 
 
 class Tenant:
-    """A session, as far as a pool knows it."""
+    """A session, as far as a pool and a connection know it.
+
+    Attributes:
+        asks: it wants to know what its connection knows of its last statement, `left`.
+        lost_ids: the insert ids that were taken away from it.
+    """
 
     def __init__(self, variant=0, **variables):
+        self.asks = False
+        self.left = None
         self.settings = Settings(variables.items())
         self.variant = variant
         self.attributes: tuple[Any, ...] = ()
@@ -23,7 +30,8 @@ class Tenant:
         self.lost_ids.append(last_insert_id)
 
     def keeps_diagnostics(self, backend, left):
-        return False
+        self.left = left
+        return self.asks
 
 
 class Sink:
@@ -40,7 +48,7 @@ class Sink:
 
 
 @asynccontextmanager
-async def pool_on(server, size=2, timeout_s=1.0, opens=None):
+async def pool_on(server, size=2, timeout_s=20.0, opens=None):
     async def connect(database, variant):
         return await open_backend("ks", "-", server.dsn(), database=database, variant=variant)
 

@@ -4,28 +4,8 @@ from streamfrom.proxy.backends.handover import fits, hand_over, hand_over_now, t
 from streamfrom.proxy.backends.opening import open_backend
 from streamfrom.proxy.backends.settings import Settings, names
 from streamfrom.proxy.errors import BackendError, BackendLost
-from streamfrom.proxy.wire.attribute_encoding import Attribute
+from tests.proxy.backends.pools import Tenant
 from tests.proxy.fake_answers import Error, HangUp, Ok, rows_of
-
-
-class Tenant:
-    """A session, as far as a connection knows it."""
-
-    settings = Settings()
-    variant = 0
-    attributes: tuple[Attribute, ...] = ()
-
-    def __init__(self):
-        self.left = None
-        self.asks = False
-        self.lost_ids = []
-
-    def handed_over(self, backend, last_insert_id):
-        self.lost_ids.append(last_insert_id)
-
-    def keeps_diagnostics(self, backend, left):
-        self.left = left
-        return self.asks
 
 
 ANN, BOB = Tenant(), Tenant()

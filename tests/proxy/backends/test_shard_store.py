@@ -12,16 +12,17 @@ from streamfrom.proxy.backends.shard_store import ShardStore
 from streamfrom.proxy.wire.constants import FieldType
 from tests.proxy.fake_answers import Error, HangUp, Ok, Rows, Silence, rows_of, until
 from tests.proxy.fake_server import MARIADB, FakeServer
-from tests.proxy.rigs import SessionRig, add_message_table, claimed, running_shard
+from tests.proxy.rigs import (
+    NOW_NS,
+    FixedClock,
+    SessionRig,
+    add_message_table,
+    claimed,
+    running_shard,
+)
 
 
-NOW_NS = 1_800_000_000 * 10**9
 CLAIM = Rows(("epoch", "time_next", "id", "id", "message"), (claimed(5, b"five"),))
-
-
-class Clock:
-    def time_ns(self):
-        return NOW_NS
 
 
 @pytest.fixture
@@ -33,7 +34,7 @@ async def shard(server):
 
 @pytest.fixture
 async def store(shard):
-    return ShardStore({("plain", "-"): shard}, Clock())
+    return ShardStore({("plain", "-"): shard}, FixedClock())
 
 
 @pytest.fixture
@@ -112,7 +113,7 @@ async def test_each_family_is_told_the_isolation_in_its_own_words(calm):
     async with FakeServer(MARIADB) as server:
         add_message_table(server)
         async with running_shard(server) as shard:
-            store = ShardStore({("plain", "-"): shard}, Clock())
+            store = ShardStore({("plain", "-"): shard}, FixedClock())
             (raw,) = await store.discover("plain", "-")
             loaded = load("plain", raw)
             assert isinstance(loaded, MessageTable)
@@ -122,7 +123,7 @@ async def test_each_family_is_told_the_isolation_in_its_own_words(calm):
 
 async def test_the_engines_connection_is_reset_before_a_client_gets_it(server, table):
     async with running_shard(server, pool_size=1) as shard:
-        store = ShardStore({("plain", "-"): shard}, Clock())
+        store = ShardStore({("plain", "-"): shard}, FixedClock())
         await store.claim(table, "-", REQUEST)
         session = SessionRig(shard)
         await session.run("SELECT 1")

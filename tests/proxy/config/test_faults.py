@@ -3,18 +3,9 @@
 import pytest
 
 from streamfrom.proxy.config.file import ConfigError, load
+from tests.proxy.config.files import SHARDED
 
 
-SHARDED = """
-[keyspaces.commerce]
-vschema = "vschema.json"
-[[keyspaces.commerce.shards]]
-name = "-80"
-primary = "mysql://root@127.0.0.1:3307"
-[[keyspaces.commerce.shards]]
-name = "80-"
-primary = "mysql://root@127.0.0.1:3308"
-"""
 USER = '[[users]]\nname = "app"\npassword = ""\n'
 
 

@@ -15,24 +15,8 @@ from streamfrom.proxy.config.file import (
     User,
     load,
 )
+from tests.proxy.config.files import SHARDED, UNSHARDED
 
-
-UNSHARDED = """
-[[keyspaces.commerce.shards]]
-name = "0"
-primary = "mysql://root@127.0.0.1"
-"""
-
-SHARDED = """
-[keyspaces.commerce]
-vschema = "vschema.json"
-[[keyspaces.commerce.shards]]
-name = "-80"
-primary = "mysql://root@127.0.0.1:3307"
-[[keyspaces.commerce.shards]]
-name = "80-"
-primary = "mysql://root@127.0.0.1:3308"
-"""
 
 SHA2 = "$A$005$" + "s" * 20 + "d" * 43
 NATIVE = "*94BDCEBE19083CE2A1F959FD02F964C7AF4CFC29"

@@ -4,24 +4,7 @@ import pytest
 
 from streamfrom.proxy.config.file import Config, ConfigError, load
 from streamfrom.proxy.config.keyspaces import make_keyspace, reread_vschema
-
-
-UNSHARDED = """
-[[keyspaces.commerce.shards]]
-name = "0"
-primary = "mysql://root@127.0.0.1"
-"""
-
-SHARDED = """
-[keyspaces.commerce]
-vschema = "vschema.json"
-[[keyspaces.commerce.shards]]
-name = "-80"
-primary = "mysql://root@127.0.0.1:3307"
-[[keyspaces.commerce.shards]]
-name = "80-"
-primary = "mysql://root@127.0.0.1:3308"
-"""
+from tests.proxy.config.files import SHARDED, UNSHARDED
 
 
 @pytest.fixture

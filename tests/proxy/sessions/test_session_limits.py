@@ -22,7 +22,7 @@ APP = User("app", Secret(""), None, Role.READWRITE, None, 1)
 
 @pytest.fixture
 async def proxy(server, other_server):
-    async with running_proxy(server, other_server, statement_timeout_s=0.1) as made:
+    async with running_proxy(server, other_server, statement_timeout_s=0.3) as made:
         yield made
 
 
@@ -130,7 +130,7 @@ async def left(client):
 
 async def test_a_stream_takes_as_long_as_it_likes(server, other_server):
     add_message_table(server)
-    async with running_proxy(server, statement_timeout_s=0.05, idle_timeout_s=0.05) as proxy:
+    async with running_proxy(server, statement_timeout_s=0.05, idle_timeout_s=0.5) as proxy:
         client = await proxy.client()
         client.send("STREAM * FROM msg")
         assert await client.head() == 2
@@ -141,7 +141,7 @@ async def test_a_stream_takes_as_long_as_it_likes(server, other_server):
 
 
 async def test_a_silent_client_is_told_and_left(server):
-    async with running_proxy(server, idle_timeout_s=0.1) as proxy:
+    async with running_proxy(server, idle_timeout_s=0.5) as proxy:
         client = await proxy.client()
         await client.query("BEGIN")
         assert server.relays[0].in_transaction
@@ -150,7 +150,7 @@ async def test_a_silent_client_is_told_and_left(server):
 
 
 async def test_who_is_busy_is_not_silent(server):
-    async with running_proxy(server, idle_timeout_s=0.1) as proxy:
+    async with running_proxy(server, idle_timeout_s=0.5) as proxy:
         client, other = await proxy.client(), await proxy.client()
         server.once("SLEEP", Silence(answer=rows_of(1)))
         client.send("SELECT SLEEP(9)")

@@ -8,6 +8,17 @@ from tests.sqlparse_ext.facts import statement
 
 
 ACCOUNTS = frozenset({"sf"})
+SHOWS_NO_HASH = (
+    "SELECT * FROM user",
+    "SELECT * FROM mysql.db",
+    "SELECT 'mysql', user FROM t",
+    "SELECT COUNT(*) FROM mysql.user WHERE user = 'root'",
+    "SELECT user, host, plugin FROM mysql.user",
+    "SHOW STATUS WHERE (SELECT 1 FROM mysql.user)",
+    "SHOW COLUMNS FROM mysql.user",
+    "SHOW CREATE TABLE mysql.user",
+    "EXPLAIN mysql.user",
+)
 
 
 @pytest.mark.parametrize(
@@ -68,15 +79,7 @@ def test_what_would_reach_it_is_refused(sql):
         "SET @@session.old_passwords = 0",
         "GRANT SELECT ON sf.* TO a",
         "ALTER USER a IDENTIFIED BY 'x'",
-        "SELECT * FROM user",
-        "SELECT * FROM mysql.db",
-        "SELECT 'mysql', user FROM t",
-        "SELECT COUNT(*) FROM mysql.user WHERE user = 'root'",
-        "SELECT user, host, plugin FROM mysql.user",
-        "SHOW STATUS WHERE (SELECT 1 FROM mysql.user)",
-        "SHOW COLUMNS FROM mysql.user",
-        "SHOW CREATE TABLE mysql.user",
-        "EXPLAIN mysql.user",
+        *SHOWS_NO_HASH,
         "DELETE FROM user",
         "SHOW GRANTS FOR CURRENT_USER()",
         "SHOW CREATE USER a",
@@ -120,19 +123,6 @@ def test_what_shows_hashes_is_known(sql):
     assert may_show_hashes(statement(sql).shape, "shop")
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT * FROM user",
-        "SELECT * FROM mysql.db",
-        "SELECT 'mysql', user FROM t",
-        "SELECT COUNT(*) FROM mysql.user WHERE user = 'root'",
-        "SELECT user, host, plugin FROM mysql.user",
-        "SHOW STATUS WHERE (SELECT 1 FROM mysql.user)",
-        "SHOW COLUMNS FROM mysql.user",
-        "SHOW CREATE TABLE mysql.user",
-        "EXPLAIN mysql.user",
-    ],
-)
+@pytest.mark.parametrize("sql", SHOWS_NO_HASH)
 def test_what_shows_none_is_known(sql):
     assert not may_show_hashes(statement(sql).shape, "shop")

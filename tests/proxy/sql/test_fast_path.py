@@ -22,15 +22,10 @@ from streamfrom.sqlparse_ext.writes.messages import EffectKind
 from tests.proxy.fake_answers import Error, HangUp, Ok, rows_of, until
 from tests.proxy.fake_client import read_result
 from tests.proxy.keyspaces import HIGH, SHARDED
-from tests.proxy.rigs import SessionRig, context_of, running_shard
+from tests.proxy.rigs import FixedClock, SessionRig, context_of, running_shard
 
 
 PLAIN = Keyspace("plain", (Shard.named("-"),))
-
-
-class Clock:
-    def time_ns(self):
-        return 1_800_000_000 * 10**9
 
 
 class Registry:
@@ -63,7 +58,7 @@ class Scene:
             Catalog(keyspaces, runtimes, self.registry),  # type: ignore[arg-type]
             self.registry,  # type: ignore[arg-type]
             StatementCache(),
-            Clock(),
+            FixedClock(),
             LargeTexts(readers()),
         )
         self.path = FastPath(

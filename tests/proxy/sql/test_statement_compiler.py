@@ -25,14 +25,7 @@ from streamfrom.sqlparse_ext.statements import TableRef
 from streamfrom.sqlparse_ext.writes.messages import EffectKind
 from tests.proxy.fake_client import MODERN
 from tests.proxy.keyspaces import PLAIN, SHARDED
-
-
-NOW_NS = 1_800_000_000 * 10**9
-
-
-class Clock:
-    def time_ns(self):
-        return NOW_NS
+from tests.proxy.rigs import NOW_NS, FixedClock
 
 
 class Registry:
@@ -64,7 +57,7 @@ def compiler(use=None, keyspaces=None, state=None, role=Role.READWRITE, **replic
         catalog,
         registry,  # type: ignore[arg-type]
         StatementCache(),
-        Clock(),
+        FixedClock(),
         LargeTexts(readers()),
     )
     if use is not None:

@@ -2,7 +2,7 @@ import pytest
 
 from tests.proxy.fake_answers import Error, HangUp, Rows, until
 from tests.proxy.fake_client import Refused
-from tests.proxy.rigs import claimed
+from tests.proxy.rigs import add_message_table, claimed, running_proxy
 
 
 @pytest.mark.parametrize(
@@ -49,16 +49,19 @@ async def test_a_stream_waits_for_a_shard_that_restarts(server, messages):
     assert await client.head() == 2
 
 
-async def test_a_stream_whose_columns_nobody_tells_is_an_error(server, other_server, messages):
-    client = await messages.client("commerce")
-    server.on(" WHERE 1 = 0", Error(1142, "SELECT command denied", "42000"))
-    assert (await client.query("STREAM * FROM msg")).code == 1142
-    server.stop()
-    other_server.once(" WHERE 1 = 0", HangUp())
-    assert (await client.query("STREAM * FROM msg")).code == 1105
-    assert (await client.query("USE `commerce:80-`")).error is None
-    client.send("STREAM * FROM msg")
-    assert await client.head() == 2
+async def test_a_stream_whose_columns_nobody_tells_is_an_error(server, other_server):
+    for each in (server, other_server):
+        add_message_table(each)
+    async with running_proxy(server, other_server, failover_buffer_s=1.0) as proxy:
+        client = await proxy.client("commerce")
+        server.on(" WHERE 1 = 0", Error(1142, "SELECT command denied", "42000"))
+        assert (await client.query("STREAM * FROM msg")).code == 1142
+        server.stop()
+        other_server.once(" WHERE 1 = 0", HangUp())
+        assert (await client.query("STREAM * FROM msg")).code == 1105
+        assert (await client.query("USE `commerce:80-`")).error is None
+        client.send("STREAM * FROM msg")
+        assert await client.head() == 2
 
 
 async def test_a_dropped_table_ends_its_streams_with_a_clear_error(server, messages):
