@@ -300,7 +300,8 @@ class Link(asyncio.Protocol):
             # The alert that explains the refusal to the peer is in the outgoing BIO.
             self._transport.write(self._tls.pending())
             self.close()
-            self._receive_by(_discard)
+            # What comes after the conversation was given up is dropped.
+            self._receive_by(lambda _: None)
             return
         answer = self._tls.pending()
         if answer:
@@ -309,10 +310,6 @@ class Link(asyncio.Protocol):
             self._owner.data_received(plain)
         if self._tls.ended:
             self.close()
-
-
-def _discard(data: bytes) -> None:
-    """Drop bytes that came after the conversation was given up."""
 
 
 class _Tls:

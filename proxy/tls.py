@@ -32,14 +32,6 @@ class ServerTls:
         ConfigError: a file cannot be used; it names the key of the configuration and the path.
     """
 
-    __slots__ = (
-        "certificate_sha256",
-        "context",
-        "fingerprint",
-        "requires_tls",
-        "wants_certificate",
-    )
-
     def __init__(self, tls: TlsSettings) -> None:
         self.requires_tls = tls.require
         self.wants_certificate = tls.client_ca is not None

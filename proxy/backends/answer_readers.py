@@ -7,7 +7,6 @@ nothing (`DiscardedAnswer`).
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from streamfrom.proxy.wire.prepare_response import PrepareReader
@@ -26,6 +25,8 @@ T = TypeVar("T")
 
 class AnswerReader(Protocol):
     """Consumes one answer."""
+
+    __slots__ = ()
 
     def data_received(self, data: bytes) -> bytes | None:
         """Take bytes; return None while the answer goes on, else the bytes that follow it."""
@@ -69,7 +70,7 @@ class BufferedAnswer:
         self.error = collector.error
 
 
-class AwaitedReader(ABC, Generic[T]):
+class AwaitedReader(AnswerReader, Generic[T]):
     """A reader whose sender waits.
 
     Attributes:
@@ -80,14 +81,6 @@ class AwaitedReader(ABC, Generic[T]):
 
     def __init__(self, finished: asyncio.Future[T]) -> None:
         self.finished = finished
-
-    @abstractmethod
-    def data_received(self, data: bytes) -> bytes | None:
-        """Take bytes, as `AnswerReader.data_received`."""
-
-    @abstractmethod
-    def answer_completed(self) -> None:
-        """Learn that the answer is complete, as `AnswerReader.answer_completed`."""
 
     def succeed(self, result: T) -> None:
         """Wake the sender with *result*, unless it has stopped waiting."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
 from streamfrom.proxy.backends.answer_readers import (
@@ -25,7 +26,7 @@ from streamfrom.proxy.backends.settings import Settings
 from streamfrom.proxy.backends.statement_ids import StatementIds, StatementKey
 from streamfrom.proxy.errors import BackendLost, WireError
 from streamfrom.proxy.wire.attribute_encoding import into_query
-from streamfrom.proxy.wire.commands import ping, query, quit_, stmt_close, stmt_prepare
+from streamfrom.proxy.wire.commands import PING, QUIT, query, stmt_close, stmt_prepare
 from streamfrom.proxy.wire.constants import TrackerKind
 
 
@@ -49,18 +50,21 @@ class ConnectionOwner(Protocol):
 
     settings: Settings
     variant: int
-    attributes: tuple[Attribute, ...]
+    attributes: tuple[Attribute, ...] = ()
 
     def handed_over(self, backend: Backend, last_insert_id: int) -> None:
         """Keep the *last_insert_id* of *backend*, which another owner has now."""
+        return  # An owner without insert ids has nothing to keep.
 
     def keeps_diagnostics(self, backend: Backend, left: LastDiagnostics) -> bool:
         """Keep *left*, which the server's answer will fill, for the last statement on *backend*.
 
-        Returns False where the owner has run a later statement on another connection.
+        Returns False where the owner wants none, or has run a later statement on another connection.
         """
+        return False
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Backend:
     """One connection to one shard's server.
 
@@ -89,61 +93,32 @@ class Backend:
         awaits_kill: a KILL QUERY is under way, which must not meet another session's statement.
     """
 
-    __slots__ = (
-        "_keyspace",
-        "_on_lost",
-        "_readers",
-        "_shard",
-        "awaits_kill",
-        "database",
-        "found_rows",
-        "has_insert_id",
-        "has_residue",
-        "has_warnings",
-        "in_transaction",
-        "is_spent",
-        "leaving",
-        "link",
-        "on_crowded",
-        "on_writable",
-        "owner",
-        "row_count",
-        "settings",
-        "statements",
-        "takes_attributes",
-        "takes_bulk",
-        "thread_id",
-        "tracking",
-        "variables",
-        "variant",
-    )
-
-    def __init__(self, keyspace: str, shard: str, variant: int) -> None:
-        self._keyspace = keyspace
-        self._shard = shard
-        self._readers: deque[AnswerReader] = deque()
-        self._on_lost: Callable[[Backend], None] | None = None
-        self.link: Link
-        self.thread_id = 0
-        self.variant = variant
-        self.settings = Settings()
-        self.database: str | None = None
-        self.owner: ConnectionOwner | None = None
-        self.has_residue = False
-        self.has_insert_id = False
-        self.leaving: LastDiagnostics | None = None
-        self.in_transaction = False
-        self.is_spent = False
-        self.awaits_kill = False
-        self.found_rows: int | None = None
-        self.row_count: int | None = None
-        self.has_warnings = False
-        self.on_writable: Callable[[], None] | None = None
-        self.on_crowded: Callable[[], Sequence[asyncio.Future[None]]] | None = None
-        self.statements = StatementIds()
-        self.takes_bulk = self.takes_attributes = False
-        self.tracking = b""
-        self.variables: object = None
+    _keyspace: str
+    _shard: str
+    variant: int
+    link: Link = field(init=False)
+    thread_id: int = 0
+    settings: Settings = field(default_factory=Settings)
+    tracking: bytes = b""
+    database: str | None = None
+    owner: ConnectionOwner | None = None
+    has_residue: bool = False
+    leaving: LastDiagnostics | None = None
+    has_insert_id: bool = False
+    in_transaction: bool = False
+    found_rows: int | None = None
+    row_count: int | None = None
+    has_warnings: bool = False
+    is_spent: bool = False
+    on_crowded: Callable[[], Sequence[asyncio.Future[None]]] | None = None
+    on_writable: Callable[[], None] | None = None
+    statements: StatementIds = field(default_factory=StatementIds)
+    variables: object = None
+    takes_bulk: bool = False
+    takes_attributes: bool = False
+    awaits_kill: bool = False
+    _readers: deque[AnswerReader] = field(default_factory=deque)
+    _on_lost: Callable[[Backend], None] | None = None
 
     @property
     def is_closed(self) -> bool:
@@ -169,7 +144,7 @@ class Backend:
     def close(self) -> None:
         """Say goodbye and close. Whatever is under way is lost."""
         if not self.link.closed:
-            self.link.write(quit_())
+            self.link.write(QUIT)
             self.link.close()
 
     def abort(self) -> None:
@@ -319,7 +294,7 @@ class Backend:
             if not done.done():
                 done.set_result(None)
 
-        self.send(ping(), AnswerCallback(end, end))
+        self.send(PING, AnswerCallback(end, end))
         return done
 
     def release_statements(self) -> bool:

@@ -37,10 +37,6 @@ _UNREAD_IDS |= {number + 1024: charset for number, charset in _UNREAD_IDS.items(
 _NO_STATEMENTS = frozenset({"ucs2", "utf16", "utf16le", "utf32"})
 
 
-# What the one byte of a greeting can say.
-_GREETED_MAX = 255
-
-
 class Charsets:
     """Which collations the backends have, and how they read a text where that is unusual.
 
@@ -68,7 +64,11 @@ class Charsets:
         own = (
             number
             for number, charset, _, is_own in numbered
-            if is_own and _greets(number, charset)
+            # The greeting has one byte for it.
+            if is_own
+            and number <= 255
+            and number not in _UNREAD_IDS
+            and charset not in _NO_STATEMENTS
         )
         self.greeted = next(own, UTF8MB4_CHARSET)
         ((mode,),) = await control.rows("SELECT @@global.sql_mode")
@@ -90,9 +90,3 @@ class Charsets:
             charset, collation = _FALLBACK
         found = names(charset, collation)
         return found.with_changes(self._sql_mode) if self._sql_mode else found
-
-
-def _greets(collation_id: int, charset: str) -> bool:
-    """True when clients may be told this id."""
-    readable = collation_id not in _UNREAD_IDS and charset not in _NO_STATEMENTS
-    return readable and collation_id <= _GREETED_MAX

@@ -113,18 +113,11 @@ class Control:
                 raise
             return rows
 
-    async def kill_query(self, thread_id: int) -> None:
-        """Stop what *thread_id* is running; a thread that is gone already is fine."""
-        await self._kill(f"KILL QUERY {thread_id}")
-
-    async def kill(self, thread_id: int) -> None:
-        """End *thread_id*; a thread that is gone already is fine."""
-        await self._kill(f"KILL {thread_id}")
-
-    async def _kill(self, sql: str) -> None:
+    async def kill(self, thread_id: int, *, query_only: bool = False) -> None:
+        """End *thread_id*, or only what it is running; a thread that is gone already is fine."""
         # As text: the command of the protocol is gone from MySQL 9 (error 1047).
         try:
-            await self.execute(sql)
+            await self.execute(f"KILL {'QUERY ' if query_only else ''}{thread_id}")
         except BackendError as error:
             if error.code != _NO_SUCH_THREAD:
                 raise

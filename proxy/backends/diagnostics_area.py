@@ -6,6 +6,7 @@ A connection that goes to another session fills a `LastDiagnostics` for the sess
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 
@@ -34,6 +35,7 @@ class CarriedFoundRows(int):
         return self.of.found_rows if self.of.known.done() else None
 
 
+@dataclass(slots=True, eq=False)
 class LastDiagnostics:
     """The diagnostics area of one statement.
 
@@ -43,11 +45,8 @@ class LastDiagnostics:
         columns, rows: the answer to SHOW WARNINGS, as payloads; empty without a warning.
     """
 
-    __slots__ = ("columns", "found_rows", "known", "row_count", "rows")
-
-    def __init__(self, known: asyncio.Future[None]) -> None:
-        self.known = known
-        self.found_rows = 0
-        self.row_count = -1
-        self.columns: Sequence[bytes] = ()
-        self.rows: Sequence[bytes] = ()
+    known: asyncio.Future[None]
+    found_rows: int = 0
+    row_count: int = -1
+    columns: Sequence[bytes] = ()
+    rows: Sequence[bytes] = ()

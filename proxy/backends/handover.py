@@ -15,7 +15,7 @@ from streamfrom.proxy.backends.answer_readers import AnswerCallback
 from streamfrom.proxy.backends.diagnostics_area import CarriedFoundRows, LastDiagnostics
 from streamfrom.proxy.backends.settings import Settings
 from streamfrom.proxy.errors import BackendError
-from streamfrom.proxy.wire.commands import init_db, query, reset_connection
+from streamfrom.proxy.wire.commands import RESET_CONNECTION, init_db, query
 from streamfrom.proxy.wire.resultset import parse_text_row
 
 
@@ -82,7 +82,7 @@ async def hand_over(
     if resets:
         # A reset also ends the tracking, and sets the server's default character set instead of
         # the login's, so tracking and every variable are set again.
-        packets += [reset_connection(), query(backend.tracking)]
+        packets += [RESET_CONNECTION, query(backend.tracking)]
         backend.settings = Settings()
         backend.variables = None
         backend.statements.clear()

@@ -17,6 +17,7 @@ import asyncio
 from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
 from streamfrom.proxy.backends.answer_readers import AnswerReader
+from streamfrom.proxy.backends.backend import ConnectionOwner
 from streamfrom.proxy.errors import ProxyError
 
 
@@ -24,11 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from streamfrom.proxy.backends.backend import Backend
-    from streamfrom.proxy.backends.diagnostics_area import LastDiagnostics
     from streamfrom.proxy.backends.pool import Pool
     from streamfrom.proxy.backends.settings import Settings
     from streamfrom.proxy.backends.statement_ids import StatementKey
-    from streamfrom.proxy.wire.attribute_encoding import Attribute
 
 
 # A pool has one line for eight connections, and none below four: statements that cannot use the
@@ -56,16 +55,16 @@ class Borrower(AnswerReader, Protocol):
         """Own the connection from now on, and release it to its pool after the answer."""
 
 
-class SharedConnection:
+class SharedConnection(ConnectionOwner):
     """One connection for all sessions with the same variables, database and variant.
 
-    To the pool it is the `ConnectionOwner`. It keeps its connection while sessions use it.
+    To the pool it is the `ConnectionOwner`, and wants nothing of what one is given: no read has an
+    insert id, and a plain read's diagnostics are known without asking. It keeps its connection while
+    sessions use it.
 
     Attributes:
         settings, variant, database: a session must have the same ones to use the line.
     """
-
-    attributes: tuple[Attribute, ...] = ()
 
     def __init__(
         self,
@@ -173,15 +172,6 @@ class SharedConnection:
         else:
             # The first in turn is a COM_STMT_PREPARE, which no session owns.
             self._pool.discard(backend)
-
-    # --- as the pool's ConnectionOwner ----------------------------------------------------
-
-    def handed_over(self, backend: Backend, last_insert_id: int) -> None:
-        """Do nothing: no read has an insert id."""
-
-    def keeps_diagnostics(self, backend: Backend, left: LastDiagnostics) -> bool:
-        """Return False: a plain read's diagnostics are known without asking."""
-        return False
 
     # --- having one, and looking after it -------------------------------------------------
 

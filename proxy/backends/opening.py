@@ -13,7 +13,7 @@ from streamfrom.proxy.backends.control import tls_context
 from streamfrom.proxy.backends.settings import tracking
 from streamfrom.proxy.config.dsn import SslMode
 from streamfrom.proxy.errors import BackendError, BackendLost, BackendUnavailable, WireError
-from streamfrom.proxy.wire.client_connection import ClientConnection, LoginComplete, StartTls
+from streamfrom.proxy.wire.client_connection import ClientConnection, LoginPhase
 from streamfrom.proxy.wire.constants import Capability
 
 
@@ -96,16 +96,14 @@ def _log_in(
     wire: ClientConnection, link: net.Link, dsn: Dsn, login: LoginReader, data: bytes
 ) -> None:
     try:
-        events = wire.receive_data(data)
+        phase = wire.receive_data(data)
         answer = wire.data_to_send()
         if answer:
             link.write(answer)
-        for event in events:
-            match event:
-                case StartTls():
-                    _start_tls(wire, link, dsn)
-                case LoginComplete():
-                    login.succeed(None)
+        if phase is LoginPhase.TLS:
+            _start_tls(wire, link, dsn)
+        elif phase is LoginPhase.READY:
+            login.succeed(None)
     except (WireError, BackendError, OSError) as error:
         login.fail(error)
 

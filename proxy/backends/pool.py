@@ -14,13 +14,14 @@ statement waits in it.
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
 from streamfrom.proxy.backends.handover import fits, hand_over
 from streamfrom.proxy.backends.settings import Settings
 from streamfrom.proxy.errors import BackendUnavailable, PoolTimeout, ProxyError
-from streamfrom.proxy.wire.commands import reset_connection
+from streamfrom.proxy.wire.commands import RESET_CONNECTION
 
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class _Choice(Enum):
     WAIT = "wait for one to come back"
 
 
+@dataclass(slots=True, eq=False)
 class PoolWaiter:
     """A place in a pool's queue.
 
@@ -47,20 +49,11 @@ class PoolWaiter:
     failed: with PoolTimeout, or BackendUnavailable where the proxy shuts down.
     """
 
-    __slots__ = ("database", "deadline_s", "failed", "owner", "served")
-
-    def __init__(
-        self,
-        owner: ConnectionOwner,
-        database: str | None,
-        served: Callable[[Backend | None], None],
-        failed: Callable[[Exception], None],
-    ) -> None:
-        self.owner = owner
-        self.database = database
-        self.served = served
-        self.failed = failed
-        self.deadline_s = 0.0
+    owner: ConnectionOwner
+    database: str | None
+    served: Callable[[Backend | None], None]
+    failed: Callable[[Exception], None]
+    deadline_s: float = 0.0
 
 
 class Pool:
@@ -226,7 +219,7 @@ class Pool:
                 # connection, but on MariaDB no reset: XA COMMIT says OK to it, the rows are
                 # gone, and who uses the connection next is refused InnoDB's tables (1031).
                 await backend.query(backend.ending(b"ROLLBACK"))
-                await backend.command(reset_connection())
+                await backend.command(RESET_CONNECTION)
         except (ProxyError, TimeoutError):
             self.discard(backend)
             return

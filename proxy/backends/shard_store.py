@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from streamfrom.engine.errors import StoreError
 from streamfrom.engine.messaging import message_store as conversations, poll
 from streamfrom.engine.messaging.conversation import StoreAnswer
+from streamfrom.proxy.backends.backend import ConnectionOwner
 from streamfrom.proxy.backends.settings import names
 from streamfrom.proxy.errors import ProxyError
 from streamfrom.proxy.wire import commands
@@ -30,9 +31,7 @@ if TYPE_CHECKING:
     from streamfrom.engine.messaging.poll import PollRequest, PollResult
     from streamfrom.engine.sharding.keyspace import ShardName
     from streamfrom.proxy.backends.backend import Backend
-    from streamfrom.proxy.backends.diagnostics_area import LastDiagnostics
     from streamfrom.proxy.backends.shard import ShardRuntime
-    from streamfrom.proxy.wire.attribute_encoding import Attribute
 
 
 T = TypeVar("T")
@@ -42,11 +41,10 @@ STATEMENT_TIMEOUT_S: Final = 10.0
 _COMMIT: Final = commands.query(b"COMMIT")
 
 
-class _Engine:
+class _Engine(ConnectionOwner):
     """The `ConnectionOwner` of the connections that the engine borrows from servers of one family."""
 
     variant = 0
-    attributes: tuple[Attribute, ...] = ()
 
     def __init__(self, isolation_variable: str) -> None:
         # With autocommit off a claim is one transaction without a BEGIN. READ COMMITTED locks
@@ -54,13 +52,6 @@ class _Engine:
         self.settings = names("utf8mb4", "utf8mb4_general_ci").with_changes(
             [("autocommit", "OFF"), (isolation_variable, "READ-COMMITTED")]
         )
-
-    def handed_over(self, backend: Backend, last_insert_id: int) -> None:
-        """Do nothing: a claim keeps its connection until it is over."""
-
-    def keeps_diagnostics(self, backend: Backend, left: LastDiagnostics) -> bool:
-        """Return False: a claim asks for whatever it must know at once."""
-        return False
 
 
 # MariaDB knew only the old name before 11.1 and keeps it; MySQL dropped it in 8.0.

@@ -107,29 +107,28 @@ def _keyspace(name: str, table: TomlTable) -> KeyspaceConfig:
         )
     if name.lower() in SYSTEM_SCHEMAS:
         raise ConfigError(table.path, "expected a name that is not one of the server's schemas")
-    vschema_path = _vschema_path(table)
-    vschema_text = None if vschema_path is None else _read(vschema_path, table.key("vschema"))
+    key, vschema_path, vschema_text = table.key("vschema"), None, None
+    if "vschema" in table:
+        path = table.name("vschema", expected="a path")
+        vschema_path = table.around.readable_file(path, key)
+        vschema_text = _read(vschema_path, key)
     shards: list[ShardConfig] = []
     for inner in table.tables("shards"):
         shard = _shard(inner, keyspace=name)
         if shard.name in (other.name for other in shards):
             raise inner.fault("name", f'expected each shard once, got "{shard.name}" again')
-        _refuse_shared_database(shard, shards, inner)
+        for other in shards:
+            # Two shards on one database would deliver and count every row twice.
+            if _place(other.primary) == _place(shard.primary):
+                raise inner.fault(
+                    "primary",
+                    f'expected a database of its own, got the one of shard "{other.name}"',
+                )
         shards.append(shard)
     table.close()
-    is_sharded = vschema_text is not None and _is_sharded(
-        vschema_text, name, table.key("vschema")
-    )
+    is_sharded = vschema_text is not None and _is_sharded(vschema_text, name, key)
     ordered = _in_order(table.key("shards"), shards, is_sharded=is_sharded)
     return KeyspaceConfig(name, vschema_text, ordered, vschema_path)
-
-
-def _vschema_path(table: TomlTable) -> Path | None:
-    if "vschema" not in table:
-        return None
-    return table.around.readable_file(
-        table.name("vschema", expected="a path"), table.key("vschema")
-    )
 
 
 def _read(path: Path, key: str) -> str:
@@ -168,18 +167,6 @@ def _shard(table: TomlTable, keyspace: str) -> ShardConfig:
     share_reads = table.boolean("share_reads", default=True)
     table.close()
     return ShardConfig(name, primary, replicas, pool_size, share_reads, readonly)
-
-
-def _refuse_shared_database(
-    shard: ShardConfig, others: list[ShardConfig], table: TomlTable
-) -> None:
-    """Refuse two shards on one database, which would deliver and count every row twice."""
-    for other in others:
-        if _place(other.primary) == _place(shard.primary):
-            raise table.fault(
-                "primary",
-                f'expected a database of its own, got the one of shard "{other.name}"',
-            )
 
 
 def _place(dsn: Dsn) -> tuple[str, str]:

@@ -226,11 +226,9 @@ class TomlTable:
         for name in self._values:
             if name not in self._known:
                 near = difflib.get_close_matches(name, self._known, n=1)
-                hint = f"did you mean {near[0]}?" if near else self._expected_keys()
+                expected = f"expected one of {', '.join(sorted(self._known))}"
+                hint = f"did you mean {near[0]}?" if near else expected
                 raise self.fault(name, f"unknown key; {hint}")
-
-    def _expected_keys(self) -> str:
-        return "expected one of " + ", ".join(sorted(self._known))
 
 
 def shown(value: object) -> str:

@@ -297,7 +297,7 @@ class SessionConnections:
         told = []
         for backend, shard in self._active.items():
             backend.awaits_kill = self._state.is_stopped = True
-            told.append(self._spawn(shard.control.kill_query(backend.thread_id)))
+            told.append(self._spawn(shard.control.kill(backend.thread_id, query_only=True)))
         return told
 
     def break_off(self) -> None:

@@ -19,8 +19,6 @@ _TABLES: Final = ("VSCHEMA", "TABLES")
 _VINDEXES: Final = ("VSCHEMA", "VINDEXES")
 _KEYSPACES: Final = ("VSCHEMA", "KEYSPACES")
 _VINDEXES_ON: Final = ("VSCHEMA", "VINDEXES", "ON")
-# The foreign key mode of a keyspace whose vschema names none.
-_FOREIGN_KEY_MODE: Final = "unmanaged"
 
 
 def is_show_vschema(shape: Shape) -> bool:
@@ -52,7 +50,12 @@ def show_vschema(
         return _answer(
             ("Keyspace", "Sharded", "Foreign Key", "Comment"),
             [
-                (k.name, str(k.sharded).lower(), _foreign_key_mode(k), k.vschema_fault)
+                (
+                    k.name,
+                    str(k.sharded).lower(),
+                    "unmanaged" if k.vschema is None else k.vschema.foreign_key_mode,
+                    k.vschema_fault,
+                )
                 for k in ordered
             ],
         )
@@ -67,11 +70,6 @@ def show_vschema(
             for name, spec in sorted(k.vschema.vindexes.items())
         ],
     )
-
-
-def _foreign_key_mode(keyspace: Keyspace) -> str:
-    vschema = keyspace.vschema
-    return _FOREIGN_KEY_MODE if vschema is None else vschema.foreign_key_mode
 
 
 def _vindexes_on(

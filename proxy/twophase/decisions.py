@@ -135,7 +135,8 @@ class Decisions:
         for shard, ids in done.items():
             try:
                 for at in range(0, len(ids), _DELETED_AT_ONCE):
-                    await shard.control.execute(_delete(ids[at : at + _DELETED_AT_ONCE]))
+                    names = (f"'{whole}'" for whole in ids[at : at + _DELETED_AT_ONCE])
+                    await shard.control.execute(_DELETE.format(names=", ".join(names)))
             except (BackendError, BackendUnavailable):
                 self._done.setdefault(shard, []).extend(ids)
 
@@ -175,11 +176,6 @@ async def read_own_id(shard: ShardRuntime) -> str | None:
 def _self_value(table: str, database: str) -> str:
     """Return the literal that the row `self` holds, whatever the character set around it."""
     return f"x'{f'{table} {database}'.encode().hex()}'"
-
-
-def _delete(ids: Iterable[GlobalId]) -> str:
-    names = ", ".join(f"'{whole}'" for whole in ids)
-    return _DELETE.format(names=names)
 
 
 def _as_text(value: object) -> str:

@@ -10,7 +10,6 @@ flags in force on this leg always include ``BACKEND_NEEDS``, whatever the client
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
@@ -52,24 +51,20 @@ _CR_SSL_CONNECTION_ERROR: Final = 2026
 _CR_VERSION_ERROR: Final = 2007
 
 
-@dataclass(frozen=True, slots=True)
-class StartTls:
-    """Write ``data_to_send``, do the TLS handshake, then call ``tls_started``."""
-
-
-@dataclass(frozen=True, slots=True)
-class LoginComplete:
-    """The login is accepted: send commands."""
-
-
 class LoginPhase(Enum):
     """Where a connection stands."""
 
     GREETING = auto()
     TLS = auto()
+    """Write ``data_to_send``, do the TLS handshake, then call ``tls_started``."""
     AUTHENTICATING = auto()
     READY = auto()
+    """The login is accepted: send commands."""
     CLOSED = auto()
+
+
+# The phases in which the server's packets are read.
+_READING: Final = (LoginPhase.GREETING, LoginPhase.AUTHENTICATING)
 
 
 class ClientConnection:
@@ -127,29 +122,24 @@ class ClientConnection:
         self._out.clear()
         return data
 
-    def receive_data(self, data: bytes) -> list[StartTls | LoginComplete]:
-        """Accept bytes in pieces of any size; return what they lead to.
+    def receive_data(self, data: bytes) -> LoginPhase:
+        """Accept bytes in pieces of any size; return the phase that they lead to.
 
         Raises BackendError with the server's own words if it refuses, WireError if its bytes
         make no sense; the connection is of no use then. Not to be called once READY.
         """
-        assert self.phase in (LoginPhase.GREETING, LoginPhase.AUTHENTICATING), (
-            "nothing is expected"
-        )
-        events: list[StartTls | LoginComplete] = []
+        assert self.phase in _READING, "nothing is expected"
         try:
             self._framer.feed(data)
-            while not events:
-                payload = self._framer.next_packet()
-                if payload is None:
+            while (payload := self._framer.next_packet()) is not None:
+                if self._packet(payload) not in _READING:
+                    if self._framer.take_rest():
+                        raise WireError("the server speaks out of turn")
                     break
-                self._packet(payload, events)
-            if events and self._framer.take_rest():
-                raise WireError("the server speaks out of turn")
         except ProxyError:
             self.phase = LoginPhase.CLOSED
             raise
-        return events
+        return self.phase
 
     def tls_started(self) -> None:
         """Go on: what is received from now on came through TLS."""
@@ -157,24 +147,25 @@ class ClientConnection:
         self.is_tls = True
         self._log_in()
 
-    def _packet(self, payload: bytes, events: list[StartTls | LoginComplete]) -> None:
+    def _packet(self, payload: bytes) -> LoginPhase:
+        """Take a packet; return the phase that it leads to."""
         if not payload:
             raise WireError("empty packet during the login at a backend")
         if payload[0] == ERR_HEADER:
             raise parse_err(payload).exception()
         if self.phase is LoginPhase.GREETING:
-            self._greeted(payload, events)
+            self._greeted(payload)
         elif payload[0] == OK_HEADER:
             self.status = parse_ok(payload).status
             self.phase = LoginPhase.READY
-            events.append(LoginComplete())
         else:
             assert self._auth is not None
             answer = self._auth.receive(payload)
             if answer is not None:
                 self._send(answer)
+        return self.phase
 
-    def _greeted(self, payload: bytes, events: list[StartTls | LoginComplete]) -> None:
+    def _greeted(self, payload: bytes) -> None:
         greeting = self._greeting = decode_greeting(payload)
         missing = BACKEND_NEEDS & ~greeting.capabilities
         if missing:
@@ -205,7 +196,6 @@ class ClientConnection:
         self.capabilities |= Capability.SSL
         self._send(encode_tls_request(self._login("", b"")))
         self.phase = LoginPhase.TLS
-        events.append(StartTls())
 
     def _log_in(self) -> None:
         self.phase = LoginPhase.AUTHENTICATING

@@ -9,7 +9,7 @@ Statement text stays bytes: its character set is the session's business. The ses
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.errors import WireError
 from streamfrom.proxy.wire.codec import PacketReader
@@ -265,16 +265,7 @@ def stmt_fetch(statement_id: int, rows: int) -> bytes:
     return frame(head + rows.to_bytes(4, "little"), 0)
 
 
-def quit_() -> bytes:
-    """Return a COM_QUIT as it goes on the wire; the server closes without an answer."""
-    return frame(b"\x01", 0)
-
-
-def ping() -> bytes:
-    """Return a COM_PING as it goes on the wire."""
-    return frame(b"\x0e", 0)
-
-
-def reset_connection() -> bytes:
-    """Return a COM_RESET_CONNECTION as it goes on the wire."""
-    return frame(b"\x1f", 0)
+# Commands without arguments, as they go on the wire. The server closes after QUIT without an answer.
+QUIT: Final = frame(b"\x01", 0)
+PING: Final = frame(b"\x0e", 0)
+RESET_CONNECTION: Final = frame(b"\x1f", 0)

@@ -19,6 +19,7 @@ from __future__ import annotations
 import sys
 import zlib
 from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
 from streamfrom.proxy.errors import CannotUnpack, OutOfOrder, PacketTooLarge
@@ -155,6 +156,7 @@ def packer_for(capabilities: int, zstd_level: int) -> Packer | None:
     return None
 
 
+@dataclass(slots=True, eq=False)
 class Compression:
     """Both directions of one client's stream.
 
@@ -165,29 +167,18 @@ class Compression:
         next_sequence: the number that the next piece received must carry.
     """
 
-    __slots__ = (
-        "_ahead",
-        "_at",
-        "_buffer",
-        "_packer",
-        "_unfinished",
-        "_unpacked",
-        "_unpacked_left",
-        "next_sequence",
-        "sequence",
-    )
-
-    def __init__(self, packer: Packer) -> None:
-        self.sequence = 0
-        self.next_sequence = 0
-        self._packer = packer
-        self._unfinished = bytearray()  # the beginning of a packet to be packed
-        self._ahead: _Ahead | None = None  # what of it is packed already
-        # The piece that is being unpacked, and how many bytes of it are still to come.
-        self._unpacked: Iterator[bytes] | None = None
-        self._unpacked_left = 0
-        self._buffer = bytearray()
-        self._at = 0  # where the next piece starts in the buffer
+    _packer: Packer
+    sequence: int = 0
+    next_sequence: int = 0
+    # The beginning of a packet to be packed, and how much of it is packed already.
+    _unfinished: bytearray = field(default_factory=bytearray)
+    _ahead: _Ahead | None = None
+    # The piece that is being unpacked, and how many bytes of it are still to come.
+    _unpacked: Iterator[bytes] | None = None
+    _unpacked_left: int = 0
+    # Received bytes, and where the next piece starts in them.
+    _buffer: bytearray = field(default_factory=bytearray)
+    _at: int = 0
 
     def pack_whole(self, data: bytes) -> bytes:
         """Return what goes on the wire once *data* is there: the packets that it completes.
@@ -320,6 +311,7 @@ class Compression:
         return bite
 
 
+@dataclass(slots=True, eq=False)
 class _Ahead:
     """The first piece of a large packet, packed while the packet comes.
 
@@ -327,12 +319,9 @@ class _Ahead:
         done_bytes: the bytes of the packet that are packed already.
     """
 
-    __slots__ = ("_packed", "_packing", "done_bytes")
-
-    def __init__(self, packing: Packing) -> None:
-        self._packing = packing
-        self._packed: list[bytes] = []
-        self.done_bytes = 0
+    _packing: Packing
+    done_bytes: int = 0
+    _packed: list[bytes] = field(default_factory=list)
 
     def pack_new(self, packet: bytes | bytearray, packet_bytes: int) -> None:
         """Pack what is new in *packet*, and no more than one piece has."""

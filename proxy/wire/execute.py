@@ -177,13 +177,17 @@ def value_of(parameter: Parameter) -> Value:
         return int.from_bytes(data, "little", signed=not unsigned)
     if kind in FLOATS:
         (real,) = FLOATS[kind].unpack(data)
-        whole = _whole(real)
-        return Number(_real(real)) if whole is None else whole
+        if -_WHOLE_MAX < real < _WHOLE_MAX and real.is_integer():
+            return int(real)
+        # The exponent makes it a floating-point literal: 0.1 alone is a DECIMAL.
+        text = repr(real)
+        return Number(text if "e" in text else text + "e0")
     if kind in _TEMPORAL:
         return _temporal(kind, data)
     if kind in _DECIMALS:
         text = data.decode("ascii", "replace")
-        return int(text) if _is_integer(text) else Number(text)
+        is_integer = text.lstrip("-").isdigit() and len(text) <= 20
+        return int(text) if is_integer else Number(text)
     return data
 
 
@@ -224,20 +228,6 @@ def _quoted(text: bytes, *, backslash_escapes: bool = True) -> bytes:
     if backslash_escapes:
         text = text.replace(b"\\", b"\\\\").replace(b"\0", b"\\0")
     return b"'" + text.replace(b"'", b"''") + b"'"
-
-
-def _is_integer(text: str) -> bool:
-    return text.lstrip("-").isdigit() and len(text) <= 20
-
-
-def _whole(real: float) -> int | None:
-    return int(real) if -_WHOLE_MAX < real < _WHOLE_MAX and real.is_integer() else None
-
-
-def _real(real: float) -> str:
-    # The exponent makes it a floating-point literal: 0.1 alone is a DECIMAL.
-    text = repr(real)
-    return text if "e" in text else text + "e0"
 
 
 def _temporal(kind: int, data: bytes) -> bytes:

@@ -7,6 +7,7 @@ https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_basic_packets.ht
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
@@ -76,6 +77,7 @@ def frames(payloads: Iterable[bytes], sequence: int) -> tuple[bytes, int]:
     return b"".join(pieces), sequence
 
 
+@dataclass(slots=True, eq=False)
 class Framer:
     """Turns received bytes into payloads, strict about sequence numbers and size.
 
@@ -89,25 +91,15 @@ class Framer:
     is_numbered: whether that number is checked.
     """
 
-    __slots__ = (
-        "_at",
-        "_buffer",
-        "_joined",
-        "_joined_bytes",
-        "is_numbered",
-        "next_sequence",
-        "packet_bytes_max",
-    )
-
-    def __init__(self, packet_bytes_max: int) -> None:
-        self.packet_bytes_max = packet_bytes_max
-        self.next_sequence = 0
-        self.is_numbered = True
-        self._buffer: bytes | bytearray = b""
-        self._at = 0  # where the next frame starts in the buffer
-        # The full-size frames of a payload that is not complete, and their bytes.
-        self._joined: list[bytes] = []
-        self._joined_bytes = 0
+    packet_bytes_max: int
+    next_sequence: int = 0
+    is_numbered: bool = True
+    # Received bytes, and where the next frame starts in them.
+    _buffer: bytes | bytearray = b""
+    _at: int = 0
+    # The full-size frames of a payload that is not complete, and their bytes.
+    _joined: list[bytes] = field(default_factory=list)
+    _joined_bytes: int = 0
 
     def feed(self, data: bytes) -> None:
         """Accept bytes in pieces of any size."""

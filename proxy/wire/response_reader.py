@@ -12,6 +12,7 @@ packet that begins with 0xFE behind the rows, session state inside it.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import IntEnum
 from struct import Struct
 from typing import TYPE_CHECKING, Final
@@ -68,6 +69,7 @@ class AnswerKind(IntEnum):
     TEXT = TEXT  # COM_STATISTICS: one packet of bare text
 
 
+@dataclass(slots=True, eq=False)
 class ResponseReader:
     """The base of the three readers: the places in an answer and its special packets.
 
@@ -81,38 +83,20 @@ class ResponseReader:
     for one, the empty last one too.
     """
 
-    __slots__ = (
-        "_allows_local_infile",
-        "_continues",
-        "_held",
-        "_left",
-        "_ok_payload",
-        "_session_state",
-        "_state",
-        "done",
-        "error",
-        "infile_sequence",
-        "rest",
-        "rows",
-        "status",
-        "wants_local_infile",
-    )
-
-    def __init__(self, answer: AnswerKind) -> None:
-        self.done = False
-        self.status = 0
-        self.error: Err | None = None
-        self.rows = 0
-        self.rest = b""
-        self.wants_local_infile: bytes | None = None
-        self.infile_sequence = 0
-        self._state = int(answer)
-        self._left = 0  # column definitions still to come
-        self._continues = False  # the next frame belongs to the packet before it
-        self._held = b""  # received, not handed on yet
-        self._ok_payload = b""
-        self._session_state = b""
-        self._allows_local_infile = False
+    _state: int
+    done: bool = False
+    status: int = 0
+    error: Err | None = None
+    rows: int = 0
+    rest: bytes = b""
+    wants_local_infile: bytes | None = None
+    infile_sequence: int = 0
+    _left: int = 0  # column definitions still to come
+    _continues: bool = False  # the next frame belongs to the packet before it
+    _held: bytes = b""  # received, not handed on yet
+    _ok_payload: bytes = b""
+    _session_state: bytes = b""
+    _allows_local_infile: bool = False
 
     @property
     def ok(self) -> Ok | None:
@@ -196,7 +180,7 @@ class Forwarder(ResponseReader):
         answer: AnswerKind,
         shown: Callable[[bytes], bytes] | None,
     ) -> None:
-        super().__init__(answer)
+        super().__init__(int(answer))
         self._capabilities = capabilities
         self._shown = shown if capabilities & _SESSION_TRACK else None
         self._more_results = False

@@ -95,7 +95,7 @@ async def test_mariadb_is_asked_for_definitions_without_waiting_for_a_lock(
 
 
 async def test_killing_what_is_gone_already_is_fine(server, control):
-    await control.kill_query(4711)
+    await control.kill(4711, query_only=True)
     await control.kill(4711)
     assert server.controlled[-2:] == ["KILL QUERY 4711", "KILL 4711"]
     assert len(server.connections) == 1

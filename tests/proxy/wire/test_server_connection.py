@@ -16,7 +16,7 @@ from streamfrom.proxy.memory import Memory
 from streamfrom.proxy.passwords.scramble import native_proof, sha2_proof
 from streamfrom.proxy.wire import commands
 from streamfrom.proxy.wire.auth import Authenticated
-from streamfrom.proxy.wire.client_connection import ClientConnection, LoginComplete, StartTls
+from streamfrom.proxy.wire.client_connection import ClientConnection, LoginPhase
 from streamfrom.proxy.wire.constants import NATIVE_PASSWORD, PROXY_OFFER, Capability, Status
 from streamfrom.proxy.wire.framing import Framer, frame
 from streamfrom.proxy.wire.handshake import (
@@ -178,10 +178,10 @@ def play(server, client, *, tls=False):
         data = frame(Greeting("8.0.36", 7, NONCE, server_offer(tls)).encode(), 0)
     for _ in range(20):
         if data:
-            for event in client.receive_data(data):
-                if isinstance(event, LoginComplete):
-                    return events
-                assert isinstance(event, StartTls)
+            phase = client.receive_data(data)
+            if phase is LoginPhase.READY:
+                return events
+            if phase is LoginPhase.TLS:
                 asked = server.receive_data(client.data_to_send())
                 assert asked == [TlsRequested(b"")]
                 server.tls_started()
