@@ -1,4 +1,4 @@
-"""`python -m proxy` is `streamfrom`."""
+"""`python -m streamfrom.proxy` is `streamfrom`."""
 
 import sys
 

@@ -45,10 +45,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if arguments.command == "demo":
             return run_demo(arguments.shards, arguments.port, arguments.data, Application)
-        config = _load(arguments.config)
+        read = partial(load, arguments.config, os.environ)
+        config = read()
         if arguments.command == "check":
             return uvloop.run(check(config, as_json=arguments.json))
-        return uvloop.run(_serve(config, partial(_load, arguments.config)))
+        return uvloop.run(_serve(config, read))
     except ConfigError as error:
         faults = (error, *error.others)
         for each in faults:
@@ -101,10 +102,6 @@ def _command_first(argv: Sequence[str]) -> Sequence[str]:
             return [argv[place], *argv[:place], *argv[place + 1 :]]
         case _:
             return argv
-
-
-def _load(path: Path) -> Config:
-    return load(path, os.environ)
 
 
 async def _serve(config: Config, read_again: Callable[[], Config]) -> int:

@@ -8,6 +8,7 @@ command that runs at once is not counted, so a point SELECT costs nothing here.
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
+@dataclass(slots=True, eq=False)
 class Memory:
     """One budget.
 
@@ -26,17 +28,10 @@ class Memory:
         used_bytes: what is held now.
     """
 
-    __slots__ = ("_exceeded", "_limit_bytes", "_user", "used_bytes")
-
-    def __init__(
-        self,
-        limit_bytes: Callable[[], int] = lambda: sys.maxsize,
-        exceeded: Callable[[int], Exception] | None = None,
-    ) -> None:
-        self.used_bytes = 0
-        self._limit_bytes = limit_bytes
-        self._exceeded = exceeded
-        self._user: Memory | None = None
+    _limit_bytes: Callable[[], int] = lambda: sys.maxsize
+    _exceeded: Callable[[int], Exception] | None = None
+    used_bytes: int = 0
+    _user: Memory | None = None
 
     def change(self, by_bytes: int, *, slack_bytes: int = 0) -> None:
         """Hold *by_bytes* more, or less where that is negative.

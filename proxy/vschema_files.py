@@ -94,7 +94,9 @@ class _File:
         try:
             config = reread_vschema(self._config)
         except ConfigError as error:
-            self._refused(error.problem)
+            self._log.warning("vschema not reloaded, the old one stays", reason=error.problem)
+            self._keyspace = replace(self._keyspace, vschema_fault=error.problem)
+            self._apply(self._keyspace)
             return
         is_new = config.vschema_text != self._config.vschema_text
         if is_new or self._keyspace.vschema_fault:
@@ -107,11 +109,6 @@ class _File:
             self._log.info("vschema reloaded", tables=tables)
         elif is_asked:
             self._log.info("vschema unchanged")
-
-    def _refused(self, reason: str) -> None:
-        self._log.warning("vschema not reloaded, the old one stays", reason=reason)
-        self._keyspace = replace(self._keyspace, vschema_fault=reason)
-        self._apply(self._keyspace)
 
 
 def _status(path: Path) -> _Status | None:

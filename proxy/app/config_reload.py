@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import structlog
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger()
 
 
+@dataclass(slots=True, eq=False)
 class ConfigReload:
     """Keeps what runs to the configuration in force.
 
@@ -43,22 +45,13 @@ class ConfigReload:
     rsa_key: the key with which clients without TLS hide their passwords.
     """
 
-    def __init__(
-        self,
-        config: Config,
-        services: Services,
-        servers: ShardServers,
-        recovery: Recovery | None,
-        disconnection: Disconnection,
-        rsa_key: ServerKey,
-    ) -> None:
-        self._config = config
-        self._services = services
-        self._servers = servers
-        self._recovery = recovery
-        self._disconnection = disconnection
-        self._rsa_key = rsa_key
-        self._timing_out: asyncio.Task[None] | None = None
+    _config: Config
+    _services: Services
+    _servers: ShardServers
+    _recovery: Recovery | None
+    _disconnection: Disconnection
+    _rsa_key: ServerKey
+    _timing_out: asyncio.Task[None] | None = None
 
     async def prepare(self, config: Config) -> None:
         """Make the RSA key if users of *config* may need it, in a thread: that takes some 80 ms."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import structlog
@@ -25,6 +26,7 @@ log = structlog.get_logger()
 INTERRUPT_S: Final = 1.0
 
 
+@dataclass(frozen=True, slots=True)
 class Disconnection:
     """The end of sessions.
 
@@ -32,9 +34,8 @@ class Disconnection:
     hurry: no session is waited for once this is set.
     """
 
-    def __init__(self, sessions: Mapping[int, Peer], hurry: asyncio.Event) -> None:
-        self._sessions = sessions
-        self._hurry = hurry
+    _sessions: Mapping[int, Peer]
+    _hurry: asyncio.Event
 
     def clients(self) -> list[Peer]:
         """Return the sessions that have logged in."""

@@ -9,6 +9,7 @@ variables and database, and resets the connection where the new owner could noti
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.backends.answer_readers import AnswerCallback
@@ -136,16 +137,14 @@ def take_diagnostics(backend: Backend, owner: ConnectionOwner | None) -> LastDia
     return left
 
 
+@dataclass(slots=True)
 class _HandoverQuestions:
     """The questions to a server before a handover, and the use of their answers."""
 
-    def __init__(
-        self, backend: Backend, owner: ConnectionOwner | None, left: LastDiagnostics
-    ) -> None:
-        self._backend = backend
-        self._owner = owner
-        self._left = left
-        self._unanswered = 0
+    _backend: Backend
+    _owner: ConnectionOwner | None
+    _left: LastDiagnostics
+    _unanswered: int = 0
 
     def ask(self, question: bytes, heard: Callable[[BufferedAnswer], None]) -> None:
         self._unanswered += 1

@@ -14,6 +14,7 @@ keeps the connection as its session's own, and every other read is sent again el
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
 from streamfrom.proxy.backends.answer_readers import AnswerReader
@@ -55,6 +56,7 @@ class Borrower(AnswerReader, Protocol):
         """Own the connection from now on, and release it to its pool after the answer."""
 
 
+@dataclass(eq=False)
 class SharedConnection(ConnectionOwner):
     """One connection for all sessions with the same variables, database and variant.
 
@@ -66,27 +68,21 @@ class SharedConnection(ConnectionOwner):
         settings, variant, database: a session must have the same ones to use the line.
     """
 
-    def __init__(
-        self,
-        pool: Pool,
-        way_s: Callable[[], float],
-        settings: Settings,
-        variant: int,
-        database: str | None,
-    ) -> None:
-        self.settings = settings
-        self.variant = variant
-        self.database = database
-        self._pool = pool
-        self._way_s = way_s
-        self._backend: Backend | None = None
-        self._opening: asyncio.Task[None] | None = None
-        self._may_open_s = 0.0
-        self._preparing: dict[StatementKey, asyncio.Task[None]] = {}
-        # Reads under way, reads sent and answers received; `_look` compares the last two.
-        self._waiting = self._sent = self._answered = 0
-        self._idle_looks = 0
-        self._next_look: asyncio.TimerHandle | None = None
+    _pool: Pool
+    _way_s: Callable[[], float]
+    settings: Settings
+    variant: int
+    database: str | None
+    _backend: Backend | None = None
+    _opening: asyncio.Task[None] | None = None
+    _may_open_s: float = 0.0
+    _preparing: dict[StatementKey, asyncio.Task[None]] = field(default_factory=dict)
+    # Reads under way, reads sent and answers received; `_look` compares the last two.
+    _waiting: int = 0
+    _sent: int = 0
+    _answered: int = 0
+    _idle_looks: int = 0
+    _next_look: asyncio.TimerHandle | None = None
 
     # --- using it -------------------------------------------------------------------------
 

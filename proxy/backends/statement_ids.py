@@ -9,6 +9,7 @@ of them are where the server says that there are too many.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 
@@ -28,16 +29,15 @@ class StatementKey(NamedTuple):
     reading: tuple[str | None, ...]
 
 
+@dataclass(slots=True, eq=False)
 class StatementIds:
     """The prepared statements of one connection."""
 
-    __slots__ = ("_ids", "_kept_max", "_stale")
-
-    def __init__(self, kept_max: int = KEPT_MAX) -> None:
-        # Least recently used first.
-        self._ids: dict[StatementKey, int] = {}
-        self._kept_max = kept_max
-        self._stale: list[int] = []
+    kept_max: int = KEPT_MAX
+    # Least recently used first.
+    _ids: dict[StatementKey, int] = field(default_factory=dict)
+    # The ids to close, oldest first.
+    _stale: list[int] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self._ids)
@@ -53,7 +53,7 @@ class StatementIds:
         """Keep an id; the one before it of the same statement is stale."""
         self.drop(key)
         self._ids[key] = statement_id
-        if len(self._ids) > self._kept_max:
+        if len(self._ids) > self.kept_max:
             self._stale.append(self._ids.pop(next(iter(self._ids))))
 
     def drop(self, key: StatementKey) -> None:

@@ -90,6 +90,7 @@ def _named(fault: ConfigError, path: Path, names: Mapping[Path, str]) -> ConfigE
 def _is_consequence(path: Path, dropped: set[Path]) -> bool:
     """True for a fault that was not there before something was dropped."""
     size = len(path)
+    # A table whose required key was left out is refused for lacking it.
     if path in dropped or any(
         each[:size] == path and len(each) == size + 1 for each in dropped
     ):

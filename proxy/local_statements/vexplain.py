@@ -178,6 +178,7 @@ def _access(statement: Statement, keyspace: Keyspace, count: int) -> dict[str, A
     dealt = next((table for table in tables if table.primary is not None), None)
     if dealt is None or dealt.primary is None:
         return {"Variant": "Reference"}
+    # The words are Vitess's: one key range is EqualUnique, a list IN, a prefix of several columns SubShard.
     (column, *others), vindex = dealt.primary.columns, dealt.primary.vindex.name
     operands = shape.conditions.get(column)
     if others and operands is not None:

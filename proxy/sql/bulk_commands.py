@@ -20,8 +20,8 @@ from streamfrom.proxy.fairness import Slices
 from streamfrom.proxy.routing.routes import OneShard, WriteParts
 from streamfrom.proxy.sql.scatter import write_parts
 from streamfrom.proxy.sql.statement_compiler import CompiledStatement
+from streamfrom.proxy.wire.binary_parameters import known_value, literal_of
 from streamfrom.proxy.wire.bulk_rows import TYPES_FOLLOW, bulk_rows, bulk_types
-from streamfrom.proxy.wire.execute import known_value, literal_of
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.statements import OPAQUE, Kind, SqlMode, Uses
 from streamfrom.sqlparse_ext.text.insert_rows import insert_rows

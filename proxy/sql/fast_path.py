@@ -30,8 +30,8 @@ from streamfrom.proxy.routing.routes import OneShard
 from streamfrom.proxy.sql.account_protection import may_reach_accounts
 from streamfrom.proxy.sql.catalog import FastRoute
 from streamfrom.proxy.sql.raw_passthrough import is_sent_as_written
+from streamfrom.proxy.wire.binary_parameters import with_types
 from streamfrom.proxy.wire.commands import query
-from streamfrom.proxy.wire.execute import with_types
 from streamfrom.sqlparse_ext.errors import StreamfromError
 from streamfrom.sqlparse_ext.selects.plain_reads import is_plain_read
 from streamfrom.sqlparse_ext.statements import Kind, Uses

@@ -34,8 +34,8 @@ from streamfrom.proxy.routing.routes import Combine, Merge, OneShard, WriteParts
 from streamfrom.proxy.sql.prepared_statements import PreparedStatement, PreparedStatements
 from streamfrom.proxy.sql.set_statement_for import is_plain_query
 from streamfrom.proxy.sql.set_variables import is_ignored
+from streamfrom.proxy.wire.binary_parameters import with_types
 from streamfrom.proxy.wire.constants import Status
-from streamfrom.proxy.wire.execute import with_types
 from streamfrom.proxy.wire.prepare_response import PARAMETER
 from streamfrom.proxy.wire.response import AnswerKind
 from streamfrom.proxy.wire.resultset import column_definition

@@ -21,7 +21,12 @@ from streamfrom.proxy.errors import (
     WireError,
 )
 from streamfrom.proxy.memory import Memory
-from streamfrom.proxy.wire.execute import known_value, literal_of, read_parameters, types_of
+from streamfrom.proxy.wire.binary_parameters import (
+    known_value,
+    literal_of,
+    read_parameters,
+    types_of,
+)
 from streamfrom.sqlparse_ext.errors import StreamfromError
 from streamfrom.sqlparse_ext.session.schemas import asks_by_parameter
 from streamfrom.sqlparse_ext.statements import OPAQUE, Param, SqlMode

@@ -17,9 +17,9 @@ from streamfrom.proxy.errors import (
     UnknownStatement,
 )
 from streamfrom.proxy.local_statements.local_answers import is_answered_locally
+from streamfrom.proxy.wire.binary_parameters import Parameter, literal_of
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.constants import BINARY_CHARSET, FieldType
-from streamfrom.proxy.wire.execute import Parameter, literal_of
 from streamfrom.proxy.wire.resultset import parse_column_definition, parse_text_row
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.session.dynamic_sql import Dynamic, Step, dynamic, takes_text

@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from streamfrom.proxy.twophase.xid import Xid
 
 
-XA_NO_SUCH_BRANCH: Final = 1397
-_READ_ONLY_TRANSACTION: Final = 1792
+XA_NO_SUCH_BRANCH: Final = 1397  # ER_XAER_NOTA
+_READ_ONLY_TRANSACTION: Final = 1792  # ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION
 _RETRY_PAUSE_S: Final = 0.1
 
 

@@ -79,25 +79,21 @@ class Decisions:
         table = self._ids.get(shard)
         if table is None:
             try:
-                table = await self._found_or_made(shard)
+                table = await read_own_id(shard)
+                if table is None:
+                    await shard.control.execute(CREATE)
+                    value = _self_value(self._new_id(), shard.database)
+                    await shard.control.execute(_WRITE_SELF.format(value=value))
+                    table = await read_own_id(shard)
             except (BackendError, BackendUnavailable) as error:
                 raise NoDecisionTable(TABLE, str(shard), str(error)) from error
+            assert table is not None
             for other, taken in self._ids.items():
                 if taken == table and other is not shard:
                     reason = f"it has the id of the one of shard '{other}': is it a copy?"
                     raise NoDecisionTable(TABLE, str(shard), reason)
             self._ids[shard] = table
         return table
-
-    async def _found_or_made(self, shard: ShardRuntime) -> str:
-        own = await read_own_id(shard)
-        if own is None:
-            await shard.control.execute(CREATE)
-            value = _self_value(self._new_id(), shard.database)
-            await shard.control.execute(_WRITE_SELF.format(value=value))
-            own = await read_own_id(shard)
-        assert own is not None
-        return own
 
     async def outcome(self, shard: ShardRuntime, whole: GlobalId) -> TransactionOutcome:
         """Return what became of *whole*, which began on *shard*; one of its branches is prepared.

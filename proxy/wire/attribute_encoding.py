@@ -19,9 +19,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.proxy.errors import WireError
+from streamfrom.proxy.wire.binary_parameters import Parameter, read_value, write_value
 from streamfrom.proxy.wire.codec import PacketReader, lenenc_bytes, lenenc_int
 from streamfrom.proxy.wire.constants import FRAME_BYTES_MAX, HEADER_BYTES
-from streamfrom.proxy.wire.execute import Parameter, read_value, write_value
 from streamfrom.proxy.wire.framing import frame, frame_parts
 
 

@@ -185,7 +185,7 @@ class ServerAuth:
     ``begin`` once with the client's request, then ``receive`` every further packet until an
     ``Accepted`` comes back. Both raise AccessDenied, after which the connection must close.
 
-    nonce: the nonce of the greeting.
+    nonce: the nonce in force: that of the greeting, later that of the last switch.
     greeted_plugin: the plugin of the greeting.
     is_secure: no third party can listen (TLS or a unix socket), so clear text is fine.
     is_tls: TLS is on, so the certificate may need its signature.
@@ -209,18 +209,13 @@ class ServerAuth:
         self._authenticator = authenticator
         self._login = login
         self._host = host
-        self._nonce = nonce
+        self.nonce = nonce
         self._greeted_plugin = greeted_plugin
         self._is_secure = is_secure
         self._is_tls = is_tls
         self._verifier, self._is_known = authenticator.verifier_of(login.user)
         self._has_password = not _is_nothing(login.response)
         self._next: Callable[[bytes], list[Step]] = self._over
-
-    @property
-    def nonce(self) -> bytes:
-        """The nonce in force: the greeting's, or that of the last switch."""
-        return self._nonce
 
     def begin(self, *, is_change: bool = False) -> list[Step]:
         """Judge the first proof. *is_change*: it came with COM_CHANGE_USER."""
@@ -260,9 +255,9 @@ class ServerAuth:
         return [Deferred(is_costly)]
 
     def _switch(self, plugin: str) -> list[Step]:
-        self._nonce = self._authenticator.nonces()
+        self.nonce = self._authenticator.nonces()
         self._next = partial(self._proof, self._step_of(plugin))
-        return [Send(encode_auth_switch(plugin, self._nonce))]
+        return [Send(encode_auth_switch(plugin, self.nonce))]
 
     def _step_of(self, plugin: str) -> Callable[[bytes], list[Step]]:
         return self._native if plugin == NATIVE_PASSWORD else self._sha2
@@ -271,9 +266,7 @@ class ServerAuth:
         self._has_password = not _is_nothing(proof)
         stored = self._verifier.native
         # A client without plugins may name an account that has no native hash.
-        matches = (
-            is_native_proof(proof, self._nonce, stored or bytes(20)) and stored is not None
-        )
+        matches = is_native_proof(proof, self.nonce, stored or bytes(20)) and stored is not None
         if self._verifier.is_empty:
             matches = _is_nothing(proof)
         return self._decide(matches=matches, info=self._signature())
@@ -283,7 +276,7 @@ class ServerAuth:
         if _is_nothing(proof):
             return self._decide(matches=self._verifier.is_empty)
         stored = self._verifier.sha2 or self._verifier.cache.stored_sha2
-        matches = is_sha2_proof(proof, self._nonce, stored or bytes(32)) and stored is not None
+        matches = is_sha2_proof(proof, self.nonce, stored or bytes(32)) and stored is not None
         if matches and not self._verifier.is_empty:
             return [Send(_FAST_OK), *self._decide(matches=True)]
         if self._verifier.crypt is None or not (self._is_secure or self._authenticator.rsa_key):
@@ -318,7 +311,7 @@ class ServerAuth:
         if self._is_secure or key is None:
             return payload
         try:
-            return unmasked_password(key.decrypt(payload), self._nonce)
+            return unmasked_password(key.decrypt(payload), self.nonce)
         except ValueError:
             return b""
 
@@ -333,7 +326,7 @@ class ServerAuth:
         stored = self._verifier.native
         if not self._is_tls or certificate is None or stored is None or self._verifier.is_empty:
             return b""
-        return certificate_signature(stored, self._nonce, certificate)
+        return certificate_signature(stored, self.nonce, certificate)
 
     def _over(self, _payload: bytes) -> list[Step]:
         raise AssertionError("a login that has ended is not asked again")

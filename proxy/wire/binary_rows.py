@@ -13,9 +13,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.errors import WireError
+from streamfrom.proxy.wire.binary_parameters import DATES, FLOATS, INTEGER_BYTES
 from streamfrom.proxy.wire.codec import lenenc_bytes
 from streamfrom.proxy.wire.constants import FieldFlag, FieldType
-from streamfrom.proxy.wire.execute import DATES, FLOATS, INTEGER_BYTES
 from streamfrom.proxy.wire.resultset import parse_column_definition, parse_text_row
 
 

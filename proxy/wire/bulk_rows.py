@@ -5,7 +5,7 @@ https://mariadb.com/kb/en/com_stmt_bulk_execute/
     flags, among them "types follow"   type and flag of each parameter   the rows
 
 A row is, for each parameter, a byte that says what follows (`_VALUE`, or nothing: NULL, the
-column's default, leave the column as it is) and then the value, as in `execute`. Types that a
+column's default, leave the column as it is) and then the value, as in `binary_parameters`. Types that a
 client leaves out are those of the execution before.
 """
 
@@ -14,8 +14,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.proxy.errors import WireError
+from streamfrom.proxy.wire.binary_parameters import Parameter, read_value
 from streamfrom.proxy.wire.codec import PacketReader
-from streamfrom.proxy.wire.execute import Parameter, read_value
 
 
 if TYPE_CHECKING:

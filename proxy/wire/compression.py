@@ -213,16 +213,15 @@ class Compression:
 
     def pack(self, data: bytes) -> bytes:
         """Return *data*, any part of the stream, as it goes on the wire."""
-        return b"".join(self._pieces(data))
-
-    def _pieces(self, data: bytes) -> Iterator[bytes]:
+        pieces = []
         for start in range(0, len(data), FRAME_BYTES_MAX):
             piece = data[start : start + FRAME_BYTES_MAX]
             packed = piece
             if len(piece) >= _PACKED_BYTES_MIN:
                 packing = self._packer.packing()
                 packed = packing.compress(piece) + packing.flush()
-            yield self._piece(piece, packed)
+            pieces.append(self._piece(piece, packed))
+        return b"".join(pieces)
 
     def _piece(self, data: bytes, packed: bytes) -> bytes:
         """Return a piece as it goes on the wire: packed if that is less."""

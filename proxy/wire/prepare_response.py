@@ -10,6 +10,7 @@ Only clients without DEPRECATE_EOF get an EOF behind each of the two lists, if i
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.errors import WireError
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from streamfrom.proxy.wire.resultset import Err
 
 
+@dataclass(slots=True, eq=False)
 class PrepareReader:
     """Reads one answer of a backend, which has DEPRECATE_EOF.
 
@@ -39,18 +41,17 @@ class PrepareReader:
     fields of COM_STMT_PREPARE_OK; ``error``: the ERR in its place, else None.
     """
 
-    def __init__(self) -> None:
-        self.done = False
-        self.rest = b""
-        self.statement_id = 0
-        self.warnings = 0
-        self.parameters: list[bytes] = []
-        self.columns: list[bytes] = []
-        self.error: Err | None = None
-        self._buffer = b""
-        self._started = False
-        self._parameters_left = 0
-        self._columns_left = 0
+    done: bool = False
+    rest: bytes = b""
+    statement_id: int = 0
+    warnings: int = 0
+    parameters: list[bytes] = field(default_factory=list)
+    columns: list[bytes] = field(default_factory=list)
+    error: Err | None = None
+    _buffer: bytes = b""
+    _started: bool = False
+    _parameters_left: int = 0
+    _columns_left: int = 0
 
     def feed(self, chunk: bytes) -> None:
         """Accept bytes in pieces of any size. WireError if they are no such answer."""

@@ -119,6 +119,7 @@ class Resequencer(Forwarder):
             # The packets of the file have moved both counts on.
             self.next_sequence = chunk[3] + self._infile_shift & 0xFF
             self._infile_shift = None
+        # Sequence bytes are overwritten in a copy: one copy of the chunk is cheaper than a piece for each row.
         out = bytearray(chunk)
         pieces: list[bytes | bytearray] = []
         start = 0  # what lies before is in `pieces`, or dropped

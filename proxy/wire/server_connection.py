@@ -399,6 +399,7 @@ class ServerConnection:
         if not payload:
             raise WireError("empty command packet")
         if payload[0] == _CHANGE_USER:
+            # Until the new user is known the client gets no more room than a stranger.
             login = decode_change_user(payload, self.capabilities)
             self._framer.packet_bytes_max = self._limits.login_bytes_max
             if self.compression is not None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from streamfrom.proxy.passwords.scramble import sha2_proof
+from streamfrom.proxy.wire.binary_parameters import Parameter, write_parameters
 from streamfrom.proxy.wire.bulk_rows import TYPES_FOLLOW
 from streamfrom.proxy.wire.commands import (
     stmt_bulk_execute,
@@ -24,7 +25,6 @@ from streamfrom.proxy.wire.constants import (
     FieldType,
     Status,
 )
-from streamfrom.proxy.wire.execute import Parameter, write_parameters
 from streamfrom.proxy.wire.framing import Framer, frame
 from streamfrom.proxy.wire.handshake import (
     LoginRequest,

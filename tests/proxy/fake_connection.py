@@ -12,6 +12,7 @@ import re
 from typing import TYPE_CHECKING
 
 from streamfrom.proxy.wire.auth import Authenticated, nonce_from
+from streamfrom.proxy.wire.binary_parameters import read_parameters, value_of
 from streamfrom.proxy.wire.binary_rows import BinaryRows
 from streamfrom.proxy.wire.bulk_rows import bulk_rows, bulk_types
 from streamfrom.proxy.wire.constants import (
@@ -22,7 +23,6 @@ from streamfrom.proxy.wire.constants import (
     Status,
     TrackerKind,
 )
-from streamfrom.proxy.wire.execute import read_parameters, value_of
 from streamfrom.proxy.wire.framing import frame, frames
 from streamfrom.proxy.wire.handshake import Greeting, offer_as
 from streamfrom.proxy.wire.prepare_response import PARAMETER, prepare_answer

@@ -7,6 +7,7 @@ from streamfrom.proxy.backends.statement_ids import StatementIds, StatementKey
 from streamfrom.proxy.errors import NoOpenCursor
 from streamfrom.proxy.execution.prepared_execution import CursorExecution, Execution
 from streamfrom.proxy.wire.attribute_encoding import COUNT_FOLLOWS, Attribute, into_execute
+from streamfrom.proxy.wire.binary_parameters import Parameter
 from streamfrom.proxy.wire.commands import (
     stmt_close,
     stmt_execute,
@@ -14,7 +15,6 @@ from streamfrom.proxy.wire.commands import (
     stmt_send_long_data,
 )
 from streamfrom.proxy.wire.constants import FieldType
-from streamfrom.proxy.wire.execute import Parameter
 from streamfrom.proxy.wire.prepare_response import PrepareReader
 from tests.proxy.rigs import RecordingLink
 

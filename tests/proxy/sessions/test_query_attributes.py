@@ -11,9 +11,9 @@ from streamfrom.proxy.wire.attribute_encoding import (
     into_execute,
     into_query,
 )
+from streamfrom.proxy.wire.binary_parameters import Parameter
 from streamfrom.proxy.wire.commands import query, stmt_execute
 from streamfrom.proxy.wire.constants import FieldType
-from streamfrom.proxy.wire.execute import Parameter
 from streamfrom.sqlparse_ext.cache import StatementCache
 from streamfrom.sqlparse_ext.statements import DEFAULT_MODE
 

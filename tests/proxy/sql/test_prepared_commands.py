@@ -2,9 +2,9 @@
 
 import pytest
 
+from streamfrom.proxy.wire.binary_parameters import write_parameters
 from streamfrom.proxy.wire.commands import stmt_close, stmt_send_long_data
 from streamfrom.proxy.wire.constants import Status
-from streamfrom.proxy.wire.execute import write_parameters
 from streamfrom.proxy.wire.framing import frame
 from tests.proxy.fake_answers import Error, HangUp, Ok, rows_of, until
 from tests.proxy.fake_client import MODERN, OLD, Refused, parameter

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from streamfrom.proxy.errors import WireError
+from streamfrom.proxy.wire.binary_parameters import Parameter, value_of
 from streamfrom.proxy.wire.binary_rows import BinaryRows
 from streamfrom.proxy.wire.constants import FieldFlag, FieldType
-from streamfrom.proxy.wire.execute import Parameter, value_of
 from streamfrom.proxy.wire.resultset import ColumnDefinition, column_definition, text_row
 
 

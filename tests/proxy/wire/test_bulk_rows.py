@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from streamfrom.proxy.errors import WireError
+from streamfrom.proxy.wire.binary_parameters import value_of
 from streamfrom.proxy.wire.bulk_rows import TYPES_FOLLOW, bulk_rows, bulk_types
-from streamfrom.proxy.wire.execute import value_of
 from tests.proxy.wire.peers import TEXT, UNSIGNED, bulk_body
 
 

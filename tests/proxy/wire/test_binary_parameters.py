@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from streamfrom.proxy.errors import WireError
-from streamfrom.proxy.wire.constants import FieldType
-from streamfrom.proxy.wire.execute import (
+from streamfrom.proxy.wire.binary_parameters import (
     Parameter,
     literal_of,
     read_parameters,
@@ -14,6 +13,7 @@ from streamfrom.proxy.wire.execute import (
     with_types,
     write_parameters,
 )
+from streamfrom.proxy.wire.constants import FieldType
 from streamfrom.sqlparse_ext.statements import DEFAULT_MODE, Number, SqlMode, decode_literal
 
 
