@@ -67,7 +67,7 @@ _READING: Final = (
     "collation_connection",
 )
 # In these a byte below 0x80 may be part of another character: `sqlparse_ext.text.readable`.
-_MULTIBYTE: Final = {
+MULTIBYTE_CHARSETS: Final = {
     "big5": SqlMode.BIG5,
     "cp932": SqlMode.SJIS,
     "gb18030": SqlMode.GB18030,
@@ -151,7 +151,7 @@ class Settings:
             found.reading = tuple(map(found.values.get, _READING))
             client_charset = found.values.get("character_set_client", "")
             found.is_utf8 = client_charset in _UTF8
-            found.charset_mode = _MULTIBYTE.get(client_charset, DEFAULT_MODE)
+            found.charset_mode = MULTIBYTE_CHARSETS.get(client_charset, DEFAULT_MODE)
             found.unread = client_charset if found.charset_mode else None
             if not found.is_utf8:
                 found.charset_mode |= SqlMode.OTHER_CHARSET

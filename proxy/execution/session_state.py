@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from streamfrom.proxy.backends.settings import TRACKED, Settings
 from streamfrom.proxy.wire.constants import Capability, Status, TrackerKind
 from streamfrom.proxy.wire.trackers import SHOWN_BY_DEFAULT, shown_to
+from streamfrom.sqlparse_ext.reading.session_settings import passing_variables
 from streamfrom.sqlparse_ext.session.variable_assignment import may_assign
 from streamfrom.sqlparse_ext.statements import (
     InsertSource,
@@ -101,6 +102,7 @@ class Traits:
         counts_rows: ROW_COUNT() is afterwards the number of the statement's OK.
         needs_insert_id: the statement reads or sets LAST_INSERT_ID(), perhaps only for rows it finds.
         outlives_reset: COM_RESET_CONNECTION does not undo what the statement leaves.
+        passing: the names of variables that are set for this statement alone.
         sets_insert_id: LAST_INSERT_ID() may have changed afterwards, whatever the OK says.
         set_names: the names that a SET assigns to.
         sets_untracked: what the function `sets_untracked` says.
@@ -121,6 +123,7 @@ class Traits:
         "may_begin",
         "needs_insert_id",
         "outlives_reset",
+        "passing",
         "runs_unseen",
         "set_names",
         "sets_collation",
@@ -134,6 +137,7 @@ class Traits:
         self.set_names = frozenset(item.name for item in shape.set)
         self.sets_untracked = sets_untracked(shape)
         self.sets_collation = sets_collation(shape)
+        self.passing = passing_variables(shape)
         self.is_sticky = (
             bool(shape.uses & _STICKY)
             or shape.kind in _STICKY_KINDS

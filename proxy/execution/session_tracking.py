@@ -64,6 +64,9 @@ def apply_ok(
     backend.in_transaction = bool(ok.status & _IN_TRANS) or (
         shape.kind is Kind.SAVEPOINT and not state.settings.autocommit
     )
+    if trait.passing:
+        # MariaDB tells them as they are for the one statement, and undoes them behind its answer.
+        trackers = [tracker for tracker in trackers if tracker.name not in trait.passing]
     if trackers:
         backend.note(trackers)
         state.note(trackers)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from streamfrom.proxy.backends.settings import MULTIBYTE_CHARSETS, TRACKED
 from streamfrom.proxy.errors import (
     BadArguments,
     EmptyQuery,
@@ -22,6 +23,7 @@ from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.constants import BINARY_CHARSET, FieldType
 from streamfrom.proxy.wire.resultset import parse_column_definition, parse_text_row
 from streamfrom.sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.reading.session_settings import passing_variables
 from streamfrom.sqlparse_ext.session.dynamic_sql import Dynamic, Step, dynamic, takes_text
 from streamfrom.sqlparse_ext.statements import OPAQUE, Kind, Slot, SqlMode, Uses
 from streamfrom.sqlparse_ext.text.lexer import Edit, splice
@@ -177,12 +179,37 @@ class TextStatements:
                 statement = self._compiler.parse(splice(statement.sql, statement.mode, [edit]))
         if text is not None:
             sql = text.encode("utf-8", "surrogateescape")
+            self._check_charsets(sql, statement)
             found = self._compiler.parse(sql)
             self._compiler.check(found)
+            if names := passing_variables(found.shape) & TRACKED:
+                # EXECUTE would be told of them as if they stayed.
+                raise Unsupported(f"SET STATEMENT {min(names)} in {shape.verb}")
             if found.shape.kind is Kind.SHOW and is_answered_locally(found.shape):
                 # The server would tell of the account that all users have there.
                 raise NotPreparable(found.shape.verb)
         return statement
+
+    def _check_charsets(self, sql: bytes, statement: Statement) -> None:
+        """Raise Unsupported for a text that a server may read otherwise than it is read here.
+
+        It converts the text, and reads what that gives by the client's character set. So half a character
+        may become a backslash or a backtick, or swallow one; and to swe7 both are letters.
+        """
+        if b"\\" not in sql and b"`" not in sql:
+            return
+        values = self._executor.settings.values
+        charsets = {
+            values.get("character_set_client"),
+            values.get("character_set_connection"),
+        }
+        if "swe7" in charsets or not (
+            statement.sql.isascii() or charsets.isdisjoint(MULTIBYTE_CHARSETS)
+        ):
+            raise Unsupported(
+                f"a backslash or a backtick in the text of {statement.shape.verb} beside characters"
+                " beyond ASCII, in a character set in which they may be part of one"
+            )
 
     async def _bound(self, statement: Statement, asked: Dynamic) -> Statement:
         count = len(parameter_places(statement.sql, statement.mode))

@@ -20,7 +20,7 @@ from streamfrom.sqlparse_ext.text.tokens import Cursor, split_commas, statement_
 
 if TYPE_CHECKING:
     from streamfrom.sqlparse_ext.reading.shape_builder import ShapeBuilder
-    from streamfrom.sqlparse_ext.statements import Opaque, Statement
+    from streamfrom.sqlparse_ext.statements import Opaque, Shape, Statement
 
 _SCOPES: Final = {
     "SESSION": SetScope.SESSION,
@@ -86,6 +86,16 @@ def split_set_statement(statement: Statement) -> tuple[bytes, bytes] | None:
         return None
     (end,) = locate(statement.sql, statement.mode, (cursor.take().end,))
     return statement.sql[:end], statement.sql[end:]
+
+
+def passing_variables(shape: Shape) -> frozenset[str]:
+    """Return what SET STATEMENT sets for its statement alone, in lower case; nothing of others."""
+    if [item.name for item in shape.set] != ["statement"]:
+        return frozenset()
+    tokens = statement_tokens(shape.template)
+    ends = [place for place, token in enumerate(tokens) if token.key == "FOR"]
+    names = (token for token in tokens[: max(ends, default=0)] if token.is_name)
+    return frozenset(unquote(token, shape.template).lower() for token in names)
 
 
 def with_session_scope(statement: Statement) -> bytes:

@@ -3,12 +3,15 @@
 import shutil
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 
 import mysql.connector
+import pymysql
 import pytest
 
 from streamfrom.proxy.embedded.servers import Family
 from tests.fixtures.database_servers import ServerPool
+from tests.fixtures.streams import rows, run
 from tests.integration.walled_servers import HIDDEN, SECRET, Walls, is_told, walls
 
 
@@ -389,6 +392,52 @@ def test_prepared_it_is_the_same(cluster: Walls, text: str) -> None:
             assert not is_told(user, seen), seen
             cursor.close()
         client.close()
+
+
+@pytest.mark.parametrize("of", ["NAMES", "character_set_connection ="])
+@pytest.mark.parametrize("charset", ["gbk", "big5", "sjis", "swe7"])
+def test_what_is_prepared_is_read_as_the_server_reads_it(
+    cluster: Walls, charset: str, of: str
+) -> None:
+    client = cluster.client("awriter")
+    run(client, f"SET {of} {charset}")
+    for text in (
+        rb"""'SELECT "a\\", s FROM BETA.secret -- "'""",
+        rb"""'SELECT \'LEAD\\\\', s FROM BETA.secret -- \''""",
+        rb"""N'SELECT "LEAD\\\", s FROM BETA.secret -- "'""",
+        rb"""_utf8mb4'SELECT \'LEAD\\\\', s FROM BETA.secret -- \''""",
+        rb"""'SELECT `LEAD`, s `, ` FROM BETA.secret -- `'""",
+    ):
+        for lead in (b"\x83", b"\xa5"):
+            with suppress(pymysql.MySQLError):
+                found = text.replace(b"BETA", cluster.beta.encode()).replace(b"LEAD", lead)
+                client.query(b"PREPARE q FROM " + found)
+                assert SECRET not in repr(rows(client, "EXECUTE q"))
+
+
+@pytest.mark.parametrize("step", ["", "PREPARE p FROM ", "EXECUTE IMMEDIATE "])
+@pytest.mark.parametrize("what", ["SELECT 1", "DO 1"])
+def test_what_is_set_for_one_statement_is_not_taken_for_the_sessions(
+    cluster: Walls, step: str, what: str
+) -> None:
+    client = cluster.client("awriter")
+    for value in ('sql_mode="NO_BACKSLASH_ESCAPES"', 'time_zone="+05:00"'):
+        text = f"SET STATEMENT {value} FOR {what}"
+        # Not of MySQL; and what is prepared may not set what decides how texts are read.
+        with suppress(pymysql.MySQLError):
+            run(client, f"{step}'{text}'" if step else text)
+            if step.startswith("PREPARE"):
+                run(client, "EXECUTE p")
+    for text in (
+        r"SELECT 'q''\'' , s FROM BETA.secret -- '",
+        r"SELECT 'a', 'b\'', s FROM BETA.secret -- '",
+    ):
+        assert SECRET not in cluster.say("awriter", text)
+    other = cluster.client("boss")
+    run(other, "BEGIN")
+    run(other, "SELECT * FROM t FOR UPDATE")
+    assert rows(client, "SELECT @@time_zone") == (("SYSTEM",),)
+    run(other, "ROLLBACK")
 
 
 STARTS = [

@@ -3,6 +3,7 @@
 import pytest
 
 from streamfrom.sqlparse_ext.reading.session_settings import (
+    passing_variables,
     split_set_statement,
     with_session_scope,
 )
@@ -78,6 +79,23 @@ def items(sql):
 )  # fmt: skip
 def test_items(sql, expected):
     assert items(sql) == expected
+
+
+@pytest.mark.parametrize(
+    ("sql", "names"),
+    [
+        ("SET STATEMENT SQL_mode = '', `time_zone`='x' FOR SET sql_log_bin = 0",
+         {"sql_mode", "time_zone"}),
+        ("SET STATEMENT a=1 FOR SET STATEMENT b=2 FOR SELECT c", {"a", "b"}),
+        ("SET STATEMENT a=1", set()),
+        ("SET sql_mode = ''", set()),
+        ("SELECT 1 FOR UPDATE", set()),
+    ],
+)  # fmt: skip
+def test_variables_of_one_statement_alone(sql, names):
+    found = passing_variables(statement(sql).shape)
+    assert found >= names
+    assert bool(found) == bool(names)
 
 
 @pytest.mark.parametrize(
