@@ -1,8 +1,13 @@
 import asyncio
 
-from tests.proxy.fake_answers import Ok, Rows
+import pytest
+
+from tests.proxy.fake_answers import Error, Ok, Rows
 from tests.proxy.keyspaces import HIGH
 from tests.proxy.rigs import add_message_table, claimed, running_proxy, said
+
+
+DEADLOCK = Error(1213, "Deadlock found when trying to get lock")
 
 
 async def test_a_qualified_statement_runs_under_the_real_name_in_its_own_database(
@@ -113,6 +118,26 @@ async def test_an_ack_is_completed_on_the_hot_path_and_the_long_one(server, mess
         assert (await client.query(sql)).error is None
         assert "time_next = NULL" in said(server)[-1]
         assert "time_acked IS NULL" in said(server)[-1]
+
+
+@pytest.mark.parametrize("ids", ["5", f"5, {HIGH}"], ids=["one shard", "two shards"])
+async def test_an_ack_that_a_deadlock_undid_is_sent_again_on_both_ways(server, messages, ids):
+    client = await messages.client("commerce")
+    ack = f"UPDATE msg SET time_acked = 5 WHERE id IN ({ids})"
+    # The first time the shape is not known yet, and so it goes the long way.
+    for _ in range(3):
+        server.once("UPDATE msg", DEADLOCK)
+        assert (await client.query(ack)).error is None
+    server.once("UPDATE msg", *[DEADLOCK] * 10)
+    assert (await client.query(ack)).code == 1213
+
+
+async def test_in_a_transaction_a_deadlock_is_the_answer(server, messages):
+    client = await messages.client("commerce")
+    await client.query("BEGIN")
+    server.once("UPDATE msg", DEADLOCK)
+    ack = await client.query("UPDATE msg SET time_acked = 5 WHERE id = 5")
+    assert ack.code == 1213
 
 
 async def test_an_insert_wakes_the_stream_of_its_shard_at_commit(
