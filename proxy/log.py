@@ -17,14 +17,13 @@ import structlog
 
 def configure(*, verbose: bool = False, quiet: bool = False) -> None:
     """Send log lines to standard error: from info on, all of them, or errors only."""
-    on_terminal = sys.stderr.isatty()
     shared: list[structlog.typing.Processor] = [
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
     last: list[structlog.typing.Processor] = (
         [structlog.dev.ConsoleRenderer()]
-        if on_terminal
+        if sys.stderr.isatty()
         else [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
     )
     level = logging.DEBUG if verbose else logging.ERROR if quiet else logging.INFO

@@ -30,8 +30,6 @@ log = structlog.get_logger()
 
 LOOK_EVERY_S: Final = 1.0
 
-_Status = tuple[int, int, int]
-
 
 class VschemaFiles:
     """The files that the vschemas of *keyspaces* came from.
@@ -82,7 +80,7 @@ class _File:
         self._apply = apply
         self._keyspace = make_keyspace(config)
         # The file may have changed since the configuration was read, so the first look reads.
-        self._status: _Status | None = (0, 0, 0)
+        self._status: tuple[int, int, int] | None = (0, 0, 0)
         self._log = log.bind(keyspace=config.name, path=str(path))
 
     def look(self, *, is_asked: bool) -> None:
@@ -111,7 +109,7 @@ class _File:
             self._log.info("vschema unchanged")
 
 
-def _status(path: Path) -> _Status | None:
+def _status(path: Path) -> tuple[int, int, int] | None:
     """Return what changes with the file's contents; None while it is not there."""
     try:
         status = path.stat()

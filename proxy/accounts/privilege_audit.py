@@ -158,6 +158,7 @@ def _reach(
     rights = account.rights
     if rights is None:
         return
+    # Who sees all keyspaces needs no limit, and readonly users run under the readonly account if there is one.
     served = [
         user
         for user in users

@@ -45,6 +45,7 @@ from streamfrom.proxy.twophase.decisions import Decisions
 from streamfrom.proxy.twophase.recovery import Recovery
 from streamfrom.proxy.vschema_files import VschemaFiles
 from streamfrom.proxy.wire.auth import Authenticator, nonce_from
+from streamfrom.proxy.wire.constants import NONCE_BYTES
 from streamfrom.proxy.wire.handshake import extends_metadata, version_to_greet
 from streamfrom.sqlparse_ext.cache import StatementCache
 from streamfrom.sqlparse_ext.errors import StreamfromError
@@ -63,7 +64,6 @@ if TYPE_CHECKING:
 log = structlog.get_logger()
 
 BACKLOG = 4096
-NONCE_BYTES = 20
 # What clients are greeted with before any server was reached.
 FALLBACK_VERSION = "8.0.36"
 

@@ -83,6 +83,7 @@ class Backend:
             server knows them.
         has_warnings: the server may hold warnings of the owner's last statement.
         is_spent: the owner left something that outlives a reset, so no other session may have it.
+        on_lost: called once when the connection goes away by itself or by `close`.
         on_crowded: called when the server has too many prepared statements and none of them is
             this connection's; closes some elsewhere and returns futures of their end.
         on_writable: called once when the server has read what was waiting to be sent.
@@ -110,6 +111,7 @@ class Backend:
     row_count: int | None = None
     has_warnings: bool = False
     is_spent: bool = False
+    on_lost: Callable[[Backend], None] | None = None
     on_crowded: Callable[[], Sequence[asyncio.Future[None]]] | None = None
     on_writable: Callable[[], None] | None = None
     statements: StatementIds = field(default_factory=StatementIds)
@@ -118,7 +120,6 @@ class Backend:
     takes_attributes: bool = False
     awaits_kill: bool = False
     _readers: deque[AnswerReader] = field(default_factory=deque)
-    _on_lost: Callable[[Backend], None] | None = None
 
     @property
     def is_closed(self) -> bool:
@@ -136,10 +137,6 @@ class Backend:
         return bool(self._readers)
 
     # --- closing --------------------------------------------------------------------------
-
-    def on_lost(self, call: Callable[[Backend], None]) -> None:
-        """Have *call* made once when the connection goes away by itself or by `close`."""
-        self._on_lost = call
 
     def close(self) -> None:
         """Say goodbye and close. Whatever is under way is lost."""
@@ -363,8 +360,8 @@ class Backend:
         failure = BackendLost(self._keyspace, self._shard)
         for reader in readers:
             reader.connection_lost(failure)
-        if self._on_lost is not None:
-            self._on_lost(self)
+        if self.on_lost is not None:
+            self.on_lost(self)
 
     def resume_writing(self) -> None:
         """Let the sender of a LOAD DATA LOCAL file go on; statements never wait here."""

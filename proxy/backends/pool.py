@@ -119,6 +119,7 @@ class Pool:
         self, backend: Backend, owner: ConnectionOwner, database: str | None
     ) -> bool:
         """Take *backend* back if it is idle and still as *owner* left it: the hot path."""
+        # Whoever waits comes first, even if that takes this session's connection from it.
         if (
             backend not in self._idle
             or self._waiting
@@ -354,7 +355,7 @@ class Pool:
             self._take_back(None)
             raise
         self._opening -= 1
-        backend.on_lost(self._lost)
+        backend.on_lost = self._lost
         backend.on_crowded = self.release_statements
         self._lent.add(backend)
         return backend

@@ -138,6 +138,7 @@ def _expanded(text: str, key: str, around: Surroundings) -> str:
     userinfo, at, place = authority.rpartition("@")
     if not at or "${" in scheme:
         return around.expand(text, key)
+    # Elsewhere a variable may stand for several parts of the address, such as host:port/database.
     bare = {name: quote(value, safe="") for name, value in around.environ.items()}
     who = Surroundings(around.folder, bare).expand(userinfo, key)
     return f"{scheme}{mark}{who}{at}{around.expand(place + slash + path, key)}"

@@ -32,6 +32,7 @@ def read_whole(document: dict[str, object], read: Callable[[dict[str, object]], 
     faults: list[ConfigError] = []
     names: dict[Path, str] = {}
     dropped: set[Path] = set()
+    # The rounds end: each of them leaves at least one key fewer.
     while True:
         try:
             made = read(document)

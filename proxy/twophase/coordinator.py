@@ -138,7 +138,7 @@ class Coordinator:
     ) -> None:
         """Find out what the first shard did with a COMMIT that failed; return if it committed."""
         await roll_back((first,))
-        deadline_s = self._deadline_s()
+        deadline_s = _now_s() + self.patience_s
         outcome = await self._decisions.outcome(first.shard, whole)
         while outcome is TransactionOutcome.UNKNOWN and _now_s() < deadline_s:
             await asyncio.sleep(_RETRY_PAUSE_S)
@@ -157,6 +157,7 @@ class Coordinator:
                 raise CommitUnknown(str(first.shard), names) from error
 
     async def _finish(self, whole: GlobalId, first: Branch, others: Sequence[Branch]) -> None:
+        # At first on the branches' own connections; those that failed are closed then, and any other will do.
         pending = [
             branch
             for branch, done in zip(
@@ -167,15 +168,12 @@ class Coordinator:
         if not pending:
             self._decisions.forget(first.shard, whole)
             return
-        deadline_s = self._deadline_s()
+        deadline_s = _now_s() + self.patience_s
         while pending and _now_s() < deadline_s:
             await asyncio.sleep(_RETRY_PAUSE_S)
             pending = [branch for branch in pending if not await _commit_elsewhere(branch)]
         if pending:
             raise CommitPending([str(branch.shard) for branch in pending], "no answer")
-
-    def _deadline_s(self) -> float:
-        return _now_s() + self.patience_s
 
 
 def _now_s() -> float:

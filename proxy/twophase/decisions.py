@@ -40,6 +40,7 @@ _WRITE_SELF: Final = (
 _READ_ALL: Final = (
     "SELECT id, branches FROM streamfrom_decisions WHERE id <> 'self' LIMIT 10000"
 )
+# NOWAIT: a locked row says that its transaction is alive, which is an answer and nothing to wait for.
 _READ_ONE: Final = "SELECT id FROM streamfrom_decisions WHERE id = '{whole}' FOR UPDATE NOWAIT"
 _DELETE: Final = "DELETE FROM streamfrom_decisions WHERE id IN ({names})"
 _DECIDE: Final = (

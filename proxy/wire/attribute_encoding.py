@@ -103,6 +103,7 @@ def from_execute(
         return bytes(head), attributes
     own = bytearray(bitmap[: (count + 7) // 8])
     if count % 8:
+        # The first attributes have their bits in the last byte of the parameters.
         own[-1] &= (1 << count % 8) - 1
     return b"".join((head, own, b"\1", types[: 2 * count], values)), attributes
 

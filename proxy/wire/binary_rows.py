@@ -46,6 +46,7 @@ class BinaryRows:
     def encode(self, values: Sequence[bytes | None]) -> bytes:
         """Return the row of these values, each as the text protocol would say it."""
         bitmap = bytearray((len(values) + _BITMAP_SHIFT + 7) // 8)
+        # The header, and the place of the bitmap, which is known when all values are.
         parts: list[bytes] = [b"\0", b""]
         for place, (encode, value) in enumerate(zip(self._encoders, values, strict=True)):
             if value is None:

@@ -104,7 +104,7 @@ async def test_readers_are_served_in_the_order_of_their_commands(server):
 async def test_everybody_who_waits_learns_that_the_connection_is_lost(server):
     backend = await opened(server)
     gone: list[Backend] = []
-    backend.on_lost(gone.append)
+    backend.on_lost = gone.append
     reader = Reader()
     server.once("SLEEP", HangUp())
     running = asyncio.ensure_future(backend.query(b"SELECT SLEEP(1)"))

@@ -254,7 +254,7 @@ class Connection:
     def __init__(self):
         self.link = self
         self.closed = False
-        self.lost: Any = None
+        self.on_lost: Any = None
         self.owner = self.leaving = self.found_rows = self.row_count = None
         self.settings, self.database, self.variant = Settings(), "db", 0
         self.has_residue = self.has_insert_id = self.has_warnings = False
@@ -267,13 +267,10 @@ class Connection:
     def check_open(self):
         assert not self.closed
 
-    def on_lost(self, call):
-        self.lost = call
-
     def close(self):
         if not self.closed:
             self.closed = True
-            self.lost(self)
+            self.on_lost(self)
 
     abort = close
 
