@@ -35,8 +35,8 @@ VSCHEMA = {
 SETTINGS = """[server]
 listen = "127.0.0.1:0"
 schema_reload = 1
-connect_timeout = 2
-failover_buffer = 5
+connect_timeout = 5
+failover_buffer = 20
 """
 # What the hash vindex says of small numbers.
 LOW_IDS = (1, 2, 3, 5)  # shard -80

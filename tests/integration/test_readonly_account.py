@@ -172,7 +172,7 @@ class Walled:
 
 def toml(walled: Walled, *, readonly: bool = True, settings: str = "") -> str:
     """Return the configuration of a proxy before *walled*."""
-    lines = ["[server]", 'listen = "127.0.0.1:0"', "failover_buffer = 20", settings]
+    lines = ["[server]", 'listen = "127.0.0.1:0"', "failover_buffer = 120", settings]
     for name, role, allowed in (
         ("root", "readwrite", None),
         ("reader", "readonly", None),

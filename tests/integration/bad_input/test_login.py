@@ -14,7 +14,7 @@ from tests.integration.conftest import SETTINGS, SharedCluster
 pytestmark = pytest.mark.db
 
 
-CONNECT_TIMEOUT_S = 2  # of the shared proxy
+CONNECT_TIMEOUT_S = 5  # of the shared proxy
 
 
 class TestLogin:

@@ -28,7 +28,7 @@ def start(
     vschema = write_vschema(tmp_path, MESSAGE_VSCHEMA)
 
     def start(port: int = 0, user: str = "root", **options: Any) -> RunningProxy:
-        settings = {"stream_grace": 20, "failover_buffer": 20, "schema_reload": 1} | options
+        settings = {"stream_grace": 120, "failover_buffer": 120, "schema_reload": 1} | options
         lines = ["[server]", f'listen = "127.0.0.1:{port}"']
         lines += [f"{key} = {setting}" for key, setting in settings.items()]
         keyspace = keyspace_toml("commerce", breakable_servers, breakable_database, vschema)

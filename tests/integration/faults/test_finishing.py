@@ -49,7 +49,7 @@ def terminate(proxy: Any) -> None:
 def test_a_worker_acks_and_a_transaction_commits_after_sigterm(
     start: StartFaulty, consume: Consume
 ) -> None:
-    proxy = start(shutdown_grace=15)
+    proxy = start(shutdown_grace=120)
     connection = create(proxy)
     insert(connection, LOW, HIGH)
     stream = consume(proxy, database="commerce")
@@ -94,7 +94,7 @@ def test_a_proxy_with_nothing_to_do_is_gone_at_once(start: StartFaulty) -> None:
 def test_a_commit_that_waits_for_its_server_is_answered_after_the_grace(
     start: StartFaulty, breakable_servers: Servers, mode: str, ids: tuple[int, ...]
 ) -> None:
-    proxy = start(shutdown_grace=0.2, failover_buffer=30, transaction_mode=f'"{mode}"')
+    proxy = start(shutdown_grace=0.2, failover_buffer=120, transaction_mode=f'"{mode}"')
     run(create(proxy), "DELETE FROM my_message")
     client = proxy.connect(database="commerce", autocommit=False)
     insert(client, *ids)

@@ -31,7 +31,9 @@ def tight_proxy(
     keyspaces += keyspace_toml("plain", servers[1:], f"{database}_plain")
     config = folder / "proxy.toml"
     config.write_text(
-        SETTINGS + "pool_timeout = 3\n" + keyspaces.replace("primary", "pool_size = 2\nprimary")
+        SETTINGS
+        + "pool_timeout = 10\n"
+        + keyspaces.replace("primary", "pool_size = 2\nprimary")
     )
     proxy = RunningProxy(config, {})
     yield proxy, database
