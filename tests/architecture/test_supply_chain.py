@@ -91,7 +91,10 @@ def test_actions_and_the_image_are_named_by_digest():
         assert all(re.fullmatch(r"[\w.-]+/[\w./-]+@[0-9a-f]{40}", each) for each in used), used
     bases = re.findall(r"^FROM (\S+)", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
     assert len(set(bases)) == 1
-    assert re.fullmatch(r"[\w./:-]+@sha256:[0-9a-f]{64}", bases[0])
+    servers = re.findall(r"image: (?!streamfrom)(\S+)", (ROOT / "compose.yaml").read_text())
+    assert servers
+    for image in (bases[0], *servers):
+        assert re.fullmatch(r"[\w./:-]+@sha256:[0-9a-f]{64}", image)
 
 
 def test_hooks_before_a_commit_are_checks_of_dev_check_at_the_locked_versions():
