@@ -3,10 +3,11 @@
 It lives in a process of its own (`bench.fleet`), so nothing here waits for anybody else's Python.
 """
 
+import select
 import socket
 import struct
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from bench.connection import CAPABILITIES, HOST, UTF8MB4
@@ -19,6 +20,9 @@ MARIADB_CLIENT: Final = 1  # CLIENT_MYSQL, whose absence tells that MariaDB's ow
 BULK_OPERATIONS: Final = 1 << 2  # of MariaDB's own flags
 STRING: Final = b"\xfd\x00"
 LONG: Final = b"\x03\x00"
+DONE: Final = "done"
+CLOSED: Final = "closed"
+SILENT: Final = "silent"
 _READ_BYTES: Final = 1 << 20
 _SWITCH: Final = (
     0xFE  # MySQL asks for its own plugin, to which root says that it has no password
@@ -30,13 +34,15 @@ class Attacker:
     """One connection, logged in as root without a password.
 
     capabilities: flags beside those that the usual drivers ask for.
+    answers: what its commands were answered, each DONE, an error's code, CLOSED, or SILENT.
     """
 
     def __init__(self, port: int, database: str, capabilities: int = 0) -> None:
         self._socket = socket.create_connection((HOST, port), _TIMEOUT_S)
         self._buffer = bytearray()
         self._is_packed = False
-        self._pieces = 0
+        self._unpack: Callable[[bytes], bytes] = zlib.decompress
+        self.answers: set[str] = set()
         self._payload()
         flags = CAPABILITIES | capabilities
         mariadb = 0
@@ -54,6 +60,10 @@ class Attacker:
         if payload[0] == 0xFF:
             raise ConnectionError(payload[3:].decode(errors="replace"))
         self._is_packed = bool(capabilities & (COMPRESS | ZSTD))
+        if capabilities & ZSTD:
+            from backports import zstd
+
+            self._unpack = zstd.decompress
 
     def send(self, payload: bytes) -> None:
         """Send a command; a connection that the proxy has closed takes it in vain."""
@@ -67,28 +77,26 @@ class Attacker:
         except (BrokenPipeError, ConnectionResetError):
             return
 
-    def query(self, sql: bytes) -> int:
-        """Run a text and read its whole answer; return how many packets it had."""
+    def query(self, sql: bytes) -> str:
+        """Run a text, read its whole answer and return it as `answer`."""
         self.send(b"\x03" + sql)
         return self.answer()
 
-    def answer(self) -> int:
-        """Read an answer of OK, ERR or one result; return its packets, 0 at a closed door."""
-        self._pieces = 0
+    def answer(self) -> str:
+        """Read an answer of OK, ERR or one result; return DONE, an error's code, or CLOSED."""
+        self.answers.add(found := self._read_answer())
+        return found
+
+    def _read_answer(self) -> str:
         try:
-            first = self._payload()
-            if first[0] in (0x00, 0xFF):
-                return 1
-            count = ends = 0
-            while ends < 2:
+            payload = self._payload()
+            ends = 2 * (payload[0] == 0x00)
+            while ends < 2 and payload[0] != 0xFF:
                 payload = self._payload()
-                count += 1
-                if payload[0] == 0xFF:
-                    return count
                 ends += payload[0] == 0xFE and len(payload) < 9
         except ConnectionError:
-            return 0
-        return count
+            return CLOSED
+        return DONE if payload[0] != 0xFF else str(int.from_bytes(payload[1:3], "little"))
 
     def prepare(self, sql: bytes) -> int:
         """Prepare a statement; return its id, 0 where it is refused."""
@@ -96,14 +104,24 @@ class Attacker:
         try:
             first = self._payload()
             if first[0] != 0x00:
+                self.answers.add(str(int.from_bytes(first[1:3], "little")))
                 return 0
             statement_id, columns, parameters = struct.unpack_from("<IHH", first, 1)
             for count in (parameters, columns):
                 for _ in range(count + 1 if count else 0):
                     self._payload()
         except ConnectionError:
+            self.answers.add(CLOSED)
             return 0
+        self.answers.add(DONE)
         return int(statement_id)
+
+    def listen(self, seconds: float) -> None:
+        """Read the answer if one comes within so long, else note SILENT."""
+        if select.select([self._socket], [], [], seconds)[0]:
+            self.answer()
+        else:
+            self.answers.add(SILENT)
 
     def close(self) -> None:
         """Hang up."""
@@ -124,7 +142,7 @@ class Attacker:
                 head = self._read(7)
                 data = self._read(int.from_bytes(head[:3], "little"))
                 unpacked_bytes = int.from_bytes(head[4:], "little")
-                self._buffer += zlib.decompress(data) if unpacked_bytes else data
+                self._buffer += self._unpack(data) if unpacked_bytes else data
             else:
                 data = self._socket.recv(_READ_BYTES)
                 if not data:

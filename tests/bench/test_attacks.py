@@ -4,7 +4,16 @@ import pytest
 from hypothesis import given, strategies as st
 
 from bench.attacker import FRAME_BYTES_MAX, packed, unfinished
-from bench.workloads.attacks import WIDTH_MAX, Outcome, Waits, every_attack, shown, waits_ms
+from bench.fleet import FleetError
+from bench.workloads.attacks import (
+    WIDTH_MAX,
+    Named,
+    Outcome,
+    Waits,
+    every_attack,
+    shown,
+    waits_ms,
+)
 
 
 def outcome(name="an attack", longest_ms=10.0):
@@ -37,6 +46,14 @@ def test_the_table_says_who_waited_too_long_and_what_memory_it_took():
     assert lines[1].split() == ["nothing", "2", "ms", "3", "ms"]
     assert lines[2].split()[-4:] == ["yes", "89", "3175", "102"]
     assert lines[3].split()[3:9] == ["2649", "ms", "≤", "50", "ms", "NO"]
+
+
+def test_an_attack_that_is_answered_otherwise_than_meant_is_no_figure():
+    named = Named("an attack", lambda _: set(), answers=frozenset({"3170", "1064"}))
+    named.check({"1064"})
+    for found in (set(), {"done"}, {"3170", "closed"}):
+        with pytest.raises(FleetError, match="an attack: answered"):
+            named.check(found)
 
 
 def test_the_table_fits_a_page_whatever_was_measured():
