@@ -1,5 +1,6 @@
 import gc
 import resource
+import sys
 from dataclasses import replace
 
 import pytest
@@ -12,9 +13,10 @@ from tests.proxy.rigs import config_of
 
 @pytest.fixture(autouse=True)
 def collector():
-    """The collector as it was, afterwards."""
-    before = gc.get_threshold()
+    """The collector and the turns of threads as they were, afterwards."""
+    before, interval_s = gc.get_threshold(), sys.getswitchinterval()
     yield
+    sys.setswitchinterval(interval_s)
     gc.unfreeze()
     gc.set_threshold(*before)
 
@@ -86,3 +88,9 @@ def test_nothing_is_searched_for_garbage_as_the_process_ends():
     kept = [object() for _ in range(3)] + [[]]
     process.leave()
     assert not any(each is kept[-1] for each in gc.get_objects())
+
+
+def test_a_thread_that_computes_gives_the_loop_its_turn_soon(monkeypatch):
+    sys.setswitchinterval(0.005)
+    prepared(monkeypatch, 65536, 65536)
+    assert sys.getswitchinterval() == pytest.approx(0.0005)
