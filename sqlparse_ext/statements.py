@@ -391,6 +391,11 @@ class Statement:
                 found.extend(decode_literal(raw, self.mode) for raw in raws)
         return found
 
+    def known(self, operand: Operand) -> Value | Opaque:
+        """Return the value of one operand that is no list; OPAQUE for one that nobody knows."""
+        values = self.values((operand,))
+        return OPAQUE if values is None else values[0]
+
     def argument(self, place: int) -> Value | Opaque:
         """Return what is bound to a `?`; OPAQUE when nothing is."""
         arguments = self.arguments

@@ -16,7 +16,7 @@ from streamfrom.proxy.backends.settings import TRACKED, Settings
 from streamfrom.proxy.wire.constants import Capability, Status, TrackerKind
 from streamfrom.proxy.wire.trackers import SHOWN_BY_DEFAULT, shown_to
 from streamfrom.sqlparse_ext.reading.session_settings import passing_variables
-from streamfrom.sqlparse_ext.session.variable_assignment import may_assign
+from streamfrom.sqlparse_ext.reading.statement_features import may_assign
 from streamfrom.sqlparse_ext.statements import (
     InsertSource,
     Kind,

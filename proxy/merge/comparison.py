@@ -193,9 +193,9 @@ class ColumnKey:
             case Comparison.NUMBER | Comparison.INSTANT | Comparison.ORDINAL:
                 return _number_down if descending else _number_up
             case Comparison.DOUBLE | Comparison.FLOAT:
-                value = _double_down if descending else float
+                value = (lambda text: -float(text)) if descending else float
             case Comparison.TIME:
-                value = _time_down if descending else microseconds
+                value = (lambda text: -microseconds(text)) if descending else microseconds
             case Comparison.TEXT:
                 value = _mirrored if descending else bytes
             case Comparison.BYTES:
@@ -228,14 +228,6 @@ def _number_up(text: bytes | None) -> Component:
 
 def _number_down(text: bytes | None) -> Component:
     return _NULL_LAST if text is None else (1, -_number(text))
-
-
-def _double_down(text: bytes) -> float:
-    return -float(text)
-
-
-def _time_down(text: bytes) -> int:
-    return -microseconds(text)
 
 
 def _mirrored(text: bytes) -> bytes:

@@ -12,13 +12,15 @@ from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.reading.statement_features import VOLATILE
 from streamfrom.sqlparse_ext.selects.inner_selects import without_rows
 from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
-from streamfrom.sqlparse_ext.text.lexer import Edit, locate, replace
+from streamfrom.sqlparse_ext.text.lexer import Edit, fingerprint, locate, replace
+from streamfrom.sqlparse_ext.text.tokens import statement_tokens
 
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from streamfrom.proxy.wire.resultset import ColumnDefinition
+    from streamfrom.sqlparse_ext.selects.derived import Union
     from streamfrom.sqlparse_ext.selects.select_ast import (
         Expression,
         HavingCondition,
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
         Select,
         Span,
     )
-    from streamfrom.sqlparse_ext.selects.unions import Union
     from streamfrom.sqlparse_ext.statements import Slot, Statement
 
 
@@ -45,10 +46,11 @@ class Texts:
     def __init__(self, statement: Statement, select: Select) -> None:
         self.select = select
         self._statement = statement
-        self._places: dict[int, int] = {}
-        places = sorted(set(_places(select)))
-        found = locate(statement.sql, statement.mode, places)
-        self._places = dict(zip(places, found, strict=True))
+        # The spans of all parts begin and end with a token.
+        template = fingerprint(statement.sql, statement.mode).template
+        borders = [place for token in statement_tokens(template) for place in token[1:3]]
+        found = locate(statement.sql, statement.mode, borders)
+        self._places = dict(zip(borders, found, strict=True))
         self.offset = 0
         self.count: int | None = None
         if select.limit is not None:
@@ -247,37 +249,13 @@ class UnionTexts(Texts):
 
     def check_described(self, definitions: Sequence[ColumnDefinition]) -> None:
         """Raise Unsupported for names that a derived table must not have."""
-        names = [column.name.lower() for column in definitions]
-        if len(set(names)) < len(names):
-            raise Unsupported("two columns of one name in a UNION over several shards")
-        if not all(name and name == name.rstrip() for name in names):
-            raise Unsupported("a column with such a name in a UNION over several shards")
+        check_names(definitions, "a UNION")
 
 
-def _places(select: Select) -> Iterable[int]:
-    spans = [select.table_span, select.source, select.where]
-    spans += [
-        span for span in (select.group_span, select.having_span, select.order_span) if span
-    ]
-    if select.distinct is not None:
-        spans.append(select.distinct)
-    if select.limit is not None:
-        spans.append(select.limit.span)
-    expressions = [*select.group, *(each.expression for each in select.order)]
-    expressions += [each.left for each in select.having]
-    for item in select.items:
-        spans.append(item.span)
-        if item.expression is not None:
-            expressions.append(item.expression)
-    for expression in expressions:
-        spans.append(expression.span)
-        for leaf in (expression, *expression.leaves):
-            spans.append(leaf.span)
-            if leaf.call is not None:
-                spans += [argument.span for argument in leaf.call.arguments]
-                spans += [order.expression.span for order in leaf.call.order]
-    yield select.select_end
-    yield select.rows_end
-    for start, end in spans:
-        yield start
-        yield end
+def check_names(definitions: Sequence[ColumnDefinition], where: str) -> None:
+    """Raise Unsupported for names that a derived table, made of *where*, must not have."""
+    names = [column.name.lower() for column in definitions]
+    if len(set(names)) < len(names):
+        raise Unsupported(f"two columns of one name in {where} over several shards")
+    if not all(name and name == name.rstrip() for name in names):
+        raise Unsupported(f"a column with such a name in {where} over several shards")

@@ -21,6 +21,7 @@ from streamfrom.proxy.merge.literals import (
     literal,
     sort_of,
 )
+from streamfrom.proxy.merge.shard_texts import check_names
 from streamfrom.proxy.wire.constants import FieldType
 from streamfrom.proxy.wire.resultset import parse_text_row
 from streamfrom.sqlparse_ext.errors import Unsupported
@@ -76,7 +77,7 @@ class AnsweredPart:
         """
         self._columns = columns
         self._is_compared = is_compared
-        _check_names(columns)
+        check_names(columns, "a part of this")
         for column in columns:
             is_sum = self._is_merged and sort_of(column) is Sort.DOUBLE
             is_instant = column.type == FieldType.TIMESTAMP
@@ -157,7 +158,7 @@ class Combination:
         """Learn the answer's columns. Raises Unsupported for names that hide one another."""
         self._columns = columns
         if self._parts.operators:
-            _check_names(columns)
+            check_names(columns, "a part of this")
 
     def check_parts(self) -> None:
         """Raise Unsupported where parts of a UNION have other types than the whole."""
@@ -186,15 +187,6 @@ class Combination:
         """Raise Unsupported unless the answer to `sql` has the statement's columns."""
         if not all(map(_read_alike, columns, self._columns)):
             raise Unsupported("going on with such columns over several shards")
-
-
-def _check_names(columns: Sequence[ColumnDefinition]) -> None:
-    """Raise Unsupported for names that a derived table must not have."""
-    names = [column.name.lower() for column in columns]
-    if len(set(names)) < len(names):
-        raise Unsupported("two columns of one name in a part of this over several shards")
-    if not all(name and name == name.rstrip() for name in names):
-        raise Unsupported("a column with such a name in a part of this over several shards")
 
 
 def _collations(columns: Sequence[ColumnDefinition], text: bytes) -> bytes:

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from streamfrom.engine.sharding.keyspace import Shard
-    from streamfrom.engine.sharding.vindex import Vindex
     from streamfrom.proxy.routing.routes import Route
+    from streamfrom.proxy.routing.row_routing import RowRouting
     from streamfrom.proxy.routing.vschema_tables import VschemaTables
     from streamfrom.sqlparse_ext.selects.sources import Equality, JoinEqualities
     from streamfrom.sqlparse_ext.statements import Operand, Shape, Statement
@@ -54,7 +54,7 @@ class _Sharded(NamedTuple):
     """A source whose rows a vindex deals out, and the literals that its vindex column equals."""
 
     number: int
-    vindex: Vindex
+    rows: RowRouting
     literals: tuple[tuple[Operand, ...], ...]
 
 
@@ -91,7 +91,7 @@ class JoinPlanner:
         self._sharded = [
             _Sharded(
                 number,
-                tables.routing(source.table.name)[1],
+                tables.rows(source.table.name),
                 tuple(
                     equal for equal in self._reached(number) if not isinstance(equal, Reference)
                 ),
@@ -127,7 +127,7 @@ class JoinPlanner:
                 f"{self._shape.verb} … SELECT whose vindex column is not among the items"
             )
         target = self._shape.tables[0]
-        column, _ = self._tables.routing(target.name)
+        column = self._tables.column(target.name)
         equal = items[column_place]
         found = (
             {} if equal is None or self._may_be_null(equalities, equal) else {column: (equal,)}
@@ -165,7 +165,7 @@ class JoinPlanner:
         if shape.kind is Kind.UPDATE:
             assigned = assigned_columns(shape.template)
             for each in self._sharded:
-                column, _ = self._tables.routing(self._sources[each.number].table.name)
+                column = self._tables.column(self._sources[each.number].table.name)
                 if assigned is None or column in assigned:
                     raise Unsupported(f"changing the vindex column '{column}'")
 
@@ -180,7 +180,7 @@ class JoinPlanner:
         tables = self._tables
         name = self._sources[number].table.name
         equality = tables.equality(name)
-        start = Reference(number, tables.routing(name)[0])
+        start = Reference(number, tables.column(name))
         seen, pending = {start}, [start]
         while pending:
             here = pending.pop()
@@ -199,7 +199,7 @@ class JoinPlanner:
         return (
             self._is_sharded(equal.source)
             and self._tables.equality(name) == equality
-            and self._tables.routing(name)[0] == equal.column
+            and self._tables.column(name) == equal.column
         )
 
     def _find_anchors(self) -> tuple[_Sharded | None, ...]:
@@ -252,7 +252,7 @@ class JoinPlanner:
         sharded = [each.number for each in self._sharded if each.number in numbers]
         return not sharded or any(
             self._tables.equality(self._sources[number].table.name) is not None
-            and Reference(number, self._tables.routing(self._sources[number].table.name)[0])
+            and Reference(number, self._tables.column(self._sources[number].table.name))
             in columns
             for number in sharded
         )
@@ -301,8 +301,8 @@ class JoinPlanner:
         for operands in each.literals:
             values = statement.values(operands)
             if is_target and values is not None and len(values) == 1:
-                return (self._tables.owner(self._sources[each.number].table.name, values[0]),)
-            found = self._tables.shares(each.vindex, values)
+                return (each.rows.owner(values),)
+            found = each.rows.shares([values])
             if found is not None and (best is None or len(found) < len(best)):
                 best = tuple(found)
         return best

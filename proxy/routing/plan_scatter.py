@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.routing.routes import Concatenate, Merge
 from streamfrom.sqlparse_ext.errors import Unsupported
-from streamfrom.sqlparse_ext.selects.derived import read_derived
+from streamfrom.sqlparse_ext.selects.derived import read_derived, read_union
 from streamfrom.sqlparse_ext.selects.select_reader import read_select
-from streamfrom.sqlparse_ext.selects.unions import read_union
 from streamfrom.sqlparse_ext.statements import Uses
 
 
@@ -73,7 +72,10 @@ def scattered_select(
     has_groups = bool(select.group) or select.has_aggregate
     if shape.uses & Uses.WINDOW:
         is_plain = not (has_groups or select.having or select.distinct is not None)
-        if not (is_plain and _windows_stay_together(tables, select, certain)):
+        if not (is_plain and select.windows) or not all(
+            _equals_stay_together(tables, select, certain, partition)
+            for partition in select.windows
+        ):
             refuse(shape, _WINDOW)
     if not (has_groups or select.order or select.limit or select.distinct):
         return Concatenate(shards)  # they are those of a subquery
@@ -81,7 +83,9 @@ def scattered_select(
         has_groups or select.limit is not None or select.distinct is not None
     ):
         raise Unsupported("a locking read with LIMIT or groups over several shards")
-    is_whole = select.distinct is None and _groups_stay_together(tables, select, certain)
+    is_whole = select.distinct is None and _equals_stay_together(
+        tables, select, certain, select.group
+    )
     in_groups = not is_whole and (has_groups or select.distinct is not None)
     return Merge(shards, select, in_groups)
 
@@ -105,23 +109,6 @@ def scattered_union(shape: Shape, shards: tuple[Shard, ...], *, in_groups: bool)
     return Merge(shards, select, in_groups, union)
 
 
-def _groups_stay_together(
-    tables: VschemaTables, select: Select, certain: Sequence[TableRef]
-) -> bool:
-    """True when all rows of a group are on one shard: the groups are of a vindex column."""
-    return _equals_stay_together(tables, select, certain, select.group)
-
-
-def _windows_stay_together(
-    tables: VschemaTables, select: Select, certain: Sequence[TableRef]
-) -> bool:
-    """True when all rows of each window's partitions are on one shard."""
-    return bool(select.windows) and all(
-        _equals_stay_together(tables, select, certain, partition)
-        for partition in select.windows
-    )
-
-
 def _equals_stay_together(
     tables: VschemaTables,
     select: Select,
@@ -135,7 +122,7 @@ def _equals_stay_together(
     for table in certain:
         if tables.is_reference(table.name) or tables.equality(table.name) is None:
             continue
-        column, _ = tables.routing(table.name)
+        column = tables.column(table.name)
         name = (table.alias or table.name).lower()
         named = (name, ".", column) if select.joined else (column,)
         if any(expression.words == named for expression in expressions):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from streamfrom.proxy.routing.routes import Route
     from streamfrom.proxy.routing.vschema_tables import VschemaTables
     from streamfrom.sqlparse_ext.selects.inner_selects import InnerSelects
-    from streamfrom.sqlparse_ext.statements import Shape, Statement, TableRef
+    from streamfrom.sqlparse_ext.statements import Shape, Statement
 
 _REFUSED: Final = (
     Uses.USER_VARIABLE | Uses.LOCKING_READ | Uses.INTO | Uses.CALC_FOUND_ROWS | Uses.UNPARSED
@@ -79,14 +79,9 @@ def plan_of_parts(
 def _can_combine(tables: VschemaTables, shape: Shape, parts: InnerSelects) -> bool:
     outside = parts.outside
     return not (shape.uses | outside.uses) & _REFUSED and all(
-        _is_copied(tables, table) for table in outside.tables
+        (table.schema or "").lower() not in SYSTEM_SCHEMAS and tables.is_reference(table.name)
+        for table in outside.tables
     )
-
-
-def _is_copied(tables: VschemaTables, table: TableRef) -> bool:
-    if table.schema is not None and table.schema.lower() in SYSTEM_SCHEMAS:
-        return False
-    return tables.is_reference(table.name)
 
 
 def _combined(

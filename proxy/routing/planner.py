@@ -29,12 +29,12 @@ from streamfrom.proxy.routing.routes import (
 )
 from streamfrom.proxy.routing.vschema_tables import VschemaTables
 from streamfrom.sqlparse_ext.errors import SqlError, Unsupported
-from streamfrom.sqlparse_ext.reading.verbs import STATEMENT_VERBS
+from streamfrom.sqlparse_ext.reading.utility_statements import STATEMENT_VERBS
 from streamfrom.sqlparse_ext.selects.derived import read_counted
 from streamfrom.sqlparse_ext.selects.inner_selects import InnerSelects, read_inner_selects
 from streamfrom.sqlparse_ext.selects.select_ast import Select
 from streamfrom.sqlparse_ext.session.schemas import SYSTEM_SCHEMAS
-from streamfrom.sqlparse_ext.statements import OPAQUE, InsertSource, Kind, ListSlot, Uses
+from streamfrom.sqlparse_ext.statements import InsertSource, Kind, ListSlot, Uses
 from streamfrom.sqlparse_ext.text.insert_rows import insert_rows
 from streamfrom.sqlparse_ext.text.lists import share_list
 
@@ -43,15 +43,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from streamfrom.engine.sharding.keyspace import Keyspace, Shard
-    from streamfrom.proxy.routing.multicolumn import MultiColumnRouting
+    from streamfrom.proxy.routing.row_routing import RowRouting
     from streamfrom.sqlparse_ext.selects.derived import Counted
     from streamfrom.sqlparse_ext.statements import (
-        Opaque,
-        Operand,
         Shape,
         Statement,
         TableRef,
-        Value,
     )
 
 
@@ -156,18 +153,15 @@ class Planner:
             if parts is not None:
                 return plan_of_parts(self._tables, shape, parts, self._route_of)
             return JoinPlanner(self._tables, shape).plan()
-        several = self._tables.several(tables[0].name)
-        if several is not None:
-            return self._of_several(shape, several, here)
-        column, vindex = self._tables.routing(tables[0].name)
-        if shape.kind is Kind.UPDATE and column in shape.assignments:
-            raise Unsupported(f"changing the vindex column '{column}'")
-        operands = shape.conditions.get(column)
-        if operands is None:
+        rows = self._tables.rows(tables[0].name)
+        if shape.kind is Kind.UPDATE:
+            _refuse_changes(shape, rows)
+        given = rows.given(shape)
+        if not given:
             return Plan(self._scattered(shape, self._shards))
 
         def find(statement: Statement) -> Route:
-            shares = self._tables.shares(vindex, statement.values(operands))
+            shares = rows.shares([statement.values(operands) for operands in given])
             if shares is None:
                 return self._scattered(shape, self._shards)
             if not shares:
@@ -177,30 +171,15 @@ class Planner:
             if len(shards) == 1:
                 return OneShard(shards[0])
             route = self._scattered(shape, shards)
-            if isinstance(route, WriteParts) and isinstance(operands[0], ListSlot):
-                texts = share_list(statement, operands[0], shares.values())
+            slot = given[0][0]
+            if (
+                isinstance(route, WriteParts)
+                and isinstance(slot, ListSlot)
+                and len(rows.columns) == 1
+            ):
+                texts = share_list(statement, slot, shares.values())
                 return WriteParts(tuple(zip(shards, texts, strict=True)))
             return route
-
-        return Plan(find=find)
-
-    def _of_several(self, shape: Shape, several: MultiColumnRouting, here: OneShard) -> Plan:
-        """Plan a statement on a table whose rows are placed by several columns."""
-        if shape.kind is Kind.UPDATE:
-            for column in several.columns:
-                if column in shape.assignments:
-                    raise Unsupported(f"changing the vindex column '{column}'")
-        given = several.given(shape)
-        if not given:
-            return Plan(self._scattered(shape, self._shards))
-
-        def find(statement: Statement) -> Route:
-            shards = several.shards(statement, given)
-            if shards is None:
-                return self._scattered(shape, self._shards)
-            if not shards:
-                return here
-            return OneShard(shards[0]) if len(shards) == 1 else self._scattered(shape, shards)
 
         return Plan(find=find)
 
@@ -275,43 +254,36 @@ class Planner:
         table = shape.tables[0].name
         if self._tables.pinned_to(table) is not None or self._tables.is_reference(table):
             raise Unsupported(f"{shape.verb} … SELECT from sharded tables into '{table}'")
-        several = self._tables.several(table)
-        vindex_columns = (
-            (self._tables.routing(table)[0],) if several is None else several.columns
-        )
-        for column in vindex_columns:
-            if column in shape.assignments:
-                raise Unsupported(f"changing the vindex column '{column}'")
-
-        def owner(values: Sequence[Value | Opaque]) -> Shard:
-            if several is not None:
-                return several.owner(values)
-            return self._tables.owner(table, values[0])
-
+        rows = self._tables.rows(table)
+        _refuse_changes(shape, rows)
         if shape.insert.source is InsertSource.SET:
             operands = []
-            for column in vindex_columns:
+            for column in rows.columns:
                 if column not in shape.insert.set:
                     raise MissingVindexColumn(table, column)
                 operands.append(shape.insert.set[column])
-            return Plan(find=lambda statement: _insert_set(statement, owner, operands))
+            return Plan(
+                find=lambda statement: OneShard(
+                    rows.owner(list(map(statement.known, operands)))
+                )
+            )
         columns = shape.insert.columns or self._columns_of(table)
         if columns is None:
             raise Unsupported(
                 f"{shape.verb} without a column list into sharded table '{table}'"
             )
-        for column in vindex_columns:
+        for column in rows.columns:
             if column not in columns:
                 raise MissingVindexColumn(table, column)
-        positions = [columns.index(column) for column in vindex_columns]
+        positions = [columns.index(column) for column in rows.columns]
         if shape.insert.source is InsertSource.SELECT:
             return JoinPlanner(self._tables, shape, positions[0]).plan()
-        return Plan(find=lambda statement: self._insert_values(statement, owner, positions))
+        return Plan(find=lambda statement: self._insert_values(statement, rows, positions))
 
     def _insert_values(
         self,
         statement: Statement,
-        owner: Callable[[Sequence[Value | Opaque]], Shard],
+        routing: RowRouting,
         positions: Sequence[int],
     ) -> Route:
         rows = insert_rows(statement)
@@ -319,7 +291,7 @@ class Planner:
             raise Unsupported(f"this form of {statement.shape.verb} in a sharded keyspace")
         by_shard: dict[Shard, list[int]] = {}
         for index, values in enumerate(zip(*map(rows.position, positions), strict=True)):
-            by_shard.setdefault(owner(values), []).append(index)
+            by_shard.setdefault(routing.owner(values), []).append(index)
         if len(by_shard) == 1:
             return OneShard(next(iter(by_shard)))
         if statement.shape.uses & Uses.RETURNING:
@@ -333,13 +305,11 @@ class Planner:
         )
 
 
-def _insert_set(
-    statement: Statement,
-    owner: Callable[[Sequence[Value | Opaque]], Shard],
-    operands: Sequence[Operand],
-) -> Route:
-    found = [statement.values((operand,)) for operand in operands]
-    return OneShard(owner([OPAQUE if values is None else values[0] for values in found]))
+def _refuse_changes(shape: Shape, rows: RowRouting) -> None:
+    """Raise Unsupported for what would move a row to another shard."""
+    for column in rows.columns:
+        if column in shape.assignments:
+            raise Unsupported(f"changing the vindex column '{column}'")
 
 
 def qualifiers(shape: Shape) -> set[str]:

@@ -10,10 +10,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from streamfrom.engine.sharding.keyspace import Shard
-    from streamfrom.sqlparse_ext.selects.derived import Counted
+    from streamfrom.sqlparse_ext.selects.derived import Counted, Union
     from streamfrom.sqlparse_ext.selects.inner_selects import InnerSelects
     from streamfrom.sqlparse_ext.selects.select_ast import Select
-    from streamfrom.sqlparse_ext.selects.unions import Union
     from streamfrom.sqlparse_ext.statements import Statement
 
 

@@ -1,22 +1,17 @@
-"""What the vschema says of tables and their values: who owns a row."""
+"""What the vschema says of tables: who has their rows."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 from streamfrom.engine.sharding.multicolumn_vindex import is_multi_column
-from streamfrom.engine.sharding.vindex import is_of_strings
-from streamfrom.proxy.errors import BadVindexValue
-from streamfrom.proxy.routing.multicolumn import MultiColumnRouting
+from streamfrom.proxy.routing.row_routing import RowRouting
 from streamfrom.sqlparse_ext.errors import Unsupported
-from streamfrom.sqlparse_ext.statements import OPAQUE, Number
 
 
 if TYPE_CHECKING:
     from streamfrom.engine.sharding.keyspace import Keyspace, Shard
-    from streamfrom.engine.sharding.vindex import Vindex
     from streamfrom.engine.sharding.vschema import TableRouting
-    from streamfrom.sqlparse_ext.statements import Opaque, Value
 
 # Of these equal values have equal keyspace ids: rows that are equal in the vindex column are on
 # one shard. Of strings that is not sure: 'a' = 'A', and their bytes differ.
@@ -64,29 +59,25 @@ class VschemaTables:
             )
         return shard
 
-    def routing(self, name: str) -> tuple[str, Vindex]:
-        """Return the column that decides the shard of a row of table *name*, and how."""
+    def rows(self, name: str) -> RowRouting:
+        """Return how the vindex of table *name* places its rows. Raises Unsupported without one."""
         routing = self.get(name)
         if routing.type:
             raise Unsupported(f"{routing.type} table '{name}'")
         primary = routing.primary
-        if primary is None or len(primary.columns) > 1:
+        if primary is None or not (
+            len(primary.columns) == 1 or is_multi_column(primary.vindex.vindex)
+        ):
             raise Unsupported(f"table '{name}', whose primary vindex has several columns")
         vindex = primary.vindex.vindex
-        if is_multi_column(vindex):
-            raise Unsupported(f"table '{name}', whose primary vindex has several columns")
-        return primary.columns[0], cast("Vindex", vindex)
+        return RowRouting(self.keyspace, self.shards, name, primary.columns, vindex)
 
-    def several(self, name: str) -> MultiColumnRouting | None:
-        """Return how several columns place a row of table *name*, None where one does."""
-        routing = self.get(name)
-        primary = routing.primary
-        if routing.type or primary is None:
-            return None
-        vindex = primary.vindex.vindex
-        if not is_multi_column(vindex):
-            return None
-        return MultiColumnRouting(self.keyspace, self.shards, name, primary.columns, vindex)
+    def column(self, name: str) -> str:
+        """Return the one column that places a row of table *name*. Raises Unsupported for several."""
+        columns = self.rows(name).columns
+        if len(columns) > 1:
+            raise Unsupported(f"table '{name}', whose primary vindex has several columns")
+        return columns[0]
 
     def equality(self, name: str) -> str | None:
         """Return the vindex type by which equal values of any tables are on one shard.
@@ -97,38 +88,3 @@ class VschemaTables:
         if primary is None or primary.vindex.type not in _KEEPS_EQUALS:
             return None
         return primary.vindex.type
-
-    def shares(
-        self, vindex: Vindex, values: list[Value] | None
-    ) -> dict[Shard, list[int]] | None:
-        """Return which of *values* each shard owns; None when only all shards are sure."""
-        if values is None:
-            return None
-        unknown = (Number, int) if is_of_strings(vindex) else Number
-        found: dict[Shard, list[int]] = {}
-        for index, value in enumerate(values):
-            if value is None:
-                continue
-            keyspace_id = None if isinstance(value, unknown) else vindex.map(value)
-            if keyspace_id is None:
-                # '5abc' = 5 is true for MySQL, and no vindex knows that.
-                return None
-            found.setdefault(self.keyspace.shard_of(keyspace_id), []).append(index)
-        return {shard: found[shard] for shard in self.shards if shard in found}
-
-    def owner(self, name: str, value: Value | Opaque) -> Shard:
-        """Return the shard of a new row of table *name*. Raises what is wrong with *value*."""
-        column, vindex = self.routing(name)
-        if value is OPAQUE:
-            raise Unsupported(
-                f"an expression for the vindex column '{column}' of table '{name}';"
-                " give its value"
-            )
-        usable = value is not None and not isinstance(value, Number)
-        keyspace_id = vindex.map(value) if usable else None
-        if keyspace_id is None:
-            raise BadVindexValue(name, column, value)
-        shard = self.keyspace.shard_of(keyspace_id)
-        if shard not in self.shards:
-            raise Unsupported(f"a row of shard '{shard.name}', which is not in the target")
-        return shard

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.errors import NoDatabaseSelected
-from streamfrom.proxy.sql.statement_compiler import check_target
+from streamfrom.proxy.sql.session_target import check_target
 from streamfrom.proxy.wire.framing import frame
 from streamfrom.proxy.wire.response import AnswerKind
 

@@ -29,7 +29,6 @@ from streamfrom.proxy.execution.shared_reads import SharedRead
 from streamfrom.proxy.routing.routes import OneShard
 from streamfrom.proxy.sql.account_protection import may_reach_accounts
 from streamfrom.proxy.sql.catalog import FastRoute
-from streamfrom.proxy.sql.raw_passthrough import is_sent_as_written
 from streamfrom.proxy.wire.binary_parameters import with_types
 from streamfrom.proxy.wire.commands import query
 from streamfrom.sqlparse_ext.errors import StreamfromError
@@ -276,7 +275,7 @@ class FastPath:
         if (
             shape.kind not in _KINDS
             or shape.uses & _INDIRECT_USES
-            or not is_sent_as_written(self._compiler, view, shape)
+            or not self._compiler.is_sent_as_written(view, shape)
             or may_reach_accounts(shape, view.schema)
         ):
             return None

@@ -11,13 +11,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
-from streamfrom.sqlparse_ext.writes.column_list import leaves_out_columns, with_columns
+from streamfrom.sqlparse_ext.writes.generated import leaves_out_columns, with_columns
 
 
 if TYPE_CHECKING:
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.sql.session_context import SessionContext
-    from streamfrom.proxy.sql.statement_compiler import StatementTarget
+    from streamfrom.proxy.sql.session_target import StatementTarget
 
 
 _INVISIBLE = "INVISIBLE"

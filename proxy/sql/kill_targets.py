@@ -8,7 +8,7 @@ from streamfrom.proxy.errors import NoSuchThread
 from streamfrom.proxy.wire.commands import query
 from streamfrom.proxy.wire.resultset import parse_text_row
 from streamfrom.sqlparse_ext.errors import SqlError, Unsupported
-from streamfrom.sqlparse_ext.reading.kill_statement import killed_expression
+from streamfrom.sqlparse_ext.reading.utility_statements import killed_expression
 from streamfrom.sqlparse_ext.statements import KillBy, Kind, Slot, Uses
 from streamfrom.sqlparse_ext.text.tokens import statement_tokens
 

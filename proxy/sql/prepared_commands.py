@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.execution.reply import Reply
     from streamfrom.proxy.sql.session_context import SessionContext
-    from streamfrom.proxy.sql.statement_compiler import StatementTarget
+    from streamfrom.proxy.sql.session_target import StatementTarget
     from streamfrom.proxy.sql.statement_runner import StatementRunner
     from streamfrom.proxy.wire.commands import StmtExecute, StmtFetch, StmtSendLongData
     from streamfrom.proxy.wire.prepare_response import PrepareReader

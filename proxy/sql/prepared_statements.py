@@ -11,6 +11,7 @@ does, until it is read to the end, closed, reset or executed again.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.backends.statement_ids import StatementKey
@@ -40,7 +41,8 @@ if TYPE_CHECKING:
     from streamfrom.proxy.backends.settings import Settings
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.execution.prepared_execution import CursorExecution
-    from streamfrom.proxy.sql.statement_compiler import StatementCompiler, StatementTarget
+    from streamfrom.proxy.sql.session_target import StatementTarget
+    from streamfrom.proxy.sql.statement_compiler import StatementCompiler
     from streamfrom.sqlparse_ext.statements import Statement
 
 
@@ -55,6 +57,7 @@ _STATEMENT_BYTES: Final = 1800
 _PARAMETER_BYTES: Final = 200
 
 
+@dataclass(slots=True, eq=False)
 class PreparedStatement:
     """One prepared statement.
 
@@ -75,46 +78,28 @@ class PreparedStatement:
         memory: the budget that counts the long data.
     """
 
-    __slots__ = (
-        "_ack_at",
-        "_generation",
-        "_key",
-        "_keyspace",
-        "_long_bytes",
-        "count",
-        "cursor",
-        "cursor_shard",
-        "fault",
-        "id",
-        "is_countable",
-        "long_data",
-        "memory",
-        "original",
-        "place",
-        "statement",
-        "touches_messages",
-        "types",
-    )
+    original: Statement
+    place: StatementTarget | None
+    id: int = 0
+    count: int = field(init=False)
+    types: bytes = b""
+    memory: Memory = field(default_factory=Memory)
+    long_data: dict[int, bytearray] = field(default_factory=dict)
+    fault: StreamfromError | None = None
+    cursor: CursorExecution | None = None
+    cursor_shard: ShardRuntime | None = None
+    statement: Statement | None = field(init=False)
+    touches_messages: bool = False
+    is_countable: bool = True
+    _long_bytes: int = 0
+    _ack_at: Param | None = None
+    _generation: int = -1
+    _keyspace: Keyspace | None = None
+    _key: StatementKey | None = None
 
-    def __init__(self, original: Statement, place: StatementTarget | None) -> None:
-        self.id = 0
-        self.original = original
-        self.place = place
-        self.count = len(parameter_places(original.sql, original.mode))
-        self.types = b""
-        self.memory = Memory()
-        self.long_data: dict[int, bytearray] = {}
-        self._long_bytes = 0
-        self.fault: StreamfromError | None = None
-        self.cursor: CursorExecution | None = None
-        self.cursor_shard: ShardRuntime | None = None
-        self.statement: Statement | None = original
-        self.touches_messages = False
-        self._ack_at: Param | None = None
-        self._generation = -1
-        self._keyspace: Keyspace | None = None
-        self.is_countable = True
-        self._key: StatementKey | None = None
+    def __post_init__(self) -> None:
+        self.count = len(parameter_places(self.original.sql, self.original.mode))
+        self.statement = self.original
 
     def settle(self, compiler: StatementCompiler, registry: Registry) -> None:
         """Work out what is sent, anew when message tables or the vschema changed.

@@ -22,7 +22,7 @@ from streamfrom.proxy.wire.commands import query
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from streamfrom.proxy.backends.answer_readers import BufferedAnswer
     from streamfrom.proxy.backends.backend import Backend
@@ -192,19 +192,14 @@ async def _run_parts(
                 with suppress(BackendLost):
                     await backend.command(_ROLLBACK_TO)
         raise
-    return tuple(_oks(answers))
+    oks = tuple(answer.ok for answer in answers if answer.ok is not None)
+    assert len(oks) == len(answers), "a write that was not refused ends with OK"
+    return oks
 
 
 def _undid_everything(error: BaseException) -> bool:
     """True when a server has rolled back the transaction rather than the statement."""
     return isinstance(error, BackendError) and error.code in ROLLS_BACK
-
-
-def _oks(answers: Iterable[object]) -> Iterable[Ok]:
-    for answer in answers:
-        ok = getattr(answer, "ok", None)
-        assert ok is not None, "a write that was not refused ends with OK"
-        yield ok
 
 
 async def run_everywhere(

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final
 from streamfrom.proxy.errors import NotPreparable
 from streamfrom.proxy.local_statements.local_answers import is_answered_locally
 from streamfrom.proxy.routing.routes import OneShard
-from streamfrom.proxy.sql.statement_compiler import CompiledStatement, StatementTarget
+from streamfrom.proxy.sql.session_target import StatementTarget
+from streamfrom.proxy.sql.statement_compiler import CompiledStatement
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.reading.session_settings import split_set_statement
 from streamfrom.sqlparse_ext.statements import Kind

@@ -15,12 +15,13 @@ from streamfrom.proxy.errors import BackendLost, BackendUnavailable, ProxyError
 from streamfrom.proxy.execution.prepared_execution import Execution
 from streamfrom.proxy.execution.session_state import traits
 from streamfrom.proxy.sql.scatter import run_everywhere
+from streamfrom.proxy.sql.session_target import check_target
 from streamfrom.proxy.sql.set_statement_for import run_set_statement
-from streamfrom.proxy.sql.statement_compiler import CompiledStatement, check_target
+from streamfrom.proxy.sql.statement_compiler import CompiledStatement
 from streamfrom.proxy.wire.commands import query
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.reading.session_settings import with_session_scope
-from streamfrom.sqlparse_ext.session.variable_assignment import may_assign
+from streamfrom.sqlparse_ext.reading.statement_features import may_assign
 from streamfrom.sqlparse_ext.statements import SetKind, Uses
 
 

@@ -119,11 +119,7 @@ class TextStatements:
     async def _prepared(self, statement: Statement, asked: Dynamic) -> Statement:
         """Return the statement that is to be prepared. A name it had is free from now on."""
         self._kept.pop(asked.name, None)
-        if isinstance(asked.text, Slot):
-            text = statement.text(asked.text)
-        else:
-            ((_, value),) = await self._values([asked.text or ""])
-            text = None if value is None else value.decode("utf-8", "surrogateescape")
+        text = await self._text(statement, asked)
         if not (text or "").strip("; \t\n\r\f\v"):
             raise EmptyQuery
         sql = (text or "").encode("utf-8", "surrogateescape")
@@ -165,20 +161,16 @@ class TextStatements:
             )
         if asked is None or asked.text is None:
             return statement
-        if isinstance(asked.text, Slot):
-            text = statement.text(asked.text)
-        else:
-            ((_, value),) = await self._values([asked.text])
-            text = None if value is None else value.decode("utf-8", "surrogateescape")
-            if text is not None:
-                tokens = statement_tokens(shape.template)
-                place = next(at for at, token in enumerate(tokens) if token.is_variable)
-                escapes = SqlMode.NO_BACKSLASH_ESCAPES not in statement.mode
-                spelled = _literal(FieldType.VAR_STRING, value, backslash_escapes=escapes)
-                edit = Edit(tokens[place].start, tokens[place].end, spelled)
-                statement = self._compiler.parse(splice(statement.sql, statement.mode, [edit]))
+        text = await self._text(statement, asked)
         if text is not None:
             sql = text.encode("utf-8", "surrogateescape")
+            if not isinstance(asked.text, Slot):
+                tokens = statement_tokens(shape.template)
+                variable = next(token for token in tokens if token.is_variable)
+                escapes = SqlMode.NO_BACKSLASH_ESCAPES not in statement.mode
+                spelled = _literal(FieldType.VAR_STRING, sql, backslash_escapes=escapes)
+                edit = Edit(variable.start, variable.end, spelled)
+                statement = self._compiler.parse(splice(statement.sql, statement.mode, [edit]))
             self._check_charsets(sql, statement)
             found = self._compiler.parse(sql)
             self._compiler.check(found)
@@ -210,6 +202,13 @@ class TextStatements:
                 f"a backslash or a backtick in the text of {statement.shape.verb} beside characters"
                 " beyond ASCII, in a character set in which they may be part of one"
             )
+
+    async def _text(self, statement: Statement, asked: Dynamic) -> str | None:
+        """Return the text to prepare, from its literal or its variable; None where that is NULL."""
+        if isinstance(asked.text, Slot):
+            return statement.text(asked.text)
+        ((_, value),) = await self._values([asked.text or ""])
+        return None if value is None else value.decode("utf-8", "surrogateescape")
 
     async def _bound(self, statement: Statement, asked: Dynamic) -> Statement:
         count = len(parameter_places(statement.sql, statement.mode))

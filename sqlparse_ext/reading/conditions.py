@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.sqlparse_ext.statements import OPAQUE, Param
-from streamfrom.sqlparse_ext.text.tokens import Cursor, split_commas, unquote
+from streamfrom.sqlparse_ext.text.tokens import QUERY_WORDS, Cursor, split_commas, unquote
 
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ _LOOSER: Final = frozenset({"OR", "XOR", "||", ":="})
 _AND: Final = frozenset({"AND", "&&"})
 # Parentheses around parentheses that are looked into.
 _DEPTH_MAX: Final = 20
-_QUERY_WORDS: Final = frozenset({"SELECT", "WITH", "VALUES", "TABLE"})
 # Words that stand for a value where a column could stand.
 _NO_COLUMNS: Final = frozenset(
     {"NULL", "TRUE", "FALSE", "DEFAULT", "NOT", "CURRENT_USER", "CURRENT_DATE", "CURRENT_TIME"}
@@ -139,7 +138,7 @@ class _ConditionReader:
 
     def is_wrapped(self, start: int, end: int) -> bool:
         """Whether one pair of parentheses holds the whole range, and no query."""
-        if end - start < 3 or self.tokens[start + 1].key in _QUERY_WORDS:
+        if end - start < 3 or self.tokens[start + 1].key in QUERY_WORDS:
             return False
         cursor = Cursor(self.tokens, self.template, start, end)
         return cursor.skip_parens() and cursor.at == end

@@ -16,7 +16,7 @@ from streamfrom.sqlparse_ext.reading.queries import (
     read_update,
 )
 from streamfrom.sqlparse_ext.reading.shape_builder import ShapeBuilder
-from streamfrom.sqlparse_ext.reading.statement_boundaries import are_several
+from streamfrom.sqlparse_ext.reading.split import are_several
 from streamfrom.sqlparse_ext.reading.statement_features import sweep, user_variables
 from streamfrom.sqlparse_ext.reading.stream import read_stream
 from streamfrom.sqlparse_ext.reading.utility_statements import READERS, explained_at

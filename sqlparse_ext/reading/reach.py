@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 from weakref import WeakKeyDictionary
 
+from streamfrom.sqlparse_ext.reading.statement_features import SELECT_OPTIONS
+from streamfrom.sqlparse_ext.reading.structure import FROM_FUNCTIONS
 from streamfrom.sqlparse_ext.statements import Kind, Uses
 from streamfrom.sqlparse_ext.text.lexis import BAD
 from streamfrom.sqlparse_ext.text.tokens import END, Token, tokenise, trim, unquote
@@ -63,13 +65,8 @@ _TABLE_OPTIONS: Final = frozenset(
     }
     | {"LATERAL", "TABLE", "COLUMN", "INDEX", "KEY", "FROM"}
 )
-# FROM inside these is no clause: EXTRACT(YEAR FROM d), TRIM(LEADING 'x' FROM s).
-_FROM_FUNCTIONS: Final = frozenset({"EXTRACT", "TRIM", "SUBSTRING", "SUBSTR", "MID", "OVERLAY"})
 # UPDATE behind these is no statement.
 _BEFORE_NO_UPDATE: Final = frozenset({"KEY", "FOR", "ON", "BEFORE", "AFTER"})
-_SELECT_OPTIONS: Final = frozenset(
-    {"SELECT", "ALL", "DISTINCT", "DISTINCTROW", "HIGH_PRIORITY", "SQL_NO_CACHE", "SQL_CACHE"}
-)
 # No name but a quoted one is written so, and before a dot there is a name.
 _RESERVED: Final = _ENDS_TABLES | {
     *("FROM", "JOIN", "INTO", "REFERENCES", "ON", "USING", "UPDATE", "DELETE", "INSERT", "AS"),
@@ -201,7 +198,7 @@ class _Walk:
             _Frame(
                 _TABLE if holds_tables else _EXPRESSION,
                 has_query=frame.has_query,
-                has_from=before not in _FROM_FUNCTIONS,
+                has_from=before not in FROM_FUNCTIONS,
             )
         )
 
@@ -229,7 +226,7 @@ class _Walk:
         ):
             frame.state = _TABLE  # DELETE a, b FROM …
         elif (
-            (key == "STRAIGHT_JOIN" and before not in _SELECT_OPTIONS)
+            (key == "STRAIGHT_JOIN" and before not in SELECT_OPTIONS)
             or (key == "USING" and self._key(place + 1) != "(" and len(self.frames) == 1)
             or (key == "FOR" and before == "VALUE")
         ):

@@ -1,22 +1,36 @@
-"""Cuts the text of a multi-statement query into its statements.
+"""Where one statement of a text ends, and the statements of a text.
 
-Bodies that hold statements of their own stay whole (`sqlparse_ext.reading.statement_boundaries`). DELIMITER is the
-client's and never comes here.
+The bodies of stored programs hold statements of their own and stay whole: those of CREATE PROCEDURE,
+FUNCTION, TRIGGER and EVENT, and of MariaDB's BEGIN NOT ATOMIC, IF, CASE, LOOP, REPEAT, WHILE and FOR, behind
+SET STATEMENT … FOR too; in its Oracle mode of DECLARE and BEGIN. DELIMITER is the client's and never comes here.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from streamfrom.sqlparse_ext.reading.statement_boundaries import end_of_statement
+from streamfrom.sqlparse_ext.reading.data_definition import OBJECTS, STORED_PROGRAMS
+from streamfrom.sqlparse_ext.reading.utility_statements import BEHIND_BEGIN, COMPOUND
 from streamfrom.sqlparse_ext.statements import DEFAULT_MODE, SqlMode
 from streamfrom.sqlparse_ext.text.lexer import fingerprint, locate
-from streamfrom.sqlparse_ext.text.tokens import Token, tokenise
+from streamfrom.sqlparse_ext.text.tokens import Cursor, Token, tokenise
 
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 _BLANKS: Final = b" \t\n\r\f\v"
 # How much of a statement a server's syntax error quotes.
 _SHOWN_BYTES: Final = 80
+# Words that open a block when a statement begins with them, and what stands before a statement.
+_BLOCKS: Final = frozenset({"IF", "LOOP", "REPEAT", "WHILE", "FOR"})
+_STATEMENT_FOLLOWS: Final = frozenset(
+    {";", "THEN", "ELSE", "DO", "BEGIN", "LOOP", "REPEAT", ":", "ROW", ")"}
+)
+# What stands behind a `;` inside a body alone.
+_INSIDE: Final = frozenset(
+    {"END", "ELSE", "ELSEIF", "ELSIF", "EXCEPTION", "UNTIL", "WHEN", "DECLARE"}
+)
 
 
 def split_statements(sql: bytes, mode: SqlMode = DEFAULT_MODE) -> list[bytes]:
@@ -73,3 +87,85 @@ def _shown(text: bytes, *, on_mariadb: bool) -> str:
     if on_mariadb:
         return text[: _SHOWN_BYTES - 3].decode("utf-8", "ignore") + "..."
     return text[:_SHOWN_BYTES].decode("utf-8", "ignore")
+
+
+def end_of_statement(tokens: list[Token], start: int, template: bytes) -> int:
+    """Return the index of the `;` that ends the statement at *start*, or the end."""
+    has_body = _has_body(Cursor(tokens, template, start))
+    depth = 0
+    for place in range(start, len(tokens)):
+        key = tokens[place].key
+        before = tokens[place - 1].key if place > start else ""
+        if key == ";" and not depth:
+            return place
+        if has_body:
+            if key in ("BEGIN", "CASE"):
+                depth += before != "END"
+            elif key in _BLOCKS:
+                begins = place == start or before in _STATEMENT_FOLLOWS
+                depth += begins and (key != "FOR" or before != ")")  # … IN (1) FOR UPDATE
+            elif key == "END" and depth:
+                depth -= 1
+    return len(tokens)
+
+
+def are_several(tokens: list[Token], template: bytes) -> bool:
+    """Return whether a text surely is several statements; it has no `;` around it.
+
+    The end of a body may be found too soon, in Oracle's syntax or behind a column called `end`. The
+    rest of that body then begins with a word that begins no statement, and the text counts as one
+    statement: the server judges it.
+    """
+    if not any(token.key == ";" for token in tokens):
+        return False
+    if not _has_body(Cursor(tokens, template)):
+        return True
+    end = end_of_statement(tokens, 0, template)
+    if end == len(tokens):
+        return False
+    while end < len(tokens):
+        start = end + 1
+        if _is_inside(Cursor(tokens, template, start)):
+            return False
+        end = end_of_statement(tokens, start, template)
+    return True
+
+
+def _is_inside(cursor: Cursor) -> bool:
+    if cursor.key == "BEGIN":
+        # What stands before it may be declared for it.
+        return _has_body(cursor) and cursor.peek(1).key != "NOT"
+    return cursor.key in _INSIDE
+
+
+def _has_body(cursor: Cursor) -> bool:
+    """Whether a `;` may stand inside this statement: it has a body of statements."""
+    behind = Cursor(cursor.tokens, cursor.template, cursor.at)
+    while behind.key == "SET" and behind.peek(1).key == "STATEMENT":
+        if not _find(behind, {"FOR"}):
+            return False
+        behind.take()
+    if behind.key == "BEGIN":
+        return behind.peek(1).key not in BEHIND_BEGIN
+    if behind.key in COMPOUND:
+        return True
+    if behind.key not in ("CREATE", "ALTER"):
+        return False
+    return _find(behind, OBJECTS) and behind.key in STORED_PROGRAMS
+
+
+def _find(cursor: Cursor, keys: Collection[str]) -> bool:
+    """Move to the next token of *keys* outside of parentheses; False where a `;` comes first.
+
+    A `;` in parentheses ends the search as well: a text of many statements, each of which opens
+    one and closes none, would be read to its end for each of them.
+    """
+    depth = 0
+    while key := cursor.key:
+        depth += (key == "(") - (key == ")")
+        if key == ";" or depth < 0:
+            return False
+        if not depth and key in keys:
+            return True
+        cursor.take()
+    return False

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.sqlparse_ext.statements import Uses
-from streamfrom.sqlparse_ext.text.tokens import END, unquote
+from streamfrom.sqlparse_ext.statements import Kind, SetKind, Uses
+from streamfrom.sqlparse_ext.text.tokens import END, QUERY_WORDS, unquote
 
 
 if TYPE_CHECKING:
+    from streamfrom.sqlparse_ext.statements import Shape
     from streamfrom.sqlparse_ext.text.tokens import Token
 
 AGGREGATES: Final = (
@@ -69,11 +70,15 @@ _SYSTEM_VARIABLES: Final[dict[str, int]] = {
     "error_count": Uses.DIAGNOSTICS.value,
     "socket": Uses.IDENTITY.value,  # the path of the server's socket, not of the proxy's
 }
-_QUERY_WORDS: Final = frozenset({"SELECT", "WITH", "TABLE", "VALUES"})
 # What stands before a parenthesised SELECT that is no subquery.
 _SETOP_WORDS: Final = frozenset({"UNION", "ALL", "DISTINCT", "EXCEPT", "INTERSECT"})
-_SELECT_OPTIONS: Final = frozenset(
+SELECT_OPTIONS: Final = frozenset(
     {"SELECT", "ALL", "DISTINCT", "DISTINCTROW", "HIGH_PRIORITY", "SQL_NO_CACHE", "SQL_CACHE"}
+)
+# Kinds that give a variable a value by `:=` or INTO alone.
+_ASSIGN_IN_TEXT: Final = frozenset(
+    {Kind.SELECT, Kind.INSERT, Kind.REPLACE, Kind.UPDATE, Kind.DELETE, Kind.DDL, Kind.SHOW}
+    | {Kind.EXPLAIN, Kind.KILL, Kind.PREPARE}
 )
 
 
@@ -88,7 +93,7 @@ def sweep(tokens: list[Token]) -> Uses:
         if key[:1] == "@":
             found |= _variable(token, before)
         elif key == "(":
-            if after.key in _QUERY_WORDS and not leading and before.key not in _SETOP_WORDS:
+            if after.key in QUERY_WORDS and not leading and before.key not in _SETOP_WORDS:
                 found |= Uses.SUBQUERY.value
         else:
             found |= _WORDS.get(key, 0)
@@ -99,7 +104,7 @@ def sweep(tokens: list[Token]) -> Uses:
                     found |= (Uses.SETS_LAST_INSERT_ID if sets else Uses.LAST_INSERT_ID).value
             if key in _PAIR_FIRST:
                 found |= _PAIRS.get((key, after.key), 0)
-            elif key == "STRAIGHT_JOIN" and before.key not in _SELECT_OPTIONS:
+            elif key == "STRAIGHT_JOIN" and before.key not in SELECT_OPTIONS:
                 found |= Uses.JOIN.value
         leading = leading and key == "("
         before = token
@@ -129,3 +134,19 @@ def user_variables(tokens: list[Token], template: bytes) -> frozenset[str]:
     }
     # Names are compared without regard to case; of other letters the server alone knows which.
     return frozenset(name.lower() if name.isascii() else name for name in names)
+
+
+def may_assign(shape: Shape) -> bool:
+    """True unless a statement only reads the user variables in its text.
+
+    `SET @a = 1`, `SELECT b INTO @a`, `@a := 1`: see
+    https://dev.mysql.com/doc/refman/8.4/en/user-variables.html. What stored programs and the texts of
+    EXECUTE do to others is not in the text.
+    """
+    if not shape.uses & Uses.USER_VARIABLE:
+        return False
+    if shape.uses & (Uses.INTO | Uses.UNPARSED) or b":=" in shape.template:
+        return True
+    if shape.kind is Kind.SET:
+        return any(item.kind is SetKind.USER for item in shape.set)
+    return shape.kind not in _ASSIGN_IN_TEXT

@@ -39,7 +39,7 @@ _STAND_INS: Final = {
 # What a literal of a marked tree begins with: the place of its token follows.
 _MARK: Final = "9000"
 # FROM inside these is no clause: EXTRACT(YEAR FROM d), TRIM(LEADING 'x' FROM s).
-_FROM_FUNCTIONS: Final = frozenset({"EXTRACT", "TRIM", "SUBSTRING", "SUBSTR", "MID", "OVERLAY"})
+FROM_FUNCTIONS: Final = frozenset({"EXTRACT", "TRIM", "SUBSTRING", "SUBSTR", "MID", "OVERLAY"})
 _JOINS: Final = frozenset({"FROM", "JOIN", "STRAIGHT_JOIN"})
 
 
@@ -127,7 +127,7 @@ def _named_sources(tokens: list[Token], template: bytes) -> Iterator[str]:
     opened_by: list[bool] = []
     for place, token in enumerate(tokens):
         if token.key == "(":
-            opened_by.append(bool(place) and tokens[place - 1].key in _FROM_FUNCTIONS)
+            opened_by.append(bool(place) and tokens[place - 1].key in FROM_FUNCTIONS)
         elif token.key == ")":
             if opened_by:
                 opened_by.pop()

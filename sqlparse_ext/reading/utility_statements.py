@@ -10,16 +10,25 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.sqlparse_ext.reading.data_definition import read_ddl
-from streamfrom.sqlparse_ext.reading.kill_statement import read_kill
 from streamfrom.sqlparse_ext.reading.session_settings import read_set
-from streamfrom.sqlparse_ext.statements import Kind, Uses
+from streamfrom.sqlparse_ext.statements import (
+    OPAQUE,
+    KillBy,
+    KillScope,
+    KillTarget,
+    Kind,
+    Slot,
+    Uses,
+)
+from streamfrom.sqlparse_ext.text.lexer import locate
+from streamfrom.sqlparse_ext.text.tokens import statement_tokens, unquote
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from streamfrom.sqlparse_ext.reading.shape_builder import ShapeBuilder
-    from streamfrom.sqlparse_ext.statements import TableRef
+    from streamfrom.sqlparse_ext.statements import Opaque, Statement, TableRef
     from streamfrom.sqlparse_ext.text.tokens import Cursor
 
 _EXPLAINABLE: Final = frozenset(
@@ -31,6 +40,7 @@ COMPOUND: Final = frozenset({"IF", "CASE", "LOOP", "REPEAT", "WHILE", "FOR", "DE
 # What may follow the BEGIN of a transaction. Else it is an anonymous block of MariaDB's: NOT ATOMIC,
 # or in its Oracle mode the first statement in it.
 BEHIND_BEGIN: Final = frozenset({"", ";", "WORK"})
+_KILL_WORDS: Final = frozenset({"HARD", "SOFT", "CONNECTION", "QUERY"})
 _VINDEXES_ON: Final = ("VSCHEMA", "VINDEXES", "ON")
 _SHOW_OF_TABLE: Final = frozenset({"COLUMNS", "FIELDS", "INDEX", "INDEXES", "KEYS"})
 
@@ -38,7 +48,7 @@ _SHOW_OF_TABLE: Final = frozenset({"COLUMNS", "FIELDS", "INDEX", "INDEXES", "KEY
 def read_transaction(builder: ShapeBuilder, cursor: Cursor, verb: str) -> None:
     """Read BEGIN, START TRANSACTION, COMMIT, ROLLBACK, SAVEPOINT and RELEASE SAVEPOINT."""
     if verb == "BEGIN" and cursor.key not in BEHIND_BEGIN:
-        read_compound(builder, cursor)
+        builder.uses |= Uses.UNPARSED
         return
     if verb == "START" and not cursor.accept("TRANSACTION"):
         builder.uses |= Uses.IMPLICIT_COMMIT  # START REPLICA
@@ -183,10 +193,6 @@ def _handler(builder: ShapeBuilder, cursor: Cursor) -> None:
     builder.take_table(cursor)
 
 
-def _diagnostics(builder: ShapeBuilder, _cursor: Cursor) -> None:
-    builder.uses |= Uses.DIAGNOSTICS
-
-
 def _analyze(builder: ShapeBuilder, cursor: Cursor) -> None:
     if "TABLE" in builder.words[:2]:
         _maintain(builder, cursor)
@@ -205,13 +211,47 @@ def _maintain(builder: ShapeBuilder, cursor: Cursor) -> None:
         builder.tables = _listed_tables(cursor)
 
 
-def _commits(builder: ShapeBuilder, _cursor: Cursor) -> None:
-    builder.uses |= Uses.IMPLICIT_COMMIT
+def _note(builder: ShapeBuilder, _cursor: Cursor, uses: Uses) -> None:
+    builder.uses |= uses
 
 
-def read_compound(builder: ShapeBuilder, cursor: Cursor) -> None:
-    """Read nothing of MariaDB's IF, CASE, LOOP and their kin: what is in them decides."""
-    builder.uses |= Uses.UNPARSED
+def read_kill(builder: ShapeBuilder, cursor: Cursor) -> None:
+    """Read KILL, MariaDB's forms included: https://mariadb.com/kb/en/kill/."""
+    builder.kind = Kind.KILL
+    hard = cursor.accept_any({"HARD", "SOFT"}) != "SOFT"
+    scope = KillScope.CONNECTION
+    if cursor.accept_any({"CONNECTION", "QUERY"}) == "QUERY":
+        scope = KillScope.QUERY
+    by = KillBy.ID
+    operand: Slot | str | Opaque = OPAQUE
+    if cursor.accept("USER"):
+        by = KillBy.USER
+        token = cursor.peek()
+        if isinstance(token.slot, Slot):
+            operand = token.slot
+        elif token.is_name:
+            operand = unquote(token, cursor.template)
+    else:
+        if scope is KillScope.QUERY and cursor.accept("ID"):
+            by = KillBy.QUERY_ID
+        slot = cursor.take().slot
+        if isinstance(slot, Slot) and not cursor.key:
+            operand = slot
+    builder.kill = KillTarget(scope, by, operand, hard)
+
+
+def killed_expression(statement: Statement) -> bytes:
+    """Return the expression that names the connection to kill; empty without one."""
+    template = statement.shape.template
+    tokens = statement_tokens(template)
+    at = 1
+    while at < len(tokens) and tokens[at].key in _KILL_WORDS:
+        at += 1
+    if at >= len(tokens):
+        return b""
+    borders = tokens[at].start, tokens[-1].end
+    start, end = locate(statement.sql, statement.mode, borders)
+    return statement.sql[start:end]
 
 
 # What reads a statement behind its verb. Verbs that are not here are Kind.OTHER.
@@ -229,13 +269,14 @@ READERS: Final[dict[str, Callable[[ShapeBuilder, Cursor], None]]] = {
     **dict.fromkeys(("OPTIMIZE", "REPAIR", "CHECK", "FLUSH"), _maintain),
     **dict.fromkeys(
         ("GRANT", "REVOKE", "CACHE", "RESET", "INSTALL", "UNINSTALL", "STOP", "CHANGE"),
-        _commits,
+        partial(_note, uses=Uses.IMPLICIT_COMMIT),
     ),
-    **dict.fromkeys(COMPOUND, read_compound),
+    # What is in MariaDB's IF, CASE, LOOP and their kin decides.
+    **dict.fromkeys(COMPOUND, partial(_note, uses=Uses.UNPARSED)),
     "ANALYZE": _analyze,
     "CALL": _call,
     "DROP": _drop,
-    "GET": _diagnostics,
+    "GET": partial(_note, uses=Uses.DIAGNOSTICS),
     "HANDLER": _handler,
     "KILL": read_kill,
     "LOAD": _load,
@@ -243,4 +284,10 @@ READERS: Final[dict[str, Callable[[ShapeBuilder, Cursor], None]]] = {
     "SHOW": read_show,
     "USE": read_use,
     "XA": _xa,
+}
+# What a statement of MySQL or MariaDB may begin with, parentheses apart, outside of stored programs.
+STATEMENT_VERBS: Final = (READERS.keys() - COMPOUND) | {
+    *("SELECT", "WITH", "TABLE", "VALUES", "INSERT", "REPLACE", "UPDATE", "DELETE", "STREAM"),
+    *("BACKUP", "BINLOG", "CHECKSUM", "CLONE", "DO", "HELP", "IMPORT", "PURGE", "RESIGNAL"),
+    *("RESTART", "SHUTDOWN", "SIGNAL"),
 }

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     Range: TypeAlias = tuple[int, int]  # of tokens
 
-_OPERATORS: Final = frozenset({"UNION", "EXCEPT", "INTERSECT"})
+OPERATORS: Final = frozenset({"UNION", "EXCEPT", "INTERSECT"})
 _TAIL: Final = frozenset({"ORDER", "LIMIT"})
 _FACTORS: Final = frozenset({"FROM", "JOIN", "STRAIGHT_JOIN", ","})
 _FROM_ENDS: Final = frozenset({"WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "WINDOW"})
@@ -102,7 +102,7 @@ def read_inner_selects(template: bytes) -> InnerSelects | None:
     if not tokens or any(token.key in _FOREIGN for token in tokens):
         return None
     outer = list(outside_parens(tokens, 0, len(tokens)))
-    places = [place for place in outer if tokens[place].key in _OPERATORS]
+    places = [place for place in outer if tokens[place].key in OPERATORS]
     names: frozenset[str] = frozenset()
     operators: tuple[str, ...] = ()
     ranges: list[Range] | None
@@ -168,7 +168,7 @@ def _is_closed(tokens: list[Token], start: int, end: int) -> bool:
     depth = 0
     for token in tokens[start:end]:
         depth += (token.key == "(") - (token.key == ")")
-        if depth < 0 or (not depth and token.key in _OPERATORS):
+        if depth < 0 or (not depth and token.key in OPERATORS):
             return False
     return not depth
 

@@ -20,7 +20,6 @@ from sqlglot import exp
 from streamfrom.sqlparse_ext.reading.inserts import insert_parts
 from streamfrom.sqlparse_ext.reading.queries import QUERY_STARTS, as_select
 from streamfrom.sqlparse_ext.reading.structure import marked_place, parse_query
-from streamfrom.sqlparse_ext.selects.scopes import Scope
 from streamfrom.sqlparse_ext.selects.select_properties import (
     hides_order,
     is_limited,
@@ -35,6 +34,7 @@ from streamfrom.sqlparse_ext.selects.sources import (
     JoinEqualities,
     QueryBlock,
     Reference,
+    Scope,
     Source,
 )
 from streamfrom.sqlparse_ext.statements import InsertSource, ListSlot, Param, Slot, TableRef
@@ -417,28 +417,25 @@ class _EqualityReader:
     ) -> None:
         """Read the operands of AND. *only*: the sources whose rows the condition chooses; None for all."""
         for condition in operands_of_and(node):
-            if isinstance(condition, exp.EQ):
-                pairs = [(condition.this.unnest(), condition.expression.unnest())]
-            elif isinstance(condition, exp.In) and condition.expressions:
+            if isinstance(condition, exp.In) and condition.expressions:
                 self.listed(condition, scope, only)
+            if not isinstance(condition, exp.EQ):
                 continue
-            else:
-                continue
-            for left_node, right_node in pairs:
-                left, right = self.side(left_node, scope), self.side(right_node, scope)
-                for mine, other in ((left, right), (right, left)):
-                    if not isinstance(mine, Reference) or other is None:
-                        continue
-                    if mine.source not in scope.numbers | scope.inner or (
-                        only is not None and mine.source not in only
-                    ):
-                        continue
-                    if isinstance(other, Reference) and (
-                        other.source == mine.source
-                        or (not both_ways and only is not None and other.source in only)
-                    ):
-                        continue
-                    self.equate(mine, other)
+            left = self.side(condition.this.unnest(), scope)
+            right = self.side(condition.expression.unnest(), scope)
+            for mine, other in ((left, right), (right, left)):
+                if not isinstance(mine, Reference) or other is None:
+                    continue
+                if mine.source not in scope.numbers | scope.inner or (
+                    only is not None and mine.source not in only
+                ):
+                    continue
+                if isinstance(other, Reference) and (
+                    other.source == mine.source
+                    or (not both_ways and only is not None and other.source in only)
+                ):
+                    continue
+                self.equate(mine, other)
 
     def listed(self, node: exp.In, scope: Scope, only: set[int] | None) -> None:
         mine = self.side(node.this.unnest(), scope)

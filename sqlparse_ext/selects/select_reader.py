@@ -30,6 +30,7 @@ from streamfrom.sqlparse_ext.text.lexis import BAD
 from streamfrom.sqlparse_ext.text.tokens import (
     Cursor,
     outside_parens,
+    split_at,
     split_commas,
     statement_tokens,
     unquote,
@@ -404,17 +405,12 @@ class _SelectReader:
     def conditions(self, start: int, end: int) -> list[HavingCondition]:
         """Read the operands of HAVING's AND; a condition that binds looser than AND is one operand."""
         tokens = self.tokens
-        first = start
-        found: list[tuple[int, int]] = []
         for place in outside_parens(tokens, start, end):
             key = tokens[place].key
             if key in _LOOSER and not (key == "NOT" and tokens[place - 1].key == "IS"):
                 return [HavingCondition(self.expression(start, end), "")]
-            if key in ("AND", "&&"):
-                found.append((first, place))
-                first = place + 1
-        found.append((first, end))
-        return [self.condition(*bounds) for bounds in found]
+        ranges = split_at(tokens, start, end, {"AND", "&&"})
+        return [self.condition(*bounds) for bounds in ranges]
 
     def condition(self, start: int, end: int) -> HavingCondition:
         tokens = self.tokens

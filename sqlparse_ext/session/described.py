@@ -8,7 +8,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.sqlparse_ext.statements import Kind, Param, Uses
-from streamfrom.sqlparse_ext.text.tokens import Token, statement_tokens, unquote
+from streamfrom.sqlparse_ext.text.tokens import (
+    Cursor,
+    Token,
+    outside_parens,
+    split_at,
+    statement_tokens,
+    unquote,
+)
 
 
 if TYPE_CHECKING:
@@ -154,19 +161,17 @@ def _factor(tokens: list[Token], place: int, template: bytes) -> str:
 def _equal(
     tokens: list[Token], template: bytes, columns: frozenset[str]
 ) -> list[tuple[str, Slot | ListSlot | Param | str | None]]:
-    if tokens[0].key == "(" and tokens[-1].key == ")":
-        inner = tokens[1:-1]
-        parts: list[list[Token]] = [[]]
-        depth = 0
-        for token in inner:
-            depth += (token.key == "(") - (token.key == ")")
-            if depth < 0 or (not depth and token.key in _NOT_ONLY_AND):
-                return []
-            if not depth and token.key == "AND":
-                parts.append([])
-            else:
-                parts[-1].append(token)
-        return [each for part in parts if part for each in _equal(part, template, columns)]
+    group = Cursor(tokens, template)
+    if group.skip_parens() and not group.key:
+        end = len(tokens) - 1
+        if any(tokens[at].key in _NOT_ONLY_AND for at in outside_parens(tokens, 1, end)):
+            return []
+        return [
+            each
+            for first, last in split_at(tokens, 1, end, {"AND"})
+            if first < last
+            for each in _equal(tokens[first:last], template, columns)
+        ]
     left, rest = _column(tokens, template, columns)
     if left is None or not rest:
         return []

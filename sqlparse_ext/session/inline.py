@@ -11,6 +11,7 @@ from bisect import bisect_left
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from streamfrom.sqlparse_ext.reading.statement_features import SELECT_OPTIONS
 from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
 from streamfrom.sqlparse_ext.text.lexer import Edit, locate, splice
 from streamfrom.sqlparse_ext.text.tokens import END, Cursor, split_commas, statement_tokens
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
 _LIST_ENDS: Final = frozenset(
     {"FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "UNION", "EXCEPT", "INTERSECT"}
     | {"INTO", "FOR", "LOCK", "WINDOW", "PROCEDURE"}
-)
-_OPTIONS: Final = frozenset(
-    {"ALL", "DISTINCT", "DISTINCTROW", "HIGH_PRIORITY", "SQL_NO_CACHE", "SQL_CACHE"}
 )
 _LOCK_HOLDER: Final = "IS_USED_LOCK"
 _GLOBAL: Final = frozenset({"SOCKET"})
@@ -130,7 +128,7 @@ def _items(tokens: list[Token]) -> list[tuple[int, int]]:
     if not tokens or tokens[0].key != "SELECT":
         return []
     start = 1
-    while start < len(tokens) and tokens[start].key in _OPTIONS:
+    while start < len(tokens) and tokens[start].key in SELECT_OPTIONS - {"SELECT"}:
         start += 1
     depth = 0
     end = start

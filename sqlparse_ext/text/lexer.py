@@ -75,7 +75,8 @@ def fingerprint(sql: bytes, mode: SqlMode) -> Fingerprint:
     parts: list[bytes] = []
     literals: list[bytes] = []
     done = 0
-    found = _uniform_rows(sql, lex)
+    is_insert = bool(sql) and sql[0] in _INSERT_FIRST
+    found = _uniform_rows(sql, lex) if is_insert else None
     if found is not None:
         rows, mark = found
         head, done = rows[1], rows.end()
@@ -86,13 +87,14 @@ def fingerprint(sql: bytes, mode: SqlMode) -> Fingerprint:
     if done < len(sql):
         _assemble(lex.pieces.findall(sql, done), parts, literals)
     template = b"".join(parts)
-    if _may_have_rows(sql, template, has_rows=found is not None):
+    if b";" in template or (is_insert and found is None):
         template, _, left_out = fold_rows(template, has_rows=found is not None)
         for place, count in reversed(left_out):
             del literals[place : place + count]
     if not literals:
         return Fingerprint(template, (), ())
-    template, _, runs = fold_lists(template)
+    # What most texts have none of is not looked for.
+    template, _, runs = fold_lists(template) if b"(" in template else (template, [], ())
     return Fingerprint(template, tuple(literals), runs)
 
 
@@ -118,18 +120,11 @@ def _assemble(pieces: list[Piece], parts: list[bytes], literals: list[bytes]) ->
 
 
 def _uniform_rows(sql: bytes, lex: Lexis) -> tuple[re.Match[bytes], bytes] | None:
-    if not sql or sql[0] not in _INSERT_FIRST:
-        return None
     if rows := lex.values.match(sql):
         return rows, ROWS
     if rows := lex.call_values.match(sql):
         return rows, CALL_ROWS
     return None
-
-
-def _may_have_rows(sql: bytes, template: bytes, *, has_rows: bool) -> bool:
-    """Whether *template*, of *sql*, may have VALUES rows to fold beside those that are a mark."""
-    return b";" in template or (not has_rows and bool(sql) and sql[0] in _INSERT_FIRST)
 
 
 class _Large(NamedTuple):
@@ -147,7 +142,7 @@ def _read_large(sql: bytes, mode: SqlMode) -> _Large:
     template, has_rows = text.template, text.rows is not None
     folds: list[Fold] = []
     left_out: list[tuple[int, int]] = []
-    if _may_have_rows(sql, template, has_rows=has_rows):
+    if b";" in template or (sql[0] in _INSERT_FIRST and not has_rows):
         template, folds, left_out = fold_rows(template, has_rows=has_rows)
     template, lists, runs = fold_lists(template)
     literals = Literals(text, left_out)
@@ -168,7 +163,8 @@ def locate(sql: bytes, mode: SqlMode, positions: Iterable[int]) -> list[int]:
     raw: list[bytes] = []
     folds: list[Fold] = []
     done = 0
-    found = _uniform_rows(sql, lex)
+    is_insert = bool(sql) and sql[0] in _INSERT_FIRST
+    found = _uniform_rows(sql, lex) if is_insert else None
     if found is not None:
         rows, mark = found
         done = rows.end()
@@ -177,7 +173,7 @@ def locate(sql: bytes, mode: SqlMode, positions: Iterable[int]) -> list[int]:
         anchors.append((anchors[-1][0] + 1, done))
     _anchor(lex.pieces.findall(sql, done), anchors, raw)
     template = b"".join(raw)
-    if _may_have_rows(sql, template, has_rows=found is not None):
+    if b";" in template or (is_insert and found is None):
         template, folds, _ = fold_rows(template, has_rows=found is not None)
     _, lists, _ = fold_lists(template)
     found_at: list[int] = []

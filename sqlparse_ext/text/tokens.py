@@ -46,6 +46,8 @@ class Token(NamedTuple):
         return self.key[:1] == "@"
 
 
+# What a query begins with, behind its parenthesis.
+QUERY_WORDS: Final = frozenset({"SELECT", "WITH", "TABLE", "VALUES"})
 _WORD_FIRST: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ_$0123456789")
 _QUOTES: Final = frozenset('`"')
 
@@ -245,9 +247,16 @@ class Cursor:
 
 def split_commas(tokens: list[Token], start: int, end: int) -> list[tuple[int, int]]:
     """Return the ranges between the commas outside of parentheses in tokens[start:end]."""
+    return split_at(tokens, start, end, {","})
+
+
+def split_at(
+    tokens: list[Token], start: int, end: int, keys: Collection[str]
+) -> list[tuple[int, int]]:
+    """Return the ranges between tokens of *keys* outside of parentheses in tokens[start:end]."""
     ranges = []
     for place in outside_parens(tokens, start, end):
-        if tokens[place].key == ",":
+        if tokens[place].key in keys:
             ranges.append((start, place))
             start = place + 1
     ranges.append((start, end))

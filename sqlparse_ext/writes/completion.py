@@ -27,18 +27,20 @@ from streamfrom.sqlparse_ext.text.lexer import (
 from streamfrom.sqlparse_ext.text.lexis import ROWS
 from streamfrom.sqlparse_ext.text.tokens import Cursor, statement_tokens
 from streamfrom.sqlparse_ext.writes.moments import (
-    NO_MOMENTS,
-    Mixture,
-    TimeColumns,
     check_moments,
     check_value,
     moment_edits,
     moment_plan,
-    names_function,
     refusal,
     value_plan,
 )
-from streamfrom.sqlparse_ext.writes.times import read_moment
+from streamfrom.sqlparse_ext.writes.times import (
+    NO_MOMENTS,
+    Mixture,
+    TimeColumns,
+    names_function,
+    read_moment,
+)
 
 
 if TYPE_CHECKING:
@@ -293,15 +295,12 @@ def _set_defaults(
     scheduled = None
     if "time_scheduled" in plan.values:
         places = locate(statement.sql, statement.mode, plan.values["time_scheduled"])
-        scheduled = _scheduled(statement, statement.sql[slice(*places)], now_ns)
+        given = statement.sql[slice(*places)]
+        scheduled = _value(statement, "time_scheduled", given, now_ns)
     added = [
         b", %s = %s" % (name.encode(), _default(name, scheduled, now_ns)) for name in missing
     ]
     return [Edit(plan.set_end, plan.set_end, b"".join(added))]
-
-
-def _scheduled(statement: Statement, text: bytes, now_ns: int) -> bytes:
-    return _value(statement, "time_scheduled", text, now_ns)
 
 
 def _value(statement: Statement, column: str, text: bytes, now_ns: int) -> bytes:
@@ -374,7 +373,7 @@ def _complete_rows(
             scheduled = None
             if scheduled_at is not None:
                 given = statement.sql[slice(*elements[scheduled_at])]
-                scheduled = _scheduled(statement, given, now_ns)
+                scheduled = _value(statement, "time_scheduled", given, now_ns)
             added = [b", " + _default(name, scheduled, now_ns) for name in missing]
             edits.append(Edit(end - 1, end - 1, b"".join(added)))
     return edits, missing

@@ -1,4 +1,4 @@
-"""Values that somebody else than the server generates, put into an INSERT; and who asks for them.
+"""What an INSERT leaves to the proxy, put into it: values of sequences, and the list of its columns.
 
 A column gets a generated value where a row has none: the column is absent, NULL, DEFAULT, or 0
 unless NO_AUTO_VALUE_ON_ZERO, as MySQL fills AUTO_INCREMENT and Vitess fills from a sequence
@@ -12,10 +12,11 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from streamfrom.sqlparse_ext.errors import Unsupported
-from streamfrom.sqlparse_ext.statements import InsertSource, Kind
+from streamfrom.sqlparse_ext.reading.inserts import insert_parts
+from streamfrom.sqlparse_ext.statements import InsertSource, Kind, Uses
 from streamfrom.sqlparse_ext.text.identifiers import quote_identifier
 from streamfrom.sqlparse_ext.text.insert_rows import insert_rows
-from streamfrom.sqlparse_ext.text.lexer import Edit, locate, relocate, replace
+from streamfrom.sqlparse_ext.text.lexer import Edit, locate, relocate, replace, splice
 from streamfrom.sqlparse_ext.text.tokens import Cursor, statement_tokens
 from streamfrom.sqlparse_ext.writes.completion import NO_STRUCTURE, insert_plan
 
@@ -138,6 +139,36 @@ def _is_gap(text: bytes, value: Value | Opaque, *, zero_is_value: bool) -> bool:
     if value is None or text.upper() == b"DEFAULT":
         return True
     return not zero_is_value and value in (0, b"0")
+
+
+# --- INSERT without a column list ---------------------------------------------------------------
+
+
+def leaves_out_columns(shape: Shape) -> bool:
+    """True for an INSERT or REPLACE of VALUES or of a query that says nothing of columns."""
+    return (
+        shape.insert is not None
+        and shape.insert.columns is None
+        and shape.insert.source is not InsertSource.SET
+        and not shape.uses & Uses.UNPARSED
+    )
+
+
+def with_columns(statement: Statement, names: Sequence[str]) -> bytes:
+    """Return the text of a statement that `leaves_out_columns` with the list of *names*."""
+    place = _place(statement.shape)
+    names_sql = ", ".join(map(quote_identifier, names)).encode("utf-8", "surrogateescape")
+    return splice(statement.sql, statement.mode, [Edit(place, place, b" (%s)" % names_sql)])
+
+
+@lru_cache(maxsize=1024)
+def _place(shape: Shape) -> int:
+    """Return where in the template the list would begin: behind the table and its partitions."""
+    cursor = Cursor(statement_tokens(shape.template), shape.template)
+    cursor.at = cursor.find({"INSERT", "REPLACE"}) + 1
+    parts = insert_parts(cursor)
+    assert parts is not None
+    return cursor.tokens[parts.columns_end].end
 
 
 # --- SELECT NEXT … VALUES ----------------------------------------------------------------------

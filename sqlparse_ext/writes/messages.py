@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from streamfrom.sqlparse_ext.statements import InsertSource, Kind, Opaque, Param, Uses
+from streamfrom.sqlparse_ext.statements import InsertSource, Kind, Opaque, Uses
 from streamfrom.sqlparse_ext.text.insert_rows import insert_rows
 from streamfrom.sqlparse_ext.writes.completion import NO_STRUCTURE, TableFacts, complete, is_ack
 
@@ -19,7 +19,7 @@ from streamfrom.sqlparse_ext.writes.completion import NO_STRUCTURE, TableFacts, 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from streamfrom.sqlparse_ext.statements import Operand, Shape, Statement, Value
+    from streamfrom.sqlparse_ext.statements import Shape, Statement, Value
 
 __all__ = ["Effect", "EffectKind", "Key", "TableFacts", "complete", "effect", "together"]
 
@@ -161,9 +161,7 @@ def _insert_effect(statement: Statement, facts: TableFacts) -> Effect | None:
     if insert.source is InsertSource.SET:
         count = 1
         columns = {
-            name: [_operand_value(statement, insert.set[name])]
-            for name in names
-            if name in insert.set
+            name: [statement.known(insert.set[name])] for name in names if name in insert.set
         }
     else:
         rows = insert_rows(statement) if insert.columns else None
@@ -179,12 +177,6 @@ def _insert_effect(statement: Statement, facts: TableFacts) -> Effect | None:
     if keys and keys[0].id is None:
         return Effect(EffectKind.NEW, None, generated=keys[0])
     return Effect(EffectKind.NEW, tuple(key.id for key in keys), keys) if keys else None
-
-
-def _operand_value(statement: Statement, operand: Operand) -> Value | Opaque:
-    if isinstance(operand, Param):
-        return statement.argument(operand)
-    return operand if isinstance(operand, Opaque) else statement.value(operand)
 
 
 def _keys(

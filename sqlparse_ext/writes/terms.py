@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from streamfrom.sqlparse_ext.statements import Slot
+from streamfrom.sqlparse_ext.text.tokens import QUERY_WORDS, Cursor
 
 
 if TYPE_CHECKING:
@@ -25,9 +26,9 @@ BORDERS: Final = frozenset({
 COMPARISONS: Final = frozenset({
     "=", "<=>", "<", ">", "<=", ">=", "<>", "!=", ":=", "BETWEEN", "IN", "LIKE", "REGEXP", "RLIKE", "IS",
 })  # fmt: skip
-QUERY_WORDS: Final = frozenset({"SELECT", "WITH", "TABLE", "VALUES"})
 PREFIXES: Final = frozenset({"NOT", "BINARY", "ALL", "ANY", "SOME"})
 CLOSE: Final = {"(": ")", "CASE": "END", "{": "}"}
+_SIGNS: Final = frozenset({"+", "-"})
 _ALSO_FUNCTIONS: Final = frozenset({"LEFT", "RIGHT", "INSERT", "VALUES", "VALUE"})
 
 
@@ -113,6 +114,25 @@ class Terms:
                 comparison, first = key, place + 1
             place = self.behind(place)
         return [*found, Operand(comparison, first, end)]
+
+    def literal_sum(self, start: int, end: int) -> tuple[tuple[int, tuple[Slot, ...]], ...]:
+        """Return the (sign, factors) of literals that are multiplied and added; nothing where there is more."""
+        found: list[tuple[int, tuple[Slot, ...]]] = []
+        cursor = Cursor(self.tokens, b"", start, end)
+        while cursor.at < end:
+            sign = 1
+            while key := cursor.accept_any(_SIGNS):
+                sign = -sign if key == "-" else sign
+            factors: list[Slot] = []
+            while not factors or cursor.accept("*"):
+                slot = cursor.take().slot
+                if not isinstance(slot, Slot):
+                    return ()
+                factors.append(slot)
+            if cursor.at < end and cursor.key not in _SIGNS:
+                return ()
+            found.append((sign, tuple(factors)))
+        return tuple(found)
 
     def scale(
         self, start: int, end: int, outermost: int = -1

@@ -1,4 +1,4 @@
-"""Reads the time functions people write where a message table wants nanoseconds.
+"""Reads the time functions people write where a message table wants nanoseconds; what is planned for them.
 
 `NOW()` in a bigint column would store 20260101120000, which is a moment in 1970. Beside a time
 column, as a whole value, it can only mean the moment, so the proxy puts in the nanoseconds. Where
@@ -7,6 +7,7 @@ that is so, and what is refused, `sqlparse_ext.writes.moments` says.
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -14,17 +15,17 @@ from streamfrom.sqlparse_ext.statements import Number, Opaque, Param, Slot
 
 
 if TYPE_CHECKING:
-    from streamfrom.sqlparse_ext.statements import Statement, Value
+    from streamfrom.sqlparse_ext.statements import ListSlot, Statement, Value
     from streamfrom.sqlparse_ext.text.tokens import Cursor
 
-_SECOND_NS: Final = 1_000_000_000
+SECOND_NS: Final = 1_000_000_000
 UNIT_NS: Final = {
     "MICROSECOND": 1_000,
-    "SECOND": _SECOND_NS,
-    "MINUTE": 60 * _SECOND_NS,
-    "HOUR": 3_600 * _SECOND_NS,
-    "DAY": 86_400 * _SECOND_NS,
-    "WEEK": 7 * 86_400 * _SECOND_NS,
+    "SECOND": SECOND_NS,
+    "MINUTE": 60 * SECOND_NS,
+    "HOUR": 3_600 * SECOND_NS,
+    "DAY": 86_400 * SECOND_NS,
+    "WEEK": 7 * 86_400 * SECOND_NS,
 }
 _CALLS: Final = frozenset(
     {"NOW", "CURRENT_TIMESTAMP", "SYSDATE", "LOCALTIME", "LOCALTIMESTAMP", "UTC_TIMESTAMP"}
@@ -32,7 +33,33 @@ _CALLS: Final = frozenset(
 _WORDS: Final = frozenset({"CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP", "UTC_TIMESTAMP"})
 _SIGNS: Final = {"+": 1, "-": -1}
 _ARITHMETIC: Final = {"DATE_ADD": 1, "ADDDATE": 1, "DATE_SUB": -1, "SUBDATE": -1}
+# What gives a date or a time, or takes one: a time column is none.
+TIME_FUNCTIONS: Final = frozenset({
+    "NOW", "CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP", "SYSDATE", "UTC_TIMESTAMP", "UNIX_TIMESTAMP",
+    "CURDATE", "CURRENT_DATE", "CURTIME", "CURRENT_TIME", "UTC_DATE", "UTC_TIME", "DATE_ADD", "DATE_SUB", "ADDDATE",
+    "SUBDATE", "ADDTIME", "SUBTIME", "TIMESTAMP", "TIMESTAMPADD", "TIMESTAMPDIFF", "DATE", "DATETIME", "STR_TO_DATE",
+    "FROM_UNIXTIME", "FROM_DAYS", "MAKEDATE", "MAKETIME", "LAST_DAY", "CONVERT_TZ", "DATEDIFF", "TIMEDIFF", "TO_DAYS",
+    "TO_SECONDS", "DATE_FORMAT", "TIME_FORMAT", "SEC_TO_TIME", "TIME_TO_SEC", "EXTRACT", "YEAR", "QUARTER", "MONTH",
+    "WEEK", "DAY", "DAYOFMONTH", "HOUR", "MINUTE", "SECOND", "MICROSECOND", "DAYOFWEEK", "DAYOFYEAR", "WEEKDAY",
+    "WEEKOFYEAR", "YEARWEEK", "MONTHNAME", "DAYNAME", "ADD_MONTHS", "GET_FORMAT", "PERIOD_ADD", "PERIOD_DIFF", "TIME",
+    "TO_CHAR",
+})  # fmt: skip
+# Those that need no parentheses, and types of CAST.
+TIME_WORDS: Final = frozenset({
+    "CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP", "CURRENT_DATE", "CURRENT_TIME", "UTC_DATE", "UTC_TIME",
+    "UTC_TIMESTAMP", "INTERVAL", "DATETIME", "TIMESTAMP", "DATE",
+})  # fmt: skip
+# Those that make a literal behind them a date or a time.
+LITERAL_WORDS: Final = frozenset({"TIMESTAMP", "DATE", "TIME", "TS", "D", "T"})
+_LOWER: Final = frozenset(word.lower() for word in TIME_FUNCTIONS | TIME_WORDS)
+WORD: Final = re.compile(rb"[a-z_]+")
 _DEPTH_MAX: Final = 20
+
+
+def names_function(template: bytes) -> str:
+    """Return a time function that a template names, "" where it names none."""
+    found = {word.decode() for word in WORD.findall(template.lower())} & _LOWER
+    return min(found).upper() if found else ""
 
 
 class Moment(NamedTuple):
@@ -50,7 +77,7 @@ class Moment(NamedTuple):
                 statement.argument(slot) if isinstance(slot, Param) else statement.value(slot)
             )
             amount = _amount(value)
-            if amount is None or (amount % 1 and abs(unit_ns) != _SECOND_NS):
+            if amount is None or (amount % 1 and abs(unit_ns) != SECOND_NS):
                 return None  # the server rounds 1.5 MINUTE in its own way
             now_ns += int(amount * unit_ns)
         return now_ns
@@ -151,7 +178,7 @@ def _seconds(cursor: Cursor, depth: int) -> Moment | None:
     if not sign or cursor.peek(1).key == "INTERVAL":
         return moment
     cursor.take()
-    more = _shift(cursor, sign * _SECOND_NS)
+    more = _shift(cursor, sign * SECOND_NS)
     return None if more is None else Moment(moment.shifts + more.shifts)
 
 
@@ -189,3 +216,74 @@ def _shift(cursor: Cursor, unit_ns: int) -> Moment | None:
         unit_ns = -unit_ns
     slot = cursor.take().slot
     return Moment(((slot, unit_ns),)) if isinstance(slot, Slot | Param) else None
+
+
+# --- plans --------------------------------------------------------------------------------------
+
+
+class PlacedMoment(NamedTuple):
+    """A range of a template whose expression means a moment, or with *is_shift* a duration."""
+
+    start: int
+    end: int
+    moment: Moment
+    is_shift: bool = False
+
+
+class LiteralSum(NamedTuple):
+    """Literals that are multiplied and added, beside a time column: (sign, factors) of each."""
+
+    column: str
+    terms: tuple[tuple[int, tuple[Slot, ...]], ...]
+
+
+class Mixture(NamedTuple):
+    """A time column and a time function that stand in one term.
+
+    They are in the same unit where *up* multiplied, divided by *down*, comes to *unit_ns*, the
+    nanoseconds of what the function counts; 0 for one that counts nothing.
+    """
+
+    column: str
+    function: str
+    up: tuple[Slot, ...] = ()
+    down: tuple[Slot, ...] = ()
+    unit_ns: int = 0
+
+
+class Beside(NamedTuple):
+    """A literal, a parameter or a list of literals that stands beside a time column."""
+
+    column: str
+    operand: Slot | Param | ListSlot
+
+
+class MomentPlan(NamedTuple):
+    """What is to be done about the moments of one shape.
+
+    named: the ranges of select items that contain a moment and have no alias. Such an item is given
+        its text as an alias, since the server names its column after the text.
+    """
+
+    moments: tuple[PlacedMoment, ...] = ()
+    named: tuple[tuple[int, int], ...] = ()
+    literals: tuple[Beside, ...] = ()
+    sums: tuple[LiteralSum, ...] = ()
+    mixtures: tuple[Mixture, ...] = ()
+
+
+NO_MOMENTS: Final = MomentPlan()
+
+
+class TimeColumns(NamedTuple):
+    """The time columns that a statement can name.
+
+    names: the time columns of the statement's message tables, in lower case.
+    foreign: the names and aliases of its other tables, whose columns are no time columns.
+    target: the columns to which an INSERT into a message table without a column list gives values; ()
+        for every other statement.
+    """
+
+    names: frozenset[str]
+    foreign: frozenset[str] = frozenset()
+    target: tuple[str, ...] = ()

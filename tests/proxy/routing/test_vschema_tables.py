@@ -12,33 +12,33 @@ LOW_ONLY = VschemaTables(SHARDED, (LOW_SHARD,))
 
 
 def test_each_value_has_its_shard_and_null_has_none():
-    _, vindex = ALL.routing("t")
-    assert ALL.shares(vindex, [1, None, HIGH, 2]) == {LOW_SHARD: [0, 3], HIGH_SHARD: [2]}
-    assert ALL.shares(vindex, [None]) == {}
+    rows = ALL.rows("t")
+    assert rows.shares([[1, None, HIGH, 2]]) == {LOW_SHARD: [0, 3], HIGH_SHARD: [2]}
+    assert rows.shares([[None]]) == {}
 
 
 @pytest.mark.parametrize("values", [None, [Number("1.5")], [b"5abc"]])
 def test_values_that_no_vindex_knows_may_be_on_any_shard(values):
-    assert ALL.shares(ALL.routing("t")[1], values) is None
+    assert ALL.rows("t").shares([values]) is None
 
 
 def test_numbers_may_equal_strings_of_any_shard():
-    assert ALL.shares(ALL.routing("named")[1], [b"5", 5]) is None
-    assert ALL.shares(ALL.routing("named")[1], [b"5"]) is not None
+    assert ALL.rows("named").shares([[b"5", 5]]) is None
+    assert ALL.rows("named").shares([[b"5"]]) is not None
 
 
 def test_shards_out_of_the_targets_reach_have_no_share():
-    assert LOW_ONLY.shares(LOW_ONLY.routing("t")[1], [1, HIGH]) == {LOW_SHARD: [0]}
+    assert LOW_ONLY.rows("t").shares([[1, HIGH]]) == {LOW_SHARD: [0]}
 
 
 def test_a_new_row_has_one_owner():
-    assert ALL.owner("t", HIGH) == HIGH_SHARD
+    assert ALL.rows("t").owner([HIGH]) == HIGH_SHARD
     with pytest.raises(BadVindexValue):
-        ALL.owner("t", None)
+        ALL.rows("t").owner([None])
     with pytest.raises(Unsupported, match="an expression for the vindex column 'id'"):
-        ALL.owner("t", OPAQUE)
+        ALL.rows("t").owner([OPAQUE])
     with pytest.raises(Unsupported, match="which is not in the target"):
-        LOW_ONLY.owner("t", HIGH)
+        LOW_ONLY.rows("t").owner([HIGH])
 
 
 def test_reference_and_pinned_tables_are_told_apart():
@@ -65,4 +65,4 @@ def test_equal_strings_may_be_on_several_shards():
 )
 def test_a_table_without_a_vindex_column_says_so(table, sentence):
     with pytest.raises(Unsupported, match=sentence):
-        ALL.routing(table)
+        ALL.column(table)

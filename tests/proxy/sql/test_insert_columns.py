@@ -6,7 +6,7 @@ from streamfrom.proxy.config.file import Role
 from streamfrom.proxy.errors import BackendError, BackendUnavailable
 from streamfrom.proxy.sql.insert_columns import InsertColumns
 from tests.proxy.rigs import WaitingExecutor, context_of
-from tests.proxy.sql.test_statement_compiler import compiler
+from tests.proxy.sql.compilers import compiler
 
 
 class InsertColumnsRig:

@@ -10,7 +10,7 @@ from streamfrom.proxy.wire.constants import BINARY_CHARSET, FieldType
 from streamfrom.proxy.wire.resultset import ColumnDefinition, column_definition, text_row
 from streamfrom.sqlparse_ext.errors import Unsupported
 from tests.proxy.rigs import context_of
-from tests.proxy.sql.test_statement_compiler import compiler
+from tests.proxy.sql.compilers import compiler
 
 
 # Variables as a server describes them.

@@ -2,6 +2,7 @@
 
 import pytest
 
+from streamfrom.sqlparse_ext.reading.statement_features import may_assign
 from tests.sqlparse_ext.facts import shape, uses
 
 
@@ -98,3 +99,25 @@ def test_uses(sql, expected):
 )
 def test_a_statement_names_its_variables(sql, names):
     assert shape(sql).variables == names
+
+
+@pytest.mark.parametrize(
+    ("sql", "assigns"),
+    [
+        ("SELECT 1", False),
+        ("SELECT @a", False),
+        ("UPDATE t SET a = @a WHERE id = @b", False),
+        ("SET sql_mode = @a", False),
+        ("PREPARE s FROM @a", False),
+        ("EXECUTE s USING @a", False),
+        ("SET @a = 1", True),
+        ("SET sql_mode = (@a := 'ANSI')", True),
+        ("SELECT @a := @a + 1 FROM t", True),
+        ("SELECT a INTO @a FROM t", True),
+        ("CALL p(@out)", True),
+        ("LOAD DATA LOCAL INFILE 'f' INTO TABLE t (a, @b)", True),
+        ("GET DIAGNOSTICS @a = NUMBER", True),
+    ],
+)
+def test_a_statement_that_may_set_one_is_told_from_those_that_read(sql, assigns):
+    assert may_assign(shape(sql)) is assigns

@@ -1,8 +1,11 @@
+from sqlglot import exp
+
 from streamfrom.sqlparse_ext.selects.sources import (
     ALL,
     JoinEqualities,
     QueryBlock,
     Reference,
+    Scope,
     Source,
 )
 from streamfrom.sqlparse_ext.statements import Slot, TableRef
@@ -20,3 +23,31 @@ def test_a_query_without_a_derived_table_has_no_groupings():
     )
     block = QueryBlock((Reference(0, "id"),), is_distinct=False, is_grouped=False)
     assert JoinEqualities((source,), (block,), (), limits_inside=False).groupings == ()
+
+
+def column(name, table=""):
+    return exp.column(name, table or None)
+
+
+def test_a_name_is_a_source_a_tied_column_of_a_derived_table_or_unknown():
+    outer = Scope(None)
+    outer.add("a", 0)
+    scope = Scope(outer)
+    scope.add("b", 1)
+    scope.add("d", None)
+    scope.names["e"] = {"k": Reference(2, "id")}
+    assert scope.find(column("X", "B")) == Reference(1, "x")
+    assert scope.find(column("x", "a")) == Reference(0, "x")
+    assert scope.find(column("k", "e")) == Reference(2, "id")
+    assert scope.find(column("n", "e")) is None
+    assert scope.find(column("x", "d")) is None
+    assert scope.find(column("x")) is None
+
+
+def test_a_name_without_its_table_is_that_of_an_only_table():
+    scope = Scope(None)
+    scope.add("a", 0)
+    assert scope.find(column("x")) == Reference(0, "x")
+    scope = Scope(None)
+    scope.names["d"] = {"x": Reference(0, "x")}
+    assert scope.find(column("x")) is None

@@ -1,7 +1,13 @@
 import pytest
 
 from streamfrom.sqlparse_ext.errors import Unsupported
-from streamfrom.sqlparse_ext.writes.generated import count_of, gaps, next_values
+from streamfrom.sqlparse_ext.writes.generated import (
+    count_of,
+    gaps,
+    leaves_out_columns,
+    next_values,
+    with_columns,
+)
 from tests.sqlparse_ext.facts import statement
 
 
@@ -127,3 +133,45 @@ def test_who_asks_a_sequence_says_how_many_values(sql, table, count):
 )
 def test_other_statements_ask_no_sequence(sql):
     assert next_values(statement(sql).shape) is None
+
+
+@pytest.mark.parametrize(
+    ("sql", "named"),
+    [
+        ("INSERT INTO t VALUES (1, 2)", "INSERT INTO t (`id`, `a b`) VALUES (1, 2)"),
+        (
+            "INSERT /* x */ IGNORE t/* y */VALUES (1, 'a'), (2, 'b')",
+            "INSERT /* x */ IGNORE t (`id`, `a b`)/* y */VALUES (1, 'a'), (2, 'b')",
+        ),
+        ("replace `t`values (?,?)", "replace `t` (`id`, `a b`)values (?,?)"),
+        (
+            "INSERT INTO ks.t PARTITION (p0, p1) VALUES (1, 2)",
+            "INSERT INTO ks.t PARTITION (p0, p1) (`id`, `a b`) VALUES (1, 2)",
+        ),
+        ("INSERT INTO t SELECT * FROM u", "INSERT INTO t (`id`, `a b`) SELECT * FROM u"),
+        ("INSERT INTO t (SELECT 1, 2)", "INSERT INTO t (`id`, `a b`) (SELECT 1, 2)"),
+        (
+            "INSERT INTO t VALUES (1, 2) AS n ON DUPLICATE KEY UPDATE a = n.a",
+            "INSERT INTO t (`id`, `a b`) VALUES (1, 2) AS n ON DUPLICATE KEY UPDATE a = n.a",
+        ),
+        ("INSERT INTO t VALUES ROW(1, 2)", "INSERT INTO t (`id`, `a b`) VALUES ROW(1, 2)"),
+    ],
+)
+def test_the_list_stands_behind_the_table(sql, named):
+    found = statement(sql)
+    assert leaves_out_columns(found.shape)
+    assert with_columns(found, ["id", "a b"]).decode() == named
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "INSERT INTO t (id) VALUES (1)",
+        "INSERT INTO t () VALUES ()",
+        "INSERT INTO t SET id = 1",
+        "INSERT INTO t",
+        "UPDATE t SET id = 1",
+    ],
+)
+def test_what_names_its_columns_or_has_no_place_for_them_is_left_alone(sql):
+    assert not leaves_out_columns(statement(sql).shape)

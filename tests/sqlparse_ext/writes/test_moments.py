@@ -11,7 +11,7 @@ from streamfrom.sqlparse_ext.cache import StatementCache
 from streamfrom.sqlparse_ext.errors import Unsupported
 from streamfrom.sqlparse_ext.statements import Kind
 from streamfrom.sqlparse_ext.writes.completion import TableFacts, check_bound, complete
-from streamfrom.sqlparse_ext.writes.moments import TimeColumns
+from streamfrom.sqlparse_ext.writes.times import TimeColumns
 
 
 NOW_NS = 1_700_000_000_000_000_000

@@ -5,7 +5,13 @@ import pytest
 from streamfrom.sqlparse_ext.statements import DEFAULT_MODE, Kind, Shape, Statement, Uses
 from streamfrom.sqlparse_ext.text.lexer import fingerprint
 from streamfrom.sqlparse_ext.text.tokens import Cursor, tokenise
-from streamfrom.sqlparse_ext.writes.times import read_moment
+from streamfrom.sqlparse_ext.writes.times import (
+    NO_MOMENTS,
+    Mixture,
+    MomentPlan,
+    TimeColumns,
+    read_moment,
+)
 
 
 NOW_NS = 1_700_000_000_123_456_789
@@ -80,3 +86,14 @@ def test_moments(text, offset_ns):
 )  # fmt: skip
 def test_everything_else_is_the_writers_affair(text):
     assert moment_ns(text.encode()) is None
+
+
+def test_a_plan_with_anything_to_do_is_told_from_none():
+    assert not any(NO_MOMENTS)
+    assert any(MomentPlan(mixtures=(Mixture("time_next", "NOW"),)))
+
+
+def test_time_columns_of_equal_tables_are_one_key():
+    one, other = TimeColumns(frozenset({"a", "b"})), TimeColumns(frozenset({"b", "a"}))
+    assert {one: 1}[other] == 1
+    assert TimeColumns(frozenset({"a"}), frozenset({"t"})) != TimeColumns(frozenset({"a"}))

@@ -1,0 +1,125 @@
+"""Which shards have the rows with some values, and which one a new row belongs to. Pure."""
+
+from __future__ import annotations
+
+from itertools import product
+from math import prod
+from typing import TYPE_CHECKING, Final, cast
+
+from streamfrom.engine.sharding.keyspace import KeyRange
+from streamfrom.engine.sharding.multicolumn_vindex import end_of_range, is_multi_column
+from streamfrom.engine.sharding.vindex import is_of_strings
+from streamfrom.proxy.errors import BadVindexValue
+from streamfrom.sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.statements import Number, Opaque
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from streamfrom.engine.sharding.keyspace import Keyspace, Shard
+    from streamfrom.engine.sharding.multicolumn_vindex import MultiColumnVindex
+    from streamfrom.engine.sharding.vindex import Vindex
+    from streamfrom.sqlparse_ext.statements import Operand, Shape, Value
+
+
+# So many combinations of values of several columns are looked at; more go to all shards.
+_COMBINATIONS_MAX: Final = 1000
+
+
+class RowRouting:
+    """Where the rows of a table are whose primary vindex reads *columns*. *shards* are those in reach."""
+
+    def __init__(
+        self,
+        keyspace: Keyspace,
+        shards: tuple[Shard, ...],
+        table: str,
+        columns: tuple[str, ...],
+        vindex: Vindex | MultiColumnVindex,
+    ) -> None:
+        self.columns = columns
+        self._keyspace = keyspace
+        self._shards = shards
+        self._table = table
+        # Of such values the server takes some for equal whose keyspace ids differ.
+        self._unsure: tuple[type, ...] = (Number,)
+        # The keyspace id of a row, or what the ids begin with that the first columns' values give.
+        self._prefix: Callable[[Sequence[Value]], bytes | None]
+        if is_multi_column(vindex):
+            self._prefix = vindex.prefix
+        else:
+            single = cast("Vindex", vindex)
+            self._prefix = lambda values: single.map(values[0])
+            if is_of_strings(single):
+                self._unsure = (Number, int)
+
+    def given(self, shape: Shape) -> tuple[tuple[Operand, ...], ...]:
+        """Return the conditions on the first columns, as many as have one without a gap."""
+        found = []
+        for column in self.columns:
+            operands = shape.conditions.get(column)
+            if operands is None:
+                break
+            found.append(operands)
+        return tuple(found)
+
+    def shares(self, given: Sequence[Sequence[Value] | None]) -> dict[Shard, list[int]] | None:
+        """Return which combinations of values each shard may have rows with, by their numbers.
+
+        given: the values of the first columns. None where only all shards are sure.
+        """
+        columns = [values for values in given if values is not None]
+        if len(columns) < len(given):
+            return None
+        if len(columns) > 1 and prod(map(len, columns)) > _COMBINATIONS_MAX:
+            return None
+        unsure, is_whole = self._unsure, len(columns) == len(self.columns)
+        found: dict[Shard, list[int]] = {}
+        for number, row in enumerate(product(*columns)):
+            if None in row:
+                continue
+            for value in row:
+                if isinstance(value, unsure):
+                    return None
+            prefix = self._prefix(row)
+            if prefix is None:
+                # '5abc' = 5 is true for MySQL, and no vindex knows that.
+                return None
+            if is_whole:
+                found.setdefault(self._keyspace.shard_of(prefix), []).append(number)
+                continue
+            for shard in self._shards_of(prefix):
+                found.setdefault(shard, []).append(number)
+        return {shard: found[shard] for shard in self._shards if shard in found}
+
+    def owner(self, values: Sequence[Value | Opaque]) -> Shard:
+        """Return the shard of a new row. Raises what is wrong with one of its values."""
+        usable: list[Value] = []
+        keyspace_id = None
+        for column, value in zip(self.columns, values, strict=True):
+            if isinstance(value, Opaque):
+                raise Unsupported(
+                    f"an expression for the vindex column '{column}' of table"
+                    f" '{self._table}'; give its value"
+                )
+            if value is None or isinstance(value, Number):
+                raise BadVindexValue(self._table, column, value)
+            usable.append(value)
+            keyspace_id = self._prefix(usable)
+            if keyspace_id is None:
+                raise BadVindexValue(self._table, column, value)
+        assert keyspace_id is not None
+        shard = self._keyspace.shard_of(keyspace_id)
+        if shard not in self._shards:
+            raise Unsupported(f"a row of shard '{shard.name}', which is not in the target")
+        return shard
+
+    def _shards_of(self, prefix: bytes) -> Sequence[Shard]:
+        """Return the shards of all keyspace ids that begin with *prefix*."""
+        wanted = KeyRange(prefix, end_of_range(prefix))
+        return [
+            shard
+            for shard in self._keyspace.shards
+            if shard.key_range is None or shard.key_range.meets(wanted)
+        ]

@@ -1,0 +1,55 @@
+"""A compiler of statements over two keyspaces, without any server."""
+
+from types import SimpleNamespace
+
+from streamfrom.engine.errors import TableLoadError
+from streamfrom.engine.messaging.memory_store import raw_table
+from streamfrom.engine.messaging.message_table import load
+from streamfrom.proxy.backends.settings import Settings
+from streamfrom.proxy.config.file import Role, Secret, User
+from streamfrom.proxy.execution.session_state import SessionState
+from streamfrom.proxy.sql.catalog import Catalog
+from streamfrom.proxy.sql.large_texts import LargeTexts, readers
+from streamfrom.proxy.sql.privileges import Privileges
+from streamfrom.proxy.sql.statement_compiler import StatementCompiler
+from streamfrom.sqlparse_ext.cache import StatementCache
+from tests.proxy.fake_client import MODERN
+from tests.proxy.keyspaces import PLAIN, SHARDED
+from tests.proxy.rigs import FixedClock
+
+
+class Registry:
+    """`msg` in both keyspaces, `only` in one, `broken` everywhere."""
+
+    def table(self, keyspace, name):
+        if name == "msg" or (name == "only" and keyspace == "plain"):
+            return load(keyspace, raw_table(name))
+        if name == "broken":
+            return TableLoadError("broken", "vt_ack_wait is missing")
+        return None
+
+
+def compiler(use=None, keyspaces=None, state=None, role=Role.READWRITE, **replicas):
+    runtimes = {
+        (keyspace.name, shard.name): SimpleNamespace(
+            database=f"db_{keyspace.name}",
+            dsn=SimpleNamespace(host=keyspace.name, port=3306, unix_socket=None),
+        )
+        for keyspace in (PLAIN, SHARDED)
+        for shard in keyspace.shards
+    }
+    user = User("eve", Secret(""), None, role, keyspaces)
+    registry = Registry()
+    catalog = Catalog((PLAIN, SHARDED), runtimes, registry, **replicas)  # type: ignore[arg-type]
+    made = StatementCompiler(
+        state or SessionState(int(MODERN), Settings()),
+        Privileges(user, "host"),
+        catalog,
+        registry,  # type: ignore[arg-type]
+        StatementCache(),
+        FixedClock(),
+        LargeTexts(readers()),
+    )
+    if use is not None:
+        made.use(use)
+    return made

@@ -1,0 +1,258 @@
+"""Where statements run."""
+
+import pytest
+
+from streamfrom.engine.errors import TableLoadError, TableNotFound
+from streamfrom.proxy.backends.settings import names
+from streamfrom.proxy.errors import (
+    DatabaseAccessDenied,
+    NoDatabaseSelected,
+    ReplicaTarget,
+    StreamOfReplica,
+    UnknownDatabase,
+)
+from streamfrom.proxy.execution.session_state import SessionState
+from streamfrom.sqlparse_ext.errors import Unsupported
+from streamfrom.sqlparse_ext.statements import TableRef
+from tests.proxy.fake_client import MODERN
+from tests.proxy.sql.compilers import compiler
+
+
+def place(sql, use=None, keyspaces=None):
+    made = compiler(use, keyspaces)
+    found = made.resolve(made.parse(sql.encode()))
+    return found.view.keyspace.name, found.database, found.statement.sql.decode()
+
+
+# --- where -----------------------------------------------------------------------------
+
+
+def test_a_statement_runs_in_the_current_target_as_it_is():
+    sql = "SELECT * FROM t"
+    assert place(sql, "plain") == ("plain", "db_plain", sql)
+    assert place(sql, "commerce:-80") == ("commerce", "db_commerce", sql)
+
+
+def test_without_a_target_any_keyspace_answers_but_no_name_means_anything_there():
+    assert place("SELECT 1") == ("commerce", None, "SELECT 1")
+    assert place("SELECT 1", keyspaces=frozenset({"plain"})) == ("plain", None, "SELECT 1")
+
+
+def test_a_qualified_statement_runs_in_its_keyspace_whose_database_may_have_another_name():
+    sql = "SELECT t.id FROM plain.t WHERE plain.t.id = 5"
+    expected = "SELECT t.id FROM t WHERE t.id = 5"
+    for use in (None, "commerce"):
+        assert place(sql, use) == ("plain", "db_plain", expected)
+    assert place("SELECT * FROM `commerce:-80`.t", "plain")[:2] == ("commerce", "db_commerce")
+
+
+def test_schemas_that_describe_the_server_are_left_alone():
+    sql = "SELECT * FROM information_schema.tables"
+    assert place(sql, "plain") == ("plain", "db_plain", sql)
+
+
+def test_a_keyspace_is_described_by_its_own_server_under_its_databases_name():
+    sql = "SELECT 1 FROM information_schema.tables WHERE table_schema = '{}'"
+    for use in (None, "plain", "commerce"):
+        expected = ("plain", "db_plain", sql.format("db_plain"))
+        assert place(sql.format("plain"), use) == expected
+    narrow = "commerce:80-"
+    assert place(sql.format("commerce"), narrow)[1:] == (
+        "db_commerce",
+        sql.format("db_commerce"),
+    )
+    for other in ("db_plain", "mysql", "elsewhere"):
+        assert place(sql.format(other), "plain") == ("plain", "db_plain", sql.format(other))
+
+
+def test_a_session_of_information_schema_asks_for_keyspaces_as_well():
+    sql = "SELECT 1 FROM tables WHERE table_schema = '{}'"
+    for name in ("plain", "commerce"):
+        expected = (name, "information_schema", sql.format(f"db_{name}"))
+        assert place(sql.format(name), "information_schema") == expected
+
+
+def test_schemas_of_two_servers_are_refused():
+    sql = "SELECT 1 FROM information_schema.tables WHERE table_schema IN ('plain', 'commerce')"
+    with pytest.raises(Unsupported, match="several servers"):
+        place(sql, "plain")
+    joined = "SELECT 1 FROM information_schema.tables, t WHERE table_schema = 'commerce'"
+    with pytest.raises(Unsupported, match="several keyspaces"):
+        place(joined, "plain")
+
+
+def test_a_database_that_is_no_keyspace_is_for_the_only_server_to_judge():
+    sql = "SELECT * FROM elsewhere.t"
+    assert place(sql, "plain") == ("plain", "db_plain", sql)
+    for use in (None, "commerce"):
+        with pytest.raises(UnknownDatabase):
+            place(sql, use)
+    with pytest.raises(DatabaseAccessDenied):
+        place(sql, "plain", keyspaces=frozenset({"plain"}))
+
+
+def test_two_keyspaces_in_one_statement_are_refused():
+    for sql in (
+        "SELECT * FROM plain.t JOIN commerce.t",
+        "SELECT * FROM commerce.t JOIN `commerce:-80`.t",
+        "SELECT * FROM commerce.t JOIN t AS u",
+        "INSERT INTO t SELECT * FROM commerce.t",
+        "CREATE TABLE t LIKE commerce.t",
+    ):
+        with pytest.raises(Unsupported, match="several keyspaces or targets"):
+            place(sql, "plain")
+
+
+def test_names_of_the_statement_itself_are_of_no_keyspace():
+    for sql in (
+        "WITH c AS (SELECT * FROM commerce.t) SELECT * FROM c",
+        "DELETE a FROM commerce.t AS a",
+    ):
+        assert place(sql, "plain")[0] == "commerce"
+
+
+def test_nobody_gets_into_a_keyspace_that_is_not_for_him():
+    allowed = frozenset({"plain"})
+    for attempt in (
+        lambda: compiler("commerce", allowed),
+        lambda: place("SELECT * FROM commerce.t", "plain", allowed),
+        lambda: place("SHOW TABLES FROM commerce", "plain", allowed),
+        lambda: compiler("plain", allowed).stream_source(TableRef("commerce", "msg")),
+    ):
+        with pytest.raises(DatabaseAccessDenied, match="to database 'commerce'"):
+            attempt()
+
+
+@pytest.mark.parametrize(
+    ("sql", "sent"),
+    [
+        ("SHOW TABLES FROM commerce", "SHOW TABLES FROM `db_commerce`"),
+        (
+            "SHOW FULL TABLES IN `commerce:80-` LIKE 'c%'",
+            "SHOW FULL TABLES IN `db_commerce` LIKE 'c%'",
+        ),
+        (
+            "SHOW COLUMNS FROM commerce FROM commerce",
+            "SHOW COLUMNS FROM commerce FROM `db_commerce`",
+        ),
+        ("SHOW CREATE TABLE commerce.t", "SHOW CREATE TABLE t"),
+    ],
+)
+def test_a_target_in_show_is_the_real_database_to_the_server(sql, sent):
+    assert place(sql, "plain")[2] == sent
+
+
+@pytest.mark.parametrize(
+    "sql", ["SHOW TABLES FROM db_commerce", "SELECT * FROM db_commerce.t WHERE id = 1"]
+)
+def test_the_name_that_select_database_tells_is_the_current_target(sql):
+    view, database, _ = place(sql, "commerce")
+    assert (view, database) == ("commerce", "db_commerce")
+
+
+def test_a_system_schema_in_show_stays_as_it_is():
+    sql = "SHOW TABLES FROM information_schema"
+    assert place(sql, "plain")[2] == sql
+
+
+# --- what a stream reads ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("use", "table", "keyspace"),
+    [
+        ("plain", TableRef(None, "msg"), "plain"),
+        ("plain", TableRef("commerce", "msg"), "commerce"),
+        (None, TableRef("commerce:-80", "msg"), "commerce"),
+        (None, TableRef(None, "only"), "plain"),
+    ],
+)
+def test_a_stream_reads_a_message_table(use, table, keyspace):
+    view, found = compiler(use).stream_source(table)
+    assert (view.keyspace.name, found.name) == (keyspace, table.name)
+
+
+@pytest.mark.parametrize(
+    ("use", "table", "error"),
+    [
+        ("plain", TableRef(None, "t"), TableNotFound),
+        ("plain", TableRef(None, "broken"), TableLoadError),
+        (None, TableRef(None, "msg"), NoDatabaseSelected),  # two keyspaces have it
+        (None, TableRef(None, "t"), NoDatabaseSelected),
+        (None, TableRef("nowhere", "msg"), UnknownDatabase),
+    ],
+)
+def test_what_is_no_usable_message_table_cannot_be_streamed(use, table, error):
+    with pytest.raises(error):
+        compiler(use).stream_source(table)
+
+
+# --- replicas ----------------------------------------------------------------------------
+
+
+class Replica:
+    def __init__(self, name):
+        self.name = self.dsn = name
+        self.database = "db_plain"
+        self.trouble = None
+
+
+def reading(*replicas):
+    return compiler("plain@replica", replicas={("plain", "-"): replicas})
+
+
+def test_a_session_stays_with_its_replica_until_that_ails():
+    replicas = Replica("one"), Replica("two")
+    made = reading(*replicas)
+    assert made.view is not None
+    view, first = made.view, made.view.runtimes[0]
+    assert made.lookup("plain@replica") is view
+    made.leave_ailing_replicas()
+    assert made.view is view
+    first.trouble = "away"
+    made.leave_ailing_replicas()
+    assert made.view.runtimes[0] is replicas[first is replicas[0]]
+    assert made.current(view) is made.view
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "INSERT INTO t VALUES (1)",
+        "UPDATE t SET a = 1",
+        "CREATE TABLE t (a INT)",
+        "CALL p()",
+        "LOCK TABLES t READ",
+        "ANALYZE TABLE t",
+        "PREPARE x FROM 'DELETE FROM t'",
+    ],
+)
+def test_what_may_write_does_not_run_on_a_replica(sql):
+    made = reading(Replica("one"))
+    with pytest.raises(
+        ReplicaTarget, match=r"^VT09002: [A-Z]+ statement with a replica target$"
+    ):
+        made.resolve(made.parse(sql.encode()))
+
+
+@pytest.mark.parametrize("sql", ["SELECT 1", "SHOW TABLES", "EXPLAIN SELECT 1", "DO 1"])
+def test_what_reads_does(sql):
+    made = reading(Replica("one"))
+    assert made.resolve(made.parse(sql.encode())).view.is_replica
+
+
+def test_no_stream_reads_a_replica():
+    made = reading(Replica("one"))
+    with pytest.raises(StreamOfReplica, match=r"^VT09009: "):
+        made.stream_source(TableRef(None, "msg"))
+
+
+@pytest.mark.parametrize("charset", ["gbk", "sjis", "cp932", "big5", "gb18030"])
+def test_where_a_quote_may_be_half_a_character_only_ascii_is_read(charset):
+    state = SessionState(int(MODERN), names(charset, f"{charset}_bin"))
+    session = compiler(state=state)
+    assert session.parse(b"SELECT 'it\\'s'").literals == (b"'it\\'s'",)
+    with pytest.raises(Unsupported, match=f"in a statement in {charset}"):
+        session.parse(b"SELECT '\xbf\\\\'; DROP TABLE t; -- '")
+    state.use(names("utf8mb4", "utf8mb4_bin"))
+    assert session.parse("SELECT 'é'".encode())
