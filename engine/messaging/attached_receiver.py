@@ -32,7 +32,7 @@ class AttachedReceiver:
     shards: the shards that it covers; None for all.
     prefetch: its own limit; 0 for none, None for the table's.
     limit: how many messages it may hold; 0 for no limit.
-    held: how many it holds, sent and neither acked nor due again; not counted without a limit.
+    held: how many it holds, sent and neither acked nor due again.
     is_reserved: a claim for it is under way.
     has_batch: delivered, and its socket has not taken it yet.
     gathering_since_ns: when due messages first waited for more room.

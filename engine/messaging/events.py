@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from streamfrom.engine.messaging.leases import Lease
     from streamfrom.engine.messaging.message import ClaimedRow, ClaimResult, MessageKey
     from streamfrom.engine.messaging.message_table import MessageTable
     from streamfrom.engine.messaging.poll import PollRequest, PollResult
@@ -35,10 +36,17 @@ class Attached:
 
 @dataclass(frozen=True, slots=True)
 class Detached:
-    """A stream is over. unsent: the rows that its socket never took."""
+    """A stream is over, and holds what it was sent. unsent: the rows that its socket never took."""
 
     receiver: int
     unsent: tuple[ClaimedRow, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """The connection of a stream that is over has ended."""
+
+    receiver: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +77,12 @@ class Changed:
     """Committed: changes of messages that the statement's text does not show.
 
     ids: the messages known before that may have changed; None for any.
+    by_heartbeat: all they can be is due later than before, because who works on them wants it.
     """
 
     shard: ShardName
     ids: tuple[bytes, ...] | None = None
+    by_heartbeat: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +160,15 @@ class ReleaseFailed:
 
 
 @dataclass(frozen=True, slots=True)
+class Shortened:
+    """A shortening has ended. ids: whose rows are due sooner now; none if it failed."""
+
+    shard: ShardName
+    receiver: int
+    ids: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Reconfigured:
     """The table was altered."""
 
@@ -186,6 +205,7 @@ class Tick:
 Event: TypeAlias = (
     Attached
     | Detached
+    | Left
     | ReceiverReady
     | Due
     | Acked
@@ -199,6 +219,7 @@ Event: TypeAlias = (
     | PollFailed
     | Released
     | ReleaseFailed
+    | Shortened
     | Reconfigured
     | ShardDown
     | ShardUp
@@ -262,6 +283,16 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
+class Shorten:
+    """Make rows due at *due_ns* whose receiver has left, but for those somebody is changing; answer Shortened."""
+
+    shard: ShardName
+    receiver: int
+    leases: tuple[Lease, ...]
+    due_ns: int
+
+
+@dataclass(frozen=True, slots=True)
 class TellStanding:
     """Tell that a receiver stands still: it acked nothing of a full prefetch; no answer."""
 
@@ -270,4 +301,4 @@ class TellStanding:
     since_ns: int
 
 
-Action: TypeAlias = Poll | Claim | Release | Deliver | End | Look | TellStanding
+Action: TypeAlias = Poll | Claim | Release | Deliver | End | Look | Shorten | TellStanding

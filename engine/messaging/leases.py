@@ -1,12 +1,12 @@
 """Which stream holds which messages of one shard, and until when.
 
 A message is *held* by the receiver that it was sent to, from its delivery until it is acked,
-deleted or made due sooner, or until its *lease* ends: the ``time_next`` that its claim wrote.
-Pure: no clock, no I/O.
+deleted or rescheduled, or until its *lease* ends: the ``time_next`` that its claim wrote, or a
+heartbeat since. Pure: no clock, no I/O.
 
-A message costs one `Lease`, which stands in a dict by its id and in a heap by its end. What is
-given back leaves the dict at once and the heap when its turn comes, or when stale leases are the
-most of it; so neither is ever searched.
+A message costs one `Lease`, which stands in a dict by its id and in one of its receiver. When it
+ends stands in a heap, by batches: nearly all messages are acked before the first of their batch
+would end, and then the heap has nothing to do with them.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 STALE_MIN: Final = 1000
 # One question for the rows of held messages: as many ids as a claim has, at most.
 LOOK_IDS_MAX: Final = 500
+# Of a million leases that end at the same time no turn of the loop ends more.
+ENDED_MAX: Final = 1000
 
 
 class Lease(NamedTuple):
@@ -38,16 +40,22 @@ class Lease(NamedTuple):
 class Leases:
     """The messages of one shard that streams hold.
 
-    What a receiver holds is counted by the caller: every method that ends leases returns them.
+    How many a receiver holds of all shards is counted by the caller: every method that ends
+    leases returns them.
     """
 
     def __init__(self) -> None:
         self._held: dict[bytes, Lease] = {}
-        self._ends: list[Lease] = []
-        # In the order of the commits: a seed of the simulator is one history.
-        self._to_look_at: dict[bytes, None] = {}
-        self._is_any_suspect = False  # all that are held are to be looked at
-        self._looking_at: dict[bytes, Lease] | None = None
+        self._by_receiver: dict[int, dict[bytes, Lease]] = {}
+        # The end of the first of some leases, a number that tells entries apart, their ids.
+        self._ends: list[tuple[int, int, tuple[bytes, ...]]] = []
+        self._numbers = 0
+        self._ids_in_ends = 0
+        # Rows that a commit may have changed: whether by a heartbeat alone. In the order of
+        # the commits: a seed of the simulator is one history.
+        self._to_look_at: dict[bytes, bool] = {}
+        self._all_by_heartbeat: bool | None = None  # all that are held are suspect; None if not
+        self._looking_at: dict[bytes, tuple[Lease, bool]] | None = None
 
     def __len__(self) -> int:
         """Return how many messages are held."""
@@ -59,78 +67,126 @@ class Leases:
     @property
     def ends(self) -> int:
         """Return how many ends wait for their time, stale ones among them."""
-        return len(self._ends)
+        return self._ids_in_ends
+
+    def held_by(self, receiver: int) -> int:
+        """Return how many messages *receiver* holds."""
+        return len(self._by_receiver.get(receiver, ()))
+
+    # Messages come and go
 
     def give(self, receiver: int, rows: Iterable[ClaimedRow]) -> list[Lease]:
         """Note that *receiver* holds *rows*; return the leases of others that this ends."""
-        replaced = []
-        for row in rows:
-            lease = Lease(row.due_next_ns, row.id, receiver)
-            before = self._held.get(row.id)
-            if before is not None:
-                replaced.append(before)
-            self._held[row.id] = lease
-            heapq.heappush(self._ends, lease)
+        held = self._held
+        new = {row.id: Lease(row.due_next_ns, row.id, receiver) for row in rows}
+        replaced = [held[ident] for ident in new if ident in held]
+        for lease in replaced:
+            self._remove(lease)
+        held.update(new)
+        self._by_receiver.setdefault(receiver, {}).update(new)
+        self._note_end(min(new.values()).until_ns, tuple(new))
         return replaced
 
     def give_back(self, ident: bytes) -> Lease | None:
         """End the lease of a message, and return it; None for one that nobody holds."""
-        lease = self._held.pop(ident, None)
-        if len(self._ends) > 2 * len(self._held) + STALE_MIN:
-            self._ends = list(self._held.values())
-            heapq.heapify(self._ends)
+        lease = self._held.get(ident)
+        if lease is not None:
+            self._remove(lease)
         return lease
 
     def give_back_of(self, receiver: int, ident: bytes) -> None:
         """End the lease of a message if *receiver* has it: it may have been sent again since."""
-        lease = self._held.get(ident)
-        if lease is not None and lease.receiver == receiver:
-            self.give_back(ident)
+        lease = self._by_receiver.get(receiver, {}).get(ident)
+        if lease is not None:
+            self._remove(lease)
+
+    def shorten(self, idents: Iterable[bytes], until_ns: int) -> None:
+        """Let leases end at *until_ns*."""
+        for ident in idents:
+            lease = self._held.get(ident)
+            if lease is not None:
+                self._set_end(lease, until_ns)
 
     def ended(self, now_ns: int) -> list[Lease]:
-        """End the leases that are over, and return them.
+        """End leases that are over, ENDED_MAX or a batch more at a time, and return them.
 
         One whose row a commit may have changed waits for what the row says: it may be longer.
         """
-        ended = []
-        while self._ends and self._ends[0].until_ns <= now_ns:
-            lease = heapq.heappop(self._ends)
-            if self._held.get(lease.id) is lease and not self._is_suspect(lease.id):
-                del self._held[lease.id]
-                ended.append(lease)
+        ended: list[Lease] = []
+        while self._ends and self._ends[0][0] <= now_ns and len(ended) < ENDED_MAX:
+            _, _, idents = heapq.heappop(self._ends)
+            self._ids_in_ends -= len(idents)
+            for ident in idents:
+                lease = self._held.get(ident)
+                if lease is None or self._is_suspect(ident):
+                    continue
+                if lease.until_ns <= now_ns:
+                    self._remove(lease)
+                    ended.append(lease)
+                else:
+                    self._note_end(lease.until_ns, (ident,))
         return ended
 
     def first_end_ns(self) -> int | None:
-        """Return when the next lease ends, or None when nothing is held."""
-        while self._ends and self._held.get(self._ends[0].id) is not self._ends[0]:
-            heapq.heappop(self._ends)
-        return self._ends[0].until_ns if self._ends else None
+        """Return when to look whether leases have ended, or None when nothing is held."""
+        held = self._held
+        while self._ends:
+            until_ns, number, idents = self._ends[0]
+            if idents[0] in held:
+                return until_ns
+            left = tuple(ident for ident in idents if ident in held)
+            self._ids_in_ends -= len(idents) - len(left)
+            if left:
+                self._ends[0] = until_ns, number, left
+            else:
+                heapq.heappop(self._ends)
+        return None
 
-    def clear(self) -> None:
-        """Forget everything; the answer to a question that is under way counts no more."""
-        self._held.clear()
-        self._ends.clear()
-        self._to_look_at.clear()
-        self._is_any_suspect = False
-        if self._looking_at is not None:
-            self._looking_at = {}
+    def _remove(self, lease: Lease) -> None:
+        del self._held[lease.id]
+        of_receiver = self._by_receiver[lease.receiver]
+        del of_receiver[lease.id]
+        if not of_receiver:
+            del self._by_receiver[lease.receiver]
+
+    def _set_end(self, lease: Lease, until_ns: int) -> Lease:
+        changed = lease._replace(until_ns=until_ns)
+        self._held[lease.id] = self._by_receiver[lease.receiver][lease.id] = changed
+        self._note_end(until_ns, (lease.id,))
+        return changed
+
+    def _note_end(self, until_ns: int, idents: tuple[bytes, ...]) -> None:
+        self._numbers += 1
+        heapq.heappush(self._ends, (until_ns, self._numbers, idents))
+        self._ids_in_ends += len(idents)
+        if self._ids_in_ends > 2 * len(self._held) + STALE_MIN:
+            self._ends = [
+                (lease.until_ns, number, (ident,))
+                for number, (ident, lease) in enumerate(self._held.items())
+            ]
+            heapq.heapify(self._ends)
+            self._ids_in_ends = len(self._ends)
+            self._numbers = len(self._held)
 
     # Rows that a commit may have changed
 
-    def suspect(self, idents: Iterable[bytes] | None) -> None:
-        """Note that the rows of *idents*, or any, may be acked, deleted or rescheduled."""
+    def suspect(self, idents: Iterable[bytes] | None, *, by_heartbeat: bool = False) -> None:
+        """Note that the rows of *idents*, or any, may be acked, deleted or rescheduled.
+
+        by_heartbeat: they may be held for longer, and nothing else.
+        """
         if idents is None:
             # Which ones these are is asked when the look begins: a commit costs nothing here,
             # however many messages are held.
-            self._is_any_suspect = True
+            self._all_by_heartbeat = by_heartbeat and self._all_by_heartbeat is not False
             return
         for ident in idents:
             if ident in self._held:
-                self._to_look_at[ident] = None
+                self._to_look_at[ident] = by_heartbeat and self._to_look_at.get(ident, True)
 
     def _is_suspect(self, ident: bytes) -> bool:
         return (
-            self._is_any_suspect
+            self._all_by_heartbeat is not None
             or ident in self._to_look_at
             or (self._looking_at is not None and ident in self._looking_at)
         )
@@ -139,46 +195,45 @@ class Leases:
         """Return the held messages whose rows must be read now; one question at a time."""
         if self._looking_at is not None:
             return ()
-        if self._is_any_suspect and not self._to_look_at:
-            self._to_look_at = dict.fromkeys(self._held)
-            self._is_any_suspect = False
-        if not self._to_look_at:
-            return ()
-        self._looking_at = {}
-        while self._to_look_at and len(self._looking_at) < LOOK_IDS_MAX:
+        if self._all_by_heartbeat is not None and not self._to_look_at:
+            self._to_look_at = dict.fromkeys(self._held, self._all_by_heartbeat)
+            self._all_by_heartbeat = None
+        looking_at: dict[bytes, tuple[Lease, bool]] = {}
+        while self._to_look_at and len(looking_at) < LOOK_IDS_MAX:
             ident = next(iter(self._to_look_at))
-            del self._to_look_at[ident]
+            by_heartbeat = self._to_look_at.pop(ident)
             lease = self._held.get(ident)
             if lease is not None:
-                self._looking_at[lease.id] = lease
-        if not self._looking_at:
-            self._looking_at = None
+                looking_at[ident] = lease, by_heartbeat
+        if not looking_at:
             return ()
-        return tuple(self._looking_at)
+        self._looking_at = looking_at
+        return tuple(looking_at)
 
     def looked(self, time_next_ns: Mapping[bytes, int]) -> tuple[list[Lease], list[Lease]]:
         """Take in when the unacked rows that were asked for are due.
 
-        A row that is gone, acked, or due before its lease would end has been given back: its
-        lease is returned in the first list. One that is due later is held for longer: a
-        heartbeat, in the second list. A message that was sent again meanwhile is left alone.
+        A row that is gone, acked, or due at another time has been given back: its lease is
+        returned in the first list. One that a heartbeat made due later is held for longer: its
+        new lease is in the second list. A message that was sent again meanwhile is left alone.
         """
         given_back, prolonged = [], []
-        for ident, lease in (self._looking_at or {}).items():
-            if self._held.get(ident) is not lease:
+        looking_at, self._looking_at = self._looking_at or {}, None
+        for ident, (asked, by_heartbeat) in looking_at.items():
+            lease = self._held.get(ident)
+            if lease is None:
                 continue
             until_ns = time_next_ns.get(ident, 0)
-            if until_ns < lease.until_ns:
-                self.give_back(ident)
-                given_back.append(lease)
-            elif until_ns > lease.until_ns:
-                longer = lease._replace(until_ns=until_ns)
-                self._held[ident] = longer
-                heapq.heappush(self._ends, longer)
-                prolonged.append(longer)
+            # What came after the heartbeat may be what the row shows.
+            alone = self._all_by_heartbeat is not False and self._to_look_at.get(ident, True)
+            if lease.until_ns == until_ns or lease.until_ns != asked.until_ns:
+                # Its time may have come meanwhile, when it was not let end.
+                self._note_end(lease.until_ns, (ident,))
+            elif until_ns > lease.until_ns and by_heartbeat and alone:
+                prolonged.append(self._set_end(lease, until_ns))
             else:
-                heapq.heappush(self._ends, lease)  # it may have ended meanwhile
-        self._looking_at = None
+                self._remove(lease)
+                given_back.append(lease)
         return given_back, prolonged
 
     def look_failed(self) -> None:
@@ -186,6 +241,27 @@ class Leases:
 
         The leases end by themselves; until then the rows count as held, which sends nothing twice.
         """
-        for lease in (self._looking_at or {}).values():
-            heapq.heappush(self._ends, lease)
-        self._looking_at = None
+        looking_at, self._looking_at = self._looking_at or {}, None
+        for ident in looking_at:
+            lease = self._held.get(ident)
+            if lease is not None:
+                self._note_end(lease.until_ns, (ident,))
+
+    # What is left by a receiver whose connection has ended
+
+    def left(self, receiver: int, due_ns: int) -> tuple[list[Lease], bool]:
+        """Return LOOK_IDS_MAX leases of *receiver*, at most, that end after *due_ns*.
+
+        And whether there are more, or such as are to be looked at first.
+        """
+        found: list[Lease] = []
+        is_more = False
+        for lease in self._by_receiver.get(receiver, {}).values():
+            if len(found) == LOOK_IDS_MAX:
+                return found, True
+            if lease.until_ns > due_ns:
+                if self._is_suspect(lease.id):
+                    is_more = True
+                else:
+                    found.append(lease)
+        return found, is_more

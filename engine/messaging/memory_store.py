@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from streamfrom.engine.messaging.clock import Clock
     from streamfrom.engine.messaging.conversation import Row
+    from streamfrom.engine.messaging.leases import Lease
     from streamfrom.engine.messaging.message_store import ClaimRequest
     from streamfrom.engine.messaging.poll import PollRequest, PollResult
     from streamfrom.engine.sharding.keyspace import ShardName
@@ -214,6 +215,24 @@ class MemoryStore:
                     == (claimed.epoch + 1, claimed.due_next_ns)
                 ):
                     row.epoch, row.time_next_ns = claimed.epoch, claimed.time_next_ns
+
+    async def shorten(
+        self, table: MessageTable, shard: ShardName, leases: Sequence[Lease], due_ns: int
+    ) -> tuple[bytes, ...]:
+        """Make rows due sooner to which nothing has happened since."""
+        async with self._call("shorten", shard):
+            stored = self.table(table.keyspace, shard, table.name)
+            shortened = []
+            for lease in leases:
+                row = stored.get(lease.id)
+                if (
+                    row is not None
+                    and row.time_acked_ns is None
+                    and row.time_next_ns == lease.until_ns
+                ):
+                    row.time_next_ns = due_ns
+                    shortened.append(lease.id)
+            return tuple(shortened)
 
     async def purge(self, table: MessageTable, shard: ShardName, cutoff_ns: int) -> int:
         """Delete one batch of old acked rows."""

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from streamfrom.engine.messaging.conversation import Conversation
+    from streamfrom.engine.messaging.leases import Lease
     from streamfrom.engine.messaging.message_table import MessageTable
     from streamfrom.engine.messaging.poll import PollRequest, PollResult
     from streamfrom.engine.sharding.keyspace import ShardName
@@ -82,6 +83,12 @@ class Store(Protocol):
         self, table: MessageTable, shard: ShardName, rows: Sequence[ClaimedRow]
     ) -> None:
         """Undo the claim of *rows* that nobody was sent."""
+        ...
+
+    async def shorten(
+        self, table: MessageTable, shard: ShardName, leases: Sequence[Lease], due_ns: int
+    ) -> tuple[bytes, ...]:
+        """Make rows due at *due_ns* that are still due when their lease ends; return which."""
         ...
 
     async def purge(self, table: MessageTable, shard: ShardName, cutoff_ns: int) -> int:
@@ -268,6 +275,34 @@ def release(table: MessageTable, rows: Sequence[ClaimedRow]) -> Conversation[Non
         ),
         commits=True,
     )
+
+
+def shorten(
+    table: MessageTable, leases: Sequence[Lease], due_ns: int
+) -> Conversation[tuple[bytes, ...]]:
+    """Make rows due at *due_ns*, each only if nothing has happened to it since its lease was known.
+
+    A row that somebody holds is left out: it is being acked, most likely.
+    """
+    ident = _name(table.id_column)
+    answer = yield StoreQuery(
+        b"SELECT %b, time_next FROM %b WHERE %b IN (%b) AND time_acked IS NULL"
+        b" FOR UPDATE SKIP LOCKED"
+        % (ident, _by_id(table), ident, b", ".join(lease.id for lease in leases)),
+        2,
+    )
+    until_ns = {lease.id: lease.until_ns for lease in leases}
+    found = ((table.id_literal(raw or b""), int(time or 0)) for (raw, time), _ in answer.rows)
+    ids = tuple(one for one, time_next_ns in found if until_ns.get(one) == time_next_ns)
+    if not ids:
+        yield StoreQuery(b"COMMIT")
+        return ()
+    yield StoreQuery(
+        b"UPDATE %b SET time_next = %d WHERE %b IN (%b)"
+        % (_by_id(table), due_ns, ident, b", ".join(ids)),
+        commits=True,
+    )
+    return ids
 
 
 def purge(table: MessageTable, cutoff_ns: int) -> Conversation[int]:

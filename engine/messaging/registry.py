@@ -27,6 +27,7 @@ from streamfrom.engine.messaging.events import (
     ReceiverReady,
     ShardDown,
     ShardUp,
+    TableEnded,
 )
 from streamfrom.engine.messaging.message import MessageKey
 from streamfrom.engine.messaging.message_table import load
@@ -131,7 +132,7 @@ class Registry:
 
         Twice is fine.
         """
-        self._ending = error
+        self.end_streams(error)
         if self._reloader is not None:
             self._reloader.cancel()
             with suppress(asyncio.CancelledError):
@@ -144,16 +145,18 @@ class Registry:
             tables.runners.clear()
         await asyncio.gather(*(_stop(runner, purger, error) for runner, purger in running))
 
-    @property
-    def leased_until_ns(self) -> int:
-        """When `vt_ack_wait` is over for the message of any table that was sent last; 0 without one."""
-        return max(
-            (
-                runner.leased_until_ns
-                for tables in self._keyspaces.values()
-                for runner, _ in tables.runners.values()
-            ),
-            default=0,
+    def end_streams(self, error: StreamfromError) -> None:
+        """End every stream with *error*, and those to come; acks still count."""
+        self._ending = error
+        for keyspace in self._keyspaces:
+            self._broadcast(keyspace, TableEnded(error))
+
+    def held(self) -> int:
+        """Return how many messages of all tables were sent and are neither acked nor due again."""
+        return sum(
+            runner.held()
+            for tables in self._keyspaces.values()
+            for runner, _ in tables.runners.values()
         )
 
     async def reload(self, keyspace: str | None = None) -> None:
@@ -275,8 +278,8 @@ class Registry:
 
     @property
     def receivers(self) -> int:
-        """How many receivers are attached."""
-        return len(self._attached)
+        """How many streams are open."""
+        return sum(state.receivers for state in self.schedulers)
 
     def attach(self, receiver: Receiver, keyspace: str, name: str) -> None:
         """Let *receiver* have the messages of a table from now on.
@@ -296,13 +299,23 @@ class Registry:
         running[0].attach(receiver)
 
     def detach(self, receiver: Receiver, unsent: Sequence[ClaimedRow] = ()) -> None:
-        """Forget *receiver*; *unsent* rows, which its socket never took, are released at once.
+        """Send *receiver* nothing more; *unsent* rows, which its socket never took, are released at once.
 
-        Twice is fine, and so is a stream that was ended.
+        What it was sent it holds, until `forget`. Twice is fine, and so is a stream that was ended.
         """
-        runner = self._attached.pop(receiver.id, None)
+        runner = self._attached.get(receiver.id)
         if runner is not None:
             runner.detach(receiver, unsent)
+
+    def forget(self, receiver: Receiver, *, has_left: bool) -> None:
+        """Let a detached *receiver* go.
+
+        has_left: the connection of its client has ended, so what it holds is due again soon.
+            Otherwise the leases alone hold it.
+        """
+        runner = self._attached.pop(receiver.id, None)
+        if runner is not None and has_left:
+            runner.left(receiver)
 
     def ready(self, receiver: Receiver) -> None:
         """Note that *receiver* can take another batch."""
@@ -351,8 +364,9 @@ def _event(shard: ShardName, effect: Effect) -> Event | None:
         )
         return Due(shard, tuple(keys))
     if effect.ids is None and effect.kind is not EffectKind.NEW:
-        return Changed(shard, None)
-    return Changed(shard, tuple(map(literal, effect.ids or ())))
+        return Changed(shard, None, by_heartbeat=effect.kind is EffectKind.HEARTBEAT)
+    ids = tuple(map(literal, effect.ids or ()))
+    return Changed(shard, ids, by_heartbeat=effect.kind is EffectKind.HEARTBEAT)
 
 
 async def _stop(runner: Runner, purger: Purger, error: StreamfromError) -> None:

@@ -21,6 +21,7 @@ from streamfrom.engine.messaging.events import (
     Deliver,
     Detached,
     End,
+    Left,
     Look,
     Looked,
     LookFailed,
@@ -32,6 +33,8 @@ from streamfrom.engine.messaging.events import (
     Release,
     Released,
     ReleaseFailed,
+    Shorten,
+    Shortened,
     TableEnded,
     TellStanding,
     Tick,
@@ -63,9 +66,6 @@ class Runner:
     """Everything of one message table that needs a loop.
 
     Built inside a running loop and running at once; `stop` returns when nothing runs any more.
-
-    Attributes:
-        leased_until_ns: `vt_ack_wait` after the last message was sent, on the clock; 0 before that.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class Runner:
         self._timer_ns: int | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._failing: set[ShardName] = set()
-        self.leased_until_ns = 0
+        self._is_stopped = False
 
     @property
     def table(self) -> MessageTable:
@@ -127,6 +127,16 @@ class Runner:
         if self._receivers.pop(receiver.id, None) is not None or unsent:
             self.post(Detached(receiver.id, tuple(unsent)))
 
+    def left(self, receiver: Receiver) -> None:
+        """Make what a detached *receiver* holds due again soon: its client's connection has ended."""
+        if not self._is_stopped:
+            self.post(Left(receiver.id))
+
+    def held(self) -> int:
+        """Return how many messages were sent and are neither acked nor due again."""
+        self.post(Tick())
+        return self._state.held
+
     def reconfigure(self, table: MessageTable) -> None:
         """Follow a changed definition; streams go on."""
         self._table = table
@@ -154,6 +164,7 @@ class Runner:
         # A claim that ends now is followed by the release of what nobody can be sent.
         while self._tasks and (left_s := deadline - self._loop.time()) > 0:
             await asyncio.wait(self._tasks, timeout=left_s)
+        self._is_stopped = True
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -177,6 +188,8 @@ class Runner:
                     receiver.end(action.error)
             case Look():
                 self._start(self._look(action))
+            case Shorten():
+                self._start(self._shorten(action))
             case TellStanding():
                 self._tell_standing(action)
             case _:
@@ -191,8 +204,6 @@ class Runner:
             self._receivers.pop(action.receiver, None)
             receiver = None
         else:
-            properties = self._table.properties
-            self.leased_until_ns = self._clock.time_ns() + properties.ack_wait_ns
             if can_take_more:
                 self.post(ReceiverReady(action.receiver))
         if receiver is None:
@@ -242,6 +253,18 @@ class Runner:
         else:
             self._note_success(action.shard)
             self.post(Looked(action.shard, found))
+
+    async def _shorten(self, action: Shorten) -> None:
+        ids: tuple[bytes, ...] = ()
+        try:
+            ids = await self._store.shorten(
+                self._table, action.shard, action.leases, action.due_ns
+            )
+        except Exception as error:  # noqa: BLE001  (see _claim)
+            self._note_failure("shortening", action.shard, error)
+        else:
+            self._note_success(action.shard)
+        self.post(Shortened(action.shard, action.receiver, ids))
 
     def _tell_standing(self, action: TellStanding) -> None:
         receiver = self._receivers.get(action.receiver)

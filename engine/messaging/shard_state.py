@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.engine.messaging.leases import Leases
+from streamfrom.engine.messaging.leases import Lease, Leases
 from streamfrom.engine.messaging.poll import FOREVER_NS
 
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 RETRY_FIRST_NS: Final = 50 * 10**6
 RETRY_LAST_NS: Final = 2 * 10**9
 LAST_CHANCE_NS: Final = 500 * 10**6
+# A row that cannot be made due sooner is being acked, most likely: then it is over soon.
+SHORTEN_AGAIN_NS: Final = 10**9
 
 
 @dataclass(slots=True)
@@ -67,11 +69,31 @@ class ClaimRun:
 
 
 @dataclass(slots=True)
+class Leaving:
+    """A receiver whose connection has ended, and which held messages.
+
+    due_ns: when its messages are to be due again.
+    retry_ns: when those that are not yet due so soon are tried again.
+    """
+
+    due_ns: int
+    retry_ns: int = 0
+    pause_ns: int = SHORTEN_AGAIN_NS
+
+    def postpone(self, now_ns: int) -> None:
+        """Try again after a pause that doubles."""
+        self.retry_ns = now_ns + self.pause_ns
+        self.pause_ns *= 2
+
+
+@dataclass(slots=True)
 class ShardState:
     """Everything a table's scheduler keeps of one shard.
 
     receivers: how many streams cover the shard.
     leases: what the streams hold of it.
+    leaving: receivers whose connection has ended, and what they held is to be due sooner.
+    shortening: what a statement makes due sooner at this moment.
     releases: keys that are being released, by the number of the release.
     poll_wanted: rows have changed in a way that only a poll can find out.
     next_poll_ns: the end of the interval between two polls.
@@ -83,6 +105,8 @@ class ShardState:
     name: ShardName
     queue: ShardQueue
     leases: Leases = field(default_factory=Leases)
+    leaving: dict[int, Leaving] = field(default_factory=dict)
+    shortening: tuple[Lease, ...] = ()
     receivers: int = 0
     claims: dict[int, ClaimRun] = field(default_factory=dict)
     releases: dict[int, dict[bytes, MessageKey | None]] = field(default_factory=dict)
@@ -165,13 +189,54 @@ class ShardState:
     def rest(self) -> None:
         """Without receivers: forget the keys, and do nothing."""
         self.queue.clear()
-        self.leases.clear()
         self.gathered_ns = FOREVER_NS
         self._poll_discarded = self._is_polling
         self.poll_wanted = False
         self.claiming.over()
         self.polling.over()
         self.wake_ns = self.wake_ready_ns = FOREVER_NS
+
+    # What receivers held whose connection has ended
+
+    def next_left(self, now_ns: int) -> tuple[int, tuple[Lease, ...], int] | None:
+        """Return a receiver that has left, leases of it that end too late, and when they are to end."""
+        if self.shortening:
+            return None
+        for receiver, leaving in list(self.leaving.items()):
+            if leaving.retry_ns > now_ns:
+                continue
+            leases, is_more = self.leases.left(receiver, leaving.due_ns)
+            if leases:
+                self.shortening = tuple(leases)
+                return receiver, self.shortening, leaving.due_ns
+            if is_more:
+                leaving.postpone(now_ns)
+            else:
+                del self.leaving[receiver]
+        return None
+
+    def shortened(self, receiver: int, ids: tuple[bytes, ...], now_ns: int) -> None:
+        """Take in which rows of the leases of *receiver* are due sooner now."""
+        leaving, written = self.leaving[receiver], set(ids)
+        for lease in self.shortening:
+            key = self.queue.get(lease.id)
+            if lease.id in written:
+                if key is not None and key.time_next_ns == lease.until_ns:
+                    self.queue.add(key._replace(time_next_ns=leaving.due_ns), now_ns)
+                else:
+                    # The queue did not have it, or something else has happened to it.
+                    self.poll_wanted = True
+        if len(written) < len(self.shortening):
+            leaving.postpone(now_ns)
+        self.leases.shorten(ids, leaving.due_ns)
+        self.shortening = ()
+
+    @property
+    def shorten_ns(self) -> int:
+        """Return when the next lease of a receiver that has left is to be made shorter."""
+        if self.shortening or not self.leaving:
+            return FOREVER_NS
+        return min(leaving.retry_ns for leaving in self.leaving.values())
 
     # Health
 

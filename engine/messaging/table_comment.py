@@ -27,6 +27,7 @@ MARK = "vitess_message"
 SEQUENCE_MARK = "vitess_sequence"
 COUNT_MAX = 2**31 - 1
 PREFETCH_DEFAULT = 100
+RELEASE_AFTER_NS = 5 * 10**9
 WAIT_MAX_NS = 100 * 365 * 86_400 * 10**9  # 100 years; time_next + this fits a signed BIGINT
 
 _SECONDS = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
@@ -46,6 +47,7 @@ _KEYS = frozenset(
         "vt_message_cols",
         "vt_order",
         "vt_prefetch",
+        "vt_release_after",
     }
 )
 
@@ -78,6 +80,8 @@ class Properties:
     min_backoff_ns, max_backoff_ns: the bounds of the backoff; a max of 0 stands for no maximum.
     message_cols: the streamed columns; None for all columns that are not hidden.
     prefetch: how many sent and unacked messages a stream holds, at most; 0 for no limit.
+    release_after_ns: when what a stream held is due again once its client's connection has ended; None
+        for never sooner than its wait.
     newest: rows go out as in Vitess: latest ``time_next`` first, never-sent rows last.
     warnings: sentences for `streamfrom check`.
     """
@@ -91,6 +95,7 @@ class Properties:
     max_backoff_ns: int = 0
     message_cols: tuple[str, ...] | None = None
     prefetch: int = PREFETCH_DEFAULT
+    release_after_ns: int | None = RELEASE_AFTER_NS
     newest: bool = False
     warnings: tuple[str, ...] = ()
 
@@ -142,6 +147,11 @@ def parse_comment(comment: str) -> Properties:
     prefetch = max(batch_size, PREFETCH_DEFAULT)
     if settings.get("vt_prefetch"):
         prefetch = take(_limit, "vt_prefetch")
+    release_after_ns: int | None = RELEASE_AFTER_NS
+    if settings.get("vt_release_after") == "never":
+        release_after_ns = None
+    elif settings.get("vt_release_after"):
+        release_after_ns = take(_duration_or_never_ns, "vt_release_after")
     order = settings.get("vt_order") or "oldest"
     if order not in _ORDERS:
         faults.append(f"vt_order must be 'oldest' or 'newest', not '{order}'")
@@ -170,6 +180,7 @@ def parse_comment(comment: str) -> Properties:
         max_backoff_ns=max_backoff_ns,
         message_cols=tuple(name.strip() for name in columns.split("|")) if columns else None,
         prefetch=prefetch,
+        release_after_ns=release_after_ns,
         newest=_ORDERS[order],
         warnings=(*advice, *unread_keys(comment)),
     )
@@ -188,14 +199,20 @@ def _required(settings: dict[str, str], key: str) -> str:
     return value
 
 
-def _duration_ns(settings: dict[str, str], key: str) -> int:
+def _duration_or_never_ns(settings: dict[str, str], key: str) -> int:
+    return _duration_ns(settings, key, " or 'never'")
+
+
+def _duration_ns(settings: dict[str, str], key: str, others: str = "") -> int:
     text = _required(settings, key)
     if _SECONDS.fullmatch(text):
         # Bounded before the product, so that 1e300 is a hundred years and not an overflow.
         duration_ns = round(min(float(text), float(WAIT_MAX_NS // 10**9)) * 1e9)
         if duration_ns > 0:
             return duration_ns
-    raise CommentError(f"{key} must be a number of seconds greater than 0, not '{text}'")
+    raise CommentError(
+        f"{key} must be a number of seconds greater than 0{others}, not '{text}'"
+    )
 
 
 def _count(settings: dict[str, str], key: str) -> int:

@@ -46,6 +46,7 @@ from streamfrom.engine.messaging.events import (
     Detached,
     Due,
     End,
+    Left,
     Look,
     Looked,
     LookFailed,
@@ -59,13 +60,15 @@ from streamfrom.engine.messaging.events import (
     ReleaseFailed,
     ShardDown,
     ShardUp,
+    Shorten,
+    Shortened,
     TableEnded,
     TellStanding,
     Tick,
 )
 from streamfrom.engine.messaging.poll import FOREVER_NS
 from streamfrom.engine.messaging.shard_queue import REMOVED, ShardQueue
-from streamfrom.engine.messaging.shard_state import ClaimRun, ShardState
+from streamfrom.engine.messaging.shard_state import ClaimRun, Leaving, ShardState
 
 
 if TYPE_CHECKING:
@@ -126,6 +129,8 @@ class TableState:
                 self._attached(event, now_ns)
             case Detached():
                 self._detached(event.receiver, event.unsent)
+            case Left():
+                self._left(event.receiver, now_ns)
             case ReceiverReady():
                 self._is_ready(event.receiver)
             case Due():
@@ -139,7 +144,7 @@ class TableState:
             case Changed():
                 shard = self._shards[event.shard]
                 shard.poll_wanted = True
-                self._suspect(shard, event.ids)
+                self._suspect(shard, event.ids, by_heartbeat=event.by_heartbeat)
             case AckedUnnamed():
                 self._suspect(self._shards[event.shard], None)
             case Looked():
@@ -158,6 +163,8 @@ class TableState:
                 shard.poll_failed(event.reason, now_ns, self.grace_ns)
             case Released() | ReleaseFailed():
                 self._released(event, now_ns)
+            case Shortened():
+                self._shards[event.shard].shortened(event.receiver, event.ids, now_ns)
             case Reconfigured():
                 self._reconfigured(event, now_ns)
             case ShardDown():
@@ -173,7 +180,7 @@ class TableState:
 
     def wake_ns(self) -> int | None:
         """Return when the next Tick is due, or None when only an event can change anything."""
-        wake_ns = min(shard.wake_ns for shard in self._shards.values())
+        wake_ns = min(min(shard.wake_ns, shard.shorten_ns) for shard in self._shards.values())
         if self._ready:
             # Without a ready receiver a due key waits for one, not for the clock.
             wake_ns = min(wake_ns, *(shard.wake_ready_ns for shard in self._shards.values()))
@@ -203,6 +210,11 @@ class TableState:
     def shards(self) -> Collection[ShardState]:
         """Return the shards."""
         return self._shards.values()
+
+    @property
+    def held(self) -> int:
+        """Return how many messages are held, by streams and by those that are over."""
+        return sum(len(shard.leases) for shard in self._shards.values())
 
     @property
     def waiting(self) -> int:
@@ -240,6 +252,14 @@ class TableState:
             if gone is not None and gone.covers(shard.name):
                 shard.leave()
 
+    def _left(self, receiver: int, now_ns: int) -> None:
+        release_after_ns = self._table.properties.release_after_ns
+        if release_after_ns is None:
+            return
+        for shard in self._shards.values():
+            if shard.leases.held_by(receiver):
+                shard.leaving[receiver] = Leaving(now_ns + release_after_ns)
+
     def _is_ready(self, receiver: int) -> None:
         found = self._receivers.get(receiver)
         # A socket may report twice; one that is reserved for a claim is not free.
@@ -264,8 +284,8 @@ class TableState:
         if shard.receivers:
             for key in event.keys:
                 shard.queue.add(key, now_ns)
-            if shard.leases or shard.claims:
-                self._suspect(shard, tuple(key.id for key in event.keys))
+        if shard.leases or shard.claims:
+            self._suspect(shard, tuple(key.id for key in event.keys))
 
     # Claims
 
@@ -414,13 +434,9 @@ class TableState:
     ) -> None:
         receiver.has_batch = True
         self._ready.pop(receiver.id, None)
-        if receiver.limit:
-            for lease in shard.leases.give(receiver.id, rows):
-                self._has_room(lease)
-            receiver.took(len(rows), now_ns)
-        elif shard.leases:
-            # Sent again, past its lease: whoever had it has it no more.
-            self._given_away(shard, rows)
+        for lease in shard.leases.give(receiver.id, rows):
+            self._has_room(lease)  # sent again, past its lease
+        receiver.took(len(rows), now_ns)
         if receiver.room == 0:
             self._full.add(receiver.id)
         self._actions.append(Deliver(receiver.id, tuple(rows)))
@@ -455,12 +471,6 @@ class TableState:
             if lease is not None and (receiver := self._has_room(lease)) is not None:
                 receiver.acted()
 
-    def _given_away(self, shard: ShardState, rows: Sequence[ClaimedRow]) -> None:
-        for row in rows:
-            lease = shard.leases.give_back(row.id)
-            if lease is not None:
-                self._has_room(lease)
-
     def _end_leases(self, now_ns: int) -> None:
         ack_wait_ns = self._table.properties.ack_wait_ns
         for shard in self._shards.values():
@@ -474,9 +484,11 @@ class TableState:
                         TellStanding(receiver.id, receiver.held + 1, receiver.full_since_ns)
                     )
 
-    def _suspect(self, shard: ShardState, ids: tuple[bytes, ...] | None) -> None:
+    def _suspect(
+        self, shard: ShardState, ids: tuple[bytes, ...] | None, *, by_heartbeat: bool = False
+    ) -> None:
         """Note that rows may have changed: those that streams hold are looked at."""
-        shard.leases.suspect(ids)
+        shard.leases.suspect(ids, by_heartbeat=by_heartbeat)
         for run in shard.claims.values():
             run.is_suspect |= ids is None or any(ident in run.keys for ident in ids)
 
@@ -561,11 +573,12 @@ class TableState:
                 self._serve(now_ns)
             case Tick():
                 for shard in self._shards.values():
-                    if min(shard.wake_ns, shard.wake_ready_ns) <= now_ns:
+                    wake_ns = min(shard.wake_ns, shard.wake_ready_ns, shard.shorten_ns)
+                    if wake_ns <= now_ns:
                         self._settle(shard, now_ns)
                 if self._is_freed:
                     self._serve(now_ns)
-            case Attached() | Detached() | Reconfigured() | TableEnded():
+            case Attached() | Detached() | Left() | Reconfigured() | TableEnded():
                 for shard in self._shards.values():
                     self._settle(shard, now_ns)
             case _:
@@ -586,6 +599,7 @@ class TableState:
 
     def _settle(self, shard: ShardState, now_ns: int) -> None:
         """Claim what can be claimed, poll what must be polled, and note when to look again."""
+        self._look_after_leases(shard, now_ns)
         if not shard.receivers:
             shard.rest()
             return
@@ -597,10 +611,15 @@ class TableState:
         request = shard.start_poll(now_ns)
         if request is not None:
             self._actions.append(Poll(shard.name, request))
+        shard.settled(now_ns, lost_ns)
+
+    def _look_after_leases(self, shard: ShardState, now_ns: int) -> None:
+        """Look at rows that may have changed, and let those of who has left be due sooner."""
         ids = shard.leases.next_look()
         if ids:
             self._actions.append(Look(shard.name, ids))
-        shard.settled(now_ns, lost_ns)
+        if left := shard.next_left(now_ns):
+            self._actions.append(Shorten(shard.name, *left))
 
     def _lose(self, shard: ShardState) -> None:
         cause = next(t.cause for t in shard.troubles() if t.since_ns is not None)

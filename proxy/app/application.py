@@ -104,7 +104,7 @@ class Application:
         self._servers = ShardServers(config, self._shard_changed)
         self.shards = self._servers.primaries
         keyspaces = [make_keyspace(keyspace) for keyspace in config.keyspaces]
-        clock = self._clock = SystemClock()
+        clock = SystemClock()
         self._registry = Registry(
             keyspaces,
             ShardStore(self.shards, clock),
@@ -243,8 +243,7 @@ class Application:
         # Listeners never change, and limits may: those in force are the services'.
         if self._config.server.unix_socket:
             net.remove_socket(self._config.server.unix_socket)
-        acks_s = (self._registry.leased_until_ns - self._clock.time_ns()) / 10**9
-        await self._disconnection.drain(self._registry, self.services.config, acks_s)
+        await self._disconnection.drain(self._registry, self.services.config)
         for task in list(self._background):
             task.cancel()
         if self._recovery is not None:

@@ -24,6 +24,8 @@ log = structlog.get_logger()
 
 # A server gets so long to stop a statement by KILL QUERY, and a client to take its last answer.
 INTERRUPT_S: Final = 1.0
+# How often a stop looks whether all messages that were sent are acknowledged.
+ACKS_LOOK_S: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,25 +43,28 @@ class Disconnection:
         """Return the sessions that have logged in."""
         return [session for session in self._sessions.values() if session.user is not None]
 
-    async def drain(self, registry: Registry, server: Server, acks_s: float) -> None:
+    async def drain(self, registry: Registry, server: Server) -> None:
         """Let clients finish, for a bounded time, then disconnect them.
 
             at once              streams end
             `shutdown_grace`     sessions go once they are at rest: nothing to do, no transaction. As long
-                                 as messages that were sent may be acked, sessions at rest stay, too
+                                 as messages that were sent are not acked, and not due again, sessions
+                                 at rest stay, too
             INTERRUPT_S          what still runs is stopped on its server, unless it may commit
             `failover_buffer`    what may commit is waited for
 
         Whoever has no answer then is told that the outcome is unknown.
-
-        acks_s: for how many seconds messages that were sent may be acked.
         """
         loop = asyncio.get_running_loop()
         error = ServerShutdown()
         grace_ends_s = loop.time() + server.shutdown_grace_s
         log.info("stopping", clients=len(self.clients()))
-        streams = asyncio.create_task(registry.stop(error))
-        await self._gone(self.clients(), min(acks_s, server.shutdown_grace_s))
+        registry.end_streams(error)
+        while registry.held() and self.clients() and not self._hurry.is_set():
+            left_s = grace_ends_s - loop.time()
+            if left_s <= 0:
+                break
+            await self._gone(self.clients(), min(left_s, ACKS_LOOK_S))
         for session in self.clients():
             session.shut_down(error)
         await self._gone(self.clients(), grace_ends_s - loop.time())
@@ -77,7 +82,7 @@ class Disconnection:
         await self._gone(list(self._sessions.values()), INTERRUPT_S)
         for session in list(self._sessions.values()):
             session.end()
-        await streams
+        await registry.stop(error)
 
     async def dismiss(self, sessions: Sequence[Peer]) -> None:
         """Cut off those of *sessions* whose server does not stop what it was told to stop."""

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from streamfrom.engine.messaging.clock import Clock
     from streamfrom.engine.messaging.conversation import Conversation
+    from streamfrom.engine.messaging.leases import Lease
     from streamfrom.engine.messaging.message import ClaimedRow, ClaimResult
     from streamfrom.engine.messaging.message_store import ClaimRequest
     from streamfrom.engine.messaging.message_table import MessageTable, RawTable
@@ -110,6 +111,15 @@ class ShardStore:
         """Give claimed rows back. Raises StoreError."""
         await self._by_backend(
             self._shards[table.keyspace, shard], lambda: conversations.release(table, rows)
+        )
+
+    async def shorten(
+        self, table: MessageTable, shard: ShardName, leases: Sequence[Lease], due_ns: int
+    ) -> tuple[bytes, ...]:
+        """Make rows of *leases* due at *due_ns*, and return which. Raises StoreError."""
+        return await self._by_backend(
+            self._shards[table.keyspace, shard],
+            lambda: conversations.shorten(table, leases, due_ns),
         )
 
     async def _by_control(self, runtime: ShardRuntime, conversation: Conversation[T]) -> T:

@@ -155,6 +155,7 @@ class CommandLoop:
         self._idle_timeout.stop()
         # Backends first: their readers must not find a task to wake that is being cancelled.
         ending = self.parts.executor.forget()
+        self.parts.streams.close()
         if self._task is not None:
             self._task.cancel()
         while self._commands:

@@ -33,6 +33,9 @@ class StreamStatements:
         self.current: MessageStream | None = None
         self._link = context.link
         self._connection_id = context.connection_id
+        self._over: list[
+            MessageStream
+        ] = []  # their messages are held as long as the connection
         self._executor = context.executor
         self._compiler = context.compiler
         self._registry = context.registry
@@ -60,10 +63,21 @@ class StreamStatements:
             self._registry.attach(stream, view.keyspace.name, table.name)
             error = await stream.ended
         finally:
-            self.current = None
-            self._registry.detach(stream, stream.close())
+            self._detach()
             reply.sequence = stream.sequence
         raise error
+
+    def _detach(self) -> None:
+        stream, self.current = self.current, None
+        if stream is not None:
+            self._registry.detach(stream, stream.close())
+            self._over.append(stream)
+
+    def close(self) -> None:
+        """Let go what the streams hold: the client has left, or has become another user."""
+        self._detach()
+        while self._over:
+            self._registry.forget(self._over.pop(), has_left=True)
 
     async def definitions(self, statement: Statement) -> list[bytes]:
         """Return the columns of a STREAM. Raises what stands in its way."""

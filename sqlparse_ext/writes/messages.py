@@ -7,6 +7,7 @@ table.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -27,6 +28,10 @@ __all__ = ["Effect", "EffectKind", "Key", "TableFacts", "complete", "effect", "t
 _KEYS_MAX: Final = 200
 # So are the ids of a longer batch of other statements.
 _IDS_MAX: Final = 10_000
+# The time_next of a heartbeat is made of itself: `time_next = time_next + INTERVAL 1 MINUTE`.
+_RELATIVE: Final = re.compile(
+    rb"\btime_next`?\s*=(?:(?!\bWHERE\b)[^,])*?\btime_next\b", re.IGNORECASE
+)
 # More digits than any priority or time has.
 _DIGITS_MAX: Final = 20
 
@@ -36,6 +41,7 @@ class EffectKind(StrEnum):
 
     NEW = "NEW"
     RESCHEDULE = "RESCHEDULE"
+    HEARTBEAT = "HEARTBEAT"
     ACK = "ACK"
     REMOVE = "REMOVE"
     UNKNOWN = "UNKNOWN"
@@ -53,8 +59,8 @@ class Key(NamedTuple):
 class Effect:
     """The messages that a statement touches once it is committed.
 
-    ids: exactly those of ACK, REMOVE and NEW, at least those of RESCHEDULE; None when the text
-        does not tell, and the table has to be read.
+    ids: exactly those of ACK, REMOVE and NEW, at least those of RESCHEDULE and HEARTBEAT; None when
+        the text does not tell, and the table has to be read.
     keys: the keys of new messages whose ids are known.
     generated: the key of the one new message whose id the server generates; its id is None.
     """
@@ -125,7 +131,9 @@ def _update_effect(statement: Statement, facts: TableFacts) -> Effect | None:
     if is_ack(shape):
         return Effect(EffectKind.ACK, _exact_ids(statement, facts))
     if assigned.keys() & {"time_acked", "time_next", "priority"}:
-        return Effect(EffectKind.RESCHEDULE, _ids(statement, facts))
+        is_heartbeat = "time_next" in assigned and _RELATIVE.search(shape.template)
+        kind = EffectKind.HEARTBEAT if is_heartbeat else EffectKind.RESCHEDULE
+        return Effect(kind, _ids(statement, facts))
     return None
 
 

@@ -12,6 +12,9 @@ The promises, checked as things happen or at the end:
 * no attempt (id, epoch) is delivered twice;
 * nothing is sent that was acked before it was claimed, or acked through the same proxy;
 * nothing is sent before it is due, and nothing is claimed without being sent or released;
+* no receiver holds more than its prefetch, by what the database says, and nothing that is due waits
+  while somebody has room;
+* what a consumer held whose connection ended is due again vt_release_after later;
 * a receiver gets one batch at a time, of at most vt_batch_size, from shards it covers, in the
   order of priority and time;
 * the database is left in peace: no storm of polls, and nothing at all when nobody listens;
@@ -58,6 +61,7 @@ class Settings:
     batch: int
     cache: int
     prefetch: int
+    release_after_s: float | None
     poll_s: float
     newest: bool
     failing: float  # the share of calls to the database that fail
@@ -76,6 +80,7 @@ class Settings:
             batch=dice.choice([1, 2, 5, 20]),
             cache=dice.choice([1, 2, 5, 20, 1000]),
             prefetch=dice.choice([0, 1, 2, 5, 20, 100]),
+            release_after_s=dice.choice([None, 0.5, 2, 5]),
             poll_s=dice.choice([1, 5, 20]),
             newest=dice.random() < 0.25,
             failing=dice.choice([0, 0, 0.05, 0.3]),
@@ -88,7 +93,8 @@ class Settings:
         return (
             f"vitess_message,vt_ack_wait={self.ack_wait_s},vt_purge_after=100000,"
             f"vt_batch_size={self.batch},vt_cache_size={self.cache},"
-            f"vt_prefetch={self.prefetch},vt_poller_interval={self.poll_s},vt_max_backoff={4 * self.ack_wait_s}"
+            f"vt_prefetch={self.prefetch},vt_release_after={self.release_after_s or 'never'},"
+            f"vt_poller_interval={self.poll_s},vt_max_backoff={4 * self.ack_wait_s}"
             + (",vt_order=newest" if self.newest else "")
         )
 
@@ -137,7 +143,12 @@ class Consumer:
         if not self.has_left:
             self.has_left = True
             self.world.given_back(self.unsent)
-            self.world.registries[self.proxy].detach(self, self.unsent)
+            registry = self.world.registries[self.proxy]
+            registry.detach(self, self.unsent)
+            has_left = self.world.dice.random() < 0.8
+            registry.forget(self, has_left=has_left)
+            if has_left and self.world.settings.release_after_s is not None:
+                self.world.spawn(self.world.check_released(self))
 
 
 @dataclass(eq=False)
@@ -222,13 +233,15 @@ class World:
         step_s = self.settings.chaos_s / (self.settings.messages * 3)
         while self.ids < self.settings.messages:
             await asyncio.sleep(self.dice.expovariate(1 / step_s))
-            match self.dice.randrange(12):
+            match self.dice.randrange(13):
                 case 0:
                     self._join()
                 case 1 if self.consumers:
                     self.dice.choice(self.consumers).leave()
                 case 2:
                     self._reschedule()
+                case 3:
+                    self._heartbeat()
                 case _:
                     self._insert(self.dice.choice([1, 1, 1, 2, 5]))
 
@@ -277,11 +290,37 @@ class World:
             now_ns = self.store.clock.time_ns()
             row.time_next_ns = now_ns + self.dice.randrange(-SECOND_NS, 5 * SECOND_NS)
             row.priority = self.dice.choice([1, 5, 9])
-            self._held_until(row)
+            for consumer in self.consumers:
+                consumer.held.pop(row.id, None)
             self.rescheduled[row.id] += 1
             ident = int(row.id)
             keys = (Key(ident, row.priority, row.time_next_ns),)
             self._tell(shard, Effect(EffectKind.RESCHEDULE, (ident,), keys))
+
+    def _heartbeat(self):
+        """Somebody needs longer for a message that it holds."""
+        now_ns = self.store.clock.time_ns()
+        held = [
+            (consumer, ident)
+            for consumer in self.consumers
+            for ident, (_, lease_ns) in consumer.held.items()
+            if lease_ns > now_ns and not (consumer.has_left or consumer.is_busy)
+        ]
+        if not held:
+            return
+        consumer, ident = self.dice.choice(held)
+        epoch, lease_ns = consumer.held.pop(ident)
+        for shard in self.settings.shards:
+            row = self.store.table(KEYSPACE, shard, TABLE).get(ident)
+            if row is None or (row.epoch, row.time_next_ns) != (epoch + 1, lease_ns):
+                continue
+            until_ns = lease_ns + round(self.dice.uniform(0, 5) * SECOND_NS)
+            row.time_next_ns = until_ns
+            self.rescheduled[ident] += 1
+            proxy = self._tell(shard, Effect(EffectKind.HEARTBEAT, (int(ident),)))
+            if proxy == consumer.proxy and self.is_told:
+                # Otherwise it may count as over: a look may fail, or not tell it from a reschedule.
+                consumer.held[ident] = epoch, until_ns
 
     def _tell(self, shard, effect):
         """Commit through a proxy, with or without readable ids, or past all of them."""
@@ -289,9 +328,11 @@ class World:
         proxy = self.dice.randrange(self.settings.proxies)
         if way < 0.6:
             self.registries[proxy].committed(KEYSPACE, shard, TABLE, [effect])
-        elif way < 0.8:
+            return proxy
+        if way < 0.8:
             unknown = Effect(EffectKind.UNKNOWN, None)
             self.registries[proxy].committed(KEYSPACE, shard, TABLE, [unknown])
+        return None
 
     def _ack(self, shard, ids):
         acked = self.store.ack(KEYSPACE, shard, TABLE, ids)
@@ -344,16 +385,24 @@ class World:
                         assert 2 * receiver.held > receiver.limit > 0
         return actions
 
-    def _held_until(self, row):
-        """A reschedule: sooner gives the message back, later holds it for longer."""
-        for consumer in self.consumers:
-            if row.id in consumer.held:
-                epoch, lease_ns = consumer.held[row.id]
-                is_over = lease_ns <= self.store.clock.time_ns()
-                if is_over or row.time_next_ns < lease_ns:
-                    del consumer.held[row.id]
-                else:
-                    consumer.held[row.id] = epoch, row.time_next_ns
+    async def check_released(self, consumer):
+        """See that a consumer's messages are due again soon after its connection has ended."""
+        held = {
+            ident: epoch
+            for ident, (epoch, _) in consumer.held.items()
+            if ident not in {row.id for row in consumer.unsent}
+        }
+        release_after_ns = round((self.settings.release_after_s or 0) * SECOND_NS)
+        due_ns = self.store.clock.time_ns() + release_after_ns
+        if self.settings.failing:
+            return
+        # A shard whose rows are looked at, or are being made due sooner, is asked again.
+        await asyncio.sleep(10)
+        for shard in self.settings.shards:
+            for ident, row in self.store.table(KEYSPACE, shard, TABLE).items():
+                if row.time_acked_ns is None and row.epoch - 1 == held.get(ident):
+                    is_soon = (row.time_next_ns or 0) <= due_ns
+                    assert is_soon or self.rescheduled[ident], "not released"
 
     def _check_prefetch(self, consumer, rows, now_ns):
         """By what the database says, however the scheduler counts."""

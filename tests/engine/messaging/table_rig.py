@@ -30,13 +30,13 @@ WAIT_NS = 30 * SECOND_NS
 EMPTY = PollResult(())
 
 
-def table(*, batch=10, cache=100, poll=30, order="oldest"):
+def table(*, batch=10, cache=100, poll=30, order="oldest", more=""):
     return load(
         "ks",
         raw_table(
             "msg",
             f"vitess_message,vt_ack_wait=30,vt_purge_after=86400,vt_batch_size={batch},"
-            f"vt_cache_size={cache},vt_poller_interval={poll},vt_order={order}",
+            f"vt_cache_size={cache},vt_poller_interval={poll},vt_order={order}{more}",
         ),
     )
 

@@ -10,6 +10,7 @@ from streamfrom.engine.messaging.events import (
     Detached,
     Due,
     Event,
+    Left,
     ReceiverReady,
     Reconfigured,
     TableEnded,
@@ -26,7 +27,8 @@ def test_events_are_values_that_nobody_changes():
 def test_what_is_not_about_one_shard_is_known():
     """Every other event has a shard, and only that shard is brought to rest after it."""
     without = {event for event in get_args(Event) if "shard" not in event.__slots__}
-    assert without == {Attached, Detached, ReceiverReady, Reconfigured, TableEnded, Tick}
+    expected = {Attached, Detached, Left, ReceiverReady, Reconfigured, TableEnded, Tick}
+    assert without == expected
 
 
 def test_nothing_is_event_and_action_at_once():

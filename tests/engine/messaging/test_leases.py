@@ -1,6 +1,6 @@
 """Who holds what, until when; and what a look at the rows changes."""
 
-from streamfrom.engine.messaging.leases import LOOK_IDS_MAX, STALE_MIN, Lease, Leases
+from streamfrom.engine.messaging.leases import ENDED_MAX, LOOK_IDS_MAX, STALE_MIN, Lease, Leases
 from streamfrom.engine.messaging.message import ClaimedRow
 
 
@@ -72,13 +72,67 @@ def test_a_question_is_bounded():
 
 def test_a_look_gives_back_prolongs_or_changes_nothing():
     leases = held((1, 10), (2, 20), (3, 30), (4, 40))
-    leases.suspect(None)
+    leases.suspect(None, by_heartbeat=True)
     leases.next_look()
     given_back, prolonged = leases.looked({b"2": 15, b"3": 30, b"4": 99})
     assert [lease.id for lease in given_back] == [b"1", b"2"]
     assert prolonged == [Lease(99, b"4", 1)]
     assert leases.ended(50) == [Lease(30, b"3", 1)]
     assert leases.ended(99) == [Lease(99, b"4", 1)]
+
+
+def test_what_anything_but_a_heartbeat_made_due_later_is_given_back():
+    leases = held((1, 10), (2, 10), (3, 10), (4, 10), (5, 10))
+    leases.suspect([b"1", b"2", b"3", b"4"], by_heartbeat=True)
+    leases.suspect([b"2", b"5"])
+    leases.suspect([b"2"], by_heartbeat=True)
+    assert leases.next_look() == (b"1", b"2", b"3", b"4", b"5")
+    leases.suspect([b"3"])  # while it is looked at
+    leases.suspect([b"4"], by_heartbeat=True)
+    given_back, prolonged = leases.looked(dict.fromkeys([b"1", b"2", b"3", b"4", b"5"], 60))
+    assert [lease.id for lease in given_back] == [b"2", b"3", b"5"]
+    assert [lease.id for lease in prolonged] == [b"1", b"4"]
+
+
+def test_what_any_row_may_be_is_no_heartbeat_alone():
+    leases = held((1, 10))
+    leases.suspect(None, by_heartbeat=True)
+    leases.next_look()
+    leases.suspect(None)
+    given_back, _ = leases.looked({b"1": 60})
+    assert [lease.id for lease in given_back] == [b"1"]
+
+
+def test_what_has_left_is_made_to_end_sooner_once_it_is_known():
+    leases = held(*((ident, 50) for ident in range(LOOK_IDS_MAX + 2)), (9999, 20))
+    leases.suspect([b"0"])
+    found, is_more = leases.left(1, 30)
+    assert (len(found), is_more) == (LOOK_IDS_MAX, True)
+    leases.shorten([lease.id for lease in found], 30)
+    found, is_more = leases.left(1, 30)
+    assert ([lease.id for lease in found], is_more) == ([b"501"], True)
+    assert len(leases.ended(30)) == LOOK_IDS_MAX + 1
+    assert leases.held_by(1) == 2
+    assert leases.left(2, 0) == ([], False)
+
+
+def test_the_ends_of_a_great_many_are_taken_in_slices():
+    leases = held(*((ident, 10) for ident in range(3 * ENDED_MAX // 2)))
+    leases.give(2, [row(10**6 + ident, 20) for ident in range(ENDED_MAX)])
+    assert len(leases.ended(99)) == 3 * ENDED_MAX // 2, "a batch is taken whole"
+    assert leases.first_end_ns() == 20
+    assert len(leases.ended(99)) == ENDED_MAX
+
+
+def test_an_end_is_found_among_those_that_were_given_back():
+    leases = held((1, 10), (2, 11), (3, 12))
+    leases.give_back(b"1")
+    assert leases.first_end_ns() == 10, "the first of its batch would have ended then"
+    assert leases.ends == 2
+    leases.give_back(b"2")
+    leases.give_back(b"3")
+    assert leases.first_end_ns() is None
+    assert leases.ends == 0
 
 
 def test_a_look_leaves_alone_what_was_sent_again_meanwhile():
@@ -92,7 +146,7 @@ def test_a_look_leaves_alone_what_was_sent_again_meanwhile():
 
 def test_a_lease_that_ends_while_its_row_is_looked_at_waits_for_the_answer():
     leases = held((1, 10), (2, 10))
-    leases.suspect([b"1", b"2"])
+    leases.suspect([b"1", b"2"], by_heartbeat=True)
     leases.next_look()
     assert leases.ended(11) == []
     assert leases.looked({b"1": 10, b"2": 60}) == ([], [Lease(60, b"2", 1)])
@@ -108,11 +162,11 @@ def test_a_look_that_fails_lets_leases_end_by_their_time():
     assert leases.ended(12) == [Lease(10, b"1", 1)]
 
 
-def test_clear_forgets_all_and_the_answer_that_is_under_way():
+def test_what_was_sent_again_while_it_was_looked_at_ends_by_its_own_time():
     leases = held((1, 10))
-    leases.suspect(None)
+    leases.suspect([b"1"])
     leases.next_look()
-    leases.clear()
-    leases.give(2, [row(1, 50)])
-    assert leases.looked({}) == ([], [])
-    assert leases.first_end_ns() == 50
+    leases.give(2, [row(1, 20)])
+    assert leases.ended(30) == []
+    assert leases.looked({b"1": 20}) == ([], [])
+    assert leases.ended(30) == [Lease(20, b"1", 2)]

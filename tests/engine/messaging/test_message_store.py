@@ -3,6 +3,7 @@ from dataclasses import replace
 import pytest
 
 from streamfrom.engine.messaging.conversation import StoreAnswer
+from streamfrom.engine.messaging.leases import Lease
 from streamfrom.engine.messaging.memory_store import loaded, raw_table
 from streamfrom.engine.messaging.message import ClaimedRow, ClaimResult
 from streamfrom.engine.messaging.message_store import (
@@ -13,6 +14,7 @@ from streamfrom.engine.messaging.message_store import (
     look,
     purge,
     release,
+    shorten,
 )
 from streamfrom.engine.messaging.table_comment import parse_comment
 from tests.engine.messaging.test_message_table import FIRST
@@ -88,6 +90,20 @@ def test_a_look_reads_the_unacked_rows_without_a_lock():
         b" WHERE `id` IN (1, 2, 3) AND time_acked IS NULL"
     ]
     assert found == {b"1": 5, b"3": 0}
+
+
+def test_shortening_writes_only_where_the_lease_is_as_it_was():
+    leases = [Lease(77, b"1", 1), Lease(78, b"2", 1), Lease(79, b"3", 1)]
+    answer = StoreAnswer([((b"1", b"77"), b""), ((b"2", b"99"), b"")])
+    ids, sent = run(shorten(TABLE, leases, 50), answer)
+    assert ids == (b"1",)
+    assert sent == [
+        b"SELECT `id`, time_next FROM `msg` FORCE INDEX (`PRIMARY`) WHERE `id` IN (1, 2, 3)"
+        b" AND time_acked IS NULL FOR UPDATE SKIP LOCKED",
+        b"UPDATE `msg` FORCE INDEX (`PRIMARY`) SET time_next = 50 WHERE `id` IN (1)",
+        b"COMMIT",
+    ]
+    assert run(shorten(TABLE, leases, 50))[1][1:] == [b"COMMIT"]
 
 
 def test_a_claim_that_wins_nothing_writes_nothing():

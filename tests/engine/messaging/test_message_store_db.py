@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from streamfrom.engine.messaging.conversation import StoreAnswer
+from streamfrom.engine.messaging.leases import Lease
 from streamfrom.engine.messaging.memory_store import StoredRow, answer, loaded
 from streamfrom.engine.messaging.message import MessageKey
 from streamfrom.engine.messaging.message_store import (
@@ -19,6 +20,7 @@ from streamfrom.engine.messaging.message_store import (
     look,
     purge,
     release,
+    shorten,
 )
 from streamfrom.engine.messaging.poll import PollRequest, poll
 from streamfrom.sqlparse_ext.text.identifiers import literal
@@ -305,6 +307,10 @@ def test_ids_of_any_type_go_through_the_whole_life(client, claimer, database, id
     due = {time for (time,) in client.rows(b"SELECT time_next FROM msg")}
     assert due == {b"%d" % (NOW_NS + 30 * SECOND_NS)}
     assert client.run(look(table, polled)) == {row.id: row.due_next_ns for row in won}
+    leases = [Lease(row.due_next_ns, row.id, 1) for row in won]
+    assert sorted(claimer.run(shorten(table, leases, NOW_NS + 5))) == sorted(ids)
+    assert client.rows(b"SELECT DISTINCT time_next FROM msg") == [(b"%d" % (NOW_NS + 5),)]
+    won = [row._replace(due_next_ns=NOW_NS + 5) for row in won]
     claimer.run(release(table, won))
     assert client.rows(b"SELECT DISTINCT time_next, epoch FROM msg") == [(b"0", b"0")]
 
@@ -319,6 +325,24 @@ def test_a_look_tells_when_unacked_rows_are_due_and_waits_for_nobody(client, oth
     assert client.run(look(table, [b"1", b"2", b"3", b"4", b"5"])) == {
         b"1": 0, b"2": 7, b"3": 0,
     }  # fmt: skip
+
+
+def test_shortening_passes_over_rows_that_somebody_holds_or_has_changed(
+    client, claimer, other, database
+):
+    table = create(client, database)
+    insert(client, (b"1", 50, 0), (b"2", 50, 0), (b"3", 50, 0), (b"4", 50, 0))
+    won = claimer.run(claim(table, "0", request(b"1", b"2", b"3", b"4"), NOW_NS))
+    client.execute(b"UPDATE msg SET time_acked = 1, time_next = NULL WHERE id = 1")
+    client.execute(b"UPDATE msg SET time_next = 12345 WHERE id = 2")
+    with other.cursor() as cursor:
+        cursor.execute("UPDATE msg SET time_acked = 1 WHERE id = 3")
+    leases = [Lease(row.due_next_ns, row.id, 1) for row in won]
+    assert claimer.run(shorten(table, leases, NOW_NS)) == (b"4",)
+    other.rollback()
+    assert client.rows(b"SELECT id, time_next = %d FROM msg ORDER BY id" % NOW_NS) == [
+        (b"1", None), (b"2", b"0"), (b"3", b"0"), (b"4", b"1"),
+    ]  # fmt: skip
 
 
 def test_a_release_undoes_a_claim(client, claimer, database):

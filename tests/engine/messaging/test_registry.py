@@ -279,19 +279,54 @@ def test_stopping_ends_every_stream_and_twice_is_fine():
     run_virtual(main())
 
 
-def test_messages_are_leased_for_ack_wait_from_the_one_that_was_sent_last():
+def test_what_was_sent_is_held_until_it_is_acked_or_its_wait_ends_streams_or_not():
     async def main():
         async with RegistryRig("t1", "t2") as rig:
-            rig.registry.attach(Receiver(), "ks", "t1")
+            receiver = Receiver()
+            rig.registry.attach(receiver, "ks", "t1")
             await asyncio.sleep(1)
-            assert rig.registry.leased_until_ns == 0
-            for moment_s in (1, 2):
-                insert(rig, moment_s)
-                rig.commit(new(moment_s))
-                await asyncio.sleep(1)
-                wait_ns = rig.registry.table("ks", "t1").properties.ack_wait_ns
-                sent_ns = START_NS + moment_s * 10**9
-                assert abs(rig.registry.leased_until_ns - sent_ns - wait_ns) < 10**8
+            assert rig.registry.held() == 0
+            insert(rig, 1, 2, 3)
+            rig.commit(new(1, 2, 3))
+            await asyncio.sleep(1)
+            assert rig.registry.held() == 3
+            rig.registry.end_streams(STOPPED)
+            assert receiver.ended == [STOPPED]
+            rig.registry.detach(receiver)
+            rig.commit(Effect(EffectKind.ACK, (1,)))
+            assert rig.registry.held() == 2
+            rig.store.ack("ks", "-80", "t1", [b"2"])
+            rig.commit(Effect(EffectKind.ACK, None))  # which one is looked up
+            await asyncio.sleep(1)
+            assert rig.registry.held() == 1
+            await asyncio.sleep(60)
+            assert rig.registry.held() == 0
+
+    run_virtual(main())
+
+
+@pytest.mark.parametrize("has_left", [True, False])
+def test_what_a_stream_held_is_due_soon_once_its_connection_has_ended(has_left):
+    async def main():
+        async with RegistryRig("t1") as rig:
+            receiver = Receiver()
+            rig.registry.attach(receiver, "ks", "t1")
+            insert(rig, 1, 2)
+            await asyncio.sleep(1)
+            assert receiver.ids == [1, 2]
+            rig.registry.detach(receiver)
+            rig.registry.forget(receiver, has_left=has_left)
+            rig.registry.forget(receiver, has_left=True)  # twice is fine
+            rows = rig.store.table("ks", "-80", "t1")
+            rig.store.ack("ks", "-80", "t1", [b"1"])
+            await asyncio.sleep(1)
+            wait_s = (rows[b"2"].time_next_ns - START_NS) / SECOND_NS
+            assert (5.9 < wait_s < 6.1) == has_left
+            assert rows[b"1"].time_next_ns is None
+            again = Receiver(id=2)
+            rig.registry.attach(again, "ks", "t1")
+            await asyncio.sleep(10)
+            assert again.ids == ([2] if has_left else [])
 
     run_virtual(main())
 
@@ -319,6 +354,8 @@ def test_acks_reach_the_cache_by_their_ids():
     [
         Effect(EffectKind.UNKNOWN, None),
         Effect(EffectKind.RESCHEDULE, (1,)),
+        Effect(EffectKind.HEARTBEAT, (1,)),
+        Effect(EffectKind.HEARTBEAT, None),
         Effect(EffectKind.NEW, None),
         Effect(EffectKind.NEW, (1,), ()),
     ],

@@ -203,6 +203,26 @@ def test_the_prefetch_is_a_batch_at_least_where_nobody_sets_it():
     assert parse_comment(large + ",vt_prefetch=3").prefetch == 3
 
 
+@pytest.mark.parametrize(
+    ("more", "release_after_ns"),
+    [
+        ("", 5 * 10**9),
+        (",vt_release_after=", 5 * 10**9),
+        (",vt_release_after=0.25", 250_000_000),
+        (",vt_release_after=never", None),
+    ],
+)
+def test_what_a_client_held_is_released_five_seconds_after_it_left(more, release_after_ns):
+    assert parse_comment(comment() + more).release_after_ns == release_after_ns
+
+
+@pytest.mark.parametrize("value", ["-1", "0", "ten", "NEVER", "1s"])
+def test_a_release_that_is_no_duration_is_an_error(value):
+    sentence = "vt_release_after must be a number of seconds greater than 0 or 'never'"
+    with pytest.raises(CommentError, match=sentence):
+        parse_comment(comment(f"vt_release_after={value}"))
+
+
 @pytest.mark.parametrize("value", ["-1", "ten", "1.5", "9" * 5000])
 def test_a_prefetch_that_is_no_limit_is_an_error(value):
     with pytest.raises(

@@ -7,12 +7,16 @@ from streamfrom.engine.messaging.events import (
     Attached,
     Changed,
     Claim,
+    Detached,
+    Left,
     Look,
     Looked,
     LookFailed,
     Polled,
     ReceiverReady,
     Reconfigured,
+    Shorten,
+    Shortened,
     TellStanding,
 )
 from streamfrom.engine.messaging.table_state import COMPARED_MAX
@@ -133,7 +137,8 @@ def test_acks_one_by_one_gather_to_a_batch_but_a_lone_message_goes_at_once():
 def test_a_reschedule_is_looked_at_and_gives_room_or_holds_on():
     rig = Rig().joined(1, prefetch=2)
     rig.run(rig.due(1, 2, 3, 4))
-    (look,) = (a for a in rig.post(Changed("0", (b"2", b"4"))) if isinstance(a, Look))
+    heartbeat = Changed("0", (b"2", b"4"), by_heartbeat=True)
+    (look,) = (a for a in rig.post(heartbeat) if isinstance(a, Look))
     assert look.ids == (b"2",)
     later_ns = rig.now_ns + 90 * SECOND_NS
     assert claimed(rig.post(Looked("0", {b"2": later_ns}))) == []
@@ -141,6 +146,9 @@ def test_a_reschedule_is_looked_at_and_gives_room_or_holds_on():
 
     rig.post(Changed("0", (b"2",)))
     assert rig.run(rig.post(Looked("0", {b"2": 0}))) == {1: [4]}
+    rig.due(5)
+    rig.post(Changed("0", (b"4",)))
+    assert rig.run(rig.post(Looked("0", {b"4": later_ns}))) == {1: [5]}, "not before then"
 
 
 def test_acks_whose_ids_nobody_can_read_are_looked_at():
@@ -154,7 +162,7 @@ def test_acks_whose_ids_nobody_can_read_are_looked_at():
 def test_a_lease_that_ends_while_all_are_looked_at_waits_for_the_answer():
     rig = Rig().joined(1, prefetch=1)
     rig.run(rig.due(1, 2))
-    rig.post(AckedUnnamed("0"))
+    rig.post(Changed("0", None, by_heartbeat=True))
     assert claimed(rig.later(31)) == []
     later_ns = rig.now_ns + 90 * SECOND_NS
     assert claimed(rig.post(Looked("0", {b"1": later_ns}))) == []
@@ -180,6 +188,36 @@ def test_what_changes_while_it_is_claimed_is_looked_at_once_it_is_sent():
     claim = next(a for a in rig.due(1) if isinstance(a, Claim))
     rig.post(Changed("0", (b"1",)))
     assert [a.ids for a in rig.won(claim) if isinstance(a, Look)] == [(b"1",)]
+
+
+def test_what_is_left_is_made_due_soon_and_tried_again_where_it_was_locked():
+    rig = Rig().joined(1, prefetch=3).joined(2, prefetch=1)
+    rig.run(rig.due(1, 2, 3))
+    left_ns = rig.now_ns
+    held = sorted(
+        lease.id for shard in rig.state.shards for lease in shard.leases.left(1, 0)[0]
+    )
+    rig.post(Detached(1))
+    (shorten,) = (a for a in rig.post(Left(1)) if isinstance(a, Shorten))
+    assert sorted(lease.id for lease in shorten.leases) == held
+    assert shorten.due_ns == left_ns + 5 * SECOND_NS
+    first, *others = held
+    rig.post(Shortened("0", 1, (first,)))
+    assert rig.wake_s() == 1
+    (again,) = (a for a in rig.later(1) if isinstance(a, Shorten))
+    assert sorted(lease.id for lease in again.leases) == others
+    assert again.due_ns == shorten.due_ns
+    rig.post(Acked("0", tuple(others)))
+    rig.post(Shortened("0", 1, ()))
+    assert not [a for a in rig.later(2) if isinstance(a, Shorten)]
+    rig.acked(1, 2, 3)
+
+
+def test_a_table_may_say_that_nothing_is_released_before_its_wait_ends():
+    rig = Rig(more=",vt_release_after=never").joined(1, prefetch=3)
+    rig.run(rig.due(1, 2, 3))
+    rig.post(Detached(1))
+    assert rig.post(Left(1)) == []
 
 
 def test_one_that_stands_still_is_told_once_until_it_acts():

@@ -170,7 +170,7 @@ def test_a_row_rescheduled_while_its_claim_ran_is_sent_and_looked_up():
     bench.due(1, time_next_ns=START_NS + 5 * SECOND_NS)
     actions = bench.won(claim)
     assert delivered(actions) == {1: [1]}
-    poll, look = actions[1:]
+    look, poll = actions[1:]
     assert isinstance(poll, Poll)
     assert look == Look("0", (b"1",)), "it may be due later than its claim wrote"
 

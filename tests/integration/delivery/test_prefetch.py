@@ -8,7 +8,7 @@ from typing import Any
 import pymysql
 import pytest
 
-from tests.fixtures.streams import Consume, Consumer, eventually, run
+from tests.fixtures.streams import Consume, Consumer, eventually, rows, run
 from tests.integration.conftest import CreateTable, SharedCluster
 from tests.integration.delivery.producing import insert_all
 
@@ -74,7 +74,60 @@ def test_a_nack_gives_room_back_and_a_heartbeat_does_not(
     )
     assert taken(stream) == []
     run(other, f"UPDATE my_message SET time_next = 0 WHERE id = {held[1]}")
+    (back,) = taken(stream)
+    later = "UPDATE my_message SET time_next = NOW() + INTERVAL 1 HOUR WHERE id = {}"
+    run(other, later.format(back))
     assert len(taken(stream)) == 1
+
+
+@pytest.mark.parametrize("hint", ["PREFETCH=3", "PREFETCH=0"])
+def test_what_a_client_held_comes_again_soon_after_its_connection_has_ended(
+    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str, hint: str
+) -> None:
+    create(keyspace, more=",vt_release_after=1")
+    other = cluster.proxy.connect(database=keyspace, autocommit=True)
+    insert_all(other, range(1, 4))
+    sql = f"STREAM /*vt+ {hint} */ id FROM my_message"
+    first = consume(cluster.proxy, sql, database=keyspace)
+    held = first.ids(3)
+    second = consume(cluster.proxy, database=keyspace)
+    second.nothing(QUIET_S)
+    run(other, f"UPDATE my_message SET time_acked = NOW() WHERE id = {held[0]}")
+    first.close()
+    second.nothing(QUIET_S)
+    run(other, f"UPDATE my_message SET time_acked = NOW() WHERE id = {held[1]}")
+    assert second.ids(1) == [held[2]]
+
+
+def test_the_end_of_a_stream_alone_releases_nothing(
+    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
+) -> None:
+    create(keyspace, more=",vt_release_after=0.2")
+    other = cluster.proxy.connect(database=keyspace, autocommit=True)
+    insert_all(other, range(1, 3))
+    first = consume(cluster.proxy, database=keyspace)
+    held = first.ids(2)
+    run(other, f"KILL QUERY {first.id}")
+    assert first.error()[0] == 1317
+    second = consume(cluster.proxy, database=keyspace)
+    second.nothing(1)
+    first.close()
+    assert sorted(second.ids(2)) == sorted(held)
+
+
+def test_a_table_may_hold_what_was_sent_until_its_wait_ends(
+    cluster: SharedCluster, create: CreateTable, consume: Consume, keyspace: str
+) -> None:
+    create(keyspace, ack_wait=3, more=",vt_release_after=never")
+    other = cluster.proxy.connect(database=keyspace, autocommit=True)
+    insert_all(other, [1])
+    first = consume(cluster.proxy, database=keyspace)
+    first.take(1)
+    (until_ns,) = rows(other, "SELECT time_next FROM my_message")[0]
+    first.close()
+    second = consume(cluster.proxy, database=keyspace)
+    second.take(1)
+    assert time.time_ns() >= until_ns
 
 
 def test_no_limit_by_hint_and_by_the_comment(

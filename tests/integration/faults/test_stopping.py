@@ -52,6 +52,22 @@ def test_sigterm_ends_streams_with_1053_lets_statements_end_and_exits_0(
     )
 
 
+def test_sigterm_waits_for_acks_of_what_was_sent_and_no_longer(
+    start: StartFaulty, consume: Consume
+) -> None:
+    proxy = start(shutdown_grace=600)
+    connection = create(proxy, more=",vt_release_after=never")
+    insert(connection, LOW, HIGH)
+    stream = consume(proxy, database="commerce")
+    stream.take(2, LATE_S)
+    proxy.process.send_signal(signal.SIGTERM)
+    assert stream.error(LATE_S)[0] == 1053
+    for ident in (LOW, HIGH):
+        assert proxy.process.poll() is None, "it waits for this"
+        rows(connection, f"UPDATE my_message SET time_acked = NOW() WHERE id = {ident}")
+    assert proxy.process.wait(LATE_S) == 0
+
+
 def test_sigterm_does_not_wait_longer_than_the_grace(
     start: StartFaulty, breakable_servers: Servers
 ) -> None:

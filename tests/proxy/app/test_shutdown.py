@@ -184,10 +184,22 @@ async def test_acks_are_taken_after_the_streams_have_ended(server):
         await asyncio.sleep(0.05)
         ack = await acks.query("UPDATE msg SET time_acked = 1 WHERE id = 5")
         assert ack.ok
-        acks.send("STREAM * FROM msg")
-        await acks.head()
-        assert (await refused(acks.row())).code == 1053
-        assert await acks.is_closed()
+        assert (await acks.farewell()).code == 1053, "nothing is left to wait for"
+        async with asyncio.timeout(HANG_S):
+            await end
+
+
+async def test_no_stream_begins_once_a_stop_has_begun(server):
+    add_message_table(server)
+    async with running_proxy(server, shutdown_grace_s=LONG_S) as proxy:
+        late = await proxy.client()
+        await late.query("BEGIN")
+        end = stopping(proxy)
+        await asyncio.sleep(0.05)
+        late.send("STREAM * FROM msg")
+        await late.head()
+        assert (await refused(late.row())).code == 1053
+        await late.query("COMMIT")
         async with asyncio.timeout(HANG_S):
             await end
 

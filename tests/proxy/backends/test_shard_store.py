@@ -3,6 +3,7 @@ import asyncio
 import pytest
 
 from streamfrom.engine.errors import StoreError
+from streamfrom.engine.messaging.leases import Lease
 from streamfrom.engine.messaging.message import ClaimedRow, ClaimResult
 from streamfrom.engine.messaging.message_store import ClaimRequest
 from streamfrom.engine.messaging.message_table import MessageTable, load
@@ -109,6 +110,13 @@ async def test_a_release_is_one_transaction_too(server, store, table):
     assert server.heard[-1] == "COMMIT"
 
 
+async def test_shortening_is_one_transaction_too(server, store, table):
+    server.once("SELECT `id`, time_next", Rows(("id", "time_next"), ((b"5", b"9"),)))
+    assert await store.shorten(table, "-", [Lease(9, b"5", 1)], 7) == (b"5",)
+    assert "SET time_next = 7" in server.heard[-2]
+    assert server.heard[-1] == "COMMIT"
+
+
 async def test_each_family_is_told_the_isolation_in_its_own_words(calm):
     async with FakeServer(MARIADB) as server:
         add_message_table(server)
@@ -175,6 +183,7 @@ async def test_a_server_that_is_down_is_a_store_error_everywhere(server, store, 
         store.claim(table, "-", REQUEST),
         store.look(table, "-", [b"5"]),
         store.release(table, "-", [ClaimedRow(b"5", "-", 0, 0, 9, b"")]),
+        store.shorten(table, "-", [Lease(9, b"5", 1)], 7),
     ):
         with pytest.raises(StoreError, match="not available"):
             await call

@@ -284,11 +284,6 @@ async def test_another_user_cannot_be_asked_for_in_the_middle_of_a_stream(stream
     await until(lambda: not streaming.app.services.registry.receivers)
 
 
-async def delivered(registry, before_ns):
-    """Wait until a stream has been given messages that are leased for longer than *before_ns*."""
-    await until(lambda: registry.leased_until_ns > before_ns)
-
-
 async def test_a_stream_that_has_caught_up_gets_the_next_batch(server, streaming):
     client = await stream(streaming)
     client.stop_reading()
@@ -296,9 +291,8 @@ async def test_a_stream_that_has_caught_up_gets_the_next_batch(server, streaming
     number = 0
     while not unread.used_bytes:
         number += 1
-        before_ns = registry.leased_until_ns
         await insert(server, streaming, number, b"x" * 1_000_000)
-        await delivered(registry, before_ns)
+        await until(lambda: registry.held() == number)  # noqa: B023  (asked at once)
     await insert(server, streaming, number + 1, b"late")
     client.read_on()
     for expected in range(1, number + 2):

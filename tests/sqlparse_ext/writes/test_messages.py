@@ -16,7 +16,7 @@ from tests.sqlparse_ext.facts import statement
 from tests.sqlparse_ext.writes.test_completion import CURRENT, FIRST
 
 
-NEW, RESCHEDULE, ACK, REMOVE, UNKNOWN = EffectKind
+NEW, RESCHEDULE, HEARTBEAT, ACK, REMOVE, UNKNOWN = EffectKind
 
 
 @pytest.mark.parametrize(
@@ -34,6 +34,12 @@ NEW, RESCHEDULE, ACK, REMOVE, UNKNOWN = EffectKind
         ("UPDATE m SET time_acked = NULL, time_next = 0 WHERE id = 7", RESCHEDULE, [7]),
         ("UPDATE m SET time_next = 5 WHERE id IN (1, 2) AND time_acked IS NULL", RESCHEDULE, [1, 2]),
         ("UPDATE m SET time_next = 5 WHERE id IN (1, 2) AND tenant = 3", RESCHEDULE, [1, 2]),
+        ("UPDATE m SET time_next = NOW() + INTERVAL 1 HOUR WHERE id = 1", RESCHEDULE, [1]),
+        ("UPDATE m SET time_next = NOW() + INTERVAL 1 HOUR WHERE id = 1 AND time_next > 5", RESCHEDULE, [1]),
+        ("UPDATE m SET time_next = 0, v = time_next WHERE id = 1", RESCHEDULE, [1]),
+        ("UPDATE m SET time_next = time_next + INTERVAL 1 MINUTE WHERE id = 1", HEARTBEAT, [1]),
+        ("UPDATE m SET v = 1, `time_next`=`m`.`time_next` + 60 WHERE id IN (1, 2)", HEARTBEAT, [1, 2]),
+        ("UPDATE m SET time_next = time_next + INTERVAL 1 MINUTE WHERE worker = 'x'", HEARTBEAT, None),
         ("UPDATE m SET priority = priority - 1 WHERE id > 5", RESCHEDULE, None),
         ("UPDATE m SET id = 5 WHERE id = 6", UNKNOWN, None),
         ("UPDATE m, u SET m.time_acked = 5 WHERE m.id = u.id", UNKNOWN, None),
