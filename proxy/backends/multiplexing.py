@@ -1,13 +1,13 @@
 """Connections that many sessions use at the same moment, for quick reads, one after the other.
 
 With a connection for each statement, every statement is a write and a read, and wakes a thread of
-the server and the proxy. On a shared connection (a *line*), the reads that all sessions send in one
+the server and the proxy. On a shared connection, the reads that all sessions send in one
 turn of the loop leave in one write, and several answers come back in one read. For point SELECTs
 of 16 clients that saves half of the server's processor time and a third of the proxy's.
 
 Three conditions make it safe: the read changes nothing (`sqlparse_ext.selects.plain_reads`), the sessions
 have the same variables and database, and the shape has been quick (`proxy.execution.latency_class`).
-A read that is slow this time holds up all later ones. The line then breaks up: the slow read
+A read that is slow this time holds up all later ones. It then breaks up: the slow read
 keeps the connection as its session's own, and every other read is sent again elsewhere.
 """
 
@@ -31,26 +31,26 @@ if TYPE_CHECKING:
     from streamfrom.proxy.backends.statement_ids import StatementKey
 
 
-# A pool has one line for eight connections, and none below four: statements that cannot use the
-# line need connections, too.
+# A pool shares one of eight connections, and none of fewer than four: statements that cannot share
+# need connections, too.
 _SIZE_MIN: Final = 4
 _CONNECTIONS_FOR_ONE: Final = 8
 # A read that comes when so many wait gets its own connection, and so another core of the server.
 _WAITING_MAX: Final = 64
-# The line breaks up when no answer came for so long, plus twice the round trip to the server.
+# It breaks up when no answer came for so long, plus twice the round trip to the server.
 # A server that shares its processors may be silent for a while.
 _PATIENCE_S: Final = 0.04
 # Before the break-up the loop reads what came while it was busy elsewhere.
 _SECOND_LOOK_S: Final = 0.001
-# An unused line gives its connection back after so many looks, about one second.
+# An unused one gives its connection back after so many looks, about one second.
 IDLE_LOOKS_MAX: Final = 25
-# A line without a connection asks for another one every so many seconds.
+# One without a connection asks for another every so many seconds.
 _REOPEN_S: Final = 1.0
 
 
 @runtime_checkable
 class Borrower(AnswerReader, Protocol):
-    """The reader of one answer on a line."""
+    """The reader of one answer on a shared connection."""
 
     def take_over(self) -> None:
         """Own the connection from now on, and release it to its pool after the answer."""
@@ -65,7 +65,7 @@ class SharedConnection(ConnectionOwner):
     sessions use it.
 
     Attributes:
-        settings, variant, database: a session must have the same ones to use the line.
+        settings, variant, database: a session must have the same ones to use it.
     """
 
     _pool: Pool
@@ -104,7 +104,7 @@ class SharedConnection(ConnectionOwner):
     def connection(self) -> Backend | None:
         """Return the connection for one more read; the caller calls `read_sent` after sending it.
 
-        Returns None where the line is full or has no connection; in that case it opens one.
+        Returns None where it is full or has no connection; in that case it opens one.
         """
         backend = self._backend
         if backend is None or backend.is_closed:
@@ -192,7 +192,7 @@ class SharedConnection(ConnectionOwner):
 
     @property
     def patience_s(self) -> float:
-        """The time in seconds without an answer after which the line breaks up."""
+        """The time in seconds without an answer after which it breaks up."""
         return _PATIENCE_S + 2 * self._way_s()
 
     def _look_again(self) -> None:
@@ -225,7 +225,7 @@ class SharedConnection(ConnectionOwner):
 
 
 class SharedConnections:
-    """The lines of one pool; none where they are not allowed.
+    """The shared connections of one pool; none where they are not allowed.
 
     way_s: returns the shortest time in seconds that an answer from this server has taken.
     """
@@ -235,52 +235,50 @@ class SharedConnections:
     ) -> None:
         self._pool = pool
         self._way_s = way_s
-        self._lines: list[SharedConnection] = []
-        self._lines_max = 0
+        self._all: list[SharedConnection] = []
+        self._count_max = 0
         if is_allowed:
-            self._lines_max = pool.size // _CONNECTIONS_FOR_ONE or int(pool.size >= _SIZE_MIN)
+            self._count_max = pool.size // _CONNECTIONS_FOR_ONE or int(pool.size >= _SIZE_MIN)
 
     def __iter__(self) -> Iterator[SharedConnection]:
         """Return those that there are."""
-        return iter(self._lines)
+        return iter(self._all)
 
-    def line(
+    def matching(
         self, settings: Settings, variant: int, database: str | None
     ) -> SharedConnection | None:
-        """Return the line for sessions with these values; None if the pool has no room for one.
+        """Return the one for sessions with these values; None if the pool has no room for one.
 
-        There is no line without autocommit, where a read begins a transaction.
+        There is none without autocommit, where a read begins a transaction.
         """
-        for line in self._lines:
+        for shared in self._all:
             if (
-                line.settings is settings
-                and line.variant == variant
-                and line.database == database
+                shared.settings is settings
+                and shared.variant == variant
+                and shared.database == database
             ):
-                return line
+                return shared
         if not settings.autocommit:
             return None
-        if len(self._lines) >= self._lines_max:
-            unused = next((line for line in self._lines if line.is_unused), None)
+        if len(self._all) >= self._count_max:
+            unused = next((shared for shared in self._all if shared.is_unused), None)
             if unused is None:
                 return None
-            self._lines.remove(unused)
-        line = SharedConnection(self._pool, self._way_s, settings, variant, database)
-        self._lines.append(line)
-        return line
+            self._all.remove(unused)
+        shared = SharedConnection(self._pool, self._way_s, settings, variant, database)
+        self._all.append(shared)
+        return shared
 
     @property
     def others_are_busy(self) -> bool:
         """True when another session uses a connection now; alone, sharing gains nothing."""
-        if not self._pool.lent:
-            return False
         held = busy = 0
-        for line in self._lines:
-            held += line.is_held
-            busy += line.is_busy
+        for shared in self._all:
+            held += shared.is_held
+            busy += shared.is_busy
         return busy > 0 or self._pool.lent > held
 
     def release(self) -> None:
-        """Release the connections of all lines."""
-        for line in self._lines:
-            line.release()
+        """Release all of them."""
+        for shared in self._all:
+            shared.release()

@@ -54,7 +54,7 @@ class ShardRuntime:
         database: the real database's name on its server.
         is_alone: it is the only shard of its keyspace.
         pool: connections for clients' statements.
-        lines: the connections that quick reads of many sessions share.
+        shared_connections: those that quick reads of many sessions share.
         control: connections for the proxy's own.
         sequences: the values of sequences that are reserved on this shard and not given yet.
         version: the server's version, empty until it was first reached.
@@ -96,7 +96,7 @@ class ShardRuntime:
             open_backend=self.open_backend,
             on_lost=self.suspect,
         )
-        self.lines = SharedConnections(
+        self.shared_connections = SharedConnections(
             self.pool, lambda: self.way_s, is_allowed=config.share_reads
         )
         self._on_change = on_change
@@ -215,6 +215,6 @@ class ShardRuntime:
         else:
             self._log.warning("shard not available", reason=trouble)
             self.way_s = 0.0
-            self.lines.release()
+            self.shared_connections.release()
             self.pool.close_idle()
         self._on_change(self)

@@ -1,8 +1,8 @@
 """One session's statements on its shards: what runs them, stays together, is tried again.
 
-An executor takes one of its session's connections (`proxy.execution.session_connections`) for a statement,
-relays the answer, and then either keeps the connection (a transaction is open, or the session
-left state there that nothing else can rebuild) or gives it back.
+An executor takes one of its session's connections (`proxy.execution.session_connections`) for an
+`Attempt`, and when that has its answer either keeps the connection (a transaction is open, or the
+session left state there that nothing else can rebuild) or gives it back.
 
 What becomes of a statement that meets trouble, `proxy.execution.retry_rules` say.
 """
@@ -16,11 +16,23 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from streamfrom.proxy.backends.statement_ids import StatementKey
 from streamfrom.proxy.errors import BackendError, BackendLost, BackendUnavailable
-from streamfrom.proxy.execution.answer_relay import AnswerRelay
-from streamfrom.proxy.execution.retry_rules import Ending, ending_of
+from streamfrom.proxy.execution.attempt import Attempt
+from streamfrom.proxy.execution.retry_rules import (
+    Ending,
+    Verdict,
+    decide,
+    ending_of,
+    is_repeatable,
+    is_whole_ack,
+)
 from streamfrom.proxy.execution.session_connections import SessionConnections, named
 from streamfrom.proxy.execution.session_state import traits
-from streamfrom.proxy.execution.session_tracking import apply_error, apply_ok, apply_prepare
+from streamfrom.proxy.execution.session_tracking import (
+    apply_error,
+    apply_ok,
+    apply_prepare,
+    generated,
+)
 from streamfrom.proxy.execution.shared_reads import SharedReads
 from streamfrom.proxy.wire.constants import Status
 from streamfrom.proxy.wire.response import AnswerKind
@@ -36,13 +48,11 @@ if TYPE_CHECKING:
     from streamfrom.proxy.backends.backend import Backend
     from streamfrom.proxy.backends.diagnostics_area import LastDiagnostics
     from streamfrom.proxy.backends.shard import ShardRuntime
-    from streamfrom.proxy.execution.latency_class import LatencyClass
+    from streamfrom.proxy.execution.attempt import SucceedingStep
     from streamfrom.proxy.execution.prepared_execution import Packet
-    from streamfrom.proxy.execution.reply import Reply
+    from streamfrom.proxy.execution.retries import Retries
     from streamfrom.proxy.execution.session_state import SessionState
-    from streamfrom.proxy.execution.shared_reads import SharedRead
     from streamfrom.proxy.execution.transaction import Branches
-    from streamfrom.proxy.net import Link
     from streamfrom.proxy.wire.prepare_response import PrepareReader
     from streamfrom.proxy.wire.response import PassThrough, Resequencer
     from streamfrom.proxy.wire.response_reader import ResponseReader
@@ -58,15 +68,18 @@ _STAYS: Final = _IN_TRANS | _CURSOR_EXISTS
 class Flow(Protocol):
     """An answer on its way to the client."""
 
+    has_written: bool
+
     def client_writable(self) -> None:
         """Go on after the client caught up."""
 
 
 class EndedAnswer(Protocol):
-    """An answer that is complete, or broke off."""
+    """A shard's answer that is complete, or broke off: what an `Attempt` is at its end."""
 
-    failure: BackendLost | None
+    shard: ShardRuntime
     backend: Backend  # the connection that answered
+    failure: BackendLost | None
 
     @property
     def scanner(self) -> ResponseReader:
@@ -77,124 +90,133 @@ class Executor(SessionConnections):
     """The statements of one session, on its connections.
 
     Attributes:
-        relay: the answer that is on its way to the client, if any.
+        current: the answer that is on its way to the client, if any.
         on_file: called with a packet number when a server asks for the client's file.
     """
 
     def __init__(
         self,
         state: SessionState,
-        link: Link,
         branches: Branches,
         *,
         failover_buffer_s: float,
         spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
     ) -> None:
         super().__init__(state, branches, failover_buffer_s=failover_buffer_s, spawn=spawn)
-        self.relay: Flow | None = None
+        self.current: Flow | None = None
         self.on_file: Callable[[int], None] | None = None
-        self._link = link
-        self._shared_reads = SharedReads(state, link, self)
+        self._shared_reads = SharedReads(state, self)
 
     # --- one statement on one shard -------------------------------------------------------
 
-    def send_now(
-        self,
-        shard: ShardRuntime,
-        database: str | None,
-        packet: bytes | Packet,
-        reply: Reply,
-        on_over: Callable[[AnswerRelay | Exception], None],
-        latency: LatencyClass | None = None,
-    ) -> bool:
+    def send_now(self, attempt: Attempt) -> bool:
         """Send a statement in this turn of the loop, or when a connection comes back.
 
         This is the path of nearly every statement: no task, no future, no copy of the answer.
-        *on_over* gets the answer, or what prevented that it was sent at all.
-        latency: the latency class of a plain read: a quick one may share a connection, and
-            then the answer is a `SharedRead`.
+        `finish` wants what the attempt's `on_over` is called with.
 
         Return False when the statement must do something else first: join a transaction, or
         make the connection that the session holds fit again, or bring user variables.
         """
         state = self._state
+        shard, packet = attempt.shard, attempt.packet
         backend = self.branches.held.get(shard)
         if backend is None:
             if state.transaction is not None or state.variables is not None:
                 return False
-            if latency is not None and latency.is_quick:
-                self.relay = self._shared_reads.send(shard, database, packet, reply, on_over)
-                if self.relay is not None:
-                    return True
+            if attempt.latency is not None and self._shared_reads.send(attempt):
+                self.current = attempt
+                return True
             backend = self._homes.get(shard)
-            if backend is None or not shard.pool.acquire_own(
-                backend, state, database if shard.is_alone else named(shard, database)
-            ):
-                use = partial(self._send, shard, packet, reply, on_over)
-                self.acquire_soon(shard, database, use, on_over)
+            database = attempt.database if shard.is_alone else named(shard, attempt.database)
+            if backend is None or not shard.pool.acquire_own(backend, state, database):
+                use = partial(self._send, attempt)
+                self.acquire_soon(shard, database, use, attempt.on_over)
                 return True
         elif (
             backend.is_closed
             or backend.settings is not state.settings
             or backend.variables is not state.variables
-            or backend.database != named(shard, database)
+            or backend.database != named(shard, attempt.database)
             or (state.transaction is not None and not backend.in_transaction)
             or not (isinstance(packet, bytes) or packet.packet_for(backend))
         ):
             return False
-        self._send(shard, packet, reply, on_over, backend)
+        else:
+            attempt.latency = None  # what waits in a transaction says nothing of its shape
+        self._send(attempt, backend)
         return True
 
-    def _send(
-        self,
-        shard: ShardRuntime,
-        packet: bytes | Packet,
-        reply: Reply,
-        on_over: Callable[[AnswerRelay | Exception], None],
-        backend: Backend,
-    ) -> None:
-        self._active[backend] = shard
+    def _send(self, attempt: Attempt, backend: Backend) -> None:
+        self._active[backend] = attempt.shard
+        packet = attempt.packet
         data = packet if isinstance(packet, bytes) else packet.packet_for(backend)
         if data is None:
-            self._spawn(self._prepare_and_send(shard, packet, reply, on_over, backend))
+            self._spawn(self._prepare_and_send(attempt, backend))
             return
-        self.relay = AnswerRelay(reply.scanner(), backend, self._link, on_over)
-        backend.send(data, self.relay)
+        attempt.backend, attempt.scanner = backend, attempt.reply.scanner()
+        self.current = attempt
+        backend.send(data, attempt)
 
-    async def _prepare_and_send(
-        self,
-        shard: ShardRuntime,
-        packet: bytes | Packet,
-        reply: Reply,
-        on_over: Callable[[AnswerRelay | Exception], None],
-        backend: Backend,
-    ) -> None:
+    async def _prepare_and_send(self, attempt: Attempt, backend: Backend) -> None:
         try:
-            await self.bytes_for(shard, backend, packet)
+            await self.bytes_for(attempt.shard, backend, attempt.packet)
         except Exception as error:  # noqa: BLE001 - the waiting statement must end
             self._active.pop(backend, None)
-            on_over(error)
+            attempt.on_over(error)
         else:
-            self._send(shard, packet, reply, on_over, backend)
+            self._send(attempt, backend)
 
-    async def relay_on(
+    def finish(self, outcome: Attempt | Exception) -> bool:
+        """End what `send_now` began; False when it should be tried again the long way.
+
+        Raises:
+            BackendLost, SessionLost: the answer broke off.
+            PoolTimeout, BackendError: nothing was sent.
+        """
+        if isinstance(outcome, Exception):
+            if isinstance(outcome, BackendUnavailable | BackendLost):
+                # UNSENT: the long way begins with it anew, and knows what it may wait for.
+                return False
+            raise outcome
+        attempt = outcome
+        stands = None if attempt.latency is None else self._shared_reads.answered(attempt)
+        if stands is not None:
+            self.current = None
+            if not stands:
+                return decide(Ending.SET_ASIDE) is Verdict.STANDS
+        elif attempt.failure is None and attempt.scanner.error is None:
+            # The usual end asks no rule: to name a member of an enumeration is a call (Python 3.11).
+            self.settle(attempt, attempt.shape)
+        else:
+            ending, has_begun = attempt.ending, self.branches.has_begun
+            self.settle(attempt, attempt.shape)
+            verdict = decide(
+                ending,
+                in_transaction=has_begun,
+                is_read=is_repeatable(attempt.shape),
+                is_ack=is_whole_ack(attempt.shape) and self.settings.autocommit,
+                is_final=attempt.has_written or attempt.reply.stopped is not None,
+            )
+            if verdict is not Verdict.STANDS:
+                return False
+        if attempt.step is not None:
+            self._succeeded(attempt, attempt.step)
+        attempt.tell()
+        return True
+
+    async def relay(
         self,
-        shard: ShardRuntime,
-        database: str | None,
-        packet: bytes | Packet,
-        shape: Shape,
-        reply: Reply,
+        attempt: Attempt,
         *,
         columns: bool = True,
         final: bool = True,
         answer: AnswerKind = AnswerKind.RESULT,
-        insert_id: int = 0,
         left: LastDiagnostics | None = None,
         warnings: int = 0,
     ) -> PassThrough | Resequencer:
-        """Run a command on one shard and relay its answer, riding out a failover.
+        """Run a statement on its shard and relay the answer, riding out a failover.
 
-        insert_id: the insert id for the client's OK, where the server knows of none.
         left: takes the warnings, for other shards answer the client, too; they had *warnings*.
 
         Returns what the answer was; an error that the server answered is relayed, not raised.
@@ -204,18 +226,15 @@ class Executor(SessionConnections):
             BackendLost: the answer broke off.
             BackendError: the connection could not be set up for this session.
         """
-        loop = asyncio.get_running_loop()
-        attempts = self.attempts(shape)
+        shard, shape, packet = attempt.shard, attempt.shape, attempt.packet
+        retries = self.retries(shape)
+        attempt.on_file = self.on_file
         while True:
-            try:
-                backend = await self.acquire(shard, database, shape)
-                data = await self.bytes_for(shard, backend, packet)
-            except (BackendUnavailable, BackendLost):
-                if not await attempts.again(Ending.UNSENT, shard):
-                    raise
-                continue
-            done: asyncio.Future[AnswerRelay] = loop.create_future()
-            reading = reply.scanner(
+            backend, data = await self._ready(shard, attempt.database, packet, shape, retries)
+            done = asyncio.get_running_loop().create_future()
+            attempt.on_over = partial(_resolve, done)
+            attempt.backend, attempt.failure = backend, None
+            scanner = attempt.scanner = attempt.reply.scanner(
                 columns=columns,
                 final=final,
                 answer=answer,
@@ -223,36 +242,40 @@ class Executor(SessionConnections):
                 file=bool(shape.uses & Uses.LOCAL_INFILE),
                 warnings=warnings,
             )
-            relay = AnswerRelay(
-                reading, backend, self._link, partial(_resolve, done), self.on_file
-            )
-            self.relay = relay
+            self.current = attempt
             self._active[backend] = shard
-            backend.send(data, relay)
+            backend.send(data, attempt)
             await done
-            scanner = relay.scanner
-            if relay.failure is not None:
-                reply.broke_off(scanner)
-            elif left is not None and scanner.ok is not None and scanner.ok.warnings:
+            if left is not None and scanner.ok is not None and scanner.ok.warnings:
                 # A connection that breaks now is found broken by the next statement.
                 with suppress(BackendError, BackendLost):
                     await self.take_warnings(shard, backend, left)
-            self.settle(shard, shape, relay)
-            ending = (
-                ending_of(scanner.error, is_prepared=not isinstance(packet, bytes))
-                if relay.failure is None
-                else Ending.BROKE_OFF
-            )
-            if await attempts.again(
-                ending, shard, is_final=relay.has_written
-            ) and await _is_renewed(ending, backend, packet):
-                continue
-            if relay.failure is not None:
-                raise relay.failure
-            if insert_id and scanner.error is None:
-                relay.held = with_insert_id(relay.held, insert_id)
-            reply.end(relay, shape)
-            return scanner
+            ending = attempt.ending
+            self.settle(attempt, shape)
+            if not await retries.again(
+                ending, shard, is_final=attempt.has_written
+            ) or not await _is_renewed(ending, backend, packet):
+                if attempt.step is not None:
+                    self._succeeded(attempt, attempt.step)
+                attempt.tell()
+                return scanner
+
+    async def _ready(
+        self,
+        shard: ShardRuntime,
+        database: str | None,
+        packet: bytes | Packet,
+        shape: Shape,
+        retries: Retries,
+    ) -> tuple[Backend, bytes]:
+        """Return a connection for a statement and what is sent there, as patiently as may be."""
+        while True:
+            try:
+                backend = await self.acquire(shard, database, shape)
+                return backend, await self.bytes_for(shard, backend, packet)
+            except (BackendUnavailable, BackendLost):
+                if not await retries.again(Ending.UNSENT, shard):
+                    raise
 
     async def ask(
         self,
@@ -263,24 +286,18 @@ class Executor(SessionConnections):
         *,
         left: LastDiagnostics | None = None,
     ) -> BufferedAnswer:
-        """Run a command on one shard and return its whole answer, as patiently as `relay_on`.
+        """Run a command on one shard and return its whole answer, as patiently as `relay`.
 
         left: the diagnostics that its warnings are added to, also an error's.
 
         Raises:
             BackendError: the server refused it.
-            BackendUnavailable, PoolTimeout, BackendLost: as `relay_on`.
+            BackendUnavailable, PoolTimeout, BackendLost: as `relay`.
         """
-        attempts = self.attempts(shape)
+        retries = self.retries(shape)
         rows = [] if left is None else left.rows
         while True:
-            try:
-                backend = await self.acquire(shard, database, shape)
-                data = await self.bytes_for(shard, backend, packet)
-            except (BackendUnavailable, BackendLost):
-                if not await attempts.again(Ending.UNSENT, shard):
-                    raise
-                continue
+            backend, data = await self._ready(shard, database, packet, shape, retries)
             try:
                 (answer,) = await self.pipeline(shard, backend, [data])
                 if left is not None and answer.ok is not None and answer.ok.warnings:
@@ -290,11 +307,11 @@ class Executor(SessionConnections):
                     with suppress(BackendError, BackendLost):
                         await self.take_warnings(shard, backend, left)
                 apply_error(self._state, self.branches, shard, backend, shape, error.code)
-                if not await attempts.again(ending_of(error), shard):
+                if not await retries.again(ending_of(error), shard):
                     raise
             except BackendLost:
                 self.connection_lost(shard, backend)
-                if not await attempts.again(Ending.BROKE_OFF, shard):
+                if not await retries.again(Ending.BROKE_OFF, shard):
                     raise
             else:
                 assert answer.ok is not None
@@ -335,18 +352,15 @@ class Executor(SessionConnections):
             if not backend.is_closed:
                 self.release(shard, backend)
 
-    def settle_shared(self, shard: ShardRuntime, read: SharedRead) -> bool:
-        """Follow the answer of a read that was sent among others', as `SharedReads.settle`."""
-        self.relay = None
-        return self._shared_reads.settle(shard, read)
+    def settle(self, answer: EndedAnswer, shape: Shape) -> None:
+        """Follow what an answer means, and keep its connection or give it back.
 
-    def settle(self, shard: ShardRuntime, shape: Shape, relay: EndedAnswer) -> None:
-        """Follow what an answer means, and keep its connection or give it back."""
-        backend = relay.backend
-        scanner = relay.scanner
-        self.relay = None
+        Raises SessionLost where the connection broke and had state of the session itself.
+        """
+        shard, backend, scanner = answer.shard, answer.backend, answer.scanner
+        self.current = None
         self._active.pop(backend, None)
-        if relay.failure is not None:
+        if answer.failure is not None:
             self.connection_lost(shard, backend)
         elif scanner.error is not None:
             code = scanner.error.code
@@ -368,6 +382,18 @@ class Executor(SessionConnections):
             ok = scanner.ok
             assert ok is not None
             self.apply_ok(shard, backend, shape, ok, scanner.trackers)
+
+    def _succeeded(self, attempt: Attempt, step: SucceedingStep) -> None:
+        """Do what follows from a statement, unless it failed."""
+        if attempt.failure is not None or attempt.scanner.error is not None:
+            return
+        if step.insert_id:
+            attempt.held = with_insert_id(attempt.held, step.insert_id)
+            generated(self._state, step.insert_id)
+        if step.effect is not None:
+            ok = attempt.scanner.ok
+            insert_id = 0 if ok is None else ok.last_insert_id
+            self.branches.happened(attempt.shard, step.table, step.effect, insert_id)
 
     def apply_ok(
         self,
@@ -394,13 +420,13 @@ class Executor(SessionConnections):
 
     def client_writable(self) -> None:
         """Let the answer under way go on."""
-        if self.relay is not None:
-            self.relay.client_writable()
+        if self.current is not None:
+            self.current.client_writable()
 
     def file(self, piece: bytes) -> None:
         """Take a piece of the file that the server asked for (`on_file`)."""
-        if isinstance(self.relay, AnswerRelay):
-            self.relay.file(piece)
+        if isinstance(self.current, Attempt):
+            self.current.file(piece)
 
 
 async def _is_renewed(ending: Ending, backend: Backend, packet: bytes | Packet) -> bool:
@@ -414,7 +440,7 @@ async def _is_renewed(ending: Ending, backend: Backend, packet: bytes | Packet) 
     return True
 
 
-def _resolve(done: asyncio.Future[AnswerRelay], relay: AnswerRelay) -> None:
+def _resolve(done: asyncio.Future[object], outcome: object) -> None:
     # Cancelled when the client has left meanwhile.
     if not done.done():
-        done.set_result(relay)
+        done.set_result(outcome)

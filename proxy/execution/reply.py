@@ -6,11 +6,10 @@ answers in it: every one but the last says that more follow, and the sequence nu
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
-from streamfrom.proxy.execution.retry_rules import is_repeatable
 from streamfrom.proxy.wire.binary_rows import BinaryRows
-from streamfrom.proxy.wire.constants import HEADER_BYTES, Status
+from streamfrom.proxy.wire.constants import Status
 from streamfrom.proxy.wire.framing import frame, frames
 from streamfrom.proxy.wire.prepare_response import prepare_answer
 from streamfrom.proxy.wire.response import DEPRECATE_EOF, AnswerKind, PassThrough, Resequencer
@@ -31,35 +30,27 @@ if TYPE_CHECKING:
     from streamfrom.proxy.net import Link
     from streamfrom.proxy.wire.resultset import ColumnDefinition
     from streamfrom.sqlparse_ext.errors import StreamfromError
-    from streamfrom.sqlparse_ext.statements import Shape
 
 
 _MORE_RESULTS: Final = int(Status.MORE_RESULTS_EXISTS)
 INTERRUPTED: Final = 1317  # what a server answers to a statement that KILL QUERY ended
 
 
-class Relayed(Protocol):
-    """An answer whose last piece is still to be written."""
-
-    held: bytes
-    has_written: bool
-    scanner: PassThrough | Resequencer
-
-
 class Reply:
     """The answer to one command.
 
     Attributes:
+        link: the client's.
         sequence: the number of the next packet.
         more: True while another statement's answer follows this one.
         binary: the answer is one to COM_STMT_EXECUTE, whose rows are binary.
         stopped: the error with which the proxy has stopped the statement; None if it has not.
     """
 
-    __slots__ = ("_binary_rows", "_link", "_state", "binary", "more", "sequence", "stopped")
+    __slots__ = ("_binary_rows", "_state", "binary", "link", "more", "sequence", "stopped")
 
     def __init__(self, link: Link, state: SessionState, sequence: int) -> None:
-        self._link = link
+        self.link = link
         self._state = state
         self.sequence = sequence
         self.more = False
@@ -126,7 +117,7 @@ class Reply:
         head, sequence = self._head(definitions)
         end = end_of_rows(capabilities, status=self._status)
         body, self.sequence = frames([*map(encode, rows), end], sequence)
-        self._link.write(head + body)
+        self.link.write(head + body)
 
     def prepared(
         self,
@@ -145,14 +136,14 @@ class Reply:
             warnings=warnings,
             sequence=self.sequence,
         )
-        self._link.write(framed)
+        self.link.write(framed)
 
     def more_rows(self, rows: Sequence[bytes]) -> None:
         """Write more rows of the text protocol, as payloads, after a `head`."""
         if self._binary_rows is not None:
             rows = list(map(self._binary_rows.from_text, rows))
         framed, self.sequence = frames(rows, self.sequence)
-        self._link.write(framed)
+        self.link.write(framed)
 
     def take_back(self) -> bool:
         """Return False: what was written cannot be taken back."""
@@ -162,7 +153,7 @@ class Reply:
         """Begin a result set: column definitions, as the server gave them."""
         framed, self.sequence = self._head(columns)
         self._binary_rows = BinaryRows(columns) if self.binary else None
-        self._link.write(framed)
+        self.link.write(framed)
 
     def _head(self, columns: Sequence[bytes]) -> tuple[bytes, int]:
         return resultset_head(
@@ -220,34 +211,8 @@ class Reply:
         """
         self.sequence = scanner.next_sequence
         if scanner.is_mid_packet:
-            self._link.close()
-
-    def end(self, relay: Relayed, shape: Shape) -> None:
-        """Write the last piece of an answer; one that the proxy has stopped says why.
-
-        What changes nothing has not succeeded either if its server made an answer of the
-        interruption, as MySQL's SLEEP does.
-        """
-        held, scanner = relay.held, relay.scanner
-        if self.stopped is None:
-            self._link.write(held)
-            self.sequence = scanner.next_sequence
-        elif scanner.error is not None and scanner.error.code == INTERRUPTED:
-            # The error is the last packet: 0xFF, the code, # and the SQLSTATE, the words.
-            at = len(held) - HEADER_BYTES - 9 - len(scanner.error.message)
-            self._link.write(held[:at])
-            self.sequence = held[at + 3]
-            self.error(self.stopped)
-        elif scanner.error is None and not relay.has_written and is_repeatable(shape):
-            self.error(self.stopped)
-        else:
-            self._link.write(held)
-            self.sequence = scanner.next_sequence
-
-    def hang_up(self) -> None:
-        """Disconnect the client after what has been written."""
-        self._link.close()
+            self.link.close()
 
     def _send(self, payload: bytes) -> None:
-        self._link.write(frame(payload, self.sequence))
+        self.link.write(frame(payload, self.sequence))
         self.sequence += 1

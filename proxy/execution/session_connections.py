@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from streamfrom.proxy.backends.handover import SHOW_WARNINGS, hand_over, hand_over_now
 from streamfrom.proxy.backends.pool import PoolWaiter
 from streamfrom.proxy.errors import BackendLost, BackendUnavailable
-from streamfrom.proxy.execution.attempts import Attempts
+from streamfrom.proxy.execution.retries import Retries
 from streamfrom.proxy.execution.retry_rules import Ending, is_repeatable, is_whole_ack
 from streamfrom.proxy.execution.session_state import traits
 from streamfrom.proxy.execution.session_tracking import bring_insert_id
@@ -77,13 +77,13 @@ class SessionConnections:
         """The variables that a connection of this session has."""
         return self._state.settings
 
-    def attempts(self, shape: Shape | None = None) -> Attempts:
+    def retries(self, shape: Shape | None = None) -> Retries:
         """Return what says whether a statement that begins now is sent again.
 
         shape: what it is; None for one that is neither a read nor an ack.
         """
         self._state.is_stopped = False
-        return Attempts(
+        return Retries(
             self._state,
             self.branches,
             is_read=shape is not None and is_repeatable(shape),
@@ -152,12 +152,12 @@ class SessionConnections:
 
         Raises what *ask* does, and BackendUnavailable or BackendLost once `failover_buffer` is over.
         """
-        attempts = self.attempts()
+        retries = self.retries()
         while True:
             try:
                 return await ask()
             except (BackendUnavailable, BackendLost):
-                if not await attempts.again(Ending.UNSENT, shard):
+                if not await retries.again(Ending.UNSENT, shard):
                     raise
 
     async def pipeline(

@@ -1,179 +1,170 @@
 """Quick reads of one session on connections that others use at the same moment.
 
-`SharedReads` finds the line (`proxy.backends.multiplexing`) that a read may join, and follows its answer. A
-`SharedRead` is a `AnswerRelay` that writes nothing before its answer is complete: one that is not what a
-quick read's should be is dropped, and the statement runs again on a connection of the session's own.
+Whoever follows a statement's way need not read this: `SharedReads.send` says whether a read shares a
+connection (`proxy.backends.multiplexing`), and `SharedReads.answered` how it ended there. Nothing is
+written to the client before such an answer is complete: one that is not what a quick read's should
+be is dropped, and the statement runs again on a connection of the session's own.
 """
 
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.backends.diagnostics_area import LastDiagnostics
-from streamfrom.proxy.execution.answer_relay import AnswerRelay
 from streamfrom.proxy.execution.prepared_execution import Execution
-from streamfrom.proxy.execution.retry_rules import Ending, ending_of
+from streamfrom.proxy.execution.retry_rules import Ending
 from streamfrom.proxy.execution.session_connections import named
 from streamfrom.proxy.wire.constants import Status
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from streamfrom.proxy.backends.backend import Backend
     from streamfrom.proxy.backends.multiplexing import SharedConnection
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.errors import BackendLost
-    from streamfrom.proxy.execution.prepared_execution import Packet
-    from streamfrom.proxy.execution.reply import Reply
+    from streamfrom.proxy.execution.attempt import Attempt
     from streamfrom.proxy.execution.session_connections import SessionConnections
     from streamfrom.proxy.execution.session_state import SessionState
-    from streamfrom.proxy.net import Link
-    from streamfrom.proxy.wire.response import PassThrough, Resequencer
 
 
-# What is kept back of an answer; a longer one is none for a line.
+# What is kept back of an answer; the reader of a longer one gets the connection for itself.
 HELD_BYTES_MAX: Final = 64 << 10
+# The longest that an answer may take on a connection whose later reads wait for it.
+_SMALL_BYTES_MAX: Final = 16 << 10
 # A longer statement has hundreds of values, and is not as quick as others of its shape.
 SENT_BYTES_MAX: Final = 4 << 10
 
 _OPEN: Final = int(Status.IN_TRANS | Status.CURSOR_EXISTS)
 
 
-class SharedRead(AnswerRelay):
-    """One read on a line.
+class SharedRead:
+    """The reader of an attempt's answer on a shared connection.
 
     Attributes:
-        line: the shared connection that runs it, None once the connection is the session's own.
-        packet: the packet that was sent.
+        attempt: the statement.
+        shared: the shared connection that runs it, None once the connection is the session's own.
     """
 
-    __slots__ = ("_on_own", "line", "packet")
+    __slots__ = ("_reads", "attempt", "shared")
 
-    def __init__(
-        self,
-        scanner: PassThrough | Resequencer,
-        backend: Backend,
-        client: Link,
-        on_done: Callable[[AnswerRelay], None],
-        line: SharedConnection,
-        packet: bytes | Packet,
-        on_own: Callable[[SharedRead], None],
-    ) -> None:
-        """*on_own* is called when the connection becomes the session's own."""
-        super().__init__(scanner, backend, client, on_done)
-        self.line: SharedConnection | None = line
-        self.packet = packet
-        self._on_own = on_own
+    def __init__(self, attempt: Attempt, shared: SharedConnection, reads: SharedReads) -> None:
+        self.attempt = attempt
+        self.shared: SharedConnection | None = shared
+        self._reads = reads
 
     def data_received(self, data: bytes) -> bytes | None:
         """Keep what *data* holds for the client until the answer is complete."""
-        line = self.line
-        if line is None:
-            return super().data_received(data)
-        scanner = self.scanner
-        self.held += scanner.feed(data)
+        attempt, shared = self.attempt, self.shared
+        if shared is None:
+            return attempt.data_received(data)
+        scanner = attempt.scanner
+        attempt.held += scanner.feed(data)
         if scanner.done:
             return scanner.rest
-        if len(self.held) > HELD_BYTES_MAX:
-            line.break_up()
+        if len(attempt.held) > HELD_BYTES_MAX:
+            shared.break_up()
         return None
 
     def answer_completed(self) -> None:
         """Report the end."""
-        if self.line is not None:
-            self.line.read_over(self.backend)
-        super().answer_completed()
+        if self.shared is not None:
+            self.shared.read_over(self.attempt.backend)
+        self.attempt.answer_completed()
 
     def connection_lost(self, error: BackendLost) -> None:
         """Report that the backend went away, for this read at least."""
-        if self.line is not None:
-            self.line.connection_lost(self.backend)
-        super().connection_lost(error)
+        attempt = self.attempt
+        if self.shared is None:
+            attempt.connection_lost(error)
+            return
+        self.shared.connection_lost(attempt.backend)
+        attempt.failure = error
+        attempt.on_over(attempt)
 
     def take_over(self) -> None:
         """Go on as any other answer, on a connection of the session's own."""
-        self.line = None
-        if self.held:
-            held, self.held = self.held, b""
-            self._write(held)
-        self._on_own(self)
+        self.shared = None
+        attempt = self.attempt
+        if attempt.held:
+            held, attempt.held = attempt.held, b""
+            attempt.write(held)
+        self._reads.taken_over(self)
 
 
 class SharedReads:
-    """The reads of one session on lines: one at a time, as all its statements are."""
+    """The shared reads of one session: one at a time, as all its statements are."""
 
-    def __init__(self, state: SessionState, link: Link, holdings: SessionConnections) -> None:
+    def __init__(self, state: SessionState, connections: SessionConnections) -> None:
         self._state = state
-        self._link = link
-        self._holdings = holdings
-        # By shard, and only as long as the session's variables and database are the line's.
-        self._lines: dict[ShardRuntime, SharedConnection] = {}
+        self._own = connections
+        # By shard, and only as long as the session's variables and database are the connection's.
+        self._shared: dict[ShardRuntime, SharedConnection] = {}
         self._current: SharedRead | None = None
-        self._known: asyncio.Future[None] | None = None
+        self._began_s = 0.0
+        self._loop = asyncio.get_running_loop()
+        # What a read leaves is known with its answer.
+        self._known: asyncio.Future[None] = self._loop.create_future()
+        self._known.set_result(None)
 
-    def send(
-        self,
-        shard: ShardRuntime,
-        database: str | None,
-        packet: bytes | Packet,
-        reply: Reply,
-        on_over: Callable[[AnswerRelay | Exception], None],
-    ) -> SharedRead | None:
-        """Send a quick read among those of other sessions; None where that cannot be.
+    def send(self, attempt: Attempt) -> bool:
+        """Send a plain read among those of other sessions; False where that cannot be.
 
-        *on_over* gets what is returned, once it is over.
+        Whatever this returns, `answered` wants to see the answer.
         """
-        line = self._line(shard, database)
-        if line is None or not (line.is_busy or shard.lines.others_are_busy):
-            return None
-        backend = line.connection()
+        assert attempt.latency is not None
+        if not attempt.latency.is_quick:
+            self._began_s = self._loop.time()
+            return False
+        shard, packet = attempt.shard, attempt.packet
+        if not shard.pool.lent:
+            return False  # alone, as most often
+        shared = self._connection(shard, attempt.database)
+        if shared is None or not (shared.is_busy or shard.shared_connections.others_are_busy):
+            return False
+        backend = shared.connection()
         if backend is None:
-            # By the next time there may be another line.
-            del self._lines[shard]
-            return None
+            # By the next time there may be another one.
+            del self._shared[shard]
+            return False
         data = packet if isinstance(packet, bytes) else packet.packet_for(backend)
         if data is None:
             if isinstance(packet, Execution):
-                line.prepare(backend, packet.key)
-            return None
+                shared.prepare(backend, packet.key)
+            return False
         if len(data) > SENT_BYTES_MAX:
-            return None
-        on_own = partial(self._take_over, shard)
-        read = SharedRead(reply.scanner(), backend, self._link, on_over, line, packet, on_own)
-        self._current = read
-        line.read_sent()
+            return False
+        attempt.backend, attempt.scanner = backend, attempt.reply.scanner()
+        read = self._current = SharedRead(attempt, shared, self)
+        shared.read_sent()
         backend.send_ahead(data, read)
-        return read
+        return True
 
-    def settle(self, shard: ShardRuntime, read: SharedRead) -> bool:
-        """Follow the answer of a read on a line; False where it must be had once more, apart.
+    def answered(self, attempt: Attempt) -> bool | None:
+        """Follow the answer of a plain read; None where it came over a connection of the session's own.
 
-        An error or warnings are what the session may ask for next, and the line's next read clears
-        them.
+        False: it is set aside, and must be had once more, apart. An error or warnings are what the session may
+        ask for next, and the next read on the shared connection clears them.
         """
+        latency, read = attempt.latency, self._current
+        assert latency is not None
         self._current = None
-        scanner = read.scanner
-        if read.failure is not None:
-            if read.backend.is_closed:
-                shard.suspect()
+        if read is None or read.shared is None:
+            if read is not None or attempt.has_written or len(attempt.held) > _SMALL_BYTES_MAX:
+                latency.was_slow()
+            elif not latency.is_quick:
+                latency.answered(self._loop.time() - self._began_s, attempt.shard.way_s)
+            return None
+        backend, scanner = attempt.backend, attempt.scanner
+        if attempt.failure is not None:
+            if backend.is_closed:
+                attempt.shard.suspect()
             return False
-        error = scanner.error
-        if error is not None or not scanner.is_plain or scanner.status & _OPEN:
-            read.backend.has_residue = True
-            packet = read.packet
-            if (
-                not isinstance(packet, bytes)
-                and ending_of(error, is_prepared=True) is Ending.STALE
-            ):
-                packet.forget_on(read.backend)
+        if scanner.error is not None or not scanner.is_plain or scanner.status & _OPEN:
+            latency.was_slow()
+            backend.has_residue = True
+            if attempt.ending is Ending.STALE and not isinstance(attempt.packet, bytes):
+                attempt.packet.forget_on(backend)
             return False
-        if self._known is None:
-            # What a read leaves is known with its answer.
-            self._known = asyncio.get_running_loop().create_future()
-            self._known.set_result(None)
         left = LastDiagnostics(self._known)
         left.found_rows = scanner.rows
         self._state.answered_at, self._state.left = None, left
@@ -185,29 +176,34 @@ class SharedReads:
         A read that waits for earlier ones is not stopped but sent again.
         """
         read = self._current
-        if read is not None and read.line is not None:
-            read.line.break_up()
+        if read is not None and read.shared is not None:
+            read.shared.break_up()
 
     def forget(self) -> None:
         """Give up the read under way."""
         self._current = None
 
-    def _line(self, shard: ShardRuntime, database: str | None) -> SharedConnection | None:
+    def _connection(self, shard: ShardRuntime, database: str | None) -> SharedConnection | None:
         state = self._state
         if state.attributes:
             return None
         database = named(shard, database)
-        line = self._lines.get(shard)
-        if line is None or line.settings is not state.settings or line.database != database:
-            line = shard.lines.line(state.settings, state.variant, database)
-            if line is not None:
-                self._lines[shard] = line
-        return line
+        shared = self._shared.get(shard)
+        if (
+            shared is None
+            or shared.settings is not state.settings
+            or shared.database != database
+        ):
+            shared = shard.shared_connections.matching(state.settings, state.variant, database)
+            if shared is not None:
+                self._shared[shard] = shared
+        return shared
 
-    def _take_over(self, shard: ShardRuntime, read: SharedRead) -> None:
-        backend = read.backend
+    def taken_over(self, read: SharedRead) -> None:
+        """Keep the connection of a read that runs there alone from now on."""
+        attempt = read.attempt
         if read is self._current:
-            backend.owner = self._state
-            self._holdings.started(shard, backend)
+            attempt.backend.owner = self._state
+            self._own.started(attempt.shard, attempt.backend)
         else:
-            self._holdings.abandon(shard, backend)
+            self._own.abandon(attempt.shard, attempt.backend)

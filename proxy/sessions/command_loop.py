@@ -21,7 +21,6 @@ from streamfrom.proxy.errors import (
     StatementTimedOut,
     WireError,
 )
-from streamfrom.proxy.execution.answer_relay import AnswerRelay
 from streamfrom.proxy.execution.diagnostics_queries import left_by_error
 from streamfrom.proxy.execution.reply import INTERRUPTED, Reply
 from streamfrom.proxy.local_statements.show_processlist import Process
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
 
     from streamfrom.proxy.backends.shard import ShardRuntime
     from streamfrom.proxy.config.file import User
+    from streamfrom.proxy.execution.attempt import Attempt
     from streamfrom.proxy.memory import Memory
     from streamfrom.proxy.net import Link
     from streamfrom.proxy.sessions.dispatch import Dispatch
@@ -123,6 +123,7 @@ class CommandLoop:
         self._loop = asyncio.get_running_loop()
         self._state = parts.state
         self._direct = parts.direct
+        self._executor = parts.executor
         # The client writes query attributes before its statements.
         self._reads_attributes = bool(wire.capabilities & Capability.QUERY_ATTRIBUTES)
         self._current: CommandReceived
@@ -154,7 +155,7 @@ class CommandLoop:
         self._is_over = True
         self._idle_timeout.stop()
         # Backends first: their readers must not find a task to wake that is being cancelled.
-        ending = self.parts.executor.forget()
+        ending = self._executor.forget()
         self.parts.streams.close()
         if self._task is not None:
             self._task.cancel()
@@ -236,12 +237,12 @@ class CommandLoop:
         # the client broke the protocol in the same turn of the loop, would never be awaited.
         self._task = asyncio.create_task(self._run(work, *arguments))
 
-    def _direct_done(self, outcome: AnswerRelay | Exception) -> None:
+    def _direct_done(self, outcome: Attempt | Exception) -> None:
         """End of a statement on the hot path; called from the backend's link."""
         if self._is_over:
             return
         try:
-            again = not self._direct.finish(outcome)
+            again = not self._executor.finish(outcome)
         except Exception as error:  # noqa: BLE001 - the one place that turns errors into packets
             self._answer_error(error)
             again = False
@@ -289,7 +290,7 @@ class CommandLoop:
 
     def client_writable(self) -> None:
         """Go on after the client caught up."""
-        self.parts.executor.client_writable()
+        self._executor.client_writable()
         self._go_on()
 
     def _go_on(self) -> None:
@@ -335,7 +336,7 @@ class CommandLoop:
         stream = self.parts.streams.current
         if stream is None:
             self.parts.compiler.large_texts.interrupt(error)
-            return self.parts.executor.interrupt()
+            return self._executor.interrupt()
         stream.end(error)
         return []
 
@@ -355,10 +356,10 @@ class CommandLoop:
 
     def cut_off(self, error: StreamfromError) -> None:
         """Disconnect; a statement that has had no word of its answer is answered with *error*."""
-        relay = self.parts.executor.relay
+        current = self._executor.current
         is_begun = self.is_busy and (
             self._reply.sequence != self._current.sequence
-            or (isinstance(relay, AnswerRelay) and relay.has_written)
+            or (current is not None and current.has_written)
         )
         if not (self._link.closed or is_begun):
             if self.is_busy:
@@ -399,7 +400,7 @@ class CommandLoop:
 
     @property
     def _in_transaction(self) -> bool:
-        return self.parts.executor.branches.in_transaction
+        return self._executor.branches.in_transaction
 
     def busy_s(self, now_s: float) -> float:
         """Return for how long a statement has been running, 0 for none and for a STREAM."""
@@ -415,15 +416,12 @@ class CommandLoop:
         if self._reply.stopped is None:
             # What waits for a connection or a shard has limits of its own.
             error = StatementTimedOut()
-            if (
-                self.parts.compiler.large_texts.interrupt(error)
-                or self.parts.executor.interrupt()
-            ):
+            if self.parts.compiler.large_texts.interrupt(error) or self._executor.interrupt():
                 self._reply.stopped = error
                 self._stopped_s = now_s
                 self._log.info("statement timed out")
         elif now_s - self._stopped_s >= STOP_S:
-            self.parts.executor.break_off()
+            self._executor.break_off()
 
     @property
     def is_streaming(self) -> bool:
@@ -432,7 +430,7 @@ class CommandLoop:
 
     def thread_on(self, shard: ShardRuntime) -> int | None:
         """Return the id that *shard* knows it by, if it holds a connection there."""
-        backend = self.parts.executor.branches.held.get(shard)
+        backend = self._executor.branches.held.get(shard)
         return None if backend is None else backend.thread_id
 
     def process(self) -> Process:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.errors import NoDatabaseSelected
+from streamfrom.proxy.execution.attempt import Attempt
 from streamfrom.proxy.sql.session_target import check_target
 from streamfrom.proxy.wire.framing import frame
 from streamfrom.proxy.wire.response import AnswerKind
@@ -41,9 +42,9 @@ class DeprecatedCommands:
         view = self._compiler.here()
         check_target(view, shape)
         view.planner.plan(shape)
-        await self._executor.relay_on(
-            view.runtimes[0], self._compiler.database, frame(payload, 0), shape, reply
-        )
+        shard, packet = view.runtimes[0], frame(payload, 0)
+        attempt = Attempt(shard, self._compiler.database, packet, shape, reply)
+        await self._executor.relay(attempt)
 
     async def check_process_info(self) -> None:
         """Raise what the server says of COM_PROCESS_INFO, which newer MySQL does not know."""
@@ -65,11 +66,6 @@ class DeprecatedCommands:
         table = payload[1:].partition(b"\0")[0].replace(b"`", b"``")
         statement = self._compiler.parse(b"SHOW COLUMNS FROM `%b`" % table)
         self._compiler.check(statement)
-        await self._executor.relay_on(
-            view.runtimes[0],
-            view.database,
-            frame(payload, 0),
-            statement.shape,
-            reply,
-            answer=AnswerKind.ROWS,
-        )
+        shard, packet = view.runtimes[0], frame(payload, 0)
+        attempt = Attempt(shard, view.database, packet, statement.shape, reply)
+        await self._executor.relay(attempt, answer=AnswerKind.ROWS)

@@ -79,7 +79,6 @@ def make_session(
     state = SessionState(wire.capabilities, services.charset_settings(login.charset))
     executor = Executor(
         state,
-        link,
         Branches(
             state,
             PendingEffects(publish),

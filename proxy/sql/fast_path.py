@@ -10,22 +10,12 @@ eight of them were 6 % of its rate. Ask once for each shape, session or connecti
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Final
 
-from streamfrom.proxy.errors import BackendLost, BackendUnavailable
+from streamfrom.proxy.execution.attempt import Attempt
 from streamfrom.proxy.execution.diagnostics_queries import ASKS_BACK
 from streamfrom.proxy.execution.latency_class import LatencyClass
 from streamfrom.proxy.execution.prepared_execution import Execution
-from streamfrom.proxy.execution.retry_rules import (
-    Ending,
-    Verdict,
-    decide,
-    ending_of,
-    is_repeatable,
-    is_whole_ack,
-)
-from streamfrom.proxy.execution.shared_reads import SharedRead
 from streamfrom.proxy.routing.routes import OneShard
 from streamfrom.proxy.sql.account_protection import may_reach_accounts
 from streamfrom.proxy.sql.catalog import FastRoute
@@ -40,14 +30,11 @@ from streamfrom.sqlparse_ext.text.lexer import LARGE_TEXT_BYTES
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from streamfrom.proxy.backends.shard import ShardRuntime
-    from streamfrom.proxy.execution.answer_relay import AnswerRelay
     from streamfrom.proxy.execution.reply import Reply
     from streamfrom.proxy.sql.catalog import View
     from streamfrom.proxy.sql.prepared_statements import PreparedStatements
     from streamfrom.proxy.sql.session_context import SessionContext
-    from streamfrom.proxy.sql.statement_compiler import CompiledStatement
-    from streamfrom.sqlparse_ext.statements import Shape, Statement
+    from streamfrom.sqlparse_ext.statements import Shape
 
 
 _KINDS: Final = frozenset(
@@ -67,8 +54,6 @@ _EXECUTE_BYTES: Final = 10
 # A longer text for several shards has hundreds of rows, and is likely to be split. To find that
 # out here, and once more on the long way, would cost more than the hot path saves.
 _SHARDED_BYTES_MAX: Final = 16 << 10
-# The longest that an answer may take on a connection whose later reads wait for it.
-_SMALL_BYTES_MAX: Final = 16 << 10
 
 
 class FastPath:
@@ -80,18 +65,11 @@ class FastPath:
         self._registry = context.registry
         self._is_restricted = context.privileges.user.is_restricted
         self._table = table
-        # Of the one statement that a session runs at a time.
-        self._under_way: (
-            tuple[ShardRuntime, Statement, CompiledStatement | None, Reply, LatencyClass | None]
-            | None
-        ) = None
-        self._began_s = 0.0
-        self._loop = asyncio.get_running_loop()
 
     def send(
-        self, sql: bytes, reply: Reply, on_over: Callable[[AnswerRelay | Exception], None]
+        self, sql: bytes, reply: Reply, on_over: Callable[[Attempt | Exception], None]
     ) -> bool:
-        """Send the statement if it is plain; *on_over* gets what `finish` is to be called with.
+        """Send the statement if it is plain; *on_over* gets what `Executor.finish` wants.
 
         Return False otherwise; the long way then says what is wrong with it, if anything is.
         """
@@ -125,14 +103,15 @@ class FastPath:
                 shard = view.runtime(route.shard)
         except StreamfromError:
             return False
-        latency = self._latency_class_of(direct)
-        self._under_way = shard, statement, step, reply, latency
-        return self._executor.send_now(
-            shard, view.database, query(statement.sql), reply, on_over, latency
+        packet = query(statement.sql)
+        attempt = Attempt(
+            shard, view.database, packet, statement.shape, reply, on_over, direct.latency
         )
+        attempt.step = step
+        return self._executor.send_now(attempt)
 
     def execute(
-        self, payload: bytes, reply: Reply, on_over: Callable[[AnswerRelay | Exception], None]
+        self, payload: bytes, reply: Reply, on_over: Callable[[Attempt | Exception], None]
     ) -> bool:
         """Send a COM_STMT_EXECUTE on the same conditions, with the same result, as `send`.
 
@@ -179,84 +158,13 @@ class FastPath:
                     statement = step.statement
         except StreamfromError:
             return False
-        latency = self._latency_class_of(direct)
-        self._under_way = shard, statement, step, reply, latency
-        key = prepared.key(self._executor.settings)
         body = with_types(body, prepared.count, prepared.types)
-        packet = Execution(key, body, prepared.count)
-        return self._executor.send_now(shard, database, packet, reply, on_over, latency)
-
-    def finish(self, outcome: AnswerRelay | Exception) -> bool:
-        """End what `send` or `execute` began; False when it should be tried again the long way.
-
-        Raises:
-            BackendLost, SessionLost: the answer broke off.
-            PoolTimeout, BackendError: nothing was sent.
-        """
-        assert self._under_way is not None
-        shard, statement, step, reply, latency = self._under_way
-        self._under_way = None
-        if isinstance(outcome, Exception):
-            if isinstance(outcome, BackendUnavailable | BackendLost):
-                # UNSENT: the long way begins with it anew, and knows what it may wait for.
-                return False
-            raise outcome
-        relay = outcome
-        scanner = relay.scanner
-        shape = statement.shape
-        executor = self._executor
-        if latency is not None:
-            if isinstance(relay, SharedRead) and relay.line is not None:
-                if executor.settle_shared(shard, relay):
-                    reply.end(relay, shape)
-                    return True
-                if relay.failure is None:
-                    latency.was_slow()
-                return decide(Ending.SET_ASIDE) is Verdict.STANDS
-            self._judge(latency, shard, relay)
-        if relay.failure is None and scanner.error is None:
-            executor.settle(shard, shape, relay)
-            if step is not None and step.effect is not None:
-                ok = scanner.ok
-                insert_id = 0 if ok is None else ok.last_insert_id
-                executor.branches.happened(shard, step.table, step.effect, insert_id)
-            reply.end(relay, shape)
-            return True
-        is_lost = relay.failure is not None
-        verdict = decide(
-            Ending.BROKE_OFF if is_lost else ending_of(scanner.error, is_prepared=True),
-            in_transaction=executor.branches.has_begun,
-            is_read=is_repeatable(shape),
-            is_ack=is_whole_ack(shape) and executor.settings.autocommit,
-            is_final=relay.has_written or reply.stopped is not None,
+        packet = Execution(prepared.key(self._executor.settings), body, prepared.count)
+        attempt = Attempt(
+            shard, database, packet, statement.shape, reply, on_over, direct.latency
         )
-        if is_lost:
-            reply.broke_off(scanner)
-        executor.settle(shard, shape, relay)
-        if verdict is not Verdict.STANDS:
-            return False
-        if relay.failure is not None:
-            raise relay.failure
-        reply.end(relay, shape)
-        return True
-
-    def _latency_class_of(self, direct: FastRoute) -> LatencyClass | None:
-        """Return the latency class of the shape; time this answer if it is not known to be quick."""
-        latency = direct.latency
-        if latency is not None and not latency.is_quick:
-            self._began_s = self._loop.time()
-        return latency
-
-    def _judge(self, latency: LatencyClass, shard: ShardRuntime, relay: AnswerRelay) -> None:
-        """Note what an answer on a connection of the session's own says of its shape."""
-        if (
-            isinstance(relay, SharedRead)
-            or relay.has_written
-            or len(relay.held) > _SMALL_BYTES_MAX
-        ):
-            latency.was_slow()
-        elif not latency.is_quick:
-            latency.answered(self._loop.time() - self._began_s, shard.way_s)
+        attempt.step = step
+        return self._executor.send_now(attempt)
 
     def _known(self, view: View, shape: Shape) -> FastRoute | None:
         if view.generation != self._registry.generation:

@@ -93,7 +93,7 @@ async def gather(
     """
     read = context.compiler.large_texts.read
     texts = await read(len(statement.sql), _texts, statement, route)
-    attempts = context.executor.attempts(statement.shape)
+    retries = context.executor.retries(statement.shape)
     while True:
         attempt = _Gather(context, database, shards, statement, route, texts, reply)
         try:
@@ -102,7 +102,7 @@ async def gather(
         except (BackendUnavailable, BackendLost, BackendError) as error:
             is_seen = attempt.has_written and not reply.take_back()
             ending = attempt.ending(error)
-            if not await attempts.again(ending, attempt.shard, is_final=is_seen):
+            if not await retries.again(ending, attempt.shard, is_final=is_seen):
                 raise
 
 
@@ -261,7 +261,7 @@ class _Gather:
             self._parts.append(part)
             executor.started(shard, backend)
             backend.send(packet, part)
-        executor.relay = self
+        executor.current = self
         try:
             await self._merge_all()
         finally:
@@ -336,7 +336,7 @@ class _Gather:
                 self._warnings += answer.ok.warnings
             if rows:
                 self._write(rows)
-            self._executor.relay = self
+            self._executor.current = self
             await self._breathe()
         for rows in merge.rest():
             if rows:
@@ -344,7 +344,7 @@ class _Gather:
             await self._breathe()
         if not self.has_written:
             self._write([])
-        self._executor.relay = None
+        self._executor.current = None
 
     async def _breathe(self) -> None:
         """Let other sessions run and, if the client is slow, wait until it has caught up."""
@@ -403,8 +403,8 @@ class _Gather:
                 with suppress(BackendError, BackendLost):
                     await self._executor.take_warnings(part.shard, part.backend, part.left)
         self._settled.add(part.index)
-        self._executor.settle(part.shard, self._statement.shape, part)
-        self._executor.relay = self
+        self._executor.settle(part, self._statement.shape)
+        self._executor.current = self
 
     async def _stop(self) -> None:
         """End the answers that are still under way."""
@@ -430,7 +430,7 @@ class _Gather:
                     return
                 await self._event.wait()
         finally:
-            executor.relay = None
+            executor.current = None
 
 
 def _texts(statement: Statement, route: Merge) -> Texts:

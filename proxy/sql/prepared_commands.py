@@ -26,6 +26,7 @@ from streamfrom.proxy.errors import (
     NotPreparable,
     WireError,
 )
+from streamfrom.proxy.execution.attempt import Attempt
 from streamfrom.proxy.execution.diagnostics_queries import ASKS_BACK
 from streamfrom.proxy.execution.prepared_execution import CursorExecution, Execution
 from streamfrom.proxy.local_statements.local_answers import is_answered_locally
@@ -272,7 +273,8 @@ class PreparedCommands:
         assert prepared.place is not None
         shape, database = prepared.original.shape, prepared.place.database
         try:
-            scanner = await self._executor.relay_on(shard, database, execution, shape, reply)
+            attempt = Attempt(shard, database, execution, shape, reply)
+            scanner = await self._executor.relay(attempt)
         except BaseException:
             execution.close()
             raise
@@ -295,9 +297,8 @@ class PreparedCommands:
         packet = cursor.fetch(prepared.id, command.rows)
         shape = prepared.original.shape
         try:
-            scanner = await self._executor.relay_on(
-                shard, place.database, packet, shape, reply, answer=AnswerKind.ROWS
-            )
+            attempt = Attempt(shard, place.database, packet, shape, reply)
+            scanner = await self._executor.relay(attempt, answer=AnswerKind.ROWS)
         except BaseException:
             self.close_cursor(prepared)
             raise

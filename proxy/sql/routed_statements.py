@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from streamfrom.proxy.execution.attempt import Attempt
 from streamfrom.proxy.execution.diagnostics_queries import left_by_several
 from streamfrom.proxy.execution.prepared_execution import Execution
 from streamfrom.proxy.execution.session_tracking import generated
@@ -147,17 +148,9 @@ class RoutedStatements:
             reply.more_rows(answer.rows)
             reply.end_of_rows(warnings=answer.ok.warnings)
             return True
-        scanner = await self._executor.relay_on(
-            shard, database, sent, shape, reply, insert_id=step.insert_id
-        )
-        if scanner.error is not None:
-            return False
-        if step.insert_id:
-            generated(self._state, step.insert_id)
-        if step.effect is not None:
-            insert_id = scanner.ok.last_insert_id if scanner.ok else 0
-            self._branches.happened(shard, step.table, step.effect, insert_id)
-        return True
+        attempt = Attempt(shard, database, sent, shape, reply)
+        attempt.step = step
+        return (await self._executor.relay(attempt)).error is None
 
     async def _concatenate(
         self,
@@ -170,12 +163,8 @@ class RoutedStatements:
         sent = packet or query(step.statement.sql)
         left, warnings = left_by_several(), 0
         for index, shard in enumerate(shards):
-            scanner = await self._executor.relay_on(
-                shard,
-                database,
-                sent,
-                step.statement.shape,
-                reply,
+            scanner = await self._executor.relay(
+                Attempt(shard, database, sent, step.statement.shape, reply),
                 columns=index == 0,
                 final=index == len(shards) - 1,
                 left=left,

@@ -111,7 +111,7 @@ async def write_parts(
         PartialCommit: outside a transaction only, and then as it says.
     """
     own = not executor.branches.in_transaction and state.settings.autocommit
-    attempts = executor.attempts(shape)
+    retries = executor.retries(shape)
     while True:
         try:
             return await _write_parts(executor, state, database, parts, shape, own=own)
@@ -120,7 +120,7 @@ async def write_parts(
             ending = (
                 Ending.UNSENT if isinstance(error, BackendUnavailable) else ending_of(error)
             )
-            if not await attempts.again(ending, *(shard for shard, _ in parts)):
+            if not await retries.again(ending, *(shard for shard, _ in parts)):
                 raise
 
 

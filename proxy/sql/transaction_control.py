@@ -110,7 +110,7 @@ class TransactionControl:
             self._state.transaction = Transaction.chained_to(transaction)
         reply.ok()
         if releases:
-            reply.hang_up()
+            reply.link.close()
         return not releases
 
     def _what_follows(self, shape: Shape) -> tuple[bool, bool]:

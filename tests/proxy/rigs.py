@@ -18,6 +18,7 @@ from streamfrom.proxy.config.file import (
     ShardConfig,
     TransactionMode,
 )
+from streamfrom.proxy.execution.attempt import Attempt
 from streamfrom.proxy.execution.executor import Executor
 from streamfrom.proxy.execution.reply import Reply
 from streamfrom.proxy.execution.session_connections import SessionConnections
@@ -105,7 +106,7 @@ class WaitingExecutor:
     """
 
     patiently: Any = SessionConnections.patiently
-    attempts: Any = SessionConnections.attempts
+    retries: Any = SessionConnections.retries
 
     def __init__(self):
         self.branches = SimpleNamespace(has_begun=False, is_broken=False)
@@ -144,7 +145,6 @@ class SessionRig:
         self.spawned: list[asyncio.Task[None]] = []
         self.executor = Executor(
             self.state,
-            self.link.link,
             self.branches,
             failover_buffer_s=failover_buffer_s,
             spawn=self._spawn,
@@ -159,8 +159,8 @@ class SessionRig:
         at = len(self.link.written)
         reply = Reply(self.link.link, self.state, 1)
         found = statement(sql)
-        await self.executor.relay_on(
-            self.shards[shard], database, query(found.sql), found.shape, reply
+        await self.executor.relay(
+            Attempt(self.shards[shard], database, query(found.sql), found.shape, reply)
         )
         return read_result(bytes(self.link.written[at:]), self.state.capabilities)
 

@@ -59,7 +59,7 @@ def lines_of(pool, way_s=0.0, **options):
 
 
 def line_of(lines, database="db", settings=SETTINGS):
-    line = lines.line(settings, 0, database)
+    line = lines.matching(settings, 0, database)
     assert line is not None
     return line
 
@@ -317,12 +317,12 @@ async def test_releasing_gives_an_unused_connection_back_and_breaks_a_used_one_u
 async def test_sessions_of_other_variables_or_databases_have_lines_of_their_own(server):
     async with pool_on(server, size=32) as pool:
         lines = lines_of(pool)
-        line = lines.line(SETTINGS, 0, "db")
-        assert lines.line(SETTINGS, 0, "db") is line
+        line = lines.matching(SETTINGS, 0, "db")
+        assert lines.matching(SETTINGS, 0, "db") is line
         others = {
-            lines.line(OTHERS, 0, "db"),
-            lines.line(SETTINGS, 1, "db"),
-            lines.line(SETTINGS, 0, None),
+            lines.matching(OTHERS, 0, "db"),
+            lines.matching(SETTINGS, 1, "db"),
+            lines.matching(SETTINGS, 0, None),
         }
         assert len(others) == 3
         assert line not in others
@@ -332,11 +332,11 @@ async def test_there_is_a_line_for_eight_connections_and_an_unused_one_makes_roo
     async with pool_on(server, size=16) as pool:
         lines = lines_of(pool)
         made = [await held(lines, name) for name in "ab"]
-        assert lines.line(SETTINGS, 0, "c") is None
+        assert lines.matching(SETTINGS, 0, "c") is None
         made[0].release()
         await held(lines, "c")
-        assert lines.line(SETTINGS, 0, "a") is None
-        assert lines.line(SETTINGS, 0, "b") is made[1]
+        assert lines.matching(SETTINGS, 0, "a") is None
+        assert lines.matching(SETTINGS, 0, "b") is made[1]
 
 
 @pytest.mark.parametrize(("size", "count"), [(1, 0), (3, 0), (4, 1), (8, 1), (15, 1), (16, 2)])
@@ -345,18 +345,18 @@ async def test_a_small_pool_has_no_line(server, size, count):
         lines = lines_of(pool)
         for name in "abc"[:count]:
             await held(lines, name)
-        assert lines.line(SETTINGS, 0, "z") is None
+        assert lines.matching(SETTINGS, 0, "z") is None
 
 
 async def test_where_reads_may_not_be_shared_there_is_no_line(server):
     async with pool_on(server, size=32) as pool:
-        assert lines_of(pool, is_allowed=False).line(SETTINGS, 0, "db") is None
+        assert lines_of(pool, is_allowed=False).matching(SETTINGS, 0, "db") is None
 
 
 async def test_without_autocommit_a_read_opens_a_transaction_and_has_no_line(server):
     async with pool_on(server, size=8) as pool:
         settings = Settings({"autocommit": "OFF"}.items())
-        assert lines_of(pool).line(settings, 0, "db") is None
+        assert lines_of(pool).matching(settings, 0, "db") is None
 
 
 async def test_there_is_company_while_anybody_uses_a_connection(server):

@@ -96,7 +96,7 @@ async def test_a_server_that_turns_read_only_is_noticed_and_its_idle_connections
 
 async def test_a_server_that_turns_read_only_is_read_on_no_line_any_more(server):
     shard = await started(server)
-    line = shard.lines.line(Settings({"autocommit": "ON"}.items()), 0, "db")
+    line = shard.shared_connections.matching(Settings({"autocommit": "ON"}.items()), 0, "db")
     assert line is not None
     line.connection()
     await until(lambda: line.is_held)
@@ -114,7 +114,7 @@ async def test_the_quickest_look_says_how_far_the_server_is(server):
     for _ in range(3):
         await shard.probe()
     assert shard.way_s > 0
-    line = shard.lines.line(Settings({"autocommit": "ON"}.items()), 0, "db")
+    line = shard.shared_connections.matching(Settings({"autocommit": "ON"}.items()), 0, "db")
     assert line is not None
     assert line.patience_s > 2 * shard.way_s
     before_s = line.patience_s

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from streamfrom.proxy.backends.statement_ids import StatementKey
 from streamfrom.proxy.errors import BackendError, PoolTimeout
+from streamfrom.proxy.execution.attempt import Attempt
 from streamfrom.proxy.execution.prepared_execution import Execution
 from streamfrom.proxy.execution.reply import Reply
 from streamfrom.proxy.wire.commands import query
@@ -19,10 +20,6 @@ from tests.proxy.rigs import SessionRig, running_shard, said
 from tests.sqlparse_ext.facts import shape
 
 
-if TYPE_CHECKING:
-    from streamfrom.proxy.execution.answer_relay import AnswerRelay
-
-
 BIG = Rows(("a",), ((b"x" * 1_000_000,),) * 16)
 
 
@@ -30,7 +27,7 @@ async def test_an_answer_is_relayed_and_its_connection_given_back(server, shard,
     server.on("FROM t", rows_of(1, 2))
     assert (await session.run("SELECT id FROM t")).values == [b"1", b"2"]
     assert shard.pool.lent == 0
-    assert session.executor.relay is None
+    assert session.executor.current is None
 
 
 async def test_a_servers_error_is_relayed_and_not_raised(server, shard, session):
@@ -81,8 +78,8 @@ async def test_several_results_of_one_statement_are_one_answer(server, session):
     at = len(session.link.written)
     found = shape("CALL p()")
     reply = Reply(session.link.link, session.state, 1)
-    scanner = await session.executor.relay_on(
-        session.shards[0], "db", query(b"CALL p()"), found, reply
+    scanner = await session.executor.relay(
+        Attempt(session.shards[0], "db", query(b"CALL p()"), found, reply)
     )
     assert scanner.rows == 2
     assert reply.sequence == scanner.next_sequence
@@ -91,20 +88,21 @@ async def test_several_results_of_one_statement_are_one_answer(server, session):
 
 def send_now(session, sql, on_done, database="db"):
     reply = Reply(session.link.link, session.state, 1)
+    packet = query(sql.encode())
     return session.executor.send_now(
-        session.shards[0], database, query(sql.encode()), reply, on_done
+        Attempt(session.shards[0], database, packet, shape(sql), reply, on_done)
     )
 
 
 async def ended(session, done, sql="SELECT 1"):
     """Settle what *done* was called with, as its session does."""
     await until(lambda: done)
-    session.executor.settle(session.shards[0], shape(sql), done[0])
+    session.executor.settle(done[0], shape(sql))
 
 
 @pytest.mark.parametrize("database", ["db", None])
 async def test_the_hot_path_opens_a_connection_where_there_is_none(server, session, database):
-    done: list[AnswerRelay] = []
+    done: list[Attempt] = []
     assert send_now(session, "SELECT 1", done.append, database)
     await ended(session, done)
     assert done[0].scanner.rows == 1
@@ -113,9 +111,9 @@ async def test_the_hot_path_opens_a_connection_where_there_is_none(server, sessi
 
 async def test_ones_own_connection_is_used_in_the_same_turn_of_the_loop(server, session):
     await session.run("SELECT 1")
-    done: list[AnswerRelay] = []
+    done: list[Attempt] = []
     assert send_now(session, "SELECT 1", done.append)
-    assert session.executor.relay is not None
+    assert session.executor.current is not None
     await ended(session, done)
     assert server.logins == 1
 
@@ -125,7 +123,7 @@ async def test_a_statement_waits_for_a_connection_and_goes_out_when_one_comes_ba
         sessions = [SessionRig(shard) for _ in range(3)]
         gate = asyncio.Event()
         server.once("SELECT 0", Silence(gate, rows_of(0)))
-        answers: list[list[AnswerRelay]] = [[], [], []]
+        answers: list[list[Attempt]] = [[], [], []]
         for number, session in enumerate(sessions):
             assert send_now(session, f"SELECT {number}", answers[number].append)
         gate.set()
@@ -152,7 +150,7 @@ async def test_a_session_that_departs_while_its_statement_waits_is_passed_over(s
     async with running_shard(server, pool_size=1) as shard:
         session, other = SessionRig(shard), SessionRig(shard)
         await other.run("BEGIN")
-        done: list[AnswerRelay] = []
+        done: list[Attempt] = []
         assert send_now(session, "SELECT 1", done.append)
         await session.leave()
         await other.run("COMMIT")
@@ -166,7 +164,7 @@ async def test_a_waiting_statement_is_not_interrupted_as_if_it_ran(server):
     async with running_shard(server, pool_size=1) as shard:
         session, other = SessionRig(shard), SessionRig(shard)
         await other.run("BEGIN")
-        done: list[AnswerRelay] = []
+        done: list[Attempt] = []
         assert send_now(session, "SELECT 1", done.append)
         assert not session.executor.interrupt()
         await other.run("COMMIT")
@@ -180,9 +178,10 @@ async def test_an_execution_is_prepared_where_it_lands_and_only_once(server, sha
     await session.run("SELECT 1")
     packet = Execution(StatementKey(sql, "db", session.state.settings.reading), b"", 0)
     for _ in range(2):
-        done: list[AnswerRelay] = []
+        done: list[Any] = []
         reply = Reply(session.link.link, session.state, 1)
-        assert session.executor.send_now(shard, "db", packet, reply, done.append)
+        attempt = Attempt(shard, "db", packet, shape(sql.decode()), reply, done.append)
+        assert session.executor.send_now(attempt)
         await ended(session, done, sql.decode())
         assert done[0].scanner.rows == 1
     assert sum(text.startswith("PREPARE") for text in server.heard) == 1
@@ -207,7 +206,8 @@ async def test_an_execution_that_cannot_be_prepared_is_told_so(server, shard, se
     )
     done: list[Any] = []
     reply = Reply(session.link.link, session.state, 1)
-    assert session.executor.send_now(shard, "db", packet, reply, done.append)
+    attempt = Attempt(shard, "db", packet, shape("SELECT id FROM gone"), reply, done.append)
+    assert session.executor.send_now(attempt)
     await until(lambda: done)
     assert isinstance(done[0], BackendError)
     assert shard.pool.lent == 0
@@ -219,10 +219,10 @@ async def test_the_hot_path_leaves_it_to_others_to_open_a_transaction(server, se
     await session.begin()
     assert not send_now(session, "SELECT 1", lambda _: None)
     await session.run("SELECT 1")
-    done: list[AnswerRelay] = []
+    done: list[Attempt] = []
     assert send_now(session, "SELECT 1", done.append)
     await until(lambda: done)
-    session.executor.settle(session.shards[0], shape("SELECT 1"), done[0])
+    session.executor.settle(done[0], shape("SELECT 1"))
 
 
 async def test_the_hot_path_does_not_use_a_connection_that_is_gone(server, session):

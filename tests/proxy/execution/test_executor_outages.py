@@ -13,6 +13,7 @@ from streamfrom.proxy.errors import (
     PoolTimeout,
     SessionLost,
 )
+from streamfrom.proxy.execution.attempt import Attempt
 from streamfrom.proxy.execution.reply import Reply
 from streamfrom.proxy.wire.commands import query
 from tests.proxy.fake_answers import Error, HangUp, Rows, Silence, rows_of, until
@@ -114,8 +115,8 @@ async def test_behind_whole_packets_an_error_can_be_told(server, session):
     sql = "SELECT a FROM t"
     reply = Reply(session.link.link, session.state, 1)
     with pytest.raises(BackendLost):
-        await session.executor.relay_on(
-            session.shards[0], "db", query(sql.encode()), shape(sql), reply
+        await session.executor.relay(
+            Attempt(session.shards[0], "db", query(sql.encode()), shape(sql), reply)
         )
     assert reply.sequence == 1 + 5
     assert not session.link.closed

@@ -1,4 +1,4 @@
-"""What a session has of a read on a line, and what it never has from there."""
+"""What a session has of a read on a shared connection, and what it never has from there."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import pytest
 from streamfrom.proxy.backends import multiplexing
 from streamfrom.proxy.backends.statement_ids import StatementKey
 from streamfrom.proxy.execution import shared_reads as module
+from streamfrom.proxy.execution.attempt import Attempt
 from streamfrom.proxy.execution.latency_class import LatencyClass
 from streamfrom.proxy.execution.prepared_execution import Execution
 from streamfrom.proxy.execution.reply import Reply
-from streamfrom.proxy.execution.shared_reads import SharedRead
 from streamfrom.proxy.wire.commands import query
 from tests.proxy.fake_answers import Error, HangUp, Rows, Silence, rows_of, until
 from tests.proxy.fake_client import read_result
@@ -53,9 +53,9 @@ class Reader:
         self.at = len(self.session.link.written)
         self.outcome = None
         reply = Reply(self.session.link.link, self.session.state, 1)
-        assert self.session.executor.send_now(
-            self.shard, "db", packet or query(READ.encode()), reply, self.over, self.latency
-        )
+        packet = packet or query(READ.encode())
+        attempt = Attempt(self.shard, "db", packet, shape(READ), reply, self.over, self.latency)
+        assert self.session.executor.send_now(attempt)
 
     def over(self, outcome):
         self.outcome = outcome
@@ -64,21 +64,19 @@ class Reader:
         """Read once; return what the client was sent, or "again"."""
         self.send(packet)
         await until(lambda: self.outcome)
+        assert self.outcome.backend.owner is not self.session.state
         return self.finish()
 
     async def read_apart(self, packet=None):
         """Read once, on a connection of the session's own."""
         self.send(packet)
         await until(lambda: self.outcome)
-        assert not isinstance(self.outcome, SharedRead)
-        self.session.executor.settle(self.shard, shape(READ), self.outcome)
+        assert self.outcome.backend.owner is self.session.state
+        self.finish()
 
     def finish(self):
-        read = self.outcome
-        assert isinstance(read, SharedRead)
-        if not self.session.executor.settle_shared(self.shard, read):
+        if not self.session.executor.finish(self.outcome):
             return "again"
-        self.session.link.write(read.held)
         return read_result(
             bytes(self.session.link.written[self.at :]), self.session.state.capabilities
         )
@@ -90,18 +88,18 @@ class Reader:
 @pytest.fixture
 async def reader(company):
     made = Reader(company)
-    await made.read_apart()  # there is no line yet
-    await until(lambda: any(line.is_held for line in company.lines))
+    await made.read_apart()  # there is no shared connection yet
+    await until(lambda: any(shared.is_held for shared in company.shared_connections))
     yield made
     await made.leave()
 
 
-async def test_a_quick_read_is_answered_on_the_line(server, company, reader):
+async def test_a_quick_read_is_answered_on_the_shared_connection(server, company, reader):
     server.on("FROM t", rows_of(1))
     logins, lent = server.logins, company.pool.lent
     assert (await reader.read()).values == [b"1"]
     assert (server.logins, company.pool.lent) == (logins, lent)
-    assert reader.session.executor.relay is None
+    assert reader.session.executor.current is None
 
 
 async def test_the_reads_of_several_sessions_are_answered_each_with_its_own(
@@ -159,15 +157,11 @@ async def test_a_long_answer_takes_the_connection_over_and_streams(
     other.send()
     await until(lambda: reader.outcome and other.outcome)
     assert other.finish() == "again"
-    relay = reader.outcome
-    assert (relay.line, relay.has_written, relay.failure) == (None, True, None)
-    assert relay.backend.owner is reader.session.state
-    reader.session.link.write(relay.held)
-    result = read_result(
-        bytes(reader.session.link.written[reader.at :]), reader.session.state.capabilities
-    )
-    assert len(result.values) == 30
-    company.pool.release(relay.backend)
+    attempt = reader.outcome
+    assert (attempt.has_written, attempt.failure) == (True, None)
+    assert attempt.backend.owner is reader.session.state
+    assert len(reader.finish().values) == 30
+    assert not reader.latency.is_quick
     await other.leave()
 
 
@@ -182,8 +176,7 @@ async def test_a_read_that_hangs_can_be_killed_and_those_behind_it_go_on(
     await asyncio.gather(*reader.session.executor.interrupt())
     await until(lambda: reader.outcome and other.outcome)
     assert other.finish() == "again"
-    assert reader.outcome.scanner.error.code == 1317
-    company.pool.release(reader.outcome.backend)
+    assert reader.finish().code == 1317
     await other.leave()
 
 
@@ -222,19 +215,19 @@ async def test_a_slow_read_of_a_session_that_left_is_killed(server, company, rea
     first.send()
     reader.send()
     await first.leave()
-    (line,) = company.lines
-    line.break_up()
+    (shared,) = company.shared_connections
+    shared.break_up()
     await until(lambda: reader.outcome)
     assert reader.finish() == "again"
     await until(lambda: any("KILL" in each for each in server.controlled))
 
 
-async def test_an_execution_is_prepared_on_the_line_first(server, company, reader):
+async def test_an_execution_is_prepared_on_the_shared_connection_first(server, company, reader):
     key = StatementKey(READ.encode(), "db", ())
     execution = Execution(key, b"", 0)
     await reader.read_apart(execution)
-    (line,) = company.lines
-    await until(lambda: line.connection().statements.get(key))
+    (shared,) = company.shared_connections
+    await until(lambda: shared.connection().statements.get(key))
     await reader.read(execution)
     assert server.heard.count(f"PREPARE {READ}") == 2
 
@@ -243,8 +236,8 @@ async def test_an_execution_that_the_server_has_forgotten_is_prepared_anew(
     server, company, reader
 ):
     key = StatementKey(READ.encode(), "db", ())
-    (line,) = company.lines
-    backend = line.connection()
+    (shared,) = company.shared_connections
+    backend = shared.connection()
     await backend.prepare(key)
     server.once(READ, Error(1243))
     assert await reader.read(Execution(key, b"", 0)) == "again"
@@ -260,22 +253,24 @@ async def test_without_company_a_read_goes_on_the_sessions_own_connection(server
         await alone.leave()
 
 
-async def test_a_long_statement_is_not_sent_on_the_line(server, company, reader):
+async def test_a_long_statement_is_not_sent_on_the_shared_connection(server, company, reader):
     values = ", ".join(map(str, range(2000)))
     await reader.read_apart(query(f"SELECT id FROM t WHERE id IN ({values})".encode()))
     await reader.read(query(b"SELECT id FROM t WHERE id IN (1, 2)"))
 
 
-async def test_query_attributes_keep_a_read_off_the_line(server, company, reader):
+async def test_query_attributes_keep_a_read_off_the_shared_connection(server, company, reader):
     reader.session.state.attributes = (("name", "value"),)
     await reader.read_apart()
 
 
-async def test_a_session_with_other_variables_is_not_on_the_line(server, company, reader):
+async def test_a_session_with_other_variables_is_not_on_the_shared_connection(
+    server, company, reader
+):
     await reader.session.run("SET sql_mode = 'ANSI'")
     await reader.read_apart()
 
 
-async def test_nothing_of_a_transaction_goes_on_the_line(server, company, reader):
+async def test_nothing_of_a_transaction_goes_on_the_shared_connection(server, company, reader):
     await reader.session.run("BEGIN")
     await reader.read_apart()

@@ -34,7 +34,7 @@ async def shards(server, other_server):
 
 
 @pytest.fixture
-def session(shards):
+async def session(shards):
     return SessionRig(*shards)
 
 

@@ -81,7 +81,7 @@ class Scene:
         reply = self.reply()
         if not self.path.send(sql.encode(), reply, ended.set_result):
             return None
-        if not self.path.finish(await ended):
+        if not self.session.executor.finish(await ended):
             return "again"
         return read_result(
             bytes(self.session.link.written[at:]), self.session.state.capabilities
@@ -197,12 +197,12 @@ async def test_shapes_are_forgotten_before_they_fill_the_memory(scene, monkeypat
 async def test_what_was_not_sent_is_left_to_the_long_way_or_is_the_answer(scene):
     for error in (BackendLost("plain", "-"), BackendUnavailable("plain", "-", "down")):
         assert scene.path.send(b"SELECT 1", scene.reply(), lambda _: None)
-        assert not scene.path.finish(error)
+        assert not scene.session.executor.finish(error)
         scene.session.executor.break_off()
         await until(lambda: not scene.session.shards[0].pool.lent)
     assert scene.path.send(b"SELECT 1", scene.reply(), lambda _: None)
     with pytest.raises(PoolTimeout):
-        scene.path.finish(PoolTimeout("plain", "-", 1.0))
+        scene.session.executor.finish(PoolTimeout("plain", "-", 1.0))
 
 
 async def test_a_read_that_broke_is_left_to_the_long_way(server, scene):
@@ -322,12 +322,12 @@ async def test_quick_reads_of_several_sessions_share_a_connection(server, crowde
         await earn(scene)
     (shard,) = crowded[0].session.shards
     await crowded[0].send(QUICK)
-    await until(lambda: any(line.is_held for line in shard.lines))
+    await until(lambda: any(shared.is_held for shared in shard.shared_connections))
     logins = server.logins
     for scene in crowded * 3:
         assert (await scene.send(QUICK)).values == [b"5"]
-    (line,) = shard.lines
-    backend = line.connection()
+    (shared,) = shard.shared_connections
+    backend = shared.connection()
     assert backend is not None
     assert server.connections[backend.thread_id].heard.count(QUICK) == 6
     assert server.logins == logins
@@ -341,7 +341,7 @@ async def test_a_shared_read_that_fails_is_read_again_and_has_to_earn_its_place(
     await earn(scene)
     (shard,) = scene.session.shards
     await scene.send(QUICK)
-    await until(lambda: any(line.is_held for line in shard.lines))
+    await until(lambda: any(shared.is_held for shared in shard.shared_connections))
     server.once("FROM t", Error(1146))
     assert await scene.send(QUICK) == "again"
     assert not pace_of(scene, QUICK).is_quick

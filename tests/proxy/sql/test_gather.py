@@ -84,7 +84,7 @@ class FakeBackend:
 
 class FakeExecutor:
     take_warnings: Any = SessionConnections.take_warnings
-    attempts: Any = SessionConnections.attempts
+    retries: Any = SessionConnections.retries
 
     def __init__(self, backends):
         self.branches = SimpleNamespace(
@@ -92,7 +92,7 @@ class FakeExecutor:
         )
         self.state = self._state = SimpleNamespace(is_stopped=False)
         self._failover_buffer_s = 60.0
-        self.relay: Any = None
+        self.current: Any = None
         self.given: list[int] = []
         self.abandoned: list[int] = []
         self._backends = backends
@@ -113,8 +113,8 @@ class FakeExecutor:
     async def pipeline(self, shard, backend, packets):
         return await backend.answers(packets)
 
-    def settle(self, shard, shape, part):
-        self.given.append(shard)
+    def settle(self, part, shape):
+        self.given.append(part.shard)
 
     def release(self, shard, backend):
         self.given.append(shard)
@@ -218,7 +218,7 @@ async def test_both_shards_get_the_text_and_their_rows_come_in_order():
     assert stage.reply.rows == [b"\x011", b"\x012", b"\x013", b"\x014"]
     assert stage.reply.ended == (0, 0)
     assert sorted(stage.executor.given) == [0, 1]
-    assert stage.executor.relay is None
+    assert stage.executor.current is None
 
 
 async def test_the_warnings_of_all_shards_are_left_in_the_order_of_the_shards():
@@ -262,7 +262,7 @@ async def test_a_shard_computes_what_is_made_of_the_counts_of_all():
     assert b"UNION ALL SELECT 0, CAST('5' AS SIGNED)" in stage.backends[0].sent[-1]
     assert stage.reply.rows == [b"\x02-5"]
     assert stage.reply.ended == (0, 0)
-    assert stage.executor.relay is None
+    assert stage.executor.current is None
 
 
 async def test_an_error_of_a_group_that_nobody_might_have_seen_is_none_of_the_clients():
@@ -319,7 +319,7 @@ async def test_nothing_is_merged_while_the_client_is_behind():
     await stage.settle()
     assert stage.reply.rows == []
     stage.link.blocked = False
-    stage.executor.relay.client_writable()
+    stage.executor.current.client_writable()
     assert await stage.task
     assert len(stage.reply.rows) == 2
 
@@ -334,7 +334,7 @@ async def test_an_error_of_one_shard_ends_the_answer_and_the_other_shards_query(
     assert refused.value.code == 1317
     assert stage.executor.given == [1]
     assert stage.executor.abandoned == [0]
-    assert stage.executor.relay is None
+    assert stage.executor.current is None
 
 
 async def test_a_shard_that_is_lost_ends_the_answer():

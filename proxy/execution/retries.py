@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _PAUSE_S: Final = 0.05
 
 
-class Attempts:
+class Retries:
     """The attempts to run one statement: each asks the rules, and waits where they say so.
 
     All of them have one deadline.

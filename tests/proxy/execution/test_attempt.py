@@ -2,14 +2,18 @@ from typing import Any
 
 import pytest
 
+from streamfrom.proxy.backends.settings import names
 from streamfrom.proxy.errors import BackendLost
-from streamfrom.proxy.execution.answer_relay import AnswerRelay
+from streamfrom.proxy.execution.attempt import Attempt
+from streamfrom.proxy.execution.reply import Reply
+from streamfrom.proxy.execution.session_state import SessionState
 from streamfrom.proxy.wire.framing import frames
 from streamfrom.proxy.wire.response import DEPRECATE_EOF, PassThrough, Resequencer
 from streamfrom.proxy.wire.resultset import ColumnDefinition
 from tests.proxy.fake_client import MODERN, OLD
 from tests.proxy.rigs import RecordingLink
 from tests.proxy.wire.peers import text_resultset
+from tests.sqlparse_ext.facts import shape
 
 
 ANSWER = text_resultset(
@@ -28,16 +32,25 @@ class Server:
         self.on_writable: Any = None
 
 
+def attempt_on(server, client, scanner):
+    """Return an attempt whose answer comes from *server*."""
+    reply = Reply(client.link, SessionState(MODERN, names("utf8mb4", "utf8mb4_general_ci")), 1)
+    shard: Any = None
+    attempt: Any = Attempt(shard, "db", b"", shape("SELECT a FROM t"), reply)
+    attempt.backend, attempt.scanner = server, scanner
+    return attempt
+
+
 class Scene:
     """One answer on its way."""
 
     def __init__(self, capabilities=MODERN):
         self.client = RecordingLink()
         self.server = Server()
-        self.done: list[AnswerRelay] = []
+        self.done: list[Attempt] = []
         reader = PassThrough if capabilities & DEPRECATE_EOF else Resequencer
-        scanner = reader(capabilities)
-        self.relay = AnswerRelay(scanner, self.server, self.client.link, self.done.append)  # type: ignore[arg-type]
+        self.attempt = attempt_on(self.server, self.client, reader(capabilities))
+        self.attempt.on_over = self.done.append
 
 
 @pytest.fixture
@@ -46,73 +59,73 @@ def scene():
 
 
 def test_bytes_go_to_the_client_as_they_come_and_the_last_piece_waits(scene):
-    assert scene.relay.data_received(ANSWER[:50]) is None
+    assert scene.attempt.data_received(ANSWER[:50]) is None
     assert scene.client.written
-    assert scene.relay.has_written
-    assert scene.relay.data_received(ANSWER[50:]) == b""
+    assert scene.attempt.has_written
+    assert scene.attempt.data_received(ANSWER[50:]) == b""
     written = bytes(scene.client.written)
-    assert written + scene.relay.held == ANSWER
+    assert written + scene.attempt.held == ANSWER
     assert scene.done == []
-    scene.relay.answer_completed()
-    assert scene.done == [scene.relay]
+    scene.attempt.answer_completed()
+    assert scene.done == [scene.attempt]
     assert scene.client.written == written
 
 
 def test_a_whole_answer_in_one_piece_is_not_written_before_it_was_judged(scene):
-    assert scene.relay.data_received(ANSWER) == b""
+    assert scene.attempt.data_received(ANSWER) == b""
     assert not scene.client.written
-    assert not scene.relay.has_written
-    assert scene.relay.held == ANSWER
+    assert not scene.attempt.has_written
+    assert scene.attempt.held == ANSWER
 
 
 def test_what_came_behind_the_answer_belongs_to_the_next(scene):
-    assert scene.relay.data_received(ANSWER + b"next") == b"next"
+    assert scene.attempt.data_received(ANSWER + b"next") == b"next"
 
 
 def test_a_slow_client_stops_the_server_until_it_caught_up(scene):
     scene.client.blocked = True
-    scene.relay.data_received(ANSWER[:50])
+    scene.attempt.data_received(ANSWER[:50])
     assert not scene.server.link.is_reading
     scene.client.blocked = False
-    scene.relay.client_writable()
+    scene.attempt.client_writable()
     assert scene.server.link.is_reading
 
 
 def test_a_fast_client_stops_nobody(scene):
-    scene.relay.data_received(ANSWER[:50])
+    scene.attempt.data_received(ANSWER[:50])
     scene.server.link.is_reading = False  # somebody else's wish
-    scene.relay.client_writable()
+    scene.attempt.client_writable()
     assert not scene.server.link.is_reading
 
 
 def test_a_connection_is_given_back_reading_even_if_its_client_is_still_behind(scene):
     scene.client.blocked = True
-    scene.relay.data_received(ANSWER[:50])
-    scene.relay.data_received(ANSWER[50:])
-    scene.relay.answer_completed()
+    scene.attempt.data_received(ANSWER[:50])
+    scene.attempt.data_received(ANSWER[50:])
+    scene.attempt.answer_completed()
     assert scene.server.link.is_reading
 
 
 def test_a_lost_server_is_reported_once(scene):
     error = BackendLost("ks", "-")
-    scene.relay.data_received(ANSWER[:50])
-    scene.relay.connection_lost(error)
-    assert scene.done == [scene.relay]
-    assert scene.relay.failure is error
+    scene.attempt.data_received(ANSWER[:50])
+    scene.attempt.connection_lost(error)
+    assert scene.done == [scene.attempt]
+    assert scene.attempt.failure is error
 
 
 @pytest.mark.parametrize("capabilities", [MODERN, OLD])
 @pytest.mark.parametrize("end", range(0, len(ANSWER), 7))
 def test_what_may_follow_a_broken_answer_is_known_wherever_it_broke(capabilities, end):
     scene = Scene(capabilities)
-    scene.relay.data_received(ANSWER[:end])
+    scene.attempt.data_received(ANSWER[:end])
     written = bytes(scene.client.written)
     whole = 0
     at = 0
     while at < len(written):
         at += 4 + int.from_bytes(written[at : at + 3], "little")
         whole += 1
-    scanner = scene.relay.scanner
+    scanner = scene.attempt.scanner
     assert scanner.is_mid_packet == (at > len(written))
     if not scanner.is_mid_packet:
         assert scanner.next_sequence == 1 + whole
@@ -123,28 +136,29 @@ def test_numbers_run_over_many_rows_and_several_results():
         [ColumnDefinition("a")], [(b"x",)] * 700, capabilities=MODERN, status=2 | 8
     )
     scene = Scene()
-    scene.relay.data_received(many)
-    assert scene.relay.scanner.next_sequence == (1 + 1 + 1 + 700 + 1) % 256
+    scene.attempt.data_received(many)
+    assert scene.attempt.scanner.next_sequence == (1 + 1 + 1 + 700 + 1) % 256
     more, _ = frames([b"\x01", b"\x03def" + bytes(20), b"\x01y", b"\x01z"], 704 % 256)
-    scene.relay.data_received(more)
-    assert scene.relay.scanner.next_sequence == (704 + 4) % 256
+    scene.attempt.data_received(more)
+    assert scene.attempt.scanner.next_sequence == (704 + 4) % 256
 
 
 async def test_a_file_goes_to_the_server_under_its_own_numbers_and_at_its_pace():
     client, server = RecordingLink(), Server()
     asked: list[int] = []
     scanner = Resequencer(MODERN, sequence=5, allows_local_infile=True)
-    relay = AnswerRelay(scanner, server, client.link, print, asked.append)  # type: ignore[arg-type]
+    attempt = attempt_on(server, client, scanner)
+    attempt.on_file = asked.append
     request = b"\xfbrows.csv"
-    assert relay.data_received(frames([request], 1)[0]) is None
+    assert attempt.data_received(frames([request], 1)[0]) is None
     assert client.written == frames([request], 5)[0]
     assert asked == [6]
-    relay.file(b"1\n")
+    attempt.file(b"1\n")
     read = [client.is_reading]
     server.link.room_bytes = 0
-    relay.file(b"2\n")
+    attempt.file(b"2\n")
     read.append(client.is_reading)
     server.on_writable()
     assert [*read, client.is_reading] == [True, False, True]
-    relay.file(b"")
+    attempt.file(b"")
     assert server.link.written == frames([b"1\n", b"2\n", b""], 2)[0]

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from streamfrom.proxy.execution.attempts import Attempts
+from streamfrom.proxy.execution.retries import Retries
 from streamfrom.proxy.execution.retry_rules import Ending
 
 
@@ -27,63 +27,63 @@ class Case:
         self.state: Any = SimpleNamespace(is_stopped=False, settings=settings)
         self.branches: Any = SimpleNamespace(has_begun=False, is_broken=False)
         session: tuple[Any, Any] = self.state, self.branches
-        self.attempts: Any = Attempts(
+        self.retries: Any = Retries(
             *session, is_read=is_read, is_ack=is_ack, buffer_s=buffer_s
         )
 
 
 async def test_each_shard_is_waited_for_until_the_same_moment():
     shards = Shard(), Shard()
-    attempts = Case().attempts
-    assert await attempts.again(Ending.UNSENT, *shards)
-    assert await attempts.again(Ending.READ_ONLY, *shards)
+    retries = Case().retries
+    assert await retries.again(Ending.UNSENT, *shards)
+    assert await retries.again(Ending.READ_ONLY, *shards)
     assert len({moment for shard in shards for moment in shard.deadlines}) == 1
     assert [len(shard.deadlines) for shard in shards] == [2, 2]
 
 
 async def test_a_shard_that_stays_away_ends_it():
-    assert not await Case().attempts.again(Ending.UNSENT, Shard(comes_back=False))
+    assert not await Case().retries.again(Ending.UNSENT, Shard(comes_back=False))
 
 
 async def test_without_a_buffer_nothing_waits():
     shard = Shard()
-    assert not await Case(buffer_s=0.0).attempts.again(Ending.UNSENT, shard)
+    assert not await Case(buffer_s=0.0).retries.again(Ending.UNSENT, shard)
     assert shard.deadlines == []
 
 
 async def test_what_is_sent_again_at_once_waits_for_nobody_and_does_so_once():
-    shard, attempts = Shard(), Case().attempts
-    assert await attempts.again(Ending.STALE, shard)
-    assert not await attempts.again(Ending.STALE, shard)
+    shard, retries = Shard(), Case().retries
+    assert await retries.again(Ending.STALE, shard)
+    assert not await retries.again(Ending.STALE, shard)
     assert shard.deadlines == []
 
 
 @pytest.mark.parametrize("is_read", [True, False])
 async def test_only_a_read_that_broke_off_is_sent_again(is_read):
-    assert await Case(is_read=is_read).attempts.again(Ending.BROKE_OFF, Shard()) is is_read
+    assert await Case(is_read=is_read).retries.again(Ending.BROKE_OFF, Shard()) is is_read
 
 
 async def test_what_the_client_has_seen_or_somebody_stopped_is_over():
     case = Case(is_read=True)
-    assert not await case.attempts.again(Ending.BROKE_OFF, Shard(), is_final=True)
+    assert not await case.retries.again(Ending.BROKE_OFF, Shard(), is_final=True)
     case.state.is_stopped = True
-    assert not await case.attempts.again(Ending.BROKE_OFF, Shard())
+    assert not await case.retries.again(Ending.BROKE_OFF, Shard())
 
 
 async def test_a_transaction_that_an_attempt_began_waits_no_more():
     case = Case()
     case.branches.has_begun = True
-    assert await case.attempts.again(Ending.READ_ONLY, Shard())
-    assert not await case.attempts.again(Ending.READ_ONLY, Shard())
+    assert await case.retries.again(Ending.READ_ONLY, Shard())
+    assert not await case.retries.again(Ending.READ_ONLY, Shard())
 
 
 async def test_a_transaction_that_the_attempt_broke_is_not_gone_on_with():
     case = Case(is_read=True)
     case.branches.is_broken = True
-    assert not await case.attempts.again(Ending.BROKE_OFF, Shard())
+    assert not await case.retries.again(Ending.BROKE_OFF, Shard())
 
 
 @pytest.mark.parametrize("autocommit", [True, False])
 async def test_an_ack_that_a_deadlock_undid_is_sent_again_if_it_commits_by_itself(autocommit):
-    attempts = Case(is_ack=True, autocommit=autocommit).attempts
-    assert await attempts.again(Ending.DEADLOCK) is autocommit
+    retries = Case(is_ack=True, autocommit=autocommit).retries
+    assert await retries.again(Ending.DEADLOCK) is autocommit

@@ -1,0 +1,208 @@
+"""One statement on its way to a shard, and its answer on the way back.
+
+An `Attempt` is made where a statement's route is known. `proxy.execution.executor` finds a connection
+for it, and the attempt reads that connection's answer: what `wire.response` says to forward goes
+to the client's link, and a client that reads slower than the server sends stops the server, not
+the proxy's memory. The last piece of the answer is kept until the session has decided what the
+answer means (`Attempt.tell` writes it): an error that a restart caused may be worth another try, and
+nothing may be sent to the client twice. The file of a LOAD DATA LOCAL goes the other way in the
+middle of an answer (`Attempt.file`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from streamfrom.proxy.execution.reply import INTERRUPTED
+from streamfrom.proxy.execution.retry_rules import Ending, ending_of, is_repeatable
+from streamfrom.proxy.wire.constants import HEADER_BYTES
+from streamfrom.proxy.wire.framing import frames
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from streamfrom.proxy.backends.backend import Backend
+    from streamfrom.proxy.backends.shard import ShardRuntime
+    from streamfrom.proxy.errors import BackendLost
+    from streamfrom.proxy.execution.latency_class import LatencyClass
+    from streamfrom.proxy.execution.prepared_execution import Packet
+    from streamfrom.proxy.execution.reply import Reply
+    from streamfrom.proxy.wire.response import PassThrough, Resequencer
+    from streamfrom.sqlparse_ext.statements import Shape
+    from streamfrom.sqlparse_ext.writes.messages import Effect
+
+
+class SucceedingStep(Protocol):
+    """What follows from a statement that has succeeded.
+
+    Attributes:
+        table, effect: a message table and what the statement has done to it; else "" and None.
+        insert_id: the insert id for the client's OK, where the server knows of none; 0 for none.
+    """
+
+    table: str
+    effect: Effect | None
+    insert_id: int
+
+
+class Attempt:
+    """One statement under way on one shard; sent again, it is the same attempt.
+
+    Attributes:
+        shard, database: where it runs; *database* is that of the view, None for none.
+        packet: what is sent: the bytes, or what makes them for a connection.
+        shape: what the statement is.
+        reply: the answer to the client's command.
+        on_over: called with the attempt once its answer is complete or broken off, or with what
+            prevented that it was sent at all.
+        latency: how quick reads of this shape are; None for what shares no connection.
+        step: what else there is to do once the statement has succeeded; None for nothing.
+        on_file: called with a packet number when the server asks for the client's file.
+        backend: the connection that answers.
+        scanner: the reader of the answer, with its status, rows, OK or error so far.
+        held: the last piece of the answer; the session writes it, or drops it to try again.
+        has_written: some of the answer has been written to the client.
+        failure: set when the backend went away before the answer's end.
+    """
+
+    __slots__ = (
+        "_file_sequence",
+        "_throttled",
+        "backend",
+        "database",
+        "failure",
+        "has_written",
+        "held",
+        "latency",
+        "on_file",
+        "on_over",
+        "packet",
+        "reply",
+        "scanner",
+        "shape",
+        "shard",
+        "step",
+    )
+
+    def __init__(
+        self,
+        shard: ShardRuntime,
+        database: str | None,
+        packet: bytes | Packet,
+        shape: Shape,
+        reply: Reply,
+        on_over: Callable[[Attempt | Exception], None] = lambda _: None,
+        latency: LatencyClass | None = None,
+    ) -> None:
+        self.shard = shard
+        self.database = database
+        self.packet = packet
+        self.shape = shape
+        self.reply = reply
+        self.on_over = on_over
+        self.latency = latency
+        self.step: SucceedingStep | None = None
+        self.backend: Backend
+        self.scanner: PassThrough | Resequencer
+        self.on_file: Callable[[int], None] | None = None
+        self.held = b""
+        self.has_written = False
+        self.failure: BackendLost | None = None
+        self._throttled = False
+
+    # --- what the backend calls, as of an `AnswerReader` ------------------------------------
+
+    def data_received(self, data: bytes) -> bytes | None:
+        """Forward what *data* holds for the client."""
+        scanner = self.scanner
+        out = scanner.feed(data)
+        if scanner.done:
+            self.held = out
+            return scanner.rest
+        if out:
+            self.write(out)
+        if scanner.wants_local_infile is not None:
+            assert self.on_file is not None, "the scanner allows no file"
+            self._file_sequence = scanner.infile_sequence
+            self.on_file(scanner.next_sequence)
+        return None
+
+    def answer_completed(self) -> None:
+        """Report the end."""
+        if self._throttled:
+            self.client_writable()
+        self.on_over(self)
+
+    def connection_lost(self, error: BackendLost) -> None:
+        """Report that the backend went away."""
+        self.failure = error
+        self.reply.broke_off(self.scanner)
+        self.on_over(self)
+
+    # --- the client's side ------------------------------------------------------------------
+
+    def write(self, out: bytes) -> None:
+        """Write a piece of the answer; the server waits while the client does not read it."""
+        self.has_written = True
+        link = self.reply.link
+        link.write(out)
+        if link.blocked:
+            self._throttled = True
+            self.backend.link.pause_reading()
+
+    def client_writable(self) -> None:
+        """Let the server go on after the client caught up."""
+        if self._throttled:
+            self._throttled = False
+            self.backend.link.resume_reading()
+
+    def file(self, piece: bytes) -> None:
+        """Pass on a piece of the client's file; an empty one ends it.
+
+        A server that reads slower than the client sends stops the client.
+        """
+        framed, self._file_sequence = frames([piece], self._file_sequence)
+        link = self.backend.link
+        link.write(framed)
+        if link.blocked:
+            self.reply.link.pause_reading()
+            self.backend.on_writable = self.reply.link.resume_reading
+
+    # --- the end ----------------------------------------------------------------------------
+
+    @property
+    def ending(self) -> Ending:
+        """How the attempt ended, for `retry_rules.decide`."""
+        if self.failure is not None:
+            return Ending.BROKE_OFF
+        error = self.scanner.error
+        if error is None:
+            return Ending.ANSWERED
+        return ending_of(error, is_prepared=not isinstance(self.packet, bytes))
+
+    def tell(self) -> None:
+        """Tell the client how the statement ended: the only place where an answer's end is written.
+
+        A statement that the proxy has stopped says why. What changes nothing has not succeeded
+        either if its server made an answer of the interruption, as MySQL's SLEEP does.
+
+        Raises:
+            BackendLost: the answer broke off.
+        """
+        if self.failure is not None:
+            raise self.failure
+        reply, held, error = self.reply, self.held, self.scanner.error
+        if reply.stopped is not None:
+            if error is not None and error.code == INTERRUPTED:
+                # The error is the last packet: 0xFF, the code, # and the SQLSTATE, the words.
+                at = len(held) - HEADER_BYTES - 9 - len(error.message)
+                reply.link.write(held[:at])
+                reply.sequence = held[at + 3]
+                reply.error(reply.stopped)
+                return
+            if error is None and not self.has_written and is_repeatable(self.shape):
+                reply.error(reply.stopped)
+                return
+        reply.link.write(held)
+        reply.sequence = self.scanner.next_sequence
