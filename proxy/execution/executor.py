@@ -41,7 +41,7 @@ from streamfrom.sqlparse_ext.statements import Kind, Uses
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Sequence
+    from collections.abc import Callable, Coroutine
     from typing import Any
 
     from streamfrom.proxy.backends.answer_readers import BufferedAnswer
@@ -56,7 +56,6 @@ if TYPE_CHECKING:
     from streamfrom.proxy.wire.prepare_response import PrepareReader
     from streamfrom.proxy.wire.response import PassThrough, Resequencer
     from streamfrom.proxy.wire.response_reader import ResponseReader
-    from streamfrom.proxy.wire.resultset import Ok, Tracker
     from streamfrom.sqlparse_ext.statements import Shape
 
 
@@ -315,7 +314,8 @@ class Executor(SessionConnections):
                     raise
             else:
                 assert answer.ok is not None
-                self.apply_ok(shard, backend, shape, answer.ok, answer.ok.trackers)
+                ok = answer.ok
+                apply_ok(self._state, self.branches, shard, backend, shape, ok, ok.trackers)
                 return answer
             if left is not None:
                 left.rows = rows
@@ -381,7 +381,8 @@ class Executor(SessionConnections):
         else:
             ok = scanner.ok
             assert ok is not None
-            self.apply_ok(shard, backend, shape, ok, scanner.trackers)
+            trackers = scanner.trackers
+            apply_ok(self._state, self.branches, shard, backend, shape, ok, trackers)
 
     def _succeeded(self, attempt: Attempt, step: SucceedingStep) -> None:
         """Do what follows from a statement, unless it failed."""
@@ -394,17 +395,6 @@ class Executor(SessionConnections):
             ok = attempt.scanner.ok
             insert_id = 0 if ok is None else ok.last_insert_id
             self.branches.happened(attempt.shard, step.table, step.effect, insert_id)
-
-    def apply_ok(
-        self,
-        shard: ShardRuntime,
-        backend: Backend,
-        shape: Shape,
-        ok: Ok,
-        trackers: Sequence[Tracker],
-    ) -> None:
-        """Follow a successful answer that was not relayed, as `settle` does."""
-        apply_ok(self._state, self.branches, shard, backend, shape, ok, trackers)
 
     # --- other ends -----------------------------------------------------------------------
 

@@ -86,21 +86,20 @@ class Execution:
         backend.statements.drop(self.key)
 
 
-class BulkExecution:
+class BulkExecution(Execution):
     """COM_STMT_BULK_EXECUTE, which only MariaDB knows.
 
     body: types and rows, as they go on the wire; *flags* are the client's.
     is_kept: the statement stays prepared for other executions.
     """
 
-    __slots__ = ("_body", "_flags", "_is_kept", "_key")
+    __slots__ = ("_flags", "_is_kept")
 
     def __init__(
         self, key: StatementKey, flags: int, body: bytes, *, is_kept: bool = True
     ) -> None:
-        self._key = key
+        super().__init__(key, body, 0)
         self._flags = flags
-        self._body = body
         self._is_kept = is_kept
 
     def packet_for(self, backend: Backend) -> bytes | None:
@@ -110,20 +109,12 @@ class BulkExecution:
         """
         if not backend.takes_bulk:
             raise Unsupported("bulk execution (COM_STMT_BULK_EXECUTE) by this server")
-        statement_id = backend.statements.get(self._key)
+        statement_id = backend.statements.get(self.key)
         if statement_id is None:
             return None
         if not self._is_kept:
-            backend.statements.drop(self._key)
+            backend.statements.drop(self.key)
         return stmt_bulk_execute(statement_id, self._flags, self._body)
-
-    async def prepare_on(self, backend: Backend) -> None:
-        """Prepare the statement on *backend*."""
-        await backend.prepare(self._key)
-
-    def forget_on(self, backend: Backend) -> None:
-        """Forget the statement id, so that the statement is prepared anew."""
-        backend.statements.drop(self._key)
 
 
 class CursorExecution:

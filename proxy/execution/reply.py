@@ -76,7 +76,7 @@ class Reply:
 
         status: flags beside those that the session's own state has.
         """
-        self._send(
+        self.packet(
             ok_packet(
                 affected_rows,
                 last_insert_id,
@@ -90,22 +90,18 @@ class Reply:
 
     def error(self, error: StreamfromError) -> None:
         """Answer with an error, which ends the command."""
-        self._send(error_packet(error, self._state.capabilities))
+        self.packet(error_packet(error, self._state.capabilities))
 
     def end_of_rows(self, *, status: int = 0, warnings: int = 0) -> None:
         """Answer with the packet that ends rows, which some commands want instead of OK.
 
         status: flags beside those that the session's own state has.
         """
-        self._send(
+        self.packet(
             end_of_rows(
                 self._state.capabilities, status=self._status | status, warnings=warnings
             )
         )
-
-    def text(self, payload: bytes) -> None:
-        """Answer with a bare text."""
-        self._send(payload)
 
     def rows(
         self, columns: Sequence[ColumnDefinition], rows: Iterable[Sequence[bytes | None]]
@@ -213,6 +209,7 @@ class Reply:
         if scanner.is_mid_packet:
             self.link.close()
 
-    def _send(self, payload: bytes) -> None:
+    def packet(self, payload: bytes) -> None:
+        """Answer with a packet that is made already, such as a bare text."""
         self.link.write(frame(payload, self.sequence))
         self.sequence += 1

@@ -113,25 +113,6 @@ class Traits:
         may_begin: the statement runs unread ones, which may leave a transaction open.
     """
 
-    __slots__ = (
-        "assigns",
-        "counts_rows",
-        "finds_its_rows",
-        "is_sticky",
-        "is_traceless",
-        "keeps_found_rows",
-        "may_begin",
-        "needs_insert_id",
-        "outlives_reset",
-        "passing",
-        "runs_unseen",
-        "set_names",
-        "sets_collation",
-        "sets_insert_id",
-        "sets_untracked",
-        "variables",
-    )
-
     def __init__(self, shape: Shape) -> None:
         # What goes through all that is set does it once for each shape: a SET of 100 KB has 20,000.
         self.set_names = frozenset(item.name for item in shape.set)

@@ -148,10 +148,6 @@ class Branches:
         """The branches of the transaction, in the order in which they joined."""
         return [(s, b) for s, b in self.held.items() if b.in_transaction]
 
-    def holds(self, shard: ShardRuntime) -> bool:
-        """True when the session keeps its connection to *shard*."""
-        return shard in self.held
-
     def is_sticky(self, shard: ShardRuntime) -> bool:
         """True when *shard*'s connection stays with the session whatever happens."""
         return shard in self._sticky or shard in self._cursors

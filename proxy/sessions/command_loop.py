@@ -38,14 +38,10 @@ if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
 
     from streamfrom.proxy.backends.shard import ShardRuntime
-    from streamfrom.proxy.config.file import User
     from streamfrom.proxy.execution.attempt import Attempt
-    from streamfrom.proxy.memory import Memory
-    from streamfrom.proxy.net import Link
     from streamfrom.proxy.sessions.dispatch import Dispatch
     from streamfrom.proxy.sessions.services import Services
-    from streamfrom.proxy.sessions.session_factory import SessionParts
-    from streamfrom.proxy.wire.server_connection import ServerConnection
+    from streamfrom.proxy.sql.session_context import SessionContext
 
 
 # A client may send commands ahead. Beyond this it is not read from until they are done.
@@ -93,37 +89,31 @@ class CommandLoop:
     """The commands of one user on one connection.
 
     Attributes:
-        parts: what carries them out.
+        context: the session that they belong to.
         is_busy: one is being carried out.
     """
 
     def __init__(
         self,
-        parts: SessionParts,
+        context: SessionContext,
         dispatch: Dispatch,
-        link: Link,
-        wire: ServerConnection,
-        user: User,
-        connection_id: int,
         logger: FilteringBoundLogger,
         services: Services,
-        memory: Memory,
     ) -> None:
-        self.parts = parts
+        self.context = context
         self.is_busy = False
         self._dispatch = dispatch
-        self._link = link
-        self._wire = wire
-        self._user = user
-        self._connection_id = connection_id
+        self._link = link = context.link
+        self._wire = wire = context.wire
         self._log = logger
         self._tally = services.tally
-        self._memory = memory
+        self._memory = context.memory
         self._large_bytes = 0  # of the command that runs
         self._loop = asyncio.get_running_loop()
-        self._state = parts.state
-        self._direct = parts.direct
-        self._executor = parts.executor
+        self._state = context.state
+        self._executor = context.executor
+        self._fast_path = dispatch.fast_path
+        self._streams = dispatch.statements.streams
         # The client writes query attributes before its statements.
         self._reads_attributes = bool(wire.capabilities & Capability.QUERY_ATTRIBUTES)
         self._current: CommandReceived
@@ -156,13 +146,13 @@ class CommandLoop:
         self._idle_timeout.stop()
         # Backends first: their readers must not find a task to wake that is being cancelled.
         ending = self._executor.forget()
-        self.parts.streams.close()
+        self._streams.close()
         if self._task is not None:
             self._task.cancel()
         while self._commands:
             self._take_queued()
         self._release_large()
-        self.parts.table.clear()
+        self._dispatch.table.clear()
         return ending
 
     # --- one after the other --------------------------------------------------------------
@@ -172,7 +162,7 @@ class CommandLoop:
         if not (self.is_busy or self._commands or self._link.blocked):
             self._begin(command)
             return
-        if self.parts.streams.current is not None and command.payload[:1] == b"\x01":
+        if self._streams.current is not None and command.payload[:1] == b"\x01":
             # COM_QUIT in the middle of a stream: the client is done with both.
             self._link.close()
             return
@@ -212,16 +202,16 @@ class CommandLoop:
             self._large_bytes = len(payload)
         if self._reads_attributes:
             try:
-                payload = self.parts.attributes.taken_from(payload)
+                payload = self._dispatch.attributes.taken_from(payload)
             except StreamfromError as error:
                 self._start(_refuse, error)
                 return
             self._current = CommandReceived(payload, sequence, piece)
         if sequence == 1:
             if code == _QUERY:
-                if self._direct.send(payload[1:], reply, self._direct_done):
+                if self._fast_path.send(payload[1:], reply, self._sent_over):
                     return
-            elif code == _EXECUTE and self._direct.execute(payload, reply, self._direct_done):
+            elif code == _EXECUTE and self._fast_path.execute(payload, reply, self._sent_over):
                 return
         self._start(self._dispatch.dispatch, payload, reply)
 
@@ -237,7 +227,7 @@ class CommandLoop:
         # the client broke the protocol in the same turn of the loop, would never be awaited.
         self._task = asyncio.create_task(self._run(work, *arguments))
 
-    def _direct_done(self, outcome: Attempt | Exception) -> None:
+    def _sent_over(self, outcome: Attempt | Exception) -> None:
         """End of a statement on the hot path; called from the backend's link."""
         if self._is_over:
             return
@@ -292,6 +282,9 @@ class CommandLoop:
         """Go on after the client caught up."""
         self._executor.client_writable()
         self._go_on()
+        stream = self._streams.current
+        if stream is not None and stream.resume():
+            self.context.registry.ready(stream)
 
     def _go_on(self) -> None:
         """Carry out what is queued; nothing while the client does not read the answers."""
@@ -316,7 +309,7 @@ class CommandLoop:
             shown = error
         else:
             self._log.exception("internal error", exc_info=error)
-            shown = InternalError(self._connection_id)
+            shown = InternalError(self.context.connection_id)
         if not isinstance(shown, BackendError):
             self._state.answered_at, self._state.left = None, left_by_error(shown)
         if not self._is_over and self._wire.phase is not ConnectionPhase.INFILE:
@@ -333,9 +326,9 @@ class CommandLoop:
 
         Returns as `SessionConnections.interrupt`.
         """
-        stream = self.parts.streams.current
+        stream = self._streams.current
         if stream is None:
-            self.parts.compiler.large_texts.interrupt(error)
+            self.context.compiler.large_texts.interrupt(error)
             return self._executor.interrupt()
         stream.end(error)
         return []
@@ -375,9 +368,9 @@ class CommandLoop:
             return False
         payload = self._current.payload
         if payload[:1] == b"\x03":
-            shape = self.parts.compiler.parse(payload[1:]).shape
+            shape = self.context.compiler.parse(payload[1:]).shape
         elif payload[:1] == b"\x17":
-            prepared = self.parts.table.get(int.from_bytes(payload[1:5], "little"))
+            prepared = self._dispatch.table.get(int.from_bytes(payload[1:5], "little"))
             if prepared is None:
                 return False
             shape = prepared.original.shape
@@ -416,7 +409,7 @@ class CommandLoop:
         if self._reply.stopped is None:
             # What waits for a connection or a shard has limits of its own.
             error = StatementTimedOut()
-            if self.parts.compiler.large_texts.interrupt(error) or self._executor.interrupt():
+            if self.context.compiler.large_texts.interrupt(error) or self._executor.interrupt():
                 self._reply.stopped = error
                 self._stopped_s = now_s
                 self._log.info("statement timed out")
@@ -426,7 +419,7 @@ class CommandLoop:
     @property
     def is_streaming(self) -> bool:
         """True while a STREAM is open."""
-        return self.parts.streams.current is not None
+        return self._streams.current is not None
 
     def thread_on(self, shard: ShardRuntime) -> int | None:
         """Return the id that *shard* knows it by, if it holds a connection there."""
@@ -435,7 +428,7 @@ class CommandLoop:
 
     def process(self) -> Process:
         """Return the line in SHOW PROCESSLIST."""
-        view = self.parts.compiler.view
+        view = self.context.compiler.view
         command, state, info = "Sleep", "", None
         if self.is_busy:
             payload = self._current.payload
@@ -443,8 +436,8 @@ class CommandLoop:
             state = "streaming" if self.is_streaming else "executing"
             info = payload[1:] if payload[0] == _QUERY else None
         return Process(
-            self._connection_id,
-            self._user.name,
+            self.context.connection_id,
+            self.context.privileges.user.name,
             self._link.peer,
             None if view is None else view.name,
             command,

@@ -6,6 +6,13 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from streamfrom.proxy.errors import UnknownCommand
+from streamfrom.proxy.sessions.deprecated_commands import DeprecatedCommands
+from streamfrom.proxy.sessions.query_attributes import QueryAttributes
+from streamfrom.proxy.sql.bulk_commands import BulkCommands
+from streamfrom.proxy.sql.fast_path import FastPath
+from streamfrom.proxy.sql.prepared_commands import PreparedCommands
+from streamfrom.proxy.sql.prepared_statements import PreparedStatements
+from streamfrom.proxy.sql.statement_runner import StatementRunner
 from streamfrom.proxy.wire import commands
 from streamfrom.proxy.wire.commands import parse_command
 from streamfrom.proxy.wire.constants import Command
@@ -13,20 +20,28 @@ from streamfrom.proxy.wire.constants import Command
 
 if TYPE_CHECKING:
     from streamfrom.proxy.execution.reply import Reply
-    from streamfrom.proxy.net import Link
     from streamfrom.proxy.sessions.peers import Peers
-    from streamfrom.proxy.sessions.session_factory import SessionParts
+    from streamfrom.proxy.sql.session_context import SessionContext
 
 
 class Dispatch:
-    """The commands of one logged-in session."""
+    """The commands of one logged-in session.
 
-    __slots__ = ("_link", "_parts", "_peers")
+    Attributes:
+        table: the statements that the client has prepared.
+        statements, fast_path, attributes: what carries commands out, each named after its module.
+    """
 
-    def __init__(self, parts: SessionParts, link: Link, peers: Peers) -> None:
-        self._parts = parts
-        self._link = link
+    def __init__(self, context: SessionContext, peers: Peers) -> None:
+        self._context = context
         self._peers = peers
+        self.table = PreparedStatements(context.memory)
+        self.statements = StatementRunner(context)
+        self.fast_path = FastPath(context, self.table)
+        self.attributes = QueryAttributes(context.state, self.table)
+        self._prepared = PreparedCommands(context, self.statements, self.table)
+        self._bulk = BulkCommands(context, self.statements, self._prepared, self.table)
+        self._deprecated = DeprecatedCommands(context)
 
     async def dispatch(self, payload: bytes, reply: Reply) -> None:
         """Carry out a command and answer it.
@@ -34,52 +49,52 @@ class Dispatch:
         Raises:
             StreamfromError: what *reply* has still to be told.
         """
-        parts = self._parts
+        context, statements = self._context, self.statements
         match parse_command(payload):
             case commands.Query(sql):
-                await parts.statements.run(sql, reply)
+                await statements.run(sql, reply)
             case Command.QUIT:
-                self._link.close()
+                context.link.close()
             case Command.PING:
                 reply.ok()
             case commands.InitDb(name):
-                await parts.statements.use(parts.state.settings.decoded(name), reply)
+                await statements.use(context.state.settings.decoded(name), reply)
             case Command.RESET_CONNECTION:
-                parts.table.clear()
-                parts.text_statements.clear()
-                ending = parts.executor.forget()
-                parts.state.reset()
+                self.table.clear()
+                statements.text_statements.clear()
+                ending = context.executor.forget()
+                context.state.reset()
                 if ending:
                     # The client that hears OK may tell another one that its locks are free.
                     await asyncio.wait(ending)
                 reply.ok()
             case commands.SetOption(multi_statements):
-                parts.state.multi_statements = multi_statements
+                context.state.multi_statements = multi_statements
                 reply.end_of_rows()
             case commands.Refresh(refresh):
-                await parts.old.refresh(refresh, reply)
+                await self._deprecated.refresh(refresh, reply)
             case Command.PROCESS_INFO:
-                await parts.old.check_process_info()
-                await parts.statements.run(b"SHOW FULL PROCESSLIST", reply)
+                await self._deprecated.check_process_info()
+                await statements.run(b"SHOW FULL PROCESSLIST", reply)
             case Command.STATISTICS:
-                reply.text(self._peers.statistics())
+                reply.packet(self._peers.statistics())
             case Command.DEBUG:
                 reply.end_of_rows()
             case commands.ProcessKill(connection_id):
                 await self._peers.kill(connection_id, query_only=False)
                 reply.ok()
             case commands.FieldList():
-                await parts.old.field_list(payload, reply)
+                await self._deprecated.field_list(payload, reply)
             case commands.StmtPrepare(sql):
-                await parts.prepared.prepare(sql, reply)
+                await self._prepared.prepare(sql, reply)
             case commands.StmtExecute() as execute:
-                await parts.prepared.execute(execute, reply)
+                await self._prepared.execute(execute, reply)
             case commands.StmtBulkExecute() as bulk:
-                await parts.bulk.execute(bulk, reply)
+                await self._bulk.execute(bulk, reply)
             case commands.StmtFetch() as fetch:
-                await parts.prepared.fetch(fetch, reply)
+                await self._prepared.fetch(fetch, reply)
             case commands.StmtReset(statement_id):
-                parts.prepared.reset(statement_id)
+                self._prepared.reset(statement_id)
                 reply.ok()
             case _:
                 raise UnknownCommand
@@ -92,8 +107,8 @@ class Dispatch:
         """
         match parse_command(payload):
             case commands.StmtClose(statement_id):
-                self._parts.prepared.close(statement_id)
+                self._prepared.close(statement_id)
             case commands.StmtSendLongData() as command:
-                self._parts.prepared.send_long_data(command)
+                self._prepared.send_long_data(command)
             case _:
                 pass

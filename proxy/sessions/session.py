@@ -26,7 +26,7 @@ from streamfrom.proxy.sessions.command_loop import CommandLoop
 from streamfrom.proxy.sessions.dispatch import Dispatch
 from streamfrom.proxy.sessions.login_gate import LoginGate
 from streamfrom.proxy.sessions.peers import Peers
-from streamfrom.proxy.sessions.session_factory import make_session
+from streamfrom.proxy.sessions.session_factory import make_context
 from streamfrom.proxy.sql.sibling_databases import use
 from streamfrom.proxy.wire.auth import Authenticated, Deferred
 from streamfrom.proxy.wire.constants import (
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from streamfrom.proxy.local_statements.show_processlist import Process
     from streamfrom.proxy.net import Link
     from streamfrom.proxy.sessions.services import Services
-    from streamfrom.proxy.sessions.session_factory import SessionParts
+    from streamfrom.proxy.sql.session_context import SessionContext
     from streamfrom.proxy.wire.auth import Account
     from streamfrom.proxy.wire.compression import Compression
     from streamfrom.proxy.wire.server_connection import Event
@@ -153,7 +153,7 @@ class Session:
                 self._command_loop.command_received(event)
             elif type(event) is InfileData:
                 assert self._command_loop is not None
-                self._command_loop.parts.executor.file(event.payload)
+                self._command_loop.context.executor.file(event.payload)
             else:
                 self._login_event(event)
         answer = self._wire.data_to_send()
@@ -188,12 +188,8 @@ class Session:
         """Go on after the client caught up."""
         self._memory.change(-self._unread_bytes)
         self._unread_bytes = 0
-        if self._command_loop is None:
-            return
-        self._command_loop.client_writable()
-        stream = self._command_loop.parts.streams.current
-        if stream is not None and stream.resume():
-            self._services.registry.ready(stream)
+        if self._command_loop is not None:
+            self._command_loop.client_writable()
 
     def connection_lost(self, error: Exception | None) -> None:
         """Clean up after a client that left, in whatever it was doing."""
@@ -283,7 +279,7 @@ class Session:
             return
         user = services.users[name]
         try:
-            parts = make_session(
+            context = make_context(
                 services,
                 self._link,
                 self._wire,
@@ -296,49 +292,43 @@ class Session:
             self._login_gate.refuse(self._wire, error)
             return
         if self._command_loop is not None:
-            parts.state.multi_statements = self._command_loop.parts.state.multi_statements
+            before = self._command_loop.context.state
+            context.state.multi_statements = before.multi_statements
         try:
             self._login_gate.check(user, self)
             if login.database:
-                parts.compiler.use(login.database)
+                context.compiler.use(login.database)
         except UnknownDatabase:
             # Perhaps a server has it beside a keyspace.
-            self._entering = asyncio.create_task(self._enter(user, parts, login.database or ""))
+            self._entering = asyncio.create_task(
+                self._enter(user, context, login.database or "")
+            )
         except StreamfromError as error:
             self._login_gate.refuse(self._wire, error)
         else:
-            self._welcome(user, parts)
+            self._welcome(user, context)
 
-    async def _enter(self, user: User, parts: SessionParts, database: str) -> None:
+    async def _enter(self, user: User, context: SessionContext, database: str) -> None:
         """End a login that names a database which is no keyspace."""
         try:
-            await use(parts.compiler, database)
+            await use(context.compiler, database)
             self._login_gate.check(user, self)
         except StreamfromError as error:
             if not self._is_over:
                 self._login_gate.refuse(self._wire, error)
         else:
             if not self._is_over:
-                self._welcome(user, parts)
+                self._welcome(user, context)
 
-    def _welcome(self, user: User, parts: SessionParts) -> None:
+    def _welcome(self, user: User, context: SessionContext) -> None:
         self.user = user
         self._memory.belong_to(self._services.memory_of(user.name))
-        self._command_loop = CommandLoop(
-            parts,
-            Dispatch(parts, self._link, self._peers),
-            self._link,
-            self._wire,
-            user,
-            self.connection_id,
-            self._log,
-            self._services,
-            self._memory,
-        )
+        dispatch = Dispatch(context, self._peers)
+        self._command_loop = CommandLoop(context, dispatch, self._log, self._services)
         self._login_gate.logged_in()
         subject = {} if (found := self._link.subject) is None else {"subject": found}
         self._log.info("session opened", user=user.name, host=self._link.peer, **subject)
-        self._wire.accept(status=parts.state.status)
+        self._wire.accept(status=context.state.status)
         self._link.write(self._wire.data_to_send())
         if self._compression is None and self._wire.compression is not None:
             self._compression = self._wire.compression

@@ -416,7 +416,7 @@ class _Gather:
                 part.is_dropped = True
                 if part.is_over or part.index in self._settled:
                     continue
-                if is_short or executor.branches.holds(part.shard):
+                if is_short or part.shard in executor.branches.held:
                     part.pause(on=False)
                 else:
                     self._settled.add(part.index)

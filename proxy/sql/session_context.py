@@ -15,10 +15,12 @@ if TYPE_CHECKING:
     from streamfrom.proxy.execution.executor import Executor
     from streamfrom.proxy.execution.session_state import SessionState
     from streamfrom.proxy.local_statements.show_processlist import Process
+    from streamfrom.proxy.memory import Memory
     from streamfrom.proxy.net import Link
     from streamfrom.proxy.sql.catalog import Catalog
     from streamfrom.proxy.sql.privileges import Privileges
     from streamfrom.proxy.sql.statement_compiler import StatementCompiler
+    from streamfrom.proxy.wire.server_connection import ServerConnection
 
 
 class OtherSessions(Protocol):
@@ -45,6 +47,8 @@ class SessionContext:
         connection_id: what the client was told, and what KILL names.
         state: the session apart from its sockets.
         link: the client's socket.
+        wire: the protocol on it.
+        memory: counts what the session keeps.
         executor: the connections to shards, and the transaction on them.
         privileges: what the user may do.
         catalog: the keyspaces that the user's role sees.
@@ -57,6 +61,8 @@ class SessionContext:
     connection_id: int
     state: SessionState
     link: Link
+    wire: ServerConnection
+    memory: Memory
     executor: Executor
     privileges: Privileges
     catalog: Catalog

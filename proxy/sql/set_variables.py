@@ -14,6 +14,7 @@ from streamfrom.proxy.backends.statement_ids import StatementKey
 from streamfrom.proxy.errors import BackendLost, BackendUnavailable, ProxyError
 from streamfrom.proxy.execution.prepared_execution import Execution
 from streamfrom.proxy.execution.session_state import traits
+from streamfrom.proxy.execution.session_tracking import apply_ok
 from streamfrom.proxy.sql.scatter import run_everywhere
 from streamfrom.proxy.sql.session_target import check_target
 from streamfrom.proxy.sql.set_statement_for import run_set_statement
@@ -152,7 +153,8 @@ class SetVariables:
         if not is_known:
             backend.has_residue = True
         trackers = (*before, *report.trackers)
-        self._executor.apply_ok(shard, backend, shape, report._replace(warnings=0), trackers)
+        report = report._replace(warnings=0)
+        apply_ok(state, self._branches, shard, backend, shape, report, trackers)
         if not is_known:
             backend.row_count = -1 if told.ok is None else 0
             if state.answered_at is backend:

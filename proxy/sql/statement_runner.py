@@ -1,13 +1,12 @@
 """What each kind of statement does: the text of a client's command to answers on its link.
 
 `StatementRunner.run` may wait; the statements that need not take the hot path (`proxy.sql.fast_path`)
-instead. `_HANDLERS` has the method for each kind.
+instead. `StatementRunner` begins with the handler of each kind.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.errors import (
@@ -20,7 +19,6 @@ from streamfrom.proxy.execution.diagnostics_queries import (
     DiagnosticsQueries,
     warnings_answer,
 )
-from streamfrom.proxy.execution.reply import Reply
 from streamfrom.proxy.local_statements.local_answers import answer, is_answered_locally
 from streamfrom.proxy.local_statements.show_databases import chooses_databases, chosen_databases
 from streamfrom.proxy.local_statements.show_processlist import columns, is_processlist, rows
@@ -58,8 +56,9 @@ from streamfrom.sqlparse_ext.writes.generated import next_values
 
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
+    from streamfrom.proxy.execution.reply import Reply
     from streamfrom.proxy.sql.session_context import SessionContext
     from streamfrom.proxy.wire.resultset import ColumnDefinition
 
@@ -107,8 +106,25 @@ class StatementRunner:
         self._sequences = SequenceStatements(context)
         self._catalog = context.catalog
         self._locks = AdvisoryLocks(context)
-        self._set_variables = SetVariables(context, self.routed, self.streams)
-        self._transaction_control = TransactionControl(context, self.routed, self._on_rows)
+        transactions = TransactionControl(context, self.routed, self._on_rows)
+        # What has no entry is sent to the shards.
+        self._handlers: dict[Kind, Callable[[Statement, Reply], Awaitable[bool]]] = {
+            Kind.SELECT: self._select,
+            Kind.STREAM: self.streams.run,
+            Kind.USE: self._use,
+            Kind.SET: SetVariables(context, self.routed, self.streams).run,
+            Kind.SHOW: self._show,
+            Kind.EXPLAIN: self._explain,
+            Kind.BEGIN: transactions.begin,
+            Kind.COMMIT: transactions.commit,
+            Kind.ROLLBACK: transactions.rollback,
+            Kind.SAVEPOINT: transactions.savepoint,
+            Kind.DDL: self._ddl,
+            Kind.LOCK: self._lock,
+            Kind.PREPARE: self._prepared,
+            Kind.KILL: self._kill_statement,
+            Kind.EMPTY: self._empty,
+        }
         account = literal(f"{privileges.user.name}@%".encode())
         login = literal(f"{privileges.user.name}@{privileges.host}".encode())
         self._identity = {
@@ -147,12 +163,12 @@ class StatementRunner:
         # USE leads away from a target whose replicas all ail.
         if not self._branches.held and statement.shape.kind is not Kind.USE:
             self._compiler.leave_ailing_replicas()
-        handler = _HANDLERS.get(statement.shape.kind, StatementRunner._on_rows)
-        if not statement.shape.uses & Uses.ADVISORY_LOCK:
-            return await handler(self, await self.told_who(statement), reply)
-        await self._locks.before(statement)
-        has_succeeded = await handler(self, await self.told_who(statement), reply)
-        if has_succeeded:
+        handler = self._handlers.get(statement.shape.kind, self._on_rows)
+        asks_locks = bool(statement.shape.uses & Uses.ADVISORY_LOCK)
+        if asks_locks:
+            await self._locks.before(statement)
+        has_succeeded = await handler(await self.told_who(statement), reply)
+        if asks_locks and has_succeeded:
             self._locks.after(statement)
         return has_succeeded
 
@@ -240,9 +256,6 @@ class StatementRunner:
         )
         return True
 
-    async def _stream(self, statement: Statement, reply: Reply) -> bool:
-        return await self.streams.run(statement, reply)
-
     # --- the session's own statements -----------------------------------------------------
 
     async def _empty(self, statement: Statement, reply: Reply) -> bool:
@@ -267,21 +280,6 @@ class StatementRunner:
         await use(self._compiler, target)
         changed = STATE_CHANGED if self._state.tracks_changes else b""
         reply.ok(session_state=schema_state(target) + changed)
-
-    async def _set(self, statement: Statement, reply: Reply) -> bool:
-        return await self._set_variables.run(statement, reply)
-
-    async def _begin(self, statement: Statement, reply: Reply) -> bool:
-        return await self._transaction_control.begin(statement, reply)
-
-    async def _commit(self, statement: Statement, reply: Reply) -> bool:
-        return await self._transaction_control.commit(statement, reply)
-
-    async def _rollback(self, statement: Statement, reply: Reply) -> bool:
-        return await self._transaction_control.rollback(statement, reply)
-
-    async def _savepoint(self, statement: Statement, reply: Reply) -> bool:
-        return await self._transaction_control.savepoint(statement, reply)
 
     async def _lock(self, statement: Statement, reply: Reply) -> bool:
         if statement.shape.verb != "UNLOCK" or not self._compiler.here().is_sharded:
@@ -390,24 +388,3 @@ class StatementRunner:
         else:
             columns = ()
         return [column_definition(column, self._state.capabilities) for column in columns]
-
-
-_Handler = Callable[[StatementRunner, Statement, Reply], Awaitable[bool]]
-
-_HANDLERS: Final[dict[Kind, _Handler]] = {
-    Kind.SELECT: StatementRunner._select,
-    Kind.STREAM: StatementRunner._stream,
-    Kind.USE: StatementRunner._use,
-    Kind.SET: StatementRunner._set,
-    Kind.SHOW: StatementRunner._show,
-    Kind.EXPLAIN: StatementRunner._explain,
-    Kind.BEGIN: StatementRunner._begin,
-    Kind.COMMIT: StatementRunner._commit,
-    Kind.ROLLBACK: StatementRunner._rollback,
-    Kind.SAVEPOINT: StatementRunner._savepoint,
-    Kind.DDL: StatementRunner._ddl,
-    Kind.LOCK: StatementRunner._lock,
-    Kind.PREPARE: StatementRunner._prepared,
-    Kind.KILL: StatementRunner._kill_statement,
-    Kind.EMPTY: StatementRunner._empty,
-}

@@ -95,7 +95,7 @@ def test_an_endless_answer_begins_with_its_columns(capabilities, packets):
 def test_the_end_of_rows_and_bare_text():
     scene = Scene(OLD)
     scene.reply.end_of_rows()
-    scene.reply.text(b"Uptime: 5")
+    scene.reply.packet(b"Uptime: 5")
     assert scene.packets() == [b"\xfe\0\0\x02\0", b"Uptime: 5"]
 
 

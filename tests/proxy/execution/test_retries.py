@@ -27,9 +27,7 @@ class Case:
         self.state: Any = SimpleNamespace(is_stopped=False, settings=settings)
         self.branches: Any = SimpleNamespace(has_begun=False, is_broken=False)
         session: tuple[Any, Any] = self.state, self.branches
-        self.retries: Any = Retries(
-            *session, is_read=is_read, is_ack=is_ack, buffer_s=buffer_s
-        )
+        self.retries: Any = Retries(*session, is_read=is_read, is_ack=is_ack, buffer_s=buffer_s)
 
 
 async def test_each_shard_is_waited_for_until_the_same_moment():

@@ -87,9 +87,7 @@ class FakeExecutor:
     retries: Any = SessionConnections.retries
 
     def __init__(self, backends):
-        self.branches = SimpleNamespace(
-            has_begun=False, is_broken=False, holds=lambda shard: False
-        )
+        self.branches = SimpleNamespace(has_begun=False, is_broken=False, held={})
         self.state = self._state = SimpleNamespace(is_stopped=False)
         self._failover_buffer_s = 60.0
         self.current: Any = None
