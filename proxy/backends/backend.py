@@ -56,8 +56,8 @@ class ConnectionOwner(Protocol):
         """Keep the *last_insert_id* of *backend*, which another owner has now."""
         return  # An owner without insert ids has nothing to keep.
 
-    def keeps_diagnostics(self, backend: Backend, left: LastDiagnostics) -> bool:
-        """Keep *left*, which the server's answer will fill, for the last statement on *backend*.
+    def keeps_diagnostics(self, backend: Backend, diagnostics: LastDiagnostics) -> bool:
+        """Keep *diagnostics*, which the server's answer will fill, for the last statement on *backend*.
 
         Returns False where the owner wants none, or has run a later statement on another connection.
         """

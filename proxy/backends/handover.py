@@ -117,15 +117,15 @@ def take_diagnostics(backend: Backend, owner: ConnectionOwner | None) -> LastDia
     pays for it. The connection is closed if the server refuses: the next session would otherwise
     see the insert id of this one.
     """
-    left = LastDiagnostics(asyncio.get_running_loop().create_future())
-    asks = owner is not None and owner.keeps_diagnostics(backend, left)
+    diagnostics = LastDiagnostics(asyncio.get_running_loop().create_future())
+    asks = owner is not None and owner.keeps_diagnostics(backend, diagnostics)
     if isinstance(backend.found_rows, CarriedFoundRows):
-        left.found_rows = backend.found_rows.told or 0
+        diagnostics.found_rows = backend.found_rows.told or 0
     elif backend.found_rows is not None:
-        left.found_rows = backend.found_rows
+        diagnostics.found_rows = backend.found_rows
     if backend.row_count is not None:
-        left.row_count = backend.row_count
-    questions = _HandoverQuestions(backend, owner, left)
+        diagnostics.row_count = backend.row_count
+    questions = _HandoverQuestions(backend, owner, diagnostics)
     # In this order: on both servers SHOW WARNINGS leaves FOUND_ROWS() as it is.
     if asks and backend.has_warnings:
         questions.ask(SHOW_WARNINGS, questions.warned)
@@ -133,8 +133,8 @@ def take_diagnostics(backend: Backend, owner: ConnectionOwner | None) -> LastDia
     if counts or backend.has_insert_id or (backend.has_residue and owner is not None):
         questions.ask(_COUNTS, questions.counted)
     if backend.leaving is None:
-        left.known.set_result(None)
-    return left
+        diagnostics.known.set_result(None)
+    return diagnostics
 
 
 @dataclass(slots=True)
@@ -143,26 +143,26 @@ class _HandoverQuestions:
 
     _backend: Backend
     _owner: ConnectionOwner | None
-    _left: LastDiagnostics
+    _diagnostics: LastDiagnostics
     _unanswered: int = 0
 
     def ask(self, question: bytes, heard: Callable[[BufferedAnswer], None]) -> None:
         self._unanswered += 1
-        self._backend.leaving = self._left
+        self._backend.leaving = self._diagnostics
         self._backend.send_ahead(question, AnswerCallback(heard, self._missed))
 
     def warned(self, answer: BufferedAnswer) -> None:
-        self._left.columns, self._left.rows = answer.columns, answer.rows
+        self._diagnostics.columns, self._diagnostics.rows = answer.columns, answer.rows
         self._answered()
 
     def counted(self, answer: BufferedAnswer) -> None:
-        backend, left = self._backend, self._left
+        backend, diagnostics = self._backend, self._diagnostics
         values = parse_text_row(answer.rows[0])
         found, counted, insert_id, _ = (int(value or 0) for value in values)
         if backend.found_rows is None:
-            left.found_rows = found
+            diagnostics.found_rows = found
         if backend.row_count is None:
-            left.row_count = counted
+            diagnostics.row_count = counted
         if self._owner is not None:
             self._owner.handed_over(backend, insert_id)
         backend.has_insert_id = False
@@ -181,5 +181,5 @@ class _HandoverQuestions:
 
     def _end(self) -> None:
         self._backend.leaving = None
-        if not self._left.known.done():
-            self._left.known.set_result(None)
+        if not self._diagnostics.known.done():
+            self._diagnostics.known.set_result(None)

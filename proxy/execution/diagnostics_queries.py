@@ -52,27 +52,27 @@ _WARNINGS: Final = (
 )
 
 
-def left_by_several() -> LastDiagnostics:
+def diagnostics_of_several() -> LastDiagnostics:
     """Return empty diagnostics for a statement of several shards; `SessionConnections.take_warnings` fills them."""
-    left = LastDiagnostics(asyncio.get_running_loop().create_future())
-    left.known.set_result(None)
-    return left
+    diagnostics = LastDiagnostics(asyncio.get_running_loop().create_future())
+    diagnostics.known.set_result(None)
+    return diagnostics
 
 
-def left_by_error(error: StreamfromError) -> LastDiagnostics:
+def diagnostics_of_error(error: StreamfromError) -> LastDiagnostics:
     """Return the diagnostics of a statement that the proxy itself refused."""
-    left = left_by_several()
+    diagnostics = diagnostics_of_several()
     code, _ = error.wire_code()
-    left.rows = [text_row([b"Error", b"%d" % code, message_bytes(str(error))])]
-    return left
+    diagnostics.rows = [text_row([b"Error", b"%d" % code, message_bytes(str(error))])]
+    return diagnostics
 
 
 class AnswerHere(Exception):
-    """SHOW WARNINGS is answered by the proxy, from *left*; None for an empty answer."""
+    """SHOW WARNINGS is answered by the proxy, from *diagnostics*; None for an empty answer."""
 
-    def __init__(self, left: LastDiagnostics | None) -> None:
+    def __init__(self, diagnostics: LastDiagnostics | None) -> None:
         super().__init__()
-        self.left = left
+        self.diagnostics = diagnostics
 
 
 class DiagnosticsQueries:
@@ -98,12 +98,12 @@ class DiagnosticsQueries:
                     return None
                 return query(inline(self._statement, {"FOUND_ROWS": b"%d" % count}))
             return query(self._statement.sql)
-        left = self._state.left
-        if source is not None or (left is not None and not left.known.done()):
+        diagnostics = self._state.diagnostics
+        if source is not None or (diagnostics is not None and not diagnostics.known.done()):
             return None
         if self._statement.shape.kind is not Kind.SELECT:
             return None
-        return query(inline(self._statement, _numbers(left)))
+        return query(inline(self._statement, _numbers(diagnostics)))
 
     async def prepare_on(self, backend: Backend) -> None:
         """Wait until the diagnostics are known. Raises AnswerHere for what only the proxy can answer."""
@@ -118,18 +118,18 @@ class DiagnosticsQueries:
             return
         if state.answered_at is not None:
             take_diagnostics(state.answered_at, state)
-        left = state.left
-        if left is not None:
-            await asyncio.wait([left.known])
+        diagnostics = state.diagnostics
+        if diagnostics is not None:
+            await asyncio.wait([diagnostics.known])
         if self._statement.shape.kind is not Kind.SELECT:
-            raise AnswerHere(left)
+            raise AnswerHere(diagnostics)
 
     def forget_on(self, backend: Backend) -> None:
         """Do nothing: the text has no statement id of a server."""
 
 
 def warnings_answer(
-    statement: Statement, left: LastDiagnostics | None, capabilities: int
+    statement: Statement, diagnostics: LastDiagnostics | None, capabilities: int
 ) -> tuple[Sequence[bytes], Sequence[bytes]]:
     """Return columns and rows of SHOW WARNINGS or SHOW ERRORS, as payloads for such a client.
 
@@ -142,11 +142,11 @@ def warnings_answer(
             f"{statement.shape.verb} of the statement before, which another client's connection or"
             " several shards have run; SHOW WARNINGS tells"
         )
-    if left and left.columns:
-        columns = left.columns
+    if diagnostics and diagnostics.columns:
+        columns = diagnostics.columns
     else:
         columns = [column_definition(column, capabilities) for column in _WARNINGS]
-    rows = left.rows if left else ()
+    rows = diagnostics.rows if diagnostics else ()
     kind = asked["kind"].lower()
     if kind == b"errors":
         rows = [row for row in rows if parse_text_row(row)[0] == b"Error"]
@@ -160,13 +160,13 @@ def warnings_answer(
     return columns, rows[start : start + int(asked["rows"])] if asked["rows"] else rows
 
 
-def _numbers(left: LastDiagnostics | None) -> dict[str, bytes]:
+def _numbers(diagnostics: LastDiagnostics | None) -> dict[str, bytes]:
     """Return the values by the function or variable that asks for them; 0 before the first statement."""
-    rows = left.rows if left else ()
+    rows = diagnostics.rows if diagnostics else ()
     errors = sum(parse_text_row(row)[0] == b"Error" for row in rows)
     return {
-        "FOUND_ROWS": b"%d" % (left.found_rows if left else 0),
-        "ROW_COUNT": b"%d" % (left.row_count if left else 0),
+        "FOUND_ROWS": b"%d" % (diagnostics.found_rows if diagnostics else 0),
+        "ROW_COUNT": b"%d" % (diagnostics.row_count if diagnostics else 0),
         "@@WARNING_COUNT": b"%d" % len(rows),
         "@@ERROR_COUNT": b"%d" % errors,
     }

@@ -26,7 +26,7 @@ from streamfrom.proxy.execution.retry_rules import (
     is_whole_ack,
 )
 from streamfrom.proxy.execution.session_connections import SessionConnections, named
-from streamfrom.proxy.execution.session_state import traits
+from streamfrom.proxy.execution.session_state import footprint_of
 from streamfrom.proxy.execution.session_tracking import (
     apply_error,
     apply_ok,
@@ -211,12 +211,12 @@ class Executor(SessionConnections):
         columns: bool = True,
         final: bool = True,
         answer: AnswerKind = AnswerKind.RESULT,
-        left: LastDiagnostics | None = None,
+        diagnostics: LastDiagnostics | None = None,
         warnings: int = 0,
     ) -> PassThrough | Resequencer:
         """Run a statement on its shard and relay the answer, riding out a failover.
 
-        left: takes the warnings, for other shards answer the client, too; they had *warnings*.
+        diagnostics: takes the warnings, for other shards answer the client, too; they had *warnings*.
 
         Returns what the answer was; an error that the server answered is relayed, not raised.
 
@@ -245,10 +245,10 @@ class Executor(SessionConnections):
             self._active[backend] = shard
             backend.send(data, attempt)
             await done
-            if left is not None and scanner.ok is not None and scanner.ok.warnings:
+            if diagnostics is not None and scanner.ok is not None and scanner.ok.warnings:
                 # A connection that breaks now is found broken by the next statement.
                 with suppress(BackendError, BackendLost):
-                    await self.take_warnings(shard, backend, left)
+                    await self.take_warnings(shard, backend, diagnostics)
             ending = attempt.ending
             self.settle(attempt, shape)
             if not await retries.again(
@@ -283,28 +283,28 @@ class Executor(SessionConnections):
         packet: bytes | Packet,
         shape: Shape,
         *,
-        left: LastDiagnostics | None = None,
+        diagnostics: LastDiagnostics | None = None,
     ) -> BufferedAnswer:
         """Run a command on one shard and return its whole answer, as patiently as `relay`.
 
-        left: the diagnostics that its warnings are added to, also an error's.
+        diagnostics: the diagnostics that its warnings are added to, also an error's.
 
         Raises:
             BackendError: the server refused it.
             BackendUnavailable, PoolTimeout, BackendLost: as `relay`.
         """
         retries = self.retries(shape)
-        rows = [] if left is None else left.rows
+        rows = [] if diagnostics is None else diagnostics.rows
         while True:
             backend, data = await self._ready(shard, database, packet, shape, retries)
             try:
                 (answer,) = await self.pipeline(shard, backend, [data])
-                if left is not None and answer.ok is not None and answer.ok.warnings:
-                    await self.take_warnings(shard, backend, left)
+                if diagnostics is not None and answer.ok is not None and answer.ok.warnings:
+                    await self.take_warnings(shard, backend, diagnostics)
             except BackendError as error:
-                if left is not None:
+                if diagnostics is not None:
                     with suppress(BackendError, BackendLost):
-                        await self.take_warnings(shard, backend, left)
+                        await self.take_warnings(shard, backend, diagnostics)
                 apply_error(self._state, self.branches, shard, backend, shape, error.code)
                 if not await retries.again(ending_of(error), shard):
                     raise
@@ -317,8 +317,8 @@ class Executor(SessionConnections):
                 ok = answer.ok
                 apply_ok(self._state, self.branches, shard, backend, shape, ok, ok.trackers)
                 return answer
-            if left is not None:
-                left.rows = rows
+            if diagnostics is not None:
+                diagnostics.rows = rows
 
     async def prepare_on(
         self, shard: ShardRuntime, database: str | None, sql: bytes
@@ -369,12 +369,14 @@ class Executor(SessionConnections):
             scanner.is_plain
             and not scanner.status & _STAYS
             and shard not in self.branches.held
-            and (said := traits(shape)).is_traceless
-            and not (said.is_sticky or said.keeps_found_rows or said.sets_insert_id)
+            and (footprint := footprint_of(shape)).is_traceless
+            and not (
+                footprint.is_sticky or footprint.keeps_found_rows or footprint.sets_insert_id
+            )
         ):
             # Nearly every statement: nothing happened that anybody must remember.
             self._state.answered_at = backend
-            backend.found_rows = scanner.rows if said.finds_its_rows else None
+            backend.found_rows = scanner.rows if footprint.finds_its_rows else None
             backend.row_count = -1
             backend.has_warnings = False
             shard.pool.release(backend)

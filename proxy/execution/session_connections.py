@@ -14,7 +14,7 @@ from streamfrom.proxy.backends.pool import PoolWaiter
 from streamfrom.proxy.errors import BackendLost, BackendUnavailable
 from streamfrom.proxy.execution.retries import Retries
 from streamfrom.proxy.execution.retry_rules import Ending, is_repeatable, is_whole_ack
-from streamfrom.proxy.execution.session_state import traits
+from streamfrom.proxy.execution.session_state import footprint_of
 from streamfrom.proxy.execution.session_tracking import bring_insert_id
 from streamfrom.proxy.execution.user_variable_sync import carry_variables
 from streamfrom.sqlparse_ext.session.schemas import SYSTEM_SCHEMAS
@@ -185,15 +185,15 @@ class SessionConnections:
             self._active.pop(backend, None)
 
     async def take_warnings(
-        self, shard: ShardRuntime, backend: Backend, left: LastDiagnostics
+        self, shard: ShardRuntime, backend: Backend, diagnostics: LastDiagnostics
     ) -> None:
-        """Add to *left* the warnings of the last statement on *backend*.
+        """Add to *diagnostics* the warnings of the last statement on *backend*.
 
         At once: what comes next on this connection clears them. Raises as `pipeline`.
         """
         (answer,) = await self.pipeline(shard, backend, [SHOW_WARNINGS])
-        left.columns = answer.columns
-        left.rows = [*left.rows, *answer.rows]
+        diagnostics.columns = answer.columns
+        diagnostics.rows = [*diagnostics.rows, *answer.rows]
 
     async def acquire(self, shard: ShardRuntime, database: str | None, shape: Shape) -> Backend:
         """Return a connection to *shard* that is ready for a statement of this session.
@@ -207,7 +207,7 @@ class SessionConnections:
                 self.branches.check()
             else:
                 await self.branches.join(shard, backend, shape)
-            if traits(shape).needs_insert_id:
+            if footprint_of(shape).needs_insert_id:
                 await bring_insert_id(self._state, backend, shape)
         except BaseException:
             if shard not in self.branches.held:

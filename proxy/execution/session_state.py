@@ -90,7 +90,7 @@ _MAY_HOLD_OTHERS: Final = frozenset({Kind.OTHER, Kind.SET})
 _CONTROL_KINDS: Final = frozenset({Kind.BEGIN, Kind.COMMIT, Kind.ROLLBACK, Kind.SAVEPOINT})
 
 
-class Traits:
+class Footprint:
     """What the text of a statement says about the connection that runs it.
 
     Attributes:
@@ -157,12 +157,14 @@ class Traits:
 
 
 # Flags of an enumeration cost 1 µs to test; a shape's are tested once.
-traits = lru_cache(maxsize=8192)(Traits)
+footprint_of = lru_cache(maxsize=8192)(Footprint)
 
 
 def must_stay(shape: Shape, trackers: Sequence[Tracker]) -> bool:
     """True when a statement left its session's state in the connection that ran it."""
-    return traits(shape).is_sticky or (bool(trackers) and _changed_untracked(shape, trackers))
+    return footprint_of(shape).is_sticky or (
+        bool(trackers) and _changed_untracked(shape, trackers)
+    )
 
 
 def sets_untracked(shape: Shape) -> bool:
@@ -190,7 +192,7 @@ def leaves_residue(shape: Shape, ok: Ok) -> bool:
 
     Apart from LAST_INSERT_ID(): see `Backend.has_insert_id`.
     """
-    return not traits(shape).is_traceless or ok.warnings > 0
+    return not footprint_of(shape).is_traceless or ok.warnings > 0
 
 
 def _changed_untracked(shape: Shape, trackers: Sequence[Tracker]) -> bool:
@@ -199,7 +201,10 @@ def _changed_untracked(shape: Shape, trackers: Sequence[Tracker]) -> bool:
         return False
     # A change that no variable and no database explains: a temporary table, a prepared
     # statement, a user variable set by a routine. A routine may do both.
-    return traits(shape).runs_unseen or not kinds & {TrackerKind.SYSVAR, TrackerKind.SCHEMA}
+    return footprint_of(shape).runs_unseen or not kinds & {
+        TrackerKind.SYSVAR,
+        TrackerKind.SCHEMA,
+    }
 
 
 def _is_followed(kind: SetKind, scope: SetScope, name: str) -> bool:
@@ -290,6 +295,7 @@ class SessionState:
         "answered_at",
         "attributes",
         "capabilities",
+        "diagnostics",
         "has_own_clock",
         "id_before",
         "id_before_at",
@@ -297,7 +303,6 @@ class SessionState:
         "insert_id_at",
         "is_stopped",
         "last_insert_id",
-        "left",
         "locks",
         "mode",
         "multi_statements",
@@ -345,7 +350,7 @@ class SessionState:
         # Where the last statement ran, which knows its warnings and counts; once that
         # connection has gone to somebody else, what was taken along.
         self.answered_at: Backend | None = None
-        self.left: LastDiagnostics | None = None
+        self.diagnostics: LastDiagnostics | None = None
         # The user variables since their last change; None before a statement has set one.
         self.variables: UserVariables | None = None
         # The advisory locks that the session may hold; None if only a stored program may hold one.
@@ -389,12 +394,12 @@ class SessionState:
             if self.insert_id_at is None:
                 self.last_insert_id = self.id_before
 
-    def keeps_diagnostics(self, backend: Backend, left: LastDiagnostics) -> bool:
-        """Keep *left* as the last statement's diagnostics; False if it did not run on *backend*."""
+    def keeps_diagnostics(self, backend: Backend, diagnostics: LastDiagnostics) -> bool:
+        """Keep *diagnostics* as the last statement's diagnostics; False if it did not run on *backend*."""
         if self.answered_at is not backend:
             return False
         self.answered_at = None
-        self.left = left
+        self.diagnostics = diagnostics
         return True
 
     def note(self, trackers: Iterable[Tracker]) -> None:

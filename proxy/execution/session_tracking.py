@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from streamfrom.proxy.backends.diagnostics_area import CarriedFoundRows
 from streamfrom.proxy.backends.handover import take_diagnostics
 from streamfrom.proxy.execution.diagnostics_queries import ASKS_BACK
-from streamfrom.proxy.execution.session_state import leaves_residue, must_stay, traits
+from streamfrom.proxy.execution.session_state import footprint_of, leaves_residue, must_stay
 from streamfrom.proxy.execution.transaction import ROLLS_BACK
 from streamfrom.proxy.execution.user_variable_sync import note_changes
 from streamfrom.proxy.wire.constants import Status
@@ -47,8 +47,8 @@ def apply_ok(
     trackers: Sequence[Tracker],
 ) -> None:
     """Follow a successful answer; its connection stays with the session or goes to the pool."""
-    trait = traits(shape)
-    if not trait.keeps_found_rows:
+    footprint = footprint_of(shape)
+    if not footprint.keeps_found_rows:
         backend.found_rows = None
     elif shape.kind is Kind.UPDATE and not shard.is_mariadb:
         # MySQL counts the rows that an UPDATE finds, and MariaDB does not.
@@ -57,23 +57,23 @@ def apply_ok(
     elif state.answered_at is not backend:
         _carry_found_rows(state, backend)
     state.answered_at = backend
-    backend.row_count = ok.affected_rows if trait.counts_rows else None
+    backend.row_count = ok.affected_rows if footprint.counts_rows else None
     backend.has_warnings = ok.warnings > 0
     was_in_transaction = backend.in_transaction
     # Without autocommit a savepoint begins a transaction that no flag shows yet.
     backend.in_transaction = bool(ok.status & _IN_TRANS) or (
         shape.kind is Kind.SAVEPOINT and not state.settings.autocommit
     )
-    if trait.passing:
+    if footprint.passing:
         # MariaDB tells them as they are for the one statement, and undoes them behind its answer.
-        trackers = [tracker for tracker in trackers if tracker.name not in trait.passing]
+        trackers = [tracker for tracker in trackers if tracker.name not in footprint.passing]
     if trackers:
         backend.note(trackers)
         state.note(trackers)
-    if ok.last_insert_id or trait.sets_insert_id:
+    if ok.last_insert_id or footprint.sets_insert_id:
         note_insert_id(state, backend, ok.last_insert_id)
     backend.has_residue = backend.has_residue or leaves_residue(shape, ok)
-    backend.is_spent = backend.is_spent or trait.outlives_reset
+    backend.is_spent = backend.is_spent or footprint.outlives_reset
     if must_stay(shape, trackers):
         branches.stick(shard, backend)
         if backend.in_transaction and shape.kind is Kind.XA:
@@ -88,7 +88,7 @@ def apply_ok(
     elif not branches.is_sticky(shard):
         branches.held.pop(shard, None)
         shard.pool.release(backend)
-    if (trackers or trait.assigns or trait.runs_unseen) and branches.is_sticky(shard):
+    if (trackers or footprint.assigns or footprint.runs_unseen) and branches.is_sticky(shard):
         note_changes(state, shard, backend, shape, trackers)
     if was_in_transaction and not backend.in_transaction:
         branches.branch_ended(shard, rolled_back="ROLLBACK" in (shape.verb, *shape.words[:1]))
@@ -107,7 +107,7 @@ def _carry_found_rows(state: SessionState, backend: Backend) -> None:
         # Its server alone knows, and will say it.
         take_diagnostics(source, state)
     backend.found_rows = CarriedFoundRows(0)
-    backend.found_rows.of = state.left
+    backend.found_rows.of = state.diagnostics
 
 
 def apply_error(
@@ -119,10 +119,10 @@ def apply_error(
     code: int,
 ) -> None:
     """Follow an error that the server answered, as `apply_ok` does success."""
-    if traits(shape).outlives_reset:
+    if footprint_of(shape).outlives_reset:
         backend.is_spent = True
         branches.stick(shard, backend)
-    if traits(shape).assigns or branches.is_sticky(shard):
+    if footprint_of(shape).assigns or branches.is_sticky(shard):
         # A variable that it set before it failed stays set.
         branches.stick(shard, backend)
         note_changes(state, shard, backend, shape, has_failed=True)
@@ -139,7 +139,7 @@ def apply_error(
         backend.in_transaction = True
         branches.held[shard] = backend
         branches.entered()
-    elif traits(shape).may_begin:
+    elif footprint_of(shape).may_begin:
         # Nor of one that it began before it failed. The next answer will say.
         backend.in_transaction = True
         branches.held[shard] = backend

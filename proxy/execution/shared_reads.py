@@ -165,9 +165,9 @@ class SharedReads:
             if attempt.ending is Ending.STALE and not isinstance(attempt.packet, bytes):
                 attempt.packet.forget_on(backend)
             return False
-        left = LastDiagnostics(self._known)
-        left.found_rows = scanner.rows
-        self._state.answered_at, self._state.left = None, left
+        diagnostics = LastDiagnostics(self._known)
+        diagnostics.found_rows = scanner.rows
+        self._state.answered_at, self._state.diagnostics = None, diagnostics
         return True
 
     def break_up(self) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.backends.handover import take_diagnostics
-from streamfrom.proxy.execution.session_state import traits
+from streamfrom.proxy.execution.session_state import footprint_of
 from streamfrom.proxy.execution.user_variables import (
     NAMES_ON_MARIADB,
     NAMES_ON_MYSQL,
@@ -56,11 +56,11 @@ def note_changes(
 
     has_failed: the statement failed, and a trigger may have set variables before.
     """
-    trait, known = traits(shape), state.variables
-    names, has_unnamed = trait.variables, trait.runs_unseen
+    footprint, known = footprint_of(shape), state.variables
+    names, has_unnamed = footprint.variables, footprint.runs_unseen
     if any(t.kind == TrackerKind.STATE for t in trackers) and shape.kind not in _EXPLAINED:
         has_unnamed = True
-    may_have_set = trait.assigns or has_unnamed or (has_failed and known is not None)
+    may_have_set = footprint.assigns or has_unnamed or (has_failed and known is not None)
     if not may_have_set:
         return
     if known is not None:

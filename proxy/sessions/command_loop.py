@@ -21,7 +21,7 @@ from streamfrom.proxy.errors import (
     StatementTimedOut,
     WireError,
 )
-from streamfrom.proxy.execution.diagnostics_queries import left_by_error
+from streamfrom.proxy.execution.diagnostics_queries import diagnostics_of_error
 from streamfrom.proxy.execution.reply import INTERRUPTED, Reply
 from streamfrom.proxy.local_statements.show_processlist import Process
 from streamfrom.proxy.sessions.idle_timeout import IdleTimeout
@@ -311,7 +311,7 @@ class CommandLoop:
             self._log.exception("internal error", exc_info=error)
             shown = InternalError(self.context.connection_id)
         if not isinstance(shown, BackendError):
-            self._state.answered_at, self._state.left = None, left_by_error(shown)
+            self._state.answered_at, self._state.diagnostics = None, diagnostics_of_error(shown)
         if not self._is_over and self._wire.phase is not ConnectionPhase.INFILE:
             self._reply.error(shown)
             if isinstance(error, ConnectionKilled | SessionLost | WireError) or (

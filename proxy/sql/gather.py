@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from streamfrom.proxy.errors import BackendError, BackendLost, BackendUnavailable
-from streamfrom.proxy.execution.diagnostics_queries import left_by_several
+from streamfrom.proxy.execution.diagnostics_queries import diagnostics_of_several
 from streamfrom.proxy.execution.retry_rules import Ending, ending_of
 from streamfrom.proxy.fairness import Slices
 from streamfrom.proxy.merge.expression_merge import ComputedMerge
@@ -114,7 +114,7 @@ class _Part:
         failure: the error of a connection that broke, else None.
         scanner: the reader of the answer.
         fresh: the rows that the merge has not seen yet; fresh_bytes: their size.
-        left: the warnings of the shard.
+        diagnostics: the warnings of the shard.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class _Part:
         self.is_over = False
         self.is_dropped = False
         self.is_paused = False
-        self.left = left_by_several()
+        self.diagnostics = diagnostics_of_several()
         self.fresh: list[bytes] = []
         self.fresh_bytes = 0
 
@@ -213,7 +213,7 @@ class _Gather:
         self._ended: set[int] = set()  # to the merge
         self._status = 0
         self._warnings = 0
-        self._left = left_by_several()  # of what is computed behind the merge
+        self._diagnostics = diagnostics_of_several()  # of what is computed behind the merge
         self.has_written = False
         # The one that is asked now, or whose answer has ended the attempt.
         self.shard = shards[0]
@@ -268,12 +268,12 @@ class _Gather:
             await self._stop()
         if isinstance(self._merge, ComputedMerge):
             await self._compute(self._merge)
-        left = self._left
+        diagnostics = self._diagnostics
         for part in reversed(self._parts):
-            left.columns = part.left.columns or left.columns
-            left.rows = [*part.left.rows, *left.rows]
-        if left.rows:
-            self._state.answered_at, self._state.left = None, left
+            diagnostics.columns = part.diagnostics.columns or diagnostics.columns
+            diagnostics.rows = [*part.diagnostics.rows, *diagnostics.rows]
+        if diagnostics.rows:
+            self._state.answered_at, self._state.diagnostics = None, diagnostics
         self._reply.end_of_rows(status=self._status, warnings=self._warnings)
 
     async def _merge_all(self) -> None:
@@ -323,7 +323,7 @@ class _Gather:
                     self._database,
                     query(merge.question(batch)),
                     self._statement.shape,
-                    left=self._left,
+                    diagnostics=self._diagnostics,
                 )
             except BackendError as error:
                 if merge.is_late:
@@ -401,7 +401,9 @@ class _Gather:
             if ok.warnings:
                 # A connection that breaks now is found broken by the next statement.
                 with suppress(BackendError, BackendLost):
-                    await self._executor.take_warnings(part.shard, part.backend, part.left)
+                    await self._executor.take_warnings(
+                        part.shard, part.backend, part.diagnostics
+                    )
         self._settled.add(part.index)
         self._executor.settle(part, self._statement.shape)
         self._executor.current = self

@@ -45,11 +45,11 @@ async def killed_id(
     statement: Statement,
     compiler: StatementCompiler,
     executor: Executor,
-    told_who: Callable[[Statement], Awaitable[Statement]],
+    with_identity: Callable[[Statement], Awaitable[Statement]],
 ) -> int:
     """Return the id of the connection that a KILL means; a server computes an expression.
 
-    told_who: returns a statement with the client's own CONNECTION_ID() and user in it.
+    with_identity: returns a statement with the client's own CONNECTION_ID() and user in it.
 
     Raises:
         SqlError, Unsupported: it names none, or in a way that only a server's own KILL has.
@@ -63,7 +63,7 @@ async def killed_id(
         expression = killed_expression(statement)
         if not expression:
             raise SqlError("You have an error in your SQL syntax; KILL takes a connection id")
-        asked = await told_who(compiler.parse(b"SELECT (" + expression + b")"))
+        asked = await with_identity(compiler.parse(b"SELECT (" + expression + b")"))
         shape = asked.shape
         if shape.kind is not Kind.SELECT or shape.tables or shape.uses & Uses.SUBQUERY:
             raise Unsupported("this form of KILL; give a connection id")

@@ -123,7 +123,7 @@ class PreparedCommands:
         else:
             # Who the client is stays the same for as long as the statement lives.
             await self._prepare_on_shard(
-                await self._statements.told_who(statement, locks=False), reply
+                await self._statements.with_identity(statement, locks=False), reply
             )
 
     async def _prepare_own(self, statement: Statement, reply: Reply) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.execution.attempt import Attempt
-from streamfrom.proxy.execution.diagnostics_queries import left_by_several
+from streamfrom.proxy.execution.diagnostics_queries import diagnostics_of_several
 from streamfrom.proxy.execution.prepared_execution import Execution
 from streamfrom.proxy.execution.session_tracking import generated
 from streamfrom.proxy.routing.routes import (
@@ -161,19 +161,19 @@ class RoutedStatements:
         packet: Packet | None,
     ) -> bool:
         sent = packet or query(step.statement.sql)
-        left, warnings = left_by_several(), 0
+        diagnostics, warnings = diagnostics_of_several(), 0
         for index, shard in enumerate(shards):
             scanner = await self._executor.relay(
                 Attempt(shard, database, sent, step.statement.shape, reply),
                 columns=index == 0,
                 final=index == len(shards) - 1,
-                left=left,
+                diagnostics=diagnostics,
                 warnings=warnings,
             )
             if scanner.error is not None:
                 return False
             assert scanner.ok is not None
             warnings += scanner.ok.warnings
-        if left.rows:
-            self._state.answered_at, self._state.left = None, left
+        if diagnostics.rows:
+            self._state.answered_at, self._state.diagnostics = None, diagnostics
         return True

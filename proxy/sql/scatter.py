@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.errors import BackendError, BackendLost, BackendUnavailable, ProxyError
-from streamfrom.proxy.execution.diagnostics_queries import left_by_several
+from streamfrom.proxy.execution.diagnostics_queries import diagnostics_of_several
 from streamfrom.proxy.execution.retry_rules import Ending, ending_of
 from streamfrom.proxy.execution.session_state import leaves_residue
 from streamfrom.proxy.execution.session_tracking import note_insert_id
@@ -172,20 +172,20 @@ async def _run_parts(
     # One after another, always in the order of the shards: side by side, two writes of the same
     # rows could each hold one that the other waits for, and no server sees such a deadlock.
     answers: list[BufferedAnswer] = []
-    left = left_by_several()
-    state.answered_at, state.left = None, left
+    diagnostics = diagnostics_of_several()
+    state.answered_at, state.diagnostics = None, diagnostics
     try:
         for shard, backend, data in parts:
             packets = [_SAVEPOINT, data] if undo else [data]
             answers.append((await executor.pipeline(shard, backend, packets))[-1])
             ok = answers[-1].ok
             if ok is not None and ok.warnings:
-                await executor.take_warnings(shard, backend, left)
+                await executor.take_warnings(shard, backend, diagnostics)
     except (BackendError, BackendLost) as error:
         if isinstance(error, BackendError):
             shard, backend, _ = parts[len(answers)]
             with suppress(BackendLost):
-                await executor.take_warnings(shard, backend, left)
+                await executor.take_warnings(shard, backend, diagnostics)
         if undo and not _undid_everything(error):
             for _, backend, _ in parts[: len(answers) + 1]:
                 # One that is gone has undone its part, and with it the whole transaction.
@@ -223,19 +223,21 @@ async def run_everywhere(
         assert answer.ok is not None
         return MergedOk((answer.ok,))
     oks = []
-    left = left_by_several()
+    diagnostics = diagnostics_of_several()
     for shard in shards:
         try:
-            answer = await executor.ask(shard, database, sent, statement.shape, left=left)
+            answer = await executor.ask(
+                shard, database, sent, statement.shape, diagnostics=diagnostics
+            )
             assert answer.ok is not None
             oks.append(answer.ok)
         except ProxyError as error:
             if isinstance(error, BackendError):
-                state.answered_at, state.left = None, left
+                state.answered_at, state.diagnostics = None, diagnostics
             if oks:
                 done = ", ".join(str(s) for s in shards[: len(oks)])
                 error.args = (f"{error} (shard {shard}; done before on {done})",)
             raise
-    if left.rows:
-        state.answered_at, state.left = None, left
+    if diagnostics.rows:
+        state.answered_at, state.diagnostics = None, diagnostics
     return MergedOk(tuple(oks))

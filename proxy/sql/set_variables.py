@@ -13,7 +13,7 @@ from streamfrom.proxy.backends.handover import SHOW_WARNINGS, take_diagnostics
 from streamfrom.proxy.backends.statement_ids import StatementKey
 from streamfrom.proxy.errors import BackendLost, BackendUnavailable, ProxyError
 from streamfrom.proxy.execution.prepared_execution import Execution
-from streamfrom.proxy.execution.session_state import traits
+from streamfrom.proxy.execution.session_state import footprint_of
 from streamfrom.proxy.execution.session_tracking import apply_ok
 from streamfrom.proxy.sql.scatter import run_everywhere
 from streamfrom.proxy.sql.session_target import check_target
@@ -62,7 +62,7 @@ class SetVariables:
     async def run(self, statement: Statement, reply: Reply) -> bool:
         """Carry a SET out; False when its answer is an error. Raises whatever stops it."""
         read, size = self._compiler.large_texts.read, len(statement.sql)
-        names = (await read(size, traits, statement.shape)).set_names
+        names = (await read(size, footprint_of, statement.shape)).set_names
         done = await self._run(statement, names, reply)
         if done and "timestamp" in names:
             for item in statement.shape.set:
@@ -94,7 +94,7 @@ class SetVariables:
         scoped = await read(size, with_session_scope, statement)
         if scoped is not statement.sql:
             statement = await read(size, self._compiler.parse, scoped)
-        found = await read(size, traits, statement.shape)
+        found = await read(size, footprint_of, statement.shape)
         shards = list(view.runtimes)
         if view.is_sharded and shape.uses & Uses.SUBQUERY and b"FROM" in shape.template.upper():
             raise Unsupported("a subquery in SET in a sharded keyspace; SELECT … INTO @x")
@@ -159,8 +159,8 @@ class SetVariables:
             backend.row_count = -1 if told.ok is None else 0
             if state.answered_at is backend:
                 take_diagnostics(backend, state)
-            assert state.left is not None
-            state.left.columns, state.left.rows = shown.columns, shown.rows
+            assert state.diagnostics is not None
+            state.diagnostics.columns, state.diagnostics.rows = shown.columns, shown.rows
         if told.ok is None:
             assert told.error is not None
             raise told.error.exception()

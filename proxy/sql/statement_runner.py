@@ -167,12 +167,12 @@ class StatementRunner:
         asks_locks = bool(statement.shape.uses & Uses.ADVISORY_LOCK)
         if asks_locks:
             await self._locks.before(statement)
-        has_succeeded = await handler(await self.told_who(statement), reply)
+        has_succeeded = await handler(await self.with_identity(statement), reply)
         if asks_locks and has_succeeded:
             self._locks.after(statement)
         return has_succeeded
 
-    async def told_who(self, statement: Statement, *, locks: bool = True) -> Statement:
+    async def with_identity(self, statement: Statement, *, locks: bool = True) -> Statement:
         """Return *statement* with the client's CONNECTION_ID() and user in it, where it asks for them.
 
         locks: also the holder of a lock, which may be another one the next time.
@@ -217,9 +217,11 @@ class StatementRunner:
             return await self.routed.run(view, place.database, step, route, reply, packet)
         except AnswerHere as asked:
             capabilities = self._state.capabilities
-            definitions, payloads = warnings_answer(step.statement, asked.left, capabilities)
-            if asked.left is not None:
-                asked.left.row_count = -1
+            definitions, payloads = warnings_answer(
+                step.statement, asked.diagnostics, capabilities
+            )
+            if asked.diagnostics is not None:
+                asked.diagnostics.row_count = -1
         reply.head(definitions)
         reply.more_rows(payloads)
         reply.end_of_rows()
@@ -304,7 +306,7 @@ class StatementRunner:
             )
             reply.ok(affected_rows=killed)
             return True
-        number = await killed_id(statement, self._compiler, self._executor, self.told_who)
+        number = await killed_id(statement, self._compiler, self._executor, self.with_identity)
         await self._context.others.kill(number, query_only=query_only)
         reply.ok()
         return True

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from streamfrom.proxy.errors import BackendError, MergeTooLarge
-from streamfrom.proxy.execution.diagnostics_queries import left_by_several
+from streamfrom.proxy.execution.diagnostics_queries import diagnostics_of_several
 from streamfrom.proxy.merge.stage_rows import AnsweredPart, Combination
 from streamfrom.proxy.routing.routes import Combine, Concatenate, Merge, OneShard
 from streamfrom.proxy.sql.gather import gather
@@ -60,12 +60,12 @@ class TwoStageSelect:
             Unsupported, MergeTooLarge: it cannot be put together.
             BackendUnavailable, BackendLost, BackendError, PoolTimeout: as for any statement.
         """
-        left = left_by_several()
+        diagnostics = diagnostics_of_several()
         shard = self._runtime(route.shards[0])
 
         async def ask(sql: bytes) -> BufferedAnswer:
             return await self._executor.ask(
-                shard, self._database, query(sql), statement.shape, left=left
+                shard, self._database, query(sql), statement.shape, diagnostics=diagnostics
             )
 
         given: dict[int, AnsweredPart] = {}
@@ -92,11 +92,11 @@ class TwoStageSelect:
         whole.check_parts()
         taken = _Taken(min(self._context.config.merge_memory_bytes, _BYTES_MAX))
         for number, part, way in route.answered:
-            before = self._state.left
+            before = self._state.diagnostics
             await self._take(part, way, taken)
-            if self._state.left is not before and self._state.left is not None:
-                left.columns = self._state.left.columns or left.columns
-                left.rows = [*left.rows, *self._state.left.rows]
+            if self._state.diagnostics is not before and self._state.diagnostics is not None:
+                diagnostics.columns = self._state.diagnostics.columns or diagnostics.columns
+                diagnostics.rows = [*diagnostics.rows, *self._state.diagnostics.rows]
             given[number].give(taken.rows)
             taken.begin()
         for each in given.values():
@@ -107,8 +107,8 @@ class TwoStageSelect:
         await self._compare(whole.ask_collations(), ask)
         answer = await ask(whole.sql())
         whole.check(_columns(answer))
-        if left.rows:
-            self._state.answered_at, self._state.left = None, left
+        if diagnostics.rows:
+            self._state.answered_at, self._state.diagnostics = None, diagnostics
         assert answer.ok is not None
         reply.head(described.columns)
         reply.more_rows(answer.rows)

@@ -9,7 +9,7 @@ from streamfrom.proxy.backends.settings import Settings
 from streamfrom.proxy.execution.diagnostics_queries import (
     AnswerHere,
     DiagnosticsQueries,
-    left_by_error,
+    diagnostics_of_error,
     warnings_answer,
 )
 from streamfrom.proxy.execution.session_state import SessionState
@@ -28,7 +28,7 @@ def parse(sql):
     return StatementCache().get(sql.encode())
 
 
-def left(**facts):
+def diagnostics(**facts):
     made = LastDiagnostics(asyncio.get_running_loop().create_future())
     for name, value in facts.items():
         setattr(made, name, value)
@@ -48,7 +48,7 @@ async def test_where_the_last_statement_ran_the_server_answers(state):
 
 
 async def test_elsewhere_the_numbers_are_in_the_text(state):
-    state.left = left(found_rows=5, row_count=-1, rows=ROWS)
+    state.diagnostics = diagnostics(found_rows=5, row_count=-1, rows=ROWS)
     sql = "SELECT FOUND_ROWS() f, ROW_COUNT() r, @@warning_count w, @@error_count e"
     assert DiagnosticsQueries(state, parse(sql)).packet_for(HERE) == query(
         b"SELECT 5 f, -1 r, 2 w, 1 e"
@@ -66,7 +66,7 @@ async def test_the_connection_of_the_last_statement_is_asked_when_another_is_use
     state, monkeypatch
 ):
     def take_leave(backend, owner):
-        told = left(found_rows=9)
+        told = diagnostics(found_rows=9)
         assert owner.keeps_diagnostics(backend, told)
 
     monkeypatch.setattr(
@@ -81,22 +81,28 @@ async def test_the_connection_of_the_last_statement_is_asked_when_another_is_use
 
 async def test_only_the_last_statement_leaves_something(state):
     state.answered_at = HERE
-    assert not state.keeps_diagnostics(THERE, left())
-    assert state.left is None
+    assert not state.keeps_diagnostics(THERE, diagnostics())
+    assert state.diagnostics is None
 
 
 async def test_show_warnings_is_answered_from_what_is_left(state):
-    state.left = left(columns=(b"c",), rows=ROWS)
+    state.diagnostics = diagnostics(columns=(b"c",), rows=ROWS)
     queries = DiagnosticsQueries(state, parse("SHOW WARNINGS"))
     assert queries.packet_for(HERE) is None
     with pytest.raises(AnswerHere) as asked:
         await queries.prepare_on(HERE)
-    assert warnings_answer(parse("SHOW WARNINGS"), asked.value.left, 0) == ((b"c",), ROWS)
-    assert warnings_answer(parse("SHOW ERRORS"), asked.value.left, 0) == ((b"c",), ROWS[1:])
+    assert warnings_answer(parse("SHOW WARNINGS"), asked.value.diagnostics, 0) == (
+        (b"c",),
+        ROWS,
+    )
+    assert warnings_answer(parse("SHOW ERRORS"), asked.value.diagnostics, 0) == (
+        (b"c",),
+        ROWS[1:],
+    )
 
 
 async def test_an_error_of_the_proxys_own_is_told_like_a_servers():
-    told = left_by_error(Unsupported("so"))
+    told = diagnostics_of_error(Unsupported("so"))
     _, rows = warnings_answer(parse("SHOW ERRORS"), told, 0)
     assert list(rows) == [text_row([b"Error", b"1235", b"unsupported: so"])]
 
@@ -118,14 +124,14 @@ async def test_without_warnings_the_answer_is_empty():
     ],
 )
 async def test_servers_let_ask_for_some_of_them_and_how_many_there_are(sql, rows):
-    columns, found = warnings_answer(parse(sql), left(columns=(b"c",), rows=ROWS), 0)
+    columns, found = warnings_answer(parse(sql), diagnostics(columns=(b"c",), rows=ROWS), 0)
     assert (len(columns), list(found)) == (1, list(rows))
 
 
 @pytest.mark.parametrize("sql", ["GET DIAGNOSTICS @n = NUMBER", "SHOW WARNINGS LIMIT @a"])
 async def test_other_ways_to_ask_are_refused(sql):
     with pytest.raises(Unsupported):
-        warnings_answer(parse(sql), left(), 0)
+        warnings_answer(parse(sql), diagnostics(), 0)
 
 
 def test_a_count_that_a_write_elsewhere_left_as_it_was_is_put_in():

@@ -4,11 +4,11 @@ from streamfrom.proxy.backends.settings import Settings, names
 from streamfrom.proxy.execution.session_state import (
     SessionState,
     Transaction,
+    footprint_of,
     leaves_residue,
     must_stay,
     sets_collation,
     sets_untracked,
-    traits,
 )
 from streamfrom.proxy.wire.constants import PROXY_OFFER, Capability, Status, TrackerKind
 from streamfrom.proxy.wire.resultset import Ok, Tracker
@@ -114,7 +114,7 @@ def test_residue_is_what_another_session_could_notice(sql, answer, expected):
 
 def test_a_shape_is_judged_once():
     one = shape("SELECT 1")
-    assert traits(one) is traits(one)
+    assert footprint_of(one) is footprint_of(one)
 
 
 def state(capabilities=PROXY_OFFER, settings=None):

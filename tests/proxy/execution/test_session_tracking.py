@@ -276,9 +276,9 @@ async def test_who_loses_a_connection_takes_the_counts_along(server, sql, answer
         server.once(sql, answer)
         await session.run(sql)
         await other.run("SELECT 1")
-        left = session.state.left
-        assert left is not None
-        assert (left.found_rows, left.row_count) == counts
+        diagnostics = session.state.diagnostics
+        assert diagnostics is not None
+        assert (diagnostics.found_rows, diagnostics.row_count) == counts
         assert server.heard.count(WHAT_IS_LEFT) == asks
         await session.leave()
         await other.leave()

@@ -122,11 +122,11 @@ async def test_found_rows_and_row_count_are_known_behind_it(server, company, rea
     await reader.read()
     state = reader.session.state
     assert state.answered_at is None
-    assert (state.left.found_rows, state.left.row_count) == (3, -1)
-    before = state.left
+    assert (state.diagnostics.found_rows, state.diagnostics.row_count) == (3, -1)
+    before = state.diagnostics
     server.once("FROM t", rows_of(1))
     await reader.read()
-    assert (before.found_rows, state.left.found_rows) == (3, 1)
+    assert (before.found_rows, state.diagnostics.found_rows) == (3, 1)
 
 
 @pytest.mark.parametrize(

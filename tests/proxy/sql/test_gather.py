@@ -98,7 +98,7 @@ class FakeExecutor:
     async def acquire(self, shard, database, shape):
         return self._backends[shard]
 
-    async def ask(self, shard, database, packet, shape, *, left):
+    async def ask(self, shard, database, packet, shape, *, diagnostics):
         assert not any(backend.reader is None for backend in self._backends)
         (answer,) = await self._backends[shard].answers([packet])
         if answer.error is not None:
@@ -168,7 +168,7 @@ class Stage:
         self.backends = [FakeBackend(ask), FakeBackend(ask)]
         self.executor = FakeExecutor(self.backends)
         self.reply = FakeReply()
-        self.state: Any = SimpleNamespace(answered_at=self.backends[1], left=None)
+        self.state: Any = SimpleNamespace(answered_at=self.backends[1], diagnostics=None)
         self.link = FakeLink()
         self.shards: Any = [FakeShard(0), FakeShard(1)]
         found = statement(sql)
@@ -237,7 +237,7 @@ async def test_the_warnings_of_all_shards_are_left_in_the_order_of_the_shards():
     assert await stage.task
     assert stage.reply.ended == (0, 3)
     assert stage.state.answered_at is None
-    assert [row[1:] for row in stage.state.left.rows] == [b"from 0", b"from 1"]
+    assert [row[1:] for row in stage.state.diagnostics.rows] == [b"from 0", b"from 1"]
 
 
 def computing(text):

@@ -111,10 +111,10 @@ async def test_the_warnings_of_all_parts_are_left(server, other_server, session)
         each.once("INSERT", Ok(1, warnings=1))
         each.on("SHOW WARNINGS", warning)
     assert (await write(session)).warnings == 2
-    assert len(session.state.left.rows) == 2
+    assert len(session.state.diagnostics.rows) == 2
     assert session.state.answered_at is None
     await write(session)
-    assert not session.state.left.rows
+    assert not session.state.diagnostics.rows
 
 
 async def test_the_error_of_a_part_is_left(server, session):
@@ -122,7 +122,7 @@ async def test_the_error_of_a_part_is_left(server, session):
     server.on("SHOW WARNINGS", Rows(("Level",), ((b"Error",),)))
     with pytest.raises(BackendError):
         await write(session)
-    assert len(session.state.left.rows) == 1
+    assert len(session.state.diagnostics.rows) == 1
 
 
 async def test_parts_wait_for_a_shard_that_is_away(server, other_server, session, high):
@@ -253,11 +253,11 @@ async def test_the_warnings_of_all_shards_are_left(server, other_server, session
         each.once(DDL, Ok(warnings=1))
         each.on("SHOW WARNINGS", warning)
     assert (await everywhere(session)).warnings == 2
-    assert len(session.state.left.rows) == 2
+    assert len(session.state.diagnostics.rows) == 2
     other_server.once(DDL, Error(1060, "Duplicate column name 'b'", "42S21"))
     with pytest.raises(BackendError):
         await everywhere(session)
-    assert len(session.state.left.rows) == 1
+    assert len(session.state.diagnostics.rows) == 1
     assert session.state.answered_at is None
 
 

@@ -33,7 +33,7 @@ class FakeExecutor:
         self.sent: list[tuple[str, bytes]] = []
         self._answers = answers
 
-    async def ask(self, shard, database, packet, shape, *, left=None):
+    async def ask(self, shard, database, packet, shape, *, diagnostics=None):
         text = packet[5:]
         self.sent.append((shard.name, text))
         found = next(found for part, found in self._answers if part in text)
@@ -47,7 +47,7 @@ def run(sql, answers, memory_bytes=1 << 20):
     given = statement(sql)
     route = Planner(SHARDED, SHARDED.shards, lambda _: None).plan(given.shape).route(given)
     executor, reply = FakeExecutor(answers), FakeReply()
-    state: Any = SimpleNamespace(left=None, answered_at=None)
+    state: Any = SimpleNamespace(diagnostics=None, answered_at=None)
 
     async def answer():
         context = context_of(
