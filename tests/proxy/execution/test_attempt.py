@@ -3,14 +3,15 @@ from typing import Any
 import pytest
 
 from streamfrom.proxy.backends.settings import names
-from streamfrom.proxy.errors import BackendLost
+from streamfrom.proxy.errors import BackendLost, StatementTimedOut
 from streamfrom.proxy.execution.attempt import Attempt
 from streamfrom.proxy.execution.reply import Reply
+from streamfrom.proxy.execution.retry_rules import Ending
 from streamfrom.proxy.execution.session_state import SessionState
 from streamfrom.proxy.wire.framing import frames
 from streamfrom.proxy.wire.response import DEPRECATE_EOF, PassThrough, Resequencer
-from streamfrom.proxy.wire.resultset import ColumnDefinition
-from tests.proxy.fake_client import MODERN, OLD
+from streamfrom.proxy.wire.resultset import ColumnDefinition, err_packet
+from tests.proxy.fake_client import MODERN, OLD, read_result
 from tests.proxy.rigs import RecordingLink
 from tests.proxy.wire.peers import text_resultset
 from tests.sqlparse_ext.facts import shape
@@ -112,6 +113,38 @@ def test_a_lost_server_is_reported_once(scene):
     scene.attempt.connection_lost(error)
     assert scene.done == [scene.attempt]
     assert scene.attempt.failure is error
+
+
+def test_the_end_is_told_once_it_is_asked_for(scene):
+    scene.attempt.data_received(ANSWER)
+    scene.attempt.tell()
+    assert scene.client.written == ANSWER
+    assert scene.attempt.reply.sequence == scene.attempt.scanner.next_sequence
+
+
+def test_an_answer_that_broke_off_is_an_error_and_may_be_followed_by_one(scene):
+    scene.attempt.data_received(ANSWER[:5])
+    scene.attempt.connection_lost(BackendLost("ks", "-"))
+    assert scene.attempt.ending is Ending.BROKE_OFF
+    with pytest.raises(BackendLost):
+        scene.attempt.tell()
+    assert (scene.attempt.reply.sequence, scene.client.closed) == (2, False)
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (frames([err_packet(1317, "70100", "interrupted", MODERN)], 1)[0], 3024),
+        (frames([err_packet(1146, "42S02", "no such table", MODERN)], 1)[0], 1146),
+        (ANSWER, 3024),
+    ],
+    ids=["interrupted", "another error", "a read that says nothing of it"],
+)
+def test_what_the_proxy_has_stopped_says_why(scene, answer, said):
+    scene.attempt.reply.stopped = StatementTimedOut()
+    scene.attempt.data_received(answer)
+    scene.attempt.tell()
+    assert read_result(bytes(scene.client.written), MODERN).code == said
 
 
 @pytest.mark.parametrize("capabilities", [MODERN, OLD])
