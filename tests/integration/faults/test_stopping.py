@@ -113,7 +113,7 @@ def test_two_proxies_on_one_table_deliver_each_attempt_once(
         audit.receive(proxy.port, acks=False)
         audit.receive(proxy.port, acks=False)
     eventually(
-        lambda: sum(len(r.received) for r in audit.receivers) > 1500, "many attempts", 40
+        lambda: sum(len(r.received) for r in audit.receivers) > 1500, "many attempts", 600
     )
     for receiver in audit.receivers:
         receiver.acks = True
@@ -141,4 +141,4 @@ def test_a_proxy_that_is_killed_holds_up_its_messages_no_longer_than_their_wait(
             return None
 
     stream = eventually(opened, "the other proxy knows the table")
-    assert sorted(stream.ids(2, 2 + LATE_S)) == [LOW, HIGH]
+    stream.comes(LOW, HIGH, seconds=2 + LATE_S)
