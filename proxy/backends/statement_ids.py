@@ -3,7 +3,7 @@
 Sessions that share a connection share its prepared statements: one that has the same text, in
 the same database and read under the same variables, is the same statement. The server bounds
 how many there are over all connections (`max_prepared_stmt_count`, 16382 by default), so a
-connection keeps those used last. What falls out is closed with the next COM_STMT_PREPARE, and all
+connection keeps those used last, of large texts fewer. What falls out is closed with the next COM_STMT_PREPARE, and all
 of them are where the server says that there are too many.
 """
 
@@ -15,6 +15,8 @@ from typing import Final, NamedTuple
 
 # 64 connections to one server stay below the default of max_prepared_stmt_count.
 KEPT_MAX: Final = 250
+# The texts of so many, at 4 KB each. No budget of a client counts them: they outlive it.
+KEPT_BYTES_MAX: Final = 1 << 20
 
 
 class StatementKey(NamedTuple):
@@ -38,6 +40,7 @@ class StatementIds:
     _ids: dict[StatementKey, int] = field(default_factory=dict)
     # The ids to close, oldest first.
     _stale: list[int] = field(default_factory=list)
+    _text_bytes: int = 0
 
     def __len__(self) -> int:
         return len(self._ids)
@@ -53,24 +56,30 @@ class StatementIds:
         """Keep an id; the one before it of the same statement is stale."""
         self.drop(key)
         self._ids[key] = statement_id
-        if len(self._ids) > self.kept_max:
-            self._stale.append(self._ids.pop(next(iter(self._ids))))
+        self._text_bytes += len(key.text)
+        while len(self._ids) > self.kept_max or (
+            self._text_bytes > KEPT_BYTES_MAX and len(self._ids) > 1
+        ):
+            self.drop(next(iter(self._ids)))
 
     def drop(self, key: StatementKey) -> None:
         """Forget a statement that must not be executed again."""
         found = self._ids.pop(key, None)
         if found is not None:
             self._stale.append(found)
+            self._text_bytes -= len(key.text)
 
     def clear(self) -> None:
         """Learn that a reset has closed all of them."""
         self._ids.clear()
         self._stale.clear()
+        self._text_bytes = 0
 
     def release(self) -> bool:
         """Have all of them closed and prepared anew when they are wanted; False if there are none."""
         self._stale += self._ids.values()
         self._ids.clear()
+        self._text_bytes = 0
         return bool(self._stale)
 
     def take_stale(self) -> list[int]:

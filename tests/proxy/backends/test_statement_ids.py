@@ -1,4 +1,4 @@
-from streamfrom.proxy.backends.statement_ids import StatementIds, StatementKey
+from streamfrom.proxy.backends.statement_ids import KEPT_BYTES_MAX, StatementIds, StatementKey
 
 
 def key(text: str, database: str | None = "db", mode: str | None = None) -> StatementKey:
@@ -24,6 +24,21 @@ def test_the_one_used_longest_ago_makes_room_and_is_to_be_closed():
     assert len(ids) == 2
     assert ids.take_stale() == [2]
     assert ids.take_stale() == []
+
+
+def test_large_texts_make_room_for_the_newest_alone():
+    ids = StatementIds()
+    half = KEPT_BYTES_MAX // 2
+    for number, letter in enumerate("abc"):
+        ids.put(key(letter * half), number)
+    assert ids.take_stale() == [0]
+    ids.put(key("d" * 5 * half), 3)
+    assert (len(ids), ids.take_stale()) == (1, [1, 2])
+    ids.put(key("a"), 4)
+    assert (len(ids), ids.take_stale()) == (1, [3])
+    ids.release()
+    ids.put(key("b" * 2 * half), 5)
+    assert len(ids) == 1
 
 
 def test_a_statement_prepared_anew_replaces_its_older_self():
