@@ -188,7 +188,7 @@ class PreparedStatement:
             self.memory.change(more_bytes)
         except StreamfromError as error:
             self.drop_long_data()
-            self.fault = error
+            self.fault = error.with_traceback(None)  # whose frames hold the piece
             return
         self._long_bytes += more_bytes
         self.long_data.setdefault(parameter, bytearray()).extend(data)

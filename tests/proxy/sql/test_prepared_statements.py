@@ -1,3 +1,5 @@
+import sys
+
 import pytest
 from hypothesis import given, strategies as st
 
@@ -160,8 +162,11 @@ def test_long_data_of_all_statements_together_is_bounded_and_told_at_the_executi
     first.add_long_data(0, b"x" * 4000, 1 << 20)
     held_bytes = memory.used_bytes
     second.add_long_data(0, b"x" * 1500, 1 << 20)
-    second.add_long_data(0, b"x" * 1500, 1 << 20)
+    piece = bytes(1500)
+    references = sys.getrefcount(piece)
+    second.add_long_data(0, piece, 1 << 20)
     assert isinstance(second.fault, ConnectionMemoryExceeded)
+    assert sys.getrefcount(piece) == references, "the fault holds what it refused"
     assert (first.fault, bytes(first.long_data[0])) == (None, b"x" * 4000)
     # What is refused is given back at once.
     assert memory.used_bytes == held_bytes
