@@ -16,14 +16,16 @@ from streamfrom.sqlparse_ext.errors import SqlError
 from streamfrom.sqlparse_ext.reading.parser import parse
 from streamfrom.sqlparse_ext.reading.stream import StreamSyntaxError
 from streamfrom.sqlparse_ext.statements import DEFAULT_MODE, Shape, SqlMode, Statement
-from streamfrom.sqlparse_ext.text.lexer import fingerprint, locate
+from streamfrom.sqlparse_ext.text.lexer import fingerprint, locate, replace
 from streamfrom.sqlparse_ext.text.readable import has_dollar_quotes
 from streamfrom.sqlparse_ext.text.tokens import check_length
 from streamfrom.sqlparse_ext.text.version_comments import ServerVersion, resolved
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+
+    from streamfrom.sqlparse_ext.text.lexer import Edit
 
 
 # A prepared IN list of as many `?`s as the protocol can count has 131,000 tokens; to read as many
@@ -123,16 +125,33 @@ class StatementCache:
             statement = texts.get(sql, size)
         if statement is None:
             template, literals, runs = fingerprint(sql, mode)
-            shape = shapes.get(template, len(template) + _SHAPE_BYTES)
-            if shape is None:
-                if len(template) > self.tokens_max:  # there cannot be more tokens than bytes
-                    check_length(template, self.tokens_max)
-                shape = _parse(sql, mode, template)
-                shapes.put(template, shape, len(template) + _SHAPE_BYTES)
+            shape = self._shape(shapes, sql, mode, template)
             statement = Statement(sql, mode, shape, literals, runs)
             if is_key:
                 texts.put(sql, statement, size)
         return statement
+
+    def with_words(self, statement: Statement, text: bytes, words: Sequence[Edit]) -> Statement:
+        """Return what *text* is, which is *statement* with *words*, edits of its template.
+
+        They have no literal, so the literals are the statement's and are not read again: with an
+        ack of 100 ids that was 9 % of a drain.
+        """
+        mode = statement.mode
+        template = replace(statement.shape.template, words)
+        shape = self._shape(self._for(mode)[1], text, mode, template)
+        return Statement(text, mode, shape, statement.literals, statement.runs)
+
+    def _shape(
+        self, shapes: _Generations[Shape], sql: bytes, mode: SqlMode, template: bytes
+    ) -> Shape:
+        shape = shapes.get(template, len(template) + _SHAPE_BYTES)
+        if shape is None:
+            if len(template) > self.tokens_max:  # there cannot be more tokens than bytes
+                check_length(template, self.tokens_max)
+            shape = _parse(sql, mode, template)
+            shapes.put(template, shape, len(template) + _SHAPE_BYTES)
+        return shape
 
     def _for(self, mode: SqlMode) -> tuple[_Generations[Statement], _Generations[Shape]]:
         found = self._modes.get(int(mode))

@@ -218,7 +218,11 @@ class StatementCompiler(SessionTarget):
                     "NOW() for a time column of a message table while @@timestamp is set: the"
                     " proxy's clock is meant; SET timestamp = DEFAULT, or write nanoseconds"
                 )
-            statement = self.parse(completed)
+            text, words = completed
+            if words:
+                statement = self._cache.with_words(statement, text, words)
+            else:
+                statement = self.parse(text)
         return _with_effect(statement, facts)
 
     def standing(self, view: View, statement: Statement, count: int) -> Statement | None:
@@ -239,9 +243,9 @@ class StatementCompiler(SessionTarget):
         completed = complete(statement, facts, 1, times)
         if completed is None:
             return statement
-        if len(parameter_places(completed, statement.mode)) != count:
+        if len(parameter_places(completed.text, statement.mode)) != count:
             return None
-        return self.parse(completed)
+        return self.parse(completed.text)
 
     def compile_bound(self, view: View, statement: Statement) -> CompiledStatement:
         """Find out what a completed statement will do with the values it is bound to.

@@ -44,7 +44,7 @@ from streamfrom.sqlparse_ext.writes.times import (
 
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
     from streamfrom.sqlparse_ext.reading.queries import UpdateParts
     from streamfrom.sqlparse_ext.text.insert_rows import InsertRows
@@ -86,13 +86,23 @@ class TableFacts:
         object.__setattr__(self, "times", TimeColumns(names, frozenset(), self.in_order))
 
 
+class Completion(NamedTuple):
+    """The text to send instead of a statement.
+
+    words: all that was put in, as edits of the template, where no literal is among it; else nothing.
+    """
+
+    text: bytes
+    words: tuple[Edit, ...] = ()
+
+
 def complete(
     statement: Statement,
     facts: TableFacts | None,
     now_ns: int,
     times: TimeColumns | None = None,
-) -> bytes | None:
-    """Return the text to send instead of *statement*; None to send it as it is.
+) -> Completion | None:
+    """Return what to send instead of *statement*; None to send it as it is.
 
     *facts* are of the statement's target, its first table; None where that is no message table.
     *times* are the time columns of all its tables; without it, of the target alone. Completing
@@ -113,17 +123,34 @@ def complete(
         check_moments(moments, statement)
         edits = moment_edits(moments, statement, now_ns)
     in_text: list[Edit] = []
+    words: tuple[Edit, ...] = ()
     if facts is not None and not shape.uses & NO_STRUCTURE:
         if shape.kind is Kind.UPDATE:
-            plan = _update_plan(shape)
-            edits += plan.fixed
-            if facts.by_primary and facts.id_column in shape.conditions:
-                edits += plan.hint
+            words = _words(shape, facts)
+            if words and not edits:
+                return Completion(replace(statement.sql, _in_text(statement, words)), words)
+            edits += words
         elif shape.kind in (Kind.INSERT, Kind.REPLACE) and shape.insert is not None:
             in_text = _complete_insert(statement, facts, now_ns, edits)
     if edits:
         in_text += relocate(statement.sql, statement.mode, edits)
-    return replace(statement.sql, in_text) if in_text else None
+    return Completion(replace(statement.sql, in_text)) if in_text else None
+
+
+def _words(shape: Shape, facts: TableFacts) -> tuple[Edit, ...]:
+    plan = _update_plan(shape)
+    return (
+        plan.hinted if facts.by_primary and facts.id_column in shape.conditions else plan.fixed
+    )
+
+
+def _in_text(statement: Statement, edits: tuple[Edit, ...]) -> Sequence[Edit]:
+    """Return *edits* of the template as edits of the text."""
+    # Where the text begins as its template does nothing need be looked for: to find the place behind
+    # the table of an ack of 100 ids, behind which they stand, was 9 % of a drain.
+    if statement.sql.startswith(statement.shape.template[: max(edit.end for edit in edits)]):
+        return edits
+    return relocate(statement.sql, statement.mode, edits)
 
 
 def check_bound(statement: Statement, facts: TableFacts | None, times: TimeColumns) -> None:
@@ -142,11 +169,11 @@ def check_bound(statement: Statement, facts: TableFacts | None, times: TimeColum
 class _UpdatePlan(NamedTuple):
     """The edits of one shape's template that make an UPDATE the whole idiom.
 
-    hint: the edit that names the primary key, unless the client names an index.
+    hinted: these, and the edit that names the primary key unless the client names an index.
     """
 
     fixed: tuple[Edit, ...] = ()
-    hint: tuple[Edit, ...] = ()
+    hinted: tuple[Edit, ...] = ()
     is_ack: bool = False
 
 
@@ -169,7 +196,7 @@ def _update_plan(shape: Shape) -> _UpdatePlan:
         # the commit, so a claim passes over a new one, and the other way round it is a deadlock.
         hint = (_behind(shape, tokens[parts.table_end - 1], b" FORCE INDEX (PRIMARY)"),)
     if not is_ack:
-        return _UpdatePlan(hint=hint)
+        return _UpdatePlan(hinted=hint)
     behind_set = b""
     if "time_next" not in shape.assignments:
         behind_set = b", time_next = NULL"
@@ -183,7 +210,7 @@ def _update_plan(shape: Shape) -> _UpdatePlan:
             fixed.append(_behind(shape, tokens[last - 1], b") AND time_acked IS NULL"))
     if behind_set:
         fixed.append(_behind(shape, tokens[parts.set_end - 1], behind_set))
-    return _UpdatePlan(tuple(fixed), hint, is_ack=True)
+    return _UpdatePlan(tuple(fixed), (*hint, *fixed), is_ack=True)
 
 
 def _behind(shape: Shape, token: Token, text: bytes) -> Edit:

@@ -5,11 +5,13 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, strategies as st
 
+from streamfrom.sqlparse_ext.cache import StatementCache
 from streamfrom.sqlparse_ext.statements import DEFAULT_MODE, SqlMode
 from streamfrom.sqlparse_ext.writes.completion import TableFacts, complete
 from tests.sqlparse_ext.facts import statement
 
 
+CACHE = StatementCache()
 NOW_NS = 1_700_000_000_000_000_000
 NOW = b"1700000000000000000"
 
@@ -41,8 +43,21 @@ FIRST = TableFacts(
 
 def completed(sql: bytes, facts: TableFacts = CURRENT, mode: SqlMode = DEFAULT_MODE) -> bytes:
     """Return what is sent for *sql*."""
-    done = complete(statement(sql, mode), facts, NOW_NS)
-    return sql if done is None else done
+    before = statement(sql, mode)
+    done = complete(before, facts, NOW_NS)
+    if done is None:
+        return sql
+    if done.words:
+        # What is not read again is what reading it again would have found.
+        quick, read = (
+            (each.sql, each.mode, each.shape.template, tuple(each.literals), each.runs)
+            for each in (
+                CACHE.with_words(before, done.text, done.words),
+                statement(done.text, mode),
+            )
+        )
+        assert quick == read
+    return done.text
 
 
 HINT = b" FORCE INDEX (PRIMARY)"

@@ -137,10 +137,10 @@ def test_an_id_that_nobody_generates_is_not_known():
 def test_a_completed_insert_gives_its_completed_times():
     done = complete(statement("INSERT INTO m (id, time_next) VALUES (1, NOW())"), CURRENT, 99)
     assert done is not None
-    assert effect(statement(done), CURRENT) == Effect(NEW, (1,), (Key(1, 50, 99),))
+    assert effect(statement(done.text), CURRENT) == Effect(NEW, (1,), (Key(1, 50, 99),))
     done = complete(statement("INSERT INTO m (id) VALUES (1)"), FIRST, 99)
     assert done is not None
-    assert effect(statement(done), FIRST) == Effect(NEW, (1,), (Key(1, 0, 99),))
+    assert effect(statement(done.text), FIRST) == Effect(NEW, (1,), (Key(1, 0, 99),))
 
 
 def test_effects_of_one_statement_executed_often_are_one_effect():

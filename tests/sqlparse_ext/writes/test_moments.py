@@ -25,7 +25,8 @@ def sent(sql, times=FACTS.times, now_ns=NOW_NS):
     """Return what is sent for *sql*, the text itself where nothing changes."""
     statement = CACHE.get(sql)
     facts = None if statement.shape.kind is Kind.SELECT else FACTS
-    return complete(statement, facts, now_ns, times) or sql
+    done = complete(statement, facts, now_ns, times)
+    return sql if done is None else done.text
 
 
 def where(condition):
