@@ -140,7 +140,8 @@ class TableState:
                 for ident in event.ids:
                     shard.queue.remove(ident)
                 if shard.leases:
-                    self._given_back(map(shard.leases.give_back, event.ids))
+                    for receiver, count in shard.leases.give_back_all(event.ids).items():
+                        self._has_more_room(receiver, count)
             case Changed():
                 shard = self._shards[event.shard]
                 shard.poll_wanted = True
@@ -465,6 +466,14 @@ class TableState:
             receiver.held -= 1
             self._open(receiver)
         return receiver
+
+    def _has_more_room(self, number: int, count: int) -> None:
+        """Count *count* messages off that a receiver has worked on."""
+        receiver = self._receivers.get(number)
+        if receiver is not None:
+            receiver.held -= count
+            receiver.acted()
+            self._open(receiver)
 
     def _given_back(self, leases: Iterable[Lease | None]) -> None:
         for lease in leases:
