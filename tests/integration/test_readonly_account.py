@@ -413,8 +413,9 @@ def test_every_way_to_read_uses_the_account(walled: Walled, unguarded: RunningPr
         # COM_FIELD_LIST, COM_INIT_DB
         await client.command(b"\x02commerce")
         client.write(frame(b"\x04item\x00%", 0))
-        while (await client.packet(1))[0] != 0xFE:
-            pass
+        answer = await client.packet(1)
+        while answer[0] != 0xFE:
+            answer = await client.packet()
         # A database beside a keyspace.
         await client.query(f"USE {walled.database('beta')}")
         await client.query("/* ask */ SELECT * FROM secret")

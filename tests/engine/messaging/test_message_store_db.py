@@ -337,7 +337,7 @@ def test_shortening_passes_over_rows_that_somebody_holds_or_has_changed(
     client.execute(b"UPDATE msg SET time_next = 12345 WHERE id = 2")
     with other.cursor() as cursor:
         cursor.execute("UPDATE msg SET time_acked = 1 WHERE id = 3")
-    leases = [Lease(row.due_next_ns, row.id, 1) for row in won]
+    leases = [Lease(row.due_next_ns, row.id, 1) for row in won.rows]
     assert claimer.run(shorten(table, leases, NOW_NS)) == (b"4",)
     other.rollback()
     assert client.rows(b"SELECT id, time_next = %d FROM msg ORDER BY id" % NOW_NS) == [
