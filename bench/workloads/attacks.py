@@ -330,7 +330,12 @@ def every_attack(rows: int, *, quick: bool) -> list[Named]:
         Named("zlib bomb, 16 MB", _bomb(16 * megabyte, COMPRESS)),
         Named("zstd bomb, 16 MB", _bomb(16 * megabyte, ZSTD)),
         Named("zlib answer, 16 MB", _unpacked_answer(16 * megabyte)),
-        Named("merge, GROUP … ORDER BY COUNT", _text(lambda: _GROUPS_SORTED, repeats=1)),
+        # At full size its groups are more than merge_memory: 1038 comes once they have filled it.
+        Named(
+            "merge, GROUP … ORDER BY COUNT",
+            _text(lambda: _GROUPS_SORTED, repeats=1),
+            answers=frozenset({DONE, "1038"}),
+        ),
         Named("merge, ORDER BY", _text(lambda: b"SELECT id, s FROM t ORDER BY a", repeats=1)),
         Named("merge, groups out", _text(lambda: _GROUPS, repeats=1)),
         Named("merge, prepared", _prepared_merge),
