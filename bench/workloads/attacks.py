@@ -284,7 +284,12 @@ def every_attack(rows: int, *, quick: bool) -> list[Named]:
 
     kilobyte, megabyte = (1 << 10), (1 << 20) // scale
     return [
-        Named("SET, 100 KB", _text(lambda: _repeated(b"SET ", b"@a=1", 100 * kilobyte))),
+        # MySQL's parser has not the stack for it: 1436.
+        Named(
+            "SET, 100 KB",
+            _text(lambda: _repeated(b"SET ", b"@a=1", 100 * kilobyte)),
+            answers=frozenset({DONE, "1436"}),
+        ),
         refused("SET, 300 KB", lambda: _repeated(b"SET ", b"@a=1", 300 * kilobyte)),
         refused("SET, 16 MB", lambda: _repeated(b"SET ", b"@a=1", 16 * megabyte)),
         *(
@@ -326,7 +331,10 @@ def every_attack(rows: int, *, quick: bool) -> list[Named]:
         ),
         Named("PREPARE with 65,535 ?", _prepares(65_535 // scale)),
         Named("EXECUTE with 65,535 values", _executes(65_535 // scale)),
-        Named("batch of 10^5 rows", _batch(100_000 // scale)),
+        # MySQL knows no batches: 1235.
+        Named(
+            "batch of 10^5 rows", _batch(100_000 // scale), answers=frozenset({DONE, "1235"})
+        ),
         Named("zlib bomb, 16 MB", _bomb(16 * megabyte, COMPRESS)),
         Named("zstd bomb, 16 MB", _bomb(16 * megabyte, ZSTD)),
         Named("zlib answer, 16 MB", _unpacked_answer(16 * megabyte)),
