@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from streamfrom.engine.messaging.message import ClaimedRow
 
@@ -41,8 +41,7 @@ class Lease(NamedTuple):
 class Leases:
     """The messages of one shard that streams hold.
 
-    How many a receiver holds of all shards is counted by the caller: every method that ends
-    leases returns them.
+    How many a receiver holds of all shards is counted by the caller: what ends leases returns whose.
     """
 
     def __init__(self) -> None:
@@ -72,9 +71,9 @@ class Leases:
         """Return how many ends wait for their time, stale ones among them."""
         return self._ids_in_ends
 
-    def held_by(self, receiver: int) -> int:
-        """Return how many messages *receiver* holds."""
-        return len(self._ends_ns.get(receiver, ()))
+    def ids_of(self, receiver: int) -> Collection[bytes]:
+        """Return which messages *receiver* holds."""
+        return self._ends_ns.get(receiver, {}).keys()
 
     def get(self, ident: bytes) -> Lease | None:
         """Return the lease of a message; None for one that nobody holds."""

@@ -75,7 +75,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from streamfrom.engine.messaging.events import Action, Event
-    from streamfrom.engine.messaging.leases import Lease
     from streamfrom.engine.messaging.message import ClaimedRow, MessageKey
     from streamfrom.engine.messaging.message_table import MessageTable
     from streamfrom.engine.sharding.keyspace import ShardName
@@ -91,6 +90,9 @@ ROW_BYTES_ASSUMED: Final = 256 << 10
 # Of the ready receivers these many, who have waited longest, are compared by their room: with
 # ten thousand idle streams a lone message shall not look at all of them.
 COMPARED_MAX: Final = 64
+# What a receiver holds that stands still so long, full, while messages are due, is looked at so often:
+# its acks may pass through another proxy, which tells nobody.
+STANDING_NS: Final = 250 * 10**6
 
 
 class TableState:
@@ -111,6 +113,7 @@ class TableState:
         # Receivers with room whose socket is free, the one that has waited longest first: that is the round-robin.
         self._ready: OrderedDict[int, AttachedReceiver] = OrderedDict()
         self._full: set[int] = set()  # receivers without room
+        self._look_ns = 0  # not before is looked at what these hold
         self._row_bytes = 0  # of the longest rows seen lately
         self._numbers = 0
         self._is_freed = False  # a receiver became ready while this event was handled
@@ -124,6 +127,7 @@ class TableState:
         self._actions = []
         self._is_freed = False
         self._end_leases(now_ns)
+        self._look_at_full(now_ns)
         match event:
             case Attached():
                 self._attached(event, now_ns)
@@ -140,8 +144,9 @@ class TableState:
                 for ident in event.ids:
                     shard.queue.remove(ident)
                 if shard.leases:
-                    for receiver, count in shard.leases.give_back_all(event.ids).items():
-                        self._has_more_room(receiver, count)
+                    for number, count in shard.leases.give_back_all(event.ids).items():
+                        if (receiver := self._give_room(number, count)) is not None:
+                            receiver.acted()
             case Changed():
                 shard = self._shards[event.shard]
                 shard.poll_wanted = True
@@ -187,9 +192,11 @@ class TableState:
             wake_ns = min(wake_ns, *(shard.wake_ready_ns for shard in self._shards.values()))
         if self._full:
             for shard in self._shards.values():
-                end_ns = shard.leases.first_end_ns()
+                end_ns, first_ns = shard.leases.first_end_ns(), shard.queue.first_ns()
                 if end_ns is not None:
                     wake_ns = min(wake_ns, end_ns)
+                    if first_ns is not None:
+                        wake_ns = min(wake_ns, max(first_ns, self._look_ns))
         return wake_ns if wake_ns < FOREVER_NS else None
 
     @property
@@ -258,7 +265,7 @@ class TableState:
         if release_after_ns is None:
             return
         for shard in self._shards.values():
-            if shard.leases.held_by(receiver):
+            if shard.leases.ids_of(receiver):
                 shard.leaving[receiver] = Leaving(now_ns + release_after_ns)
 
     def _is_ready(self, receiver: int) -> None:
@@ -436,7 +443,7 @@ class TableState:
         receiver.has_batch = True
         self._ready.pop(receiver.id, None)
         for lease in shard.leases.give(receiver.id, rows):
-            self._has_room(lease)  # sent again, past its lease
+            self._give_room(lease.receiver)  # sent again, past its lease
         receiver.took(len(rows), now_ns)
         if receiver.room == 0:
             self._full.add(receiver.id)
@@ -459,32 +466,19 @@ class TableState:
         elif receiver.gathering_since_ns is not None:
             self._is_freed = True
 
-    def _has_room(self, lease: Lease) -> AttachedReceiver | None:
-        """Count a lease off that is over; return who had it."""
-        receiver = self._receivers.get(lease.receiver)
-        if receiver is not None:
-            receiver.held -= 1
-            self._open(receiver)
-        return receiver
-
-    def _has_more_room(self, number: int, count: int) -> None:
-        """Count *count* messages off that a receiver has worked on."""
+    def _give_room(self, number: int, count: int = 1) -> AttachedReceiver | None:
+        """Count off *count* messages that a receiver holds no more; return it if it is still there."""
         receiver = self._receivers.get(number)
         if receiver is not None:
             receiver.held -= count
-            receiver.acted()
             self._open(receiver)
-
-    def _given_back(self, leases: Iterable[Lease | None]) -> None:
-        for lease in leases:
-            if lease is not None and (receiver := self._has_room(lease)) is not None:
-                receiver.acted()
+        return receiver
 
     def _end_leases(self, now_ns: int) -> None:
         ack_wait_ns = self._table.properties.ack_wait_ns
         for shard in self._shards.values():
             for lease in shard.leases.ended(now_ns):
-                receiver = self._has_room(lease)
+                receiver = self._give_room(lease.receiver)
                 if receiver is None or receiver.is_told or receiver.full_since_ns is None:
                     continue
                 if now_ns - receiver.full_since_ns >= ack_wait_ns:
@@ -492,6 +486,22 @@ class TableState:
                     self._actions.append(
                         TellStanding(receiver.id, receiver.held + 1, receiver.full_since_ns)
                     )
+
+    def _look_at_full(self, now_ns: int) -> None:
+        """Look at what receivers hold that stand still while messages are due."""
+        if not self._full or now_ns < self._look_ns:
+            return
+        firsts_ns = [shard.queue.first_ns() for shard in self._shards.values()]
+        if not any(first_ns is not None and first_ns <= now_ns for first_ns in firsts_ns):
+            return
+        self._look_ns = now_ns + STANDING_NS
+        for number in self._full:
+            if now_ns - (self._receivers[number].full_since_ns or 0) >= STANDING_NS:
+                for shard in self._shards.values():
+                    # Later than known is longer: another proxy's heartbeats are not told either.
+                    shard.leases.suspect(shard.leases.ids_of(number), by_heartbeat=True)
+        for shard in self._shards.values():
+            self._look_after_leases(shard, now_ns)
 
     def _suspect(
         self, shard: ShardState, ids: tuple[bytes, ...] | None, *, by_heartbeat: bool = False
@@ -503,8 +513,9 @@ class TableState:
 
     def _looked(self, event: Looked) -> None:
         given_back, prolonged = self._shards[event.shard].leases.looked(event.time_next_ns)
-        self._given_back(given_back)
-        for lease in prolonged:
+        for lease in given_back:
+            self._give_room(lease.receiver)
+        for lease in (*given_back, *prolonged):
             if lease.receiver in self._receivers:
                 self._receivers[lease.receiver].acted()
 

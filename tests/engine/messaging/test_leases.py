@@ -112,7 +112,7 @@ def test_what_has_left_is_made_to_end_sooner_once_it_is_known():
     found, is_more = leases.left(1, 30)
     assert ([lease.id for lease in found], is_more) == ([b"501"], True)
     assert len(leases.ended(30)) == LOOK_IDS_MAX + 1
-    assert leases.held_by(1) == 2
+    assert len(leases.ids_of(1)) == 2
     assert leases.left(2, 0) == ([], False)
 
 

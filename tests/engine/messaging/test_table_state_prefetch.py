@@ -19,10 +19,12 @@ from streamfrom.engine.messaging.events import (
     Shortened,
     TellStanding,
 )
-from streamfrom.engine.messaging.table_state import COMPARED_MAX
+from streamfrom.engine.messaging.table_state import COMPARED_MAX, STANDING_NS
 from tests.engine.messaging.table_rig import (
     EMPTY,
     SECOND_NS,
+    START_NS,
+    WAIT_NS,
     TableRig,
     claimed,
     delivered,
@@ -83,9 +85,11 @@ def test_the_table_says_the_limit_for_who_has_none_and_may_change_it():
 
 def test_a_lease_that_ends_gives_room_back():
     rig = Rig().joined(1, prefetch=2)
-    rig.run(rig.due(1, 2, 3))
+    rig.run(rig.due(1, 2))
     assert rig.wake_s() == 30
+    rig.run(rig.due(3))
     assert rig.run(rig.later(29)) == {}
+    rig.post(LookFailed("0"))
     assert rig.run(rig.later(1)) == {1: [3, 1]}
 
 
@@ -234,3 +238,22 @@ def test_one_that_stands_still_is_told_once_until_it_acts():
     rig.acked(1, 2, 3)
     rig.run(rig.due(5, 6))
     assert [a for a in rig.later(30) if isinstance(a, TellStanding)]
+
+
+def test_who_stands_full_while_messages_wait_is_looked_at_for_acks_that_nobody_tells():
+    rig = Rig(batch=10).joined(1, prefetch=2)
+    rig.run(rig.due(*range(4)))
+    assert rig.wake_s() == STANDING_NS / SECOND_NS
+    (look,) = rig.later(STANDING_NS / SECOND_NS)
+    assert look == Look("0", (b"0", b"1"))
+    held_ns = START_NS + WAIT_NS
+    # One was acked, one made due later: by who works on it, as far as this proxy can know.
+    assert rig.run(rig.post(Looked("0", {b"1": held_ns + SECOND_NS}))) == {1: [2]}
+    # It has worked since.
+    assert rig.later(STANDING_NS / SECOND_NS / 2) == []
+    (look,) = rig.later(STANDING_NS / SECOND_NS)
+    assert look == Look("0", (b"1", b"2"))
+    assert rig.post(LookFailed("0")) == []
+    assert rig.acked(1, 2) == {1: [3]}
+    # Nothing waits any more.
+    assert rig.later(10 * STANDING_NS / SECOND_NS) == []

@@ -9,7 +9,7 @@ import pytest
 from tests.fixtures.database_servers import free_port
 from tests.fixtures.load import Audit
 from tests.fixtures.running_proxy import STOP_S
-from tests.fixtures.streams import LATE_S, Consume, eventually, rows
+from tests.fixtures.streams import LATE_S, Consume, eventually, rows, run
 from tests.integration.faults.breaking import (
     HIGH,
     LOW,
@@ -122,6 +122,21 @@ def test_two_proxies_on_one_table_deliver_each_attempt_once(
     assert len(attempts) == len(set(attempts))
     assert max(epoch for _, epoch in attempts) >= 1
     assert all(receiver.received for receiver in audit.receivers)
+
+
+def test_acks_through_another_proxy_give_a_full_stream_room(
+    start: StartFaulty, consume: Consume
+) -> None:
+    first, second = start(), start()
+    producer = create(first, ack_wait=600, poller_interval=600)
+    stream = consume(
+        first, "STREAM /*vt+ PREFETCH=2 */ id FROM my_message", database="commerce"
+    )
+    insert(producer, *range(1, 9))
+    acks = second.connect(database="commerce", autocommit=True)
+    for _ in range(4):
+        ids = ", ".join(map(str, stream.ids(2)))
+        run(acks, f"UPDATE my_message SET time_acked = NOW() WHERE id IN ({ids})")
 
 
 def test_a_proxy_that_is_killed_holds_up_its_messages_no_longer_than_their_wait(
