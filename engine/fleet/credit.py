@@ -1,0 +1,124 @@
+"""How many rows may be on their way from the dispatcher to another member, and what became of them.
+
+Rows of a stream are numbered in the order in which they are sent. The member that has the client reports how many
+its socket has taken, always as the total, so a report that is lost, doubled or late does no harm.
+What is sent and not reported is *away*; more is sent only while that is below WINDOW_BYTES. So a
+consumer that stands still holds back its own rows and nobody else's, as the flow control of HTTP/2 does for
+bytes, but by what the client took and not by what some buffer took.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from streamfrom.engine.errors import EngineError
+
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streamfrom.engine.messaging.message import ClaimedRow
+
+
+# Small rows of a millisecond or two of a fast consumer; a large row goes alone.
+WINDOW_BYTES: Final = 256 << 10
+# A row's share of its message beside the bytes that the client gets.
+ROW_BYTES: Final = 64
+
+
+class RowsMissing(EngineError):
+    """Rows of a stream between members were lost on the way, so the stream begins anew."""
+
+
+class RowBatch(NamedTuple):
+    """Rows in one message. first: the number of the first one, counted from 0."""
+
+    first: int
+    rows: tuple[ClaimedRow, ...]
+
+
+class RowsAway:
+    """The dispatcher's side of one stream."""
+
+    def __init__(self, window_bytes: int = WINDOW_BYTES) -> None:
+        self._window_bytes = window_bytes
+        self._rows: deque[ClaimedRow] = deque()
+        self._bytes = 0
+        self._taken = 0
+
+    @property
+    def has_credit(self) -> bool:
+        """True while more may be sent; the last batch may go beyond the window."""
+        return self._bytes < self._window_bytes
+
+    def send(self, rows: Sequence[ClaimedRow]) -> RowBatch:
+        """Count *rows* as away and return the message that carries them."""
+        first = self._taken + len(self._rows)
+        self._rows += rows
+        self._bytes += sum(map(_size, rows))
+        return RowBatch(first, tuple(rows))
+
+    def reported(self, taken: int) -> bool:
+        """Take in how many rows the client's socket has taken; return whether there is credit again.
+
+        Raises:
+            RowsMissing: it has taken more than it was sent.
+        """
+        if taken > self._taken + len(self._rows):
+            raise RowsMissing("a member reports rows that it was not sent")
+        had_credit = self.has_credit
+        while self._taken < taken:
+            self._bytes -= _size(self._rows.popleft())
+            self._taken += 1
+        return self.has_credit and not had_credit
+
+    def unsent(self, taken: int) -> tuple[ClaimedRow, ...]:
+        """Return the rows that the client never got, by the last report of a stream that is over.
+
+        Raises:
+            RowsMissing: as `reported`.
+        """
+        self.reported(taken)
+        return tuple(self._rows)
+
+
+class RowsHere:
+    """The side of the member that has the client."""
+
+    def __init__(self, window_bytes: int = WINDOW_BYTES) -> None:
+        self._report_bytes = window_bytes // 4
+        self._received = 0
+        self._sizes: deque[int] = deque()  # of the rows that the client's socket has not taken
+        self._unreported = 0
+        self.taken = 0
+
+    def receive(self, batch: RowBatch) -> tuple[ClaimedRow, ...]:
+        """Return those rows of *batch* that are new.
+
+        Raises:
+            RowsMissing: rows before it never came.
+        """
+        if batch.first > self._received:
+            raise RowsMissing("rows of a stream were lost between two members")
+        rows = batch.rows[self._received - batch.first :]
+        self._received += len(rows)
+        self._sizes += map(_size, rows)
+        return rows
+
+    def left(self, waiting: int) -> int | None:
+        """Note that all but the last *waiting* rows were taken; return the total to report, if it is time.
+
+        That is once nothing waits, or a quarter of the window has been taken since the last report.
+        """
+        while len(self._sizes) > waiting:
+            self._unreported += self._sizes.popleft()
+            self.taken += 1
+        if not self._unreported or (self._sizes and self._unreported < self._report_bytes):
+            return None
+        self._unreported = 0
+        return self.taken
+
+
+def _size(row: ClaimedRow) -> int:
+    return len(row.payload) + ROW_BYTES

@@ -1,0 +1,255 @@
+"""Who the members of a fleet are, by the table `streamfrom_members` on each of its shards.
+
+A row says where a member is reached, by which certificate it is known, and in which term it last
+dispatched this shard. It does not say whether the member is there, nor whether it dispatches: that is
+told by who holds which lock on the server, read in the same statement (`lock_connection`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+TABLE: Final = b"streamfrom_members"
+COLUMNS: Final = (
+    b"member",
+    b"fleet",
+    b"address",
+    b"certificate",
+    b"id_prefix",
+    b"version",
+    b"configuration",
+    b"term",
+)
+CREATE_TABLE: Final = b"""CREATE TABLE IF NOT EXISTS streamfrom_members (
+  member VARCHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL PRIMARY KEY,
+  fleet VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+  address VARCHAR(255) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  certificate TEXT CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  id_prefix INT UNSIGNED NOT NULL,
+  version VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  configuration VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  term BIGINT UNSIGNED NOT NULL
+) ENGINE=InnoDB"""
+
+_CREATE_TEXT: Final = " ".join(CREATE_TABLE.decode().split())
+
+# A member whose connection broke comes back within seconds; its certificate is trusted meanwhile.
+FORGET_NS: Final = 60 * 10**9
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One process of a fleet, as it publishes itself.
+
+    id: its name, drawn at its start: 16 hexadecimal digits.
+    fleet: the name of its fleet.
+    address: host:port of its service; empty for none.
+    certificate: the PEM by which it is known.
+    id_prefix: the upper bits of its clients' connection ids.
+    version: the version of the product.
+    configuration: a hash of its keyspaces, shards and vschemas.
+    """
+
+    id: str
+    fleet: str
+    address: str
+    certificate: str
+    id_prefix: int
+    version: str
+    configuration: str
+
+    @property
+    def values(self) -> tuple[bytes, ...]:
+        """Return the row's values but for the term."""
+        texts = (
+            self.id,
+            self.fleet,
+            self.address,
+            self.certificate,
+            str(self.id_prefix),
+            self.version,
+            self.configuration,
+        )
+        return tuple(text.encode() for text in texts)
+
+
+def member_of(fields: Sequence[bytes | None]) -> tuple[Member, int] | str:
+    """Return the member and the term of a row, in the order of COLUMNS, or what is wrong with it."""
+    texts = [(value or b"").decode("utf-8", "replace") for value in fields]
+    name, fleet, address, certificate, prefix, version, configuration, term = texts
+    if not prefix.isdigit() or not term.isdigit():
+        return f"the row of member {name!r} in streamfrom_members was changed by hand"
+    member = Member(name, fleet, address, certificate, int(prefix), version, configuration)
+    return member, int(term)
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryRead:
+    """One answer about a shard.
+
+    holder: the connection that holds the dispatcher's lock; None while nobody does.
+    own: the connection of the reader's own; None while it has none.
+    entries: every row, with the connection of a member that is there.
+    is_unreadable: the table does not exist, or may not be read.
+    """
+
+    holder: int | None
+    own: int | None
+    entries: tuple[tuple[int | None, tuple[Member, int] | str], ...]
+    is_unreadable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Stranger:
+    """Somebody who is no member of this fleet holds the dispatcher's lock.
+
+    fleet: the name of its fleet; None for who is in none.
+    """
+
+    connection: int
+    fleet: str | None
+
+    def __str__(self) -> str:
+        who = f"connection {self.connection} of the server, which is no member of a fleet"
+        if self.fleet is not None:
+            who = f"a member of fleet {self.fleet!r}"
+        return f"its messages are dispatched by {who}"
+
+
+@dataclass(frozen=True, slots=True)
+class MemberDifferences:
+    """What has changed between two readings, and what to say of it.
+
+    joined, left: members of this fleet that came or went.
+    dispatcher: whoever dispatches now; None while nobody does.
+    has_moved: that is another one than before.
+    forgotten: members that have been gone for FORGET_NS, whose rows a dispatcher deletes.
+    warnings: sentences that have not been said yet.
+    """
+
+    joined: tuple[Member, ...]
+    left: tuple[Member, ...]
+    dispatcher: Member | Stranger | None
+    has_moved: bool
+    forgotten: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Directory:
+    """The members as one of them has read them from one shard.
+
+    own: the reader.
+    members: those of its fleet, by id, also those that are gone but not forgotten.
+    dispatcher: whoever dispatches the shard.
+    """
+
+    own: Member
+    members: dict[str, Member] = field(default_factory=dict)
+    dispatcher: Member | Stranger | None = None
+    _connected: set[str] = field(default_factory=set)
+    _gone_ns: dict[str, int] = field(
+        default_factory=dict
+    )  # since when a row's member is not there
+    _told: frozenset[str] = frozenset()
+
+    def take(self, read: DirectoryRead, now_ns: int) -> MemberDifferences:
+        """Take in an answer and return what is new. *now_ns* is a monotonic clock's."""
+        before, connected_before = self.dispatcher, self._connected
+        rows: dict[str, tuple[int | None, Member]] = {}
+        warnings: list[str] = []
+        for connection, entry in read.entries:
+            if isinstance(entry, str):
+                warnings.append(entry)
+            else:
+                rows[entry[0].id] = connection, entry[0]
+        # Its row may be missing: no right to write one, or somebody has deleted it.
+        rows[self.own.id] = read.own, self.own
+        self.dispatcher = self._holder(read.holder, rows)
+        self._note_gone(rows, now_ns)
+        ours = {
+            name: (connection, member)
+            for name, (connection, member) in rows.items()
+            if member.fleet == self.own.fleet
+        }
+        known = self.members
+        self.members = {name: member for name, (_, member) in ours.items()}
+        self._connected = {
+            name for name, (connection, _) in ours.items() if connection is not None
+        }
+        if isinstance(self.dispatcher, Stranger):
+            warnings.append(str(self.dispatcher))
+            if read.is_unreadable:
+                warnings.append(
+                    f"members find each other by a table; create it: {_CREATE_TEXT}"
+                )
+        for name in sorted(self._connected - {self.own.id}):
+            warnings += _compared(self.own, self.members[name])
+        said, self._told = self._told, frozenset(warnings)
+        return MemberDifferences(
+            joined=tuple(
+                self.members[name] for name in sorted(self._connected - connected_before)
+            ),
+            left=tuple(known[name] for name in sorted(connected_before - self._connected)),
+            dispatcher=self.dispatcher,
+            has_moved=_identity(before) != _identity(self.dispatcher),
+            forgotten=tuple(
+                name
+                for name, since_ns in self._gone_ns.items()
+                if now_ns >= since_ns + FORGET_NS
+            ),
+            warnings=tuple(text for text in warnings if text not in said),
+        )
+
+    def trusts(self, certificate: str) -> Member | None:
+        """Return the member of this fleet that *certificate* stands for; None for nobody."""
+        return next((m for m in self.members.values() if m.certificate == certificate), None)
+
+    def _holder(
+        self, holder: int | None, rows: dict[str, tuple[int | None, Member]]
+    ) -> Member | Stranger | None:
+        if holder is None:
+            return None
+        for connection, member in rows.values():
+            if connection == holder:
+                if member.fleet == self.own.fleet:
+                    return member
+                return Stranger(holder, member.fleet)
+        return Stranger(holder, None)
+
+    def _note_gone(self, rows: dict[str, tuple[int | None, Member]], now_ns: int) -> None:
+        self._gone_ns = {
+            name: self._gone_ns.get(name, now_ns)
+            for name, (connection, _) in rows.items()
+            if connection is None
+        }
+
+
+def _identity(dispatcher: Member | Stranger | None) -> str | int | None:
+    match dispatcher:
+        case None:
+            return None
+        case Stranger():
+            return dispatcher.connection
+        case Member():
+            return dispatcher.id
+
+
+def _compared(own: Member, other: Member) -> list[str]:
+    """Return what another member has that this one should have as well."""
+    found = []
+    if other.version != own.version:
+        found.append(
+            f"member {other.id} runs version {other.version}, and this one {own.version}"
+        )
+    if other.configuration != own.configuration:
+        found.append(
+            f"member {other.id} has other keyspaces or vschemas in its configuration than this one"
+        )
+    return found

@@ -1,0 +1,341 @@
+"""The thin shell of one shard's election: carries out what `engine.fleet.election` decides.
+
+An event is handled in the caller's turn of the loop. What the server must answer runs as tasks, on one
+connection at a time; one timer wakes the election when something is due by itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Protocol, TypeVar, assert_never
+
+from streamfrom.engine.errors import StoreError
+from streamfrom.engine.fleet.directory import Directory
+from streamfrom.engine.fleet.election import (
+    AcquireLock,
+    Answered,
+    BeginDispatch,
+    Connect,
+    Connected,
+    ConnectionLost,
+    Disconnect,
+    Drained,
+    Elapsed,
+    Election,
+    LockGranted,
+    LockNotGranted,
+    LookAround,
+    Ping,
+    Resign,
+    TermRefused,
+    TermWritten,
+    TurnedReadOnly,
+    Withhold,
+    WriteTerm,
+)
+from streamfrom.engine.fleet.lock_connection import (
+    READ_ONLY,
+    MemberExists,
+    NotWritable,
+    ServerRefused,
+    acquire,
+    forget,
+    join,
+    read_directory,
+    write_term,
+)
+from streamfrom.sqlparse_ext.errors import StreamfromError
+
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine
+
+    from streamfrom.engine.fleet.directory import Member, MemberDifferences
+    from streamfrom.engine.fleet.election import ElectionAction, ElectionEvent
+    from streamfrom.engine.messaging.conversation import Conversation
+
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+
+class ElectionSession(Protocol):
+    """The connection for the lock. Every method raises a StreamfromError once it is gone."""
+
+    async def converse(self, conversation: Conversation[T]) -> tuple[T, int]:
+        """Carry a conversation out; return its result, and when its last question was sent."""
+        ...
+
+    async def transact(self, make: Callable[[], Conversation[T]]) -> tuple[T, int]:
+        """Carry out, once it is its turn, what *make* returns, as one transaction; return as `converse`."""
+        ...
+
+    async def ping(self) -> int:
+        """Ask for a sign of life; return when."""
+        ...
+
+    def close(self) -> None:
+        """Close it at once; twice is fine."""
+        ...
+
+
+class Tables(Protocol):
+    """Who dispatches a shard's message tables, as the election decides."""
+
+    def dispatch(self, term: int) -> None:
+        """Dispatch from now on."""
+
+    def withhold(self, reason: str) -> None:
+        """Send nothing more, at once."""
+
+    async def drain(self) -> None:
+        """Return when nothing of what was withheld is under way any more."""
+
+    def changed(self, differences: MemberDifferences) -> None:
+        """Follow the members of the fleet."""
+
+
+class Elector:
+    """One member's part in one shard's election. Belongs to one event loop.
+
+    open_session: opens the connection for the lock; raises a StreamfromError. It is given what to call when
+        the server has closed that connection.
+    now_ns: a monotonic clock, the same as the sessions'.
+    directory: what is known of the members.
+    session: the connection for the lock; None without one.
+    """
+
+    def __init__(
+        self,
+        where: str,
+        database: str,
+        member: Member,
+        tables: Tables,
+        open_session: Callable[[Callable[[], None]], Awaitable[ElectionSession]],
+        now_ns: Callable[[], int],
+    ) -> None:
+        self._where = where
+        self._database = database
+        self._member = member
+        self._tables = tables
+        self._open_session = open_session
+        self._now_ns = now_ns
+        self._loop = asyncio.get_running_loop()
+        self._election = Election()
+        self._events: deque[ElectionEvent] = deque()
+        self._is_handling = False
+        self._connection = 0
+        self.session: ElectionSession | None = None
+        self._tasks: set[asyncio.Task[None]] = set()  # all of the connection that is there
+        self._drain: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._is_failing = False
+        self.directory = Directory(member)
+
+    def start(self) -> None:
+        """Take part from now on."""
+        self.post(Elapsed())
+
+    async def stop(self) -> None:
+        """Leave: withhold, let what is under way end, and free the lock. Twice is fine."""
+        self.post(Resign())
+        if self.session is not None and self._drain is None:
+            self._drain = self._loop.create_task(self._tables.drain())
+        if self._drain is not None:
+            await asyncio.wait([self._drain])
+        self.post(Drained())
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._timer is not None:
+            self._timer.cancel()
+
+    @property
+    def term(self) -> int:
+        """The term in which the member dispatches; 0 for none, or where none can be written."""
+        return self._election.term
+
+    def may_send(self) -> bool:
+        """Return whether messages may be sent at this moment.
+
+        Where it may no longer be, `Tables.withhold` has been called before this returns.
+        """
+        if self._election.may_send(self._now_ns()):
+            return True
+        self.post(Elapsed())
+        return False
+
+    async def write(self, make: Callable[[], Conversation[T]]) -> T:
+        """Carry out a transaction as the dispatcher, on the connection that holds the lock.
+
+        Raises:
+            StoreError: the member does not dispatch, or the server refused a statement.
+            StreamfromError: the connection is gone, and the lock with it.
+        """
+        session, connection = self.session, self._connection
+        if session is None or not self.may_send():
+            raise StoreError(f"{self._where} is not dispatched from here")
+        try:
+            result, asked_ns = await session.transact(make)
+        except ServerRefused as refused:
+            if refused.code in READ_ONLY:
+                self.post(TurnedReadOnly(connection))
+            raise StoreError(refused.message) from refused
+        except StreamfromError as error:
+            self.post(ConnectionLost(connection, str(error)))
+            raise
+        self.post(Answered(connection, asked_ns))
+        return result
+
+    def turned_read_only(self) -> None:
+        """Note that the server refuses writes."""
+        self.post(TurnedReadOnly(self._connection))
+
+    def look(self) -> None:
+        """Read the directory again: somebody has come who is not known yet."""
+        self._start(self._look())
+
+    def post(self, event: ElectionEvent) -> None:
+        """Handle *event* before returning, unless another one is being handled right now."""
+        self._events.append(event)
+        if self._is_handling:
+            return
+        self._is_handling = True
+        try:
+            while self._events:
+                for action in self._election.handle(self._events.popleft(), self._now_ns()):
+                    self._carry_out(action)
+        finally:
+            self._is_handling = False
+        self._set_timer()
+
+    def _carry_out(self, action: ElectionAction) -> None:
+        match action:
+            case Connect():
+                self._connection = action.connection
+                self._start(self._connect(action.connection))
+            case AcquireLock():
+                self._ask(action.connection, partial(self._acquire, action))
+            case WriteTerm():
+                self._ask(action.connection, partial(self._write_term, action.connection))
+            case Ping():
+                self._ask(action.connection, partial(self._ping, action.connection))
+            case LookAround():
+                self.look()
+            case Disconnect():
+                self._disconnect()
+            case BeginDispatch():
+                log.info("%s is dispatched from here, term %d", self._where, action.term)
+                self._tables.dispatch(action.term)
+            case Withhold():
+                log.warning("%s is withheld: %s", self._where, action.reason)
+                self._tables.withhold(action.reason)
+            case _:
+                assert_never(action)
+
+    # What the server must answer
+
+    async def _connect(self, connection: int) -> None:
+        try:
+            lost = ConnectionLost(connection, "the server has closed the connection")
+            session = await self._open_session(partial(self.post, lost))
+        except StreamfromError as error:
+            self._note_failure(str(error))
+            self.post(ConnectionLost(connection, str(error)))
+            return
+        self.session = session
+        try:
+            denied, _ = await session.converse(join(self._database, self._member))
+        except MemberExists:
+            # Of this member: an earlier connection whose end the server has not noticed yet.
+            self._fail(connection, "the server still has an earlier connection of this member")
+        except (StreamfromError, ServerRefused) as error:
+            self._note_failure(str(error))
+            self._fail(connection, str(error))
+        else:
+            self._is_failing = False
+            if denied is not None:
+                log.info(
+                    "%s: streamfrom_members has no row of this member: %s", self._where, denied
+                )
+            self.post(Connected(connection))
+
+    async def _acquire(self, action: AcquireLock) -> ElectionEvent:
+        session = self.session
+        assert session is not None
+        is_granted, _ = await session.converse(acquire(self._database, action.wait_s))
+        kind = LockGranted if is_granted else LockNotGranted
+        return kind(action.connection)
+
+    async def _write_term(self, connection: int) -> ElectionEvent:
+        assert self.session is not None
+        try:
+            term, asked_ns = await self.session.converse(write_term(self._member))
+        except (NotWritable, ServerRefused) as refused:
+            return TermRefused(connection, str(refused) or "the server is read-only")
+        return TermWritten(connection, asked_ns, term)
+
+    async def _ping(self, connection: int) -> ElectionEvent:
+        assert self.session is not None
+        return Answered(connection, await self.session.ping())
+
+    async def _look(self) -> None:
+        if self.session is None:
+            return
+        with suppress(StreamfromError, ServerRefused):
+            read, _ = await self.session.converse(read_directory(self._database, self._member))
+            differences = self.directory.take(read, self._now_ns())
+            for text in differences.warnings:
+                log.warning("%s: %s", self._where, text)
+            self._tables.changed(differences)
+            if differences.forgotten and self.may_send():
+                await self.session.converse(forget(differences.forgotten))
+
+    def _ask(self, connection: int, ask: Callable[[], Awaitable[ElectionEvent]]) -> None:
+        self._start(self._answer(connection, ask))
+
+    async def _answer(
+        self, connection: int, ask: Callable[[], Awaitable[ElectionEvent]]
+    ) -> None:
+        try:
+            event = await ask()
+        except (StreamfromError, ServerRefused) as error:
+            event = ConnectionLost(connection, str(error))
+        self.post(event)
+
+    def _fail(self, connection: int, reason: str) -> None:
+        self.post(ConnectionLost(connection, reason))
+
+    def _disconnect(self) -> None:
+        """Close the connection, and end what waits for its answers."""
+        if self.session is not None:
+            self.session.close()
+            self.session = None
+        for task in self._tasks:
+            # The one that has lost the connection is at its end anyway.
+            if task is not asyncio.current_task():
+                task.cancel()
+
+    def _note_failure(self, reason: str) -> None:
+        if not self._is_failing:
+            log.warning("%s: no election: %s", self._where, reason)
+        self._is_failing = True
+
+    # Tasks and the timer
+
+    def _start(self, work: Coroutine[None, None, None]) -> None:
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _set_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        wake_ns = self._election.wake_ns()
+        if wake_ns is not None:
+            delay_s = max(wake_ns - self._now_ns(), 1) / 10**9
+            self._timer = self._loop.call_later(delay_s, self.post, Elapsed())

@@ -1,0 +1,183 @@
+"""How members of a fleet reach each other: what they say, and the ways on which they say it.
+
+The member that has the clients of streams opens them at the dispatcher of their shards, says how many rows
+their sockets have taken, and tells what commits did. The dispatcher sends rows, as the bytes that the client gets.
+Neither ids nor shards of rows travel: the dispatcher keeps what it needs to give rows back.
+
+A *link* is one ordered way from a member to another. The one that needs the other opens it; what the other
+one needs goes by a second link. While a link lives nothing is lost; when it breaks, all its streams are over.
+The transport turns messages, which are plain values, into bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
+
+from streamfrom.engine.messaging.events import Acked, AckedUnnamed, Changed, Due
+
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from streamfrom.engine.fleet.directory import Member
+    from streamfrom.engine.sharding.keyspace import ShardName
+
+
+TableEvent: TypeAlias = Due | Acked | Changed | AckedUnnamed
+
+
+# From the member that has the client
+
+
+@dataclass(frozen=True, slots=True)
+class OpenStream:
+    """Send messages of a table to a client.
+
+    stream: its number, drawn by the sender; one of a link has no other's.
+    shards: whose messages; at least one.
+    prefetch: as of `Receiver`.
+    rows_max: how many rows it is to have at most; 0 for no limit.
+    connection_id: the id of the client's connection.
+    """
+
+    stream: int
+    keyspace: str
+    table: str
+    shards: tuple[ShardName, ...]
+    columns: tuple[str, ...]
+    prefetch: int | None
+    rows_max: int
+    connection_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class RowsTaken:
+    """The client's socket has taken so many *rows* since the stream began."""
+
+    stream: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class CloseStream:
+    """The stream is over: rows after the first *taken* are to be given back, the others go on being held."""
+
+    stream: int
+    taken: int
+
+
+@dataclass(frozen=True, slots=True)
+class LeaveStream:
+    """The connection of a closed stream's client has ended."""
+
+    stream: int
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """A commit did this to messages of a table."""
+
+    keyspace: str
+    table: str
+    events: tuple[TableEvent, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatching:
+    """The sender dispatches a shard from now on, so its directory is to be read."""
+
+    keyspace: str
+    shard: ShardName
+
+
+# From the dispatcher
+
+
+@dataclass(frozen=True, slots=True)
+class RowsSent:
+    """Rows of a stream. first: the number of the first one, counted from 0."""
+
+    stream: int
+    first: int
+    payloads: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamEnded:
+    """The sender does not serve the stream any more."""
+
+    stream: int
+    reason: str
+
+
+ToDispatcher: TypeAlias = (
+    OpenStream | RowsTaken | CloseStream | LeaveStream | News | Dispatching
+)
+FromDispatcher: TypeAlias = RowsSent | StreamEnded
+
+
+# The ways
+
+
+MessageT = TypeVar("MessageT", contravariant=True)
+
+
+class PeerLink(Protocol[MessageT]):
+    """One end of a link."""
+
+    def send(self, message: MessageT) -> None:
+        """Send *message*, or queue it. Never waits, never raises; nothing once the link is over."""
+        ...
+
+    def close(self) -> None:
+        """Close it once all is sent; its hearer hears nothing more. Twice is fine."""
+        ...
+
+
+class LinkHearer(Protocol[MessageT]):
+    """Who hears what comes by a link, in order, one message at a time, on the loop."""
+
+    def heard(self, message: MessageT) -> None:
+        """Take in a message."""
+        ...
+
+    def lost(self, reason: str) -> None:
+        """Note that the link is over, by no doing of this side. Called once; *reason* names the address tried."""
+        ...
+
+
+class PeerTransport(Protocol):
+    """The ways to other members."""
+
+    def connect(
+        self, member: Member, hearer: LinkHearer[FromDispatcher]
+    ) -> PeerLink[ToDispatcher]:
+        """Return a link at once; it may still fail, which its hearer hears within 2 s."""
+        ...
+
+
+class PeerService(Protocol):
+    """What other members may ask of this one."""
+
+    def accept(
+        self, member: Member, link: PeerLink[FromDispatcher]
+    ) -> LinkHearer[ToDispatcher]:
+        """Serve *member*, whom its certificate has proved to be itself."""
+        ...
+
+
+class Roster(Protocol):
+    """Who the other members are, as the directories of all shards last said."""
+
+    def members(self) -> Mapping[str, Member]:
+        """Return them by their ids, without this process."""
+        ...
+
+    def trusts(self, certificate: str) -> Member | None:
+        """Return the member that a certificate, as PEM, stands for; None for nobody."""
+        ...
+
+    def look(self) -> None:
+        """Have the directories read again soon: somebody knocks who is not known yet."""
+        ...

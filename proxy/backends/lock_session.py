@@ -1,0 +1,112 @@
+"""The connection by which a member takes part in a shard's election, and writes as its dispatcher.
+
+One conversation at a time, in the order in which they were asked. The moment of a question is taken when
+its bytes leave, so that waiting behind another conversation makes no proof look younger than it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from streamfrom.engine.fleet.lock_connection import ServerRefused
+from streamfrom.engine.messaging.conversation import StoreAnswer
+from streamfrom.proxy.errors import BackendError
+from streamfrom.proxy.wire import commands
+from streamfrom.proxy.wire.resultset import parse_text_row, skip_lenenc
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from streamfrom.engine.messaging.conversation import Conversation
+    from streamfrom.proxy.backends.answer_readers import BufferedAnswer
+    from streamfrom.proxy.backends.backend import Backend
+
+
+T = TypeVar("T")
+
+_BEGIN: Final = commands.query(b"START TRANSACTION")
+_COMMIT: Final = commands.query(b"COMMIT")
+_ROLLBACK: Final = commands.query(b"ROLLBACK")
+
+
+class LockSession:
+    """*backend*, which nobody else uses; `close` ends it and frees its locks.
+
+    on_lost: called when the server has closed the connection.
+
+    Every method raises BackendLost once the connection is gone.
+    """
+
+    def __init__(self, backend: Backend, on_lost: Callable[[], None]) -> None:
+        self._backend = backend
+        self._turn = asyncio.Lock()
+        backend.on_lost = lambda _: on_lost()
+
+    async def converse(self, conversation: Conversation[T]) -> tuple[T, int]:
+        """Carry out a conversation of which each statement commits by itself.
+
+        Return its result, and when its last question was sent, by the monotonic clock in nanoseconds.
+        What the conversation raises ends it alone.
+        """
+        async with self._turn:
+            return await self._converse(conversation, [])
+
+    async def transact(self, make: Callable[[], Conversation[T]]) -> tuple[T, int]:
+        """Carry out, once it is its turn, what *make* returns: one transaction, which commits itself.
+
+        Return as `converse`. Raises ServerRefused for a statement that is refused, and what it had
+        done is undone.
+        """
+        async with self._turn:
+            try:
+                return await self._converse(make(), [_BEGIN])
+            except ServerRefused:
+                await self._backend.command(_ROLLBACK)
+                raise
+
+    async def ping(self) -> int:
+        """Ask for a sign of life; return when."""
+        async with self._turn:
+            asked_ns = time.monotonic_ns()
+            await self._backend.command(commands.PING)
+            return asked_ns
+
+    def close(self) -> None:
+        """Close the connection at once; twice is fine."""
+        self._backend.abort()
+
+    async def _converse(
+        self, conversation: Conversation[T], before: list[bytes]
+    ) -> tuple[T, int]:
+        asked_ns = time.monotonic_ns()
+        try:
+            query = next(conversation)
+            while True:
+                packets = [*before, commands.query(query.sql)]
+                if query.commits:
+                    packets.append(_COMMIT)
+                asked_ns = time.monotonic_ns()
+                try:
+                    answers = await self._backend.pipeline(packets)
+                except BackendError as error:
+                    query = conversation.throw(ServerRefused(error.code, str(error)))
+                else:
+                    query = conversation.send(store_answer(answers[len(before)], query.values))
+                before = []
+        except StopIteration as end:
+            return end.value, asked_ns
+
+
+def store_answer(answer: BufferedAnswer, values: int) -> StoreAnswer:
+    """Return an answer as conversations read it: the first *values* columns decoded, the rest as it came."""
+    if answer.columns:
+        return StoreAnswer(rows=[_split(row, values) for row in answer.rows])
+    return StoreAnswer(affected=0 if answer.ok is None else answer.ok.affected_rows)
+
+
+def _split(row: bytes, values: int) -> tuple[tuple[bytes | None, ...], bytes]:
+    end = skip_lenenc(row, 0, values)
+    return tuple(parse_text_row(row[:end], values)), row[end:]

@@ -1,0 +1,125 @@
+import pytest
+from hypothesis import given, strategies as st
+
+from streamfrom.engine.fleet.credit import (
+    ROW_BYTES,
+    WINDOW_BYTES,
+    RowBatch,
+    RowsAway,
+    RowsHere,
+    RowsMissing,
+)
+from streamfrom.engine.messaging.message import ClaimedRow
+
+
+def rows(*sizes, start=0):
+    return [
+        ClaimedRow(b"%d" % number, "-", 0, 0, 1, b"x" * size)
+        for number, size in enumerate(sizes, start)
+    ]
+
+
+def test_rows_are_numbered_through_and_go_while_there_is_credit():
+    away = RowsAway(1000)
+    assert away.has_credit
+    assert away.send(rows(100, 100)).first == 0
+    assert away.has_credit
+    batch = away.send(rows(900, start=2))
+    assert (batch.first, len(batch.rows)) == (2, 1)
+    assert not away.has_credit
+
+
+def test_a_row_larger_than_the_window_goes_alone():
+    away = RowsAway()
+    away.send(rows(2 * WINDOW_BYTES))
+    assert not away.has_credit
+    assert away.reported(1)
+    assert away.has_credit
+
+
+def test_a_report_gives_credit_back_once_whatever_becomes_of_it():
+    away = RowsAway(300)
+    away.send(rows(100, 100, 100))
+    assert away.reported(2) is True
+    assert away.reported(2) is False, "doubled"
+    assert away.reported(1) is False, "late"
+    assert away.reported(3) is False, "there was credit already"
+    assert away.unsent(3) == ()
+
+
+def test_what_the_client_never_got_comes_back():
+    away = RowsAway()
+    sent = rows(1, 2, 3, 4)
+    away.send(sent)
+    away.reported(1)
+    assert away.unsent(3) == (sent[3],)
+
+
+def test_a_member_cannot_report_what_it_was_not_sent():
+    away = RowsAway()
+    away.send(rows(1))
+    with pytest.raises(RowsMissing):
+        away.reported(2)
+    with pytest.raises(RowsMissing):
+        RowsAway().unsent(1)
+
+
+def test_doubled_rows_are_given_to_the_client_once():
+    here = RowsHere()
+    sent = rows(1, 2, 3)
+    assert here.receive(RowBatch(0, tuple(sent[:2]))) == tuple(sent[:2])
+    assert here.receive(RowBatch(0, tuple(sent[:2]))) == ()
+    assert here.receive(RowBatch(1, tuple(sent[1:]))) == (sent[2],)
+
+
+def test_lost_rows_are_noticed():
+    here = RowsHere()
+    here.receive(RowBatch(0, tuple(rows(1))))
+    with pytest.raises(RowsMissing):
+        here.receive(RowBatch(2, tuple(rows(1))))
+
+
+def test_a_fast_client_is_reported_when_nothing_waits():
+    here = RowsHere()
+    here.receive(RowBatch(0, tuple(rows(1, 2, 3))))
+    assert here.left(3) is None
+    assert here.left(1) is None, "small rows are reported together"
+    assert here.left(0) == 3
+    assert here.left(0) is None, "nothing new"
+
+
+def test_a_slow_client_is_reported_by_quarters_of_the_window():
+    here = RowsHere(4 * (100 + ROW_BYTES))
+    here.receive(RowBatch(0, tuple(rows(100, 100, 100))))
+    assert here.left(2) == 1
+    assert here.left(2) is None
+
+
+@given(st.data())
+def test_every_row_is_taken_or_comes_back_whatever_the_network_does(data):
+    away, here = RowsAway(500), RowsHere(500)
+    sent: list[ClaimedRow] = []
+    waiting: list[ClaimedRow] = []
+    taken: list[ClaimedRow] = []
+    reports: list[int] = []
+    number = 0
+    for _ in range(data.draw(st.integers(1, 30))):
+        match data.draw(st.sampled_from(["send", "take", "report"])):
+            case "send" if away.has_credit:
+                sizes = data.draw(st.lists(st.integers(0, 300), min_size=1, max_size=4))
+                batch = away.send(rows(*sizes, start=number))
+                number += len(sizes)
+                sent += batch.rows
+                for _ in range(data.draw(st.integers(1, 2))):
+                    waiting += here.receive(batch)
+            case "take":
+                count = data.draw(st.integers(0, len(waiting)))
+                taken += waiting[:count]
+                waiting = waiting[count:]
+                report = here.left(len(waiting))
+                if report is not None:
+                    reports.append(report)
+            case "report" if reports:
+                away.reported(data.draw(st.sampled_from(reports)))
+    assert taken + list(away.unsent(here.taken)) == sent
+    assert taken + waiting == sent

@@ -1,0 +1,240 @@
+"""The shell of an election, on servers in memory; its histories are in tests/sim/test_fleet_sim.py."""
+
+import asyncio
+
+import pytest
+
+from streamfrom.engine.errors import StoreError
+from streamfrom.engine.fleet.directory import FORGET_NS, Member, MemberDifferences
+from streamfrom.engine.fleet.election import LEASE_NS, LOOK_NS, ROUND_S
+from streamfrom.engine.fleet.elector import Elector
+from streamfrom.engine.fleet.lock_connection import ServerRefused, dispatcher_lock
+from streamfrom.engine.messaging.conversation import StoreQuery
+from tests.sim.servers import FakeShard, Network, Work, now_ns
+from tests.virtual_loop import VirtualLoop, run_virtual
+
+
+DATABASE = "commerce"
+LEASE_S = LEASE_NS / 10**9
+
+
+class Part:
+    """One member's tables, as far as an election is concerned."""
+
+    def __init__(self, server, name):
+        self.server, self.network = server, Network()
+        self.said: list[int | str] = []
+        self.members: list[MemberDifferences] = []
+        self.is_busy = asyncio.Event()
+        self.is_busy.set()
+        own = Member(name, "", f"{name}:1", f"PEM {name}", 1, "1", "c")
+        self.elector = Elector("ks/-", DATABASE, own, self, self._open, now_ns)
+        self.elector.start()
+
+    async def _open(self, _on_lost):
+        return await self.server.open(self.network)
+
+    def dispatch(self, term):
+        self.said.append(term)
+
+    def withhold(self, reason):
+        self.said.append(reason)
+
+    async def drain(self):
+        await self.is_busy.wait()
+
+    def changed(self, differences):
+        self.members.append(differences)
+
+
+def running(test):
+    """Run a coroutine on virtual time."""
+
+    def run():
+        run_virtual(test())
+
+    run.__name__ = test.__name__
+    return run
+
+
+def stand_still(seconds):
+    """Let time pass in which the process does nothing: its timers are as late as it is."""
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualLoop)
+    loop.skip(seconds)
+
+
+def write(text="done"):
+    async def work():
+        return text
+
+    def transaction():
+        done = Work(work)
+        yield StoreQuery(b"", about=done)
+        return done.result[0]
+
+    return transaction
+
+
+@running
+async def test_one_member_dispatches_and_writes():
+    part = Part(FakeShard(), "a")
+    await asyncio.sleep(0.1)
+    assert part.said == [1]
+    assert (part.elector.term, part.elector.may_send()) == (1, True)
+    assert await part.elector.write(write()) == "done"
+    assert part.members[-1].dispatcher == part.elector.directory.own
+    await part.elector.stop()
+    assert part.said[1:] == ["the proxy is shutting down"]
+
+
+@running
+async def test_who_does_not_dispatch_may_not_write():
+    server = FakeShard()
+    first, second = Part(server, "a"), Part(server, "b")
+    await asyncio.sleep(0.1)
+    (sender,) = [part for part in (first, second) if part.elector.may_send()]
+    (other,) = {first, second} - {sender}
+    with pytest.raises(StoreError, match="is not dispatched from here"):
+        await other.elector.write(write())
+    assert other.said == []
+    assert other.members[-1].dispatcher == sender.elector.directory.own
+
+
+@running
+async def test_a_dispatcher_leaves_once_its_work_is_done_and_the_next_one_follows_at_once():
+    server = FakeShard()
+    first = Part(server, "a")
+    await asyncio.sleep(0.1)
+    second = Part(server, "b")
+    await asyncio.sleep(0.1)
+    first.is_busy.clear()
+    leaving = asyncio.ensure_future(first.elector.stop())
+    await asyncio.sleep(20)
+    assert not leaving.done()
+    assert second.said == [], "the first still holds the lock, for what is under way"
+    first.is_busy.set()
+    await leaving
+    await asyncio.sleep(0.1)
+    assert second.said == [2]
+
+
+@running
+async def test_a_write_that_the_connection_does_not_survive_ends_the_term():
+    server = FakeShard()
+    part = Part(server, "a")
+    await asyncio.sleep(0.1)
+    server.write_s = 1
+    writing = asyncio.ensure_future(part.elector.write(write()))
+    await asyncio.sleep(0.5)
+    server.end(part.elector.session)
+    with pytest.raises(StoreError, match="gone away"):
+        await writing
+    assert part.said == [1, "server has gone away"]
+    await asyncio.sleep(1)
+    assert part.said[2:] == [2], "and another one begins"
+
+
+@running
+async def test_a_write_refused_as_read_only_ends_the_term():
+    server = FakeShard()
+    part = Part(server, "a")
+    await asyncio.sleep(0.1)
+    server.is_read_only = True
+    with pytest.raises(StoreError, match="read-only"):
+        await part.elector.write(write())
+    assert part.said == [1, "the server is read-only"]
+    await asyncio.sleep(5)
+    assert part.said[2:] == []
+    server.is_read_only = False
+    await asyncio.sleep(2)
+    assert part.said[2:] == [2]
+
+
+@running
+async def test_a_write_refused_for_another_reason_does_not():
+    part = Part(FakeShard(), "a")
+    await asyncio.sleep(0.1)
+
+    async def fail():
+        raise ServerRefused(1213, "Deadlock found")
+
+    def refused():
+        yield StoreQuery(b"", about=Work(fail))
+
+    with pytest.raises(StoreError, match="Deadlock"):
+        await part.elector.write(refused)
+    assert part.said == [1]
+    assert part.elector.may_send()
+
+
+@running
+async def test_whoever_asks_whether_it_may_send_is_told_before_it_hears_no():
+    part = Part(FakeShard(), "a")
+    await asyncio.sleep(0.1)
+    part.network.is_whole.clear()
+    stand_still(LEASE_S + 20)
+    assert not part.elector.may_send()
+    assert part.said == [1, "no answer of the server within 2 s"]
+
+
+@running
+async def test_a_slow_write_is_a_pause_and_no_end():
+    server = FakeShard()
+    part = Part(server, "a")
+    await asyncio.sleep(0.1)
+    server.write_s = 3
+    assert await part.elector.write(write()) == "done"
+    assert part.said == [1, "no answer of the server within 2 s"]
+    await asyncio.sleep(0.1)
+    assert part.said[2:] == [1], "the same term goes on"
+
+
+@running
+async def test_a_server_that_comes_back_is_found():
+    server = FakeShard(is_up=False)
+    part = Part(server, "a")
+    await asyncio.sleep(30)
+    assert part.said == []
+    server.is_up = True
+    await asyncio.sleep(1.5)
+    assert part.said == [1]
+
+
+@running
+async def test_the_rows_of_those_that_are_gone_are_deleted_by_the_dispatcher():
+    server = FakeShard()
+    gone = Part(server, "a")
+    await asyncio.sleep(0.1)
+    await gone.elector.stop()
+    part = Part(server, "b")
+    await asyncio.sleep(1)
+    assert set(server.rows) == {"a", "b"}
+    await asyncio.sleep((FORGET_NS + 2 * LOOK_NS) / 10**9)
+    assert set(server.rows) == {"b"}
+    assert part.said == [2]
+
+
+@running
+async def test_a_stranger_is_waited_for():
+    server = FakeShard()
+    stranger = await server.open(Network())
+    server.locks[dispatcher_lock(DATABASE)] = stranger
+    server.silence_s = 1000
+    part = Part(server, "a")
+    await asyncio.sleep(2 * ROUND_S)
+    assert part.said == []
+    assert "no member" in part.members[0].warnings[0]
+    server.end(stranger)
+    await asyncio.sleep(0.1)
+    assert part.said == [1]
+
+
+@running
+async def test_stopping_twice_and_before_anything_was_there_is_fine():
+    part = Part(FakeShard(), "a")
+    await part.elector.stop()
+    await part.elector.stop()
+    await asyncio.sleep(20)
+    assert part.said == []
+    assert not part.server.locks
