@@ -191,6 +191,28 @@ class ShardUp:
 
 
 @dataclass(frozen=True, slots=True)
+class Elected:
+    """This process dispatches the shard from now on."""
+
+    shard: ShardName
+
+
+@dataclass(frozen=True, slots=True)
+class Deposed:
+    """This process does not dispatch the shard, or not any more. reason: why nobody else serves its streams."""
+
+    shard: ShardName
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ServedElsewhere:
+    """The shard's dispatcher, another process, serves the streams that cover it."""
+
+    shard: ShardName
+
+
+@dataclass(frozen=True, slots=True)
 class TableEnded:
     """The table is gone, or the proxy shuts down: every stream ends with *error*."""
 
@@ -223,6 +245,9 @@ Event: TypeAlias = (
     | Reconfigured
     | ShardDown
     | ShardUp
+    | Elected
+    | Deposed
+    | ServedElsewhere
     | TableEnded
     | Tick
 )

@@ -15,7 +15,7 @@ from streamfrom.sqlparse_ext.errors import StreamfromError
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from streamfrom.engine.messaging.clock import Clock
     from streamfrom.engine.messaging.message_store import Store
@@ -27,11 +27,20 @@ log = logging.getLogger(__name__)
 
 
 class Purger:
-    """One task per shard of one table. Built inside a running loop and running at once."""
+    """One task per shard of one table. Built inside a running loop and running at once.
+
+    may_purge: whether this process is the one that purges a shard at this moment.
+    """
 
     def __init__(
-        self, table: MessageTable, shards: Iterable[ShardName], store: Store, clock: Clock
+        self,
+        table: MessageTable,
+        shards: Iterable[ShardName],
+        store: Store,
+        clock: Clock,
+        may_purge: Callable[[ShardName], bool] = lambda _: True,
     ) -> None:
+        self._may_purge = may_purge
         self._table = table
         self._store = store
         self._clock = clock
@@ -54,6 +63,8 @@ class Purger:
         failing = False
         while True:
             await self._interval()
+            if not self._may_purge(shard):
+                continue
             try:
                 await self._purge(shard)
             except StreamfromError as error:

@@ -23,8 +23,11 @@ from streamfrom.engine.messaging.events import (
     Acked,
     AckedUnnamed,
     Changed,
+    Deposed,
     Due,
+    Elected,
     ReceiverReady,
+    ServedElsewhere,
     ShardDown,
     ShardUp,
     TableEnded,
@@ -39,7 +42,7 @@ from streamfrom.sqlparse_ext.writes.messages import Effect, EffectKind
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from streamfrom.engine.messaging.clock import Clock
     from streamfrom.engine.messaging.events import Event
@@ -83,6 +86,8 @@ class Registry:
 
     reload_interval_s: the time between two readings of the table definitions.
     stream_grace_s: how long a stream survives a shard that fails without a break.
+    may_send: whether this process dispatches a shard of a keyspace at this moment. It is asked for what a
+        claim won, and tells `deposed` before it answers that it may not; without it there is no other process.
     generation: a number that changes with the table definitions; what a caller derives from `table`
         is valid as long as the number stays.
     """
@@ -96,7 +101,11 @@ class Registry:
         dice: random.Random | None = None,
         reload_interval_s: float = 30.0,
         stream_grace_s: float = 30.0,
+        may_send: Callable[[str, ShardName], bool] | None = None,
     ) -> None:
+        self._may_send = may_send or _always
+        # The shards that are dispatched by another process, and what is known of that.
+        self._withheld: dict[tuple[str, ShardName], Deposed | ServedElsewhere] = {}
         self._store = store
         self._clock = clock or SystemClock()
         # Jitter only spreads load; nobody gains by guessing it.
@@ -236,6 +245,7 @@ class Registry:
     def _run(self, tables: _KeyspaceTables, table: MessageTable) -> None:
         for advice in table.advice:
             log.warning("message table %s.%s: %s", table.keyspace, table.name, advice)
+        may_send = partial(self._may_send, table.keyspace)
         runner = Runner(
             table,
             tables.shards,
@@ -243,11 +253,14 @@ class Registry:
             clock=self._clock,
             draw=self._draw,
             grace_ns=self._grace_ns,
+            may_send=may_send,
         )
-        tables.runners[table.name] = (
-            runner,
-            Purger(table, tables.shards, self._store, self._clock),
-        )
+        for (keyspace, _), event in self._withheld.items():
+            if keyspace == table.keyspace:
+                runner.post(Deposed(event.shard, "its dispatcher is not known yet"))
+                runner.post(event)
+        purger = Purger(table, tables.shards, self._store, self._clock, may_purge=may_send)
+        tables.runners[table.name] = runner, purger
 
     # Tables
 
@@ -345,6 +358,29 @@ class Registry:
         """Note that a shard can be reached again."""
         self._broadcast(keyspace, ShardUp(shard))
 
+    def elected(self, keyspace: str, shard: ShardName) -> None:
+        """Dispatch the message tables of a shard from now on, as is done without this where nobody deposes."""
+        self._withheld.pop((keyspace, shard), None)
+        self._broadcast(keyspace, Elected(shard))
+
+    def deposed(self, keyspace: str, shard: ShardName, reason: str) -> None:
+        """Send nothing of a shard from now on: another process dispatches it, or none; *reason* tells clients."""
+        self._withhold(keyspace, Deposed(shard, reason))
+
+    def served_elsewhere(self, keyspace: str, shard: ShardName) -> None:
+        """Note that the dispatcher of a shard serves the streams of this process."""
+        self._withhold(keyspace, ServedElsewhere(shard))
+
+    def _withhold(self, keyspace: str, event: Deposed | ServedElsewhere) -> None:
+        self._withheld[keyspace, event.shard] = event
+        self._broadcast(keyspace, event)
+
+    async def drain(self, keyspace: str, shard: ShardName) -> None:
+        """Return when no claim and no release of a shard is under way any more."""
+        await asyncio.gather(
+            *(runner.drain(shard) for runner, _ in self._keyspaces[keyspace].runners.values())
+        )
+
     def _broadcast(self, keyspace: str, event: Event) -> None:
         for runner, _ in list(self._keyspaces[keyspace].runners.values()):
             runner.post(event)
@@ -367,6 +403,10 @@ def _event(shard: ShardName, effect: Effect) -> Event | None:
         return Changed(shard, None, by_heartbeat=effect.kind is EffectKind.HEARTBEAT)
     ids = tuple(map(literal, effect.ids or ()))
     return Changed(shard, ids, by_heartbeat=effect.kind is EffectKind.HEARTBEAT)
+
+
+def _always(_keyspace: str, _shard: ShardName) -> bool:
+    return True
 
 
 async def _stop(runner: Runner, purger: Purger, error: StreamfromError) -> None:

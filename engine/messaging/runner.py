@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
+from collections import defaultdict, deque
 from typing import TYPE_CHECKING, Final, assert_never
 
 from streamfrom.engine.errors import ReceiverGone
@@ -77,7 +77,9 @@ class Runner:
         clock: Clock,
         draw: Callable[[], int],
         grace_ns: int,
+        may_send: Callable[[ShardName], bool] = lambda _: True,
     ) -> None:
+        self._may_send = may_send
         self._table = table
         self._store = store
         self._clock = clock
@@ -90,6 +92,7 @@ class Runner:
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ns: int | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self._writing: dict[ShardName, set[asyncio.Task[None]]] = defaultdict(set)
         self._failing: set[ShardName] = set()
         self._is_stopped = False
 
@@ -175,13 +178,13 @@ class Runner:
     def _carry_out(self, action: Action) -> None:
         match action:
             case Claim():
-                self._start(self._claim(action))
+                self._write(action.shard, self._claim(action))
             case Deliver():
                 self._deliver(action)
             case Poll():
                 self._start(self._poll(action))
             case Release():
-                self._start(self._release(action))
+                self._write(action.shard, self._release(action))
             case End():
                 receiver = self._receivers.pop(action.receiver, None)
                 if receiver is not None:
@@ -189,7 +192,7 @@ class Runner:
             case Look():
                 self._start(self._look(action))
             case Shorten():
-                self._start(self._shorten(action))
+                self._write(action.shard, self._shorten(action))
             case TellStanding():
                 self._tell_standing(action)
             case _:
@@ -209,10 +212,22 @@ class Runner:
         if receiver is None:
             self.post(Detached(action.receiver, action.rows))
 
-    def _start(self, work: Coroutine[None, None, None]) -> None:
+    def _start(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
         task = self._loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
+
+    def _write(self, shard: ShardName, work: Coroutine[None, None, None]) -> None:
+        writing = self._writing[shard]
+        task = self._start(work)
+        writing.add(task)
+        task.add_done_callback(writing.discard)
+
+    async def drain(self, shard: ShardName) -> None:
+        """Return when nothing is being written to *shard*: a claim may lead to a release."""
+        while self._writing[shard]:
+            await asyncio.wait(self._writing[shard])
 
     async def _claim(self, action: Claim) -> None:
         request = ClaimRequest(action.ids, action.columns, self._draw)
@@ -223,6 +238,8 @@ class Runner:
             self.post(ClaimFailed(action.number, action.shard, str(error)))
         else:
             self._note_success(action.shard)
+            # Where it may not, the state is told so before it learns what it won.
+            self._may_send(action.shard)
             self.post(Claimed(action.number, action.shard, result))
 
     async def _poll(self, action: Poll) -> None:

@@ -90,6 +90,7 @@ class Leaving:
 class ShardState:
     """Everything a table's scheduler keeps of one shard.
 
+    is_dispatched: this process dispatches the shard.
     receivers: how many streams cover the shard.
     leases: what the streams hold of it.
     leaving: receivers whose connection has ended, and what they held is to be due sooner.
@@ -107,6 +108,7 @@ class ShardState:
     leases: Leases = field(default_factory=Leases)
     leaving: dict[int, Leaving] = field(default_factory=dict)
     shortening: tuple[Lease, ...] = ()
+    is_dispatched: bool = True
     receivers: int = 0
     claims: dict[int, ClaimRun] = field(default_factory=dict)
     releases: dict[int, dict[bytes, MessageKey | None]] = field(default_factory=dict)
@@ -115,6 +117,7 @@ class ShardState:
     claiming: Trouble = field(default_factory=Trouble)
     polling: Trouble = field(default_factory=Trouble)
     health: Trouble = field(default_factory=Trouble)
+    unserved: Trouble = field(default_factory=Trouble)
     gathered_ns: int = FOREVER_NS
     wake_ns: int = FOREVER_NS
     wake_ready_ns: int = FOREVER_NS
@@ -177,8 +180,9 @@ class ShardState:
         if self.receivers == 1:
             self.next_poll_ns = now_ns
             # A stream that opens while the shard is down has its whole grace before it.
-            if self.health.since_ns is not None:
-                self.health.since_ns = now_ns
+            for trouble in (self.health, self.unserved):
+                if trouble.since_ns is not None:
+                    trouble.since_ns = now_ns
 
     def leave(self) -> None:
         """Count a receiver off; the last one empties the queue."""
@@ -187,7 +191,7 @@ class ShardState:
             self.rest()
 
     def rest(self) -> None:
-        """Without receivers: forget the keys, and do nothing."""
+        """Forget the keys, and do nothing; what streams were sent they go on holding."""
         self.queue.clear()
         self.gathered_ns = FOREVER_NS
         self._poll_discarded = self._is_polling
@@ -217,7 +221,11 @@ class ShardState:
 
     def shortened(self, receiver: int, ids: tuple[bytes, ...], now_ns: int) -> None:
         """Take in which rows of the leases of *receiver* are due sooner now."""
-        leaving, written = self.leaving[receiver], set(ids)
+        leaving, written = self.leaving.get(receiver), set(ids)
+        if leaving is None:
+            # The shard is not dispatched from here any more.
+            self.shortening = ()
+            return
         for lease in self.shortening:
             key = self.queue.get(lease.id)
             if lease.id in written:
@@ -238,11 +246,27 @@ class ShardState:
             return FOREVER_NS
         return min(leaving.retry_ns for leaving in self.leaving.values())
 
+    # Who dispatches
+
+    def elected(self, now_ns: int) -> None:
+        """Dispatch from now on, which begins with a poll."""
+        self.is_dispatched = True
+        self.unserved.over()
+        self.next_poll_ns = now_ns
+
+    def deposed(self, reason: str, now_ns: int, grace_ns: int) -> None:
+        """Leave the shard to another process, which is not known to serve it yet."""
+        self.is_dispatched = False
+        self.rest()
+        # Only the dispatcher writes: what was held by who has left ends by itself.
+        self.leaving.clear()
+        self.unserved.failed(reason, now_ns, grace_ns)
+
     # Health
 
-    def troubles(self) -> tuple[Trouble, Trouble, Trouble]:
+    def troubles(self) -> tuple[Trouble, ...]:
         """Return everything that may be failing."""
-        return self.claiming, self.polling, self.health
+        return self.claiming, self.polling, self.health, self.unserved
 
     def lost_ns(self, grace_ns: int) -> int:
         """Return when the streams that cover the shard are lost, if it goes on like this."""

@@ -19,6 +19,9 @@ doubling to a second.
 **Behind.** Not all due rows fit into the queue. The queue asks for more when half of what a
 poll brought is used up.
 
+**Withheld.** Another process dispatches the shard, or this one cannot tell: it is neither polled nor
+claimed from, claims under way are released, and streams go on holding what they were sent.
+
 **Failing.** A claim or poll that failed is tried again after 50 ms, doubling to 2 s. A shard
 that fails without a break for the grace period loses the streams that cover it.
 
@@ -43,8 +46,10 @@ from streamfrom.engine.messaging.events import (
     Claimed,
     ClaimFailed,
     Deliver,
+    Deposed,
     Detached,
     Due,
+    Elected,
     End,
     Left,
     Look,
@@ -58,6 +63,7 @@ from streamfrom.engine.messaging.events import (
     Release,
     Released,
     ReleaseFailed,
+    ServedElsewhere,
     ShardDown,
     ShardUp,
     Shorten,
@@ -177,6 +183,12 @@ class TableState:
                 self._shards[event.shard].health.failed(event.reason, now_ns, self.grace_ns)
             case ShardUp():
                 self._shard_up(self._shards[event.shard])
+            case Elected():
+                self._shards[event.shard].elected(now_ns)
+            case Deposed():
+                self._shards[event.shard].deposed(event.reason, now_ns, self.grace_ns)
+            case ServedElsewhere():
+                self._shards[event.shard].unserved.over()
             case TableEnded():
                 self._end(list(self._receivers.values()), event.error)
             case Tick():
@@ -265,7 +277,7 @@ class TableState:
         if release_after_ns is None:
             return
         for shard in self._shards.values():
-            if shard.leases.ids_of(receiver):
+            if shard.is_dispatched and shard.leases.ids_of(receiver):
                 shard.leaving[receiver] = Leaving(now_ns + release_after_ns)
 
     def _is_ready(self, receiver: int) -> None:
@@ -289,7 +301,7 @@ class TableState:
 
     def _due(self, event: Due, now_ns: int) -> None:
         shard = self._shards[event.shard]
-        if shard.receivers:
+        if shard.receivers and shard.is_dispatched:
             for key in event.keys:
                 shard.queue.add(key, now_ns)
         if shard.leases or shard.claims:
@@ -390,12 +402,12 @@ class TableState:
     def _deliver(
         self, shard: ShardState, run: ClaimRun, won: list[ClaimedRow], now_ns: int
     ) -> None:
-        """Share *won* out; what nobody can take is released."""
+        """Share *won* out; what nobody can take, or may be sent no more, is released."""
         present = [self._receivers[i] for i in run.receivers if i in self._receivers]
         for receiver in present:
             receiver.is_reserved = False
-        start = self._share(shard, present, won, now_ns)
-        if start < len(won):
+        start = self._share(shard, present, won, now_ns) if shard.is_dispatched else 0
+        if shard.is_dispatched and start < len(won):
             others = (
                 receiver
                 for receiver in self._ready.values()
@@ -580,7 +592,7 @@ class TableState:
             shard.poll_wanted = True
 
     def _shard_up(self, shard: ShardState) -> None:
-        for trouble in shard.troubles():
+        for trouble in (shard.claiming, shard.polling, shard.health):
             trouble.over()
         shard.poll_wanted = True
 
@@ -626,6 +638,10 @@ class TableState:
         lost_ns = shard.lost_ns(self.grace_ns)
         if lost_ns <= now_ns:
             self._lose(shard)
+            return
+        if not shard.is_dispatched:
+            shard.rest()
+            shard.wake_ns = lost_ns
             return
         self._claim(shard, now_ns)
         request = shard.start_poll(now_ns)

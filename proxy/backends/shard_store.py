@@ -14,15 +14,16 @@ from streamfrom.engine.errors import StoreError
 from streamfrom.engine.messaging import message_store as conversations, poll
 from streamfrom.engine.messaging.conversation import StoreAnswer
 from streamfrom.proxy.backends.backend import ConnectionOwner
+from streamfrom.proxy.backends.lock_session import store_answer
 from streamfrom.proxy.backends.settings import names
 from streamfrom.proxy.errors import ProxyError
 from streamfrom.proxy.wire import commands
-from streamfrom.proxy.wire.resultset import parse_text_row, skip_lenenc
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from streamfrom.engine.fleet.elector import Elector
     from streamfrom.engine.messaging.clock import Clock
     from streamfrom.engine.messaging.conversation import Conversation
     from streamfrom.engine.messaging.leases import Lease
@@ -61,12 +62,20 @@ _ON_MYSQL: Final = _Engine("transaction_isolation")
 
 
 class ShardStore:
-    """The message tables of all shards, as `engine.messaging.message_store.Store` wants them."""
+    """The message tables of all shards, as `engine.messaging.message_store.Store` wants them.
+
+    electors: the elections by which this process may write to shards; on a shard without one it
+        writes beside whoever else does.
+    """
 
     def __init__(
-        self, shards: Mapping[tuple[str, ShardName], ShardRuntime], clock: Clock
+        self,
+        shards: Mapping[tuple[str, ShardName], ShardRuntime],
+        clock: Clock,
+        electors: Mapping[tuple[str, ShardName], Elector] | None = None,
     ) -> None:
         self._shards = shards
+        self._electors = electors or {}
         self._clock = clock
 
     async def discover(self, keyspace: str, shard: ShardName) -> tuple[RawTable, ...]:
@@ -92,8 +101,9 @@ class ShardStore:
         self, table: MessageTable, shard: ShardName, request: ClaimRequest
     ) -> ClaimResult:
         """Take due rows for delivery. Raises StoreError."""
-        return await self._by_backend(
-            self._shards[table.keyspace, shard],
+        return await self._as_dispatcher(
+            table.keyspace,
+            shard,
             # The clock is read once there is a connection, for which a claim may wait.
             lambda: conversations.claim(table, shard, request, self._clock.time_ns()),
         )
@@ -109,17 +119,16 @@ class ShardStore:
         self, table: MessageTable, shard: ShardName, rows: Sequence[ClaimedRow]
     ) -> None:
         """Give claimed rows back. Raises StoreError."""
-        await self._by_backend(
-            self._shards[table.keyspace, shard], lambda: conversations.release(table, rows)
+        await self._as_dispatcher(
+            table.keyspace, shard, lambda: conversations.release(table, rows)
         )
 
     async def shorten(
         self, table: MessageTable, shard: ShardName, leases: Sequence[Lease], due_ns: int
     ) -> tuple[bytes, ...]:
         """Make rows of *leases* due at *due_ns*, and return which. Raises StoreError."""
-        return await self._by_backend(
-            self._shards[table.keyspace, shard],
-            lambda: conversations.shorten(table, leases, due_ns),
+        return await self._as_dispatcher(
+            table.keyspace, shard, lambda: conversations.shorten(table, leases, due_ns)
         )
 
     async def _by_control(self, runtime: ShardRuntime, conversation: Conversation[T]) -> T:
@@ -143,6 +152,19 @@ class ShardStore:
             result: T = end.value
             return result
         except ProxyError as error:
+            raise StoreError(str(error)) from error
+
+    async def _as_dispatcher(
+        self, keyspace: str, shard: ShardName, make: Callable[[], Conversation[T]]
+    ) -> T:
+        runtime = self._shards[keyspace, shard]
+        elector = self._electors.get((keyspace, shard))
+        if elector is None:
+            return await self._by_backend(runtime, make)
+        try:
+            return await elector.write(make)
+        except ProxyError as error:
+            runtime.suspect()
             raise StoreError(str(error)) from error
 
     async def _by_backend(
@@ -177,21 +199,10 @@ async def _converse(backend: Backend, conversation: Conversation[T]) -> T:
             if query.commits:
                 packets.append(_COMMIT)
             answer, *_ = await backend.pipeline(packets)
-            if answer.columns:
-                rows = [_split(row, query.values) for row in answer.rows]
-                query = conversation.send(StoreAnswer(rows=rows))
-            else:
-                affected = 0 if answer.ok is None else answer.ok.affected_rows
-                query = conversation.send(StoreAnswer(affected=affected))
+            query = conversation.send(store_answer(answer, query.values))
     except StopIteration as end:
         result: T = end.value
         return result
-
-
-def _split(row: bytes, values: int) -> tuple[tuple[bytes | None, ...], bytes]:
-    """Decode the first *values* columns of a text row; the rest stays as it came."""
-    end = skip_lenenc(row, 0, values)
-    return tuple(parse_text_row(row[:end], values)), row[end:]
 
 
 def _texts(row: tuple[Any, ...]) -> tuple[bytes | None, ...]:

@@ -6,6 +6,7 @@ import os
 
 import pytest
 
+from tests.sim.fleet_world import FleetWorld
 from tests.sim.locked_rows import LockedRows
 from tests.sim.world import World
 from tests.virtual_loop import run_virtual
@@ -18,6 +19,13 @@ SEEDS = int(os.environ.get("SIM_SEEDS", "40"))
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_every_promise_is_kept_whatever_happens(seed, is_told, caplog):
     run_virtual(World(seed, is_told).run())
+    faults = [record for record in caplog.records if record.levelname == "ERROR"]
+    assert not faults, "a fault of our own was caught and logged"
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_a_fleet_keeps_every_promise_whatever_happens(seed, caplog):
+    run_virtual(FleetWorld(seed).run())
     faults = [record for record in caplog.records if record.levelname == "ERROR"]
     assert not faults, "a fault of our own was caught and logged"
 

@@ -1,0 +1,324 @@
+"""Database servers as an election sees them: named locks, sessions that end by silence, and a bad network.
+
+What a server does here is what MariaDB 10.11 and MySQL 9.7 were measured to do: the locks of a session end
+with it, after its rollback; a session ends when its client closes it, when the server dies, and
+SILENCE_S after the last command of one that is idle; a stopped server looks at nobody's silence.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import TYPE_CHECKING
+
+from streamfrom.engine.errors import StoreError
+from streamfrom.engine.fleet.election import SILENCE_S
+from streamfrom.engine.fleet.lock_connection import (
+    DUPLICATE_KEY,
+    AskMembers,
+    AskReadOnly,
+    AskTerm,
+    ForgetMembers,
+    InsertMember,
+    ServerRefused,
+    SetTerm,
+    TakeLock,
+)
+from streamfrom.engine.messaging.conversation import StoreAnswer
+
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from streamfrom.engine.fleet.directory import Member
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a dispatcher does to messages, in one transaction: done at once, or not at all."""
+
+    run: Callable[[], Awaitable[object]]
+    result: list[object] = field(default_factory=list)
+
+
+def now_ns():
+    return round(asyncio.get_running_loop().time() * 10**9)
+
+
+@dataclass(eq=False)
+class Network:
+    """The way of one member to one server. A cut way loses nothing that is sent again: TCP does that."""
+
+    delay_s: float = 0.001
+    is_whole: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self):
+        self.is_whole.set()
+
+    async def pass_by(self):
+        """Wait as long as bytes take; for ever while the way is cut."""
+        while True:
+            await self.is_whole.wait()
+            await asyncio.sleep(self.delay_s)
+            if self.is_whole.is_set():
+                return
+
+
+@dataclass(eq=False)
+class FakeShard:
+    """One primary. Its locks and its sessions live as long as its process, its rows for ever."""
+
+    silence_s: float = SILENCE_S
+    rows: dict[str, tuple[Member, int]] = field(default_factory=dict)
+    locks: dict[bytes, FakeSession] = field(default_factory=dict)
+    waiting: dict[bytes, deque[tuple[FakeSession, asyncio.Future[bool]]]] = field(
+        default_factory=dict
+    )
+    sessions: set[FakeSession] = field(default_factory=set)
+    is_read_only: bool = False
+    is_up: bool = True
+    write_s: float = 0.001
+    runs: asyncio.Event = field(default_factory=asyncio.Event)
+    ids: count[int] = field(default_factory=lambda: count(1))
+    terms: list[int] = field(default_factory=list)
+
+    def __post_init__(self):
+        self.runs.set()
+
+    async def open(self, network):
+        """Open a session over *network*."""
+        await network.pass_by()
+        await self.runs.wait()
+        if not self.is_up:
+            raise StoreError("connection refused")
+        session = FakeSession(self, network, next(self.ids))
+        self.sessions.add(session)
+        session.silence = asyncio.create_task(session.watch_silence())
+        await network.pass_by()
+        return session
+
+    def crash(self):
+        """Die, with all sessions and their locks."""
+        self.is_up = False
+        for session in list(self.sessions):
+            self.end(session)
+
+    def end(self, session):
+        """End a session: its locks go to who waits for them."""
+        if session not in self.sessions:
+            return
+        self.sessions.discard(session)
+        session.ended_ns = now_ns()
+        session.is_ended.set()
+        session.silence.cancel()
+        for queue in self.waiting.values():
+            for entry in [entry for entry in queue if entry[0] is session]:
+                queue.remove(entry)
+        for name in [name for name, holder in self.locks.items() if holder is session]:
+            del self.locks[name]
+            self._grant(name)
+
+    def _grant(self, name):
+        queue = self.waiting.get(name)
+        while queue and name not in self.locks:
+            session, granted = queue.popleft()
+            if not granted.done():
+                self.locks[name] = session
+                granted.set_result(True)
+
+    async def execute(self, session, about):
+        """Answer one question."""
+        match about:
+            case TakeLock():
+                return [((b"%d" % await self._take(session, about),), b"")]
+            case AskReadOnly():
+                return [((b"%d" % self.is_read_only,), b"")]
+            case InsertMember():
+                if about.member.id in self.rows:
+                    raise ServerRefused(DUPLICATE_KEY, "Duplicate entry")
+                self._refuse_read_only()
+                self.rows[about.member.id] = about.member, 0
+            case AskTerm():
+                return [
+                    ((b"%d" % max((term for _, term in self.rows.values()), default=0),), b"")
+                ]
+            case SetTerm():
+                self._refuse_read_only()
+                member, _ = self.rows[about.member]
+                self.rows[about.member] = member, about.term
+                self.terms.append(about.term)
+            case Work():
+                await asyncio.sleep(self.write_s)
+                self._refuse_read_only()
+                # Killed meanwhile, it was rolled back before its locks were free.
+                if session in self.sessions:
+                    assert session in self.locks.values(), "writes without the lock"
+                    about.result.append(await about.run())
+            case ForgetMembers():
+                for name in about.members:
+                    self.rows.pop(name, None)
+            case AskMembers():
+                return self._directory(about)
+            case _:
+                pass  # settings and pings
+        return []
+
+    def _refuse_read_only(self):
+        if self.is_read_only:
+            raise ServerRefused(1290, "The server is running with the --read-only option")
+
+    async def _take(self, session, about):
+        if self.locks.get(about.name) is session:
+            return True
+        if about.name not in self.locks:
+            self.locks[about.name] = session
+            return True
+        if not about.wait_s:
+            return False
+        granted = asyncio.get_running_loop().create_future()
+        self.waiting.setdefault(about.name, deque()).append((session, granted))
+        try:
+            async with asyncio.timeout(about.wait_s):
+                return await asyncio.shield(granted)
+        except TimeoutError:
+            granted.cancel()
+            return False
+
+    def _directory(self, about):
+        holder, own = (
+            self._holder(about.lock),
+            self._holder(about.lock + b"." + about.own.encode()),
+        )
+        rows = [
+            (
+                (
+                    holder,
+                    own,
+                    self._holder(about.lock + b"." + name.encode()),
+                    *member.values,
+                    b"%d" % term,
+                ),
+                b"",
+            )
+            for name, (member, term) in self.rows.items()
+        ]
+        return rows or [((holder, own, *[None] * 9), b"")]
+
+    def _holder(self, name):
+        return b"%d" % self.locks[name].id if name in self.locks else None
+
+    def replica(self):
+        """Return what a failover leaves: the rows, and nothing of sessions and locks."""
+        return replace(
+            self,
+            rows=dict(self.rows),
+            locks={},
+            waiting={},
+            sessions=set(),
+            is_read_only=False,
+            is_up=True,
+            runs=asyncio.Event(),
+            ids=count(1),
+            terms=[],
+        )
+
+
+@dataclass(eq=False)
+class FakeSession:
+    """A session of a server, and at the same time what its client holds of it."""
+
+    server: FakeShard
+    network: Network
+    id: int
+    is_ended: asyncio.Event = field(default_factory=asyncio.Event)
+    is_busy: bool = False
+    heard_ns: int = 0
+    silence: asyncio.Task[None] = field(init=False)
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    is_closed: bool = False
+    ended_ns: int = 0
+    fell_silent: bool = False
+
+    async def watch_silence(self):
+        """End the session when it has been idle for long. A stopped server looks at no clock."""
+        self.heard_ns = now_ns()
+        while True:
+            left_s = self.server.silence_s - (now_ns() - self.heard_ns) / 10**9
+            if self.is_busy:
+                left_s = self.server.silence_s
+            elif left_s <= 0:
+                await self.server.runs.wait()
+                self.fell_silent = True
+                self.server.end(self)
+                return
+            await asyncio.sleep(left_s)
+
+    async def converse(self, conversation):
+        return await self.transact(lambda: conversation)
+
+    async def transact(self, make):
+        async with self.turn:
+            asked_ns = now_ns()
+            conversation = make()
+            try:
+                query = next(conversation)
+                while True:
+                    asked_ns = now_ns()
+                    try:
+                        rows = await self._asked(query.about)
+                    except ServerRefused as refused:
+                        query = conversation.throw(refused)
+                    else:
+                        query = conversation.send(StoreAnswer(rows, 1))
+            except StopIteration as end:
+                return end.value, asked_ns
+
+    async def ping(self):
+        async with self.turn:
+            asked_ns = now_ns()
+            await self._asked(None)
+            return asked_ns
+
+    def close(self):
+        if not self.is_closed:
+            self.is_closed = True
+            asyncio.get_running_loop().create_task(self._say_goodbye())
+
+    async def _say_goodbye(self):
+        await self.network.pass_by()
+        await self.server.runs.wait()
+        self.server.end(self)
+
+    async def _asked(self, about):
+        """Send a question and return its answer, unless the session ends and that is noticed."""
+        asking = asyncio.ensure_future(self._ask(about))
+        ending = asyncio.ensure_future(self._noticed())
+        try:
+            await asyncio.wait([asking, ending], return_when=asyncio.FIRST_COMPLETED)
+            if asking.done():
+                return asking.result()
+            raise StoreError("server has gone away")
+        finally:
+            asking.cancel()
+            ending.cancel()
+
+    async def _noticed(self):
+        await self.is_ended.wait()
+        await self.network.pass_by()
+
+    async def _ask(self, about):
+        await self.network.pass_by()
+        await self.server.runs.wait()
+        if self.is_ended.is_set():
+            raise StoreError("server has gone away")
+        self.is_busy = True
+        try:
+            # Shielded: a client that goes away leaves its question to the server.
+            rows = await self.server.execute(self, about)
+        finally:
+            self.is_busy = False
+            self.heard_ns = now_ns()
+        await self.network.pass_by()
+        return rows
