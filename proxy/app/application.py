@@ -22,6 +22,7 @@ from streamfrom.proxy.app.config_reload import (
     has_admin,
     log_unguarded_users,
 )
+from streamfrom.proxy.app.elections import Elections, member_of_config
 from streamfrom.proxy.app.shutdown import Disconnection
 from streamfrom.proxy.backends.charsets import Charsets
 from streamfrom.proxy.backends.shard_servers import ShardServers
@@ -105,12 +106,15 @@ class Application:
         self.shards = self._servers.primaries
         keyspaces = [make_keyspace(keyspace) for keyspace in config.keyspaces]
         clock = SystemClock()
+        member = member_of_config(config, os.urandom(8).hex())
+        self._elections = Elections(self.shards if config.fleet is not None else {}, member)
         self._registry = Registry(
             keyspaces,
-            ShardStore(self.shards, clock),
+            ShardStore(self.shards, clock, self._elections.electors),
             clock=clock,
             reload_interval_s=server.schema_reload_s,
             stream_grace_s=server.stream_grace_s,
+            may_send=self._elections.may_send,
         )
         coordinator: Coordinator | None = None
         self._recovery: Recovery | None = None
@@ -212,6 +216,7 @@ class Application:
             self._config_reload.prepare(self._config),
             *(runtime.start() for runtime in self._servers),
         )
+        self._elections.start(self._registry)
         await self._registry.start()
         if self._recovery is not None:
             await self._recovery.start()
@@ -244,6 +249,7 @@ class Application:
         if self._config.server.unix_socket:
             net.remove_socket(self._config.server.unix_socket)
         await self._disconnection.drain(self._registry, self.services.config)
+        await self._elections.stop()
         for task in list(self._background):
             task.cancel()
         if self._recovery is not None:

@@ -175,11 +175,15 @@ class Config:
     server: Server
     users: tuple[User, ...]
     keyspaces: tuple[KeyspaceConfig, ...]
+    fleet: str | None = None  # the fleet's name; None: no elections yet
 
     @property
     def accounts(self) -> tuple[User, ...]:
         """The users that may log in: those of the file, or root where it names none."""
         return self.users or (User("root", Secret(""), None, Role.READWRITE, None),)
+
+
+FLEET_NAME_MAX: Final = 64
 
 
 def load(path: Path, environ: Mapping[str, str]) -> Config:
@@ -202,8 +206,19 @@ def _config(root: TomlTable, names: set[str]) -> Config:
     server = _server(root.table("server"))
     keyspaces = keyspaces_from(root.table("keyspaces"))
     users = _users(root.tables("users"), names)
+    fleet = _fleet(root.table("fleet")) if "fleet" in root else None
     root.close()
-    return Config(server, users, keyspaces)
+    return Config(server, users, keyspaces, fleet)
+
+
+def _fleet(table: TomlTable) -> str:
+    name = table.string("name", "", expected="the fleet's name")
+    if len(name) > FLEET_NAME_MAX:
+        raise table.fault(
+            "name", f"expected at most {FLEET_NAME_MAX} characters, got {len(name)}"
+        )
+    table.close()
+    return name
 
 
 def _document(path: Path) -> dict[str, object]:
